@@ -1,0 +1,79 @@
+# The entry points of the project; `make help` lists them.
+#
+#   PYTHON  interpreter that makes the environment           make setup PYTHON=python3.12
+#   TORCH   what pip is asked for instead of the pinned one  make setup TORCH=torch==2.4.1
+#   VENV    where the environment lives                      make test VENV=/tmp/venv
+#   ARGS    more arguments for pytest                        make test ARGS="tests/dual -k decode"
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-slow bench docs lint clean
+
+PYTHON ?= python3
+TORCH ?= torch==2.13.0
+VENV ?= .venv
+ARGS ?=
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+STAMP := $(VENV)/.setup-done
+PINS := $(VENV)/constraints.txt
+
+# The models here are small and several processes share the machine: one arithmetic thread each
+# unless the user says otherwise. The MALLOC variables stop glibc from handing large buffers back
+# to the kernel at every free, which costs about a third of the time of training on CPU.
+export OMP_NUM_THREADS ?= 1
+export MALLOC_MMAP_THRESHOLD_ ?= 8589934592
+export MALLOC_TRIM_THRESHOLD_ ?= 8589934592
+export MALLOC_TOP_PAD_ ?= 268435456
+export PATH := $(abspath $(BIN)):$(PATH)
+
+help:  ## list the targets
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 14
+
+setup: $(STAMP)  ## make .venv with everything pinned by constraints.txt
+
+$(STAMP): setup.py constraints.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version_info; ok = (3, 9) <= v < (3, 14); \
+	  sys.exit(None if ok else "setup: Python 3.9 to 3.13 is needed, %s is %s; name another one: \
+	make setup PYTHON=python3.11" % (sys.executable, sys.version.split()[0]))'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@# torch is named by TORCH, which may differ from the pinned one
+	grep -v '^torch==' constraints.txt > $(PINS)
+	$(PIP) install -q -c $(PINS) "$(TORCH)" setuptools wheel cython numpy
+	@# without dependencies: those of fairseq 0.12.2 have metadata that newer pips refuse
+	$(PIP) install -q -c $(PINS) --no-deps fairseq==0.12.2
+	$(PIP) install -q -c $(PINS) "$(TORCH)" -e '.[dev]'
+	@if command -v c++ >/dev/null || command -v g++ >/dev/null || command -v clang++ >/dev/null; then \
+	  set -x; $(PIP) install -q -c $(PINS) --no-build-isolation fastBPE; \
+	else \
+	  echo "setup: no C++ compiler found: fastBPE is left out, '--bpe fastbpe' will not work;" \
+	    "'--bpe sentencepiece' does"; \
+	fi
+	@touch $@
+
+demo: setup  ## train a small model on an embedded corpus, translate both ways, print the scores
+	$(BIN)/python examples/demo/run.py
+
+test: setup  ## the fast tests
+	$(BIN)/python -m pytest $(ARGS)
+
+test-slow: setup  ## all tests
+	$(BIN)/python -m pytest -m 'slow or not slow' $(ARGS)
+
+bench: setup  ## speed beside stock fairseq
+	@test -f examples/benchmark/run.py || { echo "bench: there is no examples/benchmark yet" >&2; exit 2; }
+	$(BIN)/python examples/benchmark/run.py
+
+docs: setup  ## build the manual in build/docs
+	$(BIN)/python -m mkdocs build --strict --quiet -f docs/mkdocs.yml
+	@echo "docs: build/docs/index.html"
+
+lint: setup  ## ruff, both checks
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+clean:  ## remove what was built (the environment stays; remove $(VENV) by hand)
+	rm -rf build dist *.egg-info .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -not -path './$(VENV)/*' -prune -exec rm -rf {} +
