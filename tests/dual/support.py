@@ -1,0 +1,101 @@
+"""Bridges between the NumPy reference, the plain-torch components and stock transformers.
+
+A table of places says which slice of which torch parameter holds an array of the reference.
+"""
+
+import torch
+
+from fairseq_ext.dual.modules import Component, Size
+from reference import dual as reference
+
+PAD, END = 1, 2
+
+
+def size_of(shape):
+    """The component's Size of the reference's Shape."""
+    return Size(
+        embed_dim=shape.embed_dim,
+        ffn_dim=shape.ffn_dim,
+        heads=shape.heads,
+        layers=shape.layers,
+        normalize_before=shape.normalize_before,
+    )
+
+
+def block_places(width):
+    """{name in the reference: (torch parameter, first row, last row + 1)} within one block."""
+    whole = slice(None)
+    thirds = [slice(i * width, (i + 1) * width) for i in range(3)]
+    places = {
+        "self.query": ("self_attention.qkv", thirds[0]),
+        "self.key": ("self_attention.qkv", thirds[1]),
+        "self.value": ("self_attention.qkv", thirds[2]),
+        "self.output": ("self_attention.output", whole),
+        "context.query": ("context_attention.query", whole),
+        "context.key": ("context_attention.key_value", thirds[0]),
+        "context.value": ("context_attention.key_value", thirds[1]),
+        "context.output": ("context_attention.output", whole),
+        "inner": ("feed_forward_in", whole),
+        "outer": ("feed_forward_out", whole),
+        "self_norm": ("self_attention_norm", whole),
+        "context_norm": ("context_attention_norm", whole),
+        "ffn_norm": ("feed_forward_norm", whole),
+    }
+    return {
+        f"{name}.{kind}": (f"{module}.{kind}", rows)
+        for name, (module, rows) in places.items()
+        for kind in ("weight", "bias")
+    }
+
+
+def places(shape):
+    """{name in the reference: (torch parameter, rows)} of a whole component."""
+    found = {"embedding": ("embedding.weight", slice(None))}
+    for number in range(shape.layers):
+        for name, (parameter, rows) in block_places(shape.embed_dim).items():
+            found[f"blocks.{number}.{name}"] = (f"blocks.{number}.{parameter}", rows)
+    if shape.normalize_before:
+        for kind in ("weight", "bias"):
+            found[f"last_norm.{kind}"] = (f"final_norm.{kind}", slice(None))
+    return found
+
+
+@torch.no_grad()
+def fill(component, params, shape):
+    """Copy the reference's arrays into a component; every parameter must be covered."""
+    named, covered = dict(component.named_parameters()), {}
+    for name, (parameter, rows) in places(shape).items():
+        named[parameter][rows] = torch.from_numpy(params[name])
+        covered[parameter] = covered.get(parameter, 0) + params[name].size
+    assert covered == {name: parameter.numel() for name, parameter in named.items()}
+    return component
+
+
+def component_of(params, shape):
+    """A float64 component with the reference's numbers."""
+    words = len(params["embedding"])
+    return fill(Component(size_of(shape), words, PAD).double(), params, shape)
+
+
+def gradient_of(component, shape, name):
+    """The part of ``.grad`` that belongs to the reference's array ``name``."""
+    parameter, rows = places(shape)[name]
+    grad = dict(component.named_parameters())[parameter].grad
+    return None if grad is None else grad[rows]
+
+
+def random_sentence(rng, length, words):
+    """``length`` tokens, the end symbol last."""
+    return [*(int(word) for word in rng.integers(4, words, size=length - 1)), END]
+
+
+def random_shape(rng, normalize_before):
+    """Sizes small enough for loops."""
+    heads = int(rng.choice([1, 2, 3]))
+    return reference.Shape(
+        embed_dim=heads * int(rng.choice([4, 6])),
+        ffn_dim=int(rng.integers(3, 12)),
+        heads=heads,
+        layers=int(rng.integers(1, 3)),
+        normalize_before=normalize_before,
+    )
