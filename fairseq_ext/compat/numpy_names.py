@@ -1,0 +1,47 @@
+"""Names that numpy dropped, and its new rule for mixed integers."""
+
+import types
+
+from .registry import patch, since
+from .shadow import shadow
+
+
+@patch(
+    "fairseq.data.data_utils",
+    "fairseq.data.language_pair_dataset",
+    "fairseq.data.token_block_dataset",
+    "fairseq.modules.dynamic_crf_layer",
+    because="numpy 1.24 dropped np.int and np.float, 2.0 dropped np.compat, 2.4 dropped the "
+    "argument percentile(interpolation=): bucketing, blocks of tokens and masks fail",
+    conditions=[since("numpy", 1, 24)],
+)
+def numpy_old_names(module):
+    """Show the four modules that use them a numpy that still has these names."""
+    import numpy
+
+    def percentile(*args, interpolation=None, **named):
+        if interpolation is not None:
+            named["method"] = interpolation
+        return numpy.percentile(*args, **named)
+
+    old = {"int": int, "float": float, "compat": types.SimpleNamespace(long=int)}
+    missing = {name: value for name, value in old.items() if name not in vars(numpy)}
+    shadow(module, "np", percentile=percentile, **missing)
+
+
+@patch(
+    "fairseq.data.indexed_dataset",
+    because="numpy 2 keeps int32 in int32 * int: offsets in binarised data of more than 2 GiB "
+    "overflow",
+    conditions=[since("numpy", 2, 0)],
+)
+def numpy_int32_offsets(module):
+    """Compute the offsets of a binarised file with Python integers."""
+    builder = module.MMapIndexedDatasetBuilder
+    finalize = builder.finalize
+
+    def finalize_with_int(self, index_file):
+        self._sizes = [int(size) for size in self._sizes]
+        return finalize(self, index_file)
+
+    builder.finalize = finalize_with_int

@@ -1,0 +1,83 @@
+"""--bf16 and --fp16 on the device at hand."""
+
+import types
+
+from .registry import patch
+
+
+def _asked_for_tpu(parser, input_args):
+    known, _ = parser.parse_known_args(input_args)
+    return bool(getattr(known, "tpu", False))
+
+
+@patch(
+    "fairseq.options",
+    because="fairseq 0.12.2 with any torch: --bf16 switches --tpu on and dies without torch_xla",
+)
+def bf16_without_tpu(module):
+    """Leave `args.tpu` as the user gave it."""
+    parse = module.parse_args_and_arch
+
+    def parse_args_and_arch(parser, input_args=None, parse_known=False, **named):
+        parsed = parse(parser, input_args=input_args, parse_known=parse_known, **named)
+        args = parsed[0] if parse_known else parsed
+        if getattr(args, "bf16", False) and getattr(args, "tpu", False):
+            args.tpu = _asked_for_tpu(parser, input_args)
+        return parsed
+
+    module.parse_args_and_arch = parse_args_and_arch
+
+
+@patch(
+    "fairseq.dataclass.configs",
+    because="fairseq 0.12.2: the help of --bf16 says that it implies --tpu",
+)
+def bf16_help(module):
+    """Say in --help what --bf16 does."""
+    field = module.CommonConfig.__dataclass_fields__["bf16"]
+    words = "use bfloat16 on the device at hand (CPU, CUDA; TPU with --tpu)"
+    field.metadata = types.MappingProxyType({**field.metadata, "help": words})
+
+
+@patch(
+    "fairseq.models.fairseq_model",
+    because="fairseq 0.12.2: fairseq-generate, -interactive and -eval-lm accept --bf16 and ignore "
+    "it",
+)
+def bf16_inference(module):
+    """Convert the model when it is prepared for inference under --bf16."""
+    import torch
+
+    base = module.BaseFairseqModel
+    prepare = base.prepare_for_inference_
+
+    def prepare_for_inference_(self, cfg):
+        prepare(self, cfg)
+        if getattr(cfg.common, "bf16", False):
+            self.to(dtype=torch.bfloat16)
+
+    base.prepare_for_inference_ = prepare_for_inference_
+
+
+@patch(
+    "fairseq.optim.fp16_optimizer",
+    because="fairseq 0.12.2 with any torch: --fp16 keeps its parameters on a CUDA device; without "
+    "one it dies with an error about drivers",
+)
+def fp16_needs_cuda(module):
+    """Refuse --fp16 on a CPU by name."""
+    optimizer = module.FP16Optimizer
+    build = optimizer.build_optimizer.__func__
+
+    @classmethod
+    def build_optimizer(cls, cfg, params, **named):
+        params = list(params)
+        flat = not (cfg.common.bf16 or cfg.common.fp16_no_flatten_grads)
+        if flat and params and params[0].device.type == "cpu":
+            raise ValueError(
+                "--fp16 was given and the model is on the CPU: its optimiser needs CUDA. On a CPU "
+                "use --bf16 (half the memory, no loss scaling) or neither"
+            )
+        return build(cls, cfg, params, **named)
+
+    optimizer.build_optimizer = build_optimizer
