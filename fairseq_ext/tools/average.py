@@ -105,6 +105,7 @@ def mean(paths):
 def run(args):
     """Average and write; prints what went in."""
     import torch
+    from omegaconf import OmegaConf
 
     if args.inputs and args.last is not None:
         raise UsageError(f"--last {args.last} belongs to --dir; --inputs are averaged all")
@@ -114,6 +115,9 @@ def run(args):
             raise UsageError(f"--inputs {path} is not a file")
     state, parameters = mean(paths)
     state["model"] = parameters
+    if OmegaConf.is_config(state.get("cfg")):
+        # plain containers, as fairseq-train writes them
+        state["cfg"] = OmegaConf.to_container(state["cfg"], resolve=True, enum_to_str=True)
     state.pop("last_optimizer_state", None)
     # where the run stood means nothing for a mean; its EMA is not one of the mean either
     state["extra_state"] = {"averaged_from": [Path(path).name for path in paths]}
