@@ -1,0 +1,61 @@
+"""Small datasets of several lang pairs, without files."""
+
+import torch
+from fairseq.data import Dictionary, LanguagePairDataset, ListDataset
+
+from fairseq_ext.streams.dataset import StreamsDataset
+
+WORDS = 20
+
+
+def dictionary():
+    """A Dictionary of WORDS words besides the special ones."""
+    words = Dictionary()
+    for number in range(WORDS):
+        words.add_symbol(f"w{number}")
+    return words
+
+
+def pair_dataset(size, seed=0):
+    """``size`` random sentence pairs, 1 to 6 words each."""
+    generator = torch.Generator().manual_seed(seed)
+    words = dictionary()
+
+    def side():
+        sentences = []
+        for _ in range(size):
+            length = int(torch.randint(1, 7, (1,), generator=generator))
+            body = torch.randint(4, len(words), (length,), generator=generator)
+            sentences.append(torch.cat([body, torch.tensor([words.eos()])]))
+        lengths = [len(sentence) for sentence in sentences]
+        return ListDataset(sentences, lengths), lengths
+
+    (source, source_sizes), (target, target_sizes) = side(), side()
+    return LanguagePairDataset(
+        source, source_sizes, words, target, target_sizes, words, shuffle=False
+    )
+
+
+def streams(**sizes):
+    """StreamsDataset of random pairs; underscores stand for dashes: streams(de_en=7)."""
+    return StreamsDataset(
+        {
+            name.replace("_", "-"): pair_dataset(size, seed)
+            for seed, (name, size) in enumerate(sizes.items())
+        }
+    )
+
+
+def in_batches(dataset, size):
+    """{pair: batches of ``size`` of the pair's own sentence numbers}."""
+    return {
+        pair: [
+            list(range(start, min(start + size, len(part)))) for start in range(0, len(part), size)
+        ]
+        for pair, part in dataset.datasets.items()
+    }
+
+
+def pairs_of(dataset, batch):
+    """The pairs whose sentences a batch of indices holds, in order."""
+    return tuple(dict.fromkeys(dataset[index][0] for index in batch))

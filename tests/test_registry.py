@@ -1,0 +1,205 @@
+"""What the package registers, and the rules of its sources."""
+
+import ast
+import dataclasses
+from pathlib import Path
+
+import pytest
+import torch
+from fairseq.criterions import CRITERION_DATACLASS_REGISTRY, CRITERION_REGISTRY
+from fairseq.models import ARCH_MODEL_INV_REGISTRY, MODEL_DATACLASS_REGISTRY, MODEL_REGISTRY
+from fairseq.tasks import TASK_DATACLASS_REGISTRY, TASK_REGISTRY
+
+import fairseq_ext
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+PACKAGE = REPOSITORY / "fairseq_ext"
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+ALL_SOURCES = SOURCES + sorted(
+    path for folder in ("tests", "examples") for path in (REPOSITORY / folder).rglob("*.py")
+)
+# what a folder may import from; every other folder of the package is a system
+LAYERS = {
+    "compat": set(),
+    "common": {"compat"},
+    "streams": {"compat", "common"},
+}
+SYSTEM_MAY_IMPORT = {"compat", "common", "streams"}
+MAX_FILE_LINES, MAX_FUNCTION_LINES, MAX_ARGUMENTS, MAX_COLUMNS = 399, 59, 11, 100
+
+
+def ours(registry):
+    """The names under which this package's classes are registered."""
+    return sorted(
+        name for name, entry in registry.items() if entry.__module__.startswith("fairseq_ext.")
+    )
+
+
+def our_architectures():
+    return sorted(
+        arch for model in ours(MODEL_REGISTRY) for arch in ARCH_MODEL_INV_REGISTRY.get(model, [])
+    )
+
+
+def our_configs():
+    """{label: dataclass} of every option group that the package registers."""
+    found = {}
+    for name in ours(TASK_REGISTRY):
+        found[f"task {name}"] = TASK_DATACLASS_REGISTRY[name]
+    for name in ours(CRITERION_REGISTRY):
+        found[f"criterion {name}"] = CRITERION_DATACLASS_REGISTRY[name]
+    for name in ours(MODEL_REGISTRY):
+        found[f"model {name}"] = MODEL_DATACLASS_REGISTRY[name]
+    return found
+
+
+def relative(path):
+    return str(path.relative_to(REPOSITORY))
+
+
+def tree(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imported_parts(path):
+    """Top-level folders or modules of the package that the file at ``path`` imports."""
+    package = path.relative_to(PACKAGE).parent.parts
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = package[: len(package) - node.level + 1]
+            names = node.module.split(".") if node.module else []
+            if base or names:
+                yield (*base, *names)[0]
+            else:
+                yield from (name.name for name in node.names)
+
+
+def test_names_of_the_manual_are_registered():
+    assert {"dual_translation"} <= set(ours(TASK_REGISTRY))
+    assert {"chunked_label_smoothed_cross_entropy"} <= set(ours(CRITERION_REGISTRY))
+    sizes = ["_tiny", "_iwslt_de_en", "_wmt_en_de", "_wmt_en_de_big", "_nist_zh_en"]
+    assert {"dual_transformer", *(f"dual_transformer{size}" for size in sizes)} <= set(
+        our_architectures()
+    )
+
+
+@pytest.mark.parametrize("kind", ["registries", "architectures"])
+def test_every_name_is_unique(kind):
+    """One name means one thing, over all systems and whatever fairseq has under that name."""
+    if kind == "registries":
+        names = ours(TASK_REGISTRY) + ours(CRITERION_REGISTRY) + ours(MODEL_REGISTRY)
+    else:
+        names = our_architectures()
+    assert len(names) == len(set(names))
+    assert all(name == name.lower() and " " not in name for name in names)
+
+
+def test_registering_a_name_of_fairseq_again_would_be_noticed():
+    from fairseq.tasks import register_task
+
+    with pytest.raises(ValueError, match="duplicate"):
+        register_task(ours(TASK_REGISTRY)[0])(type("Other", (), {}))
+
+
+@pytest.mark.parametrize("label", sorted(our_configs()))
+def test_every_option_has_a_help_text(label):
+    config = our_configs()[label]
+    assert config is not None, f"{label} has no dataclass"
+    inherited = {
+        field.name
+        for base in config.__mro__[1:]
+        if dataclasses.is_dataclass(base)
+        for field in dataclasses.fields(base)
+        if not base.__module__.startswith("fairseq_ext.")
+    }
+    config()
+    for field in dataclasses.fields(config):
+        if field.name.startswith("_") or field.name in inherited:
+            continue
+        text = field.metadata.get("help")
+        interpolated = isinstance(field.default, str) and field.default.startswith("${")
+        assert text or interpolated, f"{label}: option {field.name} has no help text"
+
+
+@pytest.mark.parametrize("arch", our_architectures())
+def test_architecture_builds_with_its_defaults(arch, toy_corpus):
+    """On the meta device: the big ones take no memory."""
+    from common.inprocess import configuration
+    from fairseq import options, tasks
+
+    cfg = configuration(
+        options.get_training_parser(),
+        [toy_corpus.two, "--task", "dual_translation", "-s", "xx", "-t", "yy", "--arch", arch],
+    )
+    task = tasks.setup_task(cfg.task)
+    with torch.device("meta"):
+        model = task.build_model(cfg.model)
+    assert sum(parameter.numel() for parameter in model.parameters()) > 0
+
+
+def test_version_is_that_of_the_distribution():
+    text = (REPOSITORY / "setup.py").read_text(encoding="utf-8")
+    assert fairseq_ext.__version__ in text or "__version__" in text
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=relative)
+def test_no_absolute_import_of_the_package(path):
+    """--user-dir imports the folder under its own name: an absolute import registers twice."""
+    for node in ast.walk(tree(path)):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [name.name for name in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names = [node.module]
+        assert not any(name.split(".")[0] == "fairseq_ext" for name in names), node.lineno
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=relative)
+def test_dependencies_run_one_way(path):
+    """compat <- common <- streams <- systems <- tools; a system never imports another."""
+    folder = path.relative_to(PACKAGE).parts[0]
+    if folder.endswith(".py") or folder == "tools":
+        return
+    allowed = LAYERS.get(folder, SYSTEM_MAY_IMPORT) | {folder}
+    assert set(imported_parts(path)) <= allowed
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.glob("*/modules.py")), ids=relative)
+def test_modules_are_plain_torch(path):
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            assert not any(name.name.startswith("fairseq") for name in node.names)
+        if isinstance(node, ast.ImportFrom):
+            assert not (node.module or "").startswith("fairseq")
+
+
+def function_lines(node):
+    return node.end_lineno - node.lineno + 1
+
+
+@pytest.mark.parametrize("path", ALL_SOURCES, ids=relative)
+def test_size_limits(path):
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= MAX_FILE_LINES, f"{len(lines)} lines"
+    for number, line in enumerate(lines, start=1):
+        assert len(line) <= MAX_COLUMNS, f"line {number} has {len(line)} columns"
+    for node in ast.walk(tree(path)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            size = function_lines(node)
+            assert size <= MAX_FUNCTION_LINES, f"{node.name} has {size} lines"
+            if node.name == "__init__":
+                spec = node.args
+                count = len(spec.posonlyargs + spec.args + spec.kwonlyargs) - 1
+                assert count <= MAX_ARGUMENTS, f"line {node.lineno}: {count} arguments"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=relative)
+def test_no_error_is_swallowed(path):
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.ExceptHandler):
+            broad = node.type is None or getattr(node.type, "id", "") in (
+                "Exception",
+                "BaseException",
+            )
+            silent = len(node.body) == 1 and isinstance(node.body[0], ast.Pass)
+            assert not (broad and silent), f"line {node.lineno}"
