@@ -1,14 +1,15 @@
 """Entry point of the `fairseq-ext` command, outside the package on purpose.
 
 Importing `fairseq_ext` registers every system and therefore imports fairseq and torch. The light
-commands must not: `user-dir` stands in scripts, `doctor` has to work where fairseq does not.
+commands must not: `user-dir` stands in scripts, `doctor` has to work where fairseq does not, and
+`run` prepares the import of fairseq.
 """
 
 import importlib.util
 import sys
 import types
 
-LIGHT = frozenset(("user-dir", "doctor", "plot", "-h", "--help", "--version"))
+LIGHT = frozenset(("user-dir", "doctor", "run", "plot", "-h", "--help", "--version"))
 
 
 def _bare_package():

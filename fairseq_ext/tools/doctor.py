@@ -39,6 +39,7 @@ sys.path.insert(0, sys.argv[1])
 import fairseq_ext
 from fairseq_ext import compat
 import fairseq_cli.generate, fairseq_cli.score, fairseq_cli.train
+import fairseq.modules.dynamic_crf_layer
 import torch, torch.utils.data
 print(json.dumps([list(row) for row in compat.status()]))
 """
@@ -181,7 +182,7 @@ def patches(report):
     for name, because, active, reason in json.loads(answer):
         report.lines.append(f"  {'active' if active else 'idle':<8}{name}: {reason}")
         report.lines.append(f"          {because}")
-        if reason.startswith("failed"):
+        if reason.startswith("failed") or "before the patches were active" in reason:
             report.problem(
                 f"the patch {name} {reason}",
                 f"pip install --no-deps --force-reinstall fairseq=={FAIRSEQ}",
