@@ -8,6 +8,8 @@ file here says `from . import name`: such a statement imports the outer package 
 """
 
 import importlib
+import importlib.util
+import sys
 
 from .finder import install
 from .registry import status as _status
@@ -34,6 +36,17 @@ def activate():
     Idempotent. Returns the meta-path finder that does the work.
     """
     return install()
+
+
+def require_fairseq():
+    """Raise ModuleNotFoundError with the remedy if fairseq is not installed."""
+    if importlib.util.find_spec("fairseq") is None:
+        raise ModuleNotFoundError(
+            f"fairseq is not installed for {sys.executable}. Install it without its own "
+            "requirements, which pip 24.1 and later refuse: "
+            "python -m pip install --no-deps fairseq==0.12.2",
+            name="fairseq",
+        )
 
 
 def status():

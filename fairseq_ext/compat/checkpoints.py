@@ -105,13 +105,8 @@ def _load_restricted(torch, file, map_location, named):
         return Unpickler(stream, **options).load()
 
     restricted = SimpleNamespace(Unpickler=Unpickler, load=load, __name__="restricted_pickle")
-    try:
-        weights_only = {} if until("torch", 1, 13)() is None else {"weights_only": False}
-        return torch.load(file, map_location, restricted, **weights_only, **named)
-    except AttributeError as error:
-        raise pickle.UnpicklingError(
-            f"{file}: not a checkpoint that can be read: {error}"
-        ) from error
+    weights_only = {} if until("torch", 1, 13)() is None else {"weights_only": False}
+    return torch.load(file, map_location, restricted, **weights_only, **named)
 
 
 def _tensor_globals(torch):

@@ -75,8 +75,8 @@ def fp16_needs_cuda(module):
         flat = not (cfg.common.bf16 or cfg.common.fp16_no_flatten_grads)
         if flat and params and params[0].device.type == "cpu":
             raise ValueError(
-                "--fp16 was given and the model is on the CPU: its optimiser needs CUDA. On a CPU "
-                "use --bf16 (half the memory, no loss scaling) or neither"
+                "--fp16 was given and the model is on the CPU: its flat parameters need CUDA. "
+                "On a CPU use --bf16, or add --fp16-no-flatten-grads"
             )
         return build(cls, cfg, params, **named)
 

@@ -1,0 +1,48 @@
+"""`fairseq-ext run COMMAND ...`: a stock fairseq command with the patches active.
+
+The commands that pip installs (`fairseq-train` ...) do the same where Python reads the .pth files
+of its environment. It does not for folders named by PYTHONPATH, where `pip install --target` puts
+things; there `python -m fairseq_ext run fairseq-train ...` works.
+"""
+
+import argparse
+import importlib
+import sys
+
+from ..compat import activate, require_fairseq
+from . import UsageError
+
+COMMANDS = (
+    "fairseq-eval-lm",
+    "fairseq-generate",
+    "fairseq-hydra-train",
+    "fairseq-interactive",
+    "fairseq-preprocess",
+    "fairseq-score",
+    "fairseq-train",
+    "fairseq-validate",
+)
+
+
+def add_arguments(parser):
+    """COMMAND and everything after it, options included."""
+    parser.add_argument("command", metavar="COMMAND", help="one of " + ", ".join(COMMANDS))
+    parser.add_argument(
+        "arguments", nargs=argparse.REMAINDER, metavar="...", help="what COMMAND is given"
+    )
+
+
+def run(args):
+    """Run the command in this process; returns 0, its own errors pass through.
+
+    Raises UsageError for a command that fairseq does not have.
+    """
+    if args.command not in COMMANDS:
+        raise UsageError(f"COMMAND {args.command!r} is unknown; allowed: {', '.join(COMMANDS)}")
+    activate()
+    require_fairseq()
+    name = args.command[len("fairseq-") :].replace("-", "_")
+    command = importlib.import_module(f"fairseq_cli.{name}")
+    sys.argv = [args.command, *args.arguments]
+    command.cli_main()
+    return 0
