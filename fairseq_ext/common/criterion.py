@@ -1,0 +1,34 @@
+"""The label-smoothed cross entropy of fairseq, with a fifth of its memory traffic."""
+
+from fairseq.criterions import register_criterion
+from fairseq.criterions.label_smoothed_cross_entropy import (
+    LabelSmoothedCrossEntropyCriterion,
+    LabelSmoothedCrossEntropyCriterionConfig,
+)
+
+from .losses import label_smoothed_cross_entropy
+
+
+@register_criterion(
+    "chunked_label_smoothed_cross_entropy", dataclass=LabelSmoothedCrossEntropyCriterionConfig
+)
+class ChunkedLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
+    """Same options, values and gradients as ``label_smoothed_cross_entropy``.
+
+    Works with every model whose output is a tensor of logits. Models with an adaptive softmax
+    have no such tensor: use stock ``adaptive_loss`` for them.
+    """
+
+    def compute_loss(self, model, net_output, sample, reduce=True):
+        """Sum over the batch (``reduce``) or (N,) values of the loss and of the nll, in nats."""
+        logits = net_output[0]  # (B, T, V)
+        target = model.get_targets(sample, net_output)  # (B, T)
+        if self.ignore_prefix_size > 0:
+            logits = logits[:, self.ignore_prefix_size :]
+            target = target[:, self.ignore_prefix_size :]
+        loss, nll_loss = label_smoothed_cross_entropy(
+            logits.reshape(-1, logits.size(-1)), target.reshape(-1), self.eps, self.padding_idx
+        )
+        if reduce:
+            return loss.sum(), nll_loss.sum()
+        return loss, nll_loss

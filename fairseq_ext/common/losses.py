@@ -1,0 +1,85 @@
+"""Cross entropy with label smoothing, exact, in one pass over the logits.
+
+Dimensions: N target tokens, V vocabulary entries.
+
+With z the logits of one token, p = softmax(z), y its target, eps the smoothing and
+eps_i = eps / (V - 1) (fairseq's definition)::
+
+    nll    = -log p[y]
+    smooth = -sum_v log p[v]
+    loss   = (1 - eps - eps_i) * nll + eps_i * smooth
+    d loss / d z[v] = p[v] - eps_i - (1 - eps - eps_i) * [v = y]
+
+The factor of p is (1 - eps - eps_i) + V * eps_i = 1, so the gradient needs no more than the
+softmax that the loss has computed anyway. It is therefore made in the forward pass, a few rows
+at a time while they are in the cache, and is the only N x V array kept for the backward pass.
+Written the usual way the same loss reads or writes an N x V array about ten times.
+"""
+
+from typing import Tuple
+
+import torch
+
+# Rows are taken so that a chunk of logits stays in a core's cache; on a GPU the chunk only
+# bounds the temporary memory, and few large kernels are better than many small ones.
+CHUNK_ELEMENTS = {"cpu": 1 << 18, "cuda": 1 << 27}
+
+
+def _row_chunks(logits):
+    rows, vocab = logits.shape
+    size = max(1, CHUNK_ELEMENTS.get(logits.device.type, 1 << 24) // vocab)
+    return (slice(start, start + size) for start in range(0, rows, size))
+
+
+class _LabelSmoothedCrossEntropy(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, logits, target, epsilon):
+        rows, vocab = logits.shape
+        epsilon_i = epsilon / (vocab - 1)
+        confidence = 1.0 - epsilon - epsilon_i
+        nll = torch.empty(rows, dtype=torch.promote_types(logits.dtype, torch.float32),
+                          device=logits.device)  # (N,)  # fmt: skip
+        smooth = torch.empty_like(nll)  # (N,)
+        grad = torch.empty_like(logits) if ctx.needs_input_grad[0] else None  # (N, V)
+        for chunk in _row_chunks(logits):
+            z = logits[chunk].to(nll.dtype)  # (n, V)
+            index = target[chunk].unsqueeze(1)  # (n, 1)
+            p = torch.softmax(z, dim=1)  # (n, V)
+            # the largest p is at least 1 / V: this logarithm never overflows
+            log_z = z.amax(dim=1) - p.amax(dim=1).log()  # (n,)
+            nll[chunk] = log_z - z.gather(1, index).squeeze(1)
+            smooth[chunk] = vocab * log_z - z.sum(dim=1)
+            if grad is not None:
+                p -= epsilon_i
+                p.scatter_add_(1, index, p.new_full((1, 1), -confidence).expand_as(index))
+                grad[chunk] = p
+        ctx.save_for_backward(grad)
+        ctx.mark_non_differentiable(nll)
+        return confidence * nll + epsilon_i * smooth, nll
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, grad_loss, _grad_nll):
+        (grad,) = ctx.saved_tensors
+        return grad * grad_loss.to(grad.dtype).unsqueeze(1), None, None
+
+
+def label_smoothed_cross_entropy(
+    logits: torch.Tensor, target: torch.Tensor, epsilon: float, padding_index: int
+) -> Tuple[torch.Tensor, torch.Tensor]:
+    """Loss and negative log-likelihood of every token, in nats.
+
+    Args:
+        logits: (N, V), any floating type; computed in float32 or better.
+        target: (N,) indices.
+        epsilon: smoothing, 0 <= epsilon < 1.
+        padding_index: targets with this index count nothing.
+
+    Returns:
+        loss (N,), differentiable; nll (N,), not differentiable; both zero at padding.
+    """
+    if not 0.0 <= epsilon < 1.0:
+        raise ValueError(f"--label-smoothing {epsilon}: must be at least 0 and less than 1")
+    loss, nll = _LabelSmoothedCrossEntropy.apply(logits, target, epsilon)
+    padding = target.eq(padding_index)  # (N,)
+    return loss.masked_fill(padding, 0.0), nll.masked_fill(padding, 0.0)

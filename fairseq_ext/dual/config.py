@@ -1,0 +1,71 @@
+"""Options of model-level dual learning, and one named architecture per setting of the paper."""
+
+from dataclasses import dataclass, field
+from typing import Optional
+
+from fairseq.dataclass import FairseqDataclass
+from fairseq.models import register_model_architecture
+from omegaconf import II
+
+
+@dataclass
+class DualTransformerConfig(FairseqDataclass):
+    embed_dim: int = field(
+        default=512,
+        metadata={"help": "D, width of embeddings and states (paper: 256 IWSLT, 1024 WMT, NIST)"},
+    )
+    ffn_embed_dim: int = field(
+        default=2048, metadata={"help": "width of the feed-forward layer (paper: 1024, 4096)"}
+    )
+    attention_heads: int = field(default=8, metadata={"help": "heads of phi^c_1 and phi^z"})
+    layers: int = field(default=6, metadata={"help": "blocks of each component (paper: 6)"})
+    dropout: float = field(
+        default=0.1, metadata={"help": "on every sub-layer's output (paper: 0.1 IWSLT, 0.3 others)"}
+    )
+    attention_dropout: float = field(default=0.0, metadata={"help": "on attention weights"})
+    activation_dropout: float = field(
+        default=0.0, metadata={"help": "inside the feed-forward layer"}
+    )
+    share_all_embeddings: bool = field(
+        default=False,
+        metadata={
+            "help": "one matrix for the embeddings and softmaxes of all components (needs a joined "
+            "dictionary; the paper's IWSLT and WMT setting); otherwise one for each component"
+        },
+    )
+    normalize_before: bool = field(
+        default=False, metadata={"help": "layer norm before each sub-layer instead of after it"}
+    )
+    lang_pairs: Optional[str] = II("task.lang_pairs")
+    max_source_positions: int = II("task.max_source_positions")
+    max_target_positions: int = II("task.max_target_positions")
+
+
+def _architecture(name: str, **values):
+    """Register ``dual_transformer`` under ``name`` with other default values."""
+
+    @register_model_architecture("dual_transformer", name)
+    def set_defaults(args):
+        for option, value in values.items():
+            if not hasattr(args, option):
+                setattr(args, option, value)
+
+    return set_defaults
+
+
+def register_architectures():
+    """Called once the model class is registered."""
+    _architecture(
+        "dual_transformer_tiny", embed_dim=64, ffn_embed_dim=128, attention_heads=4, layers=2
+    )
+    _architecture(
+        "dual_transformer_iwslt_de_en",
+        embed_dim=256,
+        ffn_embed_dim=1024,
+        attention_heads=4,
+        layers=6,
+    )
+    _architecture("dual_transformer_wmt_en_de")
+    big = dict(embed_dim=1024, ffn_embed_dim=4096, attention_heads=16, layers=6, dropout=0.3)
+    _architecture("dual_transformer_wmt_en_de_big", **big)
+    _architecture("dual_transformer_nist_zh_en", **big)

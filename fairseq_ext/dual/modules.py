@@ -1,0 +1,388 @@
+"""Model-level dual learning, the paper's equations (Xia et al., ICML 2018), in plain torch.
+
+A component phi_Z belongs to one language Z and has two roles (Sec. 2.1, 3.1). In each block::
+
+    z~ = phi^c_{Z,1}(z);    h^Z = phi^c_{Z,2}(z~ + phi^z_Z(z~, C_Z))              (Eq. 4, 5)
+
+    encoding role:  C_Z = {0}, the null context, and phi^z_Z(z~, 0) = 0; all of z is visible
+    decoding role:  C_Z = h of the other component's last block; position t sees z_{<=t}
+
+where phi^c_{Z,1} is self-attention, phi^z_Z attention over the context and phi^c_{Z,2} the
+feed-forward layer, each with its residual connection and layer normalisation. The softmax phi^h_Z
+closes the decoding role. The primal model X -> Y encodes with phi_X and decodes with phi_Y; the
+dual model Y -> X does the reverse with the same parameters.
+
+Deviation: the paper says phi^z(z~, 0) = 0; read literally, the layer norm of that sub-layer would
+still apply (LN(z~ + 0)). Here the null context skips the sub-layer with its norm, so that the
+primal model is exactly a stock Transformer, as Sec. 3.3 states of it.
+
+Dimensions: B sentences, R rows (R = B, or B * beam when decoding), T positions of this language,
+S positions of the context, D model, F feed-forward, H heads, V vocabulary.
+Masks are bool, True = padding.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Dict, List, Optional, Tuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+Cache = Dict[str, Tensor]
+
+
+@dataclass
+class Size:
+    """Sizes and dropout rates of a component; raises ValueError with the option's name."""
+
+    embed_dim: int
+    ffn_dim: int
+    heads: int
+    layers: int
+    dropout: float = 0.0
+    attention_dropout: float = 0.0
+    activation_dropout: float = 0.0
+    normalize_before: bool = False
+
+    def __post_init__(self):
+        for option, value in (
+            ("--embed-dim", self.embed_dim),
+            ("--ffn-embed-dim", self.ffn_dim),
+            ("--attention-heads", self.heads),
+            ("--layers", self.layers),
+        ):
+            if value < 1:
+                raise ValueError(f"{option} {value}: must be at least 1")
+        if self.embed_dim % self.heads != 0:
+            raise ValueError(
+                f"--attention-heads {self.heads}: must divide --embed-dim {self.embed_dim}"
+            )
+        if self.embed_dim % 2 != 0:
+            raise ValueError(f"--embed-dim {self.embed_dim}: must be even (sinusoidal positions)")
+        for option, rate in (
+            ("--dropout", self.dropout),
+            ("--attention-dropout", self.attention_dropout),
+            ("--activation-dropout", self.activation_dropout),
+        ):
+            if not 0.0 <= rate < 1.0:
+                raise ValueError(f"{option} {rate}: must be at least 0 and less than 1")
+
+
+def _projection(inputs: int, *outputs: int) -> nn.Linear:
+    """Projections of one input side by side: (inputs,) -> (sum(outputs),); each Xavier / sqrt 2."""
+    linear = nn.Linear(inputs, sum(outputs))
+    for weight in linear.weight.split(outputs):
+        nn.init.xavier_uniform_(weight, gain=1 / math.sqrt(2))
+    return linear
+
+
+def _output_projection(embed_dim: int) -> nn.Linear:
+    linear = nn.Linear(embed_dim, embed_dim)
+    nn.init.xavier_uniform_(linear.weight)
+    nn.init.zeros_(linear.bias)
+    return linear
+
+
+class SelfAttention(nn.Module):
+    """phi^c_1 without residual and norm: multi-head attention of a sequence over itself."""
+
+    def __init__(self, embed_dim: int, heads: int, dropout: float):
+        super().__init__()
+        self.heads, self.dropout = heads, dropout
+        self.qkv = _projection(embed_dim, embed_dim, embed_dim, embed_dim)
+        self.output = _output_projection(embed_dim)
+
+    def forward(
+        self,
+        states: Tensor,
+        visible: Optional[Tensor] = None,
+        causal: bool = False,
+        cache: Optional[Cache] = None,
+        name: str = "",
+    ) -> Tensor:
+        """(R, T, D) -> (R, T, D).
+
+        ``visible`` (R, 1, 1, T) is False at positions nobody may look at. With a ``cache`` the
+        states are those of the newest position (T = 1) and see everything in the cache.
+        """
+        qkv = self.qkv(states).unflatten(-1, (3, self.heads, -1))  # (R, T, 3, H, D/H)
+        query, key, value = qkv.permute(2, 0, 3, 1, 4).unbind(0)  # each (R, H, T, D/H)
+        if cache is not None:
+            if name + ".key" in cache:
+                key = torch.cat([cache[name + ".key"], key], dim=2)
+                value = torch.cat([cache[name + ".value"], value], dim=2)
+            cache[name + ".key"], cache[name + ".value"] = key, value
+        mixed = F.scaled_dot_product_attention(
+            query,
+            key,
+            value,
+            attn_mask=visible,
+            dropout_p=self.dropout if self.training else 0.0,
+            is_causal=causal and cache is None,
+        )  # (R, H, T, D/H)
+        return self.output(mixed.transpose(1, 2).flatten(2))
+
+
+class ContextAttention(nn.Module):
+    """phi^z without residual and norm: multi-head attention over C, the other component's states.
+
+    The rows of one sentence (its beam) attend to one copy of the sentence's context.
+    """
+
+    def __init__(self, embed_dim: int, heads: int, dropout: float):
+        super().__init__()
+        self.heads, self.dropout = heads, dropout
+        self.query = _projection(embed_dim, embed_dim)
+        self.key_value = _projection(embed_dim, embed_dim, embed_dim)
+        self.output = _output_projection(embed_dim)
+
+    def keys_values(self, context: Tensor) -> Tuple[Tensor, Tensor]:
+        """(B, S, D) -> keys and values, each (B, H, S, D/H)."""
+        key_value = self.key_value(context).unflatten(-1, (2, self.heads, -1))
+        key, value = key_value.permute(2, 0, 3, 1, 4).unbind(0)
+        return key, value
+
+    def forward(
+        self,
+        states: Tensor,
+        key: Tensor,
+        value: Tensor,
+        visible: Optional[Tensor] = None,
+        need_weights: bool = False,
+    ) -> Tuple[Tensor, Optional[Tensor]]:
+        """States (R, T, D), keys and values (B, H, S, D/H), visible (B, 1, 1, S).
+
+        Returns:
+            (R, T, D), and with ``need_weights`` the attention averaged over heads (R, T, S).
+        """
+        rows, length, _ = states.shape
+        sentences = key.size(0)
+        query = self.query(states).unflatten(-1, (self.heads, -1))  # (R, T, H, D/H)
+        query = query.reshape(sentences, -1, self.heads, query.size(-1))  # (B, R/B*T, H, D/H)
+        query = query.transpose(1, 2)  # (B, H, R/B*T, D/H)
+        weights = None
+        if need_weights:
+            scores = query @ key.transpose(2, 3) / math.sqrt(query.size(-1))
+            if visible is not None:
+                scores = scores.masked_fill(~visible, float("-inf"))
+            attention = torch.softmax(scores.float(), dim=-1).to(value.dtype)
+            mixed = attention @ value
+            weights = attention.mean(dim=1).reshape(rows, length, -1)  # (R, T, S)
+        else:
+            mixed = F.scaled_dot_product_attention(
+                query,
+                key,
+                value,
+                attn_mask=visible,
+                dropout_p=self.dropout if self.training else 0.0,
+            )  # (B, H, R/B*T, D/H)
+        mixed = mixed.transpose(1, 2).reshape(rows, length, -1)  # (R, T, D)
+        return self.output(mixed), weights
+
+
+class Block(nn.Module):
+    """One block of a component: z~ = phi^c_1(z); h = phi^c_2(z~ + phi^z(z~, C))  (Eq. 4, 5)."""
+
+    def __init__(self, size: Size):
+        super().__init__()
+        self.size = size
+        self.self_attention = SelfAttention(size.embed_dim, size.heads, size.attention_dropout)
+        self.self_attention_norm = nn.LayerNorm(size.embed_dim)
+        self.context_attention = ContextAttention(
+            size.embed_dim, size.heads, size.attention_dropout
+        )
+        self.context_attention_norm = nn.LayerNorm(size.embed_dim)
+        self.feed_forward_in = nn.Linear(size.embed_dim, size.ffn_dim)
+        self.feed_forward_out = nn.Linear(size.ffn_dim, size.embed_dim)
+        self.feed_forward_norm = nn.LayerNorm(size.embed_dim)
+
+    def _enter(self, norm: nn.LayerNorm, states: Tensor) -> Tensor:
+        return norm(states) if self.size.normalize_before else states
+
+    def _leave(self, norm: nn.LayerNorm, states: Tensor, change: Tensor) -> Tensor:
+        states = states + F.dropout(change, self.size.dropout, self.training)
+        return states if self.size.normalize_before else norm(states)
+
+    def _feed_forward(self, states: Tensor) -> Tensor:
+        hidden = F.relu(self.feed_forward_in(states))  # (R, T, F)
+        hidden = F.dropout(hidden, self.size.activation_dropout, self.training)
+        return self.feed_forward_out(hidden)
+
+    def forward(
+        self,
+        states: Tensor,
+        *,
+        visible: Optional[Tensor] = None,
+        causal: bool = False,
+        context: Optional[Tuple[Tensor, Tensor]] = None,
+        context_visible: Optional[Tensor] = None,
+        cache: Optional[Cache] = None,
+        name: str = "",
+        need_weights: bool = False,
+    ) -> Tuple[Tensor, Optional[Tensor]]:
+        """States (R, T, D) -> (h (R, T, D), attention over the context (R, T, S) or None).
+
+        ``context`` holds this block's keys and values of C, each (B, H, S, D/H); None is the null
+        context of the encoding role. ``visible`` and ``context_visible`` are (R, 1, 1, T) and
+        (B, 1, 1, S) masks, True = may be looked at.
+        """
+        norm = self.self_attention_norm
+        change = self.self_attention(self._enter(norm, states), visible, causal, cache, name)
+        z_tilde = self._leave(norm, states, change)  # (R, T, D)
+        weights = None
+        if context is not None:
+            norm = self.context_attention_norm
+            change, weights = self.context_attention(
+                self._enter(norm, z_tilde), *context, context_visible, need_weights
+            )
+            z_tilde = self._leave(norm, z_tilde, change)  # (R, T, D)
+        norm = self.feed_forward_norm
+        change = self._feed_forward(self._enter(norm, z_tilde))
+        return self._leave(norm, z_tilde, change), weights
+
+
+class Positions(nn.Module):
+    """Sinusoidal positions as fairseq counts them: padding_index + 1 is the first real token."""
+
+    def __init__(self, embed_dim: int, padding_index: int, length: int = 256):
+        super().__init__()
+        self.embed_dim, self.padding_index = embed_dim, padding_index
+        self.register_buffer("table", self._sinusoids(length), persistent=False)
+
+    def _sinusoids(self, length: int) -> Tensor:
+        half = self.embed_dim // 2
+        rate = torch.exp(torch.arange(half) * -(math.log(10000) / max(1, half - 1)))
+        rows = length + self.padding_index + 1
+        angle = torch.arange(rows).unsqueeze(1) * rate  # (rows, D/2)
+        table = torch.cat([angle.sin(), angle.cos()], dim=1)  # (rows, D)
+        table[self.padding_index] = 0
+        return table
+
+    def forward(self, tokens: Tensor, only_last: bool = False) -> Tensor:
+        """Tokens (B, T) -> (B, T, D), or (1, 1, D) for the newest position of every row."""
+        length = tokens.size(1)
+        if length + self.padding_index >= self.table.size(0):
+            self.table = self._sinusoids(2 * length).to(self.table)
+        if only_last:
+            return self.table[self.padding_index + length].view(1, 1, -1)
+        real = tokens.ne(self.padding_index).long()  # (B, T)
+        return self.table[real.cumsum(dim=1) * real + self.padding_index]
+
+
+class Component(nn.Module):
+    """phi_Z: embedding, blocks and softmax of one language, in both roles (Fig. 2a, Fig. 4).
+
+    Args:
+        size: sizes and dropout rates.
+        vocab_size: V.
+        padding_index: index of the padding symbol.
+        embedding: (V, D) to share with other components; its matrix is also phi^h's.
+    """
+
+    def __init__(
+        self,
+        size: Size,
+        vocab_size: int,
+        padding_index: int,
+        embedding: Optional[nn.Embedding] = None,
+    ):
+        super().__init__()
+        self.size, self.padding_index = size, padding_index
+        if embedding is None:
+            embedding = make_embedding(vocab_size, size.embed_dim, padding_index)
+        self.embedding = embedding
+        self.positions = Positions(size.embed_dim, padding_index)
+        self.blocks = nn.ModuleList(Block(size) for _ in range(size.layers))
+        self.final_norm = nn.LayerNorm(size.embed_dim) if size.normalize_before else nn.Identity()
+
+    def _embed(self, tokens: Tensor, only_last: bool = False) -> Tensor:
+        positions = self.positions(tokens, only_last)
+        tokens = tokens[:, -1:] if only_last else tokens
+        states = math.sqrt(self.size.embed_dim) * self.embedding(tokens) + positions
+        return F.dropout(states, self.size.dropout, self.training)  # (R, T, D)
+
+    def encode(self, tokens: Tensor) -> Tuple[Tensor, Tensor]:
+        """Encoding role (Eq. 4): tokens (B, T) -> states (B, T, D), padding (B, T)."""
+        padding = tokens.eq(self.padding_index)  # (B, T)
+        visible = ~padding[:, None, None, :]  # (B, 1, 1, T)
+        states = self._embed(tokens)
+        for block in self.blocks:
+            states, _ = block(states, visible=visible)
+        return self.final_norm(states), padding
+
+    def decode(
+        self,
+        prev_tokens: Tensor,
+        context: Tensor,
+        context_padding: Tensor,
+        cache: Optional[Cache] = None,
+        need_weights: bool = False,
+    ) -> Tuple[Tensor, Optional[Tensor]]:
+        """Decoding role (Eq. 5): the states that predict the token after each of ``prev_tokens``.
+
+        Args:
+            prev_tokens: (R, T), padded on the right or not at all.
+            context: C_Z = the other component's states (B, S, D), where R is a multiple of B and
+                the rows of one sentence stand together.
+            context_padding: (B, S).
+            cache: state of incremental decoding, filled here; only the newest token is then
+                computed, and the context is read at the first step alone.
+            need_weights: also return the last block's attention over the context.
+
+        Returns:
+            states (R, T, D), or (R, 1, D) with a cache; attention (R, T, S) or None.
+        """
+        incremental = cache is not None
+        if cache is None:
+            cache = {}
+        if "context_visible" not in cache:
+            cache["context_visible"] = ~context_padding[:, None, None, :]  # (B, 1, 1, S)
+            for index, block in enumerate(self.blocks):
+                key, value = block.context_attention.keys_values(context)
+                cache[f"{index}.context_key"], cache[f"{index}.context_value"] = key, value
+        states = self._embed(prev_tokens, only_last=incremental)
+        weights = None
+        for index, block in enumerate(self.blocks):
+            states, weights = block(
+                states,
+                causal=True,
+                context=(cache[f"{index}.context_key"], cache[f"{index}.context_value"]),
+                context_visible=cache["context_visible"],
+                cache=cache if incremental else None,
+                name=str(index),
+                need_weights=need_weights and index + 1 == len(self.blocks),
+            )
+        return self.final_norm(states), weights
+
+    def logits(self, states: Tensor) -> Tensor:
+        """phi^h before its softmax: (R, T, D) -> (R, T, V)."""
+        return F.linear(states, self.embedding.weight)
+
+
+def make_embedding(vocab_size: int, embed_dim: int, padding_index: int) -> nn.Embedding:
+    """(V, D), normal with deviation D^-1/2; the padding row is zero."""
+    embedding = nn.Embedding(vocab_size, embed_dim, padding_index)
+    nn.init.normal_(embedding.weight, mean=0.0, std=embed_dim**-0.5)
+    nn.init.zeros_(embedding.weight[padding_index])
+    return embedding
+
+
+def reorder_cache(cache: Cache, new_order: Tensor) -> None:
+    """Make row r of the cache what row ``new_order[r]`` was, in place.
+
+    Beam search keeps the rows of a sentence together and drops finished sentences whole: what
+    belongs to the context is stored once per sentence and moves only when sentences are dropped.
+    """
+    per_sentence: List[str] = [name for name in cache if "context_" in name]
+    per_row = [name for name in cache if "context_" not in name]
+    if not per_row:
+        return
+    rows, sentences = cache[per_row[0]].size(0), cache["context_visible"].size(0)
+    beam = rows // sentences
+    if beam == 1 or new_order.numel() != rows:
+        kept = new_order.view(-1, beam)[:, 0] // beam  # (B',)
+        for name in per_sentence:
+            cache[name] = cache[name].index_select(0, kept)
+    for name in per_row:
+        cache[name] = cache[name].index_select(0, new_order)

@@ -1,0 +1,1 @@
+"""Several parallel datasets ("lang pairs") trained into one model."""

@@ -1,0 +1,61 @@
+"""BLEU of every pair while a model trains (--eval-bleu)."""
+
+import json
+from argparse import Namespace
+from typing import Any, Dict
+
+import sacrebleu
+from fairseq import utils
+from fairseq.data import Dictionary, encoders
+
+from .metrics import BLEU_ORDER
+
+
+class PairBleu:
+    """Translates validation batches and returns the sums that corpus BLEU is made of.
+
+    Args:
+        cfg: a task config with fairseq's --eval-bleu options.
+        dictionaries: {lang: dictionary}.
+
+    ``generation`` are the options for the generators; ``generators`` {pair: generator} is filled
+    by the task. References are detokenised like the hypotheses: this score guides a run, the
+    score to report comes from raw references.
+    """
+
+    def __init__(self, cfg, dictionaries: Dict[str, Dictionary]):
+        self.cfg, self.dictionaries = cfg, dictionaries
+        self.generation = Namespace(**json.loads(cfg.eval_bleu_args))
+        options = json.loads(cfg.eval_bleu_detok_args)
+        self.tokenizer = encoders.build_tokenizer(
+            Namespace(tokenizer=cfg.eval_bleu_detok, **options)
+        )
+        self.generators: Dict[str, Any] = {}
+
+    def _text(self, dictionary: Dictionary, tokens, unknown: str) -> str:
+        line = dictionary.string(
+            tokens.int().cpu(), self.cfg.eval_bleu_remove_bpe, unk_string=unknown
+        )
+        return self.tokenizer.decode(line) if self.tokenizer else line
+
+    def __call__(self, pair: str, sample) -> Dict[str, int]:
+        """The sums of one batch, under the names that ``metrics.log_pair_bleu`` adds up."""
+        dictionary = self.dictionaries[pair.split("-")[1]]
+        found = self.generators[pair].generate(None, sample)
+        # an unknown word must not be scored as a match
+        hypotheses = [
+            self._text(dictionary, nbest[0]["tokens"], "UNKNOWNINHYPOTHESIS") for nbest in found
+        ]
+        references = [
+            self._text(
+                dictionary, utils.strip_pad(target, dictionary.pad()), "UNKNOWNINREFERENCE"
+            )
+            for target in sample["target"]
+        ]
+        tokenize = {"tokenize": "none"} if self.cfg.eval_tokenized_bleu else {}
+        score = sacrebleu.corpus_bleu(hypotheses, [references], **tokenize)
+        sums = {"_bleu_sys_len": score.sys_len, "_bleu_ref_len": score.ref_len}
+        for order in range(BLEU_ORDER):
+            sums[f"_bleu_counts_{order}"] = score.counts[order]
+            sums[f"_bleu_totals_{order}"] = score.totals[order]
+        return sums

@@ -1,0 +1,383 @@
+"""The task base of every system that trains several lang pairs into one model.
+
+Training and validation run on a dict {pair: sample}; inference runs on one direction, chosen by
+``-s`` and ``-t``, with the ordinary dataset and the ordinary generator. A model for these tasks
+
+* takes ``forward(src_tokens, src_lengths, prev_output_tokens, pair="de-en")``,
+* offers ``direction("de-en")``: an encoder-decoder model of that direction which shares its
+  parameters,
+* has ``lang_pairs`` in its config, where the task writes the pairs: checkpoints carry them.
+"""
+
+import os
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Dict, List, Optional
+
+import torch
+from fairseq import utils
+from fairseq.data import Dictionary, data_utils
+from fairseq.dataclass import ChoiceEnum
+from fairseq.optim.amp_optimizer import AMPOptimizer
+from fairseq.tasks import FairseqTask
+from fairseq.tasks.translation import TranslationConfig, TranslationTask, load_langpair_dataset
+from omegaconf import II, OmegaConf, open_dict
+
+from .bleu import PairBleu
+from .dataset import StreamsDataset, StreamsIterator, TrainingPlan, ValidationPlan
+from .metrics import log_bleu_summary, log_pair, log_pair_bleu, merge_logs
+from .schedule import SCHEDULES, check_schedule, parse_lang_pairs
+
+
+@dataclass
+class StreamsConfig(TranslationConfig):
+    lang_pairs: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "directions to train, e.g. de-en,en-fr; at inference -s and -t choose one and "
+            "the checkpoint knows the list"
+        },
+    )
+    schedule: ChoiceEnum(SCHEDULES) = field(
+        default="cycle",
+        metadata={
+            "help": "pairs of each update: joint (all), cycle (one after the other), main+aux "
+            "(--main-pair and a random other one), temperature (one, drawn by size)"
+        },
+    )
+    main_pair: Optional[str] = field(
+        default=None, metadata={"help": "the main pair of --schedule main+aux"}
+    )
+    schedule_temperature: float = field(
+        default=1.0,
+        metadata={
+            "help": "T in the probability size^(1/T) of a pair under --schedule temperature"
+        },
+    )
+    update_freq: List[int] = II("optimization.update_freq")
+
+
+def load_dictionary(paths: List[str], lang: str) -> Dictionary:
+    """dict.LANG.txt of the first data folder; ValueError, naming the file, when it is not there."""
+    name = os.path.join(paths[0], f"dict.{lang}.txt")
+    if not os.path.exists(name):
+        raise ValueError(
+            f"{name}: no dictionary for language {lang!r}; the data folder must come from "
+            "fairseq-preprocess and hold dict.LANG.txt for every language of the model"
+        )
+    return Dictionary.load(name)
+
+
+class StreamsTask(TranslationTask):
+    """Several lang pairs in training, one direction at inference.
+
+    ``pairs`` are the pairs of the model; ``pair`` is the direction chosen by -s and -t, or None
+    while all pairs are trained or validated.
+    """
+
+    cfg: StreamsConfig
+
+    def __init__(self, cfg: StreamsConfig, pairs: List[str], dictionaries: Dict[str, Dictionary]):
+        self.pairs, self.pair = pairs, None
+        self.dictionaries = dictionaries
+        self._untouched: List[torch.nn.Parameter] = []
+        source, target = pairs[0].split("-")
+        super().__init__(cfg, dictionaries[source], dictionaries[target])
+
+    @classmethod
+    def training_pairs(cls, cfg: StreamsConfig) -> List[str]:
+        """The directions that a run with these options trains; systems may add to them."""
+        if cfg.lang_pairs:
+            return parse_lang_pairs(cfg.lang_pairs)
+        return [f"{cfg.source_lang}-{cfg.target_lang}"]
+
+    @classmethod
+    def setup_task(cls, cfg: StreamsConfig, **kwargs):
+        paths = utils.split_paths(cfg.data) if cfg.data else []
+        if not paths or not os.path.isdir(paths[0]):
+            raise ValueError(f"data {cfg.data!r}: not a folder made by fairseq-preprocess")
+        if (cfg.source_lang is None) != (cfg.target_lang is None):
+            raise ValueError(
+                f"-s {cfg.source_lang} -t {cfg.target_lang}: give both languages or neither"
+            )
+        if cfg.source_lang is None and not cfg.lang_pairs:
+            cfg.source_lang, cfg.target_lang = data_utils.infer_language_pair(paths[0])
+            if cfg.source_lang is None:
+                raise ValueError(f"{paths[0]}: holds no binarised pair; give -s and -t")
+        if cfg.left_pad_target:
+            raise ValueError("--left-pad-target True: these models need targets padded right")
+        pairs = cls.training_pairs(cfg)
+        check_schedule(str(cfg.schedule), pairs, cfg.main_pair, cfg.schedule_temperature)
+        langs = [lang for pair in pairs for lang in pair.split("-")]
+        langs += [lang for lang in (cfg.source_lang, cfg.target_lang) if lang]
+        return cls(cfg, pairs, {lang: load_dictionary(paths, lang) for lang in langs})
+
+    # ---------------------------------------------------------------- model
+
+    def build_model(self, cfg, from_checkpoint=False):
+        """Build the model for the pairs of the run or, from a checkpoint, of the checkpoint."""
+        if from_checkpoint and getattr(cfg, "lang_pairs", None):
+            self.pairs = parse_lang_pairs(cfg.lang_pairs)
+            paths = utils.split_paths(self.cfg.data)
+            for lang in (lang for pair in self.pairs for lang in pair.split("-")):
+                if lang not in self.dictionaries:
+                    self.dictionaries[lang] = load_dictionary(paths, lang)
+            self._choose_direction()
+        else:
+            if self.cfg.lang_pairs and self.cfg.source_lang:
+                raise ValueError(
+                    f"--lang-pairs {self.cfg.lang_pairs} and -s {self.cfg.source_lang} "
+                    f"-t {self.cfg.target_lang}: training takes one or the other"
+                )
+            with open_dict(cfg) if OmegaConf.is_config(cfg) else nullcontext():
+                cfg.lang_pairs = ",".join(self.pairs)
+        model = FairseqTask.build_model(self, cfg, from_checkpoint)
+        if self.cfg.eval_bleu:
+            self.bleu = self._build_bleu(model)
+        return model
+
+    def can_translate(self, pair: str) -> bool:
+        """Whether a model of ``self.pairs`` translates ``pair``; systems may allow more."""
+        return pair in self.pairs
+
+    def _choose_direction(self):
+        if not self.cfg.source_lang:
+            return
+        pair = f"{self.cfg.source_lang}-{self.cfg.target_lang}"
+        if not self.can_translate(pair):
+            raise ValueError(
+                f"-s {self.cfg.source_lang} -t {self.cfg.target_lang}: the checkpoint translates "
+                + ", ".join(self.pairs)
+            )
+        self.pair = pair
+        self.src_dict = self.dictionaries[self.cfg.source_lang]
+        self.tgt_dict = self.dictionaries[self.cfg.target_lang]
+
+    def _build_bleu(self, model) -> PairBleu:
+        bleu = PairBleu(self.cfg, self.dictionaries)
+        for pair in self._logged_pairs():
+            self.tgt_dict = self.dictionaries[pair.split("-")[1]]
+            generator = super().build_generator([model.direction(pair)], bleu.generation)
+            bleu.generators[pair] = generator
+        return bleu
+
+    def build_generator(self, models, args, *more, **options):
+        """The stock generator, over the models' chosen direction."""
+        return super().build_generator(self._directions(models), args, *more, **options)
+
+    def inference_step(self, generator, models, *more, **options):
+        return super().inference_step(generator, self._directions(models), *more, **options)
+
+    def _directions(self, models):
+        if self.pair is None:
+            raise ValueError(
+                f"-s and -t: choose a direction that the checkpoint translates: "
+                f"{', '.join(self.pairs)}"
+            )
+        return [model.direction(self.pair) for model in models]
+
+    # ---------------------------------------------------------------- data
+
+    def load_dataset(self, split, epoch=1, combine=False, **kwargs):
+        """All pairs of the split as one dataset or, at inference, the chosen direction's own."""
+        paths = utils.split_paths(self.cfg.data)
+        path = paths[(epoch - 1) % len(paths)] if split == self.cfg.train_subset else paths[0]
+        if self.pair:
+            self.datasets[split] = self._load_pair(path, split, self.pair, combine)
+        else:
+            self.datasets[split] = StreamsDataset(
+                {pair: self._load_pair(path, split, pair, combine) for pair in self.pairs}
+            )
+
+    def _load_pair(self, path: str, split: str, pair: str, combine: bool):
+        source, target = pair.split("-")
+        try:
+            dataset = load_langpair_dataset(
+                path,
+                split,
+                source,
+                self.dictionaries[source],
+                target,
+                self.dictionaries[target],
+                combine=combine,
+                dataset_impl=self.cfg.dataset_impl,
+                upsample_primary=self.cfg.upsample_primary,
+                left_pad_source=self.cfg.left_pad_source,
+                left_pad_target=self.cfg.left_pad_target,
+                max_source_positions=self.cfg.max_source_positions,
+                max_target_positions=self.cfg.max_target_positions,
+                load_alignments=self.cfg.load_alignments,
+                truncate_source=self.cfg.truncate_source,
+                num_buckets=self.cfg.num_batch_buckets,
+                shuffle=(split != "test"),
+                pad_to_multiple=self.cfg.required_seq_len_multiple,
+            )
+        except FileNotFoundError as error:
+            raise FileNotFoundError(
+                f"{path}: no {split}.{source}-{target} or {split}.{target}-{source} "
+                f"for the pair {pair}"
+            ) from error
+        if len(dataset) == 0:
+            raise ValueError(f"{path}: {split} of the pair {pair} holds no sentence")
+        return dataset
+
+    def get_batch_iterator(
+        self,
+        dataset,
+        max_tokens=None,
+        max_sentences=None,
+        max_positions=None,
+        ignore_invalid_inputs=False,
+        required_batch_size_multiple=1,
+        seed=1,
+        num_shards=1,
+        disable_iterator_cache=False,
+        update_epoch_batch_itr=False,
+        grouped_shuffling=False,
+        data_buffer_size=0,
+        **options,
+    ):
+        """As in FairseqTask; for a ``StreamsDataset`` in the order of ``--schedule``."""
+        sizes = dict(
+            max_tokens=max_tokens,
+            max_sentences=max_sentences,
+            required_batch_size_multiple=required_batch_size_multiple,
+        )
+        if not isinstance(dataset, StreamsDataset):
+            return super().get_batch_iterator(
+                dataset,
+                max_positions=max_positions,
+                ignore_invalid_inputs=ignore_invalid_inputs,
+                seed=seed,
+                num_shards=num_shards,
+                disable_iterator_cache=disable_iterator_cache,
+                update_epoch_batch_itr=update_epoch_batch_itr,
+                grouped_shuffling=grouped_shuffling,
+                data_buffer_size=data_buffer_size,
+                **sizes,
+                **options,
+            )
+        reusable = not (disable_iterator_cache or update_epoch_batch_itr)
+        if reusable and dataset in self.dataset_to_epoch_iter:
+            return self.dataset_to_epoch_iter[dataset]
+        batches = {}
+        for pair, part in dataset.datasets.items():
+            with data_utils.numpy_seed(seed):
+                indices = part.ordered_indices()
+            if max_positions is not None:
+                indices = self.filter_indices_by_size(
+                    indices, part, self._pair_positions(max_positions), ignore_invalid_inputs
+                )
+            batches[pair] = [list(batch) for batch in part.batch_by_size(indices, **sizes)]
+            if not batches[pair]:
+                raise ValueError(
+                    f"pair {pair}: no sentence is left within --max-source-positions and "
+                    f"--max-target-positions {max_positions}"
+                )
+        plan = self._plan(dataset, batches, seed, num_shards)
+        iterator = StreamsIterator(
+            dataset,
+            plan,
+            seed=seed,
+            num_shards=num_shards,
+            buffer_size=data_buffer_size,
+            **options,
+        )
+        if reusable:
+            self.dataset_to_epoch_iter[dataset] = iterator
+        return iterator
+
+    def _pair_positions(self, max_positions):
+        """Both directions of a pair may share their batches: one limit for both sides."""
+        return (min(max_positions), min(max_positions))
+
+    def _plan(self, dataset, batches, seed, num_shards):
+        if dataset is not self.datasets.get(self.cfg.train_subset):
+            return ValidationPlan(dataset, batches, num_shards)
+        update_freq = list(self.cfg.update_freq)
+        return TrainingPlan(
+            dataset,
+            batches,
+            str(self.cfg.schedule),
+            seed,
+            group=lambda epoch: num_shards * update_freq[min(epoch, len(update_freq)) - 1],
+            main_pair=self.cfg.main_pair,
+            temperature=self.cfg.schedule_temperature,
+        )
+
+    # ---------------------------------------------------------------- steps
+
+    def train_step(self, sample, model, criterion, optimizer, update_num, ignore_grad=False):
+        """Forward and backward of every pair in the batch; one optimiser step follows on the sum.
+
+        Pairs go one after the other, so that the memory of one pair is needed at a time.
+        """
+        model.train()
+        model.set_num_updates(update_num)
+        losses, sample_sizes, logs = [], [], {}
+        amp = torch.amp.autocast(
+            "cuda" if next(model.parameters()).is_cuda else "cpu",
+            enabled=isinstance(optimizer, AMPOptimizer),
+        )
+        last = len(sample) - 1
+        for number, (pair, part) in enumerate(sample.items()):
+            with model.no_sync() if number < last and hasattr(model, "no_sync") else nullcontext():
+                with amp:
+                    loss, sample_size, logs[pair] = criterion(model, part)
+                if ignore_grad:
+                    loss = loss * 0
+                optimizer.backward(loss)
+            losses.append(loss.detach())
+            sample_sizes.append(sample_size)
+        self._untouched = [p for p in model.parameters() if p.requires_grad and p.grad is None]
+        return sum(losses), sum(sample_sizes), merge_logs(logs, self.pairs)
+
+    def optimizer_step(self, optimizer, model, update_num):
+        """Step without moving what no pair of the update has touched.
+
+        Data-parallel training fills missing gradients with zeros, and Adam would then move those
+        parameters along their old momentum.
+        """
+        if self._untouched:
+            if getattr(optimizer, "has_flat_params", False):
+                raise ValueError(
+                    "--fp16/--bf16: this schedule leaves parameters out of an update, which the "
+                    "flat fp32 copy cannot express: add --fp16-no-flatten-grads"
+                )
+            untouched = {id(parameter) for parameter in self._untouched}
+            copies = getattr(optimizer, "fp32_params", ())
+            for parameter, copy in zip(getattr(optimizer, "fp16_params", ()), copies):
+                if id(parameter) in untouched:
+                    copy.grad = None
+            for parameter in self._untouched:
+                parameter.grad = None
+        super().optimizer_step(optimizer, model, update_num)
+
+    def valid_step(self, sample, model, criterion):
+        """Loss and, with --eval-bleu, the sums of BLEU of every pair in the batch."""
+        if self.pair:
+            sample = {self.pair: sample}
+        model.eval()
+        losses, sample_sizes, logs = [], [], {}
+        with torch.no_grad():
+            for pair, part in sample.items():
+                part["net_input"]["pair"] = pair
+                loss, sample_size, logs[pair] = criterion(model, part)
+                losses.append(loss)
+                sample_sizes.append(sample_size)
+                if self.cfg.eval_bleu:
+                    logs[pair] = {**logs[pair], **self.bleu(pair, part)}
+        return sum(losses), sum(sample_sizes), merge_logs(logs, self._logged_pairs())
+
+    def _logged_pairs(self) -> List[str]:
+        return [self.pair] if self.pair else self.pairs
+
+    def reduce_metrics(self, logging_outputs, criterion):
+        FairseqTask.reduce_metrics(self, logging_outputs, criterion)
+        pairs = self._logged_pairs()
+        for pair in pairs:
+            log_pair(criterion, logging_outputs, pair)
+        if any(f"{pairs[0]}:_bleu_sys_len" in log for log in logging_outputs):
+            for pair in pairs:
+                log_pair_bleu(logging_outputs, pair)
+            log_bleu_summary(pairs)
