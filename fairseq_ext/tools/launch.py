@@ -41,6 +41,10 @@ def run(args):
         raise UsageError(f"COMMAND {args.command!r} is unknown; allowed: {', '.join(COMMANDS)}")
     activate()
     require_fairseq()
+    # the light entry point left a package object without systems: a --user-dir must import it anew
+    package = __package__.partition(".")[0]
+    if sys.modules[package].__spec__ is None:
+        del sys.modules[package]
     name = args.command[len("fairseq-") :].replace("-", "_")
     command = importlib.import_module(f"fairseq_cli.{name}")
     sys.argv = [args.command, *args.arguments]
