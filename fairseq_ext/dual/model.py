@@ -47,10 +47,12 @@ class ComponentEncoder(FairseqEncoder):
 class ComponentDecoder(FairseqIncrementalDecoder):
     """A component in its decoding role, as fairseq's generator sees it."""
 
-    def __init__(self, component: Component, dictionary, max_positions: int):
+    def __init__(
+        self, component: Component, dictionary, max_positions: int, need_attention: bool = False
+    ):
         super().__init__(dictionary)
         self.component, self._max_positions = component, max_positions
-        self.need_attention = False
+        self.need_attention = need_attention
 
     def forward(self, prev_output_tokens, encoder_out=None, incremental_state=None, **_unused):
         """(R, T) tokens -> logits (R, T, V), or (R, 1, V) with an incremental state."""
@@ -90,9 +92,6 @@ class Direction(FairseqEncoderDecoderModel):
 
     def forward(self, src_tokens, src_lengths, prev_output_tokens, **_unused):
         return super().forward(src_tokens, src_lengths, prev_output_tokens)
-
-    def direction(self, pair: str) -> "Direction":
-        return self
 
 
 @register_model("dual_transformer", dataclass=DualTransformerConfig)
@@ -150,8 +149,12 @@ class DualTransformerModel(BaseFairseqModel):
         logits = net_output[0].float()
         return logits.log_softmax(dim=-1) if log_probs else logits.softmax(dim=-1)
 
-    def direction(self, pair: str) -> Direction:
-        """An encoder-decoder model of one direction that shares this model's parameters."""
+    def direction(self, pair: str, need_attention: bool = False) -> Direction:
+        """An encoder-decoder model of one direction that shares this model's parameters.
+
+        With ``need_attention`` its decoder returns the last block's attention over the source,
+        averaged over heads, as alignments need it. ValueError for a language without component.
+        """
         source, target = pair.split("-")
         for lang in (source, target):
             if lang not in self.components:
@@ -164,7 +167,10 @@ class DualTransformerModel(BaseFairseqModel):
                 self.components[source], self.dictionaries[source], self._max_positions[0]
             ),
             ComponentDecoder(
-                self.components[target], self.dictionaries[target], self._max_positions[1]
+                self.components[target],
+                self.dictionaries[target],
+                self._max_positions[1],
+                need_attention,
             ),
         ).train(self.training)
 

@@ -30,6 +30,15 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 Cache = Dict[str, Tensor]
+OPTIONS = {
+    "embed_dim": "--embed-dim",
+    "ffn_dim": "--ffn-embed-dim",
+    "heads": "--attention-heads",
+    "layers": "--layers",
+    "dropout": "--dropout",
+    "attention_dropout": "--attention-dropout",
+    "activation_dropout": "--activation-dropout",
+}
 
 
 @dataclass
@@ -46,27 +55,18 @@ class Size:
     normalize_before: bool = False
 
     def __post_init__(self):
-        for option, value in (
-            ("--embed-dim", self.embed_dim),
-            ("--ffn-embed-dim", self.ffn_dim),
-            ("--attention-heads", self.heads),
-            ("--layers", self.layers),
-        ):
-            if value < 1:
-                raise ValueError(f"{option} {value}: must be at least 1")
-        if self.embed_dim % self.heads != 0:
+        for name in ("embed_dim", "ffn_dim", "heads", "layers"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{OPTIONS[name]} {getattr(self, name)}: must be at least 1")
+        for name in ("dropout", "attention_dropout", "activation_dropout"):
+            if not 0.0 <= getattr(self, name) < 1.0:
+                raise ValueError(f"{OPTIONS[name]} {getattr(self, name)}: must be in [0, 1)")
+        if self.embed_dim % self.heads:
             raise ValueError(
                 f"--attention-heads {self.heads}: must divide --embed-dim {self.embed_dim}"
             )
-        if self.embed_dim % 2 != 0:
+        if self.embed_dim % 2:
             raise ValueError(f"--embed-dim {self.embed_dim}: must be even (sinusoidal positions)")
-        for option, rate in (
-            ("--dropout", self.dropout),
-            ("--attention-dropout", self.attention_dropout),
-            ("--activation-dropout", self.activation_dropout),
-        ):
-            if not 0.0 <= rate < 1.0:
-                raise ValueError(f"{option} {rate}: must be at least 0 and less than 1")
 
 
 def _projection(inputs: int, *outputs: int) -> nn.Linear:
@@ -82,6 +82,37 @@ def _output_projection(embed_dim: int) -> nn.Linear:
     nn.init.xavier_uniform_(linear.weight)
     nn.init.zeros_(linear.bias)
     return linear
+
+
+def attend(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    visible: Optional[Tensor],
+    dropout: float,
+    causal: bool = False,
+    need_weights: bool = False,
+) -> Tuple[Tensor, Optional[Tensor]]:
+    """softmax(query key^T / sqrt(d)) value, the first axes being batch and head.
+
+    Query (.., T, d), key and value (.., S, d); ``visible`` (.., 1, S) is False where nobody may
+    look; ``causal`` (T = S): position t sees positions <= t. Returns (.., T, d) and, with
+    ``need_weights``, the attention (.., T, S).
+    """
+    if hasattr(F, "scaled_dot_product_attention") and not need_weights:  # torch 2.0
+        mixed = F.scaled_dot_product_attention(
+            query, key, value, attn_mask=visible, dropout_p=dropout, is_causal=causal
+        )
+        return mixed, None
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))  # (.., T, S)
+    if visible is not None:
+        scores = scores.masked_fill(~visible, float("-inf"))
+    if causal:
+        later = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1)
+        scores = scores.masked_fill(later, float("-inf"))
+    weights = torch.softmax(scores.float(), dim=-1).to(value.dtype)
+    mixed = F.dropout(weights, dropout) @ value
+    return mixed, weights if need_weights else None
 
 
 class SelfAttention(nn.Module):
@@ -106,21 +137,16 @@ class SelfAttention(nn.Module):
         ``visible`` (R, 1, 1, T) is False at positions nobody may look at. With a ``cache`` the
         states are those of the newest position (T = 1) and see everything in the cache.
         """
-        qkv = self.qkv(states).unflatten(-1, (3, self.heads, -1))  # (R, T, 3, H, D/H)
+        rows, length, _ = states.shape
+        qkv = self.qkv(states).view(rows, length, 3, self.heads, -1)  # (R, T, 3, H, D/H)
         query, key, value = qkv.permute(2, 0, 3, 1, 4).unbind(0)  # each (R, H, T, D/H)
         if cache is not None:
             if name + ".key" in cache:
                 key = torch.cat([cache[name + ".key"], key], dim=2)
                 value = torch.cat([cache[name + ".value"], value], dim=2)
             cache[name + ".key"], cache[name + ".value"] = key, value
-        mixed = F.scaled_dot_product_attention(
-            query,
-            key,
-            value,
-            attn_mask=visible,
-            dropout_p=self.dropout if self.training else 0.0,
-            is_causal=causal and cache is None,
-        )  # (R, H, T, D/H)
+        dropout = self.dropout if self.training else 0.0
+        mixed, _ = attend(query, key, value, visible, dropout, causal and cache is None)
         return self.output(mixed.transpose(1, 2).flatten(2))
 
 
@@ -139,7 +165,8 @@ class ContextAttention(nn.Module):
 
     def keys_values(self, context: Tensor) -> Tuple[Tensor, Tensor]:
         """(B, S, D) -> keys and values, each (B, H, S, D/H)."""
-        key_value = self.key_value(context).unflatten(-1, (2, self.heads, -1))
+        sentences, length, _ = context.shape
+        key_value = self.key_value(context).view(sentences, length, 2, self.heads, -1)
         key, value = key_value.permute(2, 0, 3, 1, 4).unbind(0)
         return key, value
 
@@ -158,25 +185,14 @@ class ContextAttention(nn.Module):
         """
         rows, length, _ = states.shape
         sentences = key.size(0)
-        query = self.query(states).unflatten(-1, (self.heads, -1))  # (R, T, H, D/H)
-        query = query.reshape(sentences, -1, self.heads, query.size(-1))  # (B, R/B*T, H, D/H)
+        query = self.query(states).view(sentences, -1, self.heads, key.size(-1))
         query = query.transpose(1, 2)  # (B, H, R/B*T, D/H)
-        weights = None
-        if need_weights:
-            scores = query @ key.transpose(2, 3) / math.sqrt(query.size(-1))
-            if visible is not None:
-                scores = scores.masked_fill(~visible, float("-inf"))
-            attention = torch.softmax(scores.float(), dim=-1).to(value.dtype)
-            mixed = attention @ value
-            weights = attention.mean(dim=1).reshape(rows, length, -1)  # (R, T, S)
-        else:
-            mixed = F.scaled_dot_product_attention(
-                query,
-                key,
-                value,
-                attn_mask=visible,
-                dropout_p=self.dropout if self.training else 0.0,
-            )  # (B, H, R/B*T, D/H)
+        dropout = self.dropout if self.training else 0.0
+        mixed, weights = attend(
+            query, key, value, visible, dropout, need_weights=need_weights
+        )  # (B, H, R/B*T, D/H)
+        if weights is not None:
+            weights = weights.mean(dim=1).reshape(rows, length, -1)  # (R, T, S)
         mixed = mixed.transpose(1, 2).reshape(rows, length, -1)  # (R, T, D)
         return self.output(mixed), weights
 

@@ -47,9 +47,7 @@ class PairBleu:
             self._text(dictionary, nbest[0]["tokens"], "UNKNOWNINHYPOTHESIS") for nbest in found
         ]
         references = [
-            self._text(
-                dictionary, utils.strip_pad(target, dictionary.pad()), "UNKNOWNINREFERENCE"
-            )
+            self._text(dictionary, utils.strip_pad(target, dictionary.pad()), "UNKNOWNINREFERENCE")
             for target in sample["target"]
         ]
         tokenize = {"tokenize": "none"} if self.cfg.eval_tokenized_bleu else {}

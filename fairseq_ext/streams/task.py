@@ -4,8 +4,8 @@ Training and validation run on a dict {pair: sample}; inference runs on one dire
 ``-s`` and ``-t``, with the ordinary dataset and the ordinary generator. A model for these tasks
 
 * takes ``forward(src_tokens, src_lengths, prev_output_tokens, pair="de-en")``,
-* offers ``direction("de-en")``: an encoder-decoder model of that direction which shares its
-  parameters,
+* offers ``direction("de-en", need_attention=False)``: an encoder-decoder model of that direction
+  which shares its parameters,
 * has ``lang_pairs`` in its config, where the task writes the pairs: checkpoints carry them.
 """
 
@@ -50,9 +50,7 @@ class StreamsConfig(TranslationConfig):
     )
     schedule_temperature: float = field(
         default=1.0,
-        metadata={
-            "help": "T in the probability size^(1/T) of a pair under --schedule temperature"
-        },
+        metadata={"help": "T in the probability size^(1/T) of a pair under --schedule temperature"},
     )
     update_freq: List[int] = II("optimization.update_freq")
 
@@ -79,6 +77,7 @@ class StreamsTask(TranslationTask):
 
     def __init__(self, cfg: StreamsConfig, pairs: List[str], dictionaries: Dict[str, Dictionary]):
         self.pairs, self.pair = pairs, None
+        self._need_attention = False
         self.dictionaries = dictionaries
         self._untouched: List[torch.nn.Parameter] = []
         source, target = pairs[0].split("-")
@@ -163,6 +162,9 @@ class StreamsTask(TranslationTask):
 
     def build_generator(self, models, args, *more, **options):
         """The stock generator, over the models' chosen direction."""
+        self._need_attention = bool(
+            getattr(args, "print_alignment", None) or getattr(args, "replace_unk", None)
+        )
         return super().build_generator(self._directions(models), args, *more, **options)
 
     def inference_step(self, generator, models, *more, **options):
@@ -174,7 +176,7 @@ class StreamsTask(TranslationTask):
                 f"-s and -t: choose a direction that the checkpoint translates: "
                 f"{', '.join(self.pairs)}"
             )
-        return [model.direction(self.pair) for model in models]
+        return [model.direction(self.pair, self._need_attention) for model in models]
 
     # ---------------------------------------------------------------- data
 
@@ -315,10 +317,8 @@ class StreamsTask(TranslationTask):
         model.train()
         model.set_num_updates(update_num)
         losses, sample_sizes, logs = [], [], {}
-        amp = torch.amp.autocast(
-            "cuda" if next(model.parameters()).is_cuda else "cpu",
-            enabled=isinstance(optimizer, AMPOptimizer),
-        )
+        device = next(model.parameters()).device.type
+        amp = torch.autocast(device, enabled=isinstance(optimizer, AMPOptimizer))
         last = len(sample) - 1
         for number, (pair, part) in enumerate(sample.items()):
             with model.no_sync() if number < last and hasattr(model, "no_sync") else nullcontext():
