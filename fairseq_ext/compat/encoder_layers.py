@@ -5,18 +5,20 @@ fairseq 0.12.2 copies the weights of every encoder layer into eight more paramet
 checkpoint is loaded, yet they are counted, optimised over, sent between workers and saved.
 """
 
+from .optimizer_states import Place, without_places
 from .registry import patch
 
-COPIES = (
-    "in_proj_weight",
-    "in_proj_bias",
-    "out_proj_weight",
-    "out_proj_bias",
-    "fc1_weight",
-    "fc1_bias",
-    "fc2_weight",
-    "fc2_bias",
-)
+# the copies in the order of their registration, with the parameters of the layer they repeat
+COPIES = {
+    "in_proj_weight": ("self_attn.q_proj.weight", 3),
+    "in_proj_bias": ("self_attn.q_proj.bias", 3),
+    "out_proj_weight": ("self_attn.out_proj.weight", 1),
+    "out_proj_bias": ("self_attn.out_proj.bias", 1),
+    "fc1_weight": ("fc1.weight", 1),
+    "fc1_bias": ("fc1.bias", 1),
+    "fc2_weight": ("fc2.weight", 1),
+    "fc2_bias": ("fc2.bias", 1),
+}
 
 
 @patch(
@@ -37,7 +39,6 @@ def encoder_layers_without_copies(module):
     def __init__(self, *args, **named):
         build(self, *args, **named)
         for name in COPIES:
-            # raises if the class no longer has them: then this patch is not needed any more
             delattr(self, name)
         self.BT_version = False
         self.can_use_fastpath = False
@@ -51,3 +52,49 @@ def encoder_layers_without_copies(module):
     layer._load_from_state_dict = _load_from_state_dict
     # a constant lets TorchScript leave out the branch that reads the copies
     layer.__constants__ = [*getattr(layer, "__constants__", ()), "BT_version"]
+
+
+@patch(
+    "fairseq.trainer",
+    because="with encoder_layers_without_copies: checkpoints of plain fairseq 0.12.2 hold "
+    "optimiser states for the copies, and resuming from them fails without this",
+)
+def optimizer_states_without_copies(module):
+    """Let a trainer's optimizer accept the states of a model with copies."""
+    trainer = module.Trainer
+    build = trainer._build_optimizer
+
+    def _build_optimizer(self):
+        build(self)
+        optimizer = self._optimizer
+        load = optimizer.load_state_dict
+
+        def load_state_dict(state_dict, optimizer_overrides=None):
+            places = _places_with_copies([self.get_model(), self.get_criterion()])
+            load(without_places(state_dict, places), optimizer_overrides)
+
+        optimizer.load_state_dict = load_state_dict
+
+    trainer._build_optimizer = _build_optimizer
+
+
+def _places_with_copies(roots):
+    """The trainable parameters in the order plain fairseq 0.12.2 has them (a list of Place).
+
+    In each module, its own parameters come before those of its children: the copies of an encoder
+    layer are the first of that layer.
+    """
+    from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
+
+    places, seen = [], set()
+    for module in (module for root in roots for module in root.modules()):
+        if isinstance(module, TransformerEncoderLayerBase) and id(module) not in seen:
+            seen.add(id(module))
+            for original, times in COPIES.values():
+                size = module.get_parameter(original).numel() * times
+                places.append(Place(size=size, dropped=True))
+        for parameter in module.parameters(recurse=False):
+            if parameter.requires_grad and id(parameter) not in seen:
+                seen.add(id(parameter))
+                places.append(Place(size=parameter.numel(), dropped=False))
+    return places

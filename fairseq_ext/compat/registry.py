@@ -5,8 +5,12 @@ after that module was imported, and only if every version condition holds.
 """
 
 import logging
+import os
 import sys
 from typing import NamedTuple, Union
+
+# patches not to apply, separated by commas: to find out whether one of them is the culprit
+SWITCH = "FAIRSEQ_EXT_COMPAT_OFF"
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +48,9 @@ class Patch:
         self.failed = {}  # module name -> what went wrong
 
     def unmet(self):
-        """The first condition that does not hold, in words; None if the patch is needed."""
+        """Why the patch is not to be applied, in words; None if it is needed."""
+        if self.name in os.environ.get(SWITCH, "").replace(",", " ").split():
+            return f"switched off by {SWITCH}"
         for condition in self.conditions:
             words = condition()
             if words is not None:
@@ -67,6 +73,7 @@ class Patch:
             return Status(self.name, self.because, True, f"applied to {shown}")
         imported = [name for name in self.modules if name in sys.modules]
         if not imported:
+            # conditions are not asked: they would import numpy or torch
             waiting = f"waits for the import of {self.modules[0]}"
             return Status(self.name, self.because, False, waiting)
         words = self.unmet() or f"{imported[0]} was imported before the patches were active"
