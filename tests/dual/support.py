@@ -99,3 +99,55 @@ def random_shape(rng, normalize_before):
         layers=int(rng.integers(1, 3)),
         normalize_before=normalize_before,
     )
+
+
+def stock_places(shape):
+    """{array of the reference: parameter} for a stock encoder layer and a stock decoder layer.
+
+    The key's first part is ``encoder`` or ``decoder``: the stack that holds the component's part.
+    """
+    own = {"self.query": "q_proj", "self.key": "k_proj", "self.value": "v_proj"}
+    found = {}
+    for number in range(shape.layers):
+        for stack in ("encoder", "decoder"):
+            layer = f"{stack}.layers.{number}"
+            modules = {name: f"self_attn.{part}" for name, part in own.items()}
+            modules.update(
+                {
+                    "self.output": "self_attn.out_proj",
+                    "self_norm": "self_attn_layer_norm",
+                    "inner": "fc1",
+                    "outer": "fc2",
+                    "ffn_norm": "final_layer_norm",
+                }
+            )
+            if stack == "decoder":
+                for name, part in own.items():
+                    modules[name.replace("self", "context")] = f"encoder_attn.{part}"
+                modules["context.output"] = "encoder_attn.out_proj"
+                modules["context_norm"] = "encoder_attn_layer_norm"
+            for name, module in modules.items():
+                for kind in ("weight", "bias"):
+                    found[stack, f"blocks.{number}.{name}.{kind}"] = f"{layer}.{module}.{kind}"
+    for stack in ("encoder", "decoder"):
+        found[stack, "embedding"] = f"{stack}.embed_tokens.weight"
+        if shape.normalize_before:
+            for kind in ("weight", "bias"):
+                found[stack, f"last_norm.{kind}"] = f"{stack}.layer_norm.{kind}"
+    return found
+
+
+@torch.no_grad()
+def fill_stock(model, reader, writer, shape):
+    """Copy the reference's arrays into a stock transformer: ``reader`` encodes, ``writer`` decodes.
+
+    Every trainable parameter must be covered.
+    """
+    named = dict(model.named_parameters(remove_duplicate=False))
+    arrays, untouched = {"encoder": reader, "decoder": writer}, {id(p) for p in named.values()}
+    for (stack, name), parameter in stock_places(shape).items():
+        named[parameter].copy_(torch.from_numpy(arrays[stack][name]))
+        untouched.discard(id(named[parameter]))
+    left = [name for name, parameter in named.items() if id(parameter) in untouched]
+    assert not left, f"not filled: {left}"
+    return model
