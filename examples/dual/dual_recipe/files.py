@@ -1,0 +1,75 @@
+"""Reading raw text and writing so that nothing half-written is ever seen."""
+
+import contextlib
+import gzip
+import hashlib
+import itertools
+import os
+from pathlib import Path
+
+from . import RecipeError
+
+
+def find(folder, stem, language):
+    """`folder/stem.language`, plain or .gz. Raises RecipeError naming both when none exists."""
+    plain = Path(folder) / f"{stem}.{language}"
+    packed = Path(f"{plain}.gz")
+    for path in (plain, packed):
+        if path.is_file():
+            return path
+    raise RecipeError(f"RAW {folder}: there is neither {plain.name} nor {packed.name}")
+
+
+def lines_of(path):
+    """The lines of a plain or .gz text file, without line ends and surrounding white space.
+
+    Raises RecipeError with file and line number where the text is not UTF-8.
+    """
+    opener = gzip.open if Path(path).suffix == ".gz" else open
+    with opener(path, "rb") as stream:
+        for number, line in enumerate(stream, 1):
+            try:
+                yield line.decode("utf-8").strip()
+            except UnicodeDecodeError as error:
+                raise RecipeError(f"{path}, line {number}: not UTF-8 ({error.reason})") from error
+
+
+def pairs_of(source, target):
+    """(source line, target line) of two aligned files.
+
+    Raises RecipeError with both counts when the files differ in their number of lines.
+    """
+    missing = object()
+    count = 0
+    sides = [lines_of(source), lines_of(target)]
+    for pair in itertools.zip_longest(*sides, fillvalue=missing):
+        if missing in pair:
+            short, long = (source, target) if pair[0] is missing else (target, source)
+            more = count + 1 + sum(1 for _ in sides[pair[0] is missing])
+            raise RecipeError(
+                f"{long} has {more} lines and {short} {count}: line N of one must be the "
+                "translation of line N of the other"
+            )
+        count += 1
+        yield pair
+
+
+def digest(path):
+    """SHA-256 of a file."""
+    summed = hashlib.sha256()
+    with open(path, "rb") as stream:
+        for block in iter(lambda: stream.read(1 << 20), b""):
+            summed.update(block)
+    return summed.hexdigest()
+
+
+@contextlib.contextmanager
+def written(path):
+    """A text file to write that takes the name `path` only when all went well."""
+    temporary = Path(f"{path}.tmp{os.getpid()}")
+    try:
+        with open(temporary, "w", encoding="utf-8", newline="\n") as stream:
+            yield stream
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink() if temporary.exists() else None

@@ -1,0 +1,84 @@
+"""What the tests of the recipe in examples/dual share: its modules, raw text, small settings."""
+
+import importlib.util
+import random
+import sys
+from pathlib import Path
+
+import pytest
+
+RECIPE = Path(__file__).resolve().parent.parent.parent / "examples" / "dual"
+sys.path.append(str(RECIPE))
+
+# as small as a recipe can be and still go through every step
+SMALL = """
+[data]
+source = de
+target = en
+train = train
+valid = val
+test = test_a
+vocabulary = 60
+[model]
+dual_arch = dual_transformer
+stock_arch = transformer
+layers = 1
+embed_dim = 16
+ffn_embed_dim = 16
+attention_heads = 2
+[train]
+options = --share-all-embeddings --dropout 0.1
+    --criterion chunked_label_smoothed_cross_entropy --label-smoothing 0.1
+    --optimizer adam --adam-betas '(0.9,0.98)' --lr 5e-3 --max-tokens 400 --max-epoch 2
+[evaluate]
+average = 2
+options = --beam 2 --max-tokens 400
+"""
+
+
+@pytest.fixture(scope="session")
+def recipe_folder():
+    return RECIPE
+
+
+@pytest.fixture
+def script():
+    """Function name -> the script examples/dual/NAME.py as a module."""
+
+    def load(name):
+        spec = importlib.util.spec_from_file_location(f"recipe_{name}", RECIPE / f"{name}.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    return load
+
+
+def write_raw(folder, sizes=(("train", 120), ("val", 12), ("test_a", 12))):
+    """Raw text in two invented languages that say the same in another order."""
+    rng = random.Random(3)
+    folder.mkdir(parents=True, exist_ok=True)
+    for stem, size in sizes:
+        sides = {"de": [], "en": []}
+        for _ in range(size):
+            one, two, deed = rng.randrange(6), rng.randrange(6), rng.randrange(5)
+            sides["de"].append(f"Der Mann{one}, den Frau{two} sieht{deed}.")
+            sides["en"].append(f"man{one} is seen{deed} by woman{two}!")
+        for language, lines in sides.items():
+            text = "".join(line + "\n" for line in lines)
+            (folder / f"{stem}.{language}").write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def raw(tmp_path):
+    """A fresh folder of raw text for `small`; tests may damage it."""
+    return write_raw(tmp_path / "raw")
+
+
+@pytest.fixture
+def small(tmp_path):
+    """Path of the small settings."""
+    path = tmp_path / "small.cfg"
+    path.write_text(SMALL, encoding="utf-8")
+    return path

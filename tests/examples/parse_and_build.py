@@ -1,0 +1,41 @@
+"""Parse command lines of fairseq-train with fairseq's own parser and build their models.
+
+Reads a JSON list of command lines (each a list of words) and prints one of what came out. Models
+are built without storage (torch's meta device), so that the large ones take no memory.
+"""
+
+import json
+import sys
+
+import torch
+from fairseq import options, tasks
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+
+SIZES = ("layers", "embed_dim", "ffn_embed_dim", "attention_heads")
+
+
+def build(words):
+    args = options.parse_args_and_arch(options.get_training_parser(), words[1:])
+    cfg = convert_namespace_to_omegaconf(args)
+    task = tasks.setup_task(cfg.task)
+    with torch.device("meta"):
+        model = task.build_model(cfg.model)
+    task.build_criterion(cfg.criterion)
+    return {
+        "task": type(task).__name__,
+        "model": type(model).__name__,
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "sizes": [getattr(cfg.model, name) for name in SIZES]
+        if args.task == "dual_translation"
+        else None,
+        "dropout": cfg.model.dropout,
+        "max_tokens": cfg.dataset.max_tokens,
+        "lr": list(cfg.optimization.lr),
+        "betas": str(cfg.optimizer.adam_betas),
+        "smoothing": cfg.criterion.label_smoothing,
+    }
+
+
+if __name__ == "__main__":
+    results = [build(words) for words in json.load(sys.stdin)]
+    print("RESULT " + json.dumps(results))

@@ -1,0 +1,75 @@
+"""The settings files: complete, checked, and the same for all systems."""
+
+import pytest
+from dual_recipe import RecipeError
+from dual_recipe.commands import generate_command, shown, train_command
+from dual_recipe.settings import read_settings
+
+RECIPES = ("multi30k", "iwslt14", "wmt14")
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_systems_differ_in_nothing_but_the_model(name, tmp_path):
+    settings = read_settings(name)
+    commands = {
+        system: list(map(str, train_command(settings, system, 3, tmp_path, tmp_path / "run")))
+        for system in settings.systems
+    }
+    for system, command in commands.items():
+        for option in ("--task", "--arch", "-s", "-t"):
+            place = command.index(option)
+            del command[place : place + 2]
+        for size, value in settings.sizes.items():
+            flags = [f"--{size.replace('_', '-')}"]
+            if system != "dual":
+                flags = [f"--{side}{flags[0][1:]}" for side in ("encoder", "decoder")]
+            for flag in flags:
+                place = command.index(flag)
+                assert command[place + 1] == str(value)
+                del command[place : place + 2]
+    dual, *stocks = commands.values()
+    assert all(stock == dual for stock in stocks)
+
+
+def test_names_of_systems():
+    settings = read_settings("wmt14")
+    assert settings.systems == ("dual", "stock.en-de", "stock.de-en")
+    assert settings.directions_of("dual") == ("en-de", "de-en")
+    assert settings.directions_of("stock.de-en") == ("de-en",)
+    with pytest.raises(RecipeError, match="SYSTEM 'stock' is unknown; allowed: dual, stock.en-de"):
+        settings.directions_of("stock")
+
+
+def test_commands_are_those_of_the_direction(small, tmp_path):
+    settings = read_settings(small)
+    text = shown(train_command(settings, "stock.en-de", 1, tmp_path, tmp_path / "run"))
+    assert " -s en -t de " in text
+    assert "'(0.9,0.98)'" in text
+    for system, task in (("dual", "dual_translation"), ("stock.en-de", "translation")):
+        command = generate_command(settings, system, "c.pt", tmp_path, "en-de", "valid", [])
+        assert f" --task {task} -s en -t de --path c.pt --gen-subset valid --beam 2" in shown(
+            command
+        )
+
+
+@pytest.mark.parametrize(
+    "old, new, message",
+    [
+        ("layers = 1\n", "", r"section \[model\] has no layers"),
+        ("layers = 1", "layers = one", r"\[model\] layers = one; allowed: a whole number"),
+        ("[model]\n", "[model]\nlayer = 2\n", r"section \[model\] has layer; allowed: .*layers"),
+        ("[model]\n", "[mode]\n[model]\n", r"section \[mode\]; allowed: data, model"),
+        ("average = 2", "average = 2\naverage_by = days", "average_by = days; allowed: epochs, up"),
+        ("[data]", "data", "no section headers"),
+    ],
+)
+def test_errors_name_file_and_key(small, old, new, message):
+    small.write_text(small.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+    with pytest.raises(RecipeError, match=message) as error:
+        read_settings(small)
+    assert "small.cfg" in str(error.value)
+
+
+def test_unknown_recipe():
+    with pytest.raises(RecipeError, match="--recipe multi is neither a file nor.*multi30k"):
+        read_settings("multi")
