@@ -4,6 +4,7 @@ torch.load refuses, with weights_only=True, every class or function that is not 
 the list for what fairseq 0.12.2 and its predecessors write, and the error for everything else.
 """
 
+import os
 import pickle
 import re
 
@@ -77,7 +78,8 @@ def _load_listed(torch, file, map_location, named):
 
 
 def _refusal(name, file):
-    where = getattr(file, "name", None) or (file if isinstance(file, str) else "the stream")
+    named = isinstance(file, (str, os.PathLike))
+    where = os.fspath(file) if named else getattr(file, "name", "the stream")
     return RefusedCheckpoint(
         f"{where}: refused, it contains {name}, which is not among the classes that fairseq "
         "writes; loading it could run code. Take checkpoints from sources you trust only; if this "
@@ -87,6 +89,7 @@ def _refusal(name, file):
 
 def _load_restricted(torch, file, map_location, named):
     """torch < 2.6: the list cannot be given to torch.load; an unpickler of ours holds it."""
+    from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
     from types import SimpleNamespace
 
     names = {}
@@ -96,7 +99,9 @@ def _load_restricted(torch, file, map_location, named):
 
     class Unpickler(pickle.Unpickler):
         def find_class(self, module_name, name):
-            full = f"{module_name}.{name}"
+            # torch writes protocol 2, which has the names of Python 2
+            module_name, name = NAME_MAPPING.get((module_name, name), (module_name, name))
+            full = f"{IMPORT_MAPPING.get(module_name, module_name)}.{name}"
             if full in names:
                 return names[full]
             raise _refusal(full, file)
@@ -111,10 +116,11 @@ def _load_restricted(torch, file, map_location, named):
 
 def _tensor_globals(torch):
     """What a pickled tensor names: the functions torch's own weights_only list has."""
-    import collections
+    import _codecs
 
     utils = torch._utils
-    things = [collections.OrderedDict, torch.Size, torch.device, torch.nn.Parameter]
+    # encode: how protocol 2 writes bytes
+    things = [_codecs.encode, torch.Size, torch.device, torch.nn.Parameter]
     for name in dir(utils):
         if re.fullmatch(r"_rebuild_(tensor(_v\d)?|parameter(_with_state)?)", name):
             things.append(getattr(utils, name))

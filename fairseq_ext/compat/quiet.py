@@ -20,6 +20,7 @@ HYDRA = (
     (r"Future Hydra versions will no longer change working directory", r"hydra\._internal\.hydra"),
 )
 TORCH = (
+    (r"`broadcast_buffers` is deprecated", r"fairseq_ext\.compat\.distributed"),
     (r"`torch\.cuda\.amp\.\w+\(args\.\.\.\)` is deprecated", r"fairseq\."),
     (r"'pin_memory' argument is set as true but no accelerator", r"torch\.utils\.data\."),
     (r"Support for mismatched key_padding_mask and attn_mask", r"torch\.nn\.functional"),

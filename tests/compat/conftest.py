@@ -1,0 +1,51 @@
+"""Fixtures of the tests of fairseq_ext/compat."""
+
+import importlib.util
+import sys
+
+import pytest
+
+import fairseq_ext  # noqa: F401  (its first act is to make the patches active)
+
+TINY = [
+    *("--arch", "transformer", "--share-all-embeddings"),
+    *("--encoder-layers", 1, "--encoder-embed-dim", 16, "--encoder-ffn-embed-dim", 16),
+    *("--decoder-layers", 1, "--decoder-embed-dim", 16, "--decoder-ffn-embed-dim", 16),
+    *("--encoder-attention-heads", 2, "--decoder-attention-heads", 2),
+]
+OPTIMISATION = [
+    *("--optimizer", "adam", "--lr", "1e-3", "--criterion", "label_smoothed_cross_entropy"),
+    *("--max-tokens", 800, "--log-format", "simple", "--log-interval", 1),
+]
+
+
+@pytest.fixture
+def tiny_training(toy_corpus):
+    """Arguments of fairseq-train for a stock transformer on the toy corpus, saving not named."""
+    return [toy_corpus.two, "-s", "xx", "-t", "yy", *TINY, *OPTIMISATION]
+
+
+@pytest.fixture
+def plain():
+    """Function: a second copy of a module, loaded without the patches, under another name."""
+
+    def load(name):
+        path = importlib.util.find_spec(name).origin
+        spec = importlib.util.spec_from_file_location("plain_" + name.replace(".", "_"), path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    return load
+
+
+@pytest.fixture
+def call(monkeypatch, capsys):
+    """Function: run `module.cli_main()` in this process with a command line; gives its stdout."""
+
+    def call(module, *arguments):
+        monkeypatch.setattr(sys, "argv", [module.__name__, *map(str, arguments)])
+        module.cli_main()
+        return capsys.readouterr().out
+
+    return call

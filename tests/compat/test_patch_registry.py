@@ -1,0 +1,96 @@
+"""The list of patches and what it reports."""
+
+import re
+import types
+from pathlib import Path
+
+import pytest
+
+from fairseq_ext import compat
+from fairseq_ext.compat import registry
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PAGE = REPOSITORY / "docs" / "compat.md"
+
+
+@pytest.fixture
+def own_patches(monkeypatch):
+    """An empty list of patches for the length of a test."""
+    patches = []
+    monkeypatch.setattr(registry, "_PATCHES", patches)
+    return patches
+
+
+def test_every_patch_says_why():
+    rows = compat.status()
+    assert len({row.name for row in rows}) == len(rows) >= 12
+    for row in rows:
+        assert re.search(
+            r"(Python|numpy|torch|hydra|fairseq|sacrebleu|any|with) ", row.needed_because
+        )
+        assert row.reason
+
+
+def test_every_patch_is_documented():
+    page = PAGE.read_text(encoding="utf-8")
+    missing = [row.name for row in compat.status() if f"`{row.name}`" not in page]
+    assert not missing, f"docs/compat.md does not name {missing}"
+
+
+def test_nothing_failed_or_came_too_late():
+    import fairseq_cli.score  # noqa: F401
+    import fairseq_cli.train  # noqa: F401
+
+    for row in compat.status():
+        assert not re.search("failed|was imported before", row.reason), row
+
+
+def test_conditions():
+    assert registry.since("python", 3, 9)() is None
+    assert registry.until("python", 3, 9)().startswith("not needed with python 3.")
+    assert registry.since("torch", 1, 0)() is None
+    assert "torch" in registry.since("torch", 99, 0)()
+
+
+def test_unneeded_patch_is_not_applied(own_patches):
+    @registry.patch("json", because="test", conditions=[registry.since("python", 99, 0)])
+    def never(module):
+        raise AssertionError
+
+    assert registry.wanted("json", registry.AFTER) == []
+    (row,) = registry.status()
+    assert not row.active and row.reason.startswith("not needed with python")
+
+
+def test_switch(own_patches, monkeypatch):
+    @registry.patch("json", because="test")
+    def example(module):
+        pass
+
+    assert len(registry.wanted("json", registry.AFTER)) == 1
+    monkeypatch.setenv(registry.SWITCH, "other,example")
+    assert registry.wanted("json", registry.AFTER) == []
+    assert registry.status()[0].reason == "switched off by FAIRSEQ_EXT_COMPAT_OFF"
+
+
+def test_patch_that_does_not_fit_is_reported(own_patches, caplog):
+    @registry.patch("json", because="test")
+    def fork(module):
+        module.not_there  # noqa: B018
+
+    registry.apply(own_patches[0], "json", types.ModuleType("json"))
+    assert "patch fork: AttributeError" in caplog.text
+    (row,) = registry.status()
+    assert not row.active and row.reason.startswith("failed on json: AttributeError")
+
+
+def test_patch_is_applied_once(own_patches):
+    calls = []
+
+    @registry.patch("json", because="test")
+    def once(module):
+        calls.append(module)
+
+    for _ in range(2):
+        registry.apply(own_patches[0], "json", types.ModuleType("json"))
+    assert len(calls) == 1

@@ -1,0 +1,119 @@
+"""--bf16 and --fp16 mean what they say on the device at hand."""
+
+import types
+
+import pytest
+import torch
+
+
+@pytest.fixture
+def parse(tiny_training):
+    """Function: the options that fairseq-train reads from a command line."""
+    from fairseq import options
+
+    def parse(*more):
+        words = [str(word) for word in [*tiny_training, *more]]
+        return options.parse_args_and_arch(options.get_training_parser(), words)
+
+    return parse
+
+
+def test_bf16_is_not_tpu(parse):
+    assert (parse("--bf16").bf16, parse("--bf16").tpu) == (True, False)
+    memory_efficient = parse("--memory-efficient-bf16")
+    assert (memory_efficient.bf16, memory_efficient.tpu) == (True, False)
+    assert (parse().bf16, parse().tpu) == (False, False)
+
+
+def test_tpu_is_still_tpu(parse):
+    assert parse("--bf16", "--tpu").tpu is True
+    assert parse("--tpu").tpu is True
+
+
+def test_help_says_so():
+    from fairseq import options
+
+    text = options.get_training_parser().format_help()
+    assert "bfloat16 on the device at hand" in " ".join(text.split())
+    assert "implies --tpu" not in text
+
+
+def test_bf16_trains_saves_and_resumes_without_warnings(tiny_training, run, tmp_path):
+    saving = ["--save-dir", tmp_path, "--no-epoch-checkpoints"]
+    run("fairseq-train", *tiny_training, *saving, "--max-update", 2, "--bf16", "--cpu")
+    state = torch.load(tmp_path / "checkpoint_last.pt", weights_only=False)
+    # fairseq writes 16-bit parameters as float32: they have no more digits than bfloat16 has
+    weight = state["model"]["decoder.layers.0.fc1.weight"]
+    assert torch.equal(weight, weight.bfloat16().float())
+    assert not state["cfg"]["common"]["tpu"]
+    # the optimiser works on float32 copies of the parameters
+    moments = [value["exp_avg"].dtype for value in state["last_optimizer_state"]["state"].values()]
+    assert set(moments) == {torch.float32}
+    log = run("fairseq-train", *tiny_training, *saving, "--max-update", 4, "--bf16", "--cpu")
+    assert "@ 2 updates" in log and "num_updates 4" in log
+    assert "Warning" not in log
+
+
+class Model:
+    """Makes the smallest model that can be prepared for inference."""
+
+    def __new__(cls):
+        from fairseq.models import BaseFairseqModel
+
+        class Linear(BaseFairseqModel):
+            def __init__(self):
+                super().__init__()
+                self.linear = torch.nn.Linear(2, 2)
+
+        return Linear()
+
+
+@pytest.mark.parametrize("bf16", [False, True])
+def test_bf16_inference(bf16):
+    cfg = types.SimpleNamespace(
+        common=types.SimpleNamespace(bf16=bf16), generation=types.SimpleNamespace()
+    )
+    model = Model()
+    model.prepare_for_inference_(cfg)
+    assert model.linear.weight.dtype == (torch.bfloat16 if bf16 else torch.float32)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")  # pytest undoes ours
+def test_bf16_generation(tiny_training, toy_corpus, call, tmp_path):
+    import fairseq_cli.generate
+    import fairseq_cli.train
+
+    saving = ["--save-dir", tmp_path, "--no-epoch-checkpoints", "--disable-validation", "--cpu"]
+    call(fairseq_cli.train, *tiny_training, *saving, "--max-update", 1)
+    checkpoint = ["--path", tmp_path / "checkpoint_last.pt", "--beam", 2, "--max-len-b", 5]
+    words = [toy_corpus.two, "-s", "xx", "-t", "yy", *checkpoint, "--cpu", "--bf16"]
+    output = call(fairseq_cli.generate, *words)
+    assert sum(line.startswith("H-") for line in output.splitlines()) == 24
+
+
+def optimizer(device, **common):
+    from fairseq.optim.fp16_optimizer import FP16Optimizer
+
+    cfg = types.SimpleNamespace(
+        common=types.SimpleNamespace(**{"bf16": False, "fp16_no_flatten_grads": False, **common})
+    )
+    return FP16Optimizer.build_optimizer(cfg, [torch.nn.Parameter(torch.zeros(2, device=device))])
+
+
+def test_fp16_on_cpu_is_refused_with_the_alternative():
+    with pytest.raises(ValueError, match=r"--fp16 .* CPU .*--bf16.*--fp16-no-flatten-grads"):
+        optimizer("cpu")
+
+
+def test_refusal_reaches_the_user(tiny_training, run):
+    words = [*tiny_training, "--no-save", "--max-update", 1, "--cpu", "--fp16"]
+    log = run("fairseq-train", *words, fails=True)
+    assert "ValueError: --fp16 was given and the model is on the CPU" in log
+
+
+@pytest.mark.gpu
+def test_bf16_trains_on_cuda(tiny_training, run, tmp_path):
+    saving = ["--save-dir", tmp_path, "--no-epoch-checkpoints"]
+    run("fairseq-train", *tiny_training, *saving, "--max-update", 2, "--bf16")
+    log = run("fairseq-train", *tiny_training, *saving, "--max-update", 4, "--bf16")
+    assert "@ 2 updates" in log and "num_updates 4" in log
