@@ -42,9 +42,9 @@ $(STAMP): setup.py constraints.txt pyproject.toml
 	@# torch is named by TORCH, which may differ from the pinned one
 	grep -v '^torch==' constraints.txt > $(PINS)
 	$(PIP) install -q -c $(PINS) "$(TORCH)" setuptools wheel cython numpy
+	$(PIP) install -q -c $(PINS) "$(TORCH)" -e '.[dev]'
 	@# without dependencies: those of fairseq 0.12.2 have metadata that newer pips refuse
 	$(PIP) install -q -c $(PINS) --no-deps fairseq==0.12.2
-	$(PIP) install -q -c $(PINS) "$(TORCH)" -e '.[dev]'
 	@if command -v c++ >/dev/null || command -v g++ >/dev/null || command -v clang++ >/dev/null; then \
 	  set -x; $(PIP) install -q -c $(PINS) --no-build-isolation fastBPE; \
 	else \
