@@ -1,0 +1,211 @@
+"""`fairseq-ext plot`: reading the logs of fairseq-train, and the picture and table made of them."""
+
+import csv
+import json
+import struct
+from pathlib import Path
+
+import pytest
+
+from fairseq_ext import __main__ as command
+from fairseq_ext.tools import UsageError, plot
+from fairseq_ext.tools.training_log import parse_line, read_run
+
+STAMP = "2030-01-02 03:04:05 | INFO | {} | "
+NOISE = [
+    "{'_name': None, 'common': {'seed': 1}}",
+    "TransformerModel(",
+    "  (encoder): TransformerEncoderBase(",
+    'begin validation on "valid" subset',
+    "end of epoch 1 (average epoch stats below)",
+    "done training in 1.4 seconds",
+]
+# (updates, loss) of the log that both formats below write
+INNER = [(10, 5.0), (20, 3.5)]
+VALID = [(20, 3.0)]
+
+
+def simple_lines(stamp):
+    """The numbers above as --log-format simple, for stdout (stamp) or a --log-file."""
+    prefix = STAMP.format if stamp else lambda name: ""
+    inner = [
+        prefix("train_inner")
+        + f"epoch 001: {updates:6d} / 20 loss={loss}, a-b_loss={loss - 1}, ppl=9.5, "
+        f"wps=100, num_updates={updates}, lr=0.25, train_wall=0, wall=4"
+        for updates, loss in INNER
+    ]
+    valid = [
+        prefix("valid") + f"epoch 001 | valid on 'valid' subset | loss {loss} | "
+        f"a-b_loss {loss - 1} | a-b_bleu 12.5 | num_updates {updates} | best_loss None"
+        for updates, loss in VALID
+    ]
+    train = [prefix("train") + "epoch 001 | loss 4.2 | gnorm 0.5 | num_updates 20 | wall 6"]
+    return [*NOISE, *inner, *valid, *train]
+
+
+def json_lines(stamp):
+    """The same numbers as --log-format json."""
+    prefix = STAMP.format if stamp else lambda name: ""
+
+    def text(values, split=""):
+        record = {split + name: str(value) for name, value in values.items()}
+        return json.dumps({"epoch": 1, **({} if split else {"update": 0.5}), **record})
+
+    inner = [
+        prefix("train_inner")
+        + text({"loss": loss, "a-b_loss": loss - 1, "ppl": 9.5, "num_updates": updates})
+        for updates, loss in INNER
+    ]
+    valid = [
+        prefix("valid")
+        + text(
+            {"loss": loss, "a-b_loss": loss - 1, "a-b_bleu": 12.5, "num_updates": updates},
+            "valid_",
+        )
+        for updates, loss in VALID
+    ]
+    train = [prefix("train") + text({"loss": 4.2, "gnorm": 0.5, "num_updates": 20}, "train_")]
+    return [*NOISE, *inner, *valid, *train]
+
+
+def write(path, lines):
+    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("stamp", [True, False], ids=["stdout", "log-file"])
+@pytest.mark.parametrize("lines", [simple_lines, json_lines])
+def test_both_formats_give_the_same_curves(tmp_path, lines, stamp):
+    run = read_run(write(tmp_path / "run.log", lines(stamp)), "run")
+    assert run.curves["train", "loss"] == INNER
+    assert run.curves["valid", "loss"] == VALID
+    assert run.curves["train", "a-b_loss"] == [(10, 4.0), (20, 2.5)]
+    assert run.curves["valid", "a-b_bleu"] == [(20, 12.5)]
+    # only the average of the epoch has this one
+    assert run.curves["train", "gnorm"] == [(20, 0.5)]
+    assert {split for split, _ in run.curves} == {"train", "valid"}
+
+
+def test_a_second_validation_subset_is_a_curve_of_its_own():
+    simple = "epoch 003 | valid on 'valid1' subset | loss 2.5 | num_updates 70"
+    record = '{"epoch": 3, "valid1_loss": "2.5", "valid1_num_updates": "70"}'
+    assert parse_line(simple) == parse_line(record) == ("valid1", 70, {"loss": 2.5})
+
+
+def test_a_resumed_run_replaces_the_updates_it_repeats(tmp_path):
+    lines = [f"epoch 001: {n} / 99 loss={n}, num_updates={n}" for n in (10, 20, 30)]
+    lines += [f"epoch 001: {n} / 99 loss={n + 0.5}, num_updates={n}" for n in (20, 30, 40)]
+    run = read_run(write(tmp_path / "run.log", lines), "run")
+    assert run.curves["train", "loss"] == [(10, 10), (20, 20.5), (30, 30.5), (40, 40.5)]
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        '{"epoch": 1, "update": 0.5, "loss": "3',
+        "epoch 001: 5 / 20 loss=3.5, num_up",
+        "epoch 001 | loss 3.5 | gnorm 2",
+    ],
+)
+def test_damage_is_an_error_with_file_and_line_except_at_the_cut_off_end(tmp_path, damaged):
+    good = simple_lines(True)
+    path = write(tmp_path / "run.log", [*good, damaged])
+    assert read_run(path, "run").curves["train", "loss"] == INNER
+    write(path, [*good, damaged, good[-1]])
+    with pytest.raises(UsageError) as error:
+        read_run(path, "run")
+    assert f"{path}, line {len(good) + 1}:" in str(error.value)
+
+
+def test_errors_name_what_is_wrong(tmp_path, capsys):
+    def fails(*words):
+        assert command.main(["plot", *map(str, words)]) == 2
+        return capsys.readouterr().err
+
+    picture = tmp_path / "out.png"
+    empty = write(tmp_path / "empty.log", NOISE)
+    good = write(tmp_path / "good.log", simple_lines(False))
+    assert f"LOG {tmp_path / 'none.log'}" in fails(tmp_path / "none.log", "--output", picture)
+    message = fails(empty, "--output", picture)
+    assert str(empty) in message and f"{len(NOISE)} lines" in message
+    message = fails(good, "--output", picture, "--metric", "accuracy")
+    assert "--metric accuracy" in message and "a-b_bleu, a-b_loss, gnorm" in message
+    assert ".png, .pdf, .svg" in fails(good, "--output", tmp_path / "out.gif")
+    assert "2 names for 1 logs" in fails(good, "--output", picture, "--label", "x", "y")
+    assert "is not a folder" in fails(good, "--output", tmp_path / "none" / "out.png")
+    assert not picture.exists()
+
+
+def png_size(path):
+    data = path.read_bytes()
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    return struct.unpack(">II", data[16:24])
+
+
+def test_picture_and_table_of_two_runs(tmp_path, capsys):
+    logs = [
+        write(tmp_path / "first.log", simple_lines(True)),
+        write(tmp_path / "second.log", json_lines(False)),
+    ]
+    picture = tmp_path / "out.png"
+    words = ["plot", *logs, "--output", picture, "--metric", "loss", "*_bleu", "--tsv"]
+    assert command.main([str(word) for word in words]) == 0
+    assert capsys.readouterr().out.strip() == str(picture)
+    width, height = png_size(picture)
+    assert width > height > 300
+    with open(tmp_path / "out.tsv", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    values = [
+        (r["split"], int(r["updates"]), float(r["value"])) for r in rows if r["run"] == "first"
+    ]
+    assert values == [("train", 10, 5), ("train", 20, 3.5), ("valid", 20, 3), ("valid", 20, 12.5)]
+    assert {row["run"] for row in rows} == {"first", "second"}
+    # nothing half-written is left
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "first.log",
+        "out.png",
+        "out.tsv",
+        "second.log",
+    ]
+
+
+def test_the_panels_show_the_points_and_a_legend(tmp_path):
+    runs = [read_run(write(tmp_path / "a.log", simple_lines(True)), name) for name in ("x", "y")]
+    figure = plot.draw(runs, plot.select(runs, ["loss", "ppl", "*_bleu"]), "title")
+    loss, ppl, bleu = figure.axes
+    drawn = {line.get_label(): [tuple(point) for point in line.get_xydata()] for line in loss.lines}
+    assert drawn["x train"] == INNER and drawn["y valid"] == VALID
+    assert [text.get_text() for text in bleu.get_legend().get_texts()] == ["x valid", "y valid"]
+    assert (loss.get_yscale(), ppl.get_yscale()) == ("linear", "log")
+    assert loss.get_xlabel() == "updates" and loss.get_ylabel() == "loss"
+    # one colour for each run
+    assert len({line.get_color() for line in loss.lines}) == 2
+
+
+def test_default_panels_are_those_the_log_has(tmp_path):
+    run = read_run(write(tmp_path / "run.log", simple_lines(True)), "run")
+    assert plot.select([run], None) == [("loss", ["loss"]), ("*-*_bleu", ["a-b_bleu"])]
+
+
+def test_labels_name_the_folder_where_file_names_are_the_same():
+    paths = [Path("runs/one/train.log"), Path("runs/two/train.log")]
+    assert plot.default_labels(paths) == ["one/train", "two/train"]
+    assert plot.default_labels(paths[:1]) == ["train"]
+
+
+@pytest.mark.parametrize("log_format", ["simple", pytest.param("json", marks=pytest.mark.slow)])
+def test_a_log_written_by_fairseq_train(tmp_path, run, toy_corpus, log_format):
+    log = tmp_path / "train.log"
+    words = ["fairseq-train", toy_corpus.two, "-s", "xx", "-t", "yy", "--arch", "transformer"]
+    for side in ("encoder", "decoder"):
+        words += [f"--{side}-layers", 1, f"--{side}-embed-dim", 16, f"--{side}-ffn-embed-dim", 16]
+        words += [f"--{side}-attention-heads", 1]
+    words += ["--optimizer", "adam", "--lr", 0.01, "--max-tokens", 400, "--max-update", 6]
+    words += ["--no-save", "--log-interval", 2, "--validate-interval-updates", 3]
+    words += ["--log-format", log_format, "--log-file", log, "--cpu"]
+    output = run("python", "-m", "_fairseq_ext_cli", "run", *words)
+    for path in (log, write(tmp_path / "stdout.log", output.splitlines())):
+        read = read_run(path, "run")
+        assert [updates for updates, _ in read.curves["train", "loss"]] == [2, 4, 6]
+        assert [updates for updates, _ in read.curves["valid", "loss"]][0] == 3
+        assert {"loss", "ppl", "gnorm", "lr"} <= set(read.metrics())
