@@ -1,19 +1,19 @@
-"""Cross entropy with label smoothing, exact, in one pass over the logits.
+"""Cross entropy with label smoothing, exact, with little memory traffic.
 
 Dimensions: N target tokens, V vocabulary entries.
 
 With z the logits of one token, p = softmax(z), y its target, eps the smoothing and
 eps_i = eps / (V - 1) (fairseq's definition)::
 
-    nll    = -log p[y]
-    smooth = -sum_v log p[v]
+    nll    = -log p[y]                  = log_z - z[y],             log_z = log sum_v exp(z[v])
+    smooth = -sum_v log p[v]            = V * log_z - sum_v z[v]
     loss   = (1 - eps - eps_i) * nll + eps_i * smooth
     d loss / d z[v] = p[v] - eps_i - (1 - eps - eps_i) * [v = y]
 
-The factor of p is (1 - eps - eps_i) + V * eps_i = 1, so the gradient needs no more than the
-softmax that the loss has computed anyway. It is therefore made in the forward pass, a few rows
-at a time while they are in the cache, and is the only N x V array kept for the backward pass.
-Written the usual way the same loss reads or writes an N x V array about ten times.
+(The factor of p is (1 - eps - eps_i) + V * eps_i = 1.) Neither log p nor any other N x V array is
+kept: the forward pass reads the logits once, the backward pass reads them once and writes the
+gradient, a few rows at a time while they are in the cache. Written with log_softmax and gather
+the same loss reads or writes an N x V array about ten times.
 """
 
 from typing import Tuple
@@ -36,32 +36,35 @@ class _LabelSmoothedCrossEntropy(torch.autograd.Function):
     def forward(ctx, logits, target, epsilon):
         rows, vocab = logits.shape
         epsilon_i = epsilon / (vocab - 1)
-        confidence = 1.0 - epsilon - epsilon_i
-        nll = torch.empty(rows, dtype=torch.promote_types(logits.dtype, torch.float32),
-                          device=logits.device)  # (N,)  # fmt: skip
+        computed = torch.promote_types(logits.dtype, torch.float32)
+        nll = torch.empty(rows, dtype=computed, device=logits.device)  # (N,)
         smooth = torch.empty_like(nll)  # (N,)
-        grad = torch.empty_like(logits) if ctx.needs_input_grad[0] else None  # (N, V)
         for chunk in _row_chunks(logits):
-            z = logits[chunk].to(nll.dtype)  # (n, V)
-            index = target[chunk].unsqueeze(1)  # (n, 1)
-            p = torch.softmax(z, dim=1)  # (n, V)
+            z = logits[chunk].to(computed)  # (n, V)
             # the largest p is at least 1 / V: this logarithm never overflows
-            log_z = z.amax(dim=1) - p.amax(dim=1).log()  # (n,)
-            nll[chunk] = log_z - z.gather(1, index).squeeze(1)
+            log_z = z.amax(dim=1) - torch.softmax(z, dim=1).amax(dim=1).log()  # (n,)
+            nll[chunk] = log_z - z.gather(1, target[chunk].unsqueeze(1)).squeeze(1)
             smooth[chunk] = vocab * log_z - z.sum(dim=1)
-            if grad is not None:
-                p -= epsilon_i
-                p.scatter_add_(1, index, p.new_full((1, 1), -confidence).expand_as(index))
-                grad[chunk] = p
-        ctx.save_for_backward(grad)
+        ctx.save_for_backward(logits, target)
+        ctx.epsilon = epsilon
         ctx.mark_non_differentiable(nll)
-        return confidence * nll + epsilon_i * smooth, nll
+        return (1.0 - epsilon - epsilon_i) * nll + epsilon_i * smooth, nll
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, grad_loss, _grad_nll):
-        (grad,) = ctx.saved_tensors
-        return grad * grad_loss.to(grad.dtype).unsqueeze(1), None, None
+        logits, target = ctx.saved_tensors
+        epsilon_i = ctx.epsilon / (logits.size(1) - 1)
+        confidence = 1.0 - ctx.epsilon - epsilon_i
+        grad = torch.empty_like(logits)  # (N, V)
+        for chunk in _row_chunks(logits):
+            p = torch.softmax(logits[chunk].to(grad_loss.dtype), dim=1)  # (n, V)
+            p -= epsilon_i
+            index = target[chunk].unsqueeze(1)  # (n, 1)
+            p.scatter_add_(1, index, p.new_full((1, 1), -confidence).expand_as(index))
+            # scaled before it is rounded to the type of the logits, for fp16's loss scale
+            grad[chunk] = p.mul_(grad_loss[chunk].unsqueeze(1))
+        return grad, None, None
 
 
 def label_smoothed_cross_entropy(

@@ -35,6 +35,15 @@ def parse_lang_pairs(text: str) -> List[str]:
     return pairs
 
 
+def check_direction(source: str, target: str) -> None:
+    """Raise ValueError unless -s and -t name two different languages without a dash."""
+    if source == target or not source or not target or "-" in source + target:
+        raise ValueError(
+            f"-s {source} -t {target}: must be two different languages without a dash in their "
+            "names"
+        )
+
+
 def check_schedule(
     schedule: str, pairs: Sequence[str], main_pair: Optional[str], temperature: float
 ) -> None:

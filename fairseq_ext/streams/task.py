@@ -25,8 +25,9 @@ from omegaconf import II, OmegaConf, open_dict
 
 from .bleu import PairBleu
 from .dataset import StreamsDataset, StreamsIterator, TrainingPlan, ValidationPlan
+from .distributed import average_gradients, is_torch_ddp
 from .metrics import log_bleu_summary, log_pair, log_pair_bleu, merge_logs
-from .schedule import SCHEDULES, check_schedule, parse_lang_pairs
+from .schedule import SCHEDULES, check_direction, check_schedule, parse_lang_pairs
 
 
 @dataclass
@@ -105,6 +106,8 @@ class StreamsTask(TranslationTask):
                 raise ValueError(f"{paths[0]}: holds no binarised pair; give -s and -t")
         if cfg.left_pad_target:
             raise ValueError("--left-pad-target True: these models need targets padded right")
+        if cfg.source_lang is not None:
+            check_direction(cfg.source_lang, cfg.target_lang)
         pairs = cls.training_pairs(cfg)
         check_schedule(str(cfg.schedule), pairs, cfg.main_pair, cfg.schedule_temperature)
         langs = [lang for pair in pairs for lang in pair.split("-")]
@@ -245,41 +248,27 @@ class StreamsTask(TranslationTask):
             max_sentences=max_sentences,
             required_batch_size_multiple=required_batch_size_multiple,
         )
+        limits = dict(max_positions=max_positions, ignore_invalid_inputs=ignore_invalid_inputs)
         if not isinstance(dataset, StreamsDataset):
             return super().get_batch_iterator(
                 dataset,
-                max_positions=max_positions,
-                ignore_invalid_inputs=ignore_invalid_inputs,
                 seed=seed,
                 num_shards=num_shards,
                 disable_iterator_cache=disable_iterator_cache,
                 update_epoch_batch_itr=update_epoch_batch_itr,
                 grouped_shuffling=grouped_shuffling,
                 data_buffer_size=data_buffer_size,
+                **limits,
                 **sizes,
                 **options,
             )
         reusable = not (disable_iterator_cache or update_epoch_batch_itr)
         if reusable and dataset in self.dataset_to_epoch_iter:
             return self.dataset_to_epoch_iter[dataset]
-        batches = {}
-        for pair, part in dataset.datasets.items():
-            with data_utils.numpy_seed(seed):
-                indices = part.ordered_indices()
-            if max_positions is not None:
-                indices = self.filter_indices_by_size(
-                    indices, part, self._pair_positions(max_positions), ignore_invalid_inputs
-                )
-            batches[pair] = [list(batch) for batch in part.batch_by_size(indices, **sizes)]
-            if not batches[pair]:
-                raise ValueError(
-                    f"pair {pair}: no sentence is left within --max-source-positions and "
-                    f"--max-target-positions {max_positions}"
-                )
-        plan = self._plan(dataset, batches, seed, num_shards)
+        batches = self._batches(dataset, seed, sizes, **limits)
         iterator = StreamsIterator(
             dataset,
-            plan,
+            self._plan(dataset, batches, seed, num_shards),
             seed=seed,
             num_shards=num_shards,
             buffer_size=data_buffer_size,
@@ -289,9 +278,25 @@ class StreamsTask(TranslationTask):
             self.dataset_to_epoch_iter[dataset] = iterator
         return iterator
 
-    def _pair_positions(self, max_positions):
-        """Both directions of a pair may share their batches: one limit for both sides."""
-        return (min(max_positions), min(max_positions))
+    def _batches(self, dataset, seed, sizes, max_positions, ignore_invalid_inputs):
+        """{pair: minibatches of the pair's own sentence numbers}."""
+        if max_positions is not None:  # both directions of a pair may share their batches
+            max_positions = (min(max_positions), min(max_positions))
+        batches = {}
+        for pair, part in dataset.datasets.items():
+            with data_utils.numpy_seed(seed):
+                indices = part.ordered_indices()
+            if max_positions is not None:
+                indices = self.filter_indices_by_size(
+                    indices, part, max_positions, ignore_invalid_inputs
+                )
+            batches[pair] = [list(batch) for batch in part.batch_by_size(indices, **sizes)]
+            if not batches[pair]:
+                raise ValueError(
+                    f"pair {pair}: no sentence is left within --max-source-positions and "
+                    f"--max-target-positions {max_positions}"
+                )
+        return batches
 
     def _plan(self, dataset, batches, seed, num_shards):
         if dataset is not self.datasets.get(self.cfg.train_subset):
@@ -319,9 +324,11 @@ class StreamsTask(TranslationTask):
         losses, sample_sizes, logs = [], [], {}
         device = next(model.parameters()).device.type
         amp = torch.autocast(device, enabled=isinstance(optimizer, AMPOptimizer))
-        last = len(sample) - 1
-        for number, (pair, part) in enumerate(sample.items()):
-            with model.no_sync() if number < last and hasattr(model, "no_sync") else nullcontext():
+        # the workers' gradients are put together once, after the last pair (and, with
+        # --update-freq, where the trainer wants it)
+        put_together = is_torch_ddp(model) and model.require_backward_grad_sync
+        for pair, part in sample.items():
+            with model.no_sync() if is_torch_ddp(model) else nullcontext():
                 with amp:
                     loss, sample_size, logs[pair] = criterion(model, part)
                 if ignore_grad:
@@ -329,6 +336,8 @@ class StreamsTask(TranslationTask):
                 optimizer.backward(loss)
             losses.append(loss.detach())
             sample_sizes.append(sample_size)
+        if put_together:
+            average_gradients(model)
         self._untouched = [p for p in model.parameters() if p.requires_grad and p.grad is None]
         return sum(losses), sum(sample_sizes), merge_logs(logs, self.pairs)
 
