@@ -83,6 +83,6 @@ def test_shadow_adds_names_for_one_module_only():
     assert module.np.zeros is numpy.zeros and not hasattr(numpy, "gone")
     assert isinstance(module.np, Shadow) and {"gone", "zeros"} <= set(dir(module.np))
     with pytest.raises(AttributeError):
-        module.np.never_there
+        _ = module.np.never_there
     with pytest.raises(AttributeError):
         shadow(module, "torch", load=None)

@@ -6,25 +6,28 @@ import pytest
 
 from fairseq_ext.compat import quiet
 
+VERSION_BASE = "\nThe version_base parameter is not specified."
+SCHEMA = "\n'{}' is validated against ConfigStore schema with the same name."
+HEADER = "In '{}': Usage of deprecated keyword in package header"
+AUTOCAST = "`torch.cuda.amp.autocast(args...)` is deprecated."
+PINNED = "'pin_memory' argument is set as true but no accelerator is found"
+HYDRA, TORCH = quiet.quiet_hydra, quiet.quiet_torch
 SILENT = [
-    (quiet.quiet_hydra, "hydra.experimental.compose() is no longer experimental.", "hydra.experimental.compose"),
-    (quiet.quiet_hydra, "\nThe version_base parameter is not specified.", "hydra.experimental.initialize"),
-    (quiet.quiet_hydra, "\nThe version_base parameter is not specified.", "fairseq_cli.hydra_train"),
-    (quiet.quiet_hydra, "\n'config' is validated against ConfigStore schema with the same name.", "sys"),
-    (quiet.quiet_hydra, "In 'config': Usage of deprecated keyword in package header", "hydra.core.x"),
-    (quiet.quiet_torch, "`torch.cuda.amp.autocast(args...)` is deprecated.", "fairseq.tasks.fairseq_task"),
-    (quiet.quiet_torch, "'pin_memory' argument is set as true but no accelerator is found", "torch.utils.data.dataloader"),
-]  # fmt: skip
+    (HYDRA, "hydra.experimental.compose() is no longer experimental.", "hydra.experimental.x"),
+    (HYDRA, VERSION_BASE, "hydra.experimental.initialize"),
+    (HYDRA, VERSION_BASE, "fairseq_cli.hydra_train"),
+    (HYDRA, SCHEMA.format("config"), "sys"),
+    (HYDRA, HEADER.format("config"), "hydra.core.default_element"),
+    (TORCH, AUTOCAST, "fairseq.tasks.fairseq_task"),
+    (TORCH, PINNED, "torch.utils.data.dataloader"),
+    (TORCH, "`broadcast_buffers` is deprecated. Use", "fairseq_ext.compat.distributed"),
+]
 HEARD = [
-    (quiet.quiet_hydra, "\nThe version_base parameter is not specified.", "my_application"),
-    (
-        quiet.quiet_hydra,
-        "\n'mine' is validated against ConfigStore schema with the same name.",
-        "x",
-    ),
-    (quiet.quiet_hydra, "In 'mine': Usage of deprecated keyword in package header", "hydra.core.x"),
-    (quiet.quiet_torch, "`torch.cuda.amp.autocast(args...)` is deprecated.", "my_training"),
-    (quiet.quiet_torch, "lr_scheduler.step() before optimizer.step()", "torch.optim.lr_scheduler"),
+    (HYDRA, VERSION_BASE, "my_application"),
+    (HYDRA, SCHEMA.format("mine"), "sys"),
+    (HYDRA, HEADER.format("mine"), "hydra.core.default_element"),
+    (TORCH, AUTOCAST, "my_training"),
+    (TORCH, "lr_scheduler.step() before optimizer.step()", "torch.optim.lr_scheduler"),
 ]
 
 
