@@ -1,5 +1,10 @@
 """Reference implementations of sequence-to-sequence papers, as a fairseq plugin."""
 
-from . import common, dual  # noqa: F401
+from . import compat
+
+compat.require_fairseq()
+compat.activate()
+
+from . import common, dual  # noqa: E402,F401  (they register what they define)
 
 __version__ = "0.1.0"

@@ -1,3 +1,3 @@
-"""Model-level dual learning (Xia, Tan, Tian, Qin, Chen and Liu; ICML 2018)."""
+"""Model-level dual learning (Xia, Tan, Tian, Qin, Yu and Liu; ICML 2018)."""
 
 from . import model, task  # noqa: F401  (they register what they define)
