@@ -4,10 +4,12 @@
     python evaluate.py DATA RUNS SYSTEM SEED [--recipe multi30k]
 
 Writes into RUNS/SYSTEM.SEED/: average.pt, {valid,test}.SRC-TGT.hyp (plain text, one line per
-sentence) and scores.json. Translations newer than the checkpoints are kept.
+sentence) and scores.json. What is newer than the checkpoints and data, and came from the same
+command, is not made again.
 """
 
 import argparse
+import dataclasses
 import json
 import sys
 import time
@@ -49,38 +51,54 @@ def subword_options(data):
     return ["--bpe", name, kind.flag, data / kind.file]
 
 
-def is_newer(path, other):
-    return path.is_file() and path.stat().st_mtime > other.stat().st_mtime
+def make(output, command, inputs, finish=None):
+    """Run `command`, which makes `output`, unless that was done; returns seconds, or None.
+
+    It was done when `output` is newer than all `inputs` and came from the same command line, which
+    is kept beside it. finish: function log -> None that makes `output` from what was printed.
+    """
+    record, text = Path(f"{output}.command"), shown(command) + "\n"
+    newest = max(path.stat().st_mtime for path in inputs)
+    if output.is_file() and output.stat().st_mtime > newest and record.is_file():
+        if record.read_text(encoding="utf-8") == text:
+            return None
+    print(text, end="", flush=True)
+    record.unlink() if record.exists() else None
+    started, log = time.monotonic(), Path(f"{output}.log")
+    execute(command, log)
+    if finish:
+        finish(log)
+    with written(record) as stream:
+        stream.write(text)
+    return time.monotonic() - started
 
 
 def average(settings, run):
-    """Path of the averaged checkpoint, made when it is older than the training."""
+    """Path of the averaged checkpoint."""
     last, output = run / "checkpoint_last.pt", run / "average.pt"
     if not last.is_file():
         raise RecipeError(f"{last} does not exist; run train.py first")
-    if not is_newer(output, last):
-        execute(average_command(settings, run, output), run / "average.log")
+    make(output, average_command(settings, run, output), [last])
     return output
 
 
 def translate(settings, args, checkpoint, direction, split):
-    """File of translations of one split in one direction, made when older than the checkpoint."""
-    run = checkpoint.parent
-    output = run / f"{split}.{direction}.hyp"
-    if is_newer(output, checkpoint):
-        return output
+    """File of translations of one split in one direction."""
+    output = checkpoint.parent / f"{split}.{direction}.hyp"
     options = subword_options(args.data)
     command = generate_command(
         settings, args.system, checkpoint, args.data, direction, split, options
     )
-    print(shown(command), flush=True)
-    started, log = time.monotonic(), run / f"{split}.{direction}.log"
-    execute(command, log)
     source = args.data / "raw" / f"{split}.{direction.split('-')[0]}"
-    lines = translations(log, sum(1 for _ in lines_of(source)))
-    with written(output) as stream:
-        stream.writelines(line + "\n" for line in lines)
-    print(f"{len(lines)} sentences in {time.monotonic() - started:.0f} s: {output}", flush=True)
+    count = sum(1 for _ in lines_of(source))
+
+    def finish(log):
+        with written(output) as stream:
+            stream.writelines(line + "\n" for line in translations(log, count))
+
+    seconds = make(output, command, [checkpoint, args.data / "prepared.json"], finish)
+    if seconds is not None:
+        print(f"{count} sentences in {seconds:.0f} s: {output}", flush=True)
     return output
 
 
@@ -105,6 +123,7 @@ def main(argv=None):
         "recipe": settings.name,
         "system": args.system,
         "seed": args.seed,
+        "settings": dataclasses.asdict(settings),
         "scores": scores,
         "signatures": signatures,
         "parameters": parameters_of(checkpoint, args.data / "bin", user_dir(), directions),

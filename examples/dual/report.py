@@ -12,6 +12,7 @@ replaces what stands in FILE.md between these two lines:
 import argparse
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 from dual_recipe import RecipeError
@@ -34,7 +35,9 @@ def arguments(argv):
 
 
 def read_results(settings, runs, seeds):
-    """{(system, seed): content of scores.json}. Raises RecipeError naming a missing one."""
+    """{(system, seed): content of scores.json}. Raises RecipeError naming a missing or
+    outdated one.
+    """
     results = {}
     for seed in seeds:
         for system in settings.systems:
@@ -44,6 +47,13 @@ def read_results(settings, runs, seeds):
                     f"{path} does not exist; run evaluate.py DATA RUNS {system} {seed}"
                 )
             results[system, seed] = json.loads(path.read_text(encoding="utf-8"))
+            # what JSON makes of the settings: tuples become lists
+            if results[system, seed]["settings"] != json.loads(json.dumps(asdict(settings))):
+                raise RecipeError(
+                    f"{path} was made with other settings than --recipe {settings.name} has; run "
+                    f"evaluate.py DATA RUNS {system} {seed} again (before it train.py, if what "
+                    "changed concerns training)"
+                )
     return results
 
 

@@ -1,6 +1,9 @@
 """Logs, scores, significance and the report."""
 
+import dataclasses
 import json
+import os
+import time
 
 import pytest
 from dual_recipe import RecipeError
@@ -97,6 +100,7 @@ def runs(tmp_path, small):
             result = {
                 "scores": scores,
                 "signatures": signatures,
+                "settings": dataclasses.asdict(settings),
                 "parameters": {"unique": 110 if system == "dual" else 100, "used": 90},
                 "seconds_per_epoch": 10.0 + seed,
                 "epochs": 2,
@@ -138,11 +142,36 @@ def test_report_says_what_is_missing(script, small, runs):
     words = [str(runs / "data"), str(runs / "runs"), "3", "--recipe", str(small)]
     with pytest.raises(RecipeError, match=r"dual\.3.scores\.json does not exist; run evaluate\.py"):
         report.main(words)
+    text = small.read_text(encoding="utf-8")
+    small.write_text(text.replace("--beam 2", "--beam 3"), encoding="utf-8")
+    with pytest.raises(RecipeError, match="scores.json was made with other settings"):
+        report.main([*words[:2], "1", *words[3:]])
     page = write(runs / "results.md", ["<!-- end small -->", "<!-- begin small -->"])
     with pytest.raises(RecipeError, match="results.md must hold these lines, once each"):
         report.insert("text", page, "small")
     with pytest.raises(RecipeError, match="nothing.md is not a file"):
         report.insert("text", runs / "nothing.md", "small")
+
+
+def test_evaluate_makes_again_what_is_outdated(script, tmp_path):
+    evaluate = script("evaluate")
+    source, output = write(tmp_path / "source", ["x"]), tmp_path / "output"
+    calls = []
+
+    def make(*words):
+        return evaluate.make(output, ["python3", "-c", "print(1)", *words], [source], finish)
+
+    def finish(log):
+        calls.append(log.read_text(encoding="utf-8"))
+        output.write_text("made", encoding="utf-8")
+        os.utime(output, (time.time() + 5, time.time() + 5))
+
+    assert make() is not None and make() is None
+    # another command, then an input that is newer than the output
+    assert make("other") is not None and make("other") is None
+    os.utime(source, (time.time() + 60, time.time() + 60))
+    assert make("other") is not None
+    assert calls == ["1\n"] * 3
 
 
 def test_evaluate_needs_a_trained_run(script, small, tmp_path):
