@@ -10,7 +10,7 @@ import json
 import logging
 
 import torch
-from fairseq import options
+from fairseq import checkpoint_utils, options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.logging import metrics
 from fairseq_cli import generate as generate_command
@@ -32,16 +32,23 @@ class _Lines(logging.Handler):
 
 @contextlib.contextmanager
 def logged_lines():
-    """The messages logged meanwhile, as a list."""
+    """The messages that fairseq logs meanwhile, as a list.
+
+    fairseq-validate removes the handlers of the root logger: they are put back afterwards.
+    """
     handler, root = _Lines(), logging.getLogger()
-    level = root.level
-    root.addHandler(handler)
+    own = [logging.getLogger(name) for name in ("fairseq", "fairseq_cli", "fairseq_ext")]
+    before = root.level, list(root.handlers)
     root.setLevel(logging.INFO)
+    for logger in own:
+        logger.addHandler(handler)
     try:
         yield handler.lines
     finally:
-        root.removeHandler(handler)
-        root.setLevel(level)
+        for logger in own:
+            logger.removeHandler(handler)
+        root.setLevel(before[0])
+        root.handlers[:] = before[1]
 
 
 def configuration(parser, arguments):
@@ -56,18 +63,19 @@ def train(*arguments):
     The records of the validation have names that start with ``valid_``.
     """
     cfg = configuration(
-        options.get_training_parser(), [*arguments, "--cpu", "--log-format", "json"]
+        options.get_training_parser(),
+        [*arguments, "--cpu", "--num-workers", "0", "--log-format", "json"],
     )
-    metrics.reset()
-    torch.set_num_threads(1)
+    _forget_other_runs()
     with logged_lines() as lines:
         train_command.main(cfg)
-    records = []
-    for line in lines:
-        if line.startswith("{"):
-            entries = json.loads(line).items()
-            records.append({name: _number(value) for name, value in entries})
-    return records
+    return records(lines)
+
+
+def records(lines):
+    """The JSON objects among logged lines (the printed configuration has single quotes)."""
+    entries = (json.loads(line).items() for line in lines if line.startswith('{"'))
+    return [{name: _number(value) for name, value in entry} for entry in entries]
 
 
 def _number(value):
@@ -77,10 +85,17 @@ def _number(value):
         return value
 
 
-def _printed(command, parser, arguments):
-    cfg = configuration(parser, [*arguments, "--cpu"])
+def _forget_other_runs():
+    """Clear what fairseq keeps in the process: metrics and the best score so far."""
     metrics.reset()
+    vars(checkpoint_utils.save_checkpoint).clear()
+    vars(train_command.should_stop_early).clear()
     torch.set_num_threads(1)
+
+
+def _printed(command, parser, arguments):
+    cfg = configuration(parser, [*arguments, "--cpu", "--num-workers", 0])
+    _forget_other_runs()
     with contextlib.redirect_stdout(io.StringIO()) as printed, logged_lines() as lines:
         command(cfg)
     return printed.getvalue() + "\n".join(lines)
@@ -98,8 +113,23 @@ def interactive(*arguments):
 
 
 def validate(*arguments):
-    """What fairseq-validate prints and logs."""
-    return _printed(validate_command.main, options.get_validation_parser(), arguments)
+    """fairseq-validate -> records of its log; what is named here wins over the checkpoint's."""
+    words = [
+        *(str(word) for word in arguments),
+        "--cpu",
+        "--num-workers",
+        "0",
+        "--log-format",
+        "json",
+    ]
+    named = options.parse_args_and_arch(
+        options.get_validation_parser(), input_args=words, suppress_defaults=True
+    )
+    cfg = configuration(options.get_validation_parser(), words)
+    _forget_other_runs()
+    with logged_lines() as lines:
+        validate_command.main(cfg, override_args=named)
+    return records(lines)
 
 
 def hypotheses(output):

@@ -113,7 +113,7 @@ def generate(task, model, source, lengths, **arguments):
 @pytest.mark.parametrize(
     "arguments",
     [
-        {"beam": 1, "max_len_b": 12},
+        {"beam": 1, "max_len_b": 40},
         {"beam": 5, "nbest": 5, "max_len_b": 12},
         {"beam": 4, "lenpen": 0.6, "max_len_b": 8, "unkpen": 1.0},
         {"beam": 4, "diverse_beam_groups": 2, "diverse_beam_strength": 0.5, "max_len_b": 8},
