@@ -1,0 +1,204 @@
+"""The manual: its commands run or parse, its options exist, its links lead somewhere."""
+
+import json
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pages
+import pytest
+
+REPOSITORY = pages.REPOSITORY
+BASH = shutil.which("bash")
+# what makes a page's training short: later options win over those of the page
+SHORTER = "--max-epoch 2 --embed-dim 16 --ffn-embed-dim 16 --attention-heads 2 --layers 1"
+
+
+def sessions(kind):
+    """Test parameters for the scripts of a kind."""
+    found = pages.sessions(kind)
+    return pytest.mark.parametrize(
+        "page, name", found, ids=[f"{pages.label(page)}:{name}" for page, name in found]
+    )
+
+
+def executable(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+def bash(script, folder, **variables):
+    """Run a script in a folder; every failing command ends it. Returns its output."""
+    finished = subprocess.run(
+        [BASH, "-euo", "pipefail", "-c", script],
+        cwd=folder,
+        env={**os.environ, **variables},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        check=False,
+    )
+    tail = "\n".join(finished.stdout.splitlines()[-40:])
+    assert finished.returncode == 0, f"status {finished.returncode}:\n{tail}"
+    return finished.stdout
+
+
+@pytest.fixture
+def clone(tmp_path):
+    """A folder that looks like the root of a clone with an environment, but short trainings."""
+    (tmp_path / "examples").symlink_to(REPOSITORY / "examples")
+    scripts = Path(sys.executable).parent
+    short = tmp_path / ".venv" / "short"
+    executable(short / "fairseq-train", f'#!/bin/sh\nexec {scripts}/fairseq-train "$@" {SHORTER}\n')
+    (tmp_path / ".venv" / "bin").mkdir()
+    activate = tmp_path / ".venv" / "bin" / "activate"
+    activate.write_text(f"PATH={short}:{scripts}:$PATH\n", encoding="utf-8")
+    return tmp_path
+
+
+@sessions("run")
+def test_commands_run(page, name, clone):
+    for block in pages.blocks(page):
+        if block.kind == "file":
+            path = clone / block.name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(block.text, encoding="utf-8")
+    bash(pages.script(page, "run", name), clone)
+
+
+# ---------------------------------------------------------------- parsing only
+
+RECORDER = """#!{python}
+import json, os, sys
+if sys.argv[1:] == ["user-dir"]:
+    sys.exit(print(os.environ["USER_DIR"]))
+with open(os.environ["RECORD"], "a") as record:
+    record.write(json.dumps([os.path.basename(sys.argv[0]), *sys.argv[1:]]) + "\\n")
+"""
+
+
+def recorded(script, folder):
+    """The fairseq commands that a script calls, each as a list; nothing of them is run.
+
+    Every other program is missing from PATH: a script that needs one is no dry-run block.
+    """
+    commands = ["fairseq-ext", *pages.fairseq_parsers()]
+    for command in commands:
+        executable(folder / "bin" / command, RECORDER.format(python=sys.executable))
+    record = folder / "record"
+    record.touch()
+    user_dir = str(REPOSITORY / "fairseq_ext")
+    bash(script, folder, PATH=str(folder / "bin"), RECORD=str(record), USER_DIR=user_dir)
+    return [json.loads(line) for line in record.read_text(encoding="utf-8").splitlines()]
+
+
+def check_parses(name, *words):
+    """Parse a command line as its program would; SystemExit when that refuses it."""
+    from fairseq import options
+    from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+
+    from fairseq_ext import __main__ as command
+
+    if name == "fairseq-ext":
+        parser = command.argparse.ArgumentParser()
+        module_name, _ = command.COMMANDS[words[0]]
+        command.importlib.import_module(f"fairseq_ext.tools.{module_name}").add_arguments(parser)
+        parser.parse_args(words[1:])
+        return
+    parser = pages.fairseq_parsers()[name]()
+    if name in ("fairseq-preprocess", "fairseq-score"):
+        parser.parse_args(list(words))
+    else:
+        convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, list(words)))
+
+
+@sessions("dry-run")
+def test_commands_parse(page, name, tmp_path):
+    commands = recorded(pages.script(page, "dry-run", name), tmp_path)
+    assert commands
+    for words in commands:
+        check_parses(*words)
+
+
+@pytest.mark.parametrize("wrong", ["--dropuot 0.1", "--arch dual_transformer_none"])
+def test_a_wrong_option_would_be_found(wrong, tmp_path):
+    script = "fairseq-train d --user-dir $USER_DIR --task dual_translation --arch dual_transformer "
+    (words,) = recorded(script + wrong, tmp_path)
+    with pytest.raises(SystemExit):
+        check_parses(*words)
+
+
+# ---------------------------------------------------------------- pages as text
+
+
+@pytest.mark.parametrize("page", pages.pages(), ids=pages.label)
+def test_bash_blocks_are_bash(page):
+    for block in pages.blocks(page):
+        if block.language == "bash":
+            checked = subprocess.run([BASH, "-n"], input=block.text, encoding="utf-8")
+            assert checked.returncode == 0, f"{page.name}, line {block.line}"
+
+
+@pytest.mark.parametrize("page", pages.pages(), ids=pages.label)
+def test_marks_stand_before_blocks(page):
+    text = page.read_text(encoding="utf-8")
+    marked = [block for block in pages.blocks(page) if block.kind]
+    assert len(pages.MARK.findall(text)) == len(marked)
+    assert all(block.language == "bash" for block in marked if block.kind != "file")
+
+
+@pytest.fixture(scope="module")
+def options():
+    return pages.existing_options()
+
+
+@pytest.mark.parametrize("page", pages.pages(), ids=pages.label)
+def test_options_exist(page, options):
+    unknown = sorted(set(pages.OPTION.findall(pages.code(page))) - options)
+    assert not unknown, f"{pages.label(page)} names options that do not exist: {unknown}"
+
+
+def documents():
+    """All Markdown files of the repository."""
+    folders = ("docs", "examples", "fairseq_ext")
+    found = [path for folder in folders for path in (REPOSITORY / folder).rglob("*.md")]
+    return sorted([*REPOSITORY.glob("*.md"), *found])
+
+
+@pytest.mark.parametrize("page", documents(), ids=pages.label)
+def test_links_lead_somewhere(page):
+    for target in pages.links(page):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        path = (page.parent / name).resolve() if name else page
+        assert path.exists(), f"{pages.label(page)}: {target}"
+        assert REPOSITORY in path.parents, f"{pages.label(page)}: {target} is outside"
+        if anchor:
+            assert anchor in pages.anchors(path), f"{pages.label(page)}: {target}"
+
+
+def test_everything_registered_is_in_the_manual():
+    from fairseq_ext.tools import listing
+
+    manual = "\n".join(page.read_text(encoding="utf-8") for page in pages.pages())
+    kinds = [kinds for kinds in listing.catalogue().values()]
+    names = [entry["name"] for kind in kinds for entries in kind.values() for entry in entries]
+    missing = [name for name in names if not re.search(rf"\b{re.escape(name)}\b", manual)]
+    assert names and not missing
+
+
+def test_the_manual_builds(run, tmp_path):
+    config = REPOSITORY / "docs" / "site" / "mkdocs.yml"
+    words = ("--strict", "-q", "-f", config, "-d", tmp_path / "site")
+    run("python", "-m", "mkdocs", "build", *words)
+    assert (tmp_path / "site" / "index.html").is_file()
+    # nothing is fetched from elsewhere
+    text = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
+    assert not re.findall(r'(?:src|href)="(?:https?:)?//[^"]+\.(?:js|css)', text)
