@@ -1,0 +1,203 @@
+"""`fairseq-ext export`: one direction of a dual checkpoint, for programs without this package.
+
+`--to fairseq` writes a checkpoint of fairseq's own `transformer`, `--to ctranslate2` the folder
+that CTranslate2 translates with.
+"""
+
+import pickle
+import re
+from pathlib import Path
+
+from . import UsageError, atomic_path
+
+MODEL = "dual_transformer"
+
+
+def add_arguments(parser):
+    parser.add_argument("checkpoint", metavar="CHECKPOINT", help=f"of a {MODEL}")
+    parser.add_argument("-s", "--source-lang", required=True, metavar="SOURCE")
+    parser.add_argument("-t", "--target-lang", required=True, metavar="TARGET")
+    parser.add_argument("--to", required=True, choices=("fairseq", "ctranslate2"))
+    parser.add_argument(
+        "--output",
+        required=True,
+        metavar="PATH",
+        help="a file for fairseq, a folder for ctranslate2; it must not exist yet",
+    )
+    parser.add_argument(
+        "--data",
+        metavar="DIR",
+        help="folder with dict.SOURCE.txt and dict.TARGET.txt (default: that of the training)",
+    )
+    parser.add_argument(
+        "--ema",
+        action="store_true",
+        help="export the moving average of the parameters (of a training with --store-ema)",
+    )
+    parser.add_argument(
+        "--quantization",
+        choices=("int8", "int8_float32", "int8_float16", "int8_bfloat16")
+        + ("int16", "float16", "bfloat16", "float32"),
+        help="for ctranslate2: type of the stored weights (default: as in the checkpoint)",
+    )
+    parser.add_argument("--force", action="store_true", help="replace what --output names")
+
+
+def check_output(args):
+    """Raise UsageError when --output cannot be written."""
+    output = Path(args.output)
+    if not output.parent.is_dir():
+        raise UsageError(f"--output {output}: {output.parent} is not a folder")
+    if not output.exists():
+        return
+    if output.samefile(args.checkpoint):
+        raise UsageError(f"--output {output} is the checkpoint itself; allowed: another file")
+    if not args.force:
+        raise UsageError(f"--output {output} exists; give another name, or --force to replace it")
+    # --force replaces what an earlier export wrote, never a folder with something else in it
+    if args.to == "fairseq" and not output.is_file():
+        raise UsageError(f"--output {output} is a folder; --to fairseq writes a file")
+    if args.to == "ctranslate2" and not (output / "model.bin").is_file():
+        raise UsageError(f"--output {output} is no folder of CTranslate2; --force leaves it alone")
+
+
+def read(path):
+    """The checkpoint at `path` as {"cfg": plain dict, "model": state dict, ...}.
+
+    Raises UsageError, with what the file holds, unless it is a checkpoint of a dual model.
+    """
+    from fairseq import checkpoint_utils
+    from omegaconf import OmegaConf
+
+    if not Path(path).is_file():
+        raise UsageError(f"CHECKPOINT {path} is not a file")
+    try:
+        # the torch of this module is the one that `compat` taught what fairseq writes
+        state = checkpoint_utils.torch.load(path, map_location="cpu", weights_only=True)
+    except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
+        raise UsageError(f"CHECKPOINT {path} cannot be read as a checkpoint: {error}") from error
+    if isinstance(state, dict) and OmegaConf.is_config(state.get("cfg")):
+        state["cfg"] = OmegaConf.to_container(state["cfg"], resolve=True)
+    held = contents(state)
+    if held is not None:
+        raise UsageError(f"CHECKPOINT {path} holds {held}; allowed: a checkpoint of {MODEL}")
+    return state
+
+
+def contents(state):
+    """What a loaded object is, in words, or None for a checkpoint of a dual model."""
+    from fairseq.models import ARCH_MODEL_NAME_REGISTRY
+
+    if not isinstance(state, dict):
+        return f"an object of type {type(state).__name__}"
+    config = state.get("cfg") or {"model": state.get("args")}
+    model = config.get("model") if isinstance(config, dict) else None
+    if model is None or "model" not in state:
+        return f"the entries {', '.join(sorted(map(str, state))[:8])}, not a model of fairseq"
+    options = model if isinstance(model, dict) else vars(model)
+    name = options.get("_name") or options.get("arch")
+    if ARCH_MODEL_NAME_REGISTRY.get(name, name) != MODEL:
+        return f"a model of the architecture {name!r}"
+    return None
+
+
+def languages(parameters):
+    """The languages that a dual model's state dict has components for, sorted."""
+    names = (re.match(r"components\.([^.]+)\.", name) for name in parameters)
+    return sorted({found[1] for found in names if found})
+
+
+def check_direction(source, target, state, path):
+    """Raise UsageError unless the checkpoint has components for both languages."""
+    known = languages(state["model"])
+    if source == target or not {source, target} <= set(known):
+        raise UsageError(
+            f"-s {source} -t {target}: {path} was trained for "
+            f"{state['cfg']['model']['lang_pairs']} and can translate between any two of "
+            f"{', '.join(known)}"
+        )
+
+
+def chosen_parameters(state, ema, path):
+    """The model's state dict, or that of its moving average; UsageError when there is none."""
+    if not ema:
+        return state["model"]
+    average = state.get("extra_state", {}).get("ema")
+    if average is None:
+        raise UsageError(f"--ema: {path} holds no moving average; train with --store-ema")
+    return average
+
+
+def data_folder(args, state):
+    """The folder with the dictionaries; UsageError unless it fits the checkpoint.
+
+    None for --to fairseq without --data, which needs no dictionaries.
+    """
+    from fairseq.data import Dictionary
+    from fairseq.utils import split_paths
+
+    if args.data is None and args.to == "fairseq":
+        return None
+    folder = Path(args.data or split_paths(state["cfg"]["task"]["data"])[0])
+    for language in (args.source_lang, args.target_lang):
+        path = folder / f"dict.{language}.txt"
+        if not path.is_file():
+            raise UsageError(
+                f"--data {folder}: there is no {path}; name the folder of the training"
+            )
+        entries = len(Dictionary.load(str(path)))
+        rows = state["model"][f"components.{language}.embedding.weight"].size(0)
+        if entries != rows:
+            raise UsageError(
+                f"--data {folder}: {path} has {entries} entries, the embedding of {language} in "
+                f"{args.checkpoint} has {rows} rows"
+            )
+    return folder
+
+
+def exported(args):
+    """(stock checkpoint, folder with its dictionaries or None) for the command line `args`."""
+    from .export_stock import stock_checkpoint
+
+    state = read(args.checkpoint)
+    source, target = args.source_lang, args.target_lang
+    check_direction(source, target, state, args.checkpoint)
+    folder = data_folder(args, state)
+    if args.data is not None:
+        state["cfg"]["task"]["data"] = args.data
+    parameters = chosen_parameters(state, args.ema, args.checkpoint)
+    try:
+        stock = stock_checkpoint(state, parameters, source, target, Path(args.checkpoint).name)
+    except KeyError as error:
+        raise UsageError(
+            f"CHECKPOINT {args.checkpoint}: {error} has no place in fairseq's transformer; it was "
+            "written by another version of this package"
+        ) from error
+    return stock, folder
+
+
+def run(args):
+    """Export; prints what was written and the command that uses it."""
+    import torch
+
+    if args.quantization and args.to != "ctranslate2":
+        raise UsageError(f"--quantization {args.quantization} belongs to --to ctranslate2")
+    if not Path(args.checkpoint).is_file():
+        raise UsageError(f"CHECKPOINT {args.checkpoint} is not a file")
+    check_output(args)
+    if args.to == "ctranslate2":
+        from .export_ctranslate2 import import_converter, write_folder
+
+        converter = import_converter()
+        stock, folder = exported(args)
+        write_folder(converter, stock, folder, args.output, args.quantization)
+        use = f"ctranslate2.Translator({str(args.output)!r})"
+    else:
+        stock, _ = exported(args)
+        with atomic_path(args.output) as temporary:
+            torch.save(stock, temporary)
+        use = f"fairseq-generate DATA -s {args.source_lang} -t {args.target_lang}"
+        use += f" --path {args.output}"
+    direction = stock["extra_state"]["exported_from"]["direction"]
+    print(f"{direction} of {args.checkpoint} written to {args.output}; use it with:\n  {use}")
+    return 0

@@ -1,0 +1,53 @@
+"""A stock fairseq checkpoint as a folder of CTranslate2 (an optional dependency)."""
+
+import inspect
+import os
+import tempfile
+from pathlib import Path
+
+from ..compat.registry import since
+from . import UsageError
+
+
+def import_converter():
+    """CTranslate2's class FairseqConverter; UsageError with the remedy where it is missing."""
+    try:
+        from ctranslate2.converters import FairseqConverter
+    except ImportError as error:
+        raise UsageError(
+            f"--to ctranslate2 needs the package ctranslate2 ({error}); "
+            "install it: pip install ctranslate2"
+        ) from error
+    return FairseqConverter
+
+
+def write_folder(converter, stock, data, output, quantization=None):
+    """Convert and put the result at `output` in one step; an existing `output` is replaced.
+
+    converter: the class of `import_converter`; stock: a checkpoint of fairseq's `transformer`;
+    data: folder with both dictionaries; quantization: None or a name that CTranslate2 knows.
+    """
+    import torch
+
+    output = Path(output)
+    # beside the output, so that renaming works: the same file system
+    with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as folder:
+        file, made = Path(folder) / "model.pt", Path(folder) / "made"
+        torch.save(stock, file)
+        options = {}
+        if since("torch", 2, 6)() is not None:
+            # the converter's own torch.load cannot be told there that argparse.Namespace is
+            # harmless; the file is the one of the line above
+            options["unsafe_deserialization"] = True
+        known = inspect.signature(converter).parameters
+        task = stock["cfg"]["task"]
+        made = converter(
+            str(file),
+            str(data),
+            source_lang=task["source_lang"],
+            target_lang=task["target_lang"],
+            **{name: value for name, value in options.items() if name in known},
+        ).convert(str(made), quantization=quantization)
+        if output.exists():
+            os.replace(output, Path(folder) / "replaced")
+        os.replace(made, output)

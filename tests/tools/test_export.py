@@ -1,0 +1,377 @@
+"""`fairseq-ext export`: what it writes translates as the dual model does."""
+
+import functools
+import math
+import re
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from common import inprocess
+
+from fairseq_ext import __main__ as command
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "export.md"
+TASK = ("--task", "dual_translation")
+SEARCH = ("--beam", "5", "--nbest", "5", "--max-tokens", "500", "--min-len", "0")
+TINY = ("--arch", "dual_transformer_tiny", "--dropout", "0", "--lr", "3e-3", "--max-tokens", "200")
+TRAIN = (*TASK, *TINY, "--criterion", "label_smoothed_cross_entropy", "--optimizer", "adam")
+TRAIN += ("--label-smoothing", "0.1", "--disable-validation", "--no-epoch-checkpoints")
+
+
+def trained(folder, data, *options):
+    inprocess.train(data, *TRAIN, "--save-dir", folder, *options)
+    return folder / "checkpoint_last.pt"
+
+
+@pytest.fixture(scope="module")
+def two(toy_corpus, tmp_path_factory):
+    """(checkpoint, data): post-norm, one embedding, trained with a moving average."""
+    options = ("-s", "xx", "-t", "yy", "--share-all-embeddings", "--max-epoch", "8")
+    options += ("--store-ema", "--ema-decay", "0.9")
+    folder = tmp_path_factory.mktemp("two")
+    return trained(folder, toy_corpus.two, *options), toy_corpus.two
+
+
+@pytest.fixture(scope="module")
+def three(toy_corpus, tmp_path_factory):
+    """(checkpoint, data): pre-norm, one embedding for each of three languages, padded right."""
+    options = ("--lang-pairs", "xx-yy,xx-zz", "--normalize-before", "--max-epoch", "10")
+    folder = tmp_path_factory.mktemp("three")
+    options += ("--left-pad-source",)
+    return trained(folder, toy_corpus.three, *options), toy_corpus.three
+
+
+SETTINGS = [("two", "xx-yy"), ("two", "yy-xx"), ("three", "xx-zz"), ("three", "zz-xx")]
+
+
+@pytest.fixture(params=SETTINGS, ids=lambda setting: ":".join(setting))
+def setting(request):
+    """(checkpoint, data, source, target) of every setting."""
+    name, direction = request.param
+    return (*request.getfixturevalue(name), *direction.split("-"))
+
+
+def export(checkpoint, source, target, to, output, *options):
+    words = ["export", checkpoint, "-s", source, "-t", target, "--to", to, "--output", output]
+    return command.main([str(word) for word in (*words, *options)])
+
+
+def generated(data, source, target, path, *options):
+    words = ("-s", source, "-t", target, "--path", path, *SEARCH, *options)
+    return inprocess.hypotheses(inprocess.generate(data, *words))
+
+
+@functools.lru_cache(maxsize=None)
+def by_the_dual_model(checkpoint, data, source, target):
+    return generated(data, source, target, checkpoint, *TASK)
+
+
+def assert_same(found, expected, tolerance):
+    """Both {sentence: [(score, text)]}: the same texts in the same order, scores within tolerance.
+
+    Neighbours whose scores differ by less than the tolerance may have changed places.
+    """
+    assert found.keys() == expected.keys() and len(expected) == 24
+    for number, hypotheses in expected.items():
+        scores = [score for score, _ in found[number]]
+        assert scores == pytest.approx([score for score, _ in hypotheses], abs=tolerance)
+        by_text = {text: score for score, text in found[number]}
+        assert by_text == pytest.approx({t: s for s, t in hypotheses}, abs=tolerance)
+
+
+# ---------------------------------------------------------------- --to fairseq
+
+
+def test_the_stock_model_has_the_same_n_best_and_scores(setting, tmp_path):
+    checkpoint, data, source, target = setting
+    assert export(checkpoint, source, target, "fairseq", tmp_path / "stock.pt") == 0
+    expected = by_the_dual_model(checkpoint, data, source, target)
+    assert len({text for best in expected.values() for _, text in best}) > 24
+    assert_same(generated(data, source, target, tmp_path / "stock.pt"), expected, 2e-5)
+
+
+def test_the_comparison_notices_swapped_projections(two, tmp_path):
+    checkpoint, data = two
+    export(checkpoint, "xx", "yy", "fairseq", tmp_path / "stock.pt")
+    state = torch.load(tmp_path / "stock.pt", weights_only=True)
+    query, key = (f"decoder.layers.1.encoder_attn.{name}_proj.weight" for name in "qk")
+    state["model"][query], state["model"][key] = state["model"][key], state["model"][query]
+    torch.save(state, tmp_path / "swapped.pt")
+    expected = by_the_dual_model(checkpoint, data, "xx", "yy")
+    with pytest.raises(AssertionError):
+        assert_same(generated(data, "xx", "yy", tmp_path / "swapped.pt"), expected, 2e-5)
+
+
+WITHOUT_THE_PACKAGE = """
+import sys
+from fairseq_cli import generate
+generate.cli_main()
+assert "fairseq_ext" not in sys.modules
+"""
+
+
+def test_fairseq_generate_needs_no_package(two, run, tmp_path):
+    checkpoint, data = two
+    export(checkpoint, "yy", "xx", "fairseq", tmp_path / "stock.pt")
+    words = (data, "-s", "yy", "-t", "xx", "--path", tmp_path / "stock.pt", *SEARCH, "--cpu")
+    output = run("python", "-c", WITHOUT_THE_PACKAGE, *words, cwd=tmp_path)
+    expected = by_the_dual_model(checkpoint, data, "yy", "xx")
+    assert_same(inprocess.hypotheses(output), expected, 2e-5)
+
+
+# a fresh process in which every patch but the one of the encoder layers acts
+UNPATCHED_LAYERS = """
+import sys
+import torch
+import _fairseq_ext_hook
+registry = _fairseq_ext_hook.load_compat().registry
+registry._PATCHES[:] = [p for p in registry._PATCHES if p.name != "encoder_layers_without_copies"]
+from fairseq import checkpoint_utils
+[model], _, _ = checkpoint_utils.load_model_ensemble_and_task([sys.argv[1]])
+layer = model.encoder.layers[0]
+assert layer.can_use_fastpath
+assert torch.equal(layer.fc1_weight, layer.fc1.weight)
+projections = [getattr(layer.self_attn, name + "_proj").weight for name in "qkv"]
+assert torch.equal(layer.in_proj_weight, torch.cat(projections))
+print("strictly loaded:", len(list(model.parameters())))
+"""
+
+
+def test_stock_layers_with_their_copies_load_it_too(two, run, tmp_path):
+    export(two[0], "xx", "yy", "fairseq", tmp_path / "stock.pt")
+    output = run("python", "-c", UNPATCHED_LAYERS, tmp_path / "stock.pt")
+    assert "strictly loaded: " in output
+
+
+def test_it_holds_one_direction_and_no_training_state(two, tmp_path):
+    export(two[0], "xx", "yy", "fairseq", tmp_path / "stock.pt")
+    state = torch.load(tmp_path / "stock.pt", weights_only=True)
+    assert state["last_optimizer_state"] is None and "ema" not in state["extra_state"]
+    assert state["cfg"]["task"]["_name"] == "translation"
+    assert state["cfg"]["model"].arch == "transformer"
+    embedding = state["model"]["encoder.embed_tokens.weight"].data_ptr()
+    for name in ("embed_tokens", "output_projection"):
+        assert state["model"][f"decoder.{name}.weight"].data_ptr() == embedding
+    dual = inprocess.parameters(two[0])
+    unused = [name for name in dual if ".xx." in name and "context_attention" in name]
+    expected = sum(tensor.numel() for name, tensor in dual.items() if name not in unused)
+    kept = {tensor.data_ptr(): tensor.numel() for tensor in state["model"].values()}
+    buffers = 4  # a version and a marker of the positions on each side
+    shared = dual["components.xx.embedding.weight"].numel()
+    assert sum(kept.values()) == expected - shared + buffers
+
+
+def test_stock_training_continues_from_it(two, tmp_path):
+    checkpoint, data = two
+    export(checkpoint, "xx", "yy", "fairseq", tmp_path / "stock.pt")
+    sizes = [f"--encoder-{name}" for name in ("embed-dim", "ffn-embed-dim", "layers")]
+    words = [word for pair in zip(sizes, ("64", "128", "2")) for word in pair]
+    words += ["--encoder-attention-heads", "4", "--decoder-attention-heads", "4"]
+    words += ["--decoder-layers", "2", "--share-all-embeddings", "-s", "xx", "-t", "yy"]
+    words += ["--optimizer", "adam", "--lr", "1e-9", "--max-update", "1", "--dropout", "0"]
+    words += ["--arch", "transformer", "--max-tokens", "500", "--save-dir", tmp_path / "run"]
+    words += ["--no-save", "--finetune-from-model", tmp_path / "stock.pt"]
+    stock = inprocess.train(data, *words)
+    dual = inprocess.generate(
+        data, *TASK, "-s", "xx", "-t", "yy", "--path", checkpoint, "--gen-subset", "valid",
+        "--score-reference", "--max-tokens", "500",
+    )  # fmt: skip
+    expected = -sum(
+        sum(map(float, line.split("\t")[1].split()))
+        for line in dual.splitlines()
+        if line.startswith("P-")
+    )
+    tokens = sum(len(line.split("\t")[1].split()) for line in dual.splitlines() if "P-" in line[:2])
+    found = [record["valid_loss"] for record in stock if "valid_loss" in record]
+    assert found[0] == pytest.approx(expected / tokens, abs=2e-3)
+
+
+def test_the_moving_average_is_exported_on_demand(two, three, tmp_path, capsys):
+    for name, options in (("plain", []), ("mean", ["--ema"])):
+        export(two[0], "xx", "yy", "fairseq", tmp_path / f"{name}.pt", *options)
+    plain, mean = (inprocess.parameters(tmp_path / f"{name}.pt") for name in ("plain", "mean"))
+    state = torch.load(two[0], weights_only=True)
+    key, stock = "components.yy.blocks.1.feed_forward_in.weight", "decoder.layers.1.fc1.weight"
+    assert torch.equal(plain[stock], state["model"][key])
+    assert torch.equal(mean[stock], state["extra_state"]["ema"][key])
+    assert not torch.equal(plain[stock], mean[stock])
+    assert export(three[0], "xx", "yy", "fairseq", tmp_path / "no.pt", "--ema") == 2
+    assert "--store-ema" in capsys.readouterr().err
+
+
+def test_an_average_of_checkpoints_is_exported(two, tmp_path):
+    command.main(["average", "--inputs", str(two[0]), "--output", str(tmp_path / "mean.pt")])
+    assert export(tmp_path / "mean.pt", "xx", "yy", "fairseq", tmp_path / "stock.pt") == 0
+    export(two[0], "xx", "yy", "fairseq", tmp_path / "direct.pt")
+    found, expected = (inprocess.parameters(tmp_path / f"{n}.pt") for n in ("stock", "direct"))
+    assert found.keys() == expected.keys()
+    assert all(torch.equal(found[name], expected[name]) for name in expected)
+
+
+# ---------------------------------------------------------------- --to ctranslate2
+
+
+@pytest.fixture
+def ctranslate2():
+    return pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed (optional)")
+
+
+def test_ctranslate2_translates_like_fairseq(setting, ctranslate2, toy_corpus, tmp_path):
+    checkpoint, data, source, target = setting
+    folder = tmp_path / "folder"
+    assert export(checkpoint, source, target, "ctranslate2", folder, "--data", data) == 0
+    translator = ctranslate2.Translator(
+        str(folder), device="cpu", compute_type="float32", intra_threads=1
+    )
+    lines = (toy_corpus.text / f"test.{source}").read_text(encoding="utf-8").splitlines()
+    results = translator.translate_batch(
+        [line.split() for line in lines],
+        beam_size=5,
+        length_penalty=1.0,
+        min_decoding_length=0,
+        max_decoding_length=200,
+        return_scores=True,
+    )
+    expected = by_the_dual_model(checkpoint, data, source, target)
+    assert len(expected) == len(lines)
+    for number, result in enumerate(results):
+        score, text = expected[number][0]
+        assert " ".join(result.hypotheses[0]) == text
+        # fairseq-generate prints base-2 logarithms
+        assert result.scores[0] / math.log(2) == pytest.approx(score, abs=1e-3)
+
+
+def test_ctranslate2_folders_are_quantised_and_replaced_whole(two, ctranslate2, tmp_path):
+    folder = tmp_path / "folder"
+    export(two[0], "xx", "yy", "ctranslate2", folder)
+    size = (folder / "model.bin").stat().st_size
+    (folder / "old").touch()
+    assert export(two[0], "xx", "yy", "ctranslate2", folder) == 2
+    words = ("--quantization", "int8", "--force")
+    assert export(two[0], "xx", "yy", "ctranslate2", folder, *words) == 0
+    assert (folder / "model.bin").stat().st_size < size / 2
+    assert not (folder / "old").exists() and list(tmp_path.iterdir()) == [folder]
+
+
+def test_without_ctranslate2_the_remedy_is_told(two, tmp_path, monkeypatch, capsys):
+    for name in ("ctranslate2", "ctranslate2.converters"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert export(two[0], "xx", "yy", "ctranslate2", tmp_path / "folder") == 2
+    assert "pip install ctranslate2" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+# ---------------------------------------------------------------- docs/export.md
+
+
+@pytest.fixture
+def page(two, tmp_path):
+    """Folder with what the page starts from, and the page's blocks [(language, text)]."""
+    (tmp_path / "checkpoint.pt").symlink_to(two[0])
+    (tmp_path / "data-bin").symlink_to(two[1])
+    text = PAGE.read_text(encoding="utf-8")
+    text = re.sub(r"\bde\b", "xx", re.sub(r"\ben\b", "yy", text))
+    return tmp_path, re.findall(r"^```(\w+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def test_the_commands_of_the_page(page, run):
+    folder, blocks = page
+    shell = [text for kind, text in blocks if kind == "bash" and "ctranslate2" not in text]
+    assert len(shell) == 2
+    output = run("bash", "-euc", "".join(shell), cwd=folder)
+    assert len(inprocess.hypotheses(output)) == 24
+    assert (folder / "yy-xx.pt").is_file()
+
+
+def test_the_ctranslate2_part_of_the_page(page, ctranslate2, run):
+    folder, blocks = page
+    [shell] = [text for kind, text in blocks if kind == "bash" and "ctranslate2" in text]
+    [python] = [text for kind, text in blocks if kind == "python"]
+    run("bash", "-euc", shell, cwd=folder)
+    assert len(run("python", "-c", python, cwd=folder).splitlines()) == 5
+
+
+# ---------------------------------------------------------------- errors
+
+
+def test_a_direction_that_is_not_there(two, tmp_path, capsys):
+    for source, target in (("xx", "qq"), ("qq", "xx"), ("xx", "xx")):
+        assert export(two[0], source, target, "fairseq", tmp_path / "stock.pt") == 2
+        message = capsys.readouterr().err
+        assert f"-s {source} -t {target}" in message and "xx-yy,yy-xx" in message
+    assert not list(tmp_path.iterdir())
+
+
+def test_files_that_are_no_dual_checkpoint(two, tmp_path, capsys):
+    export(two[0], "xx", "yy", "fairseq", tmp_path / "stock.pt")
+    (tmp_path / "text.pt").write_text("no checkpoint", encoding="utf-8")
+    torch.save(torch.zeros(3), tmp_path / "tensor.pt")
+    torch.save({"weights": torch.zeros(3), "epoch": 1}, tmp_path / "other.pt")
+    expected = {
+        "absent.pt": "is not a file",
+        "text.pt": "cannot be read",
+        "tensor.pt": "type Tensor",
+        "other.pt": "the entries epoch, weights",
+        "stock.pt": "architecture 'transformer'",
+    }
+    for name, words in expected.items():
+        capsys.readouterr()
+        assert export(tmp_path / name, "xx", "yy", "fairseq", tmp_path / "new.pt") == 2
+        message = capsys.readouterr().err
+        assert str(tmp_path / name) in message and words in message
+    assert not (tmp_path / "new.pt").exists()
+
+
+def test_an_unknown_parameter_is_named(two, tmp_path, capsys):
+    state = torch.load(two[0], weights_only=True)
+    state["model"]["components.yy.blocks.0.gate.weight"] = torch.zeros(1)
+    torch.save(state, tmp_path / "later.pt")
+    assert export(tmp_path / "later.pt", "xx", "yy", "fairseq", tmp_path / "stock.pt") == 2
+    assert "blocks.0.gate.weight" in capsys.readouterr().err
+
+
+def test_outputs_are_not_overwritten(two, tmp_path, capsys):
+    present, folder = tmp_path / "present.pt", tmp_path / "folder"
+    present.write_text("precious", encoding="utf-8")
+    folder.mkdir()
+    for to, output, options, words in (
+        ("fairseq", present, [], "--force"),
+        ("fairseq", folder, ["--force"], "is a folder"),
+        ("ctranslate2", folder, ["--force"], "no folder of CTranslate2"),
+        ("fairseq", two[0], ["--force"], "the checkpoint itself"),
+        ("fairseq", tmp_path / "absent" / "stock.pt", [], "is not a folder"),
+        ("fairseq", tmp_path / "new.pt", ["--quantization", "int8"], "--to ctranslate2"),
+    ):
+        assert export(two[0], "xx", "yy", to, output, *options) == 2
+        message = capsys.readouterr().err
+        assert words in message and (str(output) in message or "--quantization" in options)
+    assert present.read_text(encoding="utf-8") == "precious"
+    assert export(two[0], "xx", "yy", "fairseq", present, "--force") == 0
+    assert "encoder.embed_tokens.weight" in inprocess.parameters(present)
+
+
+def test_an_interrupted_export_leaves_what_was_there(two, tmp_path, monkeypatch):
+    output = tmp_path / "present.pt"
+    output.write_text("precious", encoding="utf-8")
+
+    def half(state, path):
+        path.write_text("half of it", encoding="utf-8")
+        raise OSError("disk full")
+
+    monkeypatch.setattr(torch, "save", half)
+    with pytest.raises(OSError, match="disk full"):
+        export(two[0], "xx", "yy", "fairseq", output, "--force")
+    assert output.read_text(encoding="utf-8") == "precious"
+    assert list(tmp_path.iterdir()) == [output]
+
+
+def test_dictionaries_must_fit(two, tmp_path, capsys):
+    words = ("--data", tmp_path)
+    assert export(two[0], "xx", "yy", "fairseq", tmp_path / "stock.pt", *words) == 2
+    assert "dict.xx.txt" in capsys.readouterr().err
+    for language in ("xx", "yy"):
+        (tmp_path / f"dict.{language}.txt").write_text("word 1\n", encoding="utf-8")
+    assert export(two[0], "xx", "yy", "fairseq", tmp_path / "stock.pt", *words) == 2
+    assert "has 5 entries" in capsys.readouterr().err
