@@ -123,7 +123,7 @@ def run_command(
     :raises StepFailed: when the command ends non-zero, after printing the end of its output
     """
     progress = Progress(step)
-    progress.show("starts", force=True)
+    progress.show("running", force=True)
     lines: "queue.Queue[Optional[str]]" = queue.Queue()
     process = subprocess.Popen(
         command,
@@ -158,5 +158,5 @@ def run_command(
         progress.close("failed; the end of its output:")
         sys.stdout.write("".join(tail))
         raise StepFailed(f"{step} ended with status {status}; its output is in {log}")
-    progress.close("done" if not progress.text or progress.text == "starts" else progress.text)
+    progress.close("done" if not progress.text or progress.text == "running" else progress.text)
     return progress.text

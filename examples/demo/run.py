@@ -31,6 +31,9 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 LANGS = ("en", "de")
 PAIRS = ("en-de", "de-en")
 MARKER = "fairseq-ext-demo"
+# as the reader sees them in the printed commands
+USER_DIR = os.path.relpath(REPOSITORY / "fairseq_ext")
+DEFAULT_WORK = Path(os.path.relpath(REPOSITORY / "build" / "demo"))
 # glibc gives large buffers back to the kernel at every free unless told otherwise, which costs
 # about a third of the time of training on CPU
 ALLOCATOR = {
@@ -117,8 +120,7 @@ class Demo:
 
     def task(self, source: str, target: str) -> List[object]:
         """The options that training and translation share."""
-        user_dir = REPOSITORY / "fairseq_ext"
-        task = ["--user-dir", user_dir, "--task", "dual_translation"]
+        task = ["--user-dir", USER_DIR, "--task", "dual_translation"]
         return [self.binary, *task, "-s", source, "-t", target]
 
     def train(self) -> None:
@@ -286,9 +288,9 @@ def positive(text: str) -> int:
 def parser() -> argparse.ArgumentParser:
     """The options."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    cores = os.cpu_count() or 1
+    threads = int(os.environ.get("OMP_NUM_THREADS") or min(2, os.cpu_count() or 1))
     add = options.add_argument
-    add("--work", type=Path, default=REPOSITORY / "build" / "demo", help="folder for the results")
+    add("--work", type=Path, default=DEFAULT_WORK, help="folder for the results")
     add("--train", type=positive, default=20000, help="training sentences")
     add("--valid", type=positive, default=200, help="validation sentences")
     add("--test", type=positive, default=500, help="test sentences")
@@ -296,7 +298,7 @@ def parser() -> argparse.ArgumentParser:
     add("--updates", type=positive, default=1000, help="updates of the training")
     add("--corpus-seed", type=int, default=1, help="another one: other sentences")
     add("--seed", type=positive, default=1, help="seed of the training")
-    add("--threads", type=positive, default=min(2, cores), help="threads of the arithmetic")
+    add("--threads", type=positive, default=threads, help="threads of the arithmetic")
     add("--required", type=float, default=90.0, help="BLEU that both directions must reach")
     return options
 
@@ -304,7 +306,6 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str]) -> int:
     """Run the demo; returns the exit status."""
     args = parser().parse_args(argv)
-    args.work = args.work.resolve()
     demo = Demo(args)
     try:
         open_work_folder(args.work)
