@@ -1,6 +1,7 @@
 """prepare.py: what it makes, what it refuses, and that it leaves nothing half-made."""
 
 import gzip
+import re
 import shutil
 
 import pytest
@@ -143,4 +144,6 @@ def test_multi30k(script, real_data, tmp_path, capsys, bpe):
     for size in ("29,000", "1,014", "1,000"):
         assert f" {size} sentence pairs" in text
     kept = (data / "bin" / "preprocess.log").read_text(encoding="utf-8")
-    assert kept.count(" 0.0% replaced") == 6
+    # a character that only the validation or test text has is unknown to fastBPE's vocabulary
+    unknown = [float(share) for share in re.findall(r" ([\d.e-]+)% replaced", kept)]
+    assert len(unknown) == 6 and max(unknown) < 0.02
