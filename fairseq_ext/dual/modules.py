@@ -23,7 +23,7 @@ Masks are bool, True = padding.
 
 import math
 from dataclasses import dataclass
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -188,9 +188,7 @@ class ContextAttention(nn.Module):
         query = self.query(states).view(sentences, -1, self.heads, key.size(-1))
         query = query.transpose(1, 2)  # (B, H, R/B*T, D/H)
         dropout = self.dropout if self.training else 0.0
-        mixed, weights = attend(
-            query, key, value, visible, dropout, need_weights=need_weights
-        )  # (B, H, R/B*T, D/H)
+        mixed, weights = attend(query, key, value, visible, dropout, need_weights=need_weights)
         if weights is not None:
             weights = weights.mean(dim=1).reshape(rows, length, -1)  # (R, T, S)
         mixed = mixed.transpose(1, 2).reshape(rows, length, -1)  # (R, T, D)
@@ -203,11 +201,10 @@ class Block(nn.Module):
     def __init__(self, size: Size):
         super().__init__()
         self.size = size
-        self.self_attention = SelfAttention(size.embed_dim, size.heads, size.attention_dropout)
+        attention = size.embed_dim, size.heads, size.attention_dropout
+        self.self_attention = SelfAttention(*attention)
         self.self_attention_norm = nn.LayerNorm(size.embed_dim)
-        self.context_attention = ContextAttention(
-            size.embed_dim, size.heads, size.attention_dropout
-        )
+        self.context_attention = ContextAttention(*attention)
         self.context_attention_norm = nn.LayerNorm(size.embed_dim)
         self.feed_forward_in = nn.Linear(size.embed_dim, size.ffn_dim)
         self.feed_forward_out = nn.Linear(size.ffn_dim, size.embed_dim)
@@ -350,8 +347,7 @@ class Component(nn.Module):
             states (R, T, D), or (R, 1, D) with a cache; attention (R, T, S) or None.
         """
         incremental = cache is not None
-        if cache is None:
-            cache = {}
+        cache = cache if incremental else {}
         if "context_visible" not in cache:
             cache["context_visible"] = ~context_padding[:, None, None, :]  # (B, 1, 1, S)
             for index, block in enumerate(self.blocks):
@@ -390,7 +386,7 @@ def reorder_cache(cache: Cache, new_order: Tensor) -> None:
     Beam search keeps the rows of a sentence together and drops finished sentences whole: what
     belongs to the context is stored once per sentence and moves only when sentences are dropped.
     """
-    per_sentence: List[str] = [name for name in cache if "context_" in name]
+    per_sentence = [name for name in cache if "context_" in name]
     per_row = [name for name in cache if "context_" not in name]
     if not per_row:
         return
