@@ -1,6 +1,5 @@
 """Gradients of several workers, where each update touches a part of the model."""
 
-import torch
 import torch.distributed as dist
 from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
 
@@ -29,7 +28,8 @@ def average_gradients(model) -> None:
         for bucket in _buckets(gradients):
             flat = _flatten_dense_tensors(bucket).div_(workers)
             dist.all_reduce(flat, group=model.process_group)
-            torch._foreach_copy_(bucket, _unflatten_dense_tensors(flat, bucket))
+            for gradient, mean in zip(bucket, _unflatten_dense_tensors(flat, bucket)):
+                gradient.copy_(mean)
 
 
 def _buckets(tensors):
