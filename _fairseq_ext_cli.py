@@ -6,6 +6,7 @@ commands must not: `user-dir` stands in scripts, `doctor` has to work where fair
 """
 
 import importlib.util
+import logging
 import sys
 import types
 
@@ -24,6 +25,9 @@ def main():
     """Run the command line; returns the exit status."""
     if len(sys.argv) < 2 or sys.argv[1] in LIGHT:
         _bare_package()
+    else:
+        # at import it recommends tensorboardX to everybody
+        logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
     from fairseq_ext.__main__ import main as package_main
 
     return package_main()

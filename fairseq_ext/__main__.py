@@ -3,6 +3,7 @@
 import argparse
 import difflib
 import importlib
+import os
 import sys
 
 from .tools import UsageError
@@ -10,7 +11,7 @@ from .tools import UsageError
 # sub-command: (module in fairseq_ext/tools, one line of help)
 COMMANDS = {
     "user-dir": ("user_dir", "print the path to give to fairseq's --user-dir"),
-    "list": ("listing", "list the architectures, tasks and criterions, by system"),
+    "list": ("listing", "list architectures, tasks and criterions by system, or one's options"),
     "doctor": ("doctor", "check this installation and say what to do about problems"),
     "run": ("launch", "run a stock fairseq command, also where .pth files are not read"),
     "export": ("export", "write one direction of a checkpoint for other programs"),
@@ -75,6 +76,10 @@ def main(argv=None):
     except UsageError as error:
         print(f"{parser.prog}: error: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:
+        # the reader of a pipe, such as head, has seen enough; end as a signal would have ended us
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + 13
 
 
 if __name__ == "__main__":

@@ -97,6 +97,39 @@ def test_list_leaves_out_what_is_not_ours():
     assert listing.system_of(TASK_REGISTRY["translation"]) is None
 
 
+def test_list_shows_the_options_of_one(capsys):
+    assert command.main(["list", "dual_transformer_tiny"]) == 0
+    text = capsys.readouterr().out
+    assert "--share-all-embeddings" in text and "preset by dual_transformer_tiny: --embed" in text
+    assert command.main(["list", "dual_translation"]) == 0
+    text = capsys.readouterr().out
+    assert "--lang-pairs" in text and "default: joint" in text
+
+
+def test_list_refuses_what_is_not_ours(capsys):
+    assert command.main(["list", "translation"]) == 2
+    message = capsys.readouterr().err
+    assert "NAME 'translation' is unknown" in message and "dual_translation" in message
+
+
+def test_a_closed_pipe_is_no_traceback(run):
+    script = "import sys; from fairseq_ext import __main__ as m; m.COMMANDS['list'] = ('loud', '')"
+    script += "; import types; loud = types.ModuleType('loud'); loud.add_arguments = lambda p: 0"
+    script += "; loud.run = lambda a: [print('x' * 70) for _ in range(10000)]"
+    script += "; sys.modules['fairseq_ext.tools.loud'] = loud; sys.exit(m.main(['list']))"
+    pipe = f'"{sys.executable}" -c "{script}" | head -n 1; exit ${{PIPESTATUS[0]}}'
+    output = run("bash", "-c", pipe, cwd=REPOSITORY, fails=True)
+    assert "Traceback" not in output and "BrokenPipe" not in output
+
+
+def test_run_gives_stock_commands_the_user_dir(run, user_dir, toy_corpus, tmp_path):
+    words = ["fairseq-train", toy_corpus.two, "--user-dir", user_dir, "--max-update", 1]
+    words += ["--task", "dual_translation", "-s", "xx", "-t", "yy", "--save-dir", tmp_path]
+    words += ["--arch", "dual_transformer_tiny", "--optimizer", "adam", "--max-tokens", 200]
+    words += ["--criterion", "cross_entropy", "--no-save", "--disable-validation"]
+    assert "done training" in cli(run, "run", *words)
+
+
 # ---------------------------------------------------------------- doctor
 
 
