@@ -25,9 +25,7 @@ def test_every_patch_says_why():
     rows = compat.status()
     assert len({row.name for row in rows}) == len(rows) >= 12
     for row in rows:
-        assert re.search(
-            r"(Python|numpy|torch|hydra|fairseq|sacrebleu|any|with) ", row.needed_because
-        )
+        assert re.search(r"\d|any torch", row.needed_because), row
         assert row.reason
 
 
