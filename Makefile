@@ -67,7 +67,7 @@ bench: setup  ## speed beside stock fairseq
 	$(BIN)/python examples/benchmark/run.py
 
 docs: setup  ## build the manual in build/docs
-	$(BIN)/python -m mkdocs build --strict --quiet -f docs/site/mkdocs.yml
+	$(BIN)/python -m mkdocs build --strict -f docs/site/mkdocs.yml
 	@echo "docs: build/docs/index.html"
 
 lint: setup  ## ruff, both checks

@@ -196,7 +196,7 @@ def test_everything_registered_is_in_the_manual():
 
 def test_the_manual_builds(run, tmp_path):
     config = REPOSITORY / "docs" / "site" / "mkdocs.yml"
-    words = ("--strict", "-q", "-f", config, "-d", tmp_path / "site")
+    words = ("--strict", "-f", config, "-d", tmp_path / "site")
     run("python", "-m", "mkdocs", "build", *words)
     assert (tmp_path / "site" / "index.html").is_file()
     # nothing is fetched from elsewhere
