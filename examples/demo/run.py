@@ -167,7 +167,7 @@ class Demo:
     def plot(self) -> None:
         """Loss and BLEU of both directions, as a picture."""
         command = ["fairseq-ext", "plot", self.work / "train.log", "--output", self.curves]
-        command += ["--metric", "*-*_loss", "*-*_bleu", "--tsv"]
+        command += ["--metric", "loss", "bleu", "--per-pair", "--tsv"]
         self.fairseq("curves", [*command, "--title", "dual_transformer_tiny"])
 
     def scores(self) -> Dict[str, Score]:

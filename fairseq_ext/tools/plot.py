@@ -12,9 +12,7 @@ from .training_log import read_run
 
 SUFFIXES = (".png", ".pdf", ".svg")
 # where no --metric is given: those of these that the logs have
-DEFAULT_METRICS = ("loss", "*-*_bleu")
-# the names of metrics that grow over orders of magnitude
-LOGARITHMIC = ("ppl", "*_ppl")
+DEFAULT_METRICS = ("loss", "bleu")
 PANEL_INCHES = (5.6, 4.2)
 COLUMNS = 3
 
@@ -30,6 +28,11 @@ def add_arguments(parser):
         metavar="NAME",
         help="a panel for each: loss, ppl, bleu, de-en_loss ...; a pattern such as '*_bleu' puts "
         f"all that match into one panel; default: {' '.join(DEFAULT_METRICS)}, if in the logs",
+    )
+    parser.add_argument(
+        "--per-pair",
+        action="store_true",
+        help="draw each metric of every lang pair (de-en_loss, en-de_loss) instead of the total",
     )
     parser.add_argument(
         "--label", nargs="+", metavar="TEXT", help="name of each run; default: its file's name"
@@ -48,24 +51,46 @@ def default_labels(paths):
     return [f"{path.resolve().parent.name}/{path.stem}" for path in paths]
 
 
-def select(runs, wanted):
-    """[(pattern, [metric, ...])], one for each panel.
+def pairs_of(metric, existing):
+    """The names in `existing` that are `metric` of one lang pair: PAIR_metric.
+
+    The longest known name counts: de-en_nll_loss is the nll_loss of a pair where the logs have
+    nll_loss, not a loss of the pair "de-en_nll".
+    """
+    longer = [f"_{name}" for name in existing if name.endswith(f"_{metric}") and "-" not in name]
+    return [
+        name
+        for name in existing
+        if name.endswith(f"_{metric}")
+        and "-" in name[: -len(metric)]
+        and not any(name.endswith(suffix) for suffix in longer)
+    ]
+
+
+def select(runs, wanted, per_pair=False):
+    """[(title, {metric: name in the legend})], one for each panel.
 
     wanted: names and patterns, or None for the default ones.
     Raises UsageError for one that no run has, with the list of those that exist.
     """
-    existing = sorted({metric for run in runs for metric in run.metrics()})
+    existing = list(dict.fromkeys(metric for run in runs for metric in run.metrics()))
     panels = []
     for pattern in wanted or DEFAULT_METRICS:
-        found = fnmatch.filter(existing, pattern)
+        if per_pair:
+            names = pairs_of(pattern, existing)
+            found = {name: name[: -len(pattern) - 1] for name in names}
+        else:
+            names = fnmatch.filter(existing, pattern)
+            found = {name: name if len(names) > 1 else "" for name in names}
         if found:
             panels.append((pattern, found))
         elif wanted:
             raise UsageError(
-                f"--metric {pattern} is in none of the logs; they have: {', '.join(existing)}"
+                f"--metric {pattern}{' --per-pair' * per_pair} is in none of the logs; "
+                f"they have: {', '.join(sorted(existing))}"
             )
     if not panels:
-        raise UsageError(f"--metric is needed; the logs have: {', '.join(existing)}")
+        raise UsageError(f"--metric is needed; the logs have: {', '.join(sorted(existing))}")
     return panels
 
 
@@ -78,12 +103,12 @@ def curves_of(runs, metrics):
                 yield run, split, metric, run.curves[split, metric]
 
 
-def draw_panel(axes, runs, pattern, metrics):
-    """Draw the curves of `metrics` of all runs into `axes`."""
+def draw_panel(axes, runs, title, metrics):
+    """Draw the curves of `metrics` ({metric: name in the legend}) of all runs into `axes`."""
     colours = {}
     for run, split, metric, points in curves_of(runs, metrics):
         colour = colours.setdefault((run.label, metric), f"C{len(colours) % 10}")
-        name = [run.label] * (len(runs) > 1) + [metric] * (len(metrics) > 1) + [split]
+        name = [run.label if len(runs) > 1 else "", metrics[metric], split]
         training = split == "train"
         axes.plot(
             *zip(*points),
@@ -93,12 +118,13 @@ def draw_panel(axes, runs, pattern, metrics):
             marker="" if training and len(points) > 1 else "o",
             markersize=3.5,
             alpha=0.75 if training else 1.0,
-            label=" ".join(name),
+            label=" ".join(filter(None, name)),
         )
-    if any(fnmatch.fnmatch(pattern, name) for name in LOGARITHMIC):
+    if title.endswith("ppl"):
         axes.set_yscale("log")
+    axes.set_xlim(left=0)
     axes.set_xlabel("updates")
-    axes.set_ylabel(pattern)
+    axes.set_ylabel(title)
     axes.grid(alpha=0.3)
     axes.legend(fontsize="small")
 
@@ -115,8 +141,8 @@ def draw(runs, panels, title=None):
     size = (PANEL_INCHES[0] * columns, PANEL_INCHES[1] * rows)
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
-    for index, (pattern, metrics) in enumerate(panels, start=1):
-        draw_panel(figure.add_subplot(rows, columns, index), runs, pattern, metrics)
+    for index, (panel, metrics) in enumerate(panels, start=1):
+        draw_panel(figure.add_subplot(rows, columns, index), runs, panel, metrics)
     if title:
         figure.suptitle(title)
     return figure
@@ -143,7 +169,7 @@ def run(args):
     if len(labels) != len(paths):
         raise UsageError(f"--label: {len(labels)} names for {len(paths)} logs; give one for each")
     runs = [read_run(path, label) for path, label in zip(paths, labels)]
-    panels = select(runs, args.metric)
+    panels = select(runs, args.metric, args.per_pair)
     figure = draw(runs, panels, args.title)
     with atomic_path(output) as partial:
         figure.savefig(partial, dpi=120)

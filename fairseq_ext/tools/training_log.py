@@ -38,8 +38,8 @@ class Run:
         self.curves = curves
 
     def metrics(self):
-        """The names of all metrics, sorted."""
-        return sorted({metric for _, metric in self.curves})
+        """The names of all metrics, in the order in which the log has them."""
+        return list(dict.fromkeys(metric for _, metric in self.curves))
 
 
 def read_run(path, label):

@@ -130,6 +130,9 @@ def test_errors_name_what_is_wrong(tmp_path, capsys):
     assert str(empty) in message and f"{len(NOISE)} lines" in message
     message = fails(good, "--output", picture, "--metric", "accuracy")
     assert "--metric accuracy" in message and "a-b_bleu, a-b_loss, gnorm" in message
+    assert "--metric gnorm --per-pair" in fails(
+        good, "--output", picture, "--metric", "gnorm", "--per-pair"
+    )
     assert ".png, .pdf, .svg" in fails(good, "--output", tmp_path / "out.gif")
     assert "2 names for 1 logs" in fails(good, "--output", picture, "--label", "x", "y")
     assert "is not a folder" in fails(good, "--output", tmp_path / "none" / "out.png")
@@ -184,7 +187,18 @@ def test_the_panels_show_the_points_and_a_legend(tmp_path):
 
 def test_default_panels_are_those_the_log_has(tmp_path):
     run = read_run(write(tmp_path / "run.log", simple_lines(True)), "run")
-    assert plot.select([run], None) == [("loss", ["loss"]), ("*-*_bleu", ["a-b_bleu"])]
+    assert plot.select([run], None) == [("loss", {"loss": ""})]
+    assert plot.select([run], None, per_pair=True) == [
+        ("loss", {"a-b_loss": "a-b"}),
+        ("bleu", {"a-b_bleu": "a-b"}),
+    ]
+
+
+def test_per_pair_takes_the_metric_itself_and_not_a_longer_one():
+    names = ["loss", "nll_loss", "de-zh_CN_loss", "de-zh_CN_nll_loss", "worst_loss"]
+    assert plot.pairs_of("loss", names) == ["de-zh_CN_loss"]
+    assert plot.pairs_of("nll_loss", names) == ["de-zh_CN_nll_loss"]
+    assert plot.pairs_of("bleu", names) == []
 
 
 def test_labels_name_the_folder_where_file_names_are_the_same():
