@@ -12,7 +12,11 @@ from pathlib import Path
 
 from setuptools import find_packages, setup
 from setuptools.command.build_py import build_py
-from setuptools.command.editable_wheel import editable_wheel
+
+try:
+    from setuptools.command.editable_wheel import editable_wheel
+except ImportError:  # before setuptools 64; pip then says that it cannot install editably
+    editable_wheel = None
 
 HERE = Path(__file__).resolve().parent
 START = "zz_fairseq_ext.pth"
@@ -30,7 +34,7 @@ class BuildPy(build_py):
 
     def run(self):
         super().run()
-        if not self.editable_mode:
+        if not getattr(self, "editable_mode", False):
             self.mkpath(self.build_lib)
             Path(self.build_lib, START).write_text(START_TEXT, encoding="utf-8")
 
@@ -38,13 +42,20 @@ class BuildPy(build_py):
         return [*super().get_outputs(include_bytecode), str(Path(self.build_lib, START))]
 
 
-class EditableWheel(editable_wheel):
-    """Adds the start-up file to the finished editable wheel."""
+def commands():
+    """The commands of setuptools that are replaced here."""
+    if editable_wheel is None:
+        return {"build_py": BuildPy}
 
-    def run(self):
-        super().run()
-        (wheel,) = Path(self.dist_dir).glob("*.whl")
-        add_to_wheel(wheel, START, START_TEXT.encode())
+    class EditableWheel(editable_wheel):
+        """Adds the start-up file to the finished editable wheel."""
+
+        def run(self):
+            super().run()
+            (wheel,) = Path(self.dist_dir).glob("*.whl")
+            add_to_wheel(wheel, START, START_TEXT.encode())
+
+    return {"build_py": BuildPy, "editable_wheel": EditableWheel}
 
 
 def add_to_wheel(wheel, name, content):
@@ -78,7 +89,7 @@ setup(
     py_modules=["_fairseq_ext_hook", "_fairseq_ext_cli"],
     package_data={"fairseq_ext": ["*/README.md"]},
     entry_points={"console_scripts": ["fairseq-ext = _fairseq_ext_cli:main"]},
-    cmdclass={"build_py": BuildPy, "editable_wheel": EditableWheel},
+    cmdclass=commands(),
     install_requires=[
         # what fairseq 0.12.2 imports. fairseq itself is installed with --no-deps: its own
         # requirements (omegaconf < 2.1) are refused by pip 24.1 and later. See docs/install.md

@@ -9,7 +9,7 @@ import pickle
 import re
 
 from .globals_allowed import allowed_globals
-from .registry import patch, since, until
+from .registry import patch, since
 from .shadow import shadow
 
 # every module of fairseq (examples aside) that calls torch.load
@@ -88,7 +88,11 @@ def _refusal(name, file):
 
 
 def _load_restricted(torch, file, map_location, named):
-    """torch < 2.6: the list cannot be given to torch.load; an unpickler of ours holds it."""
+    """torch < 2.6: torch.load cannot be given the list; an unpickler of ours holds it.
+
+    It takes the place of torch's own for weights_only=True while the file is read. The argument
+    pickle_module would be the documented way, but torch 1.13 ignores it.
+    """
     from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
     from types import SimpleNamespace
 
@@ -96,22 +100,32 @@ def _load_restricted(torch, file, map_location, named):
     for entry in allowed_globals() + _extra + _tensor_globals(torch):
         thing, name = entry if isinstance(entry, tuple) else (entry, None)
         names[name or f"{thing.__module__}.{thing.__qualname__}"] = thing
+    refused = []
 
     class Unpickler(pickle.Unpickler):
         def find_class(self, module_name, name):
             # torch writes protocol 2, which has the names of Python 2
             module_name, name = NAME_MAPPING.get((module_name, name), (module_name, name))
             full = f"{IMPORT_MAPPING.get(module_name, module_name)}.{name}"
-            if full in names:
-                return names[full]
-            raise _refusal(full, file)
+            if full not in names:
+                refused.append(full)
+                raise pickle.UnpicklingError(full)
+            return names[full]
 
     def load(stream, **options):
         return Unpickler(stream, **options).load()
 
-    restricted = SimpleNamespace(Unpickler=Unpickler, load=load, __name__="restricted_pickle")
-    weights_only = {} if until("torch", 1, 13)() is None else {"weights_only": False}
-    return torch.load(file, map_location, restricted, **weights_only, **named)
+    serialization = torch.serialization
+    present = serialization._weights_only_unpickler
+    serialization._weights_only_unpickler = SimpleNamespace(Unpickler=Unpickler, load=load)
+    try:
+        return torch.load(file, map_location=map_location, weights_only=True, **named)
+    except pickle.UnpicklingError as error:
+        if not refused:
+            raise
+        raise _refusal(refused[0], file) from error
+    finally:
+        serialization._weights_only_unpickler = present
 
 
 def _tensor_globals(torch):
