@@ -63,7 +63,7 @@ def make(output, command, inputs, finish=None):
         if record.read_text(encoding="utf-8") == text:
             return None
     print(text, end="", flush=True)
-    record.unlink() if record.exists() else None
+    record.unlink(missing_ok=True)
     started, log = time.monotonic(), Path(f"{output}.log")
     execute(command, log)
     if finish:

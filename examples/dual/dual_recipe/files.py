@@ -72,4 +72,4 @@ def written(path):
             yield stream
         os.replace(temporary, path)
     finally:
-        temporary.unlink() if temporary.exists() else None
+        temporary.unlink(missing_ok=True)
