@@ -164,6 +164,15 @@ def test_options_exist(page, options):
     assert not unknown, f"{pages.label(page)} names options that do not exist: {unknown}"
 
 
+def test_make_targets_exist():
+    makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"(?m)^([a-z-]+):", makefile))
+    named = set(re.findall(r"\bmake ([a-z-]+)", "\n".join(map(pages.code, pages.pages()))))
+    assert {"demo", "test"} <= named <= targets
+    help_text = bash("make help", REPOSITORY)
+    assert all(f"  {target} " in help_text for target in targets)
+
+
 def documents():
     """All Markdown files of the repository."""
     folders = ("docs", "examples", "fairseq_ext")
