@@ -155,6 +155,7 @@ def architectures():
         generate_own,
     )
     crf = "--arch nacrf_transformer --noise full_mask --length-loss-factor 0.1"
+    crf += " --crf-beam-approx 16"  # not more than the words of the toy corpus
     yield row("nat crf", f"fairseq-train {NAT} {crf} --src-embedding-copy --pred-length-offset")
     mlm = (
         "fairseq-train {lm} --task masked_lm --arch roberta_base --criterion masked_lm "
@@ -192,7 +193,7 @@ def language_models():
         "adaptive lm",
         f"{LANGUAGE_MODEL} --arch transformer_lm --adaptive-softmax-cutoff 10,20 --criterion "
         f"adaptive_loss --ddp-backend legacy_ddp --optimizer nag --clip-norm 0.1 --lr-scheduler "
-        f"cosine {SAVE}",
+        f"cosine --warmup-updates 1 {SAVE}",
         f"{EVAL_LM} {OWN}",
     )
     yield row(
