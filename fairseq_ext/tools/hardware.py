@@ -31,7 +31,10 @@ def usable_cpus():
 def processor(report, torch):
     """CPU count, arithmetic threads, bfloat16."""
     cpus = usable_cpus()
-    report.row("cpu", f"{cpus} usable", f"capability {torch.backends.cpu.get_cpu_capability()}")
+    backend = getattr(torch.backends, "cpu", None)  # since torch 2.1
+    report.row(
+        "cpu", f"{cpus} usable", f"kernels: {backend.get_cpu_capability()}" if backend else ""
+    )
     setting = os.environ.get("OMP_NUM_THREADS")
     note = f"torch uses {torch.get_num_threads()} threads"
     if setting is None and cpus > 1:
@@ -85,7 +88,7 @@ def gpus(report, torch):
         return
     for index in range(torch.cuda.device_count()):
         facts = torch.cuda.get_device_properties(index)
-        with torch.cuda.device(index):
-            bf16 = "yes" if torch.cuda.is_bf16_supported() else "no"
+        # torch.cuda.is_bf16_supported() counts emulation as support; 8 is Ampere
+        bf16 = "in hardware" if facts.major >= 8 else "emulated, slow"
         memory = f"{facts.total_memory / 2**30:.0f} GiB"
         report.row(f"gpu {index}", memory, f"{facts.name}, bf16: {bf16}")
