@@ -192,7 +192,11 @@ def patches(report):
 def run(args):
     """Print the report; 1 when there is a problem."""
     report = Report()
-    for check in (versions, requirements, hook, patches, hardware.devices, optional):
+    checks = [versions, requirements, hook, patches, hardware.devices, optional]
+    if importlib.util.find_spec("fairseq") is None:
+        # already a problem with its remedy; that nothing works without it is no news
+        checks = [versions, requirements, hardware.devices, optional]
+    for check in checks:
         check(report)
     print("\n".join(report.lines[1:]))
     print(f"\nproblems: {len(report.problems) or 'none'}")
