@@ -20,17 +20,26 @@ BLEU_LENGTHS = ("sys_len", "ref_len")
 
 
 def merge_logs(logs: Dict[str, Log], pairs: Iterable[str]) -> Log:
-    """{pair: the criterion's (and BLEU's) sums} -> one flat logging output for all ``pairs``."""
-    names = list(dict.fromkeys(name for log in logs.values() for name in log))
+    """{pair: the criterion's (and BLEU's) sums} -> one flat logging output for all ``pairs``.
+
+    fairseq adds the outputs of the workers up in two vectors, tensors of the device and numbers,
+    position by position. A pair's zeros are therefore of the type that its values would have: a
+    worker on another pair must split its output in the same way.
+    """
+    zeros = {name: _zero_like(value) for log in logs.values() for name, value in log.items()}
     total = {
         name: sum(log.get(name, 0) for log in logs.values())
-        for name in names
+        for name in zeros
         if not name.startswith("_bleu")
     }
     for pair in pairs:
         log = logs.get(pair, {})
-        total.update({f"{pair}:{name}": log.get(name, 0) for name in names})
+        total.update({f"{pair}:{name}": log.get(name, zero) for name, zero in zeros.items()})
     return total
+
+
+def _zero_like(value):
+    return torch.zeros_like(value) if torch.is_tensor(value) else 0
 
 
 def pair_logs(outputs: List[Log], pair: str) -> List[Log]:
