@@ -56,12 +56,6 @@ def generate(chain):
     return generate
 
 
-def references(output):
-    """{sentence number: reference} of the T lines."""
-    lines = [line.split("\t") for line in output.splitlines() if line.startswith("T-")]
-    return {int(label[2:]): text for label, text in lines}
-
-
 def test_training_ends_as_fairseq_does(chain):
     folder, (log, _) = chain
     last = log.strip().splitlines()[-2:]
@@ -101,7 +95,7 @@ def test_generate_and_n_best(chain, run, user_dir, toy_corpus, source, target):
         assert [score for score, _ in nbest] == sorted((s for s, _ in nbest), reverse=True)
         assert len({text for _, text in nbest}) == 3
     expected = toy_corpus.lines[target][-toy_corpus.sizes["test"] :]
-    assert [text for _, text in sorted(references(output).items())] == expected
+    assert [text for _, text in sorted(inprocess.references(output).items())] == expected
     assert "Generate test with beam=4: BLEU = " in output
 
 
@@ -165,7 +159,7 @@ def positional_scores(output):
 @pytest.mark.parametrize("source, target", DIRECTIONS)
 def test_prefix_tokens(generate, source, target):
     output = generate(source, target, "--prefix-size", 2, "--beam", 3)
-    wanted, found = references(output), inprocess.hypotheses(output)
+    wanted, found = inprocess.references(output), inprocess.hypotheses(output)
     assert len(found) == len(wanted)
     for number, nbest in found.items():
         assert nbest[0][1].split()[:2] == wanted[number].split()[:2]
@@ -294,7 +288,7 @@ def test_validate(chain, run, user_dir, source, target):
 def test_model_has_learnt_something(generate, toy_corpus):
     """What the tests above compare is not noise: most words of the output are right."""
     output = generate("xx", "yy")
-    wanted, found = references(output), inprocess.hypotheses(output)
+    wanted, found = inprocess.references(output), inprocess.hypotheses(output)
     right = sum(
         len(set(nbest[0][1].split()) & set(wanted[number].split()))
         for number, nbest in found.items()

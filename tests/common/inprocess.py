@@ -142,6 +142,12 @@ def hypotheses(output):
     return found
 
 
+def references(output):
+    """{sentence number: reference} of the T lines that fairseq-generate printed."""
+    lines = [line.split("\t") for line in output.splitlines() if line.startswith("T-")]
+    return {int(label[2:]): text for label, text in lines}
+
+
 def parameters(checkpoint):
     """{name: tensor} of a checkpoint file."""
     return torch.load(checkpoint, map_location="cpu", weights_only=True)["model"]

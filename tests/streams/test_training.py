@@ -254,6 +254,31 @@ def test_inference_needs_only_source_and_target(three, toy_corpus, pair):
     assert sources <= set(toy_corpus.lines[source])
 
 
+@pytest.mark.parametrize("pair", ["xx-yy", "zz-xx"])
+def test_validation_of_one_of_many_pairs(three, toy_corpus, pair):
+    source, target = pair.split("-")
+    found = inprocess.validate(
+        toy_corpus.three,
+        *["--task", "dual_translation", "-s", source, "-t", target],
+        *["--path", three, "--batch-size", 8],
+    )
+    (record,) = [record for record in found if "valid_loss" in record]
+    assert record[f"valid_{pair}_loss"] == record["valid_loss"]
+    assert not any("yy-zz" in name for name in record)
+
+
+def test_the_chunked_criterion_trains_as_the_stock_one(toy_corpus, train_small, tmp_path):
+    ends = []
+    for name in ("label_smoothed_cross_entropy", "chunked_label_smoothed_cross_entropy"):
+        flags = [*TWO, "--batch-size", 16, "--criterion", name, "--adam-eps", 1e-6]
+        records = train_small(toy_corpus.two, tmp_path / name, 4, *flags)
+        losses = [record["loss"] for record in records if "loss" in record]
+        ends.append((losses, stored(tmp_path / name / "checkpoint_last.pt")["model"]))
+    (stock_losses, stock), (our_losses, ours) = ends
+    assert our_losses == pytest.approx(stock_losses, abs=2e-3) and len(our_losses) == 4
+    assert max((stock[name] - ours[name]).abs().max().item() for name in stock) < 1e-5
+
+
 def test_a_direction_the_checkpoint_lacks_is_refused(toy_corpus, train_small, tmp_path):
     train_small(toy_corpus.two, tmp_path, 1, *TWO, "--batch-size", 64)
     with pytest.raises(ValueError, match="-s xx -t zz: the checkpoint translates xx-yy, yy-xx"):
