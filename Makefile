@@ -74,6 +74,6 @@ lint: setup  ## ruff, both checks
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-clean:  ## remove what was built (the environment stays; remove $(VENV) by hand)
+clean:  ## remove what was built; the environment stays
 	rm -rf build dist *.egg-info .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -not -path './$(VENV)/*' -prune -exec rm -rf {} +
