@@ -15,6 +15,8 @@ from matrix_rows import LANGUAGE_MODEL, ROWS, TRAIN
 
 pytestmark = pytest.mark.slow
 PLUGIN = Path(__file__).parent / "tiny_plugin"
+# imports functions that fairseq 0.12 had moved elsewhere: fails with every version of everything
+BROKEN = {"fairseq.models.nat.nonautoregressive_ensembles"}
 
 
 @pytest.fixture(scope="module")
@@ -80,10 +82,12 @@ def test_every_module_of_fairseq_imports():
                 continue
             try:
                 importlib.import_module(name)
-            except ModuleNotFoundError as missing:
-                if missing.name.partition(".")[0] in ("fairseq", "fairseq_cli", "numpy", "torch"):
-                    failed.append((name, missing))
-    assert not failed
+            except ImportError as error:
+                blamed = (getattr(error, "name", None) or "").partition(".")[0]
+                ours = blamed in ("fairseq", "fairseq_cli", "numpy", "torch", "hydra", "omegaconf")
+                if ours or not (blamed or "install" in str(error)):
+                    failed.append((name, error))
+    assert {name for name, _ in failed} <= BROKEN, failed
 
 
 def test_torchscript_model_and_generator(places):
