@@ -285,6 +285,25 @@ def test_validate(chain, run, user_dir, source, target):
     assert found == pytest.approx(expected, abs=2e-3)
 
 
+@pytest.mark.parametrize("source, target", DIRECTIONS)
+def test_python_interface(chain, toy_corpus, generate, source, target):
+    """`from_pretrained(...).translate(...)` gives the hypotheses of fairseq-generate."""
+    from fairseq.models import MODEL_REGISTRY
+
+    folder, _ = chain
+    hub = MODEL_REGISTRY["dual_transformer"].from_pretrained(
+        str(folder / "model"),
+        "checkpoint_last.pt",
+        data_name_or_path=str(folder / "bin"),
+        source_lang=source,
+        target_lang=target,
+    )
+    typed = toy_corpus.lines[source][-3:]
+    found = hub.translate(typed, beam=3, max_len_b=20)
+    generated = sorted(inprocess.hypotheses(generate(source, target, "--beam", 3)).items())
+    assert found == [nbest[0][1] for _, nbest in generated][-3:]
+
+
 def test_model_has_learnt_something(generate, toy_corpus):
     """What the tests above compare is not noise: most words of the output are right."""
     output = generate("xx", "yy")

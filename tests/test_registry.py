@@ -2,6 +2,7 @@
 
 import ast
 import dataclasses
+import re
 from pathlib import Path
 
 import pytest
@@ -191,6 +192,28 @@ def test_size_limits(path):
                 spec = node.args
                 count = len(spec.posonlyargs + spec.args + spec.kwonlyargs) - 1
                 assert count <= MAX_ARGUMENTS, f"line {node.lineno}: {count} arguments"
+
+
+def defined_tests():
+    names = set()
+    for path in (REPOSITORY / "tests").rglob("test_*.py"):
+        nodes = ast.walk(tree(path))
+        names.update(node.name for node in nodes if isinstance(node, ast.FunctionDef))
+    return names
+
+
+@pytest.mark.parametrize("card", sorted(PACKAGE.glob("*/README.md")), ids=relative)
+def test_card_leads_to_code_and_tests_that_exist(card):
+    """Every test that the card names is there, and every `file.py: Class` of the system."""
+    text = card.read_text(encoding="utf-8")
+    named = set(re.findall(r"\btest_[a-z0-9_]+\b(?!\.py)", text))
+    assert named and named <= defined_tests()
+    symbols = re.findall(r"`(?:\w+/)?(\w+\.py): ([A-Z]\w+)", text)
+    assert symbols
+    for file, symbol in symbols:
+        assert f"class {symbol}" in (card.parent / file).read_text(encoding="utf-8"), symbol
+    for file in re.findall(r"\btests/[\w/]+\.py", text):
+        assert (REPOSITORY / file).is_file(), file
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=relative)
