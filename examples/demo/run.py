@@ -263,8 +263,8 @@ def report(demo: Demo) -> int:
     demo.print_samples()
     scores = demo.scores()
     for pair, value in scores.items():
-        print(f"{pair}  BLEU {value.bleu:.1f}  {value.bleu_signature}")
-        print(f"       chrF {value.chrf:.1f}  {value.chrf_signature}")
+        print(f"{pair}  BLEU {value.bleu:.2f}  {value.bleu_signature}")
+        print(f"       chrF {value.chrf:.2f}  {value.chrf_signature}")
     print(f"checkpoint       {demo.checkpoints / 'checkpoint_best.pt'}")
     print(f"training curves  {demo.curves}")
     print("your own sentences:")
