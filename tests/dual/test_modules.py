@@ -234,6 +234,26 @@ def test_attention_weights_are_a_distribution_over_real_source_words():
     assert not weights[1, :, padding[1]].any()
 
 
+def test_attention_without_the_fused_kernel(case, monkeypatch):
+    """What torch before 2.0 runs: the same scores and gradients."""
+
+    def outcome():
+        for component in case.components.values():
+            component.zero_grad()
+        loss = case.nll(case.x, case.y, "x", "y")
+        loss.backward()
+        parameters = [p for z in "xy" for p in case.components[z].parameters()]
+        return loss, [p.grad.clone() for p in parameters if p.grad is not None]
+
+    fused_loss, fused = outcome()
+    monkeypatch.delattr(torch.nn.functional, "scaled_dot_product_attention")
+    loss, plain = outcome()
+    torch.testing.assert_close(loss, fused_loss, rtol=1e-5, atol=1e-6)
+    assert len(plain) == len(fused)
+    for one, other in zip(plain, fused):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
 def test_long_sentences_extend_the_table_of_positions():
     case = Case(8, False, [300], [2])
     with torch.no_grad():
