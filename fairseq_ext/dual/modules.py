@@ -167,8 +167,7 @@ class ContextAttention(nn.Module):
         """(B, S, D) -> keys and values, each (B, H, S, D/H)."""
         sentences, length, _ = context.shape
         key_value = self.key_value(context).view(sentences, length, 2, self.heads, -1)
-        key, value = key_value.permute(2, 0, 3, 1, 4).unbind(0)
-        return key, value
+        return key_value.permute(2, 0, 3, 1, 4).unbind(0)
 
     def forward(
         self,
