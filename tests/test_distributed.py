@@ -30,10 +30,11 @@ class Runs:
         key = (workers, tuple(pairs), backend)
         if key not in self.finished:
             self.finished[key] = self.folder / f"run{len(self.finished)}"
-            self._train(self.finished[key], workers, pairs, backend)
+            self.train(self.finished[key], workers, pairs, backend)
         return self.finished[key]
 
-    def _train(self, save_dir, workers, pairs, backend):
+    def train(self, save_dir, workers, pairs, backend="legacy_ddp"):
+        """Train and return the records of the log."""
         arguments = [self.corpus.three, "--user-dir", self.user_dir, "--save-dir", save_dir]
         arguments += ["--task", "dual_translation", "--arch", "dual_transformer_tiny", *SIZES]
         arguments += [*pairs, "--dropout", 0, "--criterion", "label_smoothed_cross_entropy"]
@@ -44,14 +45,17 @@ class Runs:
         arguments += ["--clip-norm", 1.0, "--cpu", "--num-workers", 0, "--no-progress-bar"]
         arguments += ["--max-update", 8, "--save-interval-updates", 1]
         if workers == 1:
-            inprocess.train(*arguments, "--update-freq", 2)
-            return
+            return inprocess.train(*arguments, "--update-freq", 2)
         self.port += 1
         launcher = ["python", "-m", "torch.distributed.run", "--nproc_per_node", workers]
         launcher += ["--master_port", self.port, self._script("train")]
         distributed = ["--distributed-backend", "gloo", "--ddp-backend", backend]
         distributed += ["--distributed-no-spawn", "--distributed-world-size", workers]
-        self.run(*launcher, *arguments, *distributed, "--update-freq", 1)
+        distributed += ["--update-freq", 1, "--log-format", "json"]
+        output = self.run(*launcher, *arguments, *distributed)
+        return inprocess.records(
+            line[line.index("{") :] for line in output.splitlines() if '| {"' in line
+        )
 
     @staticmethod
     def _script(command):
@@ -102,3 +106,20 @@ def test_what_no_pair_touched_does_not_move(runs, workers):
             name.split(".")[1] for name in before if not torch.equal(before[name], after[name])
         }
         assert moved == set(CYCLE_PAIRS[(update - 1) % 4])
+
+
+@pytest.mark.slow
+def test_validation_on_two_workers_logs_what_one_worker_logs(runs, tmp_path):
+    """5 batches of each pair: one worker of the two has none left at the end of each pair."""
+    flags = [*JOINT, "--eval-bleu", "--eval-bleu-args", '{"beam": 2, "max_len_b": 8}']
+    flags += ["--batch-size-valid", 5]
+    found = []
+    for workers in (1, 2):
+        records = runs.train(tmp_path / str(workers), workers, flags)
+        found.append([record for record in records if "valid_loss" in record][-1])
+    one, two = found
+    names = [
+        f"valid_{pair}_{name}" for pair in ("xx-yy", "yy-xx") for name in ("loss", "ppl", "bleu")
+    ]
+    for name in ["valid_loss", "valid_bleu", "valid_worst_bleu", *names]:
+        assert two[name] == pytest.approx(one[name], abs=0.011), name
