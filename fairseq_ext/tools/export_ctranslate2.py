@@ -1,6 +1,5 @@
 """A stock fairseq checkpoint as a folder of CTranslate2 (an optional dependency)."""
 
-import inspect
 import os
 import tempfile
 from pathlib import Path
@@ -29,24 +28,23 @@ def write_folder(converter, stock, data, output, quantization=None):
     """
     import torch
 
+    if since("torch", 2, 6)() is not None:
+        # there its torch.load cannot be told that argparse.Namespace is harmless
+        raise UsageError(
+            f"--to ctranslate2: torch {torch.__version__} is too old for CTranslate2's converter "
+            "to read the checkpoint as data; 2.6 or later is needed (--to fairseq works)"
+        )
     output = Path(output)
     # beside the output, so that renaming works: the same file system
     with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as folder:
         file, made = Path(folder) / "model.pt", Path(folder) / "made"
         torch.save(stock, file)
-        options = {}
-        if since("torch", 2, 6)() is not None:
-            # the converter's own torch.load cannot be told there that argparse.Namespace is
-            # harmless; the file is the one of the line above
-            options["unsafe_deserialization"] = True
-        known = inspect.signature(converter).parameters
         task = stock["cfg"]["task"]
         made = converter(
             str(file),
             str(data),
             source_lang=task["source_lang"],
             target_lang=task["target_lang"],
-            **{name: value for name, value in options.items() if name in known},
         ).convert(str(made), quantization=quantization)
         if output.exists():
             os.replace(output, Path(folder) / "replaced")
