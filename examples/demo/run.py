@@ -17,6 +17,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import sys
 import time
 from pathlib import Path
@@ -288,7 +289,9 @@ def positive(text: str) -> int:
 def parser() -> argparse.ArgumentParser:
     """The options."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    threads = int(os.environ.get("OMP_NUM_THREADS") or min(2, os.cpu_count() or 1))
+    # not the number of cores: the model is so small that threads mostly wait for each other, and
+    # beside another busy process two of them were five times slower than one
+    threads = int(os.environ.get("OMP_NUM_THREADS") or 1)
     add = options.add_argument
     add("--work", type=Path, default=DEFAULT_WORK, help="folder for the results")
     add("--train", type=positive, default=20000, help="training sentences")
@@ -319,5 +322,11 @@ def main(argv: Sequence[str]) -> int:
         return 130
 
 
+def stop(number: int, frame: object) -> None:
+    """SIGTERM ends the demo like Ctrl-C, so that the command it waits for does not go on alone."""
+    raise KeyboardInterrupt
+
+
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, stop)
     sys.exit(main(sys.argv[1:]))

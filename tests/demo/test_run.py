@@ -4,6 +4,8 @@ import io
 import itertools
 import json
 import re
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -220,6 +222,31 @@ def test_a_short_training_ends_non_zero_and_resumes(run, demo_run, tmp_path, cap
     printed = capsys.readouterr().out.splitlines()
     assert sum(line.endswith(": done before") for line in printed) == 5
     assert re.fullmatch(r"demo: OK en-de=\d+\.\d de-en=\d+\.\d", printed[-1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_training_goes_on_from_its_checkpoint(run, tmp_path, number):
+    """Stopped once there is a checkpoint; the same command starts at its update."""
+    work = tmp_path / "work"
+    words = [DEMO / "run.py", "--work", work, "--train", 300, "--valid", 10, "--test", 10]
+    words += ["--vocabulary", 500, "--updates", 30, "--required", 0]
+    process = subprocess.Popen(
+        [sys.executable, *map(str, words)], stdout=subprocess.PIPE, encoding="utf-8"
+    )
+    for _line in process.stdout:
+        # written after every epoch: eight updates with so few sentences
+        if (work / "checkpoints" / "checkpoint_last.pt").exists():
+            process.send_signal(number)
+            break
+    rest = process.stdout.read()
+    assert process.wait() == 130 and "interrupted; the same command goes on" in rest
+    output = run("python", *words, timeout=850)
+    assert output.count(": done before") == 2
+    assert output.splitlines()[-1].startswith("demo: OK")
+    log = (work / "logs" / "train.log").read_text(encoding="utf-8")
+    loaded = re.search(r"Loaded checkpoint .*checkpoint_last.pt .*@ (\d+) updates", log)
+    assert loaded and 0 < int(loaded[1]) <= 30
 
 
 @pytest.mark.slow
