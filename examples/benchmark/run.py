@@ -91,9 +91,9 @@ class System:
 
 
 class Translator:
-    """One direction of a trained system, translating the validation set by beam search."""
+    """One direction of a system, translating the validation set by beam search."""
 
-    def __init__(self, system: System, pair: str, beam: int, sentences: int):
+    def __init__(self, system: System, pair: str, args):
         from fairseq.tasks.translation import load_langpair_dataset
         from omegaconf import OmegaConf
 
@@ -107,8 +107,10 @@ class Translator:
             combine=False, dataset_impl=None, upsample_primary=1, left_pad_source=True,
             left_pad_target=False, max_source_positions=1024, max_target_positions=1024,
         )  # fmt: skip
-        self.sentences = sentences
-        generation = OmegaConf.create({"beam": beam, "max_len_a": 1.0, "max_len_b": 5})
+        self.sentences = args.sentences
+        # all hypotheses of one length: hardly trained models would end them anywhere
+        length = {"min_len": args.length, "max_len_a": 0, "max_len_b": args.length}
+        generation = OmegaConf.create({"beam": args.beam, **length})
         from fairseq.tasks.translation import TranslationTask
 
         self.generator = TranslationTask.build_generator(self.task, [model], generation)
@@ -190,8 +192,8 @@ def measure(args, data: Path):
         for name, members in systems.items()
     }
     translators = {
-        TWO_STOCK: Translator(systems[TWO_STOCK][0], DIRECTIONS[0], args.beam, args.sentences),
-        DUAL: Translator(systems[DUAL][0], DIRECTIONS[0], args.beam, args.sentences),
+        TWO_STOCK: Translator(systems[TWO_STOCK][0], DIRECTIONS[0], args),
+        DUAL: Translator(systems[DUAL][0], DIRECTIONS[0], args),
     }
     turns = {name: [] for name in translators}
     for turn in range(args.repeats + 1):
@@ -223,8 +225,9 @@ def report(args, results):
     lines = [
         f"{record['date']}, {device}, {record['threads']} thread(s), torch {torch.__version__}; "
         f"{args.layers}+{args.layers} layers, {args.embed_dim}/{args.ffn_embed_dim}, {args.heads} "
-        f"heads, vocabulary {args.vocab}, {args.max_tokens} tokens per batch; generation with beam "
-        f"{args.beam}, {args.sentences} sentences at a time; medians of {args.repeats}.",
+        f"heads, vocabulary {args.vocab}, {args.max_tokens} tokens per batch; generation with "
+        f"beam {args.beam}, {args.sentences} sentences at a time, {args.length} tokens each; "
+        f"medians of {args.repeats}.",
         "",
         "| system | " + " | ".join(columns) + " |",
         "|---" * (len(columns) + 1) + "|",

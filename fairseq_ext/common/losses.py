@@ -1,4 +1,4 @@
-"""Cross entropy with label smoothing, exact, with little memory traffic.
+"""Cross entropy with label smoothing, exact, without N x V arrays besides logits and gradient.
 
 Dimensions: N target tokens, V vocabulary entries.
 
@@ -13,7 +13,7 @@ eps_i = eps / (V - 1) (fairseq's definition)::
 (The factor of p is (1 - eps - eps_i) + V * eps_i = 1.) Neither log p nor any other N x V array is
 kept: the forward pass reads the logits once, the backward pass reads them once and writes the
 gradient, a few rows at a time while they are in the cache. Written with log_softmax and gather
-the same loss reads or writes an N x V array about ten times.
+the same loss keeps log p, and its backward pass makes several more arrays of that size.
 """
 
 from typing import Tuple
