@@ -88,9 +88,15 @@ def test_two_workers_are_one_worker_with_twice_the_batches(runs, pairs):
     assert largest_difference(parameters(one), after_update(one, 4)) > 1e-3
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("backend", ["pytorch_ddp", "no_c10d"])
-@pytest.mark.parametrize("pairs", [JOINT, CYCLE], ids=["joint", "cycle"])
+@pytest.mark.parametrize(
+    "pairs, backend",
+    [
+        pytest.param(JOINT, "pytorch_ddp", id="joint-pytorch_ddp"),  # fairseq's default on GPUs
+        pytest.param(CYCLE, "pytorch_ddp", id="cycle-pytorch_ddp", marks=pytest.mark.slow),
+        pytest.param(JOINT, "no_c10d", id="joint-no_c10d", marks=pytest.mark.slow),
+        pytest.param(CYCLE, "no_c10d", id="cycle-no_c10d", marks=pytest.mark.slow),
+    ],
+)
 def test_other_backends(runs, pairs, backend):
     one, two = runs(1, pairs), runs(2, pairs, backend)
     assert largest_difference(parameters(one), parameters(two)) < 1e-5
