@@ -11,49 +11,20 @@ Training and validation run on a dict {pair: sample}; inference runs on one dire
 
 import os
 from contextlib import nullcontext
-from dataclasses import dataclass, field
-from typing import Dict, List, Optional
+from typing import Dict, List
 
 import torch
 from fairseq import utils
 from fairseq.data import Dictionary, data_utils
-from fairseq.dataclass import ChoiceEnum
-from fairseq.optim.amp_optimizer import AMPOptimizer
 from fairseq.tasks import FairseqTask
-from fairseq.tasks.translation import TranslationConfig, TranslationTask, load_langpair_dataset
-from omegaconf import II, OmegaConf, open_dict
+from fairseq.tasks.translation import TranslationTask, load_langpair_dataset
+from omegaconf import OmegaConf, open_dict
 
 from .bleu import PairBleu
+from .config import StreamsConfig
 from .dataset import StreamsDataset, StreamsIterator, TrainingPlan, ValidationPlan
-from .distributed import average_gradients, is_torch_ddp
-from .metrics import log_bleu_summary, log_pair, log_pair_bleu, merge_logs
-from .schedule import SCHEDULES, check_direction, check_schedule, parse_lang_pairs
-
-
-@dataclass
-class StreamsConfig(TranslationConfig):
-    lang_pairs: Optional[str] = field(
-        default=None,
-        metadata={
-            "help": "directions to train, e.g. de-en,en-fr; at inference -s and -t choose one and "
-            "the checkpoint knows the list"
-        },
-    )
-    schedule: ChoiceEnum(SCHEDULES) = field(
-        default="cycle",
-        metadata={
-            "help": "pairs of each update: joint (all), cycle (one after the other), main+aux "
-            "(--main-pair and a random other one), temperature (one, drawn by size)"
-        },
-    )
-    main_pair: Optional[str] = field(
-        default=None, metadata={"help": "the main pair of --schedule main+aux"}
-    )
-    schedule_temperature: float = field(
-        default=1.0,
-        metadata={"help": "T in the probability size^(1/T) of a pair under --schedule temperature"},
-    )
-    update_freq: List[int] = II("optimization.update_freq")
+from .schedule import check_direction, check_schedule, parse_lang_pairs
+from .steps import Steps
 
 
 def load_dictionary(paths: List[str], lang: str) -> Dictionary:
@@ -67,7 +38,7 @@ def load_dictionary(paths: List[str], lang: str) -> Dictionary:
     return Dictionary.load(name)
 
 
-class StreamsTask(TranslationTask):
+class StreamsTask(Steps, TranslationTask):
     """Several lang pairs in training, one direction at inference.
 
     ``pairs`` are the pairs of the model; ``pair`` is the direction chosen by -s and -t, or None
@@ -111,8 +82,8 @@ class StreamsTask(TranslationTask):
         pairs = cls.training_pairs(cfg)
         check_schedule(str(cfg.schedule), pairs, cfg.main_pair, cfg.schedule_temperature)
         langs = [lang for pair in pairs for lang in pair.split("-")]
-        langs += [lang for lang in (cfg.source_lang, cfg.target_lang) if lang]
-        return cls(cfg, pairs, {lang: load_dictionary(paths, lang) for lang in langs})
+        langs += (cfg.source_lang or "").split("+") + [cfg.target_lang or ""]
+        return cls(cfg, pairs, {lang: load_dictionary(paths, lang) for lang in langs if lang})
 
     # ---------------------------------------------------------------- model
 
@@ -152,7 +123,7 @@ class StreamsTask(TranslationTask):
                 + ", ".join(self.pairs)
             )
         self.pair = pair
-        self.src_dict = self.dictionaries[self.cfg.source_lang]
+        self.src_dict = self.dictionaries[self.cfg.source_lang.split("+")[0]]
         self.tgt_dict = self.dictionaries[self.cfg.target_lang]
 
     def _build_bleu(self, model) -> PairBleu:
@@ -311,82 +282,3 @@ class StreamsTask(TranslationTask):
             main_pair=self.cfg.main_pair,
             temperature=self.cfg.schedule_temperature,
         )
-
-    # ---------------------------------------------------------------- steps
-
-    def train_step(self, sample, model, criterion, optimizer, update_num, ignore_grad=False):
-        """Forward and backward of every pair in the batch; one optimiser step follows on the sum.
-
-        Pairs go one after the other, so that the memory of one pair is needed at a time.
-        """
-        model.train()
-        model.set_num_updates(update_num)
-        losses, sample_sizes, logs = [], [], {}
-        device = next(model.parameters()).device.type
-        amp = torch.autocast(device, enabled=isinstance(optimizer, AMPOptimizer))
-        # the workers' gradients are put together once, after the last pair (and, with
-        # --update-freq, where the trainer wants it)
-        put_together = is_torch_ddp(model) and model.require_backward_grad_sync
-        for pair, part in sample.items():
-            with model.no_sync() if is_torch_ddp(model) else nullcontext():
-                with amp:
-                    loss, sample_size, logs[pair] = criterion(model, part)
-                if ignore_grad:
-                    loss = loss * 0
-                optimizer.backward(loss)
-            losses.append(loss.detach())
-            sample_sizes.append(sample_size)
-        if put_together:
-            average_gradients(model)
-        self._untouched = [p for p in model.parameters() if p.requires_grad and p.grad is None]
-        return sum(losses), sum(sample_sizes), merge_logs(logs, self.pairs)
-
-    def optimizer_step(self, optimizer, model, update_num):
-        """Step without moving what no pair of the update has touched.
-
-        Data-parallel training fills missing gradients with zeros, and Adam would then move those
-        parameters along their old momentum.
-        """
-        if self._untouched:
-            if getattr(optimizer, "has_flat_params", False):
-                raise ValueError(
-                    "--fp16/--bf16: this schedule leaves parameters out of an update, which the "
-                    "flat fp32 copy cannot express: add --fp16-no-flatten-grads"
-                )
-            untouched = {id(parameter) for parameter in self._untouched}
-            copies = getattr(optimizer, "fp32_params", ())
-            for parameter, copy in zip(getattr(optimizer, "fp16_params", ()), copies):
-                if id(parameter) in untouched:
-                    copy.grad = None
-            for parameter in self._untouched:
-                parameter.grad = None
-        super().optimizer_step(optimizer, model, update_num)
-
-    def valid_step(self, sample, model, criterion):
-        """Loss and, with --eval-bleu, the sums of BLEU of every pair in the batch."""
-        if self.pair:
-            sample = {self.pair: sample}
-        model.eval()
-        losses, sample_sizes, logs = [], [], {}
-        with torch.no_grad():
-            for pair, part in sample.items():
-                part["net_input"]["pair"] = pair
-                loss, sample_size, logs[pair] = criterion(model, part)
-                losses.append(loss)
-                sample_sizes.append(sample_size)
-                if self.cfg.eval_bleu:
-                    logs[pair] = {**logs[pair], **self.bleu(pair, part)}
-        return sum(losses), sum(sample_sizes), merge_logs(logs, self._logged_pairs())
-
-    def _logged_pairs(self) -> List[str]:
-        return [self.pair] if self.pair else self.pairs
-
-    def reduce_metrics(self, logging_outputs, criterion):
-        FairseqTask.reduce_metrics(self, logging_outputs, criterion)
-        pairs = self._logged_pairs()
-        for pair in pairs:
-            log_pair(criterion, logging_outputs, pair)
-        if any(f"{pairs[0]}:_bleu_sys_len" in log for log in logging_outputs):
-            for pair in pairs:
-                log_pair_bleu(logging_outputs, pair)
-            log_bleu_summary(pairs)

@@ -1,0 +1,36 @@
+"""Options of the tasks that train several lang pairs."""
+
+from dataclasses import dataclass, field
+from typing import List, Optional
+
+from fairseq.dataclass import ChoiceEnum
+from fairseq.tasks.translation import TranslationConfig
+from omegaconf import II
+
+from .schedule import SCHEDULES
+
+
+@dataclass
+class StreamsConfig(TranslationConfig):
+    lang_pairs: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "directions to train, e.g. de-en,en-fr; at inference -s and -t choose one and "
+            "the checkpoint knows the list"
+        },
+    )
+    schedule: ChoiceEnum(SCHEDULES) = field(
+        default="cycle",
+        metadata={
+            "help": "pairs of each update: joint (all), cycle (one after the other), main+aux "
+            "(--main-pair and a random other one), temperature (one, drawn by size)"
+        },
+    )
+    main_pair: Optional[str] = field(
+        default=None, metadata={"help": "the main pair of --schedule main+aux"}
+    )
+    schedule_temperature: float = field(
+        default=1.0,
+        metadata={"help": "T in the probability size^(1/T) of a pair under --schedule temperature"},
+    )
+    update_freq: List[int] = II("optimization.update_freq")
