@@ -8,32 +8,24 @@
     <!-- end curves RECIPE -->
 """
 
-import argparse
 import statistics
 import sys
 from pathlib import Path
 
-from dual_recipe import RecipeError
-from dual_recipe.commands import run_name
-from dual_recipe.settings import read_settings
-from dual_recipe.tables import rows
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from report import insert
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from fairseq_ext.tools import UsageError, atomic_path
-from fairseq_ext.tools.training_log import read_run
+from dual_recipe.settings import read_settings
+from recipe_tools.cli import make_parser, script
+from recipe_tools.commands import run_name
+from recipe_tools.curves import panels, save, validation_curve
+from recipe_tools.tables import insert, rows
 
 COLOURS = {"stock": "C0", "dual": "C1"}
 
 
 def arguments(argv):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("runs", metavar="RUNS", type=Path, help="folder of the runs")
-    parser.add_argument("seeds", metavar="SEED", type=int, nargs="+")
+    parser = make_parser(__doc__, "runs", "seeds", "--recipe", "--into")
     parser.add_argument("--output", metavar="FILE", type=Path, required=True, help=".png, .pdf ...")
-    parser.add_argument("--recipe", default="multi30k", help="name or .cfg file of the settings")
-    parser.add_argument("--into", metavar="FILE.md", type=Path, help="file with the marked place")
     return parser.parse_args(argv)
 
 
@@ -47,30 +39,23 @@ def validation_losses(settings, runs, seeds):
         ):
             for seed in seeds:
                 log = runs / f"{run_name(run, seed)}.log"
-                points = read_run(log, system).curves.get(("valid", metric))
-                if points is None:
-                    raise RecipeError(f"{log} has no validation with {metric}")
-                values = [value for _, value in points]
+                values = [value for _, value in validation_curve(log, metric)]
                 found.setdefault((direction, system), []).append(values)
     return found
 
 
 def draw(settings, losses):
     """One panel for each direction, one curve for each system and seed."""
-    figure = Figure(figsize=(9, 3.6), layout="constrained")
-    FigureCanvasAgg(figure)
-    for number, direction in enumerate(settings.directions, start=1):
-        axes = figure.add_subplot(1, len(settings.directions), number)
+    figure, axes = panels(settings.directions, 2)
+    for direction, panel in axes.items():
         for system, colour in COLOURS.items():
             for seed, values in enumerate(losses[direction, system]):
                 label = None if seed else system
                 epochs = range(1, len(values) + 1)
-                axes.plot(epochs, values, color=colour, marker="o", markersize=3, label=label)
-        axes.set_title(direction)
-        axes.set_xlabel("epoch")
-        axes.set_ylabel("validation nll, bits per token")
-        axes.grid(alpha=0.3)
-        axes.legend()
+                panel.plot(epochs, values, color=colour, marker="o", markersize=3, label=label)
+        panel.set_xlabel("epoch")
+        panel.set_ylabel("validation nll, bits per token")
+        panel.legend()
     return figure
 
 
@@ -100,8 +85,7 @@ def main(argv=None):
     args = arguments(argv)
     settings = read_settings(args.recipe)
     losses = validation_losses(settings, args.runs, sorted(set(args.seeds)))
-    with atomic_path(args.output) as temporary:
-        draw(settings, losses).savefig(temporary, dpi=110)
+    save(draw(settings, losses), args.output)
     text = table(settings, losses)
     if args.into:
         insert(text, args.into, f"curves {settings.name}")
@@ -109,7 +93,4 @@ def main(argv=None):
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (RecipeError, UsageError) as error:
-        sys.exit(f"curves.py: {error}")
+    script(main)

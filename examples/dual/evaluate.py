@@ -8,69 +8,35 @@ sentence) and scores.json. What is newer than the checkpoints and data, and came
 command, is not made again.
 """
 
-import argparse
 import dataclasses
 import json
 import sys
-import time
 from pathlib import Path
 
-from dual_recipe import RecipeError
-from dual_recipe.commands import (
-    average_command,
-    execute,
-    generate_command,
-    run_name,
-    shown,
-    user_dir,
-)
-from dual_recipe.files import lines_of, written
-from dual_recipe.parameters import parameters_of
-from dual_recipe.scores import METRICS, score, seconds_per_epoch, translations
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from dual_recipe.commands import average_command, generate_command
 from dual_recipe.settings import read_settings
-from dual_recipe.subwords import SUBWORDS
+from recipe_tools import RecipeError
+from recipe_tools.cli import make_parser, script
+from recipe_tools.commands import run_name, user_dir
+from recipe_tools.corpus import STAMP, stamp_of
+from recipe_tools.evaluation import make, translate
+from recipe_tools.files import written
+from recipe_tools.parameters import parameters_of
+from recipe_tools.scores import METRICS, score, seconds_per_epoch
+from recipe_tools.subwords import SUBWORDS
 
 
 def arguments(argv):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", metavar="DATA", type=Path, help="folder made by prepare.py")
-    parser.add_argument("runs", metavar="RUNS", type=Path, help="folder of the runs")
-    parser.add_argument("system", metavar="SYSTEM", help="dual, stock.SRC-TGT or stock.TGT-SRC")
-    parser.add_argument("seed", metavar="SEED", type=int)
-    parser.add_argument("--recipe", default="multi30k", help="name or .cfg file of the settings")
-    return parser.parse_args(argv)
+    return make_parser(__doc__, "data", "runs", "system", "seed", "--recipe").parse_args(argv)
 
 
 def subword_options(data):
     """What makes fairseq-generate print plain text."""
-    stamp = data / "prepared.json"
-    if not stamp.is_file():
-        raise RecipeError(f"DATA {data} has no prepared.json; run prepare.py first")
-    name = json.loads(stamp.read_text(encoding="utf-8"))["bpe"]
+    name = stamp_of(data)["bpe"]
     kind = SUBWORDS[name]
     return ["--bpe", name, kind.flag, data / kind.file]
-
-
-def make(output, command, inputs, finish=None):
-    """Run `command`, which makes `output`, unless that was done; returns seconds, or None.
-
-    It was done when `output` is newer than all `inputs` and came from the same command line, which
-    is kept beside it. finish: function log -> None that makes `output` from what was printed.
-    """
-    record, text = Path(f"{output}.command"), shown(command) + "\n"
-    newest = max(path.stat().st_mtime for path in inputs)
-    if output.is_file() and output.stat().st_mtime > newest and record.is_file():
-        if record.read_text(encoding="utf-8") == text:
-            return None
-    print(text, end="", flush=True)
-    record.unlink(missing_ok=True)
-    started, log = time.monotonic(), Path(f"{output}.log")
-    execute(command, log)
-    if finish:
-        finish(log)
-    with written(record) as stream:
-        stream.write(text)
-    return time.monotonic() - started
 
 
 def average(settings, run):
@@ -82,24 +48,14 @@ def average(settings, run):
     return output
 
 
-def translate(settings, args, checkpoint, direction, split):
+def hypotheses(settings, args, checkpoint, direction, split):
     """File of translations of one split in one direction."""
     output = checkpoint.parent / f"{split}.{direction}.hyp"
-    options = subword_options(args.data)
     command = generate_command(
-        settings, args.system, checkpoint, args.data, direction, split, options
+        settings, args.system, checkpoint, args.data, direction, split, subword_options(args.data)
     )
     source = args.data / "raw" / f"{split}.{direction.split('-')[0]}"
-    count = sum(1 for _ in lines_of(source))
-
-    def finish(log):
-        with written(output) as stream:
-            stream.writelines(line + "\n" for line in translations(log, count))
-
-    seconds = make(output, command, [checkpoint, args.data / "prepared.json"], finish)
-    if seconds is not None:
-        print(f"{count} sentences in {seconds:.0f} s: {output}", flush=True)
-    return output
+    return translate(output, command, [checkpoint, args.data / STAMP], source)
 
 
 def main(argv=None):
@@ -112,9 +68,9 @@ def main(argv=None):
     for split in ("valid", "test"):
         scores[split] = {}
         for direction in directions:
-            hypotheses = translate(settings, args, checkpoint, direction, split)
+            output = hypotheses(settings, args, checkpoint, direction, split)
             references = args.data / "raw" / f"{split}.{direction.split('-')[1]}"
-            scores[split][direction], signatures = score(hypotheses, references)
+            scores[split][direction], signatures = score(output, references)
             values = scores[split][direction]
             text = "  ".join(f"{METRICS[name]} {value:.2f}" for name, value in values.items())
             print(f"{settings.files[split]} {direction}  {text}", flush=True)
@@ -136,7 +92,4 @@ def main(argv=None):
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except RecipeError as error:
-        sys.exit(f"evaluate.py: {error}")
+    script(main)

@@ -9,28 +9,26 @@ replaces what stands in FILE.md between these two lines:
     <!-- end RECIPE -->
 """
 
-import argparse
 import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from dual_recipe import RecipeError
-from dual_recipe.commands import run_name
-from dual_recipe.files import written
-from dual_recipe.scores import METRICS, compare
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
 from dual_recipe.settings import read_settings
 from dual_recipe.tables import costs, markdown, summary
+from recipe_tools.cli import make_parser, script
+from recipe_tools.commands import run_name
+from recipe_tools.evaluation import read_result
+from recipe_tools.files import written
+from recipe_tools.scores import METRICS, compare
+from recipe_tools.tables import insert
 
 
 def arguments(argv):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", metavar="DATA", type=Path, help="folder made by prepare.py")
-    parser.add_argument("runs", metavar="RUNS", type=Path, help="folder of the runs")
-    parser.add_argument("seeds", metavar="SEED", type=int, nargs="+")
-    parser.add_argument("--recipe", default="multi30k", help="name or .cfg file of the settings")
+    parser = make_parser(__doc__, "data", "runs", "seeds", "--recipe", "--into")
     parser.add_argument("--output", metavar="NAME", type=Path, help="default: RUNS/report")
-    parser.add_argument("--into", metavar="FILE.md", type=Path, help="file with the marked place")
     return parser.parse_args(argv)
 
 
@@ -42,18 +40,8 @@ def read_results(settings, runs, seeds):
     for seed in seeds:
         for system in settings.systems:
             path = runs / run_name(system, seed) / "scores.json"
-            if not path.is_file():
-                raise RecipeError(
-                    f"{path} does not exist; run evaluate.py DATA RUNS {system} {seed}"
-                )
-            results[system, seed] = json.loads(path.read_text(encoding="utf-8"))
-            # what JSON makes of the settings: tuples become lists
-            if results[system, seed]["settings"] != json.loads(json.dumps(asdict(settings))):
-                raise RecipeError(
-                    f"{path} was made with other settings than --recipe {settings.name} has; run "
-                    f"evaluate.py DATA RUNS {system} {seed} again (before it train.py, if what "
-                    "changed concerns training)"
-                )
+            again = f"evaluate.py DATA RUNS {system} {seed}"
+            results[system, seed] = read_result(path, asdict(settings), again)
     return results
 
 
@@ -70,23 +58,6 @@ def paired_tests(settings, data, runs, seeds):
                 found, signatures = compare(stock, dual, references)
                 tests[split, direction, seed] = found
     return tests, signatures
-
-
-def insert(text, path, name):
-    """Replace what stands between the marks of `name` in the file `path`.
-
-    Raises RecipeError unless both marks are there, once and in order.
-    """
-    begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
-    if not path.is_file():
-        raise RecipeError(f"--into {path} is not a file")
-    old = path.read_text(encoding="utf-8")
-    if old.count(begin) != 1 or old.count(end) != 1 or old.index(begin) > old.index(end):
-        raise RecipeError(f"--into {path} must hold these lines, once each: {begin} and {end}")
-    before, rest = old.split(begin)
-    after = rest.split(end)[1]
-    with written(path) as stream:
-        stream.write(f"{before}{begin}\n\n{text}\n{end}{after}")
 
 
 def main(argv=None):
@@ -122,7 +93,4 @@ def main(argv=None):
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except RecipeError as error:
-        sys.exit(f"report.py: {error}")
+    script(main)

@@ -8,38 +8,22 @@ Checkpoints go to RUNS/SYSTEM.SEED/, the log to RUNS/SYSTEM.SEED.log. A stopped 
 where its last checkpoint was when the same command is given again.
 """
 
-import argparse
 import sys
 from pathlib import Path
 
-from dual_recipe import RecipeError
-from dual_recipe.commands import execute, run_name, shown, train_command
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from dual_recipe.commands import train_command
 from dual_recipe.settings import read_settings
+from recipe_tools import RecipeError
+from recipe_tools.cli import make_parser, parse_with_extra, script
+from recipe_tools.commands import execute, progress, run_name, shown
 
 
 def arguments(argv):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", metavar="DATA", type=Path, help="folder made by prepare.py")
-    parser.add_argument("runs", metavar="RUNS", type=Path, help="folder of the runs")
-    parser.add_argument("system", metavar="SYSTEM", help="dual, stock.SRC-TGT or stock.TGT-SRC")
-    parser.add_argument("seed", metavar="SEED", type=int)
-    parser.add_argument("--recipe", default="multi30k", help="name or .cfg file of the settings")
-    parser.add_argument("--dry-run", action="store_true", help="print the command, do nothing")
+    parser = make_parser(__doc__, "data", "runs", "system", "seed", "--recipe", "--dry-run")
     parser.epilog = "What follows -- is given to fairseq-train and wins over the recipe."
-    # by hand: argparse gives options after -- to no positional that has begun before
-    words = list(sys.argv[1:] if argv is None else argv)
-    own = words[: words.index("--")] if "--" in words else words
-    args = parser.parse_args(own)
-    args.extra = words[len(own) + 1 :]
-    return args
-
-
-def progress(line):
-    """Of the log of fairseq-train, the ends of epochs and the validations."""
-    for mark in ("| INFO | train | ", "| INFO | valid | "):
-        if mark in line:
-            return mark.split(" | ")[1] + " " + line.split(mark, 1)[1].strip()
-    return None
+    return parse_with_extra(parser, argv)
 
 
 def main(argv=None):
@@ -58,7 +42,4 @@ def main(argv=None):
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except RecipeError as error:
-        sys.exit(f"train.py: {error}")
+    script(main)

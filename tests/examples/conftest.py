@@ -1,4 +1,4 @@
-"""What the tests of the recipe in examples/dual share: its modules, raw text, small settings."""
+"""What the tests of the recipes share: their modules and scripts, raw text, small settings."""
 
 import importlib.util
 import random
@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-RECIPE = Path(__file__).resolve().parent.parent.parent / "examples" / "dual"
-sys.path.append(str(RECIPE))
+EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
+RECIPE = EXAMPLES / "dual"
+sys.path += map(str, (EXAMPLES, RECIPE))
 
 # as small as a recipe can be and still go through every step
 SMALL = """
@@ -36,6 +37,15 @@ options = --beam 2 --max-tokens 400
 """
 
 
+SENTENCES = [
+    "A man in an orange hat looks at something .",
+    "Two dogs run through the tall grass .",
+    "A girl in a karate uniform breaks a stick with a kick .",
+    "People are fixing the roof of a house .",
+    "A group of people stands in front of an igloo .",
+] * 8
+
+
 @pytest.fixture(scope="session")
 def recipe_folder():
     return RECIPE
@@ -43,15 +53,34 @@ def recipe_folder():
 
 @pytest.fixture
 def script():
-    """Function name -> the script examples/dual/NAME.py as a module."""
+    """Function (name, system) -> the script examples/SYSTEM/NAME.py as a module."""
 
-    def load(name):
-        spec = importlib.util.spec_from_file_location(f"recipe_{name}", RECIPE / f"{name}.py")
+    def load(name, system="dual"):
+        path = EXAMPLES / system / f"{name}.py"
+        spec = importlib.util.spec_from_file_location(f"{system}_{name}", path)
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         return module
 
     return load
+
+
+@pytest.fixture
+def sentences():
+    """Forty lines of English."""
+    return list(SENTENCES)
+
+
+@pytest.fixture
+def write():
+    """Function (path, lines) -> path, a text file with its folder."""
+
+    def write_lines(path, lines):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+        return path
+
+    return write_lines
 
 
 def write_raw(folder, sizes=(("train", 120), ("val", 12), ("test_a", 12))):

@@ -1,15 +1,14 @@
 """The settings of an experiment: one .cfg file, read for all systems alike."""
 
-import configparser
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Dict, Tuple
 
-from . import RecipeError
+from recipe_tools import RecipeError
+from recipe_tools.settings import SPLITS, choice, number, read_config
 
 FOLDER = Path(__file__).resolve().parent.parent
-SPLITS = ("train", "valid", "test")
 REQUIRED = {
     "data": {"source", "target", *SPLITS, "vocabulary"},
     "model": {
@@ -72,55 +71,13 @@ class Settings:
         return self.directions if system == "dual" else (system.split(".", 1)[1],)
 
 
-def locate(name):
-    """Path of the settings `name`: a file, or the name of a .cfg file beside the scripts."""
-    path = Path(name)
-    if path.is_file():
-        return path
-    path = FOLDER / f"{name}.cfg"
-    if path.is_file():
-        return path
-    known = ", ".join(sorted(found.stem for found in FOLDER.glob("*.cfg")))
-    raise RecipeError(f"--recipe {name} is neither a file nor one of: {known}")
-
-
-def check_keys(parser, path):
-    """Raise RecipeError where a key is missing or unknown (a misspelt one would do nothing)."""
-    for section, required in REQUIRED.items():
-        present = set(parser[section]) if parser.has_section(section) else set()
-        allowed = required | OPTIONAL.get(section, set())
-        for key in sorted(required - present):
-            raise RecipeError(f"{path}: section [{section}] has no {key}")
-        for key in sorted(present - allowed):
-            raise RecipeError(
-                f"{path}: section [{section}] has {key}; allowed: {', '.join(sorted(allowed))}"
-            )
-    for section in sorted(set(parser.sections()) - set(REQUIRED)):
-        raise RecipeError(f"{path}: section [{section}]; allowed: {', '.join(REQUIRED)}")
-
-
-def number(parser, path, section, key, default=None):
-    """A non-negative whole number of the file."""
-    text = parser[section].get(key, default)
-    if not text.isdigit():
-        raise RecipeError(f"{path}: [{section}] {key} = {text}; allowed: a whole number >= 0")
-    return int(text)
-
-
 def read_settings(name):
-    """The `Settings` called `name`, see `locate`. Raises RecipeError with the file and the key."""
-    path = locate(name)
-    parser = configparser.ConfigParser(interpolation=None)
-    try:
-        with open(path, encoding="utf-8") as lines:
-            parser.read_file(lines)
-    except configparser.Error as error:
-        raise RecipeError(f"{path}: {error}") from error
-    check_keys(parser, path)
+    """The `Settings` called `name`, a file or one of this recipe's .cfg files.
+
+    Raises RecipeError with the file and the key.
+    """
+    path, parser = read_config(name, FOLDER, REQUIRED, OPTIONAL)
     data, model, evaluate = parser["data"], parser["model"], parser["evaluate"]
-    average_by = evaluate.get("average_by", "epochs")
-    if average_by not in ("epochs", "updates"):
-        raise RecipeError(f"{path}: average_by = {average_by}; allowed: epochs, updates")
     sizes = ("layers", "embed_dim", "ffn_embed_dim", "attention_heads")
     return Settings(
         name=path.stem,
@@ -134,6 +91,6 @@ def read_settings(name):
         sizes={size: number(parser, path, "model", size) for size in sizes},
         train_options=tuple(shlex.split(parser["train"]["options"])),
         average=number(parser, path, "evaluate", "average"),
-        average_by=average_by,
+        average_by=choice(parser, path, "evaluate", "average_by", ("epochs", "updates"), "epochs"),
         evaluate_options=tuple(shlex.split(evaluate["options"])),
     )

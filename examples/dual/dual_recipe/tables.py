@@ -2,14 +2,15 @@
 
 import statistics
 
-from .scores import METRICS, RESAMPLES
-
-SIGNIFICANT = 0.05
-
-
-def spread(values):
-    """Mean and range of a metric over the seeds."""
-    return {"mean": statistics.fmean(values), "min": min(values), "max": max(values)}
+from recipe_tools.scores import METRICS
+from recipe_tools.tables import (
+    BOOTSTRAP,
+    cell,
+    rows,
+    signature_list,
+    significance_table,
+    spread,
+)
 
 
 def summary(settings, results):
@@ -57,19 +58,6 @@ def costs(settings, results):
     return table
 
 
-def rows(header, body):
-    """A Markdown table; the first column is text, the others are numbers."""
-    lines = [header, ["---", *["---:"] * (len(header) - 1)], *body]
-    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
-
-
-def cell(values):
-    """A spread, `mean (min-max)`; with one seed only the value."""
-    if values["min"] == values["max"]:
-        return f"{values['mean']:.2f}"
-    return f"{values['mean']:.2f} ({values['min']:.2f}-{values['max']:.2f})"
-
-
 def score_table(settings, table, split):
     """BLEU and chrF of one split: stock, dual, difference of the means."""
     columns = [(direction, metric) for direction in settings.directions for metric in METRICS]
@@ -107,20 +95,6 @@ def cost_table(settings, table):
     return f"{text}\n\nThe dual model uses {share:.0%} of the parameters of the two stock models."
 
 
-def significance_table(settings, tests):
-    """One line per split, direction and seed: differences and p-values."""
-    body, wins, total = [], 0, 0
-    for (split, direction, seed), values in tests.items():
-        cells = []
-        for metric in ("bleu", "chrf"):
-            cells += [f"{values[metric]['difference']:+.2f}", f"{values[metric]['p']:.4f}"]
-        body.append([f"{settings.files[split]} {direction}, seed {seed}", *cells])
-        total += 1
-        wins += values["bleu"]["difference"] > 0 and values["bleu"]["p"] < SIGNIFICANT
-    text = rows(["dual - stock", "BLEU", "p", "chrF", "p"], body)
-    return f"{text}\n\nHigher BLEU with p < {SIGNIFICANT}: {wins} of {total}."
-
-
 def markdown(settings, seeds, table, cost, tests, signatures):
     """The whole report."""
     blocks = [
@@ -131,10 +105,14 @@ def markdown(settings, seeds, table, cost, tests, signatures):
         cost_table(settings, cost),
         "Seconds per epoch: median of the time in updates. An epoch of the dual model trains both "
         "directions; one of a stock model trains one.",
-        f"Paired bootstrap of the systems of the same seed, {RESAMPLES:,} resamples; sacrebleu's "
-        "p-value is one-sided.",
-        significance_table(settings, tests),
-        "Signatures:",
-        "\n".join(f"- {name}: `{text}`" for name, text in signatures.items()),
+        BOOTSTRAP,
+        significance_table(
+            "dual - stock",
+            {
+                f"{settings.files[split]} {direction}, seed {seed}": values
+                for (split, direction, seed), values in tests.items()
+            },
+        ),
+        signature_list(signatures),
     ]
     return "\n\n".join(blocks) + "\n"

@@ -4,9 +4,9 @@ import random
 from collections import Counter
 
 import pytest
-from dual_recipe import RecipeError
-from dual_recipe.codes import learn_codes
-from dual_recipe.subwords import FastBPE, sample
+from recipe_tools import RecipeError
+from recipe_tools.codes import learn_codes
+from recipe_tools.subwords import FastBPE, sample
 
 
 def slow_codes(words, vocabulary):

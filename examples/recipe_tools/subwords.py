@@ -1,7 +1,7 @@
-"""Joint subword models: sentencepiece BPE, and codes for fastBPE.
+"""Subword models: sentencepiece BPE, and codes for fastBPE.
 
-Both spell the text of both languages with one vocabulary and are undone exactly by fairseq's
-`--bpe sentencepiece` and `--bpe fastbpe`, so that translations come out as plain text.
+Each spells the text that it was learnt from, in one or more languages, and is undone exactly by
+fairseq's `--bpe sentencepiece` and `--bpe fastbpe`, so that translations come out as plain text.
 """
 
 import io

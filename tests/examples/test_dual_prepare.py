@@ -5,7 +5,7 @@ import re
 import shutil
 
 import pytest
-from dual_recipe import RecipeError
+from recipe_tools import RecipeError
 
 
 @pytest.fixture
@@ -101,20 +101,6 @@ def test_failing_preprocess_leaves_nothing(prepare, raw, tmp_path, monkeypatch):
         prepare(raw, tmp_path / "data")
     shutil.rmtree(tmp_path / "broken")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["raw", "small.cfg"]
-
-
-def test_empty_training_pairs_are_dropped_and_counted(script, small, raw, tmp_path):
-    with open(raw / "train.de", "a", encoding="utf-8") as stream:
-        stream.write("\n  allein \n")
-    with open(raw / "train.en", "a", encoding="utf-8") as stream:
-        stream.write("alone\nalone\n")
-    prepare = script("prepare")
-    settings = prepare.read_settings(small)
-    (tmp_path / "plain").mkdir()
-    counts = prepare.copy_plain(settings, prepare.inputs_of(settings, raw), tmp_path / "plain")
-    assert counts == {"dropped": 1, "train": 121, "valid": 12, "test": 12}
-    last = (tmp_path / "plain" / "train.de").read_text(encoding="utf-8").splitlines()[-1]
-    assert last == "allein"
 
 
 def test_vocabulary_that_the_text_cannot_fill(prepare, small, raw, tmp_path):

@@ -34,24 +34,23 @@ def lines_of(path):
                 raise RecipeError(f"{path}, line {number}: not UTF-8 ({error.reason})") from error
 
 
-def pairs_of(source, target):
-    """(source line, target line) of two aligned files.
+def aligned(*paths):
+    """Tuples of the lines with the same number of several files.
 
     Raises RecipeError with both counts when the files differ in their number of lines.
     """
-    missing = object()
-    count = 0
-    sides = [lines_of(source), lines_of(target)]
-    for pair in itertools.zip_longest(*sides, fillvalue=missing):
-        if missing in pair:
-            short, long = (source, target) if pair[0] is missing else (target, source)
-            more = count + 1 + sum(1 for _ in sides[pair[0] is missing])
+    missing, sides = object(), [lines_of(path) for path in paths]
+    for count, lines in enumerate(itertools.zip_longest(*sides, fillvalue=missing)):
+        if missing in lines:
+            short = paths[lines.index(missing)]
+            # zip_longest has read one line more of each file that is longer
+            place = next(place for place, line in enumerate(lines) if line is not missing)
+            more = count + 1 + sum(1 for _ in sides[place])
             raise RecipeError(
-                f"{long} has {more} lines and {short} {count}: line N of one must be the "
+                f"{paths[place]} has {more} lines and {short} {count}: line N of one must be the "
                 "translation of line N of the other"
             )
-        count += 1
-        yield pair
+        yield lines
 
 
 def digest(path):

@@ -1,9 +1,10 @@
 """The settings files: complete, checked, and the same for all systems."""
 
 import pytest
-from dual_recipe import RecipeError
-from dual_recipe.commands import generate_command, shown, train_command
+from dual_recipe.commands import generate_command, train_command
 from dual_recipe.settings import read_settings
+from recipe_tools import RecipeError
+from recipe_tools.commands import shown
 
 RECIPES = ("multi30k", "iwslt14", "wmt14")
 

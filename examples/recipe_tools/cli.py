@@ -1,0 +1,49 @@
+"""What the scripts of all recipes have in common: their arguments, and how errors are shown."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from . import RecipeError
+
+ARGUMENTS = {
+    "raw": {"metavar": "RAW", "type": Path, "help": "folder of the raw text"},
+    "data": {"metavar": "DATA", "type": Path, "help": "folder made by prepare.py"},
+    "runs": {"metavar": "RUNS", "type": Path, "help": "folder of the runs"},
+    "system": {"metavar": "SYSTEM", "help": "what to train; the top of train.py lists them"},
+    "seed": {"metavar": "SEED", "type": int},
+    "seeds": {"metavar": "SEED", "type": int, "nargs": "+"},
+    "--recipe": {"default": "multi30k", "help": "name or .cfg file of the settings"},
+    "--workers": {"type": int, "default": 2, "help": "of fairseq-preprocess"},
+    "--force": {"action": "store_true", "help": "replace DATA made from other inputs"},
+    "--dry-run": {"action": "store_true", "help": "print the command, do nothing"},
+    "--into": {"metavar": "FILE.md", "type": Path, "help": "file with the marked place"},
+}
+
+
+def make_parser(doc, *names):
+    """A parser with the arguments `names` of ARGUMENTS; what else a script takes, it adds."""
+    parser = argparse.ArgumentParser(description=doc.splitlines()[0])
+    for name in names:
+        parser.add_argument(name, **ARGUMENTS[name])
+    return parser
+
+
+def parse_with_extra(parser, argv):
+    """The arguments, with what follows `--` as the list `extra`.
+
+    By hand: argparse gives options after -- to no positional that has begun before.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    own = words[: words.index("--")] if "--" in words else words
+    args = parser.parse_args(own)
+    args.extra = words[len(own) + 1 :]
+    return args
+
+
+def script(main):
+    """Run a script; a problem that the user can solve is shown without a traceback."""
+    try:
+        main()
+    except RecipeError as error:
+        sys.exit(f"{Path(sys.argv[0]).name}: {error}")

@@ -1,0 +1,67 @@
+"""Steps of evaluation that are made once and kept, and reading back what was found."""
+
+import json
+import time
+from pathlib import Path
+
+from . import RecipeError
+from .commands import execute, shown
+from .files import lines_of, written
+from .scores import translations
+
+
+def make(output, command, inputs, finish=None):
+    """Run `command`, which makes `output`, unless that was done; returns seconds, or None.
+
+    It was done when `output` is newer than all `inputs` and came from the same command line, which
+    is kept beside it. finish: function log -> None that makes `output` from what was printed.
+    """
+    record, text = Path(f"{output}.command"), shown(command) + "\n"
+    newest = max(path.stat().st_mtime for path in inputs)
+    if output.is_file() and output.stat().st_mtime > newest and record.is_file():
+        if record.read_text(encoding="utf-8") == text:
+            return None
+    print(text, end="", flush=True)
+    record.unlink(missing_ok=True)
+    started, log = time.monotonic(), Path(f"{output}.log")
+    execute(command, log)
+    if finish:
+        finish(log)
+    with written(record) as stream:
+        stream.write(text)
+    return time.monotonic() - started
+
+
+def translate(output, command, inputs, source):
+    """Make the file of translations `output` of the plain text `source`, one line per sentence.
+
+    command: fairseq-generate or fairseq-interactive. inputs: what `output` must be newer than.
+    """
+    count = sum(1 for _ in lines_of(source))
+
+    def finish(log):
+        with written(output) as stream:
+            stream.writelines(line + "\n" for line in translations(log, count))
+
+    seconds = make(output, command, inputs, finish)
+    if seconds is not None:
+        print(f"{count} sentences in {seconds:.0f} s: {output}", flush=True)
+    return output
+
+
+def read_result(path, settings, again):
+    """Content of a scores.json.
+
+    settings: those of the recipe now, as a dict. again: words of the command that makes the file.
+    Raises RecipeError when it is missing or was made with other settings.
+    """
+    if not path.is_file():
+        raise RecipeError(f"{path} does not exist; run {again}")
+    result = json.loads(path.read_text(encoding="utf-8"))
+    # what JSON makes of the settings: tuples become lists
+    if result["settings"] != json.loads(json.dumps(settings)):
+        raise RecipeError(
+            f"{path} was made with other settings than --recipe {settings['name']} has; run "
+            f"{again} again (before it train.py, if what changed concerns training)"
+        )
+    return result

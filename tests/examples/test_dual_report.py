@@ -1,0 +1,90 @@
+"""The report, and what evaluation needs."""
+
+import dataclasses
+import json
+
+import pytest
+from dual_recipe.settings import read_settings
+from recipe_tools import RecipeError
+from recipe_tools.scores import METRICS, score
+from recipe_tools.tables import insert
+
+
+@pytest.fixture
+def runs(tmp_path, small, write, sentences):
+    """Data and runs of two seeds in which the dual system is better, the more so for seed 2."""
+    settings = read_settings(small)
+    for language in settings.languages:
+        for split in ("valid", "test"):
+            write(tmp_path / "data" / "raw" / f"{split}.{language}", sentences)
+    for seed in (1, 2):
+        for system in settings.systems:
+            scores = {"valid": {}, "test": {}}
+            for split in scores:
+                for direction in settings.directions_of(system):
+                    wrong = 20 if system != "dual" else 8 - seed
+                    lines = ["nothing at all"] * wrong + sentences[wrong:]
+                    path = tmp_path / "runs" / f"{system}.{seed}" / f"{split}.{direction}.hyp"
+                    write(path, lines)
+                    references = tmp_path / "data" / "raw" / f"{split}.{direction[-2:]}"
+                    scores[split][direction], signatures = score(path, references)
+            result = {
+                "scores": scores,
+                "signatures": signatures,
+                "settings": dataclasses.asdict(settings),
+                "parameters": {"unique": 110 if system == "dual" else 100, "used": 90},
+                "seconds_per_epoch": 10.0 + seed,
+                "epochs": 2,
+            }
+            path = tmp_path / "runs" / f"{system}.{seed}" / "scores.json"
+            path.write_text(json.dumps(result), encoding="utf-8")
+    return tmp_path
+
+
+def test_report(script, small, runs, write, capsys):
+    page = write(
+        runs / "results.md", ["# R", "<!-- begin small -->", "old", "<!-- end small -->", "z"]
+    )
+    words = [runs / "data", runs / "runs", 2, 1, "--recipe", small, "--into", page]
+    script("report").main([str(word) for word in words])
+    data = json.loads((runs / "runs" / "report.json").read_text(encoding="utf-8"))
+    assert data["seeds"] == [1, 2] and len(data["tests"]) == 8
+    for direction in ("de-en", "en-de"):
+        values = data["scores"]["test"][direction]
+        assert values["dual"]["bleu"]["min"] < values["dual"]["bleu"]["mean"]
+        assert values["stock"]["bleu"]["min"] == values["stock"]["bleu"]["max"]
+        for metric in METRICS:
+            assert values["dual"][metric]["mean"] > values["stock"][metric]["mean"]
+    assert all(test["bleu"]["p"] < 0.05 for test in data["tests"])
+    assert data["costs"]["stock"] == {"unique": 200, "used": 180, "seconds_per_epoch": 23.0}
+    text = (runs / "runs" / "report.md").read_text(encoding="utf-8")
+    assert "Higher BLEU with p < 0.05: 8 of 8." in text
+    assert "50% of the parameters" in text
+    assert "| both stock models | 200 | 180 | 23 |" in text
+    assert "| test_a de-en, seed 2 | +" in text and "| val |" in text
+    assert page.read_text(encoding="utf-8").startswith("# R\n<!-- begin small -->\n\nRecipe")
+    assert page.read_text(encoding="utf-8").endswith("\n<!-- end small -->\nz\n")
+    assert "old" not in page.read_text(encoding="utf-8")
+    assert text.strip() in capsys.readouterr().out
+
+
+def test_report_says_what_is_missing(script, small, runs, write):
+    report = script("report")
+    words = [str(runs / "data"), str(runs / "runs"), "3", "--recipe", str(small)]
+    with pytest.raises(RecipeError, match=r"dual\.3.scores\.json does not exist; run evaluate\.py"):
+        report.main(words)
+    text = small.read_text(encoding="utf-8")
+    small.write_text(text.replace("--beam 2", "--beam 3"), encoding="utf-8")
+    with pytest.raises(RecipeError, match="scores.json was made with other settings"):
+        report.main([*words[:2], "1", *words[3:]])
+    page = write(runs / "results.md", ["<!-- end small -->", "<!-- begin small -->"])
+    with pytest.raises(RecipeError, match="results.md must hold these lines, once each"):
+        insert("text", page, "small")
+    with pytest.raises(RecipeError, match="nothing.md is not a file"):
+        insert("text", runs / "nothing.md", "small")
+
+
+def test_evaluate_needs_a_trained_run(script, small, tmp_path):
+    words = [str(tmp_path), str(tmp_path / "runs"), "dual", "1", "--recipe", str(small)]
+    with pytest.raises(RecipeError, match=r"checkpoint_last\.pt does not exist; run train\.py"):
+        script("evaluate").main(words)
