@@ -33,4 +33,13 @@ class StreamsConfig(TranslationConfig):
         default=1.0,
         metadata={"help": "T in the probability size^(1/T) of a pair under --schedule temperature"},
     )
+    join_at: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "pairs that take part only after so many updates of the run, e.g. "
+            "en-fr=5000,de-fr=200"
+        },
+    )
+    max_update: int = II("optimization.max_update")
+    max_epoch: int = II("optimization.max_epoch")
     update_freq: List[int] = II("optimization.update_freq")

@@ -1,15 +1,17 @@
 """A dataset of parallel datasets, and the order in which an epoch walks through them."""
 
 import itertools
+import math
 import zlib
 from collections import OrderedDict
-from typing import Callable, Dict, Iterator, List, Optional, Sequence
+from typing import Callable, Dict, Iterator, List, Mapping, Optional, Sequence
 
 import numpy as np
 from fairseq.data import FairseqDataset
 from fairseq.data.iterators import EpochBatchIterator, ShardedIterator
 
-from .schedule import Slot, epoch_slots
+from .schedule import Slot, epoch_length, epoch_slots
+from .state import RunState
 
 Batch = List[int]
 
@@ -95,7 +97,7 @@ def _endless(batches: Sequence[Batch], *keys) -> Iterator[Batch]:
 
 
 class TrainingPlan:
-    """The batches of an epoch, as a function of (seed, epoch) alone.
+    """The batches of an epoch, as a function of (seed, epoch, pairs that have left) alone.
 
     Args:
         dataset: the dataset the batches index.
@@ -103,6 +105,8 @@ class TrainingPlan:
         schedule, main_pair, temperature: see ``schedule.epoch_slots``.
         seed: of the run.
         group: epoch -> minibatches per update (workers x accumulated batches).
+        join_at: {pair: updates of the run before it takes part}.
+        state: which pairs have left, and when epochs begin.
     """
 
     def __init__(
@@ -114,10 +118,13 @@ class TrainingPlan:
         group: Callable[[int], int],
         main_pair: Optional[str] = None,
         temperature: float = 1.0,
+        join_at: Optional[Mapping[str, int]] = None,
+        state: Optional[RunState] = None,
     ):
         self.dataset, self.batches = dataset, batches
         self.schedule, self.seed, self.group = schedule, seed, group
         self.main_pair, self.temperature = main_pair, temperature
+        self.join_at, self.state = dict(join_at or {}), state or RunState()
 
     def _stream(self, pair: str) -> str:
         """Directions that see the same sentences in an update draw from one stream."""
@@ -127,17 +134,65 @@ class TrainingPlan:
         reverse = f"{target}-{source}"
         return min(pair, reverse) if reverse in self.batches else pair
 
-    def slots(self, epoch: int) -> List[Slot]:
+    def _lengths(self, epoch: int) -> Dict[str, int]:
+        """Updates that one pass over each pair takes."""
         group = self.group(epoch)
+        return {pair: -(-len(self.batches[self._stream(pair)]) // group) for pair in self.batches}
+
+    def _late(self, epoch: int, begin: int) -> Dict[str, float]:
+        """{pair: updates of the epoch before it takes part}.
+
+        Where only pairs are left that are still to join, the first of them joins at once:
+        otherwise the run would stand still.
+        """
+        late: Dict[str, float] = {
+            pair: max(0, number - begin) for pair, number in self.join_at.items()
+        }
+        late.update(dict.fromkeys(self.state.has_left(epoch), math.inf))
+        soonest = min(late.get(pair, 0) for pair in self.batches)
+        if 0 < soonest < math.inf:
+            late.update({pair: 0 for pair, wait in late.items() if wait == soonest})
+        return late
+
+    def _length(self, epoch: int, begin: int) -> int:
+        """Updates of an epoch that begins after ``begin`` of them."""
+        late = self._late(epoch, begin)
+        pairs = [pair for pair in self.batches if late.get(pair, 0) <= 0]
+        return epoch_length(self.schedule, self._lengths(epoch), pairs, self.main_pair)
+
+    def begin(self, epoch: int, begins: Optional[Dict[int, int]] = None) -> int:
+        """Updates before the epoch; ``begins`` are those known, by default the run's."""
+        begins = self.state.begins if begins is None else begins
+        known = max(number for number in begins if number <= epoch)
+        while known < epoch:
+            begins[known + 1] = begins[known] + self._length(known, begins[known])
+            known += 1
+        return begins[epoch]
+
+    def check_joins(self, max_update: int, max_epoch: int) -> None:
+        """Raise ValueError when a pair would join when the run is over; 0 = no such limit."""
+        planned = dict(self.state.begins)  # pairs may leave: what is to come is not remembered
+        for pair, number in self.join_at.items():
+            if max_update and number >= max_update:
+                raise ValueError(
+                    f"--join-at {pair}={number}: the run ends after --max-update {max_update}; "
+                    "must be less"
+                )
+            if max_epoch and number >= self.begin(max_epoch + 1, planned):
+                raise ValueError(
+                    f"--join-at {pair}={number}: the run ends after --max-epoch {max_epoch}, which "
+                    f"is {planned[max_epoch + 1]} updates; must be less"
+                )
+
+    def slots(self, epoch: int) -> List[Slot]:
         return epoch_slots(
             self.schedule,
-            lengths={
-                pair: -(-len(self.batches[self._stream(pair)]) // group) for pair in self.batches
-            },
+            lengths=self._lengths(epoch),
             sizes={pair: len(self.dataset.datasets[pair]) for pair in self.batches},
             random=_random(self.seed, epoch, "slots"),
             main_pair=self.main_pair,
             temperature=self.temperature,
+            late=self._late(epoch, self.begin(epoch)),
         )
 
     def __call__(self, epoch: int) -> List[Batch]:
@@ -152,6 +207,7 @@ class TrainingPlan:
             if name not in streams:
                 streams[name] = _endless(self.batches[name], self.seed, epoch, name)
         planned = []
+        self.begin(epoch + 1)  # while this epoch's data are there: the next may have other data
         for slot in self.slots(epoch):
             for _ in range(self.group(epoch)):
                 drawn: Dict[str, Batch] = {}
@@ -181,6 +237,8 @@ class ValidationPlan:
 class StreamsIterator(EpochBatchIterator):
     """fairseq's epoch iterator over a plan: the plan, not a shuffle, decides the order.
 
+    Its state holds that of a ``TrainingPlan`` as well.
+
     (fairseq 0.12.2 also takes a function as ``batch_sampler``, but calls it in the first epoch
     only: it overwrites the attribute that holds it.)
     """
@@ -206,3 +264,18 @@ class StreamsIterator(EpochBatchIterator):
     def ordered_batches(self, epoch, fix_batches_to_gpus, shuffle):
         batches = self.frozen_batches if epoch == self.epoch else self._plan(epoch)
         return list(ShardedIterator(batches, self.num_shards, self.shard_id, fill_value=[]))
+
+    def state_dict(self):
+        found = super().state_dict()
+        state = getattr(self._plan, "state", None)
+        if state is None:
+            return found
+        begin = self._plan.begin(found["epoch"])
+        streams = {**state.state_dict(), "begins": {1: 0, found["epoch"]: begin}}
+        return {**found, "streams": streams}
+
+    def load_state_dict(self, state_dict):
+        if "streams" in state_dict:
+            self._plan.state.load_state_dict(state_dict["streams"])
+            self._planned_epoch = None
+        super().load_state_dict(state_dict)

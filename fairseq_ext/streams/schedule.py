@@ -7,9 +7,12 @@ update take batches of its slot, so that the same modules get a gradient everywh
     cycle        one pair after the other (Firat et al. 2016); the same length of epoch
     main+aux     the main pair and one other pair, drawn at random (Zaremoodi et al. 2018)
     temperature  one pair, drawn with probability ~ size^(1 / temperature)
+
+A pair may take part late, and may leave: then the schedule goes on with the others. The length of
+an epoch is set by the pairs that take part when it begins.
 """
 
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -59,6 +62,55 @@ def check_schedule(
         raise ValueError(f"--schedule-temperature {temperature}: must be greater than 0")
 
 
+def parse_join_at(text: Optional[str], pairs: Sequence[str]) -> Dict[str, int]:
+    """ "en-fr=5000,de-fr=200" -> {"en-fr": 5000, "de-fr": 200}; pairs that are left out: not there.
+
+    ValueError for a pair that is none of ``pairs`` or named twice, for a number that is not an
+    integer of at least 0, and when no pair would start at 0.
+    """
+    joins: Dict[str, int] = {}
+    for entry in (text or "").split(","):
+        if not entry.strip():
+            continue
+        pair, _, number = (part.strip() for part in entry.partition("="))
+        if pair not in pairs:
+            raise ValueError(f"--join-at {entry.strip()!r}: {pair!r} is none of {', '.join(pairs)}")
+        if pair in joins:
+            raise ValueError(f"--join-at {text!r}: {pair!r} is named twice")
+        if not (number.isascii() and number.isdigit()):
+            raise ValueError(
+                f"--join-at {entry.strip()!r}: {number!r} must be a number of updates, an integer "
+                "of at least 0"
+            )
+        joins[pair] = int(number)
+    if joins and all(joins.get(pair, 0) > 0 for pair in pairs):
+        raise ValueError(f"--join-at {text!r}: one pair must take part from the first update")
+    return joins
+
+
+def check_join_at(joins: Dict[str, int], schedule: str, main_pair: Optional[str]) -> None:
+    """Raise ValueError when the main pair of main+aux would join late."""
+    if schedule == "main+aux" and joins.get(main_pair, 0) > 0:
+        raise ValueError(
+            f"--join-at {main_pair}={joins[main_pair]}: --main-pair takes part from the first "
+            "update"
+        )
+
+
+def epoch_length(
+    schedule: str, lengths: Mapping[str, int], pairs: Sequence[str], main_pair: Optional[str] = None
+) -> int:
+    """Updates of an epoch in which ``pairs`` take part from its beginning; ``lengths`` as below."""
+    if not pairs:
+        return 0
+    longest = max(lengths[pair] for pair in pairs)
+    if schedule == "cycle":
+        return longest * len(pairs)
+    if schedule == "main+aux":
+        return lengths[main_pair]
+    return longest if schedule == "joint" else sum(lengths[pair] for pair in pairs)
+
+
 def epoch_slots(
     schedule: str,
     lengths: Dict[str, int],
@@ -66,6 +118,8 @@ def epoch_slots(
     random: np.random.RandomState,
     main_pair: Optional[str] = None,
     temperature: float = 1.0,
+    late: Optional[Mapping[str, float]] = None,
+    count: Optional[int] = None,
 ) -> List[Slot]:
     """The slots of one epoch, in order.
 
@@ -76,17 +130,46 @@ def epoch_slots(
         random: the epoch's source of randomness.
         main_pair: for main+aux.
         temperature: for temperature; 1 = in proportion to size, larger = more even.
+        late: {pair: slots of this epoch before it takes part}; infinity = not in this epoch.
+        count: slots of the epoch, if not ``epoch_length``. A slot in which no pair takes part is
+            an empty tuple.
     """
-    pairs = list(lengths)
-    longest = max(lengths.values())
-    if schedule == "joint":
-        return [tuple(pairs)] * longest
-    if schedule == "cycle":
-        return [(pair,) for _ in range(longest) for pair in pairs]
-    if schedule == "main+aux":
-        others = [pair for pair in pairs if pair != main_pair]
-        drawn = random.randint(len(others), size=lengths[main_pair])
-        return [(main_pair, others[index]) for index in drawn]
-    weights = np.array([float(sizes[pair]) for pair in pairs]) ** (1.0 / temperature)
-    drawn = random.choice(len(pairs), size=sum(lengths.values()), p=weights / weights.sum())
-    return [(pairs[index],) for index in drawn]
+    late = late or {}
+    if count is None:
+        first = [pair for pair in lengths if late.get(pair, 0) <= 0]
+        count = epoch_length(schedule, lengths, first, main_pair)
+    cuts = sorted({0, count, *(cut for cut in late.values() if 0 < cut < count)})
+    slots: List[Slot] = []
+    for start, stop in zip(cuts, cuts[1:]):
+        pairs = [pair for pair in lengths if late.get(pair, 0) <= start]
+        if not pairs:
+            slots += [()] * (stop - start)
+        elif schedule == "joint":
+            slots += [tuple(pairs)] * (stop - start)
+        elif schedule == "cycle":
+            slots += _cycle(list(lengths), pairs, stop - start, slots[-1] if slots else ())
+        elif schedule == "main+aux":
+            slots += _main_and_aux(main_pair, pairs, stop - start, random)
+        else:
+            weights = np.array([float(sizes[pair]) for pair in pairs]) ** (1.0 / temperature)
+            drawn = random.choice(len(pairs), size=stop - start, p=weights / weights.sum())
+            slots += [(pairs[index],) for index in drawn]
+    return slots
+
+
+def _cycle(order: List[str], pairs: List[str], count: int, before: Slot) -> List[Slot]:
+    """The cycle over ``pairs``, from the one that follows the slot ``before`` in ``order``."""
+    first = order.index(before[0]) + 1 if before else 0
+    turn = [pair for pair in order[first:] + order[:first] if pair in pairs]
+    return [(turn[number % len(turn)],) for number in range(count)]
+
+
+def _main_and_aux(
+    main_pair: str, pairs: List[str], count: int, random: np.random.RandomState
+) -> List[Slot]:
+    """The main pair and one drawn at random, as far as they take part."""
+    main = (main_pair,) if main_pair in pairs else ()
+    others = [pair for pair in pairs if pair != main_pair]
+    if not others:
+        return [main] * count
+    return [main + (others[index],) for index in random.randint(len(others), size=count)]

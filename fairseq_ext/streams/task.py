@@ -23,7 +23,14 @@ from omegaconf import OmegaConf, open_dict
 from .bleu import PairBleu
 from .config import StreamsConfig
 from .dataset import StreamsDataset, StreamsIterator, TrainingPlan, ValidationPlan
-from .schedule import check_direction, check_schedule, parse_lang_pairs
+from .schedule import (
+    check_direction,
+    check_join_at,
+    check_schedule,
+    parse_join_at,
+    parse_lang_pairs,
+)
+from .state import RunState
 from .steps import Steps
 
 
@@ -52,6 +59,7 @@ class StreamsTask(Steps, TranslationTask):
         self._need_attention = False
         self.dictionaries = dictionaries
         self._untouched: List[torch.nn.Parameter] = []
+        self.run_state = RunState()
         source, target = pairs[0].split("-")
         super().__init__(cfg, dictionaries[source], dictionaries[target])
 
@@ -81,6 +89,7 @@ class StreamsTask(Steps, TranslationTask):
             check_direction(cfg.source_lang, cfg.target_lang)
         pairs = cls.training_pairs(cfg)
         check_schedule(str(cfg.schedule), pairs, cfg.main_pair, cfg.schedule_temperature)
+        check_join_at(parse_join_at(cfg.join_at, pairs), str(cfg.schedule), cfg.main_pair)
         langs = [lang for pair in pairs for lang in pair.split("-")]
         langs += (cfg.source_lang or "").split("+") + [cfg.target_lang or ""]
         return cls(cfg, pairs, {lang: load_dictionary(paths, lang) for lang in langs if lang})
@@ -273,7 +282,7 @@ class StreamsTask(Steps, TranslationTask):
         if dataset is not self.datasets.get(self.cfg.train_subset):
             return ValidationPlan(dataset, batches, num_shards)
         update_freq = list(self.cfg.update_freq)
-        return TrainingPlan(
+        plan = TrainingPlan(
             dataset,
             batches,
             str(self.cfg.schedule),
@@ -281,4 +290,9 @@ class StreamsTask(Steps, TranslationTask):
             group=lambda epoch: num_shards * update_freq[min(epoch, len(update_freq)) - 1],
             main_pair=self.cfg.main_pair,
             temperature=self.cfg.schedule_temperature,
+            join_at=parse_join_at(self.cfg.join_at, self.pairs),
+            state=self.run_state,
         )
+        if not self.has_sharded_data(self.cfg.train_subset):  # else other epochs' lengths differ
+            plan.check_joins(self.cfg.max_update, self.cfg.max_epoch)
+        return plan

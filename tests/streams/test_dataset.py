@@ -1,6 +1,7 @@
 """The dataset of datasets, and the order in which an epoch walks through it."""
 
 import collections
+import io
 import math
 
 import pytest
@@ -19,7 +20,7 @@ SCHEDULES = {
 DRIVEN = ["joint", "cycle", "main+aux"]
 
 
-def plan(dataset, schedule, *, group=1, seed=1, batch_size=3):
+def plan(dataset, schedule, *, group=1, seed=1, batch_size=3, **more):
     return TrainingPlan(
         dataset,
         in_batches(dataset, batch_size),
@@ -27,6 +28,7 @@ def plan(dataset, schedule, *, group=1, seed=1, batch_size=3):
         seed,
         lambda epoch: group,
         **SCHEDULES[schedule],
+        **more,
     )
 
 
@@ -190,6 +192,75 @@ def test_epochs_differ_and_each_is_planned_anew(dataset, schedule):
     first = [ids for epoch, ids in seen if epoch == 1]
     second = [ids for epoch, ids in seen if epoch == 2]
     assert len(first) == length and first != second[:length]
+
+
+JOINS = [{"z-y": 13}, {"z-y": 13, "y-x": 30}, {"z-y": 1, "y-x": 400}]
+
+
+@pytest.mark.parametrize("joins", JOINS, ids=str)
+def test_a_pair_joins_after_its_number_of_updates_of_the_run(dataset, schedule, joins):
+    """Counted over the epochs, from 1, and right after that it does take part."""
+    made = plan(dataset, schedule, group=2, join_at=joins)
+    slots = [slot for epoch in range(1, 12) for slot in made.slots(epoch)]
+    assert [made.begin(epoch) for epoch in (1, 2)] == [0, len(made.slots(1))]
+    assert made.begin(12) == len(slots)
+    for pair in dataset.datasets:
+        taken = [number for number, slot in enumerate(slots) if pair in slot]
+        join = joins.get(pair, 0)
+        assert not taken or taken[0] >= join
+        soon = {"joint": 0, "cycle": 2, "main+aux": 15, "temperature": 40}[schedule]
+        assert join >= len(slots) or taken[0] <= join + soon
+
+
+def test_joining_at_0_is_the_plain_plan(dataset, schedule):
+    joins = dict.fromkeys(dataset.datasets, 0)
+    assert plan(dataset, schedule, join_at=joins)(3) == plan(dataset, schedule)(3)
+
+
+@pytest.mark.parametrize("joins", JOINS[:2], ids=str)
+def test_the_update_at_which_an_epoch_begins_needs_no_history(dataset, schedule, joins):
+    """A plan asked for the 4th epoch alone gives what one that went through them gives."""
+    walked = plan(dataset, schedule, join_at=joins)
+    epochs = [walked(epoch) for epoch in range(1, 5)]
+    assert plan(dataset, schedule, join_at=joins)(4) == epochs[3]
+
+
+@pytest.mark.parametrize("taken", [2, 12, 14, 25, 31])
+def test_resume_before_and_after_a_pair_joins(dataset, schedule, taken):
+    def make():
+        return StreamsIterator(dataset, plan(dataset, schedule, join_at=JOINS[1]), seed=1)
+
+    whole = indices_seen(make(), taken + 20)
+    stopped = make()
+    indices_seen(stopped, taken)
+    stored = io.BytesIO()
+    torch.save(stopped.state_dict(), stored)
+    stored.seek(0)
+    resumed = make()
+    assert resumed.first_batch  # the trainer asks for it before it restores the position
+    resumed.load_state_dict(torch.load(stored, weights_only=True))
+    assert indices_seen(resumed, 20) == whole[taken:]
+
+
+def test_a_resumed_run_counts_on_from_the_updates_it_had(dataset):
+    """Also when its epochs have another length by now, as with another number of workers."""
+    first = StreamsIterator(dataset, plan(dataset, "cycle", join_at={"z-y": 50}), seed=1)
+    indices_seen(first, len(first))  # 18 updates: two pairs
+    resumed = plan(dataset, "cycle", group=3, join_at={"z-y": 50})
+    StreamsIterator(dataset, resumed, seed=1).load_state_dict(first.state_dict())
+    assert resumed.begin(2) == 18 != plan(dataset, "cycle", group=3).begin(2)
+
+
+def test_a_pair_may_not_join_after_the_end_of_the_run(dataset):
+    made = plan(dataset, "cycle", join_at={"z-y": 20})
+    # 2 pairs of 9 batches: 18 updates, then 18 + 2 ...
+    made.check_joins(max_update=21, max_epoch=2)
+    made.check_joins(max_update=0, max_epoch=0)
+    with pytest.raises(ValueError, match="--join-at z-y=20: the run ends after --max-update 20"):
+        made.check_joins(max_update=20, max_epoch=0)
+    with pytest.raises(ValueError, match="after --max-epoch 1, which is 18 updates; must be less"):
+        made.check_joins(max_update=0, max_epoch=1)
+    assert made.state.begins == {1: 0}
 
 
 @pytest.mark.parametrize("shards", [1, 2, 3])

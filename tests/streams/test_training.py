@@ -93,6 +93,32 @@ def test_what_no_pair_touched_does_not_move(toy_corpus, train_small, tmp_path):
         assert context and all(f"components.{target}." in name for name in context)
 
 
+def test_a_late_pair_moves_nothing_before_it_joins(toy_corpus, train_small, tmp_path):
+    flags = ["--lang-pairs", "xx-yy,yy-zz", "--schedule", "cycle", "--batch-size", 16]
+    flags += ["--join-at", "yy-zz=3,zz-yy=4"]
+    train_small(toy_corpus.three, tmp_path, 6, *flags, "--save-interval-updates", 1)
+    cycle = [("xx", "yy"), ("yy", "xx"), ("xx", "yy"), ("yy", "xx"), ("yy", "zz"), ("zz", "yy")]
+    for update in range(2, 7):
+        before, after = (
+            stored(tmp_path / f"checkpoint_1_{number}.pt") for number in (update - 1, update)
+        )
+        assert moved_components(before, after) == set(cycle[update - 1])
+
+
+@pytest.mark.parametrize(
+    "flags, message",
+    [
+        (["--join-at", "yy-zz=6"], "--join-at yy-zz=6: the run ends after --max-update 6"),
+        (["--join-at", "xx-zz=2"], "--join-at 'xx-zz=2': 'xx-zz' is none of xx-yy, yy-xx, yy-zz"),
+        (["--join-at", "yy-zz=70", "--max-epoch", 1, "--max-update", 0], "which is 45 updates"),
+    ],
+)
+def test_a_pair_that_cannot_join_is_refused(flags, message, toy_corpus, train_small, tmp_path):
+    pairs = ["--lang-pairs", "xx-yy,yy-zz", "--schedule", "cycle", "--batch-size", 16]
+    with pytest.raises(ValueError, match=message):
+        train_small(toy_corpus.three, tmp_path, 6, *pairs, *flags)
+
+
 def test_a_joint_update_is_one_step_on_the_sum_of_both_losses(toy_corpus):
     """-log P(y|x; f) - log P(x|y; g): gradients, loss and sample size are those of the sum."""
     from fairseq.criterions import build_criterion

@@ -1,0 +1,38 @@
+"""What the order of batches depends on besides the seed and the options."""
+
+from typing import Any, Dict, List
+
+
+class RunState:
+    """The part of a run's history that later epochs depend on.
+
+    It travels in the checkpoints as part of the training iterator's state, because fairseq 0.12.2
+    writes ``task.state`` into them but does not read it back when a run resumes. Everything is a
+    plain number or string: checkpoints are read as data only.
+
+    Attributes:
+        begins: {epoch: updates planned before it}, as far as known.
+        left: {pair: first epoch in which it takes no part any more}.
+        best: {pair: best validation score so far}.
+        waited: {pair: validations since then}.
+        more: what a system adds, {name: {pair: value}}.
+    """
+
+    def __init__(self):
+        self.begins: Dict[int, int] = {1: 0}
+        self.left: Dict[str, int] = {}
+        self.best: Dict[str, float] = {}
+        self.waited: Dict[str, int] = {}
+        self.more: Dict[str, Dict[str, Any]] = {}
+
+    def has_left(self, epoch: int) -> List[str]:
+        """The pairs that take no part in the epoch any more."""
+        return [pair for pair, first in self.left.items() if epoch >= first]
+
+    def state_dict(self) -> Dict[str, Dict]:
+        return {name: dict(value) for name, value in vars(self).items()}
+
+    def load_state_dict(self, state: Dict[str, Dict]) -> None:
+        for name in vars(self):
+            if name in state:
+                setattr(self, name, dict(state[name]))
