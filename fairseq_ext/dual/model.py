@@ -5,93 +5,12 @@ Dimensions as in modules.py. What fairseq needs of a model is here; the equation
 
 from typing import Dict, List, Optional
 
-import torch
-from fairseq.models import (
-    BaseFairseqModel,
-    FairseqEncoder,
-    FairseqEncoderDecoderModel,
-    FairseqIncrementalDecoder,
-    register_model,
-)
-from torch import Tensor, nn
+from fairseq.models import BaseFairseqModel, register_model
+from torch import nn
 
+from ..streams.direction import Direction, SourceSide, TargetSide
 from .config import DualTransformerConfig, register_architectures
-from .modules import Component, Size, make_embedding, reorder_cache
-
-CACHE = "dual"
-
-
-class ComponentEncoder(FairseqEncoder):
-    """A component in its encoding role, as fairseq's generator sees it.
-
-    The encoder's output is kept once per sentence; ``rows`` says which sentence each row of the
-    beam belongs to.
-    """
-
-    def __init__(self, component: Component, dictionary, max_positions: int):
-        super().__init__(dictionary)
-        self.component, self._max_positions = component, max_positions
-
-    def forward(self, src_tokens, src_lengths=None, **_unused) -> Dict[str, Tensor]:
-        states, padding = self.component.encode(src_tokens)
-        rows = torch.arange(states.size(0), device=states.device)
-        return {"states": states, "padding": padding, "rows": rows}
-
-    def reorder_encoder_out(self, encoder_out: Dict[str, Tensor], new_order: Tensor):
-        return {**encoder_out, "rows": encoder_out["rows"].index_select(0, new_order)}
-
-    def max_positions(self):
-        return self._max_positions
-
-
-class ComponentDecoder(FairseqIncrementalDecoder):
-    """A component in its decoding role, as fairseq's generator sees it."""
-
-    def __init__(
-        self, component: Component, dictionary, max_positions: int, need_attention: bool = False
-    ):
-        super().__init__(dictionary)
-        self.component, self._max_positions = component, max_positions
-        self.need_attention = need_attention
-
-    def forward(self, prev_output_tokens, encoder_out=None, incremental_state=None, **_unused):
-        """(R, T) tokens -> logits (R, T, V), or (R, 1, V) with an incremental state."""
-        cache = None if incremental_state is None else incremental_state.setdefault(CACHE, {})
-        if cache:
-            context, padding = encoder_out["states"], encoder_out["padding"]  # not read again
-        else:
-            context, padding = self._by_sentence(encoder_out, prev_output_tokens.size(0))
-        states, attention = self.component.decode(
-            prev_output_tokens, context, padding, cache, self.need_attention
-        )
-        return self.component.logits(states), {"attn": [attention]}
-
-    @staticmethod
-    def _by_sentence(encoder_out: Dict[str, Tensor], rows: int):
-        """Context and padding such that equally many neighbouring rows belong to each sentence."""
-        states, padding = encoder_out["states"], encoder_out["padding"]
-        wanted = encoder_out["rows"]  # (R,)
-        beam = rows // states.size(0)
-        expected = torch.arange(states.size(0), device=wanted.device).repeat_interleave(beam)
-        if torch.equal(wanted, expected):
-            return states, padding
-        return states.index_select(0, wanted), padding.index_select(0, wanted)
-
-    def reorder_incremental_state(self, incremental_state, new_order):
-        reorder_cache(incremental_state.get(CACHE, {}), new_order)
-
-    def max_positions(self):
-        return self._max_positions
-
-
-class Direction(FairseqEncoderDecoderModel):
-    """One direction of a dual model: its source's component encodes, its target's decodes."""
-
-    def __init__(self, encoder: ComponentEncoder, decoder: ComponentDecoder):
-        super().__init__(encoder, decoder)
-
-    def forward(self, src_tokens, src_lengths, prev_output_tokens, **_unused):
-        return super().forward(src_tokens, src_lengths, prev_output_tokens)
+from .modules import Component, Size, make_embedding
 
 
 @register_model("dual_transformer", dataclass=DualTransformerConfig)
@@ -163,10 +82,10 @@ class DualTransformerModel(BaseFairseqModel):
                     f"{', '.join(self.components)}, not for {lang!r}"
                 )
         return Direction(
-            ComponentEncoder(
+            SourceSide(
                 self.components[source], self.dictionaries[source], self._max_positions[0]
             ),
-            ComponentDecoder(
+            TargetSide(
                 self.components[target],
                 self.dictionaries[target],
                 self._max_positions[1],

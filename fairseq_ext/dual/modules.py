@@ -23,13 +23,14 @@ Masks are bool, True = padding.
 
 import math
 from dataclasses import dataclass
-from typing import Dict, Optional, Tuple
+from typing import Optional, Tuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-Cache = Dict[str, Tensor]
+from ..common.decoding import Cache
+
 OPTIONS = {
     "embed_dim": "--embed-dim",
     "ffn_dim": "--ffn-embed-dim",
@@ -377,23 +378,3 @@ def make_embedding(vocab_size: int, embed_dim: int, padding_index: int) -> nn.Em
     nn.init.normal_(embedding.weight, mean=0.0, std=embed_dim**-0.5)
     nn.init.zeros_(embedding.weight[padding_index])
     return embedding
-
-
-def reorder_cache(cache: Cache, new_order: Tensor) -> None:
-    """Make row r of the cache what row ``new_order[r]`` was, in place.
-
-    Beam search keeps the rows of a sentence together and drops finished sentences whole: what
-    belongs to the context is stored once per sentence and moves only when sentences are dropped.
-    """
-    per_sentence = [name for name in cache if "context_" in name]
-    per_row = [name for name in cache if "context_" not in name]
-    if not per_row:
-        return
-    rows, sentences = cache[per_row[0]].size(0), cache["context_visible"].size(0)
-    beam = rows // sentences
-    if beam == 1 or new_order.numel() != rows:
-        kept = new_order.view(-1, beam)[:, 0] // beam  # (B',)
-        for name in per_sentence:
-            cache[name] = cache[name].index_select(0, kept)
-    for name in per_row:
-        cache[name] = cache[name].index_select(0, new_order)

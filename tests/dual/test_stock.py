@@ -171,7 +171,7 @@ def test_same_gradient(make_twins):
     for model in (twins.dual, twins.stock):
         scores, _ = model(source, lengths, prev)
         scores.log_softmax(dim=-1)[prev != PAD][:, 5].sum().backward()
-    ours = twins.dual.decoder.component.blocks[0].context_attention.key_value.weight.grad
+    ours = twins.dual.decoder.module.blocks[0].context_attention.key_value.weight.grad
     theirs = twins.stock.decoder.layers[0].encoder_attn
     theirs = torch.cat([theirs.k_proj.weight.grad, theirs.v_proj.weight.grad])
     torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)

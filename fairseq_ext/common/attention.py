@@ -1,0 +1,35 @@
+"""Additive attention (Bahdanau et al. 2014) as a function.
+
+Dimensions: B sentences, R = B * K rows (K beams of a sentence stand together), S source
+positions, A attention, C values. Masks are bool, True = padding.
+"""
+
+from typing import Tuple
+
+import torch
+from torch import Tensor
+
+
+def additive_attention(
+    query: Tensor, keys: Tensor, values: Tensor, energy: Tensor, padding: Tensor
+) -> Tuple[Tensor, Tensor]:
+    """e_i = energy . tanh(keys_i + query);  a = softmax(e);  sum_i a_i values_i.
+
+    Args:
+        query: (R, A).
+        keys: (B, S, A), once per sentence.
+        values: (B, S, C).
+        energy: (A,).
+        padding: (B, S); no row may be padding alone.
+
+    Returns:
+        context (R, C), weights (R, S).
+    """
+    sentences, positions, _ = keys.shape
+    query = query.view(sentences, -1, 1, query.size(1))  # (B, K, 1, A)
+    scores = torch.tanh(keys.unsqueeze(1) + query) @ energy  # (B, K, S)
+    scores = scores.masked_fill(padding.unsqueeze(1), float("-inf"))
+    at_least_single = torch.promote_types(scores.dtype, torch.float32)
+    weights = scores.softmax(dim=2, dtype=at_least_single).type_as(scores)  # (B, K, S)
+    context = weights @ values  # (B, K, C)
+    return context.flatten(0, 1), weights.view(-1, positions)

@@ -1,0 +1,306 @@
+"""Multi-way translation with a shared attention mechanism, the paper's equations in plain torch.
+
+Firat, Cho and Bengio (NAACL 2016), as the authors' released code resolves them. Encoder n and
+decoder m belong to a language each; the attention belongs to all of them::
+
+    h_i  = W_adp [forwards_i ; backwards_i] + b_adp              annotations           (Eq. 9)
+    h~_i = tanh(L_enc h_i + b)                                   for the attention     (Eq. 10)
+    d_t  = tanh(W_y E[y_{t-1}] + W_z z_{t-1})                    for the attention     (Eq. 12)
+    e_ti = u . tanh(h~_i + L_dec d_t);  a_t = softmax(e_t)                             (Eq. 2, 3)
+    c_t  = P sum_i a_ti h_i + b_P                                context               (Eq. 4)
+    z_t  = GRU([E[y_{t-1}] ; c_t], z_{t-1})                                            (Eq. 5)
+    z_0  = tanh(U V tanh(W h_1) + c)                             initial state         (Eq. 11)
+    p(y_t) = softmax(O tanh(W_h z_t + W_e E[y_{t-1}] + W_c c_t + b_r) + b_o)           (Eq. 7)
+
+E[y_0] is the zero vector. L_enc, b, L_dec, u, P, b_P, W and V are shared; W_adp and b_adp belong to
+the encoder; W_y, W_z, U, c and the readout belong to the decoder.
+
+Deviation: the text of Eq. 10 has h~_i = tanh(h_i) and leaves f_score open; with one matrix inside
+it, that is u . tanh(L_enc tanh(h_i) + b + L_dec d_t). The released code applies the matrix first,
+as above; the parameters are the same.
+
+Dimensions: B sentences, R = B * K rows of the beams, S source positions, T target positions,
+D embedding, H units of a decoder, G units of an encoder in each direction, A annotation and
+attention, I initial state, O readout, V vocabulary. Masks are bool, True = padding.
+"""
+
+from dataclasses import dataclass, fields
+from typing import Dict, List, NamedTuple, Optional, Tuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..common.attention import additive_attention
+from ..common.attentive_gru import attentive_gru
+from ..common.recurrent import BidirectionalGRU, align_left, gru_cell
+
+Cache = Dict[str, Tensor]
+
+
+@dataclass
+class Size:
+    """Sizes and the dropout rate; ValueError with the option's name for one out of range.
+
+    embed_dim: D. hidden_size: H. context_size: A. readout_size: O. init_hidden_size and init_size:
+    the hidden layer and the output (I) of the shared initialiser. dropout: on embeddings and on the
+    readout (the paper: 0).
+    """
+
+    embed_dim: int = 620
+    hidden_size: int = 1000
+    context_size: int = 1200
+    readout_size: int = 1000
+    init_hidden_size: int = 500
+    init_size: int = 600
+    dropout: float = 0.0
+
+    def __post_init__(self):
+        for one in fields(self):
+            option, value = "--" + one.name.replace("_", "-"), getattr(self, one.name)
+            if one.name == "dropout":
+                if not 0.0 <= value < 1.0:
+                    raise ValueError(f"{option} {value}: must be in [0, 1)")
+            elif value < 1:
+                raise ValueError(f"{option} {value}: must be at least 1")
+
+
+def linear(inputs: int, outputs: int, bias: bool = True) -> nn.Linear:
+    """Xavier weights, zero bias."""
+    layer = nn.Linear(inputs, outputs, bias=bias)
+    nn.init.xavier_uniform_(layer.weight)
+    if bias:
+        nn.init.zeros_(layer.bias)
+    return layer
+
+
+def embedding(vocab_size: int, embed_dim: int, padding_index: int) -> nn.Embedding:
+    """Normal with deviation D^-1/2; the row of the padding symbol is zero."""
+    table = nn.Embedding(vocab_size, embed_dim, padding_index)
+    nn.init.normal_(table.weight, std=embed_dim**-0.5)
+    nn.init.zeros_(table.weight[padding_index])
+    return table
+
+
+class Encoder(nn.Module):
+    """Encoder n: bidirectional GRU and the map into the common space (Eq. 1, 9).
+
+    Args:
+        size: D, A and the dropout rate.
+        hidden_size: G; encoders may differ in it.
+        vocab_size: V.
+        padding_index: index of the padding symbol.
+    """
+
+    def __init__(self, size: Size, hidden_size: int, vocab_size: int, padding_index: int):
+        super().__init__()
+        self.dropout, self.padding_index = size.dropout, padding_index
+        self.embedding = embedding(vocab_size, size.embed_dim, padding_index)
+        self.recurrence = BidirectionalGRU(size.embed_dim, hidden_size)
+        self.adapt = linear(2 * hidden_size, size.context_size)  # W_adp, b_adp
+
+    def encode(self, tokens: Tensor, literal: bool = False) -> Tuple[Tensor, Tensor]:
+        """Tokens (B, S), padded at either end -> annotations h (B, S, A), padding (B, S).
+
+        Both come with the padding at the end. ``literal``: step by step.
+        """
+        tokens = align_left(tokens, self.padding_index)
+        padding = tokens.eq(self.padding_index)  # (B, S)
+        vectors = F.dropout(self.embedding(tokens), self.dropout, self.training)  # (B, S, D)
+        return self.adapt(self.recurrence(vectors, padding, literal)), padding
+
+
+class Source(NamedTuple):
+    """What a decoder needs of one encoded source.
+
+    keys: h~ (B, S, A). values: P h + b_P (B, S, H). padding: (B, S). initial: V tanh(W h_1) (B, I).
+    """
+
+    keys: Tensor
+    values: Tensor
+    padding: Tensor
+    initial: Tensor
+
+
+class SharedAttention(nn.Module):
+    """What all pairs share: the attention (Eq. 2-4), f_adp, and phi_init (Eq. 11)."""
+
+    def __init__(self, size: Size):
+        super().__init__()
+        self.key = linear(size.context_size, size.context_size)  # L_enc, b
+        self.query = linear(size.context_size, size.context_size, bias=False)  # L_dec
+        self.energy = nn.Parameter(torch.empty(size.context_size))  # u
+        nn.init.normal_(self.energy, std=size.context_size**-0.5)
+        self.value = linear(size.context_size, size.hidden_size)  # P, b_P
+        self.initial_in = linear(size.context_size, size.init_hidden_size, bias=False)  # W
+        self.initial_out = linear(size.init_hidden_size, size.init_size, bias=False)  # V
+
+    def prepare(self, annotations: Tensor, padding: Tensor) -> Source:
+        """h (B, S, A) -> all that does not depend on the target.
+
+        The weights a_t sum to one, so P may be applied to the annotations before they are averaged.
+        """
+        return Source(
+            keys=torch.tanh(self.key(annotations)),
+            values=self.value(annotations),
+            padding=padding,
+            initial=self.initial_out(torch.tanh(self.initial_in(annotations[:, 0]))),
+        )
+
+    def forward(self, query: Tensor, source: Source) -> Tuple[Tensor, Tensor]:
+        """d_t (R, A) -> c_t (R, H), a_t (R, S)."""
+        return additive_attention(
+            self.query(query), source.keys, source.values, self.energy, source.padding
+        )
+
+
+class Decoder(nn.Module):
+    """Decoder m: its part of the attention (Eq. 12), its GRU (Eq. 5) and its readout (Eq. 7)."""
+
+    def __init__(self, size: Size, vocab_size: int, padding_index: int):
+        super().__init__()
+        self.dropout = size.dropout
+        units, width = size.hidden_size, size.embed_dim
+        self.embedding = embedding(vocab_size, width, padding_index)  # E
+        self.initial = linear(size.init_size, units)  # U, c
+        self.query_embedding = linear(width, size.context_size, bias=False)  # W_y
+        self.query_state = linear(units, size.context_size, bias=False)  # W_z
+        self.gates_embedding = linear(width, 3 * units)  # W of the GRU, the embedding's columns
+        self.gates_context = linear(units, 3 * units, bias=False)  # and the context's
+        self.gates_state = nn.Linear(units, 3 * units, bias=False)
+        for part in self.gates_state.weight.chunk(3):
+            nn.init.orthogonal_(part)
+        self.readout_state = linear(units, size.readout_size)  # W_h, b_r
+        self.readout_embedding = linear(width, size.readout_size, bias=False)  # W_e
+        self.readout_context = linear(units, size.readout_size, bias=False)  # W_c
+        self.output = linear(size.readout_size, vocab_size)  # O, b_o
+
+    def embed(self, prev_tokens: Tensor, first: bool) -> Tensor:
+        """(R, T) -> (R, T, D); with ``first`` the first position is y_0, the zero vector."""
+        vectors = self.embedding(prev_tokens)
+        if first:
+            vectors = torch.cat([torch.zeros_like(vectors[:, :1]), vectors[:, 1:]], dim=1)
+        return F.dropout(vectors, self.dropout, self.training)
+
+    def initial_state(self, sources: List[Source]) -> Tensor:
+        """z_0 (B, H) (Eq. 11); of several sources the mean."""
+        states = [torch.tanh(self.initial(source.initial)) for source in sources]
+        return sum(states) / len(states)
+
+    def step(
+        self, vectors: Tensor, state: Tensor, attention: SharedAttention, sources: List[Source]
+    ) -> Tuple[Tensor, Tensor, List[Tensor]]:
+        """E[y_{t-1}] (R, D), z_{t-1} (R, H) -> z_t (R, H), c_t (R, H), a_t of every source.
+
+        With several sources c_t is the mean of their contexts (early averaging, Firat et al.
+        2016b).
+        """
+        query = torch.tanh(self.query_embedding(vectors) + self.query_state(state))  # d_t (R, A)
+        found = [attention(query, source) for source in sources]
+        context = sum(context for context, _ in found) / len(found)
+        gates = self.gates_embedding(vectors) + self.gates_context(context)
+        return (
+            gru_cell(gates, self.gates_state(state), state),
+            context,
+            [weights for _, weights in found],
+        )
+
+    def literal(self, vectors: Tensor, attention: SharedAttention, sources: List[Source]):
+        """(R, T, D) -> z, c (R, T, H), [a (R, T, S)], step by step: the specification."""
+        state = _per_row(self.initial_state(sources), vectors.size(0))
+        steps = []
+        for t in range(vectors.size(1)):
+            steps.append(self.step(vectors[:, t], state, attention, sources))
+            state = steps[-1][0]
+        states, contexts, weights = zip(*steps)
+        return (
+            torch.stack(states, 1),
+            torch.stack(contexts, 1),
+            [torch.stack(own, 1) for own in zip(*weights)],
+        )
+
+    def fused(self, vectors: Tensor, attention: SharedAttention, source: Source):
+        """The same for one source, with all that the recurrence allows outside of it."""
+        vectors = vectors.transpose(0, 1).contiguous()  # (T, B, D)
+        states, weights = attentive_gru(
+            self.initial_state([source]),
+            query_inputs=self.query_embedding(vectors),
+            gate_inputs=self.gates_embedding(vectors),
+            keys=source.keys,
+            gate_values=self.gates_context(source.values),
+            padding=source.padding,
+            state_weight=torch.cat([self.query_state.weight, self.gates_state.weight]),
+            query_weight=attention.query.weight,
+            energy=attention.energy,
+        )
+        weights = weights.transpose(0, 1)  # (B, T, S)
+        return states.transpose(0, 1), weights @ source.values, [weights]
+
+    def readout(self, vectors: Tensor, states: Tensor, contexts: Tensor) -> Tensor:
+        """tanh(W_h z_t + W_e E[y_{t-1}] + W_c c_t + b_r), the logits' input: (R, T, O)."""
+        mixed = self.readout_state(states) + self.readout_embedding(vectors)
+        mixed = torch.tanh(mixed + self.readout_context(contexts))
+        return F.dropout(mixed, self.dropout, self.training)
+
+    def logits(self, readout: Tensor) -> Tensor:
+        """(R, T, O) -> (R, T, V), the softmax's arguments in Eq. 7."""
+        return self.output(readout)
+
+
+def decode(
+    decoder: Decoder,
+    attention: SharedAttention,
+    encoded: List[Tuple[Tensor, Tensor]],
+    prev_tokens: Tensor,
+    cache: Optional[Cache] = None,
+    literal: bool = False,
+) -> Tuple[Tensor, List[Tensor]]:
+    """The readout that predicts the token after each of ``prev_tokens``.
+
+    Args:
+        decoder: of the target language.
+        attention: the shared one.
+        encoded: annotations (B, S, A) and padding (B, S) of each source; more than one source is
+            averaged early. Rows of a sentence stand together (R is a multiple of B).
+        prev_tokens: (R, T), padded on the right or not at all.
+        cache: state of incremental decoding, filled here; only the newest token is then computed,
+            and the sources are read at the first step alone.
+        literal: step by step instead of ``fused``.
+
+    Returns:
+        readout (R, T, O), or (R, 1, O) with a cache; attention over each source (R, T, S).
+    """
+    if cache is None:
+        sources = [attention.prepare(*one) for one in encoded]
+        vectors = decoder.embed(prev_tokens, first=True)
+        if literal or len(sources) > 1 or prev_tokens.size(0) != sources[0].keys.size(0):
+            states, contexts, weights = decoder.literal(vectors, attention, sources)
+        else:
+            states, contexts, weights = decoder.fused(vectors, attention, sources[0])
+        return decoder.readout(vectors, states, contexts), weights
+    first = "state" not in cache
+    if first:
+        for number, one in enumerate(encoded):
+            for name, tensor in attention.prepare(*one)._asdict().items():
+                cache[f"context_{number}_{name}"] = tensor
+    sources = _cached(cache)
+    if first:
+        cache["state"] = _per_row(decoder.initial_state(sources), prev_tokens.size(0))
+    vectors = decoder.embed(prev_tokens[:, -1:], first)
+    state, context, weights = decoder.step(vectors[:, 0], cache["state"], attention, sources)
+    cache["state"] = state
+    readout = decoder.readout(vectors, state.unsqueeze(1), context.unsqueeze(1))
+    return readout, [one.unsqueeze(1) for one in weights]
+
+
+def _cached(cache: Cache) -> List[Source]:
+    numbers = sum(name.endswith("_keys") for name in cache)
+    return [
+        Source(*(cache[f"context_{number}_{name}"] for name in Source._fields))
+        for number in range(numbers)
+    ]
+
+
+def _per_row(states: Tensor, rows: int) -> Tensor:
+    """(B, H) -> (R, H)."""
+    return states.repeat_interleave(rows // states.size(0), dim=0)
