@@ -282,3 +282,71 @@ def test_default_sizes_are_those_of_the_paper():
     sizes = size.embed_dim, size.hidden_size, size.context_size, size.readout_size
     assert sizes == (620, 1000, 1200, 1000)
     assert size.dropout == 0
+
+
+def first_vector_is_the_end_symbol(case, monkeypatch):
+    """Consistent between training and decoding: the properties cannot see it."""
+    monkeypatch.setattr(Decoder, "embed", lambda self, tokens, first: self.embedding(tokens))
+
+
+def context_bias_is_forgotten(case, monkeypatch):
+    torch.nn.init.zeros_(case.modules["shared"].value.bias)
+
+
+def gates_are_exchanged(case, monkeypatch):
+    """Reset and update gate of the decoder."""
+    weight = case.modules["decoder"].gates_state.weight
+    reset, update, candidate = weight.detach().clone().chunk(3)
+    weight.data.copy_(torch.cat([update, reset, candidate]))
+
+
+def keys_without_tanh(case, monkeypatch):
+    real = case.modules["shared"].prepare
+
+    def twin(annotations, padding):
+        keys = case.modules["shared"].key(annotations)
+        return real(annotations, padding)._replace(keys=keys)
+
+    monkeypatch.setattr(case.modules["shared"], "prepare", twin)
+
+
+def initial_state_reads_the_last_word(case, monkeypatch):
+    real = case.modules["shared"].prepare
+
+    def twin(annotations, padding):
+        last = (~padding).sum(dim=1) - 1
+        rows = torch.arange(len(last))
+        first = torch.cat([annotations[rows, last].unsqueeze(1), annotations[:, 1:]], dim=1)
+        return real(annotations, padding)._replace(initial=real(first, padding).initial)
+
+    monkeypatch.setattr(case.modules["shared"], "prepare", twin)
+
+
+def readout_reads_the_state_before(case, monkeypatch):
+    real = case.modules["decoder"].readout
+
+    def twin(vectors, states, contexts):
+        before = torch.cat([torch.zeros_like(states[:, :1]), states[:, :-1]], dim=1)
+        return real(vectors, before, contexts)
+
+    monkeypatch.setattr(case.modules["decoder"], "readout", twin)
+
+
+TWINS = [
+    first_vector_is_the_end_symbol,
+    context_bias_is_forgotten,
+    gates_are_exchanged,
+    keys_without_tanh,
+    initial_state_reads_the_last_word,
+    readout_reads_the_state_before,
+]
+
+
+@pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.__name__)
+def test_whole_model_is_not_its_twin(monkeypatch, twin):
+    """The comparison with the reference sees each of these mistakes."""
+    case = Case(61, [3, 2], [4, 2])
+    expected = case.reference_logits(0)
+    close(case.logits()[0], expected)
+    twin(case, monkeypatch)
+    assert np.abs(case.logits()[0].detach().numpy() - expected).max() > 1e-4
