@@ -40,6 +40,15 @@ class StreamsConfig(TranslationConfig):
             "en-fr=5000,de-fr=200"
         },
     )
+    pair_patience: int = field(
+        default=0,
+        metadata={
+            "help": "a pair whose validation score (BLEU with --eval-bleu, else loss) has not "
+            "improved so many times in a row leaves when the next epoch begins; the run ends when "
+            "all have left; 0 = off"
+        },
+    )
+    disable_validation: bool = II("dataset.disable_validation")
     max_update: int = II("optimization.max_update")
     max_epoch: int = II("optimization.max_epoch")
     update_freq: List[int] = II("optimization.update_freq")

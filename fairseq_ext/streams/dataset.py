@@ -160,6 +160,10 @@ class TrainingPlan:
         pairs = [pair for pair in self.batches if late.get(pair, 0) <= 0]
         return epoch_length(self.schedule, self._lengths(epoch), pairs, self.main_pair)
 
+    def is_over(self, epoch: int) -> bool:
+        """Whether all pairs have left by then."""
+        return set(self.batches) <= set(self.state.has_left(epoch))
+
     def begin(self, epoch: int, begins: Optional[Dict[int, int]] = None) -> int:
         """Updates before the epoch; ``begins`` are those known, by default the run's."""
         begins = self.state.begins if begins is None else begins
@@ -265,17 +269,27 @@ class StreamsIterator(EpochBatchIterator):
         batches = self.frozen_batches if epoch == self.epoch else self._plan(epoch)
         return list(ShardedIterator(batches, self.num_shards, self.shard_id, fill_value=[]))
 
+    @property
+    def next_epoch_idx(self):
+        """The number of the next epoch; not a number (nan) when no pair is left for it.
+
+        fairseq-train goes on while this is at most --max-epoch, or infinity without one: nothing
+        but nan ends it there. It cannot run an epoch without batches.
+        """
+        number = super().next_epoch_idx
+        over = isinstance(self._plan, TrainingPlan) and self._plan.is_over(number)
+        return math.nan if over else number
+
     def state_dict(self):
         found = super().state_dict()
-        state = getattr(self._plan, "state", None)
-        if state is None:
+        if not isinstance(self._plan, TrainingPlan):
             return found
         begin = self._plan.begin(found["epoch"])
-        streams = {**state.state_dict(), "begins": {1: 0, found["epoch"]: begin}}
+        streams = {**self._plan.state.state_dict(), "begins": {1: 0, found["epoch"]: begin}}
         return {**found, "streams": streams}
 
     def load_state_dict(self, state_dict):
-        if "streams" in state_dict:
+        if isinstance(self._plan, TrainingPlan) and "streams" in state_dict:
             self._plan.state.load_state_dict(state_dict["streams"])
             self._planned_epoch = None
         super().load_state_dict(state_dict)

@@ -9,6 +9,7 @@ Training and validation run on a dict {pair: sample}; inference runs on one dire
 * has ``lang_pairs`` in its config, where the task writes the pairs: checkpoints carry them.
 """
 
+import math
 import os
 from contextlib import nullcontext
 from typing import Dict, List
@@ -23,6 +24,7 @@ from omegaconf import OmegaConf, open_dict
 from .bleu import PairBleu
 from .config import StreamsConfig
 from .dataset import StreamsDataset, StreamsIterator, TrainingPlan, ValidationPlan
+from .patience import PairPatience, check_patience
 from .schedule import (
     check_direction,
     check_join_at,
@@ -45,7 +47,7 @@ def load_dictionary(paths: List[str], lang: str) -> Dictionary:
     return Dictionary.load(name)
 
 
-class StreamsTask(Steps, TranslationTask):
+class StreamsTask(Steps, PairPatience, TranslationTask):
     """Several lang pairs in training, one direction at inference.
 
     ``pairs`` are the pairs of the model; ``pair`` is the direction chosen by -s and -t, or None
@@ -163,8 +165,15 @@ class StreamsTask(Steps, TranslationTask):
 
     # ---------------------------------------------------------------- data
 
+    @property
+    def joins(self) -> Dict[str, int]:
+        """{pair: updates of the run before it takes part}, of those in --join-at."""
+        return parse_join_at(self.cfg.join_at, self.pairs)
+
     def load_dataset(self, split, epoch=1, combine=False, **kwargs):
         """All pairs of the split as one dataset or, at inference, the chosen direction's own."""
+        if math.isnan(epoch):  # the run is over: StreamsIterator.next_epoch_idx
+            return
         paths = utils.split_paths(self.cfg.data)
         path = paths[(epoch - 1) % len(paths)] if split == self.cfg.train_subset else paths[0]
         if self.pair:
@@ -242,6 +251,8 @@ class StreamsTask(Steps, TranslationTask):
                 **sizes,
                 **options,
             )
+        if math.isnan(options.get("epoch", 1)):
+            return self._training_iterator
         reusable = not (disable_iterator_cache or update_epoch_batch_itr)
         if reusable and dataset in self.dataset_to_epoch_iter:
             return self.dataset_to_epoch_iter[dataset]
@@ -254,6 +265,8 @@ class StreamsTask(Steps, TranslationTask):
             buffer_size=data_buffer_size,
             **options,
         )
+        if dataset is self.datasets.get(self.cfg.train_subset):
+            self._training_iterator = iterator
         if reusable:
             self.dataset_to_epoch_iter[dataset] = iterator
         return iterator
@@ -281,6 +294,7 @@ class StreamsTask(Steps, TranslationTask):
     def _plan(self, dataset, batches, seed, num_shards):
         if dataset is not self.datasets.get(self.cfg.train_subset):
             return ValidationPlan(dataset, batches, num_shards)
+        check_patience(self.cfg.pair_patience, self.cfg.disable_validation)
         update_freq = list(self.cfg.update_freq)
         plan = TrainingPlan(
             dataset,
@@ -290,7 +304,7 @@ class StreamsTask(Steps, TranslationTask):
             group=lambda epoch: num_shards * update_freq[min(epoch, len(update_freq)) - 1],
             main_pair=self.cfg.main_pair,
             temperature=self.cfg.schedule_temperature,
-            join_at=parse_join_at(self.cfg.join_at, self.pairs),
+            join_at=self.joins,
             state=self.run_state,
         )
         if not self.has_sharded_data(self.cfg.train_subset):  # else other epochs' lengths differ
