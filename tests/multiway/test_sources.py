@@ -1,0 +1,175 @@
+"""Several sources at once: how they are told apart, and both averages against the references.
+
+Legend: B sentences, S source positions, T target positions, V words.
+"""
+
+import numpy as np
+import pytest
+import torch
+from fairseq.data import Dictionary
+from fairseq.sequence_generator import EnsembleModel
+from multiway.conftest import WORDS
+from multiway.support import END, PAD, Case, previous, rows
+
+from fairseq_ext.multiway.model import MultiwayModel, select_source
+from properties import check_beam_reorder, collate, random_sentences
+from reference import multiway as reference
+
+FEWEST = min(WORDS.values())
+
+
+def some_rows(lengths, seed, left=False):
+    return collate(random_sentences(lengths, FEWEST, END, seed=seed), PAD, left=left)
+
+
+TWO_SOURCES = [[5, 6, END, 7, END], [4, END, 8, 9, 6, END], [END, END]]
+
+
+@pytest.mark.parametrize("left", [False, True], ids=["right-padded", "left-padded"])
+def test_sources_are_told_apart_by_their_end_symbols(left):
+    tokens = rows(TWO_SOURCES, left)
+    found = [select_source(tokens, number, PAD, END) for number in (0, 1)]
+    assert found[0][0].tolist() == [[5, 6, END], [4, END, PAD], [END, PAD, PAD]]
+    assert found[1][0].tolist() == [[7, END, PAD, PAD], [8, 9, 6, END], [END, PAD, PAD, PAD]]
+    for words, positions in found:
+        real = words.ne(PAD)
+        assert torch.equal(tokens.gather(1, positions)[real], words[real])
+
+
+@pytest.mark.parametrize("left", [False, True], ids=["right-padded", "left-padded"])
+def test_only_source_is_taken_whole(left):
+    tokens = rows(TWO_SOURCES, left)
+    words, _ = select_source(tokens, None, PAD, END)
+    assert torch.equal(words, rows(TWO_SOURCES))
+
+
+def dictionary_of(words):
+    dictionary = Dictionary()
+    for number in range(words - len(dictionary)):
+        dictionary.add_symbol(f"w{number}")
+    return dictionary
+
+
+def model_of(case):
+    """A MultiwayModel around the modules of a case: sources s0, s1 (...), target t."""
+    encoders = {f"s{n}": case.modules[f"encoder{n}"] for n in range(len(case.sources))}
+    dictionaries = {
+        lang: dictionary_of(encoder.embedding.num_embeddings) for lang, encoder in encoders.items()
+    }
+    dictionaries["t"] = dictionary_of(case.modules["decoder"].embedding.num_embeddings)
+    pairs = [f"{lang}-t" for lang in encoders]
+    decoders = {"t": case.modules["decoder"]}
+    shared = case.modules["shared"]
+    return MultiwayModel(encoders, decoders, shared, dictionaries, pairs, (50, 50)).eval()
+
+
+@pytest.fixture(params=[([2], [1], [3]), ([3, 2, 4], [1, 4, 2], [5, 2, 1])], ids=str)
+def case(request):
+    return Case(71, *request.param)
+
+
+@pytest.fixture(params=[False, True], ids=["right-padded", "left-padded"])
+def joined(request, case):
+    """The sources of each row one after the other, as the task reads them."""
+    return rows([sum(parts, []) for parts in zip(*case.sources)], left=request.param)
+
+
+@torch.no_grad()
+def test_early_average(case, joined):
+    """A direction of two sources is the reference's early average."""
+    logits = model_of(case).direction("s0+s1-t")(joined, None, previous(case.targets))[0]
+    for number, target in enumerate(case.targets):
+        expected = case.reference_logits(number)
+        np.testing.assert_allclose(logits[number, : len(target)], expected, atol=1e-10)
+
+
+@torch.no_grad()
+def test_forward_averages_early(case, joined):
+    """Scoring references (fairseq-validate) with several sources."""
+    model = model_of(case)
+    prev = previous(case.targets)
+    expected = model.direction("s0+s1-t")(joined, None, prev)[0]
+    assert torch.equal(model(joined, None, prev, pair="s0+s1-t")[0], expected)
+
+
+@torch.no_grad()
+def test_late_average(case, joined):
+    """fairseq's ensemble of one direction for each source is the reference's late average."""
+    ensemble = EnsembleModel(model_of(case).directions("s0+s1-t"))
+    states = [{}, {}]
+    encoded = ensemble.forward_encoder({"src_tokens": joined, "src_lengths": None})
+    prev = previous(case.targets)
+    for t in range(prev.size(1)):
+        found, _ = ensemble.forward_decoder(prev[:, : t + 1], encoded, states)  # (B, V)
+        for number, target in enumerate(case.targets):
+            if t < len(target):
+                expected = late_average(case, number)[t]
+                np.testing.assert_allclose(found[number], expected, atol=1e-5)
+
+
+def late_average(case, number):
+    return reference.late_average(
+        [sentences[number] for sentences in case.sources],
+        case.targets[number],
+        case.encoders,
+        case.params["shared"],
+        case.params["decoder"],
+    )
+
+
+@torch.no_grad()
+def test_the_two_averages_differ(case, joined):
+    model, prev = model_of(case), previous(case.targets)
+    early = model.direction("s0+s1-t")(joined, None, prev)[0].softmax(dim=-1)
+    late = [one(joined, None, prev)[0].softmax(dim=-1) for one in model.directions("s0+s1-t")]
+    assert (early - sum(late) / 2).abs().max() > 1e-4
+
+
+@torch.no_grad()
+def test_order_of_the_sources_does_not_matter(case, joined):
+    model, prev = model_of(case), previous(case.targets)
+    turned = rows([sum(reversed(parts), []) for parts in zip(*case.sources)])
+    one = model.direction("s0+s1-t")(joined, None, prev)[0]
+    other = model.direction("s1+s0-t")(turned, None, prev)[0]
+    torch.testing.assert_close(one, other)
+
+
+@torch.no_grad()
+def test_attention_stands_at_the_positions_of_the_words(case, joined):
+    """Each source's weights, halved, where its words are; zero at padding."""
+    direction = model_of(case).direction("s0+s1-t", need_attention=True)
+    prev = previous(case.targets)
+    [attention] = direction(joined, None, prev)[1]["attn"]
+    assert attention.shape == (*prev.shape, joined.size(1))
+    _, _, per_source = outcome_of_literal(case, prev)
+    for number in range(len(case.targets)):
+        real = joined[number].ne(PAD)
+        assert not attention[number][:, ~real].any()
+        lengths = [len(sentences[number]) for sentences in case.sources]
+        weights = [own[number, :, :length] for own, length in zip(per_source, lengths)]
+        expected = torch.cat(weights, dim=1) / 2
+        torch.testing.assert_close(attention[number][:, real], expected)
+
+
+def outcome_of_literal(case, prev):
+    decoder, shared = case.modules["decoder"], case.modules["shared"]
+    sources = [shared.prepare(*one) for one in case.encode()]
+    return decoder.literal(decoder.embed(prev, first=True), shared, sources)
+
+
+@torch.no_grad()
+def test_attention_of_one_source(model):
+    source, prev = some_rows([5, 2, 3], 1, left=True), some_rows([3, 3, 3], 2)
+    [attention] = model.direction("xx-yy", need_attention=True)(source, None, prev)[1]["attn"]
+    torch.testing.assert_close(attention.sum(dim=-1), torch.ones(3, 3))
+    assert not attention[source.eq(PAD).unsqueeze(1).expand_as(attention)].any()
+    [nothing] = model.direction("xx-yy")(source, None, prev)[1]["attn"]
+    assert nothing is None
+
+
+@pytest.mark.parametrize("pair, sources", [("xx-yy", 1), ("yy+zz-xx", 2)])
+def test_attention_follows_the_beam(model, pair, sources):
+    direction = model.direction(pair, need_attention=True)
+    parts = [random_sentences([5, 2, 3], FEWEST, END, seed=n) for n in range(sources)]
+    source = collate([torch.cat(together) for together in zip(*parts)], PAD, left=True)
+    check_beam_reorder(direction, source, END, PAD, words=FEWEST, beams=2, steps=5)
