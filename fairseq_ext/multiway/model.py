@@ -128,12 +128,17 @@ class MultiwayModel(BaseFairseqModel):
 
         return cls(
             {lang: Encoder(size, units[lang], *vocabulary(lang)) for lang in sources},
-            {lang: Decoder(size, *vocabulary(lang)) for lang in targets},
+            {lang: cls.build_decoder(cfg, *vocabulary(lang)) for lang in targets},
             SharedAttention(size),
             dictionaries,
             pairs,
             (cfg.max_source_positions, cfg.max_target_positions),
         )
+
+    @classmethod
+    def build_decoder(cls, cfg: MultiwayConfig, vocab_size: int, padding_index: int) -> Decoder:
+        """The decoder of a target language."""
+        return Decoder(size_of(cfg), vocab_size, padding_index)
 
     def forward(self, src_tokens, src_lengths, prev_output_tokens, pair=None, **_unused):
         """Teacher-forced logits (B, T, V) of the direction ``pair`` (default: the first)."""

@@ -236,11 +236,26 @@ class Decoder(nn.Module):
         weights = weights.transpose(0, 1)  # (B, T, S)
         return states.transpose(0, 1), weights @ source.values, [weights]
 
-    def readout(self, vectors: Tensor, states: Tensor, contexts: Tensor) -> Tensor:
-        """tanh(W_h z_t + W_e E[y_{t-1}] + W_c c_t + b_r), the logits' input: (R, T, O)."""
+    def readout(
+        self, vectors: Tensor, states: Tensor, contexts: Tensor, more: Optional[Tensor] = None
+    ) -> Tensor:
+        """tanh(W_h z_t + W_e E[y_{t-1}] + W_c c_t + b_r), the logits' input: (R, T, O).
+
+        more: a further term (R, T, O) of the sum, see ``more_of_the_readout``.
+        """
         mixed = self.readout_state(states) + self.readout_embedding(vectors)
-        mixed = torch.tanh(mixed + self.readout_context(contexts))
+        mixed = mixed + self.readout_context(contexts)
+        mixed = torch.tanh(mixed if more is None else mixed + more)
         return F.dropout(mixed, self.dropout, self.training)
+
+    def more_of_the_readout(
+        self, prev_tokens: Tensor, cache: Optional[Cache] = None
+    ) -> Tuple[Tensor, ...]:
+        """What decoders of other systems add to the readout's sum; here nothing.
+
+        Takes what ``decode`` takes; returns at most one term, (R, T, O) or with a cache (R, 1, O).
+        """
+        return ()
 
     def logits(self, readout: Tensor) -> Tensor:
         """(R, T, O) -> (R, T, V), the softmax's arguments in Eq. 7."""
@@ -277,7 +292,8 @@ def decode(
             states, contexts, weights = decoder.literal(vectors, attention, sources)
         else:
             states, contexts, weights = decoder.fused(vectors, attention, sources[0])
-        return decoder.readout(vectors, states, contexts), weights
+        more = decoder.more_of_the_readout(prev_tokens)
+        return decoder.readout(vectors, states, contexts, *more), weights
     first = "state" not in cache
     if first:
         for number, one in enumerate(encoded):
@@ -289,7 +305,8 @@ def decode(
     vectors = decoder.embed(prev_tokens[:, -1:], first)
     state, context, weights = decoder.step(vectors[:, 0], cache["state"], attention, sources)
     cache["state"] = state
-    readout = decoder.readout(vectors, state.unsqueeze(1), context.unsqueeze(1))
+    more = decoder.more_of_the_readout(prev_tokens, cache)
+    readout = decoder.readout(vectors, state.unsqueeze(1), context.unsqueeze(1), *more)
     return readout, [one.unsqueeze(1) for one in weights]
 
 
