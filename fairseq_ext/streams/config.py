@@ -48,6 +48,13 @@ class StreamsConfig(TranslationConfig):
             "all have left; 0 = off"
         },
     )
+    train_only: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "groups of parameters to train, e.g. shared,output; all others keep their "
+            "values (start from a trained model with --finetune-from-model)"
+        },
+    )
     disable_validation: bool = II("dataset.disable_validation")
     max_update: int = II("optimization.max_update")
     max_epoch: int = II("optimization.max_epoch")

@@ -39,7 +39,8 @@ class Steps:
                     loss, sample_size, logs[pair] = criterion(model, part)
                 if ignore_grad:
                     loss = loss * 0
-                optimizer.backward(loss)
+                if loss.requires_grad:  # not where --train-only froze all that the pair uses
+                    optimizer.backward(loss)
             losses.append(loss.detach())
             sample_sizes.append(sample_size)
         if put_together:

@@ -6,7 +6,8 @@ Training and validation run on a dict {pair: sample}; inference runs on one dire
 * takes ``forward(src_tokens, src_lengths, prev_output_tokens, pair="de-en")``,
 * offers ``direction("de-en", need_attention=False)``: an encoder-decoder model of that direction
   which shares its parameters,
-* has ``lang_pairs`` in its config, where the task writes the pairs: checkpoints carry them.
+* has ``lang_pairs`` in its config, where the task writes the pairs: checkpoints carry them,
+* may offer ``parameter_groups()``: {group: names of parameters}, for --train-only.
 """
 
 import math
@@ -24,6 +25,7 @@ from omegaconf import OmegaConf, open_dict
 from .bleu import PairBleu
 from .config import StreamsConfig
 from .dataset import StreamsDataset, StreamsIterator, TrainingPlan, ValidationPlan
+from .groups import train_only
 from .patience import PairPatience, check_patience
 from .schedule import (
     check_direction,
@@ -116,6 +118,8 @@ class StreamsTask(Steps, PairPatience, TranslationTask):
             with open_dict(cfg) if OmegaConf.is_config(cfg) else nullcontext():
                 cfg.lang_pairs = ",".join(self.pairs)
         model = FairseqTask.build_model(self, cfg, from_checkpoint)
+        if self.cfg.train_only and not from_checkpoint:
+            train_only(model, self.cfg.train_only)
         if self.cfg.eval_bleu:
             self.bleu = self._build_bleu(model)
         return model
