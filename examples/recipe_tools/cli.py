@@ -1,6 +1,7 @@
 """What the scripts of all recipes have in common: their arguments, and how errors are shown."""
 
 import argparse
+import signal
 import sys
 from pathlib import Path
 
@@ -42,7 +43,11 @@ def parse_with_extra(parser, argv):
 
 
 def script(main):
-    """Run a script; a problem that the user can solve is shown without a traceback."""
+    """Run a script; a problem that the user can solve is shown without a traceback.
+
+    A script that is told to stop ends like one that is interrupted: with the command it runs.
+    """
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         main()
     except RecipeError as error:

@@ -114,11 +114,3 @@ def execute(command, log, mode="w", show=None):
         raise RecipeError(
             f"status {status} of: {shown(command)}\n{''.join(tail)}the whole log is {log}"
         )
-
-
-def progress(line):
-    """Of the log of fairseq-train, the ends of epochs and the validations."""
-    for mark in ("| INFO | train | ", "| INFO | valid | "):
-        if mark in line:
-            return mark.split(" | ")[1] + " " + line.split(mark, 1)[1].strip()
-    return None

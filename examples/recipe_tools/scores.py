@@ -1,5 +1,6 @@
 """Reading what fairseq printed, and scoring plain translations with sacrebleu."""
 
+import math
 import re
 import statistics
 
@@ -9,42 +10,57 @@ from .files import lines_of
 METRICS = {"bleu": "BLEU", "chrf": "chrF", "bleu_lower": "BLEU, lower-cased"}
 RESAMPLES = 1000
 EPOCH_END = re.compile(r"\| INFO \| train \| epoch (\d+) \|.*\| train_wall (\d+(?:\.\d+)?)")
+UPDATES = re.compile(r"\| num_updates (\d+)\b")
 
 
-def seconds_per_epoch(log):
-    """(median seconds of training per epoch, number of epochs) of a log of fairseq-train.
+def whole_epochs(log):
+    """({epoch: (seconds of training, updates)}, last epoch, last update) of fairseq-train's log.
 
     Only the updates count: no validation, no writing of checkpoints. An epoch that was resumed
-    is left out because its time is that of its rest.
+    is left out because its time is that of its rest. Raises RecipeError when none ended.
     """
-    seconds, resumed, last = {}, set(), 0
+    found, resumed, last, before = {}, set(), 0, 0
     with open(log, encoding="utf-8", errors="replace") as lines:
         for line in lines:
             if "Loaded checkpoint" in line:
                 resumed.add(last + 1)
             match = EPOCH_END.search(line)
             if match:
-                last = int(match.group(1))
-                seconds[last] = float(match.group(2))
-    whole = [each for epoch, each in seconds.items() if epoch not in resumed]
+                last, updates = int(match.group(1)), UPDATES.search(line)
+                total = int(updates.group(1)) if updates else before
+                found[last], before = (float(match.group(2)), total - before), total
+    whole = {epoch: each for epoch, each in found.items() if epoch not in resumed}
     if not whole:
         raise RecipeError(f"{log}: no epoch of training ended in it")
-    return statistics.median(whole), len(seconds)
+    return whole, last, before
 
 
-def translations(log, count):
-    """The best translation of each sentence, in order, from the output of fairseq-generate.
+def seconds_per_epoch(log):
+    """(median seconds of training per epoch, number of epochs), see `whole_epochs`."""
+    whole, epochs, _ = whole_epochs(log)
+    return statistics.median(seconds for seconds, _ in whole.values()), epochs
 
-    count: number of sentences of the test set.
+
+def seconds_per_update(log):
+    """(mean seconds of training per update, number of updates), see `whole_epochs`."""
+    whole, _, updates = whole_epochs(log)
+    seconds, counted = map(sum, zip(*whole.values()))
+    return seconds / counted, updates
+
+
+def sentence_lines(log, mark, count):
+    """The text after the sentence number of the first `mark` line of each sentence, in order.
+
+    log: output of fairseq-generate. mark: "D" for plain text, "P" for scores of the tokens, ...
+    count: number of sentences of the set.
     Raises RecipeError when some are missing (fairseq skips sentences over its length limits).
     """
     found = {}
     with open(log, encoding="utf-8", errors="replace", newline="\n") as lines:
         for line in lines:
-            if not line.startswith("D-"):
-                continue
-            number, _, text = line.rstrip("\n")[2:].split("\t", 2)
-            found.setdefault(int(number), text)
+            if line.startswith(f"{mark}-"):
+                number, _, text = line.rstrip("\n")[2:].partition("\t")
+                found.setdefault(int(number), text)
     if sorted(found) != list(range(count)):
         missing = sorted(set(range(count)) - set(found))
         raise RecipeError(
@@ -52,6 +68,20 @@ def translations(log, count):
             f"{', '.join(str(number + 1) for number in missing[:10]) or 'none'} (line numbers)"
         )
     return [found[number] for number in range(count)]
+
+
+def translations(log, count):
+    """The best translation of each sentence, in order, from the output of fairseq-generate."""
+    return [text.partition("\t")[2] for text in sentence_lines(log, "D", count)]
+
+
+def log_likelihoods(log, count):
+    """Natural log-probability of each reference, from fairseq-generate --score-reference.
+
+    It prints the base-2 logarithm of each token, the end of the sentence included.
+    """
+    tokens = sentence_lines(log, "P", count)
+    return [math.log(2) * sum(map(float, text.split())) for text in tokens]
 
 
 def make_metrics():

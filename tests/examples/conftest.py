@@ -9,7 +9,7 @@ import pytest
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
 RECIPE = EXAMPLES / "dual"
-sys.path += map(str, (EXAMPLES, RECIPE))
+sys.path += map(str, (EXAMPLES, RECIPE, EXAMPLES / "multiway"))
 
 # as small as a recipe can be and still go through every step
 SMALL = """
@@ -36,6 +36,52 @@ average = 2
 options = --beam 2 --max-tokens 400
 """
 
+SMALL_MULTIWAY = """
+[data]
+languages = de en fr
+train = train
+valid = val
+test = test_a
+vocabulary = 50
+seed = 1
+[model]
+arch = multiway_gru
+options = --embed-dim 16 --hidden-size 16 --context-size 16 --readout-size 16
+[train]
+updates_per_pair = 8
+validations = 2
+options = --criterion cross_entropy --optimizer adam --lr 5e-3 --clip-norm 1 --max-tokens 400
+    --eval-bleu --eval-bleu-args '{"beam":1,"max_len_b":10}' --eval-bleu-remove-bpe sentencepiece
+    --best-checkpoint-metric bleu --maximize-best-checkpoint-metric
+[tune]
+updates_per_pair = 2
+validations = 1
+options = --train-only shared,output --clip-norm 5
+[low_resource]
+pairs = de-en
+percent = 50
+sentences = disjoint
+updates_per_pair = 6
+validations = 2
+options = --best-checkpoint-metric worst_bleu
+[zero_shot]
+pair = de-fr
+pivot = en
+sentences = all
+[language_model]
+arch = gru_lm
+updates = 5
+validations = 1
+options = --embed-dim 16 --hidden-size 16 --sample-break-mode eos --optimizer adam --lr 5e-3
+    --max-tokens 400
+[fusion]
+arch = deep_fusion_gru
+updates_per_pair = 4
+validations = 1
+options =
+[evaluate]
+options = --beam 2 --max-tokens 400
+"""
 
 SENTENCES = [
     "A man in an orange hat looks at something .",
@@ -83,17 +129,22 @@ def write():
     return write_lines
 
 
-def write_raw(folder, sizes=(("train", 120), ("val", 12), ("test_a", 12))):
-    """Raw text in two invented languages that say the same in another order."""
+SIZES = (("train", 120), ("val", 12), ("test_a", 12))
+
+
+def write_raw(folder, sizes=SIZES, languages=("de", "en")):
+    """Raw text in invented languages that say the same in another order."""
     rng = random.Random(3)
     folder.mkdir(parents=True, exist_ok=True)
     for stem, size in sizes:
-        sides = {"de": [], "en": []}
+        sides = {"de": [], "en": [], "fr": []}
         for _ in range(size):
             one, two, deed = rng.randrange(6), rng.randrange(6), rng.randrange(5)
             sides["de"].append(f"Der Mann{one}, den Frau{two} sieht{deed}.")
             sides["en"].append(f"man{one} is seen{deed} by woman{two}!")
-        for language, lines in sides.items():
+            sides["fr"].append(f"La femme{two} est vue{deed} par homme{one}.")
+        for language in languages:
+            lines = sides[language]
             text = "".join(line + "\n" for line in lines)
             (folder / f"{stem}.{language}").write_text(text, encoding="utf-8")
     return folder
@@ -111,3 +162,28 @@ def small(tmp_path):
     path = tmp_path / "small.cfg"
     path.write_text(SMALL, encoding="utf-8")
     return path
+
+
+@pytest.fixture
+def raw3(tmp_path):
+    """A fresh folder of raw text in three languages; tests may damage it."""
+    return write_raw(tmp_path / "raw3", languages=("de", "en", "fr"))
+
+
+@pytest.fixture
+def small_multiway(tmp_path):
+    """Path of small settings of examples/multiway."""
+    path = tmp_path / "small.cfg"
+    path.write_text(SMALL_MULTIWAY, encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def prepared_multiway(tmp_path_factory, run):
+    """DATA that examples/multiway/prepare.py made from the small settings and raw text."""
+    folder = tmp_path_factory.mktemp("multiway")
+    raw = write_raw(folder / "raw", languages=("de", "en", "fr"))
+    (folder / "small.cfg").write_text(SMALL_MULTIWAY, encoding="utf-8")
+    prepare = EXAMPLES / "multiway" / "prepare.py"
+    run("python", prepare, raw, folder / "data", "--recipe", folder / "small.cfg")
+    return folder / "data"

@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""Draw how the systems learn, or how BLEU depends on the amount of data.
+
+    python curves.py RUNS SEED ... --output FILE.png [--by updates|data] [--recipe multi30k]
+
+--by updates: validation BLEU of multi and single.DIRECTION by updates per pair, from the logs.
+--by data: test BLEU of single, df and multi by the percentage of the cut pair's sentences, from
+what evaluate.py wrote; mean and range over the seeds. Runs that are not there are left out.
+"""
+
+import json
+import statistics
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from multiway_recipe.comparisons import low_row
+from multiway_recipe.settings import read_settings
+from multiway_recipe.systems import find_system
+from recipe_tools import RecipeError
+from recipe_tools.cli import make_parser, script
+from recipe_tools.commands import run_name
+from recipe_tools.curves import panels, save, validation_curve
+
+COLOURS = {"Single": "C0", "Single+DF": "C2", "Multi": "C1"}
+
+
+def arguments(argv):
+    parser = make_parser(__doc__, "runs", "seeds", "--recipe")
+    parser.add_argument("--output", metavar="FILE", type=Path, required=True, help=".png, .pdf ...")
+    parser.add_argument("--by", choices=("updates", "data"), default="updates")
+    return parser.parse_args(argv)
+
+
+def validation_bleu(settings, runs, seeds):
+    """{(direction, "Single" or "Multi"): [[(updates per pair, BLEU)] by seed]} of the logs."""
+    found = {}
+    for direction in settings.directions:
+        for label, name in (("Single", f"single.{direction}"), ("Multi", "multi")):
+            pairs = len(find_system(settings, name).pairs)
+            logs = [runs / f"{run_name(name, seed)}.log" for seed in seeds]
+            curves = [
+                [(x / pairs, y) for x, y in validation_curve(log, f"{direction}_bleu")]
+                for log in logs
+                if log.is_file()
+            ]
+            if curves:
+                found[direction, label] = curves
+    if not found:
+        raise RecipeError(f"RUNS {runs} holds no log of multi or single.DIRECTION; run train.py")
+    return found
+
+
+def draw_updates(settings, curves):
+    """One panel for each direction, one curve for each system and seed."""
+    shown = [each for each in settings.directions if any(each == key[0] for key in curves)]
+    figure, axes = panels(shown, 3)
+    for (direction, label), many in curves.items():
+        for number, points in enumerate(many):
+            name = None if number else label
+            x, y = zip(*points)
+            axes[direction].plot(x, y, color=COLOURS[label], marker="o", markersize=3, label=name)
+    for panel in axes.values():
+        panel.set_xlabel("updates per pair")
+        panel.set_ylabel("validation BLEU, greedy")
+        panel.legend()
+    return figure
+
+
+def bleu_by_percent(settings, runs, seeds):
+    """{(direction, column): {percent: [test BLEU, by seed]}} of what was evaluated."""
+    found = {}
+    for direction in settings.low_directions:
+        pair = next(
+            each for each in settings.low_pairs if set(each.split("-")) == set(direction.split("-"))
+        )
+        for percent in settings.percents:
+            for column, (system, key) in low_row(pair, direction, percent, 0).cells.items():
+                paths = [runs / run_name(system, seed) / "scores.json" for seed in seeds]
+                values = [
+                    json.loads(path.read_text(encoding="utf-8"))["scores"]["test"][key]["bleu"]
+                    for path in paths
+                    if path.is_file()
+                ]
+                if values and column in COLOURS:
+                    found.setdefault((direction, column), {})[percent] = values
+    if not found:
+        raise RecipeError(f"RUNS {runs} holds no scores.json of a cut pair; run evaluate.py")
+    return found
+
+
+def draw_data(settings, values):
+    """One panel for each direction of a cut pair, one line for each system."""
+    shown = [each for each in settings.low_directions if any(each == key[0] for key in values)]
+    figure, axes = panels(shown, 2)
+    for (direction, column), by_percent in values.items():
+        x = sorted(by_percent)
+        means = [statistics.fmean(by_percent[percent]) for percent in x]
+        ranges = [
+            [mean - min(by_percent[percent]) for mean, percent in zip(means, x)],
+            [max(by_percent[percent]) - mean for mean, percent in zip(means, x)],
+        ]
+        options = {"color": COLOURS[column], "label": column, "marker": "o", "capsize": 3}
+        axes[direction].errorbar(x, means, yerr=ranges, **options)
+    for panel in axes.values():
+        panel.set_xscale("log")
+        panel.set_xticks(settings.percents, [f"{percent}%" for percent in settings.percents])
+        panel.minorticks_off()
+        panel.set_xlabel("sentences of the pair that were left")
+        panel.set_ylabel("test BLEU")
+        panel.legend()
+    return figure
+
+
+def main(argv=None):
+    args = arguments(argv)
+    settings = read_settings(args.recipe)
+    seeds = sorted(set(args.seeds))
+    if args.by == "updates":
+        figure = draw_updates(settings, validation_bleu(settings, args.runs, seeds))
+    else:
+        figure = draw_data(settings, bleu_by_percent(settings, args.runs, seeds))
+    save(figure, args.output)
+    print(f"written: {args.output}")
+
+
+if __name__ == "__main__":
+    script(main)

@@ -1,0 +1,75 @@
+"""The command lines of fairseq for each system of the recipe."""
+
+from recipe_tools.commands import REPORTING, run_name, user_dir
+
+BEST = "checkpoint_best.pt"
+# no validation and no checkpoint at the end of an epoch: a small corpus has very many of them
+NEVER = 1000000
+
+
+def best_of(runs, name, seed):
+    """The checkpoint of a run that suits the validation set best."""
+    return runs / run_name(name, seed) / BEST
+
+
+def length_options(settings, system):
+    """Updates and validations: so many per pair, whatever the number of pairs."""
+    pairs = max(1, len(system.pairs))
+    updates = settings.updates[system.section]
+    interval = max(1, updates // max(1, settings.validations[system.section])) * pairs
+    options = ["--max-update", updates * pairs]
+    options += ["--validate-interval-updates", interval, "--save-interval-updates", interval]
+    options += ["--keep-interval-updates", 1, "--no-epoch-checkpoints"]
+    return [*options, "--validate-interval", NEVER, "--save-interval", NEVER]
+
+
+def model_options(settings, system, seed, runs):
+    """Architecture, sizes, and the checkpoints that it starts from."""
+    if system.kind == "df":
+        single, language_model = (best_of(runs, name, seed) for name in system.starts_from)
+        options = ["--arch", settings.arch["fusion"]]
+        return [*options, "--translation-model", single, "--language-model", language_model]
+    options = ["--arch", settings.arch["model"], *settings.options["model"]]
+    if system.tuned:
+        options += ["--finetune-from-model", best_of(runs, system.starts_from[0], seed)]
+    return options
+
+
+def train_command(settings, system, seed, data, runs, extra=()):
+    """fairseq-train of one system; `extra` comes last and therefore wins."""
+    command = ["fairseq-train", data / "bin" / system.folder, "--user-dir", user_dir()]
+    if system.kind == "lm":
+        command += ["--task", "language_modeling", "--arch", settings.arch["language_model"]]
+        command += settings.options["language_model"]
+    else:
+        command += ["--task", "multiway_translation", "--lang-pairs", ",".join(system.pairs)]
+        command += model_options(settings, system, seed, runs)
+        command += settings.options["train"]
+        if "low_resource" in system.sections or "." in system.folder:
+            command += settings.options["low_resource"]
+        if system.section in ("tune", "fusion"):
+            command += settings.options[system.section]
+    command += [*length_options(settings, system), *REPORTING]
+    save_dir = runs / run_name(system.name, seed)
+    return [*command, "--seed", seed, "--save-dir", save_dir, *extra]
+
+
+def generate_command(settings, checkpoint, data, direction, split, subwords):
+    """fairseq-generate of one direction; writes plain text in its D- lines."""
+    command = decoding_command("fairseq-generate", settings, checkpoint, data, direction, subwords)
+    return [*command, "--gen-subset", split]
+
+
+def interactive_command(settings, checkpoint, data, direction, source, subwords):
+    """fairseq-interactive on a file of plain text; writes plain text in its D- lines."""
+    name = "fairseq-interactive"
+    command = decoding_command(name, settings, checkpoint, data, direction, subwords)
+    return [*command, "--input", source, "--buffer-size", 2000]
+
+
+def decoding_command(program, settings, checkpoint, data, direction, subwords):
+    """What decoding a binarised set and decoding text have in common."""
+    source, target = direction.split("-")
+    command = [program, data / "bin" / "all", "--user-dir", user_dir()]
+    command += ["--task", "multiway_translation", "-s", source, "-t", target, "--path", checkpoint]
+    return [*command, *settings.options["evaluate"], *subwords, "--no-progress-bar"]

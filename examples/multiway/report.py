@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Compare what was trained: tables, significance, parameters.
+
+    python report.py DATA RUNS SEED ... [--recipe multi30k] [--output NAME] [--into FILE.md]
+
+Reads what evaluate.py wrote; systems that were not evaluated are left out of the tables and named
+at the end. Writes NAME.md and NAME.json (default: RUNS/report); --into also replaces what stands in
+FILE.md between these two lines:
+    <!-- begin multiway RECIPE -->
+    <!-- end multiway RECIPE -->
+"""
+
+import json
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from multiway_recipe.comparisons import comparisons
+from multiway_recipe.settings import read_settings
+from multiway_recipe.systems import all_systems
+from multiway_recipe.tables import markdown, missing_runs, summary
+from recipe_tools import RecipeError
+from recipe_tools.cli import make_parser, script
+from recipe_tools.commands import run_name
+from recipe_tools.corpus import stamp_of
+from recipe_tools.evaluation import read_result
+from recipe_tools.files import written
+from recipe_tools.scores import METRICS, compare
+from recipe_tools.tables import insert
+
+
+def arguments(argv):
+    parser = make_parser(__doc__, "data", "runs", "seeds", "--recipe", "--into")
+    parser.add_argument("--output", metavar="NAME", type=Path, help="default: RUNS/report")
+    return parser.parse_args(argv)
+
+
+def read_results(settings, runs, seeds):
+    """{(system, seed): content of scores.json} of what was evaluated.
+
+    Raises RecipeError for an outdated one, and when there is none.
+    """
+    results = {}
+    for name, system in all_systems(settings).items():
+        for seed in seeds:
+            path = runs / run_name(name, seed) / "scores.json"
+            if path.is_file():
+                again = f"evaluate.py DATA RUNS {name} {seed}"
+                relevant = settings.relevant(system.sections)
+                results[name, seed] = read_result(path, relevant, again)
+    if not results:
+        raise RecipeError(f"RUNS {runs} holds no scores.json of these seeds; run evaluate.py")
+    return results
+
+
+def paired_tests(comparison, data, runs, results, seeds):
+    """({(row label, contrast): [differences and p-values, by seed]}, signatures), test set."""
+    tests, signatures = {}, {}
+    for row in comparison.rows:
+        references = data / "raw" / f"test.{row.target}"
+        for contrast in comparison.contrasts:
+            places = [row.cells[column] for column in contrast]
+            for seed in seeds:
+                if not all((system, seed) in results for system, _ in places):
+                    continue
+                files = [runs / run_name(it, seed) / f"test.{key}.hyp" for it, key in places]
+                found, signatures = compare(*files, references)
+                tests.setdefault((row.label, contrast), []).append(found)
+    return tests, signatures
+
+
+def main(argv=None):
+    args = arguments(argv)
+    settings = read_settings(args.recipe)
+    seeds = sorted(set(args.seeds))
+    results = read_results(settings, args.runs, seeds)
+    compared, paired = [], {}
+    for comparison in comparisons(settings, stamp_of(args.data)["counts"]["cuts"]):
+        tests, signatures = paired_tests(comparison, args.data, args.runs, results, seeds)
+        compared.append((comparison, tests))
+        paired.update({f"{name}, paired": text for name, text in signatures.items()})
+    first = next(iter(results.values()))["signatures"]
+    signatures = {**{METRICS[metric]: text for metric, text in first.items()}, **paired}
+    text = markdown(settings, seeds, compared, results, signatures)
+    output = args.output or args.runs / "report"
+    data = {
+        "recipe": settings.name,
+        "seeds": seeds,
+        "scores": {each.title: summary(each, results) for each, _ in compared},
+        "tests": [
+            {"row": row, "contrast": contrast, "by seed": found}
+            for _, tests in compared
+            for (row, contrast), found in tests.items()
+        ],
+        "signatures": signatures,
+        "missing": missing_runs(compared, results, seeds),
+    }
+    with written(output.with_name(output.name + ".json")) as stream:
+        json.dump(data, stream, indent=1)
+    with written(output.with_name(output.name + ".md")) as stream:
+        stream.write(text)
+    if args.into:
+        insert(text, args.into, f"multiway {settings.name}")
+    print(text)
+    print(f"not evaluated: {', '.join(data['missing']) or 'nothing'}")
+
+
+if __name__ == "__main__":
+    script(main)

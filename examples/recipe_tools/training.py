@@ -1,0 +1,43 @@
+"""Running fairseq-train for one system and seed."""
+
+from pathlib import Path
+
+from . import RecipeError
+from .cli import make_parser, parse_with_extra
+from .commands import execute, run_name, shown
+
+
+def training_arguments(doc, argv):
+    """The arguments of every train.py."""
+    parser = make_parser(doc, "data", "runs", "system", "seed", "--recipe", "--dry-run")
+    parser.epilog = "What follows -- is given to fairseq-train and wins over the recipe."
+    return parse_with_extra(parser, argv)
+
+
+def progress(line):
+    """Of the log of fairseq-train, the ends of epochs and the validations."""
+    for mark in ("| INFO | train | ", "| INFO | valid | "):
+        if mark in line:
+            return mark.split(" | ")[1] + " " + line.split(mark, 1)[1].strip()
+    return None
+
+
+def train(args, command, folder, needed=None):
+    """Print the command and, unless it is a dry run, run it.
+
+    folder: the training data. needed: {words of the command that makes it: file}.
+    Raises RecipeError when the data or something needed is missing, or fairseq fails.
+    """
+    print(shown(command), flush=True)
+    if args.dry_run:
+        return
+    if not folder.is_dir():
+        name = folder.relative_to(args.data)
+        raise RecipeError(f"DATA {args.data} has no folder {name}; run prepare.py first")
+    for again, path in (needed or {}).items():
+        if not path.is_file():
+            raise RecipeError(f"{path} does not exist; run {again} first")
+    run = args.runs / run_name(args.system, args.seed)
+    run.mkdir(parents=True, exist_ok=True)
+    execute(command, Path(f"{run}.log"), mode="a", show=progress)
+    print(f"trained: {run}")
