@@ -1,3 +1,4 @@
 """Multi-way, multilingual translation with a shared attention (Firat, Cho and Bengio; 2016)."""
 
-from . import model, task  # noqa: F401  (they register what they define)
+# they register what they define
+from . import deep_fusion, language_model, model, task  # noqa: F401

@@ -1,0 +1,128 @@
+"""A GRU language model for fairseq's own task ``language_modeling``; deep fusion reads its states.
+
+The equations are in fusion.py; the softmax follows on s_t: p(y_t) = softmax(W s_t + b).
+"""
+
+from dataclasses import dataclass, field
+from typing import Optional
+
+from fairseq.dataclass import FairseqDataclass
+from fairseq.models import (
+    FairseqIncrementalDecoder,
+    FairseqLanguageModel,
+    register_model,
+    register_model_architecture,
+)
+from omegaconf import II
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from .fusion import LanguageSize, LanguageState
+from .modules import linear
+
+CACHE = "language"
+
+
+@dataclass
+class GRULanguageModelConfig(FairseqDataclass):
+    embed_dim: int = field(default=620, metadata={"help": "D, width of the embedding E_s"})
+    hidden_size: int = field(default=1000, metadata={"help": "L, GRU units of the state s_t"})
+    dropout: float = field(
+        default=0.0, metadata={"help": "on embeddings and on the states before the softmax"}
+    )
+    share_decoder_input_output_embed: bool = field(
+        default=False,
+        metadata={"help": "the softmax's matrix W is the embedding E_s; needs D = L"},
+    )
+    tokens_per_sample: int = II("task.tokens_per_sample")
+    max_target_positions: Optional[int] = II("task.max_target_positions")
+
+
+class LanguageModelDecoder(FairseqIncrementalDecoder):
+    """Embedding, GRU and softmax.
+
+    Args:
+        language: words read -> s_t.
+        output: s_t (R, T, L) -> logits (R, T, V).
+        dictionary: of the words predicted.
+        max_positions: the longest text in tokens.
+        dropout: on s_t before the softmax.
+    """
+
+    def __init__(
+        self,
+        language: LanguageState,
+        output: nn.Linear,
+        dictionary,
+        max_positions: int,
+        dropout: float = 0.0,
+    ):
+        super().__init__(dictionary)
+        self.language, self.output = language, output
+        self._max_positions, self.dropout = max_positions, dropout
+
+    def extract_features(
+        self, prev_output_tokens, encoder_out=None, incremental_state=None, **_unused
+    ):
+        """(R, T) tokens -> s (R, T, L), or (R, 1, L) with an incremental state."""
+        cache = None if incremental_state is None else incremental_state.setdefault(CACHE, {})
+        states = self.language(prev_output_tokens, cache)
+        return F.dropout(states, self.dropout, self.training), {}
+
+    def forward(self, prev_output_tokens, encoder_out=None, incremental_state=None, **_unused):
+        """(R, T) tokens -> logits (R, T, V), or (R, 1, V) with an incremental state."""
+        states, extra = self.extract_features(prev_output_tokens, None, incremental_state)
+        return self.output_layer(states), extra
+
+    def output_layer(self, features: Tensor, **_unused) -> Tensor:
+        return self.output(features)
+
+    def reorder_incremental_state(self, incremental_state, new_order):
+        cache = incremental_state.get(CACHE, {})
+        for name in cache:
+            cache[name] = cache[name].index_select(0, new_order)
+
+    def max_positions(self):
+        return self._max_positions
+
+
+@register_model("gru_lm", dataclass=GRULanguageModelConfig)
+class GRULanguageModel(FairseqLanguageModel):
+    """One layer; trained on the target language's text for ``deep_fusion_gru``."""
+
+    @classmethod
+    def build_model(cls, cfg: GRULanguageModelConfig, task):
+        """ValueError, naming the option, for sizes that do not fit."""
+        size = LanguageSize(cfg.embed_dim, cfg.hidden_size)
+        if not 0.0 <= cfg.dropout < 1.0:
+            raise ValueError(f"--dropout {cfg.dropout}: must be in [0, 1)")
+        inputs, outputs = task.source_dictionary, task.target_dictionary
+        language = LanguageState(size, len(inputs), inputs.pad(), cfg.dropout)
+        output = linear(size.hidden_size, len(outputs))
+        if cfg.share_decoder_input_output_embed:
+            _check_shareable(size, len(inputs), len(outputs))
+            output.weight = language.embedding.weight
+        length = cfg.max_target_positions or cfg.tokens_per_sample
+        return cls(LanguageModelDecoder(language, output, outputs, length, cfg.dropout))
+
+
+def _check_shareable(size: LanguageSize, inputs: int, outputs: int) -> None:
+    """Raise ValueError unless one matrix can be embedding and softmax."""
+    option = "--share-decoder-input-output-embed"
+    if size.embed_dim != size.hidden_size:
+        raise ValueError(
+            f"{option}: --embed-dim {size.embed_dim} and --hidden-size {size.hidden_size} must "
+            "be equal"
+        )
+    if inputs != outputs:
+        raise ValueError(
+            f"{option}: the dictionary has {inputs} entries, --output-dictionary-size leaves "
+            f"{outputs}; they must be equal"
+        )
+
+
+@register_model_architecture("gru_lm", "gru_lm_tiny")
+def _tiny(args):
+    for option, value in {"embed_dim": 64, "hidden_size": 96}.items():
+        if not hasattr(args, option):
+            setattr(args, option, value)
