@@ -93,6 +93,11 @@ SENTENCES = [
 
 
 @pytest.fixture(scope="session")
+def examples_folder():
+    return EXAMPLES
+
+
+@pytest.fixture(scope="session")
 def recipe_folder():
     return RECIPE
 

@@ -1,38 +1,50 @@
 """Parse command lines of fairseq-train with fairseq's own parser and build their models.
 
-Reads a JSON list of command lines (each a list of words) and prints one of what came out. Models
-are built without storage (torch's meta device), so that the large ones take no memory.
+Reads a JSON list of command lines (each a list of words) and prints one of what came out: None for
+an architecture that is not registered. Models are built without storage (torch's meta device), so
+that the large ones take no memory; those that start from checkpoints are only parsed.
 """
 
 import json
 import sys
+from argparse import Namespace
 
 import torch
-from fairseq import options, tasks
+from fairseq import options, tasks, utils
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
+FROM_CHECKPOINTS = "--translation-model"
 SIZES = ("layers", "embed_dim", "ffn_embed_dim", "attention_heads")
 
 
 def build(words):
+    from fairseq.models import ARCH_MODEL_REGISTRY
+
+    utils.import_user_module(Namespace(user_dir=words[words.index("--user-dir") + 1]))
+    if words[words.index("--arch") + 1] not in ARCH_MODEL_REGISTRY:
+        return None
     args = options.parse_args_and_arch(options.get_training_parser(), words[1:])
     cfg = convert_namespace_to_omegaconf(args)
     task = tasks.setup_task(cfg.task)
-    with torch.device("meta"):
-        model = task.build_model(cfg.model)
+    model = None
+    if FROM_CHECKPOINTS not in words:
+        with torch.device("meta"):
+            model = task.build_model(cfg.model)
     task.build_criterion(cfg.criterion)
     return {
         "task": type(task).__name__,
         "model": type(model).__name__,
-        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "parameters": model and sum(parameter.numel() for parameter in model.parameters()),
         "sizes": [getattr(cfg.model, name) for name in SIZES]
         if args.task == "dual_translation"
         else None,
-        "dropout": cfg.model.dropout,
+        "dropout": getattr(cfg.model, "dropout", None),
         "max_tokens": cfg.dataset.max_tokens,
+        "max_update": cfg.optimization.max_update,
+        "clip_norm": cfg.optimization.clip_norm,
         "lr": list(cfg.optimization.lr),
         "betas": str(cfg.optimizer.adam_betas),
-        "smoothing": cfg.criterion.label_smoothing,
+        "smoothing": getattr(cfg.criterion, "label_smoothing", None),
     }
 
 

@@ -87,7 +87,8 @@ def test_names_of_systems(settings):
     assert "multi.50.en-de" not in names and "single.de-en.tuned" not in names
     assert find_system(settings, "multi.50.de-en").directions == ("de-en", "en-de")
     untrained = find_system(settings, "zero-shot")
-    assert set(untrained.directions) - set(untrained.pairs) == set(untrained.pivoted)
+    assert untrained.directions == untrained.pivoted == ("de-fr", "fr-de")
+    assert set(untrained.pairs) == {"de-en", "en-de", "en-fr", "fr-en"}
     with pytest.raises(RecipeError, match=r"SYSTEM 'multi.7' is unknown; allowed: multi, zero-sh"):
         find_system(settings, "multi.7")
 

@@ -83,7 +83,7 @@ def trainable(settings):
     untrained = (settings.zero_pair, reverse(settings.zero_pair))
     pairs = tuple(pair for pair in settings.directions if pair not in untrained)
     share = settings.share["zero_shot"]
-    yield System("zero-shot", share, pairs, settings.directions, pivoted=untrained)
+    yield System("zero-shot", share, pairs, untrained, pivoted=untrained)
     for direction in settings.low_directions:
         yield System(f"lm.{direction}", f"lm.{direction}", (), (), "language_model")
     for pair in settings.low_pairs:
