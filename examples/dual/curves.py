@@ -17,7 +17,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 from dual_recipe.settings import read_settings
 from recipe_tools.cli import make_parser, script
 from recipe_tools.commands import run_name
-from recipe_tools.curves import panels, save, validation_curve
+from recipe_tools.curves import name_axes, panels, save, validation_curve
 from recipe_tools.tables import insert, rows
 
 COLOURS = {"stock": "C0", "dual": "C1"}
@@ -53,9 +53,7 @@ def draw(settings, losses):
                 label = None if seed else system
                 epochs = range(1, len(values) + 1)
                 panel.plot(epochs, values, color=colour, marker="o", markersize=3, label=label)
-        panel.set_xlabel("epoch")
-        panel.set_ylabel("validation nll, bits per token")
-        panel.legend()
+    name_axes(axes, "epoch", "validation nll, bits per token")
     return figure
 
 

@@ -19,13 +19,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 from dual_recipe.settings import read_settings
 from recipe_tools.cli import make_parser, script
 from recipe_tools.commands import execute, preprocess_command
-from recipe_tools.corpus import (
-    apply_subwords,
-    copy_plain,
-    describe_inputs,
-    inputs_of,
-    make_folder,
-)
+from recipe_tools.corpus import apply_subwords, copy_plain, describe_inputs, inputs_of, make_folder
 from recipe_tools.files import lines_of
 from recipe_tools.subwords import SUBWORDS
 
@@ -77,7 +71,6 @@ def main(argv=None):
         lambda folder: build(settings, args.bpe, inputs, folder, args.workers),
     )
     if counts is None:
-        print(f"{args.data} is up to date")
         return
     for split, name in settings.files.items():
         print(f"{split:<6} {counts[split]:>9,} sentence pairs ({name})")

@@ -9,7 +9,6 @@ replaces what stands in FILE.md between these two lines:
     <!-- end RECIPE -->
 """
 
-import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -18,18 +17,10 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from dual_recipe.settings import read_settings
 from dual_recipe.tables import costs, markdown, summary
-from recipe_tools.cli import make_parser, script
+from recipe_tools.cli import script
 from recipe_tools.commands import run_name
-from recipe_tools.evaluation import read_result
-from recipe_tools.files import written
+from recipe_tools.evaluation import publish, read_result, report_arguments
 from recipe_tools.scores import METRICS, compare
-from recipe_tools.tables import insert
-
-
-def arguments(argv):
-    parser = make_parser(__doc__, "data", "runs", "seeds", "--recipe", "--into")
-    parser.add_argument("--output", metavar="NAME", type=Path, help="default: RUNS/report")
-    return parser.parse_args(argv)
 
 
 def read_results(settings, runs, seeds):
@@ -61,7 +52,7 @@ def paired_tests(settings, data, runs, seeds):
 
 
 def main(argv=None):
-    args = arguments(argv)
+    args = report_arguments(__doc__, argv)
     settings = read_settings(args.recipe)
     seeds = sorted(set(args.seeds))
     results = read_results(settings, args.runs, seeds)
@@ -71,7 +62,6 @@ def main(argv=None):
     named = {METRICS[metric]: text for metric, text in signatures.items()}
     named.update({f"{name}, paired": text for name, text in paired.items()})
     text = markdown(settings, seeds, table, cost, tests, named)
-    output = args.output or args.runs / "report"
     data = {
         "recipe": settings.name,
         "seeds": seeds,
@@ -83,13 +73,7 @@ def main(argv=None):
         ],
         "signatures": named,
     }
-    with written(output.with_name(output.name + ".json")) as stream:
-        json.dump(data, stream, indent=1)
-    with written(output.with_name(output.name + ".md")) as stream:
-        stream.write(text)
-    if args.into:
-        insert(text, args.into, settings.name)
-    print(text)
+    publish(args, text, data, settings.name)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from multiway_recipe.systems import find_system
 from recipe_tools import RecipeError
 from recipe_tools.cli import make_parser, script
 from recipe_tools.commands import run_name
-from recipe_tools.curves import panels, save, validation_curve
+from recipe_tools.curves import name_axes, panels, save, validation_curve
 
 COLOURS = {"Single": "C0", "Single+DF": "C2", "Multi": "C1"}
 
@@ -61,10 +61,7 @@ def draw_updates(settings, curves):
             name = None if number else label
             x, y = zip(*points)
             axes[direction].plot(x, y, color=COLOURS[label], marker="o", markersize=3, label=name)
-    for panel in axes.values():
-        panel.set_xlabel("updates per pair")
-        panel.set_ylabel("validation BLEU, greedy")
-        panel.legend()
+    name_axes(axes, "updates per pair", "validation BLEU, greedy")
     return figure
 
 
@@ -107,9 +104,7 @@ def draw_data(settings, values):
         panel.set_xscale("log")
         panel.set_xticks(settings.percents, [f"{percent}%" for percent in settings.percents])
         panel.minorticks_off()
-        panel.set_xlabel("sentences of the pair that were left")
-        panel.set_ylabel("test BLEU")
-        panel.legend()
+    name_axes(axes, "sentences of the pair that were left", "test BLEU")
     return figure
 
 

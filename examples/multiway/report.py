@@ -10,7 +10,6 @@ FILE.md between these two lines:
     <!-- end multiway RECIPE -->
 """
 
-import json
 import sys
 from pathlib import Path
 
@@ -21,19 +20,11 @@ from multiway_recipe.settings import read_settings
 from multiway_recipe.systems import all_systems
 from multiway_recipe.tables import markdown, missing_runs, summary
 from recipe_tools import RecipeError
-from recipe_tools.cli import make_parser, script
+from recipe_tools.cli import script
 from recipe_tools.commands import run_name
 from recipe_tools.corpus import stamp_of
-from recipe_tools.evaluation import read_result
-from recipe_tools.files import written
+from recipe_tools.evaluation import publish, read_result, report_arguments
 from recipe_tools.scores import METRICS, compare
-from recipe_tools.tables import insert
-
-
-def arguments(argv):
-    parser = make_parser(__doc__, "data", "runs", "seeds", "--recipe", "--into")
-    parser.add_argument("--output", metavar="NAME", type=Path, help="default: RUNS/report")
-    return parser.parse_args(argv)
 
 
 def read_results(settings, runs, seeds):
@@ -71,7 +62,7 @@ def paired_tests(comparison, data, runs, results, seeds):
 
 
 def main(argv=None):
-    args = arguments(argv)
+    args = report_arguments(__doc__, argv)
     settings = read_settings(args.recipe)
     seeds = sorted(set(args.seeds))
     results = read_results(settings, args.runs, seeds)
@@ -83,7 +74,6 @@ def main(argv=None):
     first = next(iter(results.values()))["signatures"]
     signatures = {**{METRICS[metric]: text for metric, text in first.items()}, **paired}
     text = markdown(settings, seeds, compared, results, signatures)
-    output = args.output or args.runs / "report"
     data = {
         "recipe": settings.name,
         "seeds": seeds,
@@ -96,13 +86,7 @@ def main(argv=None):
         "signatures": signatures,
         "missing": missing_runs(compared, results, seeds),
     }
-    with written(output.with_name(output.name + ".json")) as stream:
-        json.dump(data, stream, indent=1)
-    with written(output.with_name(output.name + ".md")) as stream:
-        stream.write(text)
-    if args.into:
-        insert(text, args.into, f"multiway {settings.name}")
-    print(text)
+    publish(args, text, data, f"multiway {settings.name}")
     print(f"not evaluated: {', '.join(data['missing']) or 'nothing'}")
 
 

@@ -96,11 +96,12 @@ def is_current(wanted, data, force):
 
 
 def make_folder(data, wanted, force, build):
-    """Make the folder `data` whole or not at all; returns its counts, or None if it is current.
+    """Make the folder `data` whole or not at all; returns its counts, or, if it is current, None.
 
     wanted: what the result depends on. build: function (empty folder) -> counts.
     """
     if is_current(wanted, data, force):
+        print(f"{data} is up to date")
         return None
     data = Path(os.path.abspath(data))
     data.parent.mkdir(parents=True, exist_ok=True)

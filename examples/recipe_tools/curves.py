@@ -37,6 +37,14 @@ def panels(titles, columns):
     return figure, axes
 
 
+def name_axes(axes, x, y):
+    """Name both axes of every panel, and show what its lines are."""
+    for panel in axes.values():
+        panel.set_xlabel(x)
+        panel.set_ylabel(y)
+        panel.legend()
+
+
 def save(figure, path):
     """Write the picture; the ending of `path` names the format."""
     try:

@@ -5,9 +5,11 @@ import time
 from pathlib import Path
 
 from . import RecipeError
+from .cli import make_parser
 from .commands import execute, shown
 from .files import lines_of, written
 from .scores import translations
+from .tables import insert
 
 
 def make(output, command, inputs, finish=None):
@@ -65,3 +67,22 @@ def read_result(path, settings, again):
             f"{again} again (before it train.py, if what changed concerns training)"
         )
     return result
+
+
+def report_arguments(doc, argv):
+    """The arguments of every report.py."""
+    parser = make_parser(doc, "data", "runs", "seeds", "--recipe", "--into")
+    parser.add_argument("--output", metavar="NAME", type=Path, help="default: RUNS/report")
+    return parser.parse_args(argv)
+
+
+def publish(args, text, data, mark):
+    """Write a report as NAME.md and NAME.json, print it, and put it between the marks of --into."""
+    output = args.output or args.runs / "report"
+    with written(output.with_name(output.name + ".json")) as stream:
+        json.dump(data, stream, indent=1)
+    with written(output.with_name(output.name + ".md")) as stream:
+        stream.write(text)
+    if args.into:
+        insert(text, args.into, mark)
+    print(text)

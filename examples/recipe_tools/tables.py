@@ -31,22 +31,6 @@ def rows(header, body):
     return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
 
 
-def significance_table(what, tests):
-    """Differences and p-values, and how many are significantly higher.
-
-    what: heading, such as "dual - stock". tests: {name of a row: what `scores.compare` found}.
-    """
-    body, wins = [], 0
-    for name, values in tests.items():
-        cells = []
-        for metric in ("bleu", "chrf"):
-            cells += [f"{values[metric]['difference']:+.2f}", f"{values[metric]['p']:.4f}"]
-        body.append([name, *cells])
-        wins += values["bleu"]["difference"] > 0 and values["bleu"]["p"] < SIGNIFICANT
-    text = rows([what, "BLEU", "p", "chrF", "p"], body)
-    return f"{text}\n\nHigher BLEU with p < {SIGNIFICANT}: {wins} of {len(tests)}."
-
-
 def signature_list(signatures):
     """{metric: signature of sacrebleu} as a list."""
     return "Signatures:\n\n" + "\n".join(f"- {name}: `{it}`" for name, it in signatures.items())

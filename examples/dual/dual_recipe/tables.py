@@ -3,14 +3,7 @@
 import statistics
 
 from recipe_tools.scores import METRICS
-from recipe_tools.tables import (
-    BOOTSTRAP,
-    cell,
-    rows,
-    signature_list,
-    significance_table,
-    spread,
-)
+from recipe_tools.tables import BOOTSTRAP, SIGNIFICANT, cell, rows, signature_list, spread
 
 
 def summary(settings, results):
@@ -95,6 +88,19 @@ def cost_table(settings, table):
     return f"{text}\n\nThe dual model uses {share:.0%} of the parameters of the two stock models."
 
 
+def significance_table(settings, tests):
+    """One line per split, direction and seed: differences and p-values."""
+    body, wins = [], 0
+    for (split, direction, seed), values in tests.items():
+        cells = []
+        for metric in ("bleu", "chrf"):
+            cells += [f"{values[metric]['difference']:+.2f}", f"{values[metric]['p']:.4f}"]
+        body.append([f"{settings.files[split]} {direction}, seed {seed}", *cells])
+        wins += values["bleu"]["difference"] > 0 and values["bleu"]["p"] < SIGNIFICANT
+    text = rows(["dual - stock", "BLEU", "p", "chrF", "p"], body)
+    return f"{text}\n\nHigher BLEU with p < {SIGNIFICANT}: {wins} of {len(tests)}."
+
+
 def markdown(settings, seeds, table, cost, tests, signatures):
     """The whole report."""
     blocks = [
@@ -106,13 +112,7 @@ def markdown(settings, seeds, table, cost, tests, signatures):
         "Seconds per epoch: median of the time in updates. An epoch of the dual model trains both "
         "directions; one of a stock model trains one.",
         BOOTSTRAP,
-        significance_table(
-            "dual - stock",
-            {
-                f"{settings.files[split]} {direction}, seed {seed}": values
-                for (split, direction, seed), values in tests.items()
-            },
-        ),
+        significance_table(settings, tests),
         signature_list(signatures),
     ]
     return "\n\n".join(blocks) + "\n"

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Dict, Tuple
 
 from .settings import reverse
+from .systems import cut_folder
 
 
 @dataclass(frozen=True)
@@ -66,10 +67,11 @@ def low_resource(settings, cuts):
     cuts: {folder: training sentences}, from the stamp of the data.
     """
     rows = tuple(
-        low_row(pair, direction, percent, cuts[f"{pair}.{percent}"])
+        low_row(pair, direction, percent, cuts[cut_folder(pair, percent)])
         for pair in settings.low_pairs
         for direction in (pair, reverse(pair))
         for percent in settings.percents
+        if cut_folder(pair, percent) in cuts
     )
     contrasts = (("Single", "Single+DF"), ("Single+DF", "Multi"), ("Single", "Multi"))
     return Comparison("Low resource: one pair cut", rows, contrasts)
