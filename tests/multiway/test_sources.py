@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 import torch
 from fairseq.data import Dictionary
-from fairseq.sequence_generator import EnsembleModel
+from fairseq.sequence_generator import EnsembleModel, SequenceGenerator
 from multiway.conftest import WORDS
 from multiway.support import END, PAD, Case, previous, rows
 
 from fairseq_ext.multiway.model import MultiwayModel, select_source
 from properties import check_beam_reorder, collate, random_sentences
 from reference import multiway as reference
+from reference.layers import log_softmax
 
 FEWEST = min(WORDS.values())
 
@@ -123,6 +124,36 @@ def test_the_two_averages_differ(case, joined):
     early = model.direction("s0+s1-t")(joined, None, prev)[0].softmax(dim=-1)
     late = [one(joined, None, prev)[0].softmax(dim=-1) for one in model.directions("s0+s1-t")]
     assert (early - sum(late) / 2).abs().max() > 1e-4
+
+
+@pytest.mark.parametrize("kind", ["one", "early", "late"])
+@torch.no_grad()
+def test_scores_of_beam_search_are_those_of_the_references(case, joined, kind):
+    """fairseq's generator, beam 4: every hypothesis is scored again, by the NumPy loops."""
+    model = model_of(case)
+    if kind == "one":
+        directions, source = [model.direction("s0-t")], rows(case.sources[0], left=True)
+    else:
+        directions, source = [model.direction("s0+s1-t")], joined
+        if kind == "late":
+            directions = model.directions("s0+s1-t")
+    generator = SequenceGenerator(directions, model.dictionaries["t"], beam_size=4, max_len_b=6)
+    lengths = source.ne(PAD).sum(dim=1)
+    sample = {"net_input": {"src_tokens": source, "src_lengths": lengths}}
+    for number, hypotheses in enumerate(generator.generate(directions, sample)):
+        assert len(hypotheses) == 4
+        for one in hypotheses:
+            case.targets[number] = one["tokens"].tolist()
+            if kind == "late":
+                log_probs = late_average(case, number)
+            elif kind == "early":
+                log_probs = [log_softmax(scores) for scores in case.reference_logits(number)]
+            else:
+                alone = case.sources[0][number], case.targets[number], case.encoders[0]
+                logits = reference.translate(*alone, case.params["shared"], case.params["decoder"])
+                log_probs = [log_softmax(scores) for scores in logits]
+            expected = [row[token] for row, token in zip(log_probs, case.targets[number])]
+            np.testing.assert_allclose(one["positional_scores"], expected, atol=1e-5)
 
 
 @torch.no_grad()
