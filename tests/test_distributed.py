@@ -4,12 +4,18 @@ Gloo on CPU, started by torchrun with the real fairseq-train. Dropout is 0 becau
 draws its own.
 """
 
+import json
 import os
+import shutil
 import sys
+from pathlib import Path
 
 import pytest
 import torch
 from common import inprocess
+
+from fairseq_ext.streams.dataset import ValidationPlan
+from fairseq_ext.streams.task import StreamsTask
 
 JOINT = ["-s", "xx", "-t", "yy", "--share-all-embeddings"]
 CYCLE = ["--lang-pairs", "xx-yy,yy-zz", "--schedule", "cycle"]
@@ -33,26 +39,29 @@ class Runs:
             self.train(self.finished[key], workers, pairs, backend)
         return self.finished[key]
 
-    def train(self, save_dir, workers, pairs, backend="legacy_ddp"):
-        """Train and return the records of the log."""
+    def train(self, save_dir, workers, pairs, backend="legacy_ddp", probe=None):
+        """Train and return the records of the log; ``probe`` is for parallel_probe.py."""
         arguments = [self.corpus.three, "--user-dir", self.user_dir, "--save-dir", save_dir]
         arguments += ["--task", "dual_translation", "--arch", "dual_transformer_tiny", *SIZES]
-        arguments += [*pairs, "--dropout", 0, "--criterion", "label_smoothed_cross_entropy"]
+        arguments += ["--dropout", 0, "--criterion", "label_smoothed_cross_entropy"]
         arguments += ["--optimizer", "adam", "--lr", 0.005, "--batch-size", 16, "--seed", 7]
         # the gradient of the bias of attention keys is zero but for rounding (a softmax does not
         # see it), about 1e-10; with Adam's default 1e-8 that rounding would become a step
         arguments += ["--adam-eps", 1e-6]
         arguments += ["--clip-norm", 1.0, "--cpu", "--num-workers", 0, "--no-progress-bar"]
         arguments += ["--max-update", 8, "--save-interval-updates", 1]
+        arguments += ["--update-freq", 2 if workers == 1 else 1, *pairs]
         if workers == 1:
-            return inprocess.train(*arguments, "--update-freq", 2)
+            return inprocess.train(*arguments)
         self.port += 1
         launcher = ["python", "-m", "torch.distributed.run", "--nproc_per_node", workers]
-        launcher += ["--master_port", self.port, self._script("train")]
+        script = Path(__file__).parent / "common" / "parallel_probe.py"
+        launcher += ["--master_port", self.port, script if probe else self._script("train")]
         distributed = ["--distributed-backend", "gloo", "--ddp-backend", backend]
         distributed += ["--distributed-no-spawn", "--distributed-world-size", workers]
-        distributed += ["--update-freq", 1, "--log-format", "json"]
-        output = self.run(*launcher, *arguments, *distributed)
+        distributed += ["--log-format", "json"]
+        environment = {"PROBE": str(probe)} if probe else None
+        output = self.run(*launcher, *arguments, *distributed, env=environment)
         return inprocess.records(
             line[line.index("{") :] for line in output.splitlines() if '| {"' in line
         )
@@ -129,3 +138,123 @@ def test_validation_on_two_workers_logs_what_one_worker_logs(runs, tmp_path):
     ]
     for name in ["valid_loss", "valid_bleu", "valid_worst_bleu", *names]:
         assert two[name] == pytest.approx(one[name], abs=0.011), name
+
+
+@pytest.mark.slow
+def test_pairs_leave_on_two_workers_as_on_one(runs, tmp_path):
+    """Without learning no validation is better than the first: both runs end by themselves."""
+    flags = [*CYCLE, "--batch-size", 64, "--lr", 0, "--max-update", 90, "--pair-patience", 1]
+    flags += ["--save-interval-updates", 0]  # each mid-epoch checkpoint would be a validation
+    ends = []
+    for workers in (1, 2):
+        runs.train(tmp_path / str(workers), workers, flags)
+        end = torch.load(tmp_path / str(workers) / "checkpoint_last.pt", weights_only=True)
+        ends.append(end["extra_state"]["train_iterator"]["streams"])
+    assert ends[0]["left"] == ends[1]["left"] == dict.fromkeys(ends[0]["best"], 3)
+    assert ends[0]["begins"] == ends[1]["begins"] and len(ends[0]["best"]) == 4
+    assert ends[0]["best"] == pytest.approx(ends[1]["best"], rel=1e-5)
+
+
+# ------------------------------------------------------------------ --pair-parallel
+
+PARALLEL = [*CYCLE, "--pair-parallel"]
+# the pairs of each worker, and what follows for languages: components of one worker only
+WORKERS = [["xx-yy", "yy-xx"], ["yy-zz", "zz-yy"]]
+OWN = [{"xx"}, {"zz"}]
+
+
+def merged_plan(task, dataset, batches, seed, num_shards):
+    """One worker's updates: a batch of each of the two workers' pairs."""
+    if dataset is not task.datasets.get(task.cfg.train_subset):
+        return ValidationPlan(dataset, batches, num_shards)
+    plan = original_plan(task, dataset, batches, seed, 2)
+    assert task.assignment == WORKERS
+    task.assignment = None
+
+    def merged(epoch):
+        planned = plan(epoch)
+        return [first + second for first, second in zip(planned[::2], planned[1::2])]
+
+    return merged
+
+
+original_plan = StreamsTask._plan
+
+
+def states(folder):
+    """{"number.name": tensor or number} of the optimiser's states in the last checkpoint."""
+    found = torch.load(folder / "checkpoint_last.pt", weights_only=True)["last_optimizer_state"]
+    return {
+        f"{number}.{name}": torch.as_tensor(value, dtype=torch.float32)
+        for number, state in found["state"].items()
+        for name, value in state.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def merged(runs, tmp_path_factory):
+    """Folder of the run of one worker whose updates take both workers' batches."""
+    folder = tmp_path_factory.mktemp("merged")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(StreamsTask, "_plan", merged_plan)
+        runs.train(folder, 1, [*PARALLEL, "--update-freq", 1])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def parallel(runs, tmp_path_factory):
+    """(folder, [what worker 0, worker 1 held after each update]) of two workers."""
+    folder = tmp_path_factory.mktemp("parallel")
+    probe = folder / "probe"
+    runs.train(folder, 2, PARALLEL, probe=probe)
+    lines = [Path(f"{probe}.{rank}").read_text(encoding="utf-8") for rank in range(2)]
+    return folder, [[json.loads(line) for line in text.splitlines()] for text in lines]
+
+
+def test_pairs_of_their_own_are_one_worker_with_both_workers_pairs(parallel, merged):
+    folder, _ = parallel
+    assert largest_difference(parameters(folder), parameters(merged)) < 1e-5
+    assert largest_difference(states(folder), states(merged)) < 1e-5
+    assert largest_difference(parameters(merged), after_update(merged, 4)) > 1e-3
+    for update in (1, 5):  # mid-epoch checkpoints are complete as well
+        assert largest_difference(after_update(folder, update), after_update(merged, update)) < 1e-5
+
+
+def test_a_worker_has_only_what_its_pairs_use(parallel):
+    _, (first, second) = parallel
+    assert len(first) == len(second) == 8
+    for number, held in enumerate(zip(first, second)):
+        slots = [pairs[number % 2] for pairs in WORKERS]
+        for worker, seen in enumerate(held):
+            components = [
+                {name.split(".")[1] for name in seen[kind]} for kind in ("gradients", "states")
+            ]
+            touched = {"yy", *slots[worker].split("-")}
+            assert components[0] == touched and components[1] <= {"yy"} | OWN[worker]
+        assert held[0]["gnorm"] == held[1]["gnorm"] > 0
+        shared = [{n for n in seen["gradients"] if ".yy." in n} for seen in held]
+        assert shared[0] == shared[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["legacy_ddp", "pytorch_ddp"])
+def test_pairs_of_their_own_resume(runs, parallel, tmp_path, backend):
+    """Stopped after 5 updates, also with the other backend: the same end."""
+    folder, _ = parallel
+    shutil.copy(next(folder.glob("checkpoint_*_5.pt")), tmp_path / "checkpoint_last.pt")
+    runs.train(tmp_path, 2, PARALLEL, backend)
+    assert largest_difference(parameters(folder), parameters(tmp_path)) < 1e-6
+    assert largest_difference(states(folder), states(tmp_path)) < 1e-6
+
+
+@pytest.mark.slow
+def test_pairs_of_their_own_with_an_idle_worker(runs, tmp_path):
+    """A worker whose pairs are still to join waits: the other's updates are its alone."""
+    flags = [*PARALLEL, "--join-at", "yy-zz=4,zz-yy=4", "--max-update", 6]
+    runs.train(tmp_path / "two", 2, [*flags, "--save-interval-updates", 4])
+    alone = ["--lang-pairs", "xx-yy,yy-zz", "--schedule", "cycle", "--max-update", 6]
+    runs.train(tmp_path / "one", 1, [*alone, "--update-freq", 1, "--join-at", "yy-zz=4,zz-yy=4"])
+    one, two = after_update(tmp_path / "one", 4), after_update(tmp_path / "two", 4)
+    assert largest_difference(one, two) < 1e-5
+    end = parameters(tmp_path / "two")
+    assert any((end[name] - two[name]).abs().max() > 1e-3 for name in end if ".zz." in name)

@@ -82,9 +82,7 @@ class DualTransformerModel(BaseFairseqModel):
                     f"{', '.join(self.components)}, not for {lang!r}"
                 )
         return Direction(
-            SourceSide(
-                self.components[source], self.dictionaries[source], self._max_positions[0]
-            ),
+            SourceSide(self.components[source], self.dictionaries[source], self._max_positions[0]),
             TargetSide(
                 self.components[target],
                 self.dictionaries[target],
@@ -92,6 +90,15 @@ class DualTransformerModel(BaseFairseqModel):
                 need_attention,
             ),
         ).train(self.training)
+
+    def pair_parameters(self, pair: str) -> List[str]:
+        """Names of the parameters that training on ``pair`` moves: its source needs no phi_z."""
+        source, target = pair.split("-")
+        used = {id(parameter) for parameter in self.components[target].parameters()}
+        for name, parameter in self.components[source].named_parameters():
+            if "context_attention" not in name:
+                used.add(id(parameter))
+        return [name for name, parameter in self.named_parameters() if id(parameter) in used]
 
     def max_positions(self):
         return self._max_positions

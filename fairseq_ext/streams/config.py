@@ -1,7 +1,7 @@
 """Options of the tasks that train several lang pairs."""
 
 from dataclasses import dataclass, field
-from typing import List, Optional
+from typing import Any, List, Optional
 
 from fairseq.dataclass import ChoiceEnum
 from fairseq.tasks.translation import TranslationConfig
@@ -55,7 +55,23 @@ class StreamsConfig(TranslationConfig):
             "values (start from a trained model with --finetune-from-model)"
         },
     )
+    pair_parallel: bool = field(
+        default=False,
+        metadata={
+            "help": "each worker trains pairs of its own, and only parameters that several "
+            "workers' pairs use are put together (with one worker: the plain run)"
+        },
+    )
     disable_validation: bool = II("dataset.disable_validation")
     max_update: int = II("optimization.max_update")
     max_epoch: int = II("optimization.max_epoch")
     update_freq: List[int] = II("optimization.update_freq")
+    # what --pair-parallel does not go together with
+    ddp_backend: Any = II("distributed_training.ddp_backend")
+    zero_sharding: Any = II("distributed_training.zero_sharding")
+    fp16: bool = II("common.fp16")
+    bf16: bool = II("common.bf16")
+    amp: bool = II("common.amp")
+    store_ema: bool = II("ema.store_ema")
+    use_bmuf: bool = II("optimization.use_bmuf")
+    no_save_optimizer_state: bool = II("checkpoint.no_save_optimizer_state")

@@ -199,6 +199,10 @@ class TrainingPlan:
             late=self._late(epoch, self.begin(epoch)),
         )
 
+    def _parts(self, slot: Slot, epoch: int) -> List[Slot]:
+        """The pairs of each of an update's batches, in the order in which workers take them."""
+        return [slot] * self.group(epoch)
+
     def __call__(self, epoch: int) -> List[Batch]:
         """All batches of the epoch; each update's are ``group(epoch)`` neighbours.
 
@@ -213,10 +217,10 @@ class TrainingPlan:
         planned = []
         self.begin(epoch + 1)  # while this epoch's data are there: the next may have other data
         for slot in self.slots(epoch):
-            for _ in range(self.group(epoch)):
+            for part in self._parts(slot, epoch):
                 drawn: Dict[str, Batch] = {}
                 batch: Batch = []
-                for pair in slot:
+                for pair in part:
                     name = self._stream(pair)
                     if name not in drawn:
                         drawn[name] = next(streams[name])
@@ -268,6 +272,13 @@ class StreamsIterator(EpochBatchIterator):
     def ordered_batches(self, epoch, fix_batches_to_gpus, shuffle):
         batches = self.frozen_batches if epoch == self.epoch else self._plan(epoch)
         return list(ShardedIterator(batches, self.num_shards, self.shard_id, fill_value=[]))
+
+    @property
+    def first_batch(self):
+        """A batch of this worker's own: the trainer runs it where the worker has none."""
+        own = self.frozen_batches[self.shard_id :: self.num_shards]
+        batch = next(batch for batch in (*own, *self.frozen_batches) if batch)
+        return self.collate_fn([self.dataset[index] for index in batch])
 
     @property
     def next_epoch_idx(self):

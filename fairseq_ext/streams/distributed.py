@@ -25,14 +25,15 @@ def average_gradients(model) -> None:
         if parameter.grad is not None:
             by_type.setdefault(parameter.grad.dtype, []).append(parameter.grad)
     for gradients in by_type.values():
-        for bucket in _buckets(gradients):
+        for bucket in buckets(gradients):
             flat = _flatten_dense_tensors(bucket).div_(workers)
             dist.all_reduce(flat, group=model.process_group)
             for gradient, mean in zip(bucket, _unflatten_dense_tensors(flat, bucket)):
                 gradient.copy_(mean)
 
 
-def _buckets(tensors):
+def buckets(tensors):
+    """Lists of neighbouring tensors with up to ``BUCKET_ELEMENTS`` elements each."""
     bucket, elements = [], 0
     for tensor in tensors:
         if bucket and elements + tensor.numel() > BUCKET_ELEMENTS:

@@ -7,7 +7,8 @@ Training and validation run on a dict {pair: sample}; inference runs on one dire
 * offers ``direction("de-en", need_attention=False)``: an encoder-decoder model of that direction
   which shares its parameters,
 * has ``lang_pairs`` in its config, where the task writes the pairs: checkpoints carry them,
-* may offer ``parameter_groups()``: {group: names of parameters}, for --train-only.
+* may offer ``parameter_groups()``: {group: names of parameters}, for --train-only,
+* may offer ``pair_parameters("de-en")``: names of those that the pair uses, for --pair-parallel.
 """
 
 import math
@@ -22,10 +23,12 @@ from fairseq.tasks import FairseqTask
 from fairseq.tasks.translation import TranslationTask, load_langpair_dataset
 from omegaconf import OmegaConf, open_dict
 
+from .assignment import PairParallelPlan, assign_pairs
 from .bleu import PairBleu
 from .config import StreamsConfig
 from .dataset import StreamsDataset, StreamsIterator, TrainingPlan, ValidationPlan
 from .groups import train_only
+from .pair_parallel import PairParallel, check_pair_parallel, log_assignment, pair_sizes
 from .patience import PairPatience, check_patience
 from .schedule import (
     check_direction,
@@ -49,7 +52,7 @@ def load_dictionary(paths: List[str], lang: str) -> Dictionary:
     return Dictionary.load(name)
 
 
-class StreamsTask(Steps, PairPatience, TranslationTask):
+class StreamsTask(PairParallel, Steps, PairPatience, TranslationTask):
     """Several lang pairs in training, one direction at inference.
 
     ``pairs`` are the pairs of the model; ``pair`` is the direction chosen by -s and -t, or None
@@ -120,6 +123,8 @@ class StreamsTask(Steps, PairPatience, TranslationTask):
         model = FairseqTask.build_model(self, cfg, from_checkpoint)
         if self.cfg.train_only and not from_checkpoint:
             train_only(model, self.cfg.train_only)
+        if self.cfg.pair_parallel and not from_checkpoint:
+            self.pair_uses = pair_sizes(model, self.pairs)
         if self.cfg.eval_bleu:
             self.bleu = self._build_bleu(model)
         return model
@@ -300,17 +305,30 @@ class StreamsTask(Steps, PairPatience, TranslationTask):
             return ValidationPlan(dataset, batches, num_shards)
         check_patience(self.cfg.pair_patience, self.cfg.disable_validation)
         update_freq = list(self.cfg.update_freq)
-        plan = TrainingPlan(
-            dataset,
-            batches,
-            str(self.cfg.schedule),
-            seed,
+        options = dict(
+            dataset=dataset,
+            batches=batches,
+            schedule=str(self.cfg.schedule),
+            seed=seed,
             group=lambda epoch: num_shards * update_freq[min(epoch, len(update_freq)) - 1],
             main_pair=self.cfg.main_pair,
             temperature=self.cfg.schedule_temperature,
             join_at=self.joins,
             state=self.run_state,
         )
+        if self.cfg.pair_parallel and num_shards > 1:
+            plan = PairParallelPlan(self._assign_pairs(batches, num_shards), **options)
+        else:
+            plan = TrainingPlan(**options)
         if not self.has_sharded_data(self.cfg.train_subset):  # else other epochs' lengths differ
             plan.check_joins(self.cfg.max_update, self.cfg.max_epoch)
         return plan
+
+    def _assign_pairs(self, batches, workers: int):
+        """The pairs of each worker, found once in a run."""
+        if self.assignment is None:
+            check_pair_parallel(self.cfg, self.pairs, workers)
+            loads = {pair: len(found) for pair, found in batches.items()}
+            self.assignment = assign_pairs(loads, self.pair_uses, workers)
+            log_assignment(self.assignment, loads, self.pair_uses)
+        return self.assignment

@@ -1,0 +1,140 @@
+"""Which worker trains which pairs (--pair-parallel), and the order of batches that follows."""
+
+from collections import Counter
+from typing import Dict, Iterable, List, Mapping, Sequence
+
+from .dataset import TrainingPlan, _random
+from .schedule import Slot, epoch_length, epoch_slots
+
+# how far the largest load may be above that of the most even assignment that was found
+TOLERANCE = 1.1
+Assignment = List[List[str]]
+
+
+class _Costs:
+    """What is to be small: loads above the limit, parameters held by all workers, largest load.
+
+    Parameters that the same pairs use count as one part.
+    """
+
+    def __init__(self, loads: Mapping[str, int], uses: Mapping[str, Mapping[str, int]]):
+        self.loads = loads
+        users: Dict[str, frozenset] = {}
+        for pair, names in uses.items():
+            for name in names:
+                users[name] = users.get(name, frozenset()) | {pair}
+        self.sizes: Counter = Counter()
+        for name, pairs in users.items():
+            self.sizes[pairs] += next(uses[pair][name] for pair in pairs)
+        self.parts = {pair: {part for part in self.sizes if pair in part} for pair in loads}
+
+    def load(self, pairs: Iterable[str]) -> int:
+        return sum(self.loads[pair] for pair in pairs)
+
+    def held(self, pairs: Iterable[str]) -> int:
+        return sum(self.sizes[part] for part in set().union(*(self.parts[p] for p in pairs)))
+
+    def __call__(self, workers: Assignment, limit: float):
+        loads = [self.load(pairs) for pairs in workers]
+        above = sum(max(0.0, load - limit) for load in loads)
+        return above, sum(self.held(pairs) for pairs in workers), max(loads)
+
+
+def assign_pairs(
+    loads: Mapping[str, int], uses: Mapping[str, Mapping[str, int]], workers: int
+) -> Assignment:
+    """Divide pairs among workers: even loads, and on each worker pairs that share their modules.
+
+    First the pairs go, largest first, to the worker with the least load. Then pairs are moved and
+    exchanged as long as that lowers the number of parameters that the workers hold together,
+    without a load more than 10% above the largest that the first step gave.
+
+    Args:
+        loads: {pair: its batches}, at least as many pairs as workers.
+        uses: {pair: {parameter: its size}}.
+        workers: their number.
+
+    Returns the pairs of each worker, in the order of ``loads``; a function of the arguments.
+    """
+    costs, order = _Costs(loads, uses), list(loads)
+    found: Assignment = [[] for _ in range(workers)]
+    for pair in sorted(order, key=lambda pair: -loads[pair]):
+        min(found, key=lambda pairs: (costs.load(pairs), len(pairs))).append(pair)
+    limit = TOLERANCE * max(costs.load(pairs) for pairs in found)
+    best = costs(found, limit)
+    while True:
+        better = next((new for new in _neighbours(found) if costs(new, limit) < best), None)
+        if better is None:
+            break
+        found, best = better, costs(better, limit)
+    found = [sorted(pairs, key=order.index) for pairs in found]
+    return sorted(found, key=lambda pairs: order.index(pairs[0]))
+
+
+def _neighbours(workers: Assignment):
+    """All assignments in which one pair has moved or two have changed places."""
+    for first in range(len(workers)):
+        for second in range(len(workers)):
+            if first == second:
+                continue
+            for pair in workers[first]:
+                if len(workers[first]) > 1:
+                    yield _exchanged(workers, first, [pair], second, [])
+                for other in workers[second] if first < second else ():
+                    yield _exchanged(workers, first, [pair], second, [other])
+
+
+def _exchanged(workers: Assignment, first: int, out: List[str], second: int, back: List[str]):
+    new = [list(pairs) for pairs in workers]
+    new[first] = [pair for pair in new[first] if pair not in out] + back
+    new[second] = [pair for pair in new[second] if pair not in back] + out
+    return new
+
+
+class PairParallelPlan(TrainingPlan):
+    """The batches of an epoch where each worker trains pairs of its own.
+
+    Each worker has the schedule over its own pairs; a slot holds one slot for each worker. The
+    epoch ends when the worker with the most to do has done it. A worker whose pairs take no part
+    has empty batches.
+
+    Args:
+        assignment: the pairs of each worker.
+        options: those of ``TrainingPlan``.
+    """
+
+    def __init__(self, assignment: Sequence[Sequence[str]], *options, **named):
+        super().__init__(*options, **named)
+        self.assignment = [list(pairs) for pairs in assignment]
+
+    def _accumulated(self, epoch: int) -> int:
+        return self.group(epoch) // len(self.assignment)
+
+    def _lengths(self, epoch: int) -> Dict[str, int]:
+        group = self._accumulated(epoch)
+        return {pair: -(-len(batches) // group) for pair, batches in self.batches.items()}
+
+    def _length(self, epoch: int, begin: int) -> int:
+        late, lengths = self._late(epoch, begin), self._lengths(epoch)
+        first = [[pair for pair in pairs if late.get(pair, 0) <= 0] for pairs in self.assignment]
+        return max(epoch_length(self.schedule, lengths, pairs) for pairs in first)
+
+    def slots(self, epoch: int) -> List[Slot]:
+        begin, lengths = self.begin(epoch), self._lengths(epoch)
+        late, count = self._late(epoch, begin), self._length(epoch, begin)
+        by_worker = [
+            epoch_slots(
+                self.schedule,
+                lengths={pair: lengths[pair] for pair in pairs},
+                sizes={pair: len(self.dataset.datasets[pair]) for pair in pairs},
+                random=_random(self.seed, epoch, "slots", worker),
+                temperature=self.temperature,
+                late=late,
+                count=count,
+            )
+            for worker, pairs in enumerate(self.assignment)
+        ]
+        return list(zip(*by_worker))
+
+    def _parts(self, slot, epoch: int) -> List[Slot]:
+        return list(slot) * self._accumulated(epoch)
