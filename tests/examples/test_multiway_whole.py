@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import pytest
 
@@ -21,6 +22,15 @@ def result_of(runs, system):
     return json.loads((runs / f"{system}.1" / "scores.json").read_text(encoding="utf-8"))
 
 
+def validated_likelihoods(log):
+    """Natural log-probability per sentence: -loss (bits) ln 2 * tokens / sentences."""
+    pattern = r"'valid' subset \| loss ([\d.]+) .* wpb ([\d.]+) \| bsz ([\d.]+) "
+    return [
+        -float(loss) * math.log(2) * float(tokens) / float(sentences)
+        for loss, tokens, sentences in re.findall(pattern, log.read_text(encoding="utf-8"))
+    ]
+
+
 @pytest.mark.slow
 def test_low_resource(step, prepared_multiway, tmp_path):
     data, runs = prepared_multiway, tmp_path / "runs"
@@ -32,8 +42,10 @@ def test_low_resource(step, prepared_multiway, tmp_path):
     single, multi = (result_of(runs, f"{kind}.50.de-en") for kind in ("single", "multi"))
     assert (single["updates"], multi["updates"]) == (6, 36)
     assert list(multi["scores"]["test"]) == ["de-en", "en-de"]
-    # no better than guessing after so few updates: some 40 pieces over 50 symbols
-    assert -400 < single["scores"]["test"]["de-en"]["likelihood"] < 0
+    # the same number two ways: fairseq-generate --score-reference and the validation while training
+    expected = validated_likelihoods(runs / "single.50.de-en.1.log")
+    found = single["scores"]["valid"]["de-en"]["likelihood"]
+    assert min(abs(found - each) for each in expected) < 0.1
     assert single["parameters"]["used"] < multi["parameters"]["used"]
     assert "not evaluated: single.de-en.1" in step("report", data, runs, 1)
     step("curves", runs, 1, "--by", "data", "--output", tmp_path / "data.png")
