@@ -15,6 +15,7 @@ COMMANDS = {
     "doctor": ("doctor", "check this installation and say what to do about problems"),
     "run": ("launch", "run a stock fairseq command, also where .pth files are not read"),
     "export": ("export", "write one direction of a checkpoint for other programs"),
+    "add-language": ("add_language", "add languages or pairs to a multi-way checkpoint"),
     "plot": ("plot", "draw training curves from a training log"),
     "average": ("average", "average the parameters of several checkpoints"),
 }

@@ -68,7 +68,7 @@ def encoder_sizes(text: Optional[str], langs: Iterable[str], default: int) -> Di
         lang, equals, number = (part if "=" in part else f"={part}").strip().partition("=")
         if not number and not equals or part == "":
             continue
-        if not number.isdigit() or int(number) < 1:
+        if not number.isdecimal() or int(number) < 1:
             raise ValueError(
                 f"--encoder-hidden-size {text!r}: {part!r} is neither a positive number nor "
                 "LANG=NUMBER"

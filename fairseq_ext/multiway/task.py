@@ -101,6 +101,10 @@ class MultiwayTranslationTask(StreamsTask):
         parts = [super(MultiwayTranslationTask, self)._load_pair(path, split, one, combine)
                  for one in pairs]  # fmt: skip
         _check_aligned(path, split, pairs, parts)
+        for one, part in zip(pairs, parts):
+            for line in range(len(part)):
+                place = f"{path}: line {line + 1} of {split} in {one}"
+                _check_one_end(place, part.src[line], part.src_dict)
         joined = ConcatSentencesDataset(*(part.src for part in parts))
         first = parts[0]
         return LanguagePairDataset(
@@ -132,8 +136,20 @@ class MultiwayTranslationTask(StreamsTask):
                 self.dictionaries[lang].encode_line(encode_fn(text), add_if_not_exist=False)
                 for lang, text in zip(langs, texts)
             ]
+            for lang, part in zip(langs, encoded):
+                _check_one_end(f"line {number} of the input, {lang}", part, self.dictionaries[lang])
             tokens.append(torch.cat(encoded).long())
         return tokens, [one.numel() for one in tokens]
+
+
+def _check_one_end(place: str, tokens: torch.Tensor, dictionary: Dictionary) -> None:
+    """Raise ValueError unless the sentence ends, and only ends, with the end symbol."""
+    ends = tokens.eq(dictionary.eos()).nonzero().flatten().tolist()
+    if ends != [len(tokens) - 1]:
+        raise ValueError(
+            f"{place}: holds {dictionary.eos_word!r} inside the sentence or not at its end; "
+            "several sources are told apart by it"
+        )
 
 
 def _check_aligned(path: str, split: str, pairs: List[str], parts) -> None:

@@ -4,11 +4,11 @@
 that CTranslate2 translates with.
 """
 
-import pickle
 import re
 from pathlib import Path
 
 from . import UsageError, atomic_path
+from .checkpoint import read
 
 MODEL = "dual_transformer"
 
@@ -59,46 +59,6 @@ def check_output(args):
         raise UsageError(f"--output {output} is a folder; --to fairseq writes a file")
     if args.to == "ctranslate2" and not (output / "model.bin").is_file():
         raise UsageError(f"--output {output} is no folder of CTranslate2; --force leaves it alone")
-
-
-def read(path):
-    """The checkpoint at `path` as {"cfg": plain dict, "model": state dict, ...}.
-
-    Raises UsageError, with what the file holds, unless it is a checkpoint of a dual model.
-    """
-    from fairseq import checkpoint_utils
-    from omegaconf import OmegaConf
-
-    if not Path(path).is_file():
-        raise UsageError(f"CHECKPOINT {path} is not a file")
-    try:
-        # the torch of this module is the one that `compat` taught what fairseq writes
-        state = checkpoint_utils.torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
-        raise UsageError(f"CHECKPOINT {path} cannot be read as a checkpoint: {error}") from error
-    if isinstance(state, dict) and OmegaConf.is_config(state.get("cfg")):
-        state["cfg"] = OmegaConf.to_container(state["cfg"], resolve=True)
-    held = contents(state)
-    if held is not None:
-        raise UsageError(f"CHECKPOINT {path} holds {held}; allowed: a checkpoint of {MODEL}")
-    return state
-
-
-def contents(state):
-    """What a loaded object is, in words, or None for a checkpoint of a dual model."""
-    from fairseq.models import ARCH_MODEL_NAME_REGISTRY
-
-    if not isinstance(state, dict):
-        return f"an object of type {type(state).__name__}"
-    config = state.get("cfg") or {"model": state.get("args")}
-    model = config.get("model") if isinstance(config, dict) else None
-    if model is None or "model" not in state:
-        return f"the entries {', '.join(sorted(map(str, state))[:8])}, not a model of fairseq"
-    options = model if isinstance(model, dict) else vars(model)
-    name = options.get("_name") or options.get("arch")
-    if ARCH_MODEL_NAME_REGISTRY.get(name, name) != MODEL:
-        return f"a model of the architecture {name!r}"
-    return None
 
 
 def languages(parameters):
@@ -159,7 +119,7 @@ def exported(args):
     """(stock checkpoint, folder with its dictionaries or None) for the command line `args`."""
     from .export_stock import stock_checkpoint
 
-    state = read(args.checkpoint)
+    state = read(args.checkpoint, MODEL)
     source, target = args.source_lang, args.target_lang
     check_direction(source, target, state, args.checkpoint)
     folder = data_folder(args, state)

@@ -1,0 +1,47 @@
+"""Reading a checkpoint for the tools."""
+
+import pickle
+from pathlib import Path
+
+from . import UsageError
+
+
+def read(path, model):
+    """The checkpoint at `path` as {"cfg": plain dict, "model": state dict, ...}.
+
+    Raises UsageError, with what the file holds, unless it is a checkpoint of ``model``, a
+    registered model such as "dual_transformer".
+    """
+    from fairseq import checkpoint_utils
+    from omegaconf import OmegaConf
+
+    if not Path(path).is_file():
+        raise UsageError(f"CHECKPOINT {path} is not a file")
+    try:
+        # the torch of this module is the one that `compat` taught what fairseq writes
+        state = checkpoint_utils.torch.load(path, map_location="cpu", weights_only=True)
+    except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
+        raise UsageError(f"CHECKPOINT {path} cannot be read as a checkpoint: {error}") from error
+    if isinstance(state, dict) and OmegaConf.is_config(state.get("cfg")):
+        state["cfg"] = OmegaConf.to_container(state["cfg"], resolve=True)
+    held = contents(state, model)
+    if held is not None:
+        raise UsageError(f"CHECKPOINT {path} holds {held}; allowed: a checkpoint of {model}")
+    return state
+
+
+def contents(state, model):
+    """What a loaded object is, in words, or None for a checkpoint of ``model``."""
+    from fairseq.models import ARCH_MODEL_NAME_REGISTRY
+
+    if not isinstance(state, dict):
+        return f"an object of type {type(state).__name__}"
+    config = state.get("cfg") or {"model": state.get("args")}
+    stored = config.get("model") if isinstance(config, dict) else None
+    if stored is None or "model" not in state:
+        return f"the entries {', '.join(sorted(map(str, state))[:8])}, not a model of fairseq"
+    options = stored if isinstance(stored, dict) else vars(stored)
+    name = options.get("_name") or options.get("arch")
+    if ARCH_MODEL_NAME_REGISTRY.get(name, name) != model:
+        return f"a model of the architecture {name!r}"
+    return None
