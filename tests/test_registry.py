@@ -208,14 +208,15 @@ def defined_tests():
 
 @pytest.mark.parametrize("card", sorted(PACKAGE.glob("*/README.md")), ids=relative)
 def test_card_leads_to_code_and_tests_that_exist(card):
-    """Every test that the card names is there, and every `file.py: Class` of the system."""
+    """Every test that the card names is there, and every `file.py: Class` or `common/file.py: ...`."""
     text = card.read_text(encoding="utf-8")
     named = set(re.findall(r"\btest_[a-z0-9_]+\b(?!\.py)", text))
     assert named and named <= defined_tests()
-    symbols = re.findall(r"`(?:\w+/)?(\w+\.py): ([A-Z]\w+)", text)
+    symbols = re.findall(r"`(\w+/)?(\w+\.py): ([A-Z]\w+)", text)
     assert symbols
-    for file, symbol in symbols:
-        assert f"class {symbol}" in (card.parent / file).read_text(encoding="utf-8"), symbol
+    for folder, file, symbol in symbols:
+        path = (PACKAGE / folder if folder else card.parent) / file
+        assert f"class {symbol}" in path.read_text(encoding="utf-8"), symbol
     for file in re.findall(r"\btests/[\w/]+\.py", text):
         assert (REPOSITORY / file).is_file(), file
 
