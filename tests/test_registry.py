@@ -208,7 +208,7 @@ def defined_tests():
 
 @pytest.mark.parametrize("card", sorted(PACKAGE.glob("*/README.md")), ids=relative)
 def test_card_leads_to_code_and_tests_that_exist(card):
-    """Every test that the card names is there, and every `file.py: Class` or `common/file.py: ...`."""
+    """Every test that the card names is there, and every `file.py: Class` of the package."""
     text = card.read_text(encoding="utf-8")
     named = set(re.findall(r"\btest_[a-z0-9_]+\b(?!\.py)", text))
     assert named and named <= defined_tests()
