@@ -6,11 +6,14 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
-def test_benchmark_reports_every_system(run, tmp_path):
-    words = "--updates 1 --repeats 1 --max-tokens 300 --vocab 50 --train-sentences 60 --length 6 "
-    words += "--layers 1 --embed-dim 16 --ffn-embed-dim 16 --heads 2 --beam 2 --sentences 64"
-    script = REPOSITORY / "examples" / "benchmark" / "run.py"
-    run("python", script, *words.split(), "--output", tmp_path / "speed")
+SCRIPT = REPOSITORY / "examples" / "benchmark" / "run.py"
+SMALL = "--updates 1 --repeats 1 --max-tokens 300 --vocab 50 --train-sentences 60 --length 6 "
+SMALL += "--embed-dim 16 --beam 2 --sentences 64 "
+
+
+def test_benchmark_of_dual_reports_every_system(run, tmp_path):
+    words = SMALL + "--layers 1 --ffn-embed-dim 16 --heads 2"
+    run("python", SCRIPT, *words.split(), "--output", tmp_path / "speed")
     record = json.loads((tmp_path / "speed.json").read_text(encoding="utf-8"))
     results = record["results"]
     assert list(results) == ["two stock", "two stock, our criterion", "dual"]
@@ -20,3 +23,33 @@ def test_benchmark_reports_every_system(run, tmp_path):
     assert results["dual"]["parameters"] < results["two stock"]["parameters"]
     table = (tmp_path / "speed.md").read_text(encoding="utf-8")
     assert all(f"| {name} |" in table for name in results)
+
+
+def test_benchmark_of_multiway_counts_the_products(run, tmp_path):
+    words = SMALL + "--system multiway --hidden 24 --context 20"
+    run("python", SCRIPT, *words.split(), "--output", tmp_path / "speed")
+    results = json.loads((tmp_path / "speed.json").read_text(encoding="utf-8"))["results"]
+    assert list(results) == ["stock lstm", "multiway"]
+    for found in results.values():
+        assert found["GFLOP/s"] > 0 and found["sentences/s"] > 0
+        # forward and backward: at least six operations for each parameter outside the embeddings
+        assert found["MFLOP/token"] * 1e6 > 6 * 16 * 50
+    assert results["stock lstm"]["ratio at equal FLOP"] == 1
+
+
+def test_products_are_counted(monkeypatch):
+    import torch
+
+    monkeypatch.syspath_prepend(str(SCRIPT.parent))
+    from products import Products
+
+    left = torch.randn(3, 5, requires_grad=True)
+    right = torch.randn(5, 7, requires_grad=True)
+    with Products(1) as found:
+        (left @ right).sum().backward()
+    assert found.operations() == 3 * 2 * 3 * 5 * 7
+    with Products(1) as found:
+        torch.nn.functional.linear(torch.randn(2, 3, 5), right.t(), torch.randn(7))
+        torch.bmm(torch.randn(4, 2, 3), torch.randn(4, 3, 6))
+    assert found.operations() == 2 * (2 * 3 * 5 * 7 + 4 * 2 * 3 * 6)
+    assert found.seconds(1) > 0

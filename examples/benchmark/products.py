@@ -1,0 +1,105 @@
+"""The matrix products of an update: how many operations, and how long they take alone."""
+
+import math
+import time
+from collections import Counter
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+aten = torch.ops.aten
+# operation -> places of its two factors among the arguments
+FACTORS = {
+    aten.mm.default: (0, 1),
+    aten.bmm.default: (0, 1),
+    aten.mv.default: (0, 1),
+    aten.addmm.default: (1, 2),
+    aten.addmv.default: (1, 2),
+    aten.baddbmm.default: (1, 2),
+}
+# kernels of whole attentions: query's and key's places, and how many products of each kind
+# (query x key, weights x value) they stand for; the backward pass makes the weights once more
+ATTENTION = {
+    aten._scaled_dot_product_flash_attention_for_cpu.default: (0, 1, 1, 1),
+    aten._scaled_dot_product_flash_attention_for_cpu_backward.default: (1, 2, 2, 3),
+    aten._scaled_dot_product_flash_attention.default: (0, 1, 1, 1),
+    aten._scaled_dot_product_flash_attention_backward.default: (1, 2, 2, 3),
+    aten._scaled_dot_product_efficient_attention.default: (0, 1, 1, 1),
+    aten._scaled_dot_product_efficient_attention_backward.default: (1, 2, 2, 3),
+}
+HIDING = ("rnn_layer", "_thnn_fused", "_cudnn_rnn", "scaled_dot_product", "_linear")
+
+
+class Products(TorchDispatchMode):
+    """Records the products inside the block, with the shapes and strides of their factors.
+
+    Args:
+        tokens: target tokens of the update.
+
+    RuntimeError for a kernel that hides products; they would not be counted.
+    """
+
+    def __init__(self, tokens: int):
+        super().__init__()
+        self.tokens, self.counts = tokens, Counter()
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        places = FACTORS.get(function)
+        if places:
+            left, right = (_layout(args[place]) for place in places)
+            self.counts[left, right] += 1
+        elif function in ATTENTION:
+            self._attention(args, *ATTENTION[function])
+        elif any(name in str(function) for name in HIDING):
+            raise RuntimeError(f"{function}: its products cannot be counted")
+        return function(*args, **(kwargs or {}))
+
+    def _attention(self, args, query_place, key_place, scores, contexts):
+        query, key = args[query_place], args[key_place]  # (B, H, T, d), (B, H, S, d)
+        heads, (steps, width), positions = query.shape[:2].numel(), query.shape[2:], key.size(2)
+        weights = query.new_empty(heads, steps, positions)
+        narrow = query.new_empty(heads, steps, width), query.new_empty(heads, width, positions)
+        self.counts[tuple(map(_layout, narrow))] += scores
+        self.counts[_layout(weights), _layout(weights.new_empty(heads, positions, width))] += (
+            contexts
+        )
+
+    def operations(self) -> int:
+        """Multiplications and additions."""
+        return sum(2 * number * _size(*pair) for pair, number in self.counts.items())
+
+    def seconds(self, repeats: int = 5) -> float:
+        """Time of all products alone, one after the other: the limit of this machine.
+
+        Each kind is timed ``repeats`` times, as many products at a time as take some
+        milliseconds; the fastest counts.
+        """
+        total = 0.0
+        for pair, number in self.counts.items():
+            left, right = (_tensor(layout) for layout in pair)
+            at_once = max(1, min(number, int(2e8 / _size(*pair))))
+            best = math.inf
+            for _ in range(repeats):
+                start = time.perf_counter()
+                for _ in range(at_once):
+                    torch.matmul(left, right)
+                if left.is_cuda:
+                    torch.cuda.synchronize()
+                best = min(best, (time.perf_counter() - start) / at_once)
+            total += number * best
+        return total
+
+
+def _layout(tensor):
+    return tuple(tensor.shape), tensor.stride(), tensor.dtype, tensor.device
+
+
+def _tensor(layout):
+    shape, stride, dtype, device = layout
+    return torch.empty_strided(shape, stride, dtype=dtype, device=device).normal_()
+
+
+def _size(left, right) -> int:
+    """Multiplications: rows x inner x columns, times the batch."""
+    columns = 1 if len(right[0]) == 1 else right[0][-1]
+    return math.prod(left[0]) * columns
