@@ -37,6 +37,7 @@ def description(settings, bpe, inputs):
         "bpe": bpe,
         "vocabulary": settings.vocabulary,
         "subword_lines": settings.subword_lines,
+        "train_lines": settings.train_lines,
         "inputs": describe_inputs(inputs),
     }
 
@@ -45,7 +46,7 @@ def build(settings, bpe, inputs, folder, workers):
     """Everything, in `folder`; returns the counts."""
     for name in ("raw", "text"):
         (folder / name).mkdir()
-    counts = copy_plain(inputs, folder / "raw")
+    counts = copy_plain(inputs, folder / "raw", settings.train_lines)
     kind = SUBWORDS[bpe]
     training = [folder / "raw" / f"train.{language}" for language in settings.languages]
     kind.learn(training, settings.vocabulary, settings.subword_lines, folder / kind.file)

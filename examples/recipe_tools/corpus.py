@@ -36,8 +36,10 @@ def describe_inputs(inputs):
     }
 
 
-def copy_plain(inputs, folder):
+def copy_plain(inputs, folder, train_lines=0):
     """Write the aligned plain text; returns {split: number of lines, "dropped": ...}.
+
+    train_lines: how many lines of the training text are read, from its first on; 0 = all.
 
     Training lines that are empty in some language teach nothing and are left out in all; what is
     to be translated stays, whatever it is.
@@ -49,7 +51,8 @@ def copy_plain(inputs, folder):
         counts[split] = 0
         with contextlib.ExitStack() as stack:
             outputs = [stack.enter_context(written(folder / f"{split}.{it}")) for it in languages]
-            for lines in aligned(*paths):
+            last = train_lines if split == "train" and train_lines else None
+            for lines in itertools.islice(aligned(*paths), last):
                 if split == "train" and not all(lines):
                     counts["dropped"] += 1
                     continue

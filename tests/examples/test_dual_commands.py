@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from dual_recipe.settings import read_settings
 
-RECIPES = ("multi30k", "iwslt14", "wmt14")
+RECIPES = ("multi30k", "multi30k_tenth", "iwslt14", "wmt14")
 PARSE_AND_BUILD = Path(__file__).with_name("parse_and_build.py")
 # Sec. 3.2 of the paper: layers, width, feed-forward width; dropout; heads are the usual ones
 PAPER = {"iwslt14": ([6, 256, 1024, 4], 0.1), "wmt14": ([6, 1024, 4096, 16], 0.3)}

@@ -6,7 +6,7 @@ from dual_recipe.settings import read_settings
 from recipe_tools import RecipeError
 from recipe_tools.commands import shown
 
-RECIPES = ("multi30k", "iwslt14", "wmt14")
+RECIPES = ("multi30k", "multi30k_tenth", "iwslt14", "wmt14")
 
 
 @pytest.mark.parametrize("name", RECIPES)

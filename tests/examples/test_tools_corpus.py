@@ -28,6 +28,15 @@ def test_empty_training_lines_are_dropped_in_all_languages_and_counted(raw, tmp_
     assert last == ["allein", "alone", "121"]
 
 
+def test_only_the_first_training_lines_are_read_if_asked(raw, tmp_path):
+    (tmp_path / "plain").mkdir()
+    counts = copy_plain(inputs_of(FILES, ("de", "en"), raw), tmp_path / "plain", train_lines=7)
+    assert counts == {"dropped": 0, "train": 7, "valid": 12, "test": 12}
+    whole = (raw / "train.de").read_text(encoding="utf-8").splitlines()
+    kept = (tmp_path / "plain" / "train.de").read_text(encoding="utf-8").splitlines()
+    assert kept == whole[:7]
+
+
 def test_the_file_of_another_length_is_named(write, tmp_path):
     a, b, c = (
         write(tmp_path / name, ["x"] * size) for name, size in (("a", 3), ("b", 3), ("c", 2))

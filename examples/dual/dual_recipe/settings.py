@@ -22,7 +22,7 @@ REQUIRED = {
     "train": {"options"},
     "evaluate": {"average", "options"},
 }
-OPTIONAL = {"data": {"subword_lines"}, "evaluate": {"average_by"}}
+OPTIONAL = {"data": {"subword_lines", "train_lines"}, "evaluate": {"average_by"}}
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,7 @@ class Settings:
     train_options, evaluate_options: words of the command lines of fairseq-train, -generate.
     average: how many of the last checkpoints are averaged, counted by epochs or updates.
     subword_lines: lines from which the subword model is learnt; 0 = all.
+    train_lines: how many lines of the training text are used, from its first on; 0 = all.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Settings:
     files: Dict[str, str]
     vocabulary: int
     subword_lines: int
+    train_lines: int
     dual_arch: str
     stock_arch: str
     sizes: Dict[str, int]
@@ -86,6 +88,7 @@ def read_settings(name):
         files={split: data[split] for split in SPLITS},
         vocabulary=number(parser, path, "data", "vocabulary"),
         subword_lines=number(parser, path, "data", "subword_lines", "0"),
+        train_lines=number(parser, path, "data", "train_lines", "0"),
         dual_arch=model["dual_arch"],
         stock_arch=model["stock_arch"],
         sizes={size: number(parser, path, "model", size) for size in sizes},
