@@ -1,0 +1,232 @@
+"""The routed model and its baselines as fairseq sees them; the equations are in modules.py."""
+
+from typing import Dict, List
+
+import torch
+from fairseq.models import BaseFairseqModel, register_model
+from torch import Tensor, nn
+
+from ..streams.direction import Direction, SourceSide, TargetSide
+from .config import RoutedConfig, build_units, register_architectures, size_of
+from .sequence import Decoder, Encoder, Target, decode, embedding
+
+
+def leading_padding(tokens: Tensor, padding_index: int) -> Tensor:
+    """Padding symbols in front of each row: (B, S) -> (B, 1)."""
+    return tokens.eq(padding_index).long().cumprod(dim=1).sum(dim=1, keepdim=True)
+
+
+def put_back(values: Tensor, leading: Tensor, dim: int) -> Tensor:
+    """Undo ``align_left`` along ``dim``, the source positions; values (R, ...), leading (R, 1)."""
+    positions = torch.arange(values.size(dim), device=values.device)
+    index = (positions - leading) % values.size(dim)  # (R, S)
+    shape = [1] * values.dim()
+    shape[0], shape[dim] = index.shape
+    return values.gather(dim, index.view(shape).expand_as(values))
+
+
+class EncodingPath(nn.Module):
+    """The encoder with a source vocabulary's embedding, for one task."""
+
+    def __init__(self, encoder: Encoder, table: nn.Embedding, task: str):
+        super().__init__()
+        self.encoder, self.table, self.task = encoder, table, task
+
+    def encode(self, tokens: Tensor):
+        return self.encoder(self.table, tokens, self.task)[:2]
+
+
+class DecodingPath(nn.Module):
+    """The decoder with a target vocabulary's part, for one task."""
+
+    def __init__(self, decoder: Decoder, target: Target, task: str):
+        super().__init__()
+        self.decoder, self.target, self.task = decoder, target, task
+
+    def decode(self, prev_tokens, states, padding, cache, need_weights):
+        encoded = states, padding
+        readout, weights = decode(self.decoder, self.target, encoded, prev_tokens, self.task, cache)
+        return readout, weights if need_weights else None
+
+    def logits(self, readout: Tensor) -> Tensor:
+        return self.target.output(readout)
+
+
+class RoutedSource(SourceSide):
+    """A source side that remembers where the sentences began ("leading" (B, 1))."""
+
+    def forward(self, src_tokens, src_lengths=None, **_unused):
+        leading = leading_padding(src_tokens, self.dictionary.pad())
+        return {**super().forward(src_tokens), "leading": leading}
+
+
+class RoutedTarget(TargetSide):
+    """A target side whose attention is over the source tokens where they stood."""
+
+    def decode(self, prev_tokens, encoded, cache, encoder_out):
+        readout, weights = super().decode(prev_tokens, encoded, cache, encoder_out)
+        if weights is not None:
+            leading = encoder_out["leading"].index_select(0, encoder_out["rows"])
+            weights = put_back(weights, leading, 2)
+        return readout, weights
+
+
+@register_model("routed_gru", dataclass=RoutedConfig)
+class RoutedModel(BaseFairseqModel):
+    """Tasks that share blocks behind a router or, in the baselines, layers. A task is a lang pair.
+
+    Args:
+        encoder: units for all tasks.
+        decoder: attention, units and readout for all tasks.
+        sources: {source language: embedding}.
+        targets: {target language: embedding and softmax}.
+        dictionaries: {lang: dictionary}.
+        pairs: the tasks, e.g. ["en-vi", "en-ner"].
+        max_positions: (source, target) limits in tokens.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        decoder: Decoder,
+        sources: Dict[str, nn.Embedding],
+        targets: Dict[str, Target],
+        dictionaries,
+        pairs: List[str],
+        max_positions,
+    ):
+        super().__init__()
+        self.encoder, self.decoder = encoder, decoder
+        self.sources, self.targets = nn.ModuleDict(sources), nn.ModuleDict(targets)
+        self.dictionaries, self.pairs = dictionaries, list(pairs)
+        self._max_positions = tuple(max_positions)
+
+    @classmethod
+    def build_model(cls, cfg: RoutedConfig, task):
+        size, pairs = size_of(cfg), cfg.lang_pairs.split(",")
+        units, decoder_units = build_units(cfg, pairs)
+        encoder = Encoder(units, size.dropout)
+        decoder = Decoder(size, decoder_units, encoder.output_size)
+        sources = list(dict.fromkeys(pair.split("-")[0] for pair in pairs))
+        targets = list(dict.fromkeys(pair.split("-")[1] for pair in pairs))
+        dictionaries = {lang: task.dictionaries[lang] for lang in sources + targets}
+        vocabulary = {lang: (len(words), words.pad()) for lang, words in dictionaries.items()}
+
+        def source(lang):
+            words, pad = vocabulary[lang]
+            return embedding(words, size.embed_dim, pad)
+
+        return cls(
+            encoder,
+            decoder,
+            {lang: source(lang) for lang in sources},
+            {lang: Target(size, decoder.readout_size, *vocabulary[lang]) for lang in targets},
+            dictionaries,
+            pairs,
+            task.max_positions(),
+        )
+
+    def _check(self, pair: str) -> str:
+        if pair not in self.pairs:
+            raise ValueError(f"pair {pair!r}: the model has {', '.join(self.pairs)}")
+        return pair
+
+    def forward(self, src_tokens, src_lengths, prev_output_tokens, pair=None, **_unused):
+        """Teacher-forced logits (B, T, V) of the task ``pair`` (default: the first)."""
+        pair = self._check(pair or self.pairs[0])
+        source, target = pair.split("-")
+        encoded = self.encoder(self.sources[source], src_tokens, pair)[:2]
+        part = self.targets[target]
+        readout, _ = decode(self.decoder, part, encoded, prev_output_tokens, pair)
+        return part.output(readout), {}
+
+    def get_normalized_probs(self, net_output, log_probs, sample=None):
+        logits = net_output[0].float()
+        return logits.log_softmax(dim=-1) if log_probs else logits.softmax(dim=-1)
+
+    def direction(self, pair: str, need_attention: bool = False) -> Direction:
+        """An encoder-decoder model of one task that shares this model's parameters."""
+        source, target = self._check(pair).split("-")
+        encoder = RoutedSource(
+            EncodingPath(self.encoder, self.sources[source], pair),
+            self.dictionaries[source],
+            self._max_positions[0],
+        )
+        decoder = RoutedTarget(
+            DecodingPath(self.decoder, self.targets[target], pair),
+            self.dictionaries[target],
+            self._max_positions[1],
+            need_attention,
+        )
+        return Direction(encoder, decoder).train(self.training)
+
+    def router_weights(
+        self, src_tokens: Tensor, prev_output_tokens: Tensor, pair: str
+    ) -> Dict[str, Tensor]:
+        """tau of every unit, for analysis (Fig. 2).
+
+        Args:
+            src_tokens: (B, S) as the task's dataset makes them, the task token first.
+            prev_output_tokens: (B, T).
+            pair: the task.
+
+        Returns:
+            {"encoder.L.forwards": (B, S, n), "encoder.L.backwards": (B, S, n), "decoder.L":
+            (B, T, n)} for the layers L = 0, 1, ..; at the positions of the tokens given, and zero
+            at padding, so that sums over positions are sums over tokens. ValueError for a model
+            without routers.
+        """
+        source, target = self._check(pair).split("-")
+        table, part = self.sources[source], self.targets[target]
+        annotations, padding, of_encoder = self.encoder(table, src_tokens, pair)
+        if not of_encoder[0][0].size(2):
+            raise ValueError("--sharing layers: the model has no router")
+        encoded = self.decoder.prepare(annotations, padding, pair)
+        vectors = self.decoder.embed(part, prev_output_tokens)
+        *_, of_decoder = self.decoder.fused(vectors, encoded, pair)
+        leading = leading_padding(src_tokens, table.padding_idx)
+        found = {}
+        for layer, both in enumerate(of_encoder):
+            for way, tau in zip(("forwards", "backwards"), both):
+                tau = tau.masked_fill(padding.unsqueeze(2), 0.0)
+                found[f"encoder.{layer}.{way}"] = put_back(tau, leading, 1)
+        blank = prev_output_tokens.eq(part.embedding.padding_idx).unsqueeze(2)
+        for layer, tau in enumerate(of_decoder):
+            found[f"decoder.{layer}"] = tau.masked_fill(blank, 0.0)
+        return found
+
+    def parameter_groups(self) -> Dict[str, List[str]]:
+        """Names of parameters by part: shared, task.PAIR, source.LANG, target.LANG, output.
+
+        shared: routers, shared blocks or layers, attention and readout. output: the softmaxes of
+        all targets, which target.LANG holds as well.
+        """
+        groups: Dict[str, List[str]] = {"shared": [], "output": []}
+        for pair in self.pairs:
+            groups[f"task.{pair}"] = []
+        for name, _ in self.named_parameters():
+            parts = name.split(".")
+            if parts[0] in ("sources", "targets"):
+                groups.setdefault(f"{parts[0][:-1]}.{parts[1]}", []).append(name)
+                if parts[2] == "output":
+                    groups["output"].append(name)
+                continue
+            owner = parts[parts.index("own") + 1] if "own" in parts else None
+            groups[f"task.{owner}" if owner in self.pairs else "shared"].append(name)
+        return groups
+
+    def pair_parameters(self, pair: str) -> List[str]:
+        """Names of the parameters that training on ``pair`` moves."""
+        source, target = self._check(pair).split("-")
+        groups = self.parameter_groups()
+        parts = ("shared", f"task.{pair}", f"source.{source}", f"target.{target}")
+        return [name for part in parts for name in groups[part]]
+
+    def max_positions(self):
+        return self._max_positions
+
+    def max_decoder_positions(self):
+        return self._max_positions[1]
+
+
+register_architectures()

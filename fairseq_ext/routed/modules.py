@@ -1,0 +1,271 @@
+"""Recurrent units with shared blocks, a block per task and a router, in plain torch.
+
+Zaremoodi, Buntine and Haffari (ACL 2018), Sec. 2.1 and 2.2, for one step::
+
+    s   = tanh(W_x x_t + W_h h_{t-1} + b_s)                       router
+    tau = softmax(W_tau s + b_tau)                                one weight per shared block
+    x~  = tau[i] x_t for shared block i;  x_t for the task's block
+    z = sigmoid(W_z x~ + U_z g_{t-1} + b_z)                       block; g is its own state
+    r = sigmoid(W_r x~ + U_r g_{t-1} + b_r)
+    c = tanh(W_c x~ + U_c (r * g_{t-1}) + b_c)
+    g_t = z * g_{t-1} + (1 - z) * c
+    h_t = [sum_i tau[i] g^(i)_t ; g^(task)_t]                     state of the unit
+
+The router and the shared blocks belong to all tasks.
+
+Deviation: the paper prints c = tanh(W_c x~ + U_c g_{t-1} + b_c), without the reset gate r that it
+defines. Cho's unit, which it cites, is meant.
+
+Without shared blocks (``shared_blocks=0``) there is no router and the unit is a GRU of Cho's kind,
+h_t = g_t: the layers of the baselines.
+
+Dimensions: B sentences, S positions, I input, H units of a block, n shared blocks, K = n + 1
+blocks, R units of the router, O = 2H (n = 0: H) state of the unit, G = R + 3HK projections of the
+input. Gates stand side by side in the order z, r, c. Masks are bool, True = padding.
+"""
+
+from typing import List, Optional, Sequence, Tuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..common.recurrent import reorder, reversal
+from ..common.routed_gru import Recurrence, routed_gru
+
+COMMON = "common"  # the name of a block that is no task's own
+State = Tuple[Tensor, Tensor]  # of the blocks g (K, B, H), of the unit h (B, O)
+
+
+def linear(inputs: int, outputs: int, bias: bool = True) -> nn.Linear:
+    """Xavier weights, zero bias."""
+    layer = nn.Linear(inputs, outputs, bias=bias)
+    nn.init.xavier_uniform_(layer.weight)
+    if bias:
+        nn.init.zeros_(layer.bias)
+    return layer
+
+
+class Router(nn.Module):
+    """tau = softmax(W_tau tanh(W_x x_t + W_h h_{t-1} + b_s) + b_tau) (Sec. 2.1).
+
+    Args:
+        input_size: I.
+        state_size: O; the router sees the shared and the task's half of the state.
+        shared_blocks: n.
+        router_size: R, which the paper leaves open.
+    """
+
+    def __init__(self, input_size: int, state_size: int, shared_blocks: int, router_size: int):
+        super().__init__()
+        self.input = linear(input_size, router_size)  # W_x, b_s
+        self.state = linear(state_size, router_size, bias=False)  # W_h
+        self.output = linear(router_size, shared_blocks)  # W_tau, b_tau
+
+    def forward(self, inputs: Tensor, state: Tensor) -> Tensor:
+        """x_t (B, I), h_{t-1} (B, O) -> tau (B, n)."""
+        hidden = torch.tanh(self.input(inputs) + self.state(state))  # s_t (B, R)
+        return self.output(hidden).softmax(dim=1)
+
+
+class Blocks(nn.Module):
+    """GRU blocks side by side (Sec. 2.2).
+
+    Args:
+        count: how many.
+        input_size: I.
+        hidden_size: H.
+    """
+
+    def __init__(self, count: int, input_size: int, hidden_size: int):
+        super().__init__()
+        self.weight_input = nn.Parameter(torch.empty(count, 3 * hidden_size, input_size))  # W
+        self.weight_state = nn.Parameter(torch.empty(count, 3 * hidden_size, hidden_size))  # U
+        self.bias = nn.Parameter(torch.zeros(count, 3 * hidden_size))  # b
+        for block in range(count):
+            for gate in self.weight_input.data[block].chunk(3):
+                nn.init.xavier_uniform_(gate)
+            for gate in self.weight_state.data[block].chunk(3):
+                nn.init.orthogonal_(gate)
+
+    def step(self, number: int, inputs: Tensor, before: Tensor) -> Tensor:
+        """Block ``number``: x~_t (B, I), g_{t-1} (B, H) -> g_t (B, H)."""
+        weight_z, weight_r, weight_c = self.weight_input[number].chunk(3)
+        state_z, state_r, state_c = self.weight_state[number].chunk(3)
+        bias_z, bias_r, bias_c = self.bias[number].chunk(3)
+        update = torch.sigmoid(F.linear(inputs, weight_z, bias_z) + F.linear(before, state_z))
+        reset = torch.sigmoid(F.linear(inputs, weight_r, bias_r) + F.linear(before, state_r))
+        candidate = torch.tanh(
+            F.linear(inputs, weight_c, bias_c) + F.linear(reset * before, state_c)
+        )
+        return update * before + (1 - update) * candidate
+
+
+class RoutedUnit(nn.Module):
+    """The recurrent unit: n shared blocks, one block for each task, and a router.
+
+    It takes the place of one layer of a GRU in one direction.
+
+    Args:
+        input_size: I.
+        hidden_size: H, units of each block.
+        shared_blocks: n; 0 = a plain GRU.
+        tasks: their names; None = the block that reads the input directly is no task's own, and
+            all tasks share the whole unit.
+        router_size: R; by default H.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        shared_blocks: int = 3,
+        tasks: Optional[Sequence[str]] = None,
+        router_size: Optional[int] = None,
+    ):
+        super().__init__()
+        self.hidden_size, self.shared_blocks = hidden_size, shared_blocks
+        self.output_size = hidden_size * (2 if shared_blocks else 1)  # O
+        if shared_blocks:
+            size = router_size or hidden_size
+            self.router = Router(input_size, self.output_size, shared_blocks, size)
+            self.shared = Blocks(shared_blocks, input_size, hidden_size)
+        self.own = nn.ModuleDict(
+            {name: Blocks(1, input_size, hidden_size) for name in tasks or [COMMON]}
+        )
+
+    def _own(self, task: Optional[str]) -> Blocks:
+        name = COMMON if COMMON in self.own else task
+        if name not in self.own:
+            raise ValueError(f"task {task!r}: the unit has blocks for {', '.join(self.own)}")
+        return self.own[name]
+
+    def _stacked(self, name: str, task: Optional[str]) -> Tensor:
+        """A parameter of all K blocks, the task's last."""
+        own = getattr(self._own(task), name)
+        return torch.cat([getattr(self.shared, name), own]) if self.shared_blocks else own
+
+    def start(self, output: Tensor) -> State:
+        """State before the first step, from h_0 (B, O).
+
+        Every shared block starts from the first half: h_0 = [sum_i tau[i] g^(i)_0 ; g^(task)_0]
+        then holds for every tau.
+        """
+        halves = output.split(self.hidden_size, dim=1)
+        return torch.stack([halves[0]] * self.shared_blocks + [halves[-1]]), output
+
+    def zero_state(self, inputs: Tensor) -> State:
+        """Zeros for a batch of inputs (B, ...)."""
+        return self.start(inputs.new_zeros(inputs.size(0), self.output_size))
+
+    def step(self, inputs: Tensor, state: State, task: Optional[str] = None):
+        """One step as in the paper: the specification.
+
+        x_t (B, I), state before -> state after, tau (B, n) or (B, 0).
+        """
+        blocks, output = state
+        own = self._own(task).step(0, inputs, blocks[-1])
+        if not self.shared_blocks:
+            return (own.unsqueeze(0), own), inputs.new_zeros(inputs.size(0), 0)
+        tau = self.router(inputs, output)
+        shared = [
+            self.shared.step(number, tau[:, number, None] * inputs, blocks[number])
+            for number in range(self.shared_blocks)
+        ]
+        mixed = sum(tau[:, number, None] * block for number, block in enumerate(shared))
+        return (torch.stack([*shared, own]), torch.cat([mixed, own], dim=1)), tau
+
+    def projection(self, task: Optional[str] = None) -> State:
+        """[W_x ; W of all blocks] (G, I) and [b_s ; zeros] (G,).
+
+        The blocks' biases are added inside the loop, since W (tau x) + b = tau (W x) + b.
+        """
+        blocks = self._stacked("weight_input", task).flatten(0, 1)  # (3HK, I)
+        zeros = blocks.new_zeros(blocks.size(0))
+        if not self.shared_blocks:
+            return blocks, zeros
+        router = self.router.input
+        return torch.cat([router.weight, blocks]), torch.cat([router.bias, zeros])
+
+    def recurrence(self, task: Optional[str] = None) -> Recurrence:
+        """The weights that stay inside the loop."""
+        blocks = self._stacked("bias", task), self._stacked("weight_state", task)
+        if not self.shared_blocks:
+            return Recurrence(*blocks)
+        router = self.router
+        return Recurrence(*blocks, router.state.weight, router.output.weight, router.output.bias)
+
+    def forward(
+        self,
+        inputs: Tensor,
+        task: Optional[str] = None,
+        state: Optional[State] = None,
+        literal: bool = False,
+    ) -> Tuple[Tensor, Tensor]:
+        """x (B, S, I) -> h (B, S, O), tau (B, S, n).
+
+        task: whose block to use. state: before the first step (default: zeros). literal: step by
+        step. Padding has to stand after the real positions.
+        """
+        state = state or self.zero_state(inputs)
+        if literal:
+            steps = []
+            for position in range(inputs.size(1)):
+                state, tau = self.step(inputs[:, position], state, task)
+                steps.append((state[1], tau))
+            outputs, taus = zip(*steps)
+            return torch.stack(outputs, dim=1), torch.stack(taus, dim=1)
+        projected = F.linear(inputs.transpose(0, 1), *self.projection(task))  # (S, B, G)
+        outputs, tau, _ = routed_gru(projected, *state, self.recurrence(task))
+        return outputs.transpose(0, 1), tau.transpose(0, 1)
+
+
+class BidirectionalUnit(nn.Module):
+    """A unit that reads forwards and one that reads backwards, side by side.
+
+    The backward one reads each sentence reversed within its own length.
+
+    Args: those of ``RoutedUnit``.
+    """
+
+    def __init__(self, *sizes, **options):
+        super().__init__()
+        self.forwards = RoutedUnit(*sizes, **options)
+        self.backwards = RoutedUnit(*sizes, **options)
+        self.output_size = 2 * self.forwards.output_size
+
+    def forward(
+        self, inputs: Tensor, padding: Tensor, task: Optional[str] = None, literal: bool = False
+    ) -> Tuple[Tensor, Tensor, Tensor]:
+        """x (B, S, I), padding (B, S) at the end -> h (B, S, 2O), tau of both ways (B, S, n)."""
+        positions = reversal(padding)
+        ahead, tau = self.forwards(inputs, task, literal=literal)
+        back, tau_back = self.backwards(reorder(inputs, positions), task, literal=literal)
+        outputs = torch.cat([ahead, reorder(back, positions)], dim=2)
+        return outputs, tau, reorder(tau_back, positions)
+
+
+class UnitStack(nn.Module):
+    """Bidirectional units one above the other.
+
+    Args:
+        units: from the bottom to the top.
+        dropout: on the input of every unit but the first.
+    """
+
+    def __init__(self, units: Sequence[BidirectionalUnit], dropout: float = 0.0):
+        super().__init__()
+        self.units, self.dropout = nn.ModuleList(units), dropout
+        self.output_size = units[-1].output_size
+
+    def forward(
+        self, inputs: Tensor, padding: Tensor, task: Optional[str] = None, literal: bool = False
+    ) -> Tuple[Tensor, List[Tuple[Tensor, Tensor]]]:
+        """x (B, S, I), padding (B, S) at the end -> h (B, S, 2O), tau of each unit, both ways."""
+        weights = []
+        for number, unit in enumerate(self.units):
+            if number:
+                inputs = F.dropout(inputs, self.dropout, self.training)
+            inputs, *tau = unit(inputs, padding, task, literal)
+            weights.append(tuple(tau))
+        return inputs, weights

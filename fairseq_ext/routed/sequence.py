@@ -1,0 +1,312 @@
+"""The sequence-to-sequence model around the units: encoder, attention and decoder in plain torch.
+
+Zaremoodi, Buntine and Haffari (ACL 2018), Sec. 2.3 and 3.3, leave this part to their base system,
+an attentional model with one decoder input per word and a residual readout::
+
+    a_i = [forwards_i ; backwards_i]                                  annotations of the top units
+    h_0 = tanh(W mean_i a_i)                                          state of the decoder's units
+    e_ti = v . tanh(W_a a_i + b_a + W_q h_{t-1});  alpha_t = softmax(e_t)
+    c_t = sum_i alpha_ti a_i                                          context
+    h_t = unit([E y_{t-1} ; c_t], h_{t-1})
+    p(y_t) = softmax(O tanh(h_t + Q c_t + P E y_{t-1}) + b_o)
+
+With several layers a unit reads the state of the one below it, the query sees the states of all
+layers, h_t = [h^1_t ; .. ; h^L_t], and the readout reads the top one.
+
+E of the source belongs to the source's vocabulary; E of the target, O and b_o belong to the
+target's; the units hold what belongs to a task; everything else belongs to all tasks.
+
+Dimensions: B sentences, R = B * K rows of the beams, S source positions, T target positions,
+D embedding, C annotation and context, A attention, O_l state of layer l (their sum is O), G
+projections of the first layer's input, V vocabulary. Masks are bool, True = padding.
+"""
+
+from dataclasses import dataclass, fields
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..common.attention import additive_attention
+from ..common.attentive_stack import StackedLayer, attentive_stack
+from ..common.recurrent import align_left
+from ..common.routed_gru import routed_gru
+from .modules import RoutedUnit, UnitStack, linear
+
+Cache = Dict[str, Tensor]
+
+
+@dataclass
+class Size:
+    """Sizes and the dropout rate; ValueError with the option's name for one out of range.
+
+    embed_dim: D. hidden_size: H, units of each block. attention_size: A. router_size: R of the
+    unit; 0 = H. dropout: on embeddings, between layers and on the readout.
+    """
+
+    embed_dim: int = 400
+    hidden_size: int = 400
+    attention_size: int = 400
+    router_size: int = 0
+    dropout: float = 0.5
+
+    def __post_init__(self):
+        for one in fields(self):
+            option, value = "--" + one.name.replace("_", "-"), getattr(self, one.name)
+            if one.name == "dropout":
+                if not 0.0 <= value < 1.0:
+                    raise ValueError(f"{option} {value}: must be in [0, 1)")
+            elif value < (one.name != "router_size"):
+                least = 1 if one.name != "router_size" else "0, which stands for --hidden-size"
+                raise ValueError(f"{option} {value}: must be at least {least}")
+
+
+def embedding(vocab_size: int, embed_dim: int, padding_index: int) -> nn.Embedding:
+    """Normal with deviation D^-1/2; the row of the padding symbol is zero."""
+    table = nn.Embedding(vocab_size, embed_dim, padding_index)
+    nn.init.normal_(table.weight, std=embed_dim**-0.5)
+    nn.init.zeros_(table.weight[padding_index])
+    return table
+
+
+class Source(NamedTuple):
+    """What the decoder needs of the source.
+
+    keys: W_a a + b_a (B, S, A). annotations: a (B, S, C). projected: what the first unit's input
+    projections make of a (B, S, G). padding: (B, S). initial: h_0 (B, O).
+    """
+
+    keys: Tensor
+    annotations: Tensor
+    projected: Tensor
+    padding: Tensor
+    initial: Tensor
+
+
+class Target(nn.Module):
+    """What belongs to a target vocabulary: E, O and b_o.
+
+    Args:
+        size: D.
+        readout_size: width of the top unit's state.
+        vocab_size: V.
+        padding_index: index of the padding symbol.
+    """
+
+    def __init__(self, size: Size, readout_size: int, vocab_size: int, padding_index: int):
+        super().__init__()
+        self.embedding = embedding(vocab_size, size.embed_dim, padding_index)
+        self.output = linear(readout_size, vocab_size)
+
+
+class Encoder(nn.Module):
+    """A vocabulary's embedding and the units that all vocabularies share.
+
+    Args:
+        units: bidirectional ones.
+        dropout: on the embeddings.
+    """
+
+    def __init__(self, units: UnitStack, dropout: float):
+        super().__init__()
+        self.units, self.dropout = units, dropout
+        self.output_size = units.output_size  # C
+
+    def forward(self, table: nn.Embedding, tokens: Tensor, task: str, literal: bool = False):
+        """Tokens (B, S), padded at either end -> a (B, S, C), padding (B, S), tau of the units.
+
+        All come with the padding at the end. table: the vocabulary's embedding.
+        """
+        tokens = align_left(tokens, table.padding_idx)
+        padding = tokens.eq(table.padding_idx)  # (B, S)
+        vectors = F.dropout(table(tokens), self.dropout, self.training)  # (B, S, D)
+        annotations, tau = self.units(vectors, padding, task, literal)
+        return annotations, padding, tau
+
+
+class Decoder(nn.Module):
+    """Attention, units and readout.
+
+    Args:
+        size: sizes and the dropout rate.
+        units: from the bottom to the top; the first one reads D + C numbers.
+        context_size: C.
+    """
+
+    def __init__(self, size: Size, units: Sequence[RoutedUnit], context_size: int):
+        super().__init__()
+        self.dropout, self.embed_dim = size.dropout, size.embed_dim
+        self.units = nn.ModuleList(units)
+        self.state_sizes = [unit.output_size for unit in units]
+        states, width = sum(self.state_sizes), size.attention_size
+        self.readout_size = self.state_sizes[-1]
+        self.initial = linear(context_size, states, bias=False)  # W
+        self.key = linear(context_size, width)  # W_a, b_a
+        self.query = linear(states, width, bias=False)  # W_q
+        self.energy = nn.Parameter(torch.empty(width))  # v
+        nn.init.normal_(self.energy, std=width**-0.5)
+        self.readout_context = linear(context_size, self.readout_size, bias=False)  # Q
+        self.readout_embedding = linear(size.embed_dim, self.readout_size, bias=False)  # P
+
+    def prepare(self, annotations: Tensor, padding: Tensor, task: str) -> Source:
+        """All that depends on the source alone."""
+        real = (~padding).unsqueeze(2).type_as(annotations)
+        mean = (annotations * real).sum(dim=1) / real.sum(dim=1)  # (B, C)
+        weight, _ = self.units[0].projection(task)
+        projected = F.linear(annotations, weight[:, self.embed_dim :])  # (B, S, G)
+        initial = torch.tanh(self.initial(mean))
+        return Source(self.key(annotations), annotations, projected, padding, initial)
+
+    def embed(self, target: Target, prev_tokens: Tensor) -> Tensor:
+        """(R, T) -> E y (R, T, D)."""
+        return F.dropout(target.embedding(prev_tokens), self.dropout, self.training)
+
+    def _masks(self, vectors: Tensor) -> List[Optional[Tensor]]:
+        """Dropout of every unit's input (T, B, O_{l-1}); None where nothing is dropped."""
+        if not (self.training and self.dropout):
+            return [None] * len(self.units)
+        steps, rows, _ = vectors.shape
+        ones = [vectors.new_ones(steps, rows, unit.output_size) for unit in self.units[:-1]]
+        return [None, *(F.dropout(one, self.dropout) for one in ones)]
+
+    def literal(self, vectors: Tensor, source: Source, task: str):
+        """E y (B, T, D) -> top h (B, T, O_L), c (B, T, C), alpha (B, T, S), tau of the units.
+
+        Step by step as in the paper: the specification.
+        """
+        starts = source.initial.split(self.state_sizes, dim=1)
+        states = [unit.start(start) for unit, start in zip(self.units, starts)]
+        masks = self._masks(vectors.transpose(0, 1))
+        steps = []
+        for t in range(vectors.size(1)):
+            query = self.query(torch.cat([output for _, output in states], dim=1))
+            context, weights = additive_attention(
+                query, source.keys, source.annotations, self.energy, source.padding
+            )
+            inputs, taus = torch.cat([vectors[:, t], context], dim=1), []
+            for number, unit in enumerate(self.units):
+                inputs = inputs if masks[number] is None else inputs * masks[number][t]
+                states[number], tau = unit.step(inputs, states[number], task)
+                inputs = states[number][1]
+                taus.append(tau)
+            steps.append((inputs, context, weights, *taus))
+        top, contexts, weights, *taus = (torch.stack(one, dim=1) for one in zip(*steps))
+        return top, contexts, weights, taus
+
+    def fused(self, vectors: Tensor, source: Source, task: str):
+        """The same with all that the recurrence allows outside of it."""
+        vectors = vectors.transpose(0, 1)  # (T, B, D)
+        weight, bias = self.units[0].projection(task)
+        masks = self._masks(vectors)
+        layers = []
+        for number, (unit, start) in enumerate(
+            zip(self.units, source.initial.split(self.state_sizes, dim=1))
+        ):
+            reads = unit.projection(task) if number else (None, None)
+            layers.append(
+                StackedLayer(*unit.start(start), *reads, masks[number], unit.recurrence(task))
+            )
+        top, weights, taus = attentive_stack(
+            F.linear(vectors, weight[:, : self.embed_dim], bias),
+            source.keys,
+            source.projected,
+            source.padding,
+            self.query.weight,
+            self.energy,
+            layers,
+        )
+        weights = weights.transpose(0, 1)  # (B, T, S)
+        taus = [tau.transpose(0, 1) for tau in taus]
+        return top.transpose(0, 1), weights @ source.annotations, weights, taus
+
+    def step(self, vectors: Tensor, source: Source, states: List, task: str):
+        """One step of decoding: E y_{t-1} (R, D) and the units' states before and after.
+
+        Rows of a sentence stand together, so that the source is kept once per sentence. Returns
+        c_t (R, C), alpha_t (R, S), states.
+        """
+        query = self.query(torch.cat([output for _, output in states], dim=1))
+        context, weights = additive_attention(
+            query, source.keys, source.annotations, self.energy, source.padding
+        )
+        by_sentence = weights.view(source.keys.size(0), -1, weights.size(1))
+        weight, bias = self.units[0].projection(task)
+        projected = F.linear(vectors, weight[:, : self.embed_dim], bias)
+        projected = projected + (by_sentence @ source.projected).flatten(0, 1)  # (R, G)
+        after = []
+        for number, (unit, state) in enumerate(zip(self.units, states)):
+            if number:
+                projected = F.linear(after[-1][1], *unit.projection(task))
+            outputs, _, blocks = routed_gru(projected.unsqueeze(0), *state, unit.recurrence(task))
+            after.append((blocks, outputs[0]))
+        return context, weights, after
+
+    def readout(self, vectors: Tensor, states: Tensor, contexts: Tensor) -> Tensor:
+        """tanh(h_t + Q c_t + P E y_{t-1}), what O reads: (R, T, O_L)."""
+        mixed = states + self.readout_context(contexts) + self.readout_embedding(vectors)
+        return F.dropout(torch.tanh(mixed), self.dropout, self.training)
+
+
+def decode(
+    decoder: Decoder,
+    target: Target,
+    encoded: Tuple[Tensor, Tensor],
+    prev_tokens: Tensor,
+    task: str,
+    cache: Optional[Cache] = None,
+    literal: bool = False,
+) -> Tuple[Tensor, Tensor]:
+    """The readout that predicts the token after each of ``prev_tokens``.
+
+    Args:
+        decoder: the decoder of all tasks.
+        target: the target vocabulary's part.
+        encoded: annotations (B, S, C) and padding (B, S).
+        prev_tokens: (R, T), padded on the right or not at all; rows of a sentence stand together.
+        task: whose blocks to use.
+        cache: state of incremental decoding, filled here; only the newest token is then computed,
+            and the source is read at the first step alone.
+        literal: step by step instead of ``fused``.
+
+    Returns:
+        readout (R, T, O_L), or (R, 1, O_L) with a cache; attention (R, T, S).
+    """
+    if cache is not None:
+        return _decode_step(decoder, target, encoded, prev_tokens, task, cache)
+    source = _per_row(decoder.prepare(*encoded, task), prev_tokens.size(0))
+    vectors = decoder.embed(target, prev_tokens)
+    path = decoder.literal if literal else decoder.fused
+    states, contexts, weights, _ = path(vectors, source, task)
+    return decoder.readout(vectors, states, contexts), weights
+
+
+def _decode_step(decoder, target, encoded, prev_tokens, task, cache):
+    units = decoder.units
+    if not cache:
+        source = decoder.prepare(*encoded, task)
+        rows = _rows(source.initial, prev_tokens.size(0)).split(decoder.state_sizes, dim=1)
+        states = [unit.start(output) for unit, output in zip(units, rows)]
+        cache.update({f"context_{name}": part for name, part in source._asdict().items()})
+    else:
+        source = Source(*(cache[f"context_{name}"] for name in Source._fields))
+        states = [
+            (cache[f"blocks_{number}"].transpose(0, 1), cache[f"output_{number}"])
+            for number in range(len(units))
+        ]
+    vectors = decoder.embed(target, prev_tokens[:, -1:])  # (R, 1, D)
+    context, weights, states = decoder.step(vectors[:, 0], source, states, task)
+    for number, (blocks, output) in enumerate(states):
+        cache[f"blocks_{number}"] = blocks.transpose(0, 1)  # (R, K, H): rows come first
+        cache[f"output_{number}"] = output
+    readout = decoder.readout(vectors, states[-1][1].unsqueeze(1), context.unsqueeze(1))
+    return readout, weights.unsqueeze(1)
+
+
+def _rows(one: Tensor, rows: int) -> Tensor:
+    """(B, ...) -> (R, ...)."""
+    return one if one.size(0) == rows else one.repeat_interleave(rows // one.size(0), dim=0)
+
+
+def _per_row(source: Source, rows: int) -> Source:
+    return Source(*(_rows(part, rows) for part in source))

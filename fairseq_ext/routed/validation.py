@@ -1,0 +1,163 @@
+"""Scores of every task while a model trains, by what its target is (Sec. 3.3; --eval-bleu).
+
+text     BLEU and TER
+tags     token accuracy, exact match, F1 of named entities
+trees    token accuracy, exact match, bracketing F1
+graphs   token accuracy, exact match
+"""
+
+from typing import Callable, Dict, Iterable, List, Tuple
+
+import sacrebleu
+from fairseq import metrics, utils
+from sacrebleu.metrics import TER
+
+from ..streams.bleu import PairBleu
+from ..streams.metrics import BLEU_ORDER, Log, log_pair_bleu, pair_logs
+from . import scores
+from .formats import Malformed
+
+KINDS = ("text", "tags", "trees", "graphs")
+F1: Dict[str, Callable] = {"tags": scores.ner_f1, "trees": scores.bracket_f1}
+TER_SUMS = ("_ter_edits", "_ter_length")
+BLEU_NAMES = (
+    "_bleu_sys_len",
+    "_bleu_ref_len",
+    *(f"_bleu_{sums}_{order}" for sums in ("counts", "totals") for order in range(BLEU_ORDER)),
+)
+# {score: the counts that it is made of}
+COUNTED = {
+    "accuracy": ("matched", "total"),
+    "exact": ("matched", "total"),
+    "f1": ("matched", "predicted", "gold"),
+}
+COUNT_NAMES = tuple(f"_{score}_{name}" for score, names in COUNTED.items() for name in names)
+
+
+def parse_target_kinds(text: str) -> Dict[str, str]:
+    """ "ner=tags,amr=graphs" -> {"ner": "tags", "amr": "graphs"}; ValueError for anything else."""
+    kinds: Dict[str, str] = {}
+    for entry in (entry.strip() for entry in text.split(",") if entry.strip()):
+        lang, _, kind = entry.partition("=")
+        if not lang or kind not in KINDS:
+            raise ValueError(
+                f"--target-kinds {entry!r}: must be LANG=KIND with a kind among {', '.join(KINDS)}"
+            )
+        kinds[lang] = kind
+    return kinds
+
+
+class TaskScores(PairBleu):
+    """Writes the targets of validation batches and returns the sums that scores are made of.
+
+    Args:
+        cfg: a task config with fairseq's --eval-bleu options; detokenisation is for text alone.
+        dictionaries: {lang: dictionary}.
+        kinds: {pair: one of ``KINDS``}.
+    """
+
+    def __init__(self, cfg, dictionaries, kinds: Dict[str, str]):
+        super().__init__(cfg, dictionaries)
+        self.kinds = kinds
+
+    def _plain(self, dictionary, tokens, unknown: str) -> str:
+        line = dictionary.string(
+            tokens.int().cpu(), self.cfg.eval_bleu_remove_bpe, unk_string=unknown
+        )
+        return line.strip()
+
+    def texts(self, pair: str, sample) -> Tuple[List[str], List[str]]:
+        """Hypotheses and references of a batch, in its order."""
+        dictionary = self.dictionaries[pair.split("-")[1]]
+        line = self._text if self.kinds[pair] == "text" else self._plain
+        found = self.generators[pair].generate(None, sample)
+        # an unknown word must not be scored as a match
+        hypotheses = [
+            line(dictionary, nbest[0]["tokens"], "UNKNOWNINHYPOTHESIS") for nbest in found
+        ]
+        references = [
+            line(dictionary, utils.strip_pad(target, dictionary.pad()), "UNKNOWNINREFERENCE")
+            for target in sample["target"]
+        ]
+        return hypotheses, references
+
+    def __call__(self, pair: str, sample) -> Dict[str, int]:
+        """The sums of one batch under the names that ``log_scores`` adds up.
+
+        All names are always there: workers may be on batches of different pairs.
+        """
+        sums = dict.fromkeys((*BLEU_NAMES, *TER_SUMS, *COUNT_NAMES), 0)
+        hypotheses, references = self.texts(pair, sample)
+        kind = self.kinds[pair]
+        if kind == "text":
+            tokenized = self.cfg.eval_tokenized_bleu
+            return {**sums, **text_sums(hypotheses, references, tokenized)}
+        return {**sums, **count_sums(kind, hypotheses, references)}
+
+
+def text_sums(hypotheses: List[str], references: List[str], tokenized: bool) -> Dict[str, int]:
+    """What corpus BLEU and TER are made of; tokenized: as in --eval-tokenized-bleu."""
+    tokenize = {"tokenize": "none"} if tokenized else {}
+    score = sacrebleu.corpus_bleu(hypotheses, [references], **tokenize)
+    sums = {"_bleu_sys_len": score.sys_len, "_bleu_ref_len": score.ref_len}
+    for order in range(BLEU_ORDER):
+        sums[f"_bleu_counts_{order}"] = score.counts[order]
+        sums[f"_bleu_totals_{order}"] = score.totals[order]
+    edits = TER().corpus_score(hypotheses, [references])
+    return {**sums, "_ter_edits": int(edits.num_edits), "_ter_length": int(edits.ref_length)}
+
+
+def count_sums(kind: str, hypotheses: List[str], references: List[str]) -> Dict[str, int]:
+    """The counts of ``scores.py``.
+
+    F1 leaves out sentences whose reference cannot be read: a symbol of it is not in the dictionary.
+    """
+    found = {
+        "accuracy": scores.token_accuracy(hypotheses, references),
+        "exact": scores.exact_match(hypotheses, references),
+        "f1": dict.fromkeys(COUNTED["f1"], 0),
+    }
+    for hypothesis, reference in zip(hypotheses, references) if kind in F1 else ():
+        try:
+            counts = F1[kind]([hypothesis], [reference])
+        except Malformed:
+            continue
+        for name in COUNTED["f1"]:
+            found["f1"][name] += counts[name]
+    return {
+        f"_{score}_{name}": found[score][name] for score, names in COUNTED.items() for name in names
+    }
+
+
+def log_scores(outputs: List[Log], pair: str, kind: str) -> None:
+    """Log one task's scores in percent, "en-vi_bleu", "en-vi_ter", "en-ner_accuracy" .."""
+    logs = pair_logs(outputs, pair)
+    if kind == "text":
+        log_pair_bleu(outputs, pair)
+        _log_sums(logs, pair, TER_SUMS)
+        metrics.log_derived(f"{pair}_ter", lambda meters: _ter(pair, meters), priority=26)
+        return
+    for score, names in COUNTED.items():
+        if score == "f1" and kind not in F1:
+            continue
+        _log_sums(logs, pair, [f"_{score}_{name}" for name in names])
+        metrics.log_derived(
+            f"{pair}_{score}",
+            lambda meters, score=score: _percent(pair, score, meters),
+            priority=26,
+        )
+
+
+def _log_sums(logs: List[Log], pair: str, names: Iterable[str]) -> None:
+    for name in names:
+        metrics.log_scalar(f"_{pair}{name}", int(sum(log.get(name, 0) for log in logs)))
+
+
+def _ter(pair: str, meters) -> float:
+    edits, length = (meters[f"_{pair}{name}"].sum for name in TER_SUMS)
+    return round(100 * edits / length, 2) if length else 0.0
+
+
+def _percent(pair: str, score: str, meters) -> float:
+    counts = {name: int(meters[f"_{pair}_{score}_{name}"].sum) for name in COUNTED[score]}
+    return round((scores.f1 if score == "f1" else scores.accuracy)(counts), 2)
