@@ -218,7 +218,8 @@ class Decoder(nn.Module):
         )
         weights = weights.transpose(0, 1)  # (B, T, S)
         taus = [tau.transpose(0, 1) for tau in taus]
-        return top.transpose(0, 1), weights @ source.annotations, weights, taus
+        top = top.transpose(0, 1).contiguous()
+        return top, weights @ source.annotations, weights, taus
 
     def step(self, vectors: Tensor, source: Source, states: List, task: str):
         """One step of decoding: E y_{t-1} (R, D) and the units' states before and after.

@@ -1,0 +1,192 @@
+"""Bridges between the NumPy reference and the modules of routed multi-task learning.
+
+The arrays handed to the reference are views of the modules' parameters (or of their gradients):
+nothing is copied, and changing a number changes it in both.
+"""
+
+import numpy as np
+import torch
+
+from fairseq_ext.routed.modules import COMMON, BidirectionalUnit, RoutedUnit, UnitStack
+from fairseq_ext.routed.sequence import Decoder, Encoder, Size, Target, decode, embedding
+from properties import collate
+from reference import routed as reference
+from reference.losses import negative_log_likelihood
+
+PAD, END = 1, 2
+TASKS = ("xx-yy", "xx-zz")
+
+
+def value(parameter):
+    return parameter.detach().numpy()
+
+
+def gradient(parameter):
+    return np.full(parameter.shape, np.nan) if parameter.grad is None else parameter.grad.numpy()
+
+
+def block_arrays(blocks, number, of):
+    found = {}
+    names = {"W": blocks.weight_input, "U": blocks.weight_state, "b": blocks.bias}
+    for letter, parameter in names.items():
+        for gate, part in zip("zrh", np.split(of(parameter)[number], 3)):
+            found[f"{letter}_{gate}"] = part
+    return found
+
+
+def unit_arrays(unit, task, of=value):
+    """A unit in the reference's form; of: ``value`` or ``gradient``."""
+    own = unit.own[COMMON if COMMON in unit.own else task]
+    found = {"shared": [], "task": block_arrays(own, 0, of)}
+    if unit.shared_blocks:
+        blocks, router = range(unit.shared_blocks), unit.router
+        found["shared"] = [block_arrays(unit.shared, number, of) for number in blocks]
+        found["router"] = {
+            "W_x": of(router.input.weight),
+            "b_s": of(router.input.bias),
+            "W_h": of(router.state.weight),
+            "W_tau": of(router.output.weight),
+            "b_tau": of(router.output.bias),
+        }
+    return found
+
+
+def both_ways(layer, task, of=value):
+    return {
+        "forward": unit_arrays(layer.forwards, task, of),
+        "backward": unit_arrays(layer.backwards, task, of),
+    }
+
+
+def encoder_arrays(encoder, table, task, of=value):
+    layers = [both_ways(layer, task, of) for layer in encoder.units.units]
+    return {"embedding": of(table.weight), "layers": layers}
+
+
+def decoder_arrays(decoder, target, task, of=value):
+    return {
+        "embedding": of(target.embedding.weight),
+        "layers": [unit_arrays(unit, task, of) for unit in decoder.units],
+        "initial": of(decoder.initial.weight),
+        "key.weight": of(decoder.key.weight),
+        "key.bias": of(decoder.key.bias),
+        "query": of(decoder.query.weight),
+        "energy": of(decoder.energy),
+        "Q": of(decoder.readout_context.weight),
+        "P": of(decoder.readout_embedding.weight),
+        "output.weight": of(target.output.weight),
+        "output.bias": of(target.output.bias),
+    }
+
+
+def flat(arrays, prefix=""):
+    """{name: array} of nested dictionaries and lists."""
+    if isinstance(arrays, np.ndarray):
+        return {prefix: arrays}
+    items = enumerate(arrays) if isinstance(arrays, list) else arrays.items()
+    found = {}
+    for name, part in items:
+        found.update(flat(part, f"{prefix}.{name}" if prefix else str(name)))
+    return found
+
+
+@torch.no_grad()
+def randomise(module, seed):
+    """Random float64 numbers in every parameter, biases too."""
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in module.double().parameters():
+        scale = parameter.size(-1) ** -0.5 if parameter.dim() > 1 else 0.7
+        noise = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+        parameter.copy_(1.5 * scale * noise)
+    return module
+
+
+def random_sentence(rng, length, words):
+    """``length`` tokens, the end symbol last."""
+    return [*(int(word) for word in rng.integers(4, words, size=length - 1)), END]
+
+
+def rows(sentences, left=False):
+    """Lists of tokens -> (B, S)."""
+    return collate([torch.tensor(sentence) for sentence in sentences], PAD, left=left)
+
+
+def shifted(sentence):
+    """The decoder's inputs as fairseq makes them: the end symbol first."""
+    return [END, *sentence[:-1]]
+
+
+# name: (shared blocks, whose the encoder's layers are, whose the decoder's); None = of all tasks
+KINDS = {
+    "routed": (3, [TASKS], [TASKS]),
+    "routed, stacked": (2, [TASKS, TASKS], [TASKS, TASKS]),
+    "full": (0, [None, None], [None, None]),
+    "partial": (0, [TASKS, None, None], [TASKS, TASKS, None]),
+}
+
+
+class Case:
+    """A model of random sizes with random weights, and a batch of sentences.
+
+    kind: one of ``KINDS``. dropout is off.
+    """
+
+    def __init__(self, kind, seed, source_lengths, target_lengths, task=TASKS[1]):
+        self.rng, self.task = np.random.default_rng(seed), task
+        size = Size(*(int(self.rng.integers(2, 5)) for _ in range(4)), dropout=0.0)
+        words = [int(self.rng.integers(7, 11)) for _ in range(2)]
+        shared, encoder, decoder = KINDS[kind]
+        options = dict(shared_blocks=shared, router_size=size.router_size)
+        inputs, units = size.embed_dim, []
+        for tasks in encoder:
+            units.append(BidirectionalUnit(inputs, size.hidden_size, tasks=tasks, **options))
+            inputs = units[-1].output_size
+        self.encoder = Encoder(UnitStack(units), 0.0)
+        inputs, units = inputs + size.embed_dim, []
+        for tasks in decoder:
+            units.append(RoutedUnit(inputs, size.hidden_size, tasks=tasks, **options))
+            inputs = units[-1].output_size
+        self.decoder = Decoder(size, units, self.encoder.output_size)
+        self.target = Target(size, self.decoder.readout_size, words[1], PAD)
+        self.table = embedding(words[0], size.embed_dim, PAD)
+        self.modules = torch.nn.ModuleList([self.encoder, self.decoder, self.target, self.table])
+        randomise(self.modules, seed)
+        self.sources = [random_sentence(self.rng, one, words[0]) for one in source_lengths]
+        self.targets = [random_sentence(self.rng, one, words[1]) for one in target_lengths]
+
+    def arrays(self, of=value):
+        """{name: array} for the reference, as two dictionaries: encoder and decoder."""
+        return (
+            encoder_arrays(self.encoder, self.table, self.task, of),
+            decoder_arrays(self.decoder, self.target, self.task, of),
+        )
+
+    def encode(self, left=False, literal=False):
+        return self.encoder(self.table, rows(self.sources, left), self.task, literal)[:2]
+
+    def outcome(self, left=False, literal=False):
+        """Logits (B, T, V) and attention (B, T, S), teacher-forced."""
+        prev = rows([shifted(sentence) for sentence in self.targets])
+        encoded = self.encode(left, literal)
+        readout, weights = decode(
+            self.decoder, self.target, encoded, prev, self.task, literal=literal
+        )
+        return self.target.output(readout), weights
+
+    def loss(self, logits):
+        """Minus the log-likelihood of the batch, summed."""
+        log_probs, wanted = logits.log_softmax(dim=-1), rows(self.targets)
+        picked = log_probs.gather(2, wanted.unsqueeze(2)).squeeze(2)
+        return -(picked * wanted.ne(PAD)).sum()
+
+    def reference_logits(self, number):
+        """(T, V) of row ``number``."""
+        prev = shifted(self.targets[number])
+        return reference.translate(self.sources[number], prev, *self.arrays())
+
+    def reference_loss(self):
+        """What ``loss`` should be."""
+        return sum(
+            negative_log_likelihood(self.reference_logits(number), target, PAD)[0]
+            for number, target in enumerate(self.targets)
+        )
