@@ -16,6 +16,7 @@ COMMANDS = {
     "run": ("launch", "run a stock fairseq command, also where .pth files are not read"),
     "export": ("export", "write one direction of a checkpoint for other programs"),
     "add-language": ("add_language", "add languages or pairs to a multi-way checkpoint"),
+    "linearise": ("linearise", "make annotated corpora into parallel text, and back"),
     "plot": ("plot", "draw training curves from a training log"),
     "average": ("average", "average the parameters of several checkpoints"),
 }

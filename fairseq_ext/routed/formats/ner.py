@@ -1,0 +1,109 @@
+"""Named entities in columns (CoNLL-2003): a sentence and as many tags as it has words.
+
+    EU NNP I-NP I-ORG
+    rejects VBZ I-VP O          ->  EU rejects German call      B-ORG O B-MISC O
+    German JJ I-NP I-MISC
+    call NN I-NP O
+
+A row is a word; its first column is the word, its last one the tag. Blank lines part sentences.
+"""
+
+from typing import Iterator, List, NamedTuple, Tuple
+
+from . import Malformed, paragraphs
+
+DOCUMENT = "-DOCSTART-"
+OUTSIDE = "O"
+SCHEMES = ("iob2", "iob1", "keep")
+
+blocks = paragraphs
+
+
+class Span(NamedTuple):
+    """An entity: words ``start`` to ``end`` - 1, counted from 0."""
+
+    kind: str
+    start: int
+    end: int
+
+
+def split_tag(tag: str) -> Tuple[str, str]:
+    """ "B-ORG" -> ("B", "ORG"), "O" -> ("O", ""). Raises Malformed for anything else."""
+    prefix, _, kind = tag.partition("-")
+    if tag == OUTSIDE or (prefix in ("B", "I") and kind):
+        return prefix, kind
+    raise Malformed(f"tag {tag!r}; allowed: O, B-TYPE, I-TYPE")
+
+
+def spans(tags: List[str]) -> List[Span]:
+    """The entities of a sentence, by start.
+
+    One begins at B-TYPE, and at I-TYPE where the word before is outside or of another type. This
+    reads IOB1 (B- only between two entities of one type) and IOB2 (B- at every beginning) alike.
+    Raises Malformed for a tag that is none.
+    """
+    found: List[Span] = []
+    before = ""
+    for place, tag in enumerate(tags):
+        prefix, kind = split_tag(tag)
+        if kind and (prefix == "B" or kind != before):
+            found.append(Span(kind, place, place + 1))
+        elif kind:
+            found[-1] = found[-1]._replace(end=place + 1)
+        before = kind
+    return found
+
+
+def tags_of(entities: List[Span], length: int, scheme: str) -> List[str]:
+    """``length`` tags that say ``entities``, in "iob2" or "iob1"."""
+    tags, last = [OUTSIDE] * length, Span("", -1, -1)
+    for one in entities:
+        touches = (one.kind, one.start) == (last.kind, last.end)
+        first = "B" if scheme == "iob2" or touches else "I"
+        tags[one.start : one.end] = [f"{first}-{one.kind}"] + [f"I-{one.kind}"] * (
+            one.end - one.start - 1
+        )
+        last = one
+    return tags
+
+
+def rows(text: str) -> Iterator[List[str]]:
+    """The columns of each row. Raises Malformed where there are fewer than two, or not as many."""
+    width = 0
+    for place, line in enumerate(text.split("\n")):
+        columns = line.split()
+        width = width or len(columns)
+        if len(columns) < 2 or len(columns) != width:
+            wanted = f"as many as in the row before ({width})" if width > 1 else "a word and a tag"
+            raise Malformed(f"row {line!r} has {len(columns)} columns; allowed: {wanted}", place)
+        yield columns
+
+
+def forward(text: str, scheme: str = "iob2"):
+    """A block of rows -> (words, tags), or None for the mark of a document.
+
+    scheme: of the tags that are written; "keep" leaves them as they are.
+    """
+    table = list(rows(text))
+    if len(table) == 1 and table[0][0] == DOCUMENT:
+        return None
+    tags = [columns[-1] for columns in table]
+    for place, tag in enumerate(tags):
+        try:
+            split_tag(tag)
+        except Malformed as error:
+            raise Malformed(str(error), place) from error
+    if scheme != "keep":
+        tags = tags_of(spans(tags), len(tags), scheme)
+    return " ".join(columns[0] for columns in table), " ".join(tags)
+
+
+def backward(source: str, target: str, scheme: str = "keep") -> str:
+    """(words, tags) -> rows of two columns. Raises Malformed unless there are equally many."""
+    words, tags = source.split(), target.split()
+    if len(words) != len(tags):
+        raise Malformed(f"{len(tags)} tags for {len(words)} words")
+    found = spans(tags)
+    if scheme != "keep":
+        tags = tags_of(found, len(tags), scheme)
+    return "".join(f"{word} {tag}\n" for word, tag in zip(words, tags))

@@ -1,0 +1,200 @@
+"""Phrase structure trees (Penn Treebank .mrg): a sentence and its tree in one line.
+
+Linearised as in Vinyals et al. (2015, "Grammar as a foreign language"): depth first, each phrase
+between (LABEL and )LABEL, each word as its part of speech.
+
+    (S (NP (NNP John)) (VP (VBZ has) (NP (DT a) (NN dog))) (. .))
+    ->  John has a dog .        (S (NP NNP )NP (VP VBZ (NP DT NN )NP )VP . )S
+
+Traces and other empty elements (-NONE-) and the phrases that hold nothing else are left out.
+"""
+
+import re
+from typing import List, NamedTuple, Optional, Tuple, Union
+
+from . import Malformed
+
+# what stands for a word: its part of speech, one symbol for all, or the word itself
+LEAVES = ("tag", "xx", "word")
+ANY = "XX"
+EMPTY = "-NONE-"
+# how the treebank writes signs that would be taken for its own
+SIGNS = {
+    "-LRB-": "(",
+    "-RRB-": ")",
+    "-LCB-": "{",
+    "-RCB-": "}",
+    "-LSB-": "[",
+    "-RSB-": "]",
+    "\\/": "/",
+    "\\*": "*",
+}
+SIGN = re.compile("|".join(map(re.escape, SIGNS)))
+# NP-SBJ-1, NP=2: numbers point to other phrases, words say the function
+NUMBERS = re.compile(r"[-=]\d+")
+FUNCTIONS = re.compile(r"(?<=.)[-=].*")
+
+
+class Phrase(NamedTuple):
+    """A bracket of a linearised tree; its children are phrases and, as text, leaves."""
+
+    label: str
+    children: List[Union["Phrase", str]]
+
+    def leaves(self) -> List[str]:
+        found, waiting = [], [self]
+        while waiting:
+            one = waiting.pop()
+            if isinstance(one, str):
+                found.append(one)
+            else:
+                waiting.extend(reversed(one.children))
+        return found
+
+
+# ---------------------------------------------------------------- files of trees
+
+
+def blocks(lines):
+    """(number of the first line, text) of each tree: what one outermost pair of brackets holds.
+
+    Where brackets do not balance, a bracket in the first column begins a tree, as it does in the
+    treebank's files: the faulty tree alone is lost.
+    """
+    lines = list(lines)
+    depths = _outer(lines, False)
+    balanced = all(text.count("(") == text.count(")") for _, text in depths)
+    return depths if balanced else _outer(lines, True)
+
+
+def _outer(lines, column: bool) -> List[Tuple[int, str]]:
+    found, part, depth, start = [], "", 0, 1
+    for number, line in enumerate(lines, start=1):
+        if column and line.startswith("(") and part.strip():
+            found.append((start, part.strip()))
+            part, depth = "", 0
+        for piece in re.findall(r"[()]|[^()]+", line + "\n"):
+            if not part.strip():
+                part, start = "", number
+            part += piece
+            depth += (piece == "(") - (piece == ")")
+            if depth <= 0 and piece in "()":
+                found.append((start, part.strip()))
+                part, depth = "", 0
+    if part.strip():
+        found.append((start, part.strip()))
+    return found
+
+
+def read_treebank(text: str):
+    """One tree as nltk reads it. Raises Malformed for faulty brackets and words without a tag."""
+    from nltk.tree import Tree
+
+    try:
+        tree = Tree.fromstring(text, remove_empty_top_bracketing=True)
+    except ValueError as error:
+        reason = " ".join(str(error).split("\n")[0].split())
+        raise Malformed(f"not a tree ({reason}): {_start(text)}") from error
+    for node in tree.subtrees():
+        words = [child for child in node if isinstance(child, str)]
+        if not node.label() or not len(node):
+            lack = "label" if len(node) else "content"
+            raise Malformed(f"a bracket without {lack} in {_start(text)}")
+        if words and len(node) > 1:
+            raise Malformed(f"word {words[0]!r} has no part of speech in {_start(text)}")
+    return tree
+
+
+def _start(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= 60 else flat[:60] + " ..."
+
+
+# ---------------------------------------------------------------- treebank -> line
+
+
+def _plain(label: str, function_tags: bool) -> str:
+    if label.startswith("-"):
+        return label
+    return (NUMBERS if function_tags else FUNCTIONS).sub("", label)
+
+
+def _linear(tree, leaves: str, function_tags: bool) -> Tuple[List[str], List[str]]:
+    """(words, symbols of the line), both empty where all is empty elements."""
+    if not isinstance(tree[0], str):
+        label = _plain(tree.label(), function_tags)
+        parts = [_linear(child, leaves, function_tags) for child in tree]
+        words = [word for part, _ in parts for word in part]
+        inside = [symbol for _, part in parts for symbol in part]
+        return words, [f"({label}", *inside, f"){label}"] if words else []
+    if tree.label() == EMPTY:
+        return [], []
+    word = SIGN.sub(lambda found: SIGNS[found.group()], tree[0])
+    leaf = {"tag": tree.label(), "xx": ANY, "word": escaped(word)}[leaves]
+    return [word], [leaf]
+
+
+def escaped(word: str) -> str:
+    """A word as it may stand in a tree: brackets spelt as the treebank does."""
+    return word.replace("(", "-LRB-").replace(")", "-RRB-")
+
+
+def forward(text: str, leaves: str = "tag", function_tags: bool = False):
+    """A tree -> (words, linearised tree).
+
+    leaves: see LEAVES. function_tags: keep -SBJ, -TMP and so on; numbers never stay.
+    """
+    words, symbols = _linear(read_treebank(text), leaves, function_tags)
+    if not words:
+        raise Malformed(f"no words in {_start(text)}")
+    return " ".join(words), " ".join(symbols)
+
+
+# ---------------------------------------------------------------- line -> treebank
+
+
+def read_line(line: str) -> Phrase:
+    """A linearised tree -> its outermost phrase.
+
+    Raises Malformed unless every bracket is closed by one of its label, there is one outermost
+    bracket, and every bracket holds something.
+    """
+    root, opened = Phrase("", []), []
+    for symbol in line.split():
+        inner = opened[-1] if opened else root
+        if symbol.startswith("(") and len(symbol) > 1:
+            opened.append(Phrase(symbol[1:], []))
+            inner.children.append(opened[-1])
+        elif not symbol.startswith((")", "(")):
+            inner.children.append(symbol)
+        elif not opened or symbol != f"){inner.label}":
+            wanted = f"){inner.label}" if opened else "no closing bracket"
+            raise Malformed(f"{symbol!r} where {wanted!r} is due")
+        elif not inner.children:
+            raise Malformed(f"nothing between ({inner.label} and {symbol}")
+        else:
+            opened.pop()
+    if opened:
+        raise Malformed(f"({opened[-1].label} is not closed")
+    if len(root.children) != 1 or isinstance(root.children[0], str):
+        raise Malformed(f"{len(root.children)} parts outermost; allowed: one bracket")
+    return root.children[0]
+
+
+def backward(source: Optional[str], target: str, leaves: str = "tag") -> str:
+    """(words, linearised tree) -> a tree of the treebank in one line.
+
+    leaves: what stands for the words in ``target``. Raises Malformed for brackets that do not
+    match, and unless there are as many leaves as words.
+    """
+    tree, words = read_line(target), source.split()
+    if len(tree.leaves()) != len(words):
+        raise Malformed(f"{len(tree.leaves())} leaves for {len(words)} words")
+    rest = iter(words)
+
+    def text(part) -> str:
+        if isinstance(part, str):
+            return f"({part if leaves == 'tag' else ANY} {escaped(next(rest))})"
+        return f"({part.label} {' '.join(map(text, part.children))})"
+
+    return f"( {text(tree)} )\n"

@@ -1,0 +1,173 @@
+"""Auxiliary tasks as translation: annotated corpora <-> parallel text files (Sec. 3.2).
+
+    ner     named entities in columns (CoNLL-2003)      sentence -> tags
+    tree    Penn Treebank .mrg                          sentence -> linearised tree
+    amr     PENMAN graphs                               sentence -> linearised graph
+
+What a line looks like is in ``formats``; here are files, and what is done about faulty items.
+fairseq-preprocess makes the two files PREFIX.src and PREFIX.tgt into training data; the inverse
+turns sentences and predictions into the format of the corpus.
+"""
+
+import gzip
+import io
+import zipfile
+from collections import Counter
+from pathlib import Path
+from typing import Iterator, List, Tuple
+
+from ..tools import atomic_path
+from .formats import Malformed, graphs, ner, trees
+
+FORMATS = {"ner": ner, "tree": trees, "amr": graphs}
+# the members of a .zip that count, by the ending of their names
+MEMBERS = {"ner": "", "tree": ".mrg", "amr": ""}
+SIDES = ("src", "tgt")
+
+
+def check_format(name: str):
+    """The module of a format. Raises ValueError for another name."""
+    if name not in FORMATS:
+        raise ValueError(f"FORMAT {name!r}; allowed: {', '.join(FORMATS)}")
+    return FORMATS[name]
+
+
+def decoded(name: str, content: bytes) -> List[str]:
+    """The lines of a text. Raises ValueError with file and line where it is not UTF-8."""
+    lines = []
+    for number, line in enumerate(io.BytesIO(content), start=1):
+        try:
+            lines.append(line.decode("utf-8").rstrip("\r\n"))
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{name}, line {number}: not UTF-8 ({error.reason})") from error
+    return lines
+
+
+def texts(path, ending: str = "") -> Iterator[Tuple[str, List[str]]]:
+    """(name, lines) of a plain or .gz file, or of each member of a .zip in the order of names.
+
+    ending: of the names of the members that are read. Raises ValueError, naming the file, when
+    there is none or it cannot be read.
+    """
+    path = Path(path)
+    try:
+        if path.suffix == ".zip":
+            with zipfile.ZipFile(path) as archive:
+                names = sorted(n for n in archive.namelist() if n.endswith(ending) and n[-1] != "/")
+                if not names:
+                    raise ValueError(f"{path} has no member whose name ends in {ending!r}")
+                for name in names:
+                    yield f"{path}:{name}", decoded(f"{path}:{name}", archive.read(name))
+        else:
+            opener = gzip.open if path.suffix == ".gz" else open
+            with opener(path, "rb") as stream:
+                content = stream.read()
+            yield str(path), decoded(str(path), content)
+    except (OSError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path} cannot be read: {error}") from error
+
+
+def _located(name: str, number: int, error: Malformed) -> Malformed:
+    return Malformed(f"{name}, line {number + error.line}: {error}")
+
+
+def pairs(name: str, paths, **options) -> Iterator:
+    """(source line, target line) of every item of the files; for a faulty one its ``Malformed``,
+    whose text begins with file and line.
+
+    name: of the format. options: of its ``forward``.
+    """
+    module = check_format(name)
+    for path in paths:
+        for text_name, lines in texts(path, MEMBERS[name]):
+            for number, text in module.blocks(lines):
+                try:
+                    found = module.forward(text, **options)
+                    if found:
+                        _check(name, *found)
+                except Malformed as error:
+                    found = _located(text_name, number, error)
+                if found:
+                    yield found
+
+
+def _check(name: str, source: str, target: str) -> None:
+    """Raise Malformed unless the inverse would read the pair."""
+    if name == "ner" and len(source.split()) != len(target.split()):
+        raise Malformed(f"{len(target.split())} tags for {len(source.split())} words")
+    if name == "tree" and len(trees.read_line(target).leaves()) != len(source.split()):
+        raise Malformed(f"another number of leaves than of words in {target}")
+    if name == "amr":
+        graphs.read_line(target)
+
+
+def items(name: str, sources, targets, **options) -> Iterator:
+    """Text in the format of the corpus for every line of two files; or its ``Malformed``.
+
+    Raises ValueError when the files differ in their number of lines.
+    """
+    module = check_format(name)
+    sides = [[line for _, lines in texts(path) for line in lines] for path in (sources, targets)]
+    if len(sides[0]) != len(sides[1]):
+        raise ValueError(
+            f"{sources} has {len(sides[0])} lines and {targets} {len(sides[1])}: line N of one "
+            "must belong to line N of the other"
+        )
+    for number, (source, target) in enumerate(zip(*sides), start=1):
+        try:
+            yield module.backward(source, target, **options)
+        except Malformed as error:
+            yield _located(str(targets), number, error)
+
+
+def _good(found, skip_bad: bool, counts: Counter, problems: List[str]) -> Iterator:
+    """Those that are not ``Malformed``; without ``skip_bad`` the first of these is raised."""
+    for one in found:
+        if isinstance(one, Malformed):
+            if not skip_bad:
+                raise one
+            counts["skipped"] += 1
+            problems.append(str(one))
+        else:
+            counts["written"] += 1
+            yield one
+
+
+def _write(path, parts) -> None:
+    with open(path, "w", encoding="utf-8", newline="\n") as stream:
+        stream.writelines(parts)
+
+
+def linearise(name: str, paths, prefix, skip_bad: bool = False, **options):
+    """Write PREFIX.src and PREFIX.tgt, both or neither.
+
+    Returns:
+        ({"written": items, "skipped": items}, what was wrong with each that was skipped).
+
+    Raises:
+        ValueError: naming file and line, for the first faulty item unless ``skip_bad``; when no
+            item is left.
+    """
+    counts, problems = Counter(written=0, skipped=0), []
+    found = list(_good(pairs(name, paths, **options), skip_bad, counts, problems))
+    if not found:
+        raise ValueError(f"{', '.join(map(str, paths))}: no sentence is left")
+    with atomic_path(f"{prefix}.src") as source, atomic_path(f"{prefix}.tgt") as target:
+        for place, path in enumerate((source, target)):
+            _write(path, [pair[place] + "\n" for pair in found])
+    return counts, problems
+
+
+def restore(name: str, sources, targets, output, skip_bad: bool = False, **options):
+    """Write the file ``output`` in the format of the corpus; returns and raises as ``linearise``.
+
+    sources, targets: files of sentences and of (predicted) linearised targets, line by line.
+    """
+    counts, problems = Counter(written=0, skipped=0), []
+    found = list(_good(items(name, sources, targets, **options), skip_bad, counts, problems))
+    if not found:
+        raise ValueError(f"{sources}, {targets}: no sentence is left")
+    gap = "\n" if name == "ner" else ""
+    with atomic_path(output) as path:
+        _write(path, [gap.join(found)])
+    return counts, problems
