@@ -17,6 +17,7 @@ COMMANDS = {
     "export": ("export", "write one direction of a checkpoint for other programs"),
     "add-language": ("add_language", "add languages or pairs to a multi-way checkpoint"),
     "linearise": ("linearise", "make annotated corpora into parallel text, and back"),
+    "router-usage": ("router_usage", "show how much each task uses each shared block"),
     "plot": ("plot", "draw training curves from a training log"),
     "average": ("average", "average the parameters of several checkpoints"),
 }
