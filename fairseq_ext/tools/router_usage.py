@@ -1,0 +1,313 @@
+"""`fairseq-ext router-usage`: how much each task uses each shared block (Zaremoodi et al., Fig. 2).
+
+PREFIX.tsv holds the mean of tau over tokens, for each task, layer and kind of token; PREFIX.png
+draws it by block and task in one panel for each layer, PREFIX.categories.png by kind of token in
+the top decoder layer, one panel for each task. A token of the decoder is the one it is to write.
+"""
+
+import argparse
+from collections import Counter
+from typing import Dict, Iterable, List, NamedTuple
+
+from . import UsageError, atomic_path
+from .checkpoint import read
+
+MODEL = "routed_gru"
+# all encoder layers in both directions together, as in the paper's figure
+ENCODER = "encoder"
+ALL = "all"
+BANDS = "100,1000"
+
+
+def add_arguments(parser):
+    parser.add_argument("checkpoint", metavar="CHECKPOINT", help=f"of a {MODEL}")
+    parser.add_argument("data", metavar="DATA", help="folder of fairseq-preprocess")
+    parser.add_argument(
+        "--output",
+        required=True,
+        metavar="PREFIX",
+        help="write PREFIX.tsv, PREFIX.png and PREFIX.categories.png",
+    )
+    parser.add_argument("--subset", default="test", help="which sentences (default: test)")
+    parser.add_argument(
+        "--pairs", metavar="PAIR,...", help="tasks to look at (default: all of the checkpoint)"
+    )
+    parser.add_argument(
+        "--bands",
+        default=BANDS,
+        metavar="RANK,...",
+        help=f"bounds of the bands of frequency, as ranks in the dictionary (default: {BANDS})",
+    )
+    parser.add_argument(
+        "--tokens",
+        type=int,
+        default=12,
+        metavar="N",
+        help="the N most frequent target tokens of each task, for instance tags, are kinds of "
+        "their own in the decoder (default: 12)",
+    )
+    parser.add_argument(
+        "--max-tokens", type=int, default=4000, help="tokens in a batch (default: 4000)"
+    )
+
+
+# ---------------------------------------------------------------- sums
+
+
+class TokenSums:
+    """The sum of tau, and how often, for each symbol of a dictionary at one layer.
+
+    sums: (V, n). counts: (V,).
+    """
+
+    def __init__(self, sums, counts):
+        self.sums, self.counts = sums, counts
+
+    @classmethod
+    def of(cls, weights, tokens, size: int, pad: int):
+        """weights: tau, (B, L, n). tokens: (B, L), left out where they are ``pad``. size: V."""
+        import torch
+
+        kept = tokens.ne(pad)  # (B, L)
+        index = tokens[kept]
+        values = weights[kept].double()  # (N, n)
+        sums = torch.zeros(size, values.size(1), dtype=torch.double).index_add_(0, index, values)
+        return cls(sums, torch.bincount(index, minlength=size))
+
+    def __add__(self, other):
+        return TokenSums(self.sums + other.sums, self.counts + other.counts)
+
+    def share(self, index=None):
+        """([mean tau of each block], tokens) of the symbols ``index``; None without tokens."""
+        sums = self.sums if index is None else self.sums[index]
+        counts = self.counts if index is None else self.counts[index]
+        total = int(counts.sum())
+        return ((sums.sum(dim=0) / total).tolist(), total) if total else None
+
+
+def collect(model, pair: str, samples: Iterable, dictionaries) -> Dict[str, TokenSums]:
+    """{layer: sums} over the samples of a pair; ENCODER is the sum of all encoder layers.
+
+    model: has ``router_weights(src_tokens, prev_output_tokens, pair)`` -> {"encoder...": (B, S, n),
+    "decoder...": (B, T, n)}. samples: batches of the pair's dataset. dictionaries: {lang: ...}.
+    """
+    import torch
+
+    found: Dict[str, TokenSums] = {}
+    source, target = (dictionaries[lang] for lang in pair.split("-"))
+    for sample in samples:
+        inputs = sample["net_input"]
+        with torch.no_grad():
+            weights = model.router_weights(inputs["src_tokens"], inputs["prev_output_tokens"], pair)
+        for layer, tau in weights.items():
+            encoder = layer.startswith(ENCODER)
+            words = source if encoder else target
+            tokens = inputs["src_tokens"] if encoder else sample["target"]
+            own = TokenSums.of(tau, tokens, len(words), words.pad())
+            for name in (ENCODER, layer) if encoder else (layer,):
+                found[name] = found[name] + own if name in found else own
+    return found
+
+
+# ---------------------------------------------------------------- kinds of tokens
+
+
+class Row(NamedTuple):
+    """One line of the table. share: mean of tau, one number for each block."""
+
+    task: str
+    layer: str
+    kind: str
+    category: str
+    tokens: int
+    share: List[float]
+
+
+def parse_bands(text: str) -> List[int]:
+    """ "100,1000" -> [100, 1000]. Raises UsageError unless these are increasing numbers."""
+    words = text.split(",")
+    bounds = [int(word) for word in words if word.isdecimal()]
+    if len(bounds) != len(words) or bounds != sorted(set(bounds)) or bounds[0] < 1:
+        raise UsageError(f"--bands {text!r}: allowed: increasing numbers from 1, e.g. {BANDS}")
+    return bounds
+
+
+def bands_of(dictionary, bounds: List[int], special: Iterable[int]) -> Dict[str, List[int]]:
+    """{"1-100": symbols by rank of frequency}; fairseq's dictionaries are in this order."""
+    special = set(special)
+    ordinary = [i for i in range(dictionary.nspecial, len(dictionary)) if i not in special]
+    found, start = {}, 0
+    for bound in [*bounds, len(ordinary)]:
+        if bound > start:
+            end = min(bound, len(ordinary))
+            name = f"{start + 1}-{bound}" if bound in bounds else f"{start + 1}-"
+            if ordinary[start:end]:
+                found[name] = ordinary[start:end]
+            start = bound
+    return found
+
+
+def most_frequent(sums: TokenSums, dictionary, number: int) -> Dict[str, List[int]]:
+    """{token: [its index]} of those that occur most, the end of the sentence not among them."""
+    counts = Counter(
+        {
+            index: count
+            for index, count in enumerate(sums.counts.tolist())
+            if count and index >= dictionary.nspecial
+        }
+    )
+    return {dictionary[index]: [index] for index, _ in counts.most_common(number)}
+
+
+def categories(layer, sums, dictionary, bounds, number, task_token=None):
+    """Yield (kind, category, symbols or None for all) of one layer."""
+    yield ALL, ALL, None
+    special = [] if task_token is None else [task_token]
+    for token in special:
+        yield "symbol", dictionary[token], [token]
+    yield "symbol", dictionary[dictionary.eos()], [dictionary.eos()]
+    for name, index in bands_of(dictionary, bounds, special).items():
+        yield "frequency", name, index
+    if not layer.startswith(ENCODER):
+        for name, index in most_frequent(sums, dictionary, number).items():
+            yield "token", name, index
+
+
+def rows_of(pair, found, dictionaries, bounds, number, task_token=None) -> List[Row]:
+    """The rows of one task. found: {layer: ``TokenSums``}; kinds without tokens have none."""
+    rows = []
+    languages = pair.split("-")
+    for layer, sums in found.items():
+        encoder = layer.startswith(ENCODER)
+        words = dictionaries[languages[0 if encoder else 1]]
+        token = task_token if encoder else None
+        for kind, category, index in categories(layer, sums, words, bounds, number, token):
+            share = sums.share(index)
+            if share:
+                rows.append(Row(pair, layer, kind, category, share[1], share[0]))
+    return rows
+
+
+def table(rows: List[Row]) -> Iterable[str]:
+    """The lines of the .tsv file."""
+    blocks = [f"block {number}" for number in range(1, len(rows[0].share) + 1)]
+    yield "\t".join(["task", "layer", "kind", "category", "tokens", *blocks])
+    for row in rows:
+        numbers = [f"{value:.6f}" for value in row.share]
+        yield "\t".join([*row[:4], str(row.tokens), *numbers])
+
+
+# ---------------------------------------------------------------- pictures
+
+
+def _panels(titles):
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise UsageError("matplotlib is missing; install it: pip install matplotlib") from error
+    columns = min(2, len(titles))
+    lines = -(-len(titles) // columns)
+    figure = Figure(figsize=(6 * columns, 3.6 * lines), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = [figure.add_subplot(lines, columns, place + 1) for place in range(len(titles))]
+    for panel, title in zip(axes, titles):
+        panel.set_title(title)
+        panel.set_ylabel("share (mean of tau)")
+    return figure, axes
+
+
+def draw_layers(rows: List[Row]):
+    """Fig. 2: bars side by side, blocks along the axis, one colour for each task."""
+    whole = [row for row in rows if row.kind == ALL]
+    layers, tasks = (list(dict.fromkeys(column)) for column in zip(*((r[1], r[0]) for r in whole)))
+    figure, axes = _panels(layers)
+    width = 0.8 / len(tasks)
+    for panel, layer in zip(axes, layers):
+        for row in (row for row in whole if row.layer == layer):
+            place = tasks.index(row.task)
+            x = [block + (place - (len(tasks) - 1) / 2) * width for block in range(len(row.share))]
+            panel.bar(x, row.share, width, color=f"C{place % 10}", label=row.task)
+        names = [f"Block {block + 1}" for block in range(len(whole[0].share))]
+        panel.set_xticks(range(len(names)), names)
+    axes[0].legend(fontsize="small")
+    return figure
+
+
+def draw_categories(rows: List[Row]):
+    """Stacked bars, one for each kind of token that the top decoder layer writes."""
+    top = [row.layer for row in rows if not row.layer.startswith(ENCODER)][-1]
+    found = [row for row in rows if row.layer == top]
+    tasks = list(dict.fromkeys(row.task for row in found))
+    figure, axes = _panels([f"{task}, {top}" for task in tasks])
+    for panel, task in zip(axes, tasks):
+        own = [row for row in found if row.task == task]
+        floor = [0.0] * len(own)
+        for block in range(len(own[0].share)):
+            values = [row.share[block] for row in own]
+            panel.bar(range(len(own)), values, bottom=floor, label=f"Block {block + 1}")
+            floor = [low + value for low, value in zip(floor, values)]
+        # a dollar sign would begin a formula
+        names = [row.category.replace("$", r"\$") for row in own]
+        panel.set_xticks(range(len(own)), names, rotation=90, fontsize="small")
+    axes[0].legend(fontsize="small")
+    return figure
+
+
+# ---------------------------------------------------------------- the checkpoint
+
+
+def load(args):
+    """(model, task, pairs) of a checkpoint."""
+    from fairseq import tasks
+    from omegaconf import OmegaConf
+
+    state = read(args.checkpoint, MODEL)
+    cfg = OmegaConf.to_container(OmegaConf.create(state["cfg"]), enum_to_str=True)
+    trained = cfg["model"]["lang_pairs"]
+    pairs = args.pairs.split(",") if args.pairs else trained.split(",")
+    for pair in pairs:
+        if pair not in trained.split(","):
+            raise UsageError(f"--pairs {pair}: allowed: {trained}")
+    options = {"data": args.data, "lang_pairs": trained, "eval_bleu": False}
+    cfg["task"].update(options, source_lang=None, target_lang=None)
+    try:
+        task = tasks.setup_task(argparse.Namespace(**cfg["task"], task=cfg["task"]["_name"]))
+        model = task.build_model(OmegaConf.create(cfg["model"]), from_checkpoint=True)
+        model.load_state_dict(state["model"])
+        task.load_dataset(args.subset)
+    except (ValueError, RuntimeError, FileNotFoundError) as error:
+        raise UsageError(f"DATA {args.data}: {error}") from error
+    return model.eval(), task, pairs
+
+
+def batches(dataset, max_tokens: int):
+    """The collated batches of one pair's dataset."""
+    indices = dataset.ordered_indices()
+    for batch in dataset.batch_by_size(indices, max_tokens=max_tokens):
+        yield dataset.collater([dataset[index] for index in batch])
+
+
+def run(args):
+    """Write the three files; prints their names."""
+    bounds = parse_bands(args.bands)
+    if args.tokens < 0 or args.max_tokens < 1:
+        raise UsageError(f"--tokens {args.tokens} --max-tokens {args.max_tokens}: from 0, from 1")
+    model, task, pairs = load(args)
+    rows = []
+    for pair in pairs:
+        samples = batches(task.datasets[args.subset].datasets[pair], args.max_tokens)
+        try:
+            found = collect(model, pair, samples, task.dictionaries)
+        except ValueError as error:
+            raise UsageError(f"CHECKPOINT {args.checkpoint}: {error}") from error
+        token = task.task_token(pair)
+        rows += rows_of(pair, found, task.dictionaries, bounds, args.tokens, token)
+    figures = {".png": draw_layers(rows), ".categories.png": draw_categories(rows)}
+    with atomic_path(f"{args.output}.tsv") as path:
+        path.write_text("\n".join(table(rows)) + "\n", encoding="utf-8")
+    for ending, figure in figures.items():
+        with atomic_path(f"{args.output}{ending}") as path:
+            figure.savefig(path, dpi=120)
+    print("\n".join(f"{args.output}{ending}" for ending in (".tsv", *figures)))
+    return 0

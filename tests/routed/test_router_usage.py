@@ -1,0 +1,216 @@
+"""`fairseq-ext router-usage`: means of tau against loops over tokens, and a trained checkpoint."""
+
+import csv
+
+import pytest
+import torch
+from common import inprocess
+from fairseq.data import Dictionary
+
+from fairseq_ext import __main__ as command
+from fairseq_ext.tools import UsageError, router_usage
+
+PAD, END = 1, 2
+
+
+def dictionary(lang, size):
+    words = Dictionary()
+    for number in range(size):
+        words.add_symbol(f"{lang}{number}", n=size - number)
+    return words
+
+
+DICTIONARIES = {"xx": dictionary("x", 7), "yy": dictionary("y", 5)}
+
+
+class Fake:
+    """Weights that say where they came from: layer, task, sentence, position."""
+
+    def router_weights(self, src_tokens, prev_output_tokens, pair):
+        def weights(tokens, offset):
+            logits = torch.stack([tokens * 0.3, tokens * 0 + offset, tokens.cumsum(1) * 0.1], 2)
+            return logits.softmax(dim=2)
+
+        found = {"encoder.0.forwards": weights(src_tokens, 1.0)}
+        found["encoder.0.backwards"] = weights(src_tokens, 2.0)
+        found["decoder.0"] = weights(prev_output_tokens, 0.5)
+        return found
+
+
+def samples(rng):
+    """Two batches; sources padded at the left, targets at the right."""
+    for size in (3, 2):
+        source, target = torch.full((size, 5), PAD), torch.full((size, 4), PAD)
+        previous = target.clone()
+        for row in range(size):
+            length = int(torch.randint(1, 5, (1,), generator=rng))
+            words = torch.randint(4, 11, (length,), generator=rng)
+            source[row, 5 - length - 1 :] = torch.cat([words, torch.tensor([END])])
+            length = int(torch.randint(1, 4, (1,), generator=rng))
+            words = torch.randint(4, 9, (length,), generator=rng)
+            target[row, : length + 1] = torch.cat([words, torch.tensor([END])])
+            previous[row, : length + 1] = torch.cat([torch.tensor([END]), words])
+        inputs = {"src_tokens": source, "prev_output_tokens": previous}
+        yield {"net_input": inputs, "target": target}
+
+
+@pytest.fixture
+def batches():
+    return list(samples(torch.Generator().manual_seed(1)))
+
+
+def literal_mean(batches, layers, side, chosen):
+    """Mean of tau over the positions whose symbol is in `chosen`, one position after the other."""
+    total, count = [0.0] * 3, 0
+    for sample in batches:
+        inputs = sample["net_input"]
+        weights = Fake().router_weights(**inputs, pair="xx-yy")
+        tokens = inputs["src_tokens"] if side == "source" else sample["target"]
+        for layer in layers:
+            for row in range(tokens.size(0)):
+                for place in range(tokens.size(1)):
+                    if tokens[row, place] != PAD and int(tokens[row, place]) in chosen:
+                        tau = weights[layer][row, place].tolist()
+                        total = [one + other for one, other in zip(total, tau)]
+                        count += 1
+    return [one / count for one in total] if count else None, count
+
+
+BOTH = ["encoder.0.forwards", "encoder.0.backwards"]
+
+
+def symbols_of(row, encoder):
+    """The indices that a row of the table is about; 10 is the task token of the source."""
+    words = DICTIONARIES["xx" if encoder else "yy"]
+    if row.kind == "all":
+        return range(len(words))
+    if row.kind != "frequency":
+        return [words.index(row.category)]
+    ordinary = [index for index in range(4, len(words)) if not (encoder and index == 10)]
+    return {"1-2": ordinary[:2], "3-4": ordinary[2:4], "5-": ordinary[4:]}[row.category]
+
+
+def test_means_against_loops(batches):
+    found = router_usage.collect(Fake(), "xx-yy", batches, DICTIONARIES)
+    assert list(found) == ["encoder", BOTH[0], BOTH[1], "decoder.0"]
+    rows = router_usage.rows_of("xx-yy", found, DICTIONARIES, [2, 4], 3, task_token=10)
+    seen = set()
+    for row in rows:
+        encoder = row.layer.startswith("encoder")
+        layers = BOTH if row.layer == "encoder" else [row.layer]
+        side = "source" if encoder else "target"
+        expected, count = literal_mean(batches, layers, side, symbols_of(row, encoder))
+        assert row.tokens == count
+        assert row.share == pytest.approx(expected, abs=1e-6)
+        assert sum(row.share) == pytest.approx(1)
+        seen.add((row.layer, row.kind))
+    assert {kind for layer, kind in seen if layer == "encoder"} == {"all", "symbol", "frequency"}
+    assert {kind for layer, kind in seen if layer == "decoder.0"} == {
+        *("all", "symbol", "frequency", "token"),
+    }
+
+
+def test_kinds_part_the_tokens(batches):
+    found = router_usage.collect(Fake(), "xx-yy", batches, DICTIONARIES)
+    rows = router_usage.rows_of("xx-yy", found, DICTIONARIES, [1, 3], 99)
+    for layer in found:
+        own = [row for row in rows if row.layer == layer]
+        whole = next(row.tokens for row in own if row.kind == "all")
+        assert whole == sum(row.tokens for row in own if row.kind in ("symbol", "frequency"))
+        if layer == "decoder.0":
+            words = sum(row.tokens for row in own if row.kind == "frequency")
+            assert words == sum(row.tokens for row in own if row.kind == "token")
+
+
+def test_means_do_not_depend_on_padding(batches):
+    def shares(samples):
+        found = router_usage.collect(Fake(), "xx-yy", samples, DICTIONARIES)
+        return {layer: sums.share() for layer, sums in found.items() if layer == "decoder.0"}
+
+    wider = [dict(sample) for sample in batches]
+    for sample in wider:
+        more = torch.full((sample["target"].size(0), 3), PAD)
+        previous = torch.cat([sample["net_input"]["prev_output_tokens"], more], dim=1)
+        sample["target"] = torch.cat([sample["target"], more], dim=1)
+        sample["net_input"] = {**sample["net_input"], "prev_output_tokens": previous}
+    assert shares(wider) == shares(batches)
+    # the twin that takes padding for words is caught
+    for sample in wider:
+        sample["target"] = sample["target"].masked_fill(sample["target"].eq(PAD), END)
+    assert shares(wider) != shares(batches)
+
+
+def test_bands_end_with_the_dictionary():
+    words = dictionary("x", 7)
+    assert router_usage.bands_of(words, [3], [4]) == {"1-3": [5, 6, 7], "4-": [8, 9, 10]}
+    assert list(router_usage.bands_of(words, [5, 100], [])) == ["1-5", "6-100"]
+
+
+@pytest.mark.parametrize("text", ["", "a", "5,3", "3,3", "0,2", "2,-1"])
+def test_wrong_bands_are_named(text):
+    with pytest.raises(UsageError, match="--bands '.*': allowed: increasing numbers from 1"):
+        router_usage.parse_bands(text)
+
+
+# ---------------------------------------------------------------- a trained checkpoint
+
+PAIRS = "xx-yy,xx-zz"
+TRAIN = ["--task", "routed_mtl", "--lang-pairs", PAIRS, "--main-pair", "xx-yy"]
+TRAIN += ["--embed-dim", 8, "--hidden-size", 6, "--attention-size", 8, "--optimizer", "adam"]
+TRAIN += ["--lr", 0.01, "--batch-size", 24, "--max-update", 2, "--no-epoch-checkpoints"]
+TRAIN += ["--no-progress-bar", "--disable-validation"]
+
+
+@pytest.fixture(scope="module")
+def trained(toy_corpus, tmp_path_factory):
+    """Function (architecture, options) -> its checkpoint after two updates."""
+
+    def make(arch, *flags):
+        folder = tmp_path_factory.mktemp(arch)
+        inprocess.train(toy_corpus.three, *TRAIN, "--arch", arch, *flags, "--save-dir", folder)
+        return folder / "checkpoint_last.pt"
+
+    return make
+
+
+def call(*words):
+    return command.main(["router-usage", *map(str, words)])
+
+
+def test_files_of_a_checkpoint(trained, toy_corpus, tmp_path, capsys):
+    checkpoint = trained("routed_gru", "--shared-blocks", 2)
+    assert call(checkpoint, toy_corpus.three, "--output", tmp_path / "use", "--tokens", 4) == 0
+    with open(tmp_path / "use.tsv", encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream, delimiter="\t"))
+    assert list(rows[0])[-2:] == ["block 1", "block 2"]
+    assert {row["task"] for row in rows} == set(PAIRS.split(","))
+    layers = ["encoder", "encoder.0.forwards", "encoder.0.backwards", "decoder.0"]
+    assert list(dict.fromkeys(row["layer"] for row in rows)) == layers
+    for row in rows:
+        assert float(row["block 1"]) + float(row["block 2"]) == pytest.approx(1, abs=1e-5)
+    # words, the end and the task token of the 24 test sentences
+    words = sum(len(line.split()) for line in toy_corpus.lines["xx"][-24:])
+    whole = {(r["task"], r["layer"]): int(r["tokens"]) for r in rows if r["kind"] == "all"}
+    assert whole["xx-yy", "encoder.0.forwards"] == words + 2 * 24
+    words = sum(len(line.split()) for line in toy_corpus.lines["zz"][-24:])
+    assert whole["xx-zz", "decoder.0"] == words + 24
+    symbols = {row["category"]: int(row["tokens"]) for row in rows if row["kind"] == "symbol"}
+    assert symbols["__task_xx-zz__"] == 24 and "</s>" in symbols
+    assert sum(row["kind"] == "token" for row in rows) == 2 * 4
+    printed = capsys.readouterr().out
+    for name in ("use.png", "use.categories.png"):
+        assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
+        assert str(tmp_path / name) in printed
+
+
+def test_what_cannot_be_shown_is_named(trained, toy_corpus, tmp_path, capsys):
+    checkpoint = trained("mtl_full_gru")
+    for words, message in (
+        ((), "the model has no router"),
+        (("--pairs", "zz-xx"), f"--pairs zz-xx: allowed: {PAIRS}"),
+        (("--subset", "none"), "no none.xx-yy"),
+    ):
+        assert call(checkpoint, toy_corpus.three, "--output", tmp_path / "x", *words) == 2
+        assert message in capsys.readouterr().err
+    assert call(tmp_path / "none.pt", toy_corpus.three, "--output", tmp_path / "x") == 2
+    assert list(tmp_path.iterdir()) == []
