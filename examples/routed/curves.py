@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""Draw how the systems learn: validation perplexity of the translation task by updates.
+
+    python curves.py RUNS SEED ... --output FILE.png [--recipe multi30k]
+
+One panel for each size; runs whose log is not there are left out.
+"""
+
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from recipe_tools import RecipeError
+from recipe_tools.cli import make_parser, script
+from recipe_tools.commands import run_name
+from recipe_tools.curves import name_axes, panels, save, validation_curve
+from routed_recipe.settings import KINDS, read_settings
+
+
+def curves_of(settings, runs, seeds):
+    """{size: {kind: [points, by seed]}}. Raises RecipeError when there is no log."""
+    found = {}
+    for size in settings.sizes:
+        for kind in KINDS:
+            for seed in seeds:
+                log = runs / f"{run_name(f'{kind}.{size}', seed)}.log"
+                if log.is_file():
+                    points = validation_curve(log, f"{settings.main}_ppl")
+                    found.setdefault(size, {}).setdefault(kind, []).append(points)
+    if not found:
+        raise RecipeError(f"RUNS {runs} holds no log of these seeds; run train.py")
+    return found
+
+
+def main(argv=None):
+    parser = make_parser(__doc__, "runs", "seeds", "--recipe")
+    parser.add_argument("--output", metavar="FILE", type=Path, required=True, help=".png, .pdf ...")
+    args = parser.parse_args(argv)
+    curves = curves_of(read_settings(args.recipe), args.runs, sorted(set(args.seeds)))
+    figure, axes = panels(list(curves), 3)
+    for size, by_kind in curves.items():
+        for kind, many in by_kind.items():
+            for place, points in enumerate(many):
+                label, colour = None if place else kind, f"C{KINDS.index(kind)}"
+                axes[size].plot(*zip(*points), color=colour, label=label)
+        axes[size].set_yscale("log")
+    name_axes(axes, "updates", "validation perplexity")
+    save(figure, args.output)
+    print(f"written: {args.output}")
+
+
+if __name__ == "__main__":
+    script(main)

@@ -1,0 +1,1 @@
+"""What the scripts of examples/routed share."""

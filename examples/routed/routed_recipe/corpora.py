@@ -1,0 +1,115 @@
+"""The tasks' sentences: translation cut to a size, named entities, trees and graphs linearised."""
+
+import random
+import re
+
+from recipe_tools import RecipeError
+from recipe_tools.files import lines_of, written
+from recipe_tools.settings import SPLITS
+from recipe_tools.subwords import SentencePiece
+
+from fairseq_ext.routed import linearise
+from fairseq_ext.routed.formats import Malformed, graphs
+
+SPACE = "\u2581"  # what sentencepiece puts in front of a word
+IDENTIFIER = re.compile(r"^#.*::id (\S+)", re.MULTILINE)
+
+
+def auxiliary_files(settings, raw):
+    """{name: path} of all raw files of the auxiliary tasks. Raises RecipeError for a missing one."""
+    found = {}
+    for task in ("ner", "tree", "amr"):
+        for key, name in settings.text[task].items():
+            found[f"{task}.{key}"] = raw / name
+            if not found[f"{task}.{key}"].is_file():
+                raise RecipeError(f"RAW {raw}: there is no {name} ([{task}] {key})")
+    return found
+
+
+def linear(task, path):
+    """[(sentence, target)] of a corpus. Raises RecipeError with file and line."""
+    try:
+        found = list(linearise.pairs(task, [path]))
+        bad = next((one for one in found if isinstance(one, Malformed)), None)
+        if bad:
+            raise bad
+    except ValueError as error:
+        raise RecipeError(str(error)) from error
+    return found
+
+
+def identified(path):
+    """{identifier: (sentence, target)} of the graphs of a file."""
+    found = {}
+    for _, lines in linearise.texts(path):
+        for _, text in graphs.blocks(lines):
+            pair = graphs.forward(text)
+            if pair:
+                found[IDENTIFIER.search(text).group(1)] = pair
+    return found
+
+
+def examples(task, files):
+    """{split: [(sentence, target)]} of an auxiliary task."""
+    if task == "ner":
+        return {split: linear(task, files[f"ner.{split}"]) for split in SPLITS}
+    if task == "tree":
+        trees = linear(task, files["tree.file"])
+        first, second = len(trees) * 8 // 10, len(trees) * 9 // 10
+        return {"train": trees[:first], "valid": trees[first:second], "test": trees[second:]}
+    linear(task, files["amr.whole"])  # names what is malformed
+    whole, train, test = (identified(files[f"amr.{key}"]) for key in ("whole", "train", "test"))
+    rest = [pair for name, pair in whole.items() if name not in train and name not in test]
+    return {"train": list(train.values()), "valid": rest, "test": list(test.values())}
+
+
+def select(found, settings):
+    """Leave out training targets that are too long, and what is too much for validation."""
+    longest, valid = settings.numbers["longest"], settings.numbers["valid_sentences"]
+    train = [pair for pair in found["train"] if len(pair[1].split()) <= longest]
+    return {**found, "train": train, "valid": found["valid"][:valid]}
+
+
+def write_auxiliary(settings, files, folder):
+    """raw/TASK/{train,valid,test}.{en,TASK}; returns {task: {split: sentences}}."""
+    counts = {}
+    for task in ("ner", "tree", "amr"):
+        (folder / "raw" / task).mkdir()
+        counts[task] = {}
+        for split, pairs in select(examples(task, files), settings).items():
+            for place, language in enumerate((settings.source, task)):
+                with written(folder / "raw" / task / f"{split}.{language}") as stream:
+                    stream.writelines(pair[place] + "\n" for pair in pairs)
+            counts[task][split] = len(pairs)
+    return counts
+
+
+def spell_symbols(source, destination):
+    """Whole symbols as pieces: joining them as sentencepiece does gives the line again."""
+    with written(destination) as stream:
+        for line in lines_of(source):
+            stream.write(" ".join(SPACE + symbol for symbol in line.split()) + "\n")
+
+
+def subword_models(settings, folder):
+    """{language: model}: English from all tasks, German, graphs; each from training text alone."""
+    raw, numbers = folder / "raw", settings.numbers
+    english = [raw / task / f"train.{settings.source}" for task in ("main", "ner", "tree", "amr")]
+    wanted = {
+        settings.source: (english, "source_vocabulary"),
+        settings.target: ([raw / "main" / f"train.{settings.target}"], "target_vocabulary"),
+        "amr": ([raw / "amr" / "train.amr"], "graph_vocabulary"),
+    }
+    models = {}
+    for language, (paths, key) in wanted.items():
+        path = folder / f"{language}.{SentencePiece.file}"
+        SentencePiece.learn(paths, numbers[key], 0, path)
+        models[language] = SentencePiece(path)
+    return models
+
+
+def cut(count, size, seed):
+    """Line numbers of a cut from 0, in order; a smaller cut is a part of a larger one."""
+    order = list(range(count))
+    random.Random(seed).shuffle(order)
+    return sorted(order[: count if size == "all" else int(size)])

@@ -1,0 +1,115 @@
+"""The settings of an experiment, and the systems that can be trained with them."""
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Dict, Tuple
+
+from recipe_tools import RecipeError
+from recipe_tools.settings import SPLITS, number, read_config
+
+FOLDER = Path(__file__).resolve().parent.parent
+AUXILIARY = ("ner", "tree", "amr")
+KINDS = ("single", "full", "partial", "routed")
+NUMBERS = (
+    *("source_vocabulary", "target_vocabulary", "graph_vocabulary"),
+    *("longest", "valid_sentences", "seed"),
+)
+REQUIRED = {
+    "data": {"source", "target", *SPLITS, "sizes", *NUMBERS},
+    "ner": set(SPLITS),
+    "tree": {"file"},
+    "amr": {"whole", "train", "test"},
+    "model": {"options", *KINDS},
+    "train": {"updates", "validations", "options"},
+    "evaluate": {"options", "auxiliary"},
+}
+
+
+@dataclass(frozen=True)
+class System:
+    """One trainable system: its kind, the size of the training data, its lang pairs."""
+
+    kind: str
+    size: str
+    pairs: Tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the .cfg file says.
+
+    numbers: those of [data]. sizes: {name: updates}. words: {(section, key): words of the command
+    line}. text: {section: {key: value}} as in the file.
+    """
+
+    name: str
+    source: str
+    target: str
+    numbers: Dict[str, int]
+    sizes: Dict[str, int]
+    validations: int
+    words: Dict[Tuple[str, str], Tuple[str, ...]]
+    text: Dict[str, Dict[str, str]]
+
+    @property
+    def main(self):
+        return f"{self.source}-{self.target}"
+
+    @property
+    def pairs(self):
+        """The translation task and the auxiliary ones, such as "en-ner"."""
+        return (self.main, *(f"{self.source}-{task}" for task in AUXILIARY))
+
+    @property
+    def files(self):
+        return {split: self.text["data"][split] for split in SPLITS}
+
+    def relevant(self, kind):
+        """The settings that results of a kind of system depend on."""
+        kept = {key: value for key, value in self.text["model"].items() if key in ("options", kind)}
+        return {**self.text, "model": kept, "name": self.name}
+
+    def system(self, name):
+        """The ``System`` called KIND.SIZE. Raises RecipeError with what is allowed."""
+        kind, _, size = name.partition(".")
+        if kind not in KINDS or size not in self.sizes:
+            raise RecipeError(
+                f"SYSTEM {name!r} is unknown; allowed: ({'|'.join(KINDS)}).({'|'.join(self.sizes)})"
+            )
+        return System(kind, size, self.pairs[:1] if kind == "single" else self.pairs)
+
+
+def read_sizes(path, parser):
+    """{size: updates}. Raises RecipeError unless there are equally many of both."""
+    sizes = parser["data"]["sizes"].split()
+    updates = parser["train"]["updates"].split()
+    for word in [*(size for size in sizes if size != "all"), *updates]:
+        if not word.isdecimal() or int(word) < 1:
+            raise RecipeError(f"{path}: {word}; allowed: numbers from 1, and all as a size")
+    if len(sizes) != len(updates) or len(set(sizes)) != len(sizes) or not sizes:
+        raise RecipeError(
+            f"{path}: [train] updates = {' '.join(updates)}; allowed: one number for each of "
+            f"[data] sizes = {' '.join(sizes)}"
+        )
+    return dict(zip(sizes, map(int, updates)))
+
+
+def read_settings(name):
+    """The `Settings` called `name`, a file or one of this recipe's .cfg files.
+
+    Raises RecipeError with the file and the key.
+    """
+    path, parser = read_config(name, FOLDER, REQUIRED, {})
+    keys = [("model", key) for key in ("options", *KINDS)]
+    keys += [("train", "options"), ("evaluate", "options"), ("evaluate", "auxiliary")]
+    return Settings(
+        name=path.stem,
+        source=parser["data"]["source"],
+        target=parser["data"]["target"],
+        numbers={key: number(parser, path, "data", key) for key in NUMBERS},
+        sizes=read_sizes(path, parser),
+        validations=number(parser, path, "train", "validations"),
+        words={key: tuple(shlex.split(parser[key[0]][key[1]])) for key in keys},
+        text={section: dict(parser[section]) for section in REQUIRED},
+    )
