@@ -16,7 +16,7 @@ IDENTIFIER = re.compile(r"^#.*::id (\S+)", re.MULTILINE)
 
 
 def auxiliary_files(settings, raw):
-    """{name: path} of all raw files of the auxiliary tasks. Raises RecipeError for a missing one."""
+    """{name: path} of the raw files of the auxiliary tasks. Raises RecipeError where one lacks."""
     found = {}
     for task in ("ner", "tree", "amr"):
         for key, name in settings.text[task].items():

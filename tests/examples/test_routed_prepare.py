@@ -1,0 +1,121 @@
+"""prepare.py and the scores of examples/routed on small corpora."""
+
+import gzip
+import json
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from recipe_tools import RecipeError
+
+RECIPE = Path(__file__).resolve().parents[2] / "examples" / "routed"
+sys.path.append(str(RECIPE))
+
+from routed_recipe import corpora  # noqa: E402
+from routed_recipe.scoring import auxiliary_scores  # noqa: E402
+from routed_recipe.settings import KINDS, read_settings  # noqa: E402
+
+
+def graphs(numbers):
+    return "".join(f"# ::id a.{n}\n# ::snt It is {n} .\n(i / it :quant {n})\n\n" for n in numbers)
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """(settings, raw files of the auxiliary tasks)."""
+    settings, raw = read_settings("multi30k"), tmp_path / "raw"
+    rows = "EU NNP I-NP I-ORG\nsays VBZ I-VP O\n\n" * 30
+    for name in settings.text["ner"].values():
+        (raw / name).parent.mkdir(parents=True, exist_ok=True)
+        (raw / name).write_bytes(gzip.compress(rows.encode()))
+    amr = settings.text["amr"]
+    (raw / "amr_little_prince").mkdir()
+    for key, numbers in (("whole", range(20)), ("train", range(14)), ("test", range(17, 20))):
+        (raw / amr[key]).write_text(graphs(numbers), encoding="utf-8")
+    (raw / "wsj_sample").mkdir()
+    with zipfile.ZipFile(raw / settings.text["tree"]["file"], "w") as archive:
+        archive.writestr("a.mrg", "".join(f"( (S (NP (NN w{n}))) )\n" for n in range(20)))
+    return settings, raw
+
+
+def test_splits_are_disjoint_and_complete(corpus):
+    settings, raw = corpus
+    files = corpora.auxiliary_files(settings, raw)
+    trees, amr = corpora.examples("tree", files), corpora.examples("amr", files)
+    assert {split: len(pairs) for split, pairs in trees.items()} == {
+        "train": 16, "valid": 2, "test": 2,
+    }  # fmt: skip
+    assert {split: len(pairs) for split, pairs in amr.items()} == {
+        "train": 14, "valid": 3, "test": 3,
+    }  # fmt: skip
+    for found in (trees, amr):
+        assert len({pair for pairs in found.values() for pair in pairs}) == 20
+
+
+def test_long_targets_leave_training_only(corpus):
+    settings, _ = corpus
+    long = ("a", " ".join("O" * (settings.numbers["longest"] + 1)))
+    found = {"train": [("a", "O"), long], "valid": [long] * 900, "test": [long]}
+    kept = corpora.select(found, settings)
+    assert kept["train"] == [("a", "O")] and len(kept["valid"]) == 500 and kept["test"] == [long]
+
+
+def test_missing_and_malformed_files_are_named(corpus):
+    settings, raw = corpus
+    path = raw / settings.text["tree"]["file"]
+    path.unlink()
+    with pytest.raises(RecipeError, match=r"there is no wsj_sample/treebank.zip \(\[tree\] file\)"):
+        corpora.auxiliary_files(settings, raw)
+    (raw / "bad").write_text("a O\nb\n", encoding="utf-8")
+    with pytest.raises(RecipeError, match="bad, line 2: row 'b'"):
+        corpora.linear("ner", raw / "bad")
+
+
+def test_smaller_cuts_are_parts_of_larger_ones():
+    few, more = (set(corpora.cut(100, size, 1)) for size in ("10", "40"))
+    assert len(few) == 10 and few < more and corpora.cut(100, "all", 1) == list(range(100))
+
+
+def test_symbols_are_joined_as_sentencepiece_does(tmp_path):
+    (tmp_path / "in").write_text("(S (NP NN )NP )S\n", encoding="utf-8")
+    corpora.spell_symbols(tmp_path / "in", tmp_path / "out")
+    pieces = (tmp_path / "out").read_text(encoding="utf-8").strip()
+    assert pieces.replace(" ", "").replace("\u2581", " ").strip() == "(S (NP NN )NP )S"
+
+
+def test_scores_of_helpers(tmp_path, write):
+    wanted = write(tmp_path / "wanted", ["B-A O", "O"])
+    found = write(tmp_path / "found", ["B-A O", "O B-A"])
+    scores = auxiliary_scores("ner", found, wanted)
+    assert scores == {
+        "accuracy": 75, "exact": 50, "f1": pytest.approx(200 / 3), "ill_formed": 1,
+    }  # fmt: skip
+    assert set(auxiliary_scores("amr", found, wanted)) == {"accuracy", "exact"}
+
+
+def test_report(tmp_path, script, write, sentences, capsys):
+    settings = read_settings("multi30k")
+    write(tmp_path / "data" / "raw" / "main" / "test.de", sentences)
+    helper = {"accuracy": 1.0, "exact": 2.0, "f1": 3.0}
+    for wrong, kind in zip((30, 25, 15, 5), KINDS):
+        run = tmp_path / "runs" / f"{kind}.5000.1"
+        write(run / "test.en-de.hyp", ["nothing at all"] * wrong + sentences[wrong:])
+        pairs = settings.system(f"{kind}.5000").pairs
+        scores = {pair: helper for pair in pairs[1:]}
+        scores["en-de"] = {"bleu": 40.0 - wrong, "ter": 50.0 + wrong, "ppl": 9.0}
+        result = {
+            "settings": settings.relevant(kind), "scores": scores, "signatures": {"bleu": "x"},
+            "parameters": {"translation": 9000, "all": 12000}, "seconds_per_update": 0.2,
+            "updates": 3000,
+        }  # fmt: skip
+        write(run / "scores.json", [json.dumps(result)])
+    words = [tmp_path / "data", tmp_path / "runs", 1]
+    script("report", "routed").main(list(map(str, words)))
+    text = capsys.readouterr().out
+    assert "| routed.5000 | 35.00 | 55.00 | 9.00 |" in text
+    assert "| full.5000 | 3.00 | 1.00 | 2.00 |" in text and "| single.5000 | 3.00 |" not in text
+    (line,) = [line for line in text.splitlines() if line.startswith("| routed.5000 - partial")]
+    assert float(line.split("|")[2]) > 0
+    assert "| routed.5000 | 9,000 | 12,000 | 3,000 | 200 |" in text
+    assert "routed.10000.1" in text.split("not evaluated: ")[1]
