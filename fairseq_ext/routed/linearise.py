@@ -16,7 +16,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Iterator, List, Tuple
 
-from ..tools import atomic_path
 from .formats import Malformed, graphs, ner, trees
 
 FORMATS = {"ner": ner, "tree": trees, "amr": graphs}
@@ -120,7 +119,7 @@ def items(name: str, sources, targets, **options) -> Iterator:
             yield _located(str(targets), number, error)
 
 
-def _good(found, skip_bad: bool, counts: Counter, problems: List[str]) -> Iterator:
+def good(found, skip_bad: bool, counts: Counter, problems: List[str]) -> Iterator:
     """Those that are not ``Malformed``; without ``skip_bad`` the first of these is raised."""
     for one in found:
         if isinstance(one, Malformed):
@@ -131,43 +130,3 @@ def _good(found, skip_bad: bool, counts: Counter, problems: List[str]) -> Iterat
         else:
             counts["written"] += 1
             yield one
-
-
-def _write(path, parts) -> None:
-    with open(path, "w", encoding="utf-8", newline="\n") as stream:
-        stream.writelines(parts)
-
-
-def linearise(name: str, paths, prefix, skip_bad: bool = False, **options):
-    """Write PREFIX.src and PREFIX.tgt, both or neither.
-
-    Returns:
-        ({"written": items, "skipped": items}, what was wrong with each that was skipped).
-
-    Raises:
-        ValueError: naming file and line, for the first faulty item unless ``skip_bad``; when no
-            item is left.
-    """
-    counts, problems = Counter(written=0, skipped=0), []
-    found = list(_good(pairs(name, paths, **options), skip_bad, counts, problems))
-    if not found:
-        raise ValueError(f"{', '.join(map(str, paths))}: no sentence is left")
-    with atomic_path(f"{prefix}.src") as source, atomic_path(f"{prefix}.tgt") as target:
-        for place, path in enumerate((source, target)):
-            _write(path, [pair[place] + "\n" for pair in found])
-    return counts, problems
-
-
-def restore(name: str, sources, targets, output, skip_bad: bool = False, **options):
-    """Write the file ``output`` in the format of the corpus; returns and raises as ``linearise``.
-
-    sources, targets: files of sentences and of (predicted) linearised targets, line by line.
-    """
-    counts, problems = Counter(written=0, skipped=0), []
-    found = list(_good(items(name, sources, targets, **options), skip_bad, counts, problems))
-    if not found:
-        raise ValueError(f"{sources}, {targets}: no sentence is left")
-    gap = "\n" if name == "ner" else ""
-    with atomic_path(output) as path:
-        _write(path, [gap.join(found)])
-    return counts, problems

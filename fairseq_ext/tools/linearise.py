@@ -5,8 +5,9 @@ fairseq-ext linearise ner test.src predictions --inverse --output predictions.co
 """
 
 import sys
+from collections import Counter
 
-from . import UsageError
+from . import UsageError, atomic_path
 
 FORMATS = ("ner", "tree", "amr")
 # option: (its format, whether the inverse reads it as well)
@@ -82,6 +83,50 @@ def options_of(args):
     return given
 
 
+def _write(path, parts) -> None:
+    with open(path, "w", encoding="utf-8", newline="\n") as stream:
+        stream.writelines(parts)
+
+
+def linearise(name: str, paths, prefix, skip_bad: bool = False, **options):
+    """Write PREFIX.src and PREFIX.tgt, both or neither.
+
+    Returns:
+        ({"written": items, "skipped": items}, what was wrong with each that was skipped).
+
+    Raises:
+        ValueError: naming file and line, for the first faulty item unless ``skip_bad``; when no
+            item is left.
+    """
+    from ..routed.linearise import good, pairs
+
+    counts, problems = Counter(written=0, skipped=0), []
+    found = list(good(pairs(name, paths, **options), skip_bad, counts, problems))
+    if not found:
+        raise ValueError(f"{', '.join(map(str, paths))}: no sentence is left")
+    with atomic_path(f"{prefix}.src") as source, atomic_path(f"{prefix}.tgt") as target:
+        for place, path in enumerate((source, target)):
+            _write(path, [pair[place] + "\n" for pair in found])
+    return counts, problems
+
+
+def restore(name: str, sources, targets, output, skip_bad: bool = False, **options):
+    """Write the file ``output`` in the format of the corpus; returns and raises as ``linearise``.
+
+    sources, targets: files of sentences and of (predicted) linearised targets, line by line.
+    """
+    from ..routed.linearise import good, items
+
+    counts, problems = Counter(written=0, skipped=0), []
+    found = list(good(items(name, sources, targets, **options), skip_bad, counts, problems))
+    if not found:
+        raise ValueError(f"{sources}, {targets}: no sentence is left")
+    gap = "\n" if name == "ner" else ""
+    with atomic_path(output) as path:
+        _write(path, [gap.join(found)])
+    return counts, problems
+
+
 def run(args):
     """Write; prints how many sentences were written and skipped, and why."""
     options = options_of(args)
@@ -90,8 +135,6 @@ def run(args):
             f"--inverse: {len(args.files)} FILEs; allowed: two, sentences and linearised targets"
         )
     try:
-        from ..routed.linearise import linearise, restore
-
         make = restore if args.inverse else linearise
         inputs = args.files if args.inverse else [args.files]
         counts, problems = make(args.format, *inputs, args.output, args.skip_bad, **options)
