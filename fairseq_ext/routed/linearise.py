@@ -21,7 +21,6 @@ from .formats import Malformed, graphs, ner, trees
 FORMATS = {"ner": ner, "tree": trees, "amr": graphs}
 # the members of a .zip that count, by the ending of their names
 MEMBERS = {"ner": "", "tree": ".mrg", "amr": ""}
-SIDES = ("src", "tgt")
 
 
 def check_format(name: str):
