@@ -22,6 +22,8 @@ OPTIONAL = {
     "fastBPE": "--bpe fastbpe (needs cython and pip's --no-build-isolation)",
     "ctranslate2": "fairseq-ext export --to ctranslate2",
     "matplotlib": "fairseq-ext plot",
+    "nltk": "fairseq-ext linearise tree",
+    "penman": "fairseq-ext linearise amr",
     "tensorboardX": "fairseq-train --tensorboard-logdir",
 }
 CORE = ("torch", "fairseq", "hydra-core", "omegaconf", "numpy", "sacrebleu")
