@@ -226,7 +226,8 @@ def test_six_directions_are_learnt(run, tmp_path):
     both = [f"{one}-{two}" for pair in pairs for one, two in (pair, pair[::-1])]
     train(
         tmp_path / "bin", tmp_path / "run", 2400, "--lang-pairs", ",".join(both),
-        "--lr-scheduler", "polynomial_decay", "--total-num-update", 2400, "--batch-size", 50, "--disable-validation", arch="multiway_gru_tiny",
+        "--lr-scheduler", "polynomial_decay", "--total-num-update", 2400,
+        "--batch-size", 50, "--disable-validation", arch="multiway_gru_tiny",
     )  # fmt: skip
     for pair in both:
         source, target = pair.split("-")

@@ -282,7 +282,8 @@ def test_two_tasks_are_learnt(run, tmp_path, arch):
         )  # fmt: skip
     pairs = ["--lang-pairs", "xx-yy,xx-ner", "--main-pair", "xx-yy"]
     train(
-        tmp_path / "bin", tmp_path / "run", 900, "--batch-size", 50, "--disable-validation",
+        tmp_path / "bin", tmp_path / "run", 1800, "--batch-size", 50, "--disable-validation",
+        "--lr-scheduler", "polynomial_decay", "--total-num-update", 1800,
         arch=arch, pairs=pairs, sizes=[],
     )  # fmt: skip
     for target in ("yy", "ner"):
