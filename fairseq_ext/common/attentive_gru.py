@@ -23,6 +23,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from .attention_gradient import KeysGradient
+
 
 def attentive_gru(
     state: Tensor,
@@ -121,7 +123,7 @@ class _AttentiveGRU(torch.autograd.Function):
         grad_projected = states.new_empty(steps, sentences, width + 3 * units)
         grad_gates = states.new_empty(steps, sentences, 3 * units)
         grad_query = torch.empty_like(queries)
-        keys_gradient = _KeysGradient(keys, energy)
+        keys_gradient = KeysGradient(keys, energy)
         for t in reversed(range(steps)):
             grad_h = grad_states[t] + grad_state
             _gates_backward(
@@ -166,32 +168,3 @@ def _gates_backward(grad_h, state, gates, grad_x, grad_h_gates):
     grad_r.copy_(sigmoid_backward(grad_c * product, reset))
     grad_h_gates[:, : 2 * units] = grad_x[:, : 2 * units]
     torch.mul(grad_c, reset, out=grad_h_gates[:, 2 * units :])
-
-
-class _KeysGradient:
-    """Gradients of what enters energy . tanh(keys_i + query), added up over the steps.
-
-    With y = tanh(keys + query) and the gradient g_i of e_i, the gradient of y's argument is
-    g_i energy (1 - y_i^2): y^2 is the only array of size (B, S, A) that is needed.
-    """
-
-    def __init__(self, keys, energy):
-        self.keys, self.energy = keys, energy
-        self.hidden = torch.empty_like(keys)
-        self.squares = torch.zeros_like(keys)  # sum over steps of g_i y_i^2
-        self.scores = torch.zeros_like(keys[:, :, 0])  # sum over steps of g_i
-        self.grad_energy = torch.zeros_like(energy)
-
-    def add(self, query, grad_e):
-        """Take in a step; returns the gradient of its query, (B, A)."""
-        hidden = torch.add(self.keys, query.unsqueeze(1), out=self.hidden).tanh_()
-        self.grad_energy += grad_e.flatten() @ hidden.flatten(0, 1)
-        square = hidden.mul_(hidden)
-        self.squares.addcmul_(grad_e.unsqueeze(2), square)
-        self.scores += grad_e
-        weighted = torch.bmm(grad_e.unsqueeze(1), square).squeeze(1)  # (B, A)
-        return self.energy * (grad_e.sum(dim=1, keepdim=True) - weighted)
-
-    def result(self):
-        grad_keys = self.squares.neg_().add_(self.scores.unsqueeze(2)).mul_(self.energy)
-        return grad_keys, self.grad_energy

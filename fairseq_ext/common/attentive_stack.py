@@ -20,7 +20,7 @@ from typing import List, NamedTuple, Optional, Sequence, Tuple
 import torch
 from torch import Tensor
 
-from .attentive_gru import _KeysGradient
+from .attention_gradient import KeysGradient
 from .routed_gru import Layer, Recurrence
 
 
@@ -204,7 +204,7 @@ class _AttentionGradient:
         self.values, self.query_weight = values, query_weight
         self.weights, self.queries = weights, queries
         self.grad_queries = torch.empty_like(queries)
-        self.keys_gradient = _KeysGradient(keys, energy)
+        self.keys_gradient = KeysGradient(keys, energy)
 
     def backward(self, t: int, grad_projected: Tensor, grad_weights: Optional[Tensor]) -> Tensor:
         """Gradient (B, G_1) of the first layer's projections -> of [h^1 ; .. ; h^L] before t."""
