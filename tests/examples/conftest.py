@@ -50,6 +50,7 @@ options = --embed-dim 16 --hidden-size 16 --context-size 16 --readout-size 16
 [train]
 updates_per_pair = 8
 validations = 2
+warmup = 25
 options = --criterion cross_entropy --optimizer adam --lr 5e-3 --clip-norm 1 --max-tokens 400
     --eval-bleu --eval-bleu-args '{"beam":1,"max_len_b":10}' --eval-bleu-remove-bpe sentencepiece
     --best-checkpoint-metric bleu --maximize-best-checkpoint-metric

@@ -30,6 +30,7 @@ def test_systems_differ_in_pairs_data_and_length_only(settings, tmp_path):
             ("fairseq-train", 1),
             *(("--lang-pairs", 1), ("--save-dir", 1), ("--max-update", 1)),
             *(("--validate-interval-updates", 1), ("--save-interval-updates", 1)),
+            *(("--total-num-update", 1), ("--warmup-updates", 1)),
         ):
             place = command.index(flag)
             del command[place : place + size + 1]
@@ -45,6 +46,8 @@ def test_updates_per_pair_are_equal(settings, tmp_path, name, pairs):
     assert len(option(command, "--lang-pairs").split(",")) == pairs
     assert option(command, "--max-update") == str(8 * pairs)
     assert option(command, "--save-interval-updates") == str(4 * pairs)
+    assert option(command, "--total-num-update") == str(8 * pairs)
+    assert option(command, "--warmup-updates") == str(2 * pairs)
 
 
 def test_each_system_reads_its_data_and_starts_from_what_it_needs(settings, tmp_path):
@@ -115,6 +118,7 @@ def test_results_depend_on_the_settings_of_their_own_system(small_multiway, sett
         ("percent = 50", "percent = 200", "percent = 200; allowed: whole numbers from 1 to 100"),
         ("sentences = disjoint", "sentences = some", "sentences = some; allowed: disjoint, all"),
         ("pivot = en", "pivot = fr", "pivot = fr; allowed: en"),
+        ("warmup = 25", "warmup = 100", "warmup = 100; allowed: whole numbers from 0 to 99"),
         ("validations = 2\n", "", r"section \[train\] has no validations"),
     ],
 )

@@ -21,7 +21,7 @@ LENGTHS = {
 REQUIRED = {
     "data": {"languages", *SPLITS, "vocabulary", "seed"},
     "model": {"arch", "options"},
-    "train": {"updates_per_pair", "validations", "options"},
+    "train": {"updates_per_pair", "validations", "warmup", "options"},
     "tune": {"updates_per_pair", "validations", "options"},
     "low_resource": {
         *("pairs", "percent", "sentences", "options"),
@@ -50,7 +50,7 @@ class Settings:
     the pairs have "disjoint" sentences or each has "all"}.
     zero_pair, pivot: the pair without training data, and the language between its two.
     arch: {"model", "language_model", "fusion": name}. options: {section: words of the command
-    line}. updates, validations: {section: number}, per pair.
+    line}. updates, validations: {section: number}, per pair. warmup: percentage of all updates.
     text: {section: {key: value}} as in the file.
     """
 
@@ -68,6 +68,7 @@ class Settings:
     options: Dict[str, Tuple[str, ...]]
     updates: Dict[str, int]
     validations: Dict[str, int]
+    warmup: int
     text: Dict[str, Dict[str, str]]
 
     @property
@@ -119,6 +120,14 @@ def read_percents(path, text):
     return tuple(sorted({int(word) for word in text.split()}))
 
 
+def read_warmup(path, parser):
+    """The share of the updates in per cent. Raises RecipeError unless some updates remain."""
+    warmup = number(parser, path, "train", "warmup")
+    if warmup >= 100:
+        raise RecipeError(f"{path}: [train] warmup = {warmup}; allowed: whole numbers from 0 to 99")
+    return warmup
+
+
 def read_languages(path, text):
     """At least three different languages without a dash in their names."""
     languages = tuple(text.split())
@@ -164,5 +173,6 @@ def read_settings(name):
         },
         updates={key: number(parser, path, key, length) for key, length in LENGTHS.items()},
         validations={key: number(parser, path, key, "validations") for key in LENGTHS},
+        warmup=read_warmup(path, parser),
         text={section: dict(parser[section]) for section in REQUIRED},
     )
