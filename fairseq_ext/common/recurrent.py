@@ -66,11 +66,29 @@ class GRU(nn.GRU):
         return torch.stack(states, dim=1)  # (B, S, H)
 
 
+def leading_padding(tokens: Tensor, padding_index: int) -> Tensor:
+    """Padding symbols in front of each row: (B, S) -> (B, 1)."""
+    return tokens.eq(padding_index).long().cumprod(dim=1).sum(dim=1, keepdim=True)
+
+
 def align_left(tokens: Tensor, padding_index: int) -> Tensor:
     """Move padding from the front of each row to its end; (B, S) -> (B, S)."""
-    leading = tokens.eq(padding_index).long().cumprod(dim=1).sum(dim=1, keepdim=True)  # (B, 1)
     position = torch.arange(tokens.size(1), device=tokens.device)
-    return tokens.gather(1, (position + leading) % tokens.size(1))
+    return tokens.gather(1, (position + leading_padding(tokens, padding_index)) % tokens.size(1))
+
+
+def put_back(values: Tensor, leading: Tensor, dim: int) -> Tensor:
+    """Undo ``align_left`` for what was made of its result.
+
+    Args:
+        values: (R, ..); their dimension ``dim`` is that of the positions, S.
+        leading: ``leading_padding`` of the tokens, (R, 1).
+    """
+    position = torch.arange(values.size(dim), device=values.device)
+    index = (position - leading) % values.size(dim)  # (R, S)
+    shape = [1] * values.dim()
+    shape[0], shape[dim] = index.shape
+    return values.gather(dim, index.view(shape).expand_as(values))
 
 
 def reversal(padding: Tensor) -> Tensor:

@@ -4,8 +4,9 @@ from dataclasses import dataclass, field
 from typing import Optional
 
 from fairseq.dataclass import FairseqDataclass
-from fairseq.models import register_model_architecture
 from omegaconf import II
+
+from ..common.architectures import architecture
 
 
 @dataclass
@@ -41,31 +42,25 @@ class DualTransformerConfig(FairseqDataclass):
     max_target_positions: int = II("task.max_target_positions")
 
 
-def _architecture(name: str, **values):
-    """Register ``dual_transformer`` under ``name`` with other default values."""
-
-    @register_model_architecture("dual_transformer", name)
-    def set_defaults(args):
-        for option, value in values.items():
-            if not hasattr(args, option):
-                setattr(args, option, value)
-
-    return set_defaults
-
-
 def register_architectures():
     """Called once the model class is registered."""
-    _architecture(
-        "dual_transformer_tiny", embed_dim=64, ffn_embed_dim=128, attention_heads=4, layers=2
+    architecture(
+        "dual_transformer",
+        "dual_transformer_tiny",
+        embed_dim=64,
+        ffn_embed_dim=128,
+        attention_heads=4,
+        layers=2,
     )
-    _architecture(
+    architecture(
+        "dual_transformer",
         "dual_transformer_iwslt_de_en",
         embed_dim=256,
         ffn_embed_dim=1024,
         attention_heads=4,
         layers=6,
     )
-    _architecture("dual_transformer_wmt_en_de")
+    architecture("dual_transformer", "dual_transformer_wmt_en_de")
     big = dict(embed_dim=1024, ffn_embed_dim=4096, attention_heads=16, layers=6, dropout=0.3)
-    _architecture("dual_transformer_wmt_en_de_big", **big)
-    _architecture("dual_transformer_nist_zh_en", **big)
+    architecture("dual_transformer", "dual_transformer_wmt_en_de_big", **big)
+    architecture("dual_transformer", "dual_transformer_nist_zh_en", **big)

@@ -8,9 +8,10 @@ from typing import Dict, List, Optional
 from fairseq.models import BaseFairseqModel, register_model
 from torch import nn
 
+from ..common.layers import embedding as make_embedding
 from ..streams.direction import Direction, SourceSide, TargetSide
 from .config import DualTransformerConfig, register_architectures
-from .modules import Component, Size, make_embedding
+from .modules import Component, Size
 
 
 @register_model("dual_transformer", dataclass=DualTransformerConfig)

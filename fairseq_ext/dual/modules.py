@@ -30,16 +30,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..common.decoding import Cache
-
-OPTIONS = {
-    "embed_dim": "--embed-dim",
-    "ffn_dim": "--ffn-embed-dim",
-    "heads": "--attention-heads",
-    "layers": "--layers",
-    "dropout": "--dropout",
-    "attention_dropout": "--attention-dropout",
-    "activation_dropout": "--activation-dropout",
-}
+from ..common.layers import embedding as make_embedding
+from ..common.layers import linear
+from ..common.sizes import check_sizes
 
 
 @dataclass
@@ -56,12 +49,7 @@ class Size:
     normalize_before: bool = False
 
     def __post_init__(self):
-        for name in ("embed_dim", "ffn_dim", "heads", "layers"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{OPTIONS[name]} {getattr(self, name)}: must be at least 1")
-        for name in ("dropout", "attention_dropout", "activation_dropout"):
-            if not 0.0 <= getattr(self, name) < 1.0:
-                raise ValueError(f"{OPTIONS[name]} {getattr(self, name)}: must be in [0, 1)")
+        check_sizes(self, ffn_dim="--ffn-embed-dim", heads="--attention-heads")
         if self.embed_dim % self.heads:
             raise ValueError(
                 f"--attention-heads {self.heads}: must divide --embed-dim {self.embed_dim}"
@@ -72,17 +60,10 @@ class Size:
 
 def _projection(inputs: int, *outputs: int) -> nn.Linear:
     """Projections of one input side by side: (inputs,) -> (sum(outputs),); each Xavier / sqrt 2."""
-    linear = nn.Linear(inputs, sum(outputs))
-    for weight in linear.weight.split(outputs):
+    layer = nn.Linear(inputs, sum(outputs))
+    for weight in layer.weight.split(outputs):
         nn.init.xavier_uniform_(weight, gain=1 / math.sqrt(2))
-    return linear
-
-
-def _output_projection(embed_dim: int) -> nn.Linear:
-    linear = nn.Linear(embed_dim, embed_dim)
-    nn.init.xavier_uniform_(linear.weight)
-    nn.init.zeros_(linear.bias)
-    return linear
+    return layer
 
 
 def attend(
@@ -123,7 +104,7 @@ class SelfAttention(nn.Module):
         super().__init__()
         self.heads, self.dropout = heads, dropout
         self.qkv = _projection(embed_dim, embed_dim, embed_dim, embed_dim)
-        self.output = _output_projection(embed_dim)
+        self.output = linear(embed_dim, embed_dim)
 
     def forward(
         self,
@@ -162,7 +143,7 @@ class ContextAttention(nn.Module):
         self.heads, self.dropout = heads, dropout
         self.query = _projection(embed_dim, embed_dim)
         self.key_value = _projection(embed_dim, embed_dim, embed_dim)
-        self.output = _output_projection(embed_dim)
+        self.output = linear(embed_dim, embed_dim)
 
     def keys_values(self, context: Tensor) -> Tuple[Tensor, Tensor]:
         """(B, S, D) -> keys and values, each (B, H, S, D/H)."""
@@ -370,11 +351,3 @@ class Component(nn.Module):
     def logits(self, states: Tensor) -> Tensor:
         """phi^h before its softmax: (R, T, D) -> (R, T, V)."""
         return F.linear(states, self.embedding.weight)
-
-
-def make_embedding(vocab_size: int, embed_dim: int, padding_index: int) -> nn.Embedding:
-    """(V, D), normal with deviation D^-1/2; the padding row is zero."""
-    embedding = nn.Embedding(vocab_size, embed_dim, padding_index)
-    nn.init.normal_(embedding.weight, mean=0.0, std=embed_dim**-0.5)
-    nn.init.zeros_(embedding.weight[padding_index])
-    return embedding

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 from typing import Dict, Iterable, Optional
 
 from fairseq.dataclass import FairseqDataclass
-from fairseq.models import register_model_architecture
 from omegaconf import II
 
+from ..common.architectures import architecture
 from .modules import Size
 
 
@@ -82,22 +82,11 @@ def encoder_sizes(text: Optional[str], langs: Iterable[str], default: int) -> Di
     return sizes
 
 
-def _architecture(name: str, **values):
-    """Register ``multiway_gru`` under ``name`` with other default values."""
-
-    @register_model_architecture("multiway_gru", name)
-    def set_defaults(args):
-        for option, value in values.items():
-            if not hasattr(args, option):
-                setattr(args, option, value)
-
-    return set_defaults
-
-
 def register_architectures():
     """Called once the model class is registered."""
-    _architecture("multiway_gru_wmt15")
-    _architecture(
+    architecture("multiway_gru", "multiway_gru_wmt15")
+    architecture(
+        "multiway_gru",
         "multiway_gru_tiny",
         embed_dim=64,
         hidden_size=96,

@@ -16,7 +16,7 @@ Dimensions: R rows (sentences or hypotheses), T target positions, D embedding an
 language model, O readout, V vocabulary.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Optional, Tuple
 
 import torch
@@ -24,8 +24,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..common.decoding import Cache
+from ..common.layers import embedding, linear
 from ..common.recurrent import GRU, gru_cell
-from .modules import Decoder, Size, embedding, linear
+from ..common.sizes import check_sizes
+from .modules import Decoder, Size
 
 STATE = "language_state"  # in the cache
 CLOSED = -1.0  # b_g at the start (the paper): g_t is about 0.26, mostly the translation model
@@ -42,10 +44,7 @@ class LanguageSize:
     hidden_size: int = 1000
 
     def __post_init__(self):
-        for one in fields(self):
-            value = getattr(self, one.name)
-            if value < 1:
-                raise ValueError(f"--{one.name.replace('_', '-')} {value}: must be at least 1")
+        check_sizes(self)
 
 
 class LanguageState(nn.Module):

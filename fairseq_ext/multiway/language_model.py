@@ -7,18 +7,15 @@ from dataclasses import dataclass, field
 from typing import Optional
 
 from fairseq.dataclass import FairseqDataclass
-from fairseq.models import (
-    FairseqIncrementalDecoder,
-    FairseqLanguageModel,
-    register_model,
-    register_model_architecture,
-)
+from fairseq.models import FairseqIncrementalDecoder, FairseqLanguageModel, register_model
 from omegaconf import II
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ..common.architectures import architecture
+from ..common.layers import linear
+from ..common.sizes import check_rate
 from .fusion import LanguageSize, LanguageState
-from .modules import linear
 
 CACHE = "language"
 
@@ -94,8 +91,7 @@ class GRULanguageModel(FairseqLanguageModel):
     def build_model(cls, cfg: GRULanguageModelConfig, task):
         """ValueError, naming the option, for sizes that do not fit."""
         size = LanguageSize(cfg.embed_dim, cfg.hidden_size)
-        if not 0.0 <= cfg.dropout < 1.0:
-            raise ValueError(f"--dropout {cfg.dropout}: must be in [0, 1)")
+        check_rate("--dropout", cfg.dropout)
         inputs, outputs = task.source_dictionary, task.target_dictionary
         language = LanguageState(size, len(inputs), inputs.pad(), cfg.dropout)
         output = linear(size.hidden_size, len(outputs))
@@ -121,8 +117,4 @@ def _check_shareable(size: LanguageSize, inputs: int, outputs: int) -> None:
         )
 
 
-@register_model_architecture("gru_lm", "gru_lm_tiny")
-def _tiny(args):
-    for option, value in {"embed_dim": 64, "hidden_size": 96}.items():
-        if not hasattr(args, option):
-            setattr(args, option, value)
+architecture("gru_lm", "gru_lm_tiny", embed_dim=64, hidden_size=96)

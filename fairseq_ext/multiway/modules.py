@@ -24,8 +24,8 @@ D embedding, H units of a decoder, G units of an encoder in each direction, A an
 attention, I initial state, O readout, V vocabulary. Masks are bool, True = padding.
 """
 
-from dataclasses import dataclass, fields
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from dataclasses import dataclass
+from typing import List, NamedTuple, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -33,9 +33,10 @@ from torch.nn import functional as F
 
 from ..common.attention import additive_attention
 from ..common.attentive_gru import attentive_gru
+from ..common.decoding import Cache
+from ..common.layers import embedding, linear
 from ..common.recurrent import BidirectionalGRU, align_left, gru_cell
-
-Cache = Dict[str, Tensor]
+from ..common.sizes import check_sizes
 
 
 @dataclass
@@ -56,30 +57,7 @@ class Size:
     dropout: float = 0.0
 
     def __post_init__(self):
-        for one in fields(self):
-            option, value = "--" + one.name.replace("_", "-"), getattr(self, one.name)
-            if one.name == "dropout":
-                if not 0.0 <= value < 1.0:
-                    raise ValueError(f"{option} {value}: must be in [0, 1)")
-            elif value < 1:
-                raise ValueError(f"{option} {value}: must be at least 1")
-
-
-def linear(inputs: int, outputs: int, bias: bool = True) -> nn.Linear:
-    """Xavier weights, zero bias."""
-    layer = nn.Linear(inputs, outputs, bias=bias)
-    nn.init.xavier_uniform_(layer.weight)
-    if bias:
-        nn.init.zeros_(layer.bias)
-    return layer
-
-
-def embedding(vocab_size: int, embed_dim: int, padding_index: int) -> nn.Embedding:
-    """Normal with deviation D^-1/2; the row of the padding symbol is zero."""
-    table = nn.Embedding(vocab_size, embed_dim, padding_index)
-    nn.init.normal_(table.weight, std=embed_dim**-0.5)
-    nn.init.zeros_(table.weight[padding_index])
-    return table
+        check_sizes(self)
 
 
 class Encoder(nn.Module):

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 from typing import List, Optional, Sequence, Tuple
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
-from fairseq.models import register_model_architecture
 from omegaconf import II
 
+from ..common.architectures import architecture
 from .modules import BidirectionalUnit, RoutedUnit, UnitStack
 from .sequence import Size
 
@@ -129,22 +129,10 @@ SMALL = dict(embed_dim=200, hidden_size=200, attention_size=200, dropout=0.3)
 TINY = dict(embed_dim=48, hidden_size=48, attention_size=48, dropout=0.0)
 
 
-def _architecture(name: str, **values):
-    """Register ``routed_gru`` under ``name`` with other default values."""
-
-    @register_model_architecture("routed_gru", name)
-    def set_defaults(args):
-        for option, value in values.items():
-            if not hasattr(args, option):
-                setattr(args, option, value)
-
-    return set_defaults
-
-
 def register_architectures():
     """Called once the model class is registered."""
     for name, sharing in (("routed_gru", {}), ("mtl_full_gru", FULL), ("mtl_partial_gru", PARTIAL)):
         if sharing:
-            _architecture(name, **sharing)
-        _architecture(f"{name}_small", **sharing, **SMALL)
-        _architecture(f"{name}_tiny", **sharing, **TINY)
+            architecture("routed_gru", name, **sharing)
+        architecture("routed_gru", f"{name}_small", **sharing, **SMALL)
+        architecture("routed_gru", f"{name}_tiny", **sharing, **TINY)

@@ -2,27 +2,14 @@
 
 from typing import Dict, List
 
-import torch
 from fairseq.models import BaseFairseqModel, register_model
 from torch import Tensor, nn
 
+from ..common.layers import embedding
+from ..common.recurrent import leading_padding, put_back
 from ..streams.direction import Direction, SourceSide, TargetSide
 from .config import RoutedConfig, build_units, register_architectures, size_of
-from .sequence import Decoder, Encoder, Target, decode, embedding
-
-
-def leading_padding(tokens: Tensor, padding_index: int) -> Tensor:
-    """Padding symbols in front of each row: (B, S) -> (B, 1)."""
-    return tokens.eq(padding_index).long().cumprod(dim=1).sum(dim=1, keepdim=True)
-
-
-def put_back(values: Tensor, leading: Tensor, dim: int) -> Tensor:
-    """Undo ``align_left`` along ``dim``, the source positions; values (R, ...), leading (R, 1)."""
-    positions = torch.arange(values.size(dim), device=values.device)
-    index = (positions - leading) % values.size(dim)  # (R, S)
-    shape = [1] * values.dim()
-    shape[0], shape[dim] = index.shape
-    return values.gather(dim, index.view(shape).expand_as(values))
+from .sequence import Decoder, Encoder, Target, decode
 
 
 class EncodingPath(nn.Module):

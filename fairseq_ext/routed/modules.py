@@ -30,20 +30,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ..common.layers import linear
 from ..common.recurrent import reorder, reversal
 from ..common.routed_gru import Recurrence, routed_gru
 
 COMMON = "common"  # the name of a block that is no task's own
 State = Tuple[Tensor, Tensor]  # of the blocks g (K, B, H), of the unit h (B, O)
-
-
-def linear(inputs: int, outputs: int, bias: bool = True) -> nn.Linear:
-    """Xavier weights, zero bias."""
-    layer = nn.Linear(inputs, outputs, bias=bias)
-    nn.init.xavier_uniform_(layer.weight)
-    if bias:
-        nn.init.zeros_(layer.bias)
-    return layer
 
 
 class Router(nn.Module):

@@ -21,8 +21,8 @@ D embedding, C annotation and context, A attention, O_l state of layer l (their 
 projections of the first layer's input, V vocabulary. Masks are bool, True = padding.
 """
 
-from dataclasses import dataclass, fields
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+from dataclasses import dataclass
+from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -30,11 +30,12 @@ from torch.nn import functional as F
 
 from ..common.attention import additive_attention
 from ..common.attentive_stack import StackedLayer, attentive_stack
+from ..common.decoding import Cache
+from ..common.layers import embedding, linear
 from ..common.recurrent import align_left
 from ..common.routed_gru import routed_gru
-from .modules import RoutedUnit, UnitStack, linear
-
-Cache = Dict[str, Tensor]
+from ..common.sizes import check_sizes
+from .modules import RoutedUnit, UnitStack
 
 
 @dataclass
@@ -52,22 +53,7 @@ class Size:
     dropout: float = 0.5
 
     def __post_init__(self):
-        for one in fields(self):
-            option, value = "--" + one.name.replace("_", "-"), getattr(self, one.name)
-            if one.name == "dropout":
-                if not 0.0 <= value < 1.0:
-                    raise ValueError(f"{option} {value}: must be in [0, 1)")
-            elif value < (one.name != "router_size"):
-                least = 1 if one.name != "router_size" else "0, which stands for --hidden-size"
-                raise ValueError(f"{option} {value}: must be at least {least}")
-
-
-def embedding(vocab_size: int, embed_dim: int, padding_index: int) -> nn.Embedding:
-    """Normal with deviation D^-1/2; the row of the padding symbol is zero."""
-    table = nn.Embedding(vocab_size, embed_dim, padding_index)
-    nn.init.normal_(table.weight, std=embed_dim**-0.5)
-    nn.init.zeros_(table.weight[padding_index])
-    return table
+        check_sizes(self, may_be_zero=["router_size"])
 
 
 class Source(NamedTuple):

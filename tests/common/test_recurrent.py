@@ -184,6 +184,18 @@ def test_alignment_moves_padding_to_the_end():
     assert torch.equal(recurrent.align_left(aligned, PAD), aligned)
 
 
+@pytest.mark.parametrize("dim", [1, 2])
+def test_what_was_aligned_is_put_back(dim):
+    """Values along dimension 1 or 2, one number for each token."""
+    tokens = torch.tensor([[1, 1, 5, 6], [4, 5, 6, 7], [5, 6, 1, 1], [1, 1, 1, 9]])
+    leading = recurrent.leading_padding(tokens, PAD)
+    assert leading.tolist() == [[2], [0], [0], [3]]
+    values = torch.stack([tokens, 10 * tokens], dim=3 - dim)
+    aligned = recurrent.align_left(tokens, PAD)
+    moved = torch.stack([aligned, 10 * aligned], dim=3 - dim)
+    assert torch.equal(recurrent.put_back(moved, leading, dim), values)
+
+
 class AttentionCase:
     """Annotations of ragged sentences with the reference's shared arrays, several rows of each."""
 

@@ -7,8 +7,9 @@ nothing is copied, and changing a number changes it in both.
 import numpy as np
 import torch
 
+from fairseq_ext.common.layers import embedding
 from fairseq_ext.routed.modules import COMMON, BidirectionalUnit, RoutedUnit, UnitStack
-from fairseq_ext.routed.sequence import Decoder, Encoder, Size, Target, decode, embedding
+from fairseq_ext.routed.sequence import Decoder, Encoder, Size, Target, decode
 from properties import collate
 from reference import routed as reference
 from reference.losses import negative_log_likelihood

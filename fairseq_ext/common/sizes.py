@@ -1,0 +1,30 @@
+"""Ranges of sizes and rates. Every error names the option, its value and what is allowed."""
+
+from dataclasses import fields
+from typing import Sequence
+
+
+def check_rate(option: str, value: float) -> None:
+    """Raise ValueError unless 0 <= value < 1."""
+    if not 0.0 <= value < 1.0:
+        raise ValueError(f"{option} {value}: must be in [0, 1)")
+
+
+def check_sizes(size, may_be_zero: Sequence[str] = (), **options: str) -> None:
+    """Raise ValueError for a field out of range.
+
+    Args:
+        size: a dataclass. What is annotated ``int`` must be at least 1, what is annotated
+            ``float`` is a rate in [0, 1); other fields are not looked at.
+        may_be_zero: names of sizes that may also be 0.
+        options: {field: its option} where that is not --FIELD with dashes.
+    """
+    for one in fields(size):
+        option = options.get(one.name, "--" + one.name.replace("_", "-"))
+        value = getattr(size, one.name)
+        if one.type is float:
+            check_rate(option, value)
+        elif one.type is int:
+            least = 0 if one.name in may_be_zero else 1
+            if value < least:
+                raise ValueError(f"{option} {value}: must be at least {least}")
