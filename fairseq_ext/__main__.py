@@ -18,6 +18,8 @@ COMMANDS = {
     "add-language": ("add_language", "add languages or pairs to a multi-way checkpoint"),
     "linearise": ("linearise", "make annotated corpora into parallel text, and back"),
     "router-usage": ("router_usage", "show how much each task uses each shared block"),
+    "filter-banks": ("filter_banks", "make filter banks of wav files, and what training needs"),
+    "pixel-lines": ("pixel_lines", "make lines of black and white pixels of MNIST images"),
     "plot": ("plot", "draw training curves from a training log"),
     "average": ("average", "average the parameters of several checkpoints"),
 }
