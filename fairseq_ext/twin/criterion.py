@@ -1,0 +1,196 @@
+"""The criterion ``twin``: both networks' likelihoods and the penalty between their states.
+
+Dimensions: B sentences, T target positions, V vocabulary, D state.
+"""
+
+import inspect
+import math
+from typing import Optional
+
+from fairseq import metrics, utils
+from fairseq.criterions import FairseqCriterion, register_criterion
+from fairseq.models import ARCH_MODEL_REGISTRY
+from torch import Tensor, nn
+
+from ..common.losses import label_smoothed_cross_entropy
+from .config import TwinConfig, check
+from .contract import TwinCall, TwinOutput, align, backward_tokens, matched
+from .modules import TwinPenalty
+
+
+@register_criterion("twin", dataclass=TwinConfig)
+class TwinCriterion(FairseqCriterion):
+    """sum_t [ -log P_f(x_t | x_<t) - log P_b(x_t | x_>t) + alpha L_t ]  (Sec. 2).
+
+    The backward network and g belong to the criterion (contract.py says why). In evaluation mode
+    both are left alone: the loss is the forward network's.
+
+    Args:
+        task: for its target dictionary.
+        weight: alpha.
+        penalty: L_t, with g.
+        network: the backward network; None where the penalty needs none, or for evaluation only.
+        label_smoothing: epsilon, of both likelihoods.
+        sentence_avg: divide the gradient by sentences instead of tokens.
+    """
+
+    def __init__(
+        self,
+        task,
+        weight: float,
+        penalty: TwinPenalty,
+        network: Optional[nn.Module] = None,
+        label_smoothing: float = 0.0,
+        sentence_avg: bool = False,
+    ):
+        super().__init__(task)
+        self.weight, self.penalty, self.network = weight, penalty, network
+        self.epsilon, self.sentence_avg = label_smoothing, sentence_avg
+
+    @classmethod
+    def build_criterion(cls, cfg: TwinConfig, task):
+        """Build the backward network too, unless ``cfg`` comes from a checkpoint.
+
+        ValueError, naming the option, for bad values and for a model without the contract.
+        """
+        check(cfg)
+        needs_backward = cfg.twin_target == "backward" and not cfg.twin_stabilise
+        network = state_size = None
+        if needs_backward and not cfg.twin_stored:
+            network = _backward_network(cfg, task)
+            if cfg.twin_map != "identity":
+                state_size = network.state_size
+        penalty = TwinPenalty(cfg.twin_target, cfg.twin_distance, cfg.twin_stabilise, state_size)
+        _remember(cfg)
+        return cls(task, cfg.twin_weight, penalty, network, cfg.label_smoothing, cfg.sentence_avg)
+
+    def forward(self, model, sample, reduce=True):
+        """Loss (sum over the batch), sample size and the sums that are logged, in nats."""
+        target = sample["target"]
+        if target is None or target.numel() == 0:
+            raise ValueError("criterion twin: the batch has no target tokens")
+        if not self.training:
+            output, twin = model(**sample["net_input"]), None
+        else:
+            call, wanted = self.call(sample)
+            output, twin = model(**sample["net_input"], twin=call)
+        loss, nll = self._likelihood(output[0], target)
+        log = {"nll_loss": nll}
+        if twin is not None:
+            if twin.backward_logits is not None:
+                backward_loss, log["backward_nll_loss"] = self._likelihood(
+                    twin.backward_logits, wanted
+                )
+                loss = loss + backward_loss
+            penalty, log["matched"] = self.distance(twin, target.eq(self.padding_idx))
+            log["L_t"] = penalty.sum()
+            loss = loss + self.weight * log["L_t"]
+        sample_size = target.size(0) if self.sentence_avg else sample["ntokens"]
+        counts = {
+            "ntokens": sample["ntokens"],
+            "nsentences": target.size(0),
+            "sample_size": sample_size,
+        }
+        sums = {name: value.detach() for name, value in {"loss": loss, **log}.items()}
+        return loss, sample_size, {**sums, **counts}
+
+    def call(self, sample):
+        """What the model's ``forward`` is given, and the backward network's targets (B, T).
+
+        ValueError where the penalty needs a backward network and there is none.
+        """
+        if not self.penalty.needs_backward:
+            return TwinCall(), None
+        if self.network is None:
+            raise ValueError(
+                "criterion twin: built from a checkpoint (--twin-stored), without the backward "
+                "network; it evaluates but does not train"
+            )
+        inputs, target = sample["net_input"], sample["target"]
+        prev_tokens = inputs.get("prev_output_tokens", inputs.get("src_tokens"))
+        tokens, wanted = backward_tokens(prev_tokens, target, target.eq(self.padding_idx))
+        return TwinCall(self.network, tokens), wanted
+
+    def distance(self, twin: TwinOutput, padding: Tensor):
+        """L_t (B, T), zero where nothing is matched, and the number of matched tokens."""
+        tokens, aligned = matched(padding), None
+        if twin.backward_states is not None:
+            aligned = align(twin.backward_states.detach(), padding)
+        return self.penalty(twin.states, tokens, aligned), tokens.sum()
+
+    def _likelihood(self, logits: Tensor, target: Tensor):
+        """-log P, smoothed and not, of (B, T, V) and (B, T), summed."""
+        loss, nll = label_smoothed_cross_entropy(
+            logits.flatten(0, 1), target.flatten(), self.epsilon, self.padding_idx
+        )
+        return loss.sum(), nll.sum()
+
+    @classmethod
+    def reduce_metrics(cls, logging_outputs) -> None:
+        """Log the terms: likelihoods in bits per token, as fairseq does, L_t as it is."""
+
+        def total(name):
+            return sum(log.get(name, 0) for log in logging_outputs)
+
+        tokens, sample_size = total("ntokens"), total("sample_size")
+        metrics.log_scalar("loss", total("loss") / sample_size / math.log(2), sample_size, round=3)
+        for name, perplexity in (("nll_loss", "ppl"), ("backward_nll_loss", "backward_ppl")):
+            if any(name in log for log in logging_outputs):
+                bits = total(name) / tokens / math.log(2)
+                metrics.log_scalar(name, bits, tokens, round=3)
+                metrics.log_derived(perplexity, _perplexity(name))
+        if any("L_t" in log for log in logging_outputs):
+            count = total("matched")
+            metrics.log_scalar("L_t", total("L_t") / (count + (count == 0)), count, round=4)
+
+    @staticmethod
+    def logging_outputs_can_be_summed() -> bool:
+        return True
+
+    def load_state_dict(self, state_dict, strict=True):
+        """Take a checkpoint's weights; one of a run without a backward network has none.
+
+        Then the network and g stay as they are: a plain model goes on being trained with a twin.
+        """
+        if state_dict is not None:
+            return super().load_state_dict(state_dict, strict)
+
+
+def _perplexity(name):
+    return lambda meters: utils.get_perplexity(meters[name].avg)
+
+
+def _backward_network(cfg, task) -> nn.Module:
+    """The backward network of the run's model; ValueError for a model that builds none."""
+    run = cfg._get_parent()
+    if run is None or getattr(run, "model", None) is None:
+        raise ValueError(
+            "criterion twin: --twin-target backward is built from the configuration of a whole "
+            "run, which names the model"
+        )
+    model = ARCH_MODEL_REGISTRY[run.model._name]
+    if not offers_twin(model):
+        known = sorted(name for name, one in ARCH_MODEL_REGISTRY.items() if offers_twin(one))
+        raise ValueError(
+            f"--criterion twin: --arch {run.model._name} has no backward network and does not "
+            f"return its states; allowed: {', '.join(known)}"
+        )
+    return model.build_backward(run.model, task)
+
+
+def offers_twin(model) -> bool:
+    """Whether a model class keeps the contract."""
+    return (
+        hasattr(model, "build_backward") and "twin" in inspect.signature(model.forward).parameters
+    )
+
+
+def _remember(cfg) -> None:
+    """Let the run's checkpoints say that they are such.
+
+    fairseq hands ``build_criterion`` a merged copy, whose parent is that of the original;
+    checkpoints hold the original.
+    """
+    run = cfg._get_parent()
+    if run is not None:
+        run.criterion.twin_stored = True

@@ -1,0 +1,132 @@
+"""``twin_lstm`` and ``twin_lstm_lm``: fairseq's ``lstm`` and ``lstm_lm`` with a twin.
+
+Options, parameters and function are the stock models'; the decoder's states are new, and a decoder
+that reads nothing but words runs in torch's fused kernel.
+
+Dimensions: B sentences, S source positions, T target positions, E embedding, H units, O output,
+V vocabulary; time comes first where a suffix says so.
+"""
+
+from typing import Any, List, Optional, Tuple
+
+import torch
+from fairseq.models import register_model, register_model_architecture
+from fairseq.models.lstm import (
+    LSTMDecoder,
+    LSTMModel,
+    base_architecture,
+    lstm_luong_wmt_en_de,
+    lstm_wiseman_iwslt_de_en,
+)
+from fairseq.models.lstm_lm import LSTMLanguageModel
+from fairseq.models.lstm_lm import base_architecture as language_model_architecture
+from torch import Tensor
+
+from .contract import BackwardDecoder, decode
+
+EncoderOut = Optional[Tuple[Tensor, Tensor, Tensor, Tensor]]
+
+
+def run(decoder: LSTMDecoder, tokens: Tensor, encoder_out: EncoderOut):
+    """A stock decoder, teacher-forced, with the top layer's h.
+
+    tokens: (B, T). encoder_out: of the stock encoder, None for a language model.
+
+    Returns:
+        (logits (B, T, V), attention (B, T, S) or None), h (B, T, H).
+    """
+    vectors = decoder.dropout_in_module(decoder.embed_tokens(tokens)).transpose(0, 1)  # (T, B, E)
+    if encoder_out is None:
+        states, attention = _fused(decoder, vectors), None
+        features = decoder.dropout_out_module(states)
+    else:
+        states, features, attention = _fed(decoder, vectors, encoder_out)
+    features = features.transpose(0, 1)  # (B, T, H)
+    if hasattr(decoder, "additional_fc"):
+        features = decoder.dropout_out_module(decoder.additional_fc(features))  # (B, T, O)
+    if decoder.training or not decoder.need_attn:
+        attention = None
+    return (decoder.output_layer(features), attention), states.transpose(0, 1)
+
+
+def _fused(decoder: LSTMDecoder, vectors: Tensor) -> Tensor:
+    """h of the top layer (T, B, H) of a decoder without a source."""
+    zeros = vectors.new_zeros(1, vectors.size(1), decoder.hidden_size)
+    inputs = vectors
+    for cell in decoder.layers:
+        weights = [cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh]
+        states, *_ = torch.lstm(
+            inputs, (zeros, zeros), weights, True, 1, 0.0, decoder.training, False, False
+        )
+        inputs = decoder.dropout_out_module(states)
+        if decoder.residuals:  # stock adds the layer's state of the step before
+            inputs = inputs + torch.cat([zeros, states[:-1]])
+    return states
+
+
+def _fed(decoder: LSTMDecoder, vectors: Tensor, encoder_out) -> Tuple[Tensor, Tensor, Any]:
+    """h (T, B, H), the input of the output layer (T, B, H) and attention (B, T, S) or None.
+
+    Every step reads the output of the step before (input feeding), so that the layers cannot run
+    over the whole sequence one after the other.
+    """
+    source, hidden, cell, padding = encoder_out
+    hidden, cell = list(hidden), list(cell)
+    if decoder.encoder_hidden_proj is not None:
+        hidden = [decoder.encoder_hidden_proj(one) for one in hidden]
+        cell = [decoder.encoder_cell_proj(one) for one in cell]
+    feed = vectors.new_zeros(vectors.size(1), decoder.hidden_size)  # (B, H)
+    states: List[Tensor] = []
+    outputs: List[Tensor] = []
+    weights: List[Tensor] = []
+    for vector in vectors:
+        inputs = torch.cat([vector, feed], dim=1)
+        for number, layer in enumerate(decoder.layers):
+            hidden[number], cell[number] = layer(inputs, (hidden[number], cell[number]))
+            inputs = decoder.dropout_out_module(hidden[number])
+        feed = hidden[-1]
+        if decoder.attention is not None:
+            feed, attention = decoder.attention(feed, source, padding)
+            weights.append(attention)  # (S, B)
+        feed = decoder.dropout_out_module(feed)
+        states.append(hidden[-1])
+        outputs.append(feed)
+    attention = torch.stack(weights).permute(2, 0, 1) if weights else None  # (B, T, S)
+    return torch.stack(states), torch.stack(outputs), attention
+
+
+@register_model("twin_lstm")
+class TwinLSTMModel(LSTMModel):
+    """``lstm`` for the criterion ``twin``."""
+
+    @classmethod
+    def build_backward(cls, args, task) -> BackwardDecoder:
+        decoder = cls.build_model(args, task).decoder
+        return BackwardDecoder(decoder, decoder.hidden_size, run)
+
+    def forward(self, src_tokens, src_lengths, prev_output_tokens, twin=None):
+        """Teacher-forced; see contract.py for ``twin``."""
+        encoder_out = self.encoder(src_tokens, src_lengths=src_lengths)
+        return decode(run, self.decoder, prev_output_tokens, encoder_out, twin)
+
+
+@register_model("twin_lstm_lm")
+class TwinLSTMLanguageModel(LSTMLanguageModel):
+    """``lstm_lm`` for the criterion ``twin``."""
+
+    @classmethod
+    def build_backward(cls, args, task) -> BackwardDecoder:
+        decoder = cls.build_model(args, task).decoder
+        return BackwardDecoder(decoder, decoder.hidden_size, run)
+
+    def forward(self, src_tokens, twin=None, incremental_state=None, **more):
+        """Teacher-forced, or stepwise with an ``incremental_state``; ``twin``: see contract.py."""
+        if incremental_state is not None:
+            return super().forward(src_tokens, incremental_state=incremental_state, **more)
+        return decode(run, self.decoder, src_tokens, None, twin)
+
+
+register_model_architecture("twin_lstm", "twin_lstm")(base_architecture)
+register_model_architecture("twin_lstm", "twin_lstm_wiseman_iwslt_de_en")(lstm_wiseman_iwslt_de_en)
+register_model_architecture("twin_lstm", "twin_lstm_luong_wmt_en_de")(lstm_luong_wmt_en_de)
+register_model_architecture("twin_lstm_lm", "twin_lstm_lm")(language_model_architecture)

@@ -1,0 +1,48 @@
+"""``twin_transformer``: fairseq's ``transformer`` with a twin.
+
+Options, parameters and function are the stock model's. The state that predicts a token is what the
+output layer reads. Dimensions: B sentences, T target positions, D model, V vocabulary.
+"""
+
+from fairseq.models import register_model, register_model_architecture
+from fairseq.models.transformer import (
+    TransformerModel,
+    base_architecture,
+    transformer_iwslt_de_en,
+    transformer_wmt_en_de,
+    transformer_wmt_en_de_big,
+)
+
+from .contract import BackwardDecoder, decode
+
+
+def run(decoder, tokens, encoder_out):
+    """A stock decoder, teacher-forced: (logits (B, T, V), extra), its last states (B, T, D)."""
+    states, extra = decoder.extract_features(tokens, encoder_out)
+    return (decoder.output_layer(states), extra), states
+
+
+@register_model("twin_transformer")
+class TwinTransformerModel(TransformerModel):
+    """``transformer`` for the criterion ``twin``."""
+
+    @classmethod
+    def build_backward(cls, args, task) -> BackwardDecoder:
+        decoder = cls.build_model(args, task).decoder
+        return BackwardDecoder(decoder, decoder.output_embed_dim, run)
+
+    def forward(self, src_tokens, src_lengths, prev_output_tokens, twin=None, **more):
+        """As the stock model's; see contract.py for ``twin``."""
+        if twin is None:
+            return super().forward(src_tokens, src_lengths, prev_output_tokens, **more)
+        encoder_out = self.encoder(src_tokens, src_lengths=src_lengths)
+        return decode(run, self.decoder, prev_output_tokens, encoder_out, twin)
+
+
+for _name, _defaults in {
+    "twin_transformer": base_architecture,
+    "twin_transformer_iwslt_de_en": transformer_iwslt_de_en,
+    "twin_transformer_wmt_en_de": transformer_wmt_en_de,
+    "twin_transformer_wmt_en_de_big": transformer_wmt_en_de_big,
+}.items():
+    register_model_architecture("twin_transformer", _name)(_defaults)
