@@ -27,7 +27,9 @@ def additive_attention(
     """
     sentences, positions, _ = keys.shape
     query = query.view(sentences, -1, 1, query.size(1))  # (B, K, 1, A)
-    scores = torch.tanh(keys.unsqueeze(1) + query) @ energy  # (B, K, S)
+    # tanh(x) = 2 sigmoid(2 x) - 1, which is faster; the softmax takes no notice of the -1
+    hidden = torch.sigmoid(2 * keys.unsqueeze(1) + 2 * query)  # (B, K, S, A)
+    scores = hidden @ (2 * energy)  # (B, K, S)
     scores = scores.masked_fill(padding.unsqueeze(1), float("-inf"))
     at_least_single = torch.promote_types(scores.dtype, torch.float32)
     weights = scores.softmax(dim=2, dtype=at_least_single).type_as(scores)  # (B, K, S)

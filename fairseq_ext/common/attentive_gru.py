@@ -11,8 +11,8 @@ Everything that does not depend on h stands outside: the inputs' projections, th
 the weights a_t sum to one, also the gates' projections of the values, once per source position.
 The gradients of all weights are products over the whole sequence after the backward loop; the loop
 itself keeps two products with the state each way, which the recurrence does not let go of. The
-tanh of the attention (B, S, A) is computed again in the backward pass instead of being kept for
-every step (memory T times smaller, for one tanh in time).
+array (B, S, A) inside the attention is computed again in the backward pass instead of being kept
+for every step: memory T times smaller.
 
 Dimensions: B sentences, S source positions, T steps, A attention, H units; time comes first.
 """
@@ -21,9 +21,9 @@ from typing import Tuple
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
-from .attention_gradient import KeysGradient
+from .attention_gradient import AdditiveScores
+from .products import repeated_linear
 
 
 def attentive_gru(
@@ -53,17 +53,11 @@ def attentive_gru(
     Returns:
         h_1 .. h_T (T, B, H), a_1 .. a_T (T, B, S).
     """
-    return _AttentiveGRU.apply(
-        state,
-        query_inputs,
-        gate_inputs,
-        keys,
-        gate_values,
-        padding,
-        state_weight,
-        query_weight,
-        energy,
-    )
+    dtype = state_weight.dtype  # --amp: the loop runs in the precision of the weights
+    inputs = (one.to(dtype) for one in (state, query_inputs, gate_inputs, keys, gate_values))
+    weights = (state_weight, query_weight.to(dtype), energy.to(dtype))
+    with torch.autocast(state.device.type, enabled=False):
+        return _AttentiveGRU.apply(*inputs, padding, *weights)
 
 
 class _AttentiveGRU(torch.autograd.Function):
@@ -87,13 +81,13 @@ class _AttentiveGRU(torch.autograd.Function):
         queries = torch.empty_like(query_inputs)  # d, (T, B, A)
         gates = state.new_empty(steps, sentences, 4 * units)  # r, u, c, U_c h
         weights = state.new_empty(steps, sentences, positions)
-        hidden = torch.empty_like(keys)  # (B, S, A)
+        attention = AdditiveScores(keys, energy)
+        from_state = repeated_linear(state_weight, sentences)
+        from_query = repeated_linear(query_weight, sentences)
         for t in range(steps):
-            projected = F.linear(states[t], state_weight)  # (B, A + 3H)
+            projected = from_state(states[t])  # (B, A + 3H)
             torch.add(query_inputs[t], projected[:, :width], out=queries[t]).tanh_()
-            query = F.linear(queries[t], query_weight)
-            torch.add(keys, query.unsqueeze(1), out=hidden).tanh_()
-            scores = (hidden @ energy).masked_fill_(padding, float("-inf"))  # (B, S)
+            scores = attention.scores(from_query(queries[t])).masked_fill_(padding, float("-inf"))
             torch.softmax(scores, dim=1, out=weights[t])
             gates_x = torch.baddbmm(
                 gate_inputs[t].unsqueeze(1), weights[t].unsqueeze(1), gate_values
@@ -123,7 +117,11 @@ class _AttentiveGRU(torch.autograd.Function):
         grad_projected = states.new_empty(steps, sentences, width + 3 * units)
         grad_gates = states.new_empty(steps, sentences, 3 * units)
         grad_query = torch.empty_like(queries)
-        keys_gradient = KeysGradient(keys, energy)
+        attention = AdditiveScores(keys, energy)
+        attention.start_backward()
+        from_query = repeated_linear(query_weight, sentences)
+        to_query = repeated_linear(query_weight.t(), sentences)
+        to_state = repeated_linear(state_weight.t(), sentences)
         for t in reversed(range(steps)):
             grad_h = grad_states[t] + grad_state
             _gates_backward(
@@ -133,13 +131,12 @@ class _AttentiveGRU(torch.autograd.Function):
             if grad_weights is not None:
                 grad_a += grad_weights[t]
             grad_e = weights[t] * (grad_a - (weights[t] * grad_a).sum(dim=1, keepdim=True))
-            query = F.linear(queries[t], query_weight)
-            grad_query[t] = keys_gradient.add(query, grad_e)
-            grad_d = grad_query[t] @ query_weight  # (B, A)
+            grad_query[t] = attention.backward(from_query(queries[t]), grad_e)
+            grad_d = to_query(grad_query[t])  # (B, A)
             grad_projected[t, :, :width] = torch.ops.aten.tanh_backward(grad_d, queries[t])
             update = gates[t, :, units : 2 * units]
-            grad_state = torch.addmm(grad_h * update, grad_projected[t], state_weight)
-        grad_keys, grad_energy = keys_gradient.result()
+            grad_state = to_state(grad_projected[t]).addcmul_(grad_h, update)
+        grad_keys, grad_energy = attention.gradients()
         over_steps = grad_projected.flatten(0, 1)  # (T B, A + 3H)
         return (
             grad_state,

@@ -20,7 +20,8 @@ from typing import List, NamedTuple, Optional, Sequence, Tuple
 import torch
 from torch import Tensor
 
-from .attention_gradient import KeysGradient
+from .attention_gradient import AdditiveScores
+from .products import repeated_linear
 from .routed_gru import Layer, Recurrence
 
 
@@ -88,12 +89,12 @@ class _AttentiveStack(torch.autograd.Function):
             layers = [_start(number, one, projected) for number, one in enumerate(given)]
             weights = projected.new_empty(steps, rows, keys.size(1))  # a
             queries = projected.new_empty(steps, rows, keys.size(2))  # q
-            hidden = torch.empty_like(keys)  # (B, S, A)
+            attention = AdditiveScores(keys, energy)
+            to_query = repeated_linear(query_weight, rows)
             for t in range(steps):
                 before = torch.cat([layer.outputs[t] for layer in layers], dim=1)
-                torch.mm(before, query_weight.t(), out=queries[t])
-                torch.add(keys, queries[t].unsqueeze(1), out=hidden).tanh_()
-                scores = (hidden @ energy).masked_fill_(padding, float("-inf"))  # (B, S)
+                queries[t] = to_query(before)
+                scores = attention.scores(queries[t]).masked_fill_(padding, float("-inf"))
                 torch.softmax(scores, dim=1, out=weights[t])
                 torch.baddbmm(
                     projected[t].unsqueeze(1),
@@ -201,10 +202,11 @@ class _AttentionGradient:
     """The attention's backward loop."""
 
     def __init__(self, keys, values, query_weight, energy, weights, queries):
-        self.values, self.query_weight = values, query_weight
-        self.weights, self.queries = weights, queries
+        self.values, self.weights, self.queries = values, weights, queries
         self.grad_queries = torch.empty_like(queries)
-        self.keys_gradient = KeysGradient(keys, energy)
+        self.scores = AdditiveScores(keys, energy)
+        self.scores.start_backward()
+        self.to_states = repeated_linear(query_weight.t(), keys.size(0))
 
     def backward(self, t: int, grad_projected: Tensor, grad_weights: Optional[Tensor]) -> Tensor:
         """Gradient (B, G_1) of the first layer's projections -> of [h^1 ; .. ; h^L] before t."""
@@ -213,12 +215,12 @@ class _AttentionGradient:
         if grad_weights is not None:
             grad_a = grad_a + grad_weights
         grad_e = weights * (grad_a - (weights * grad_a).sum(dim=1, keepdim=True))
-        self.grad_queries[t] = self.keys_gradient.add(self.queries[t], grad_e)
-        return self.grad_queries[t] @ self.query_weight
+        self.grad_queries[t] = self.scores.backward(self.queries[t], grad_e)
+        return self.to_states(self.grad_queries[t])
 
     def result(self, before: Tensor, grad_projected: Tensor):
         """Of keys, values, padding, W_q and energy; before: [h^1 ; .. ; h^L] of all steps."""
-        grad_keys, grad_energy = self.keys_gradient.result()
+        grad_keys, grad_energy = self.scores.gradients()
         grad_values = torch.bmm(self.weights.permute(1, 2, 0), grad_projected.transpose(0, 1))
         grad_query = self.grad_queries.flatten(0, 1).t() @ before.flatten(0, 1)
         return grad_keys, grad_values, None, grad_query, grad_energy

@@ -20,7 +20,8 @@ SIZE = Size(
     init_size=14,
 )
 BATCHES = [([1], [1]), ([6], [1]), ([1], [7]), ([8, 3, 1, 8], [5, 9, 2, 1])]
-PRECISIONS = [(torch.float64, 1e-6), (torch.float32, 1e-5)]
+# in single precision the numbers inside the attention are rounded at 6e-8, gradients here are small
+PRECISIONS = [(torch.float64, 1e-6), (torch.float32, 3e-5)]
 
 
 @pytest.fixture(params=BATCHES, ids=str)
