@@ -248,6 +248,7 @@ class DeepFusionModel(MultiwayModel):
     """
 
     has_weights = False
+    build_backward = None  # most of the model is not trained: nothing for the criterion twin
 
     @classmethod
     def build_model(cls, cfg: DeepFusionConfig, task):

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from ..streams.direction import Direction, SourceSide, TargetSide
 from .config import MultiwayConfig, encoder_sizes, register_architectures, size_of
-from .modules import Decoder, Encoder, SharedAttention, decode
+from .modules import Decoder, Encoder, SharedAttention, decode, decode_all
 
 
 class DecodingPath(nn.Module):
@@ -87,6 +87,28 @@ class EarlySources(SourceSide):
         return {**parts[0], **listed}
 
 
+class BackwardDecoders(nn.Module):
+    """The backward network of the criterion ``twin``: decoders and an attention of its own.
+
+    Args:
+        decoders: {target language: decoder}.
+        attention: what they share.
+        state_size: H.
+    """
+
+    def __init__(self, decoders: Dict[str, Decoder], attention: SharedAttention, state_size: int):
+        super().__init__()
+        self.decoders, self.attention = nn.ModuleDict(decoders), attention
+        self.state_size = state_size
+
+    def forward(self, tokens: Tensor, condition):
+        """(B, T), (target language, encoded sources) -> logits (B, T, V), z (B, T, H)."""
+        target, encoded = condition
+        decoder = self.decoders[target]
+        states, readout, _ = decode_all(decoder, self.attention, encoded, tokens)
+        return decoder.logits(readout), states
+
+
 @register_model("multiway_gru", dataclass=MultiwayConfig)
 class MultiwayModel(BaseFairseqModel):
     """Encoders and decoders of the languages that ``pairs`` name, and the attention they share.
@@ -140,15 +162,22 @@ class MultiwayModel(BaseFairseqModel):
         """The decoder of a target language."""
         return Decoder(size_of(cfg), vocab_size, padding_index)
 
-    def forward(self, src_tokens, src_lengths, prev_output_tokens, pair=None, **_unused):
+    @classmethod
+    def build_backward(cls, cfg: MultiwayConfig, task) -> BackwardDecoders:
+        """For the criterion ``twin``, whose contract.py says what it and ``forward`` do."""
+        model = cls.build_model(cfg, task)
+        return BackwardDecoders(model.decoders, model.attention, cfg.hidden_size)
+
+    def forward(self, src_tokens, src_lengths, prev_output_tokens, pair=None, twin=None, **_unused):
         """Teacher-forced logits (B, T, V) of the direction ``pair`` (default: the first)."""
         source, target = (pair or self.pairs[0]).split("-")
         if "+" in source:
             return self.direction(pair)(src_tokens, src_lengths, prev_output_tokens)
         encoded = [self.encoders[source].encode(src_tokens)]
         decoder = self.decoders[target]
-        readout, _ = decode(decoder, self.attention, encoded, prev_output_tokens)
-        return decoder.logits(readout), {}
+        states, readout, _ = decode_all(decoder, self.attention, encoded, prev_output_tokens)
+        output = decoder.logits(readout), {}
+        return output if twin is None else (output, twin(states, (target, encoded)))
 
     def get_normalized_probs(self, net_output, log_probs, sample=None):
         logits = net_output[0].float()

@@ -264,14 +264,7 @@ def decode(
         readout (R, T, O), or (R, 1, O) with a cache; attention over each source (R, T, S).
     """
     if cache is None:
-        sources = [attention.prepare(*one) for one in encoded]
-        vectors = decoder.embed(prev_tokens, first=True)
-        if literal or len(sources) > 1 or prev_tokens.size(0) != sources[0].keys.size(0):
-            states, contexts, weights = decoder.literal(vectors, attention, sources)
-        else:
-            states, contexts, weights = decoder.fused(vectors, attention, sources[0])
-        more = decoder.more_of_the_readout(prev_tokens)
-        return decoder.readout(vectors, states, contexts, *more), weights
+        return decode_all(decoder, attention, encoded, prev_tokens, literal)[1:]
     first = "state" not in cache
     if first:
         for number, one in enumerate(encoded):
@@ -286,6 +279,24 @@ def decode(
     more = decoder.more_of_the_readout(prev_tokens, cache)
     readout = decoder.readout(vectors, state.unsqueeze(1), context.unsqueeze(1), *more)
     return readout, [one.unsqueeze(1) for one in weights]
+
+
+def decode_all(
+    decoder: Decoder,
+    attention: SharedAttention,
+    encoded: List[Tuple[Tensor, Tensor]],
+    prev_tokens: Tensor,
+    literal: bool = False,
+) -> Tuple[Tensor, Tensor, List[Tensor]]:
+    """``decode`` without a cache: z (R, T, H), then what ``decode`` returns."""
+    sources = [attention.prepare(*one) for one in encoded]
+    vectors = decoder.embed(prev_tokens, first=True)
+    if literal or len(sources) > 1 or prev_tokens.size(0) != sources[0].keys.size(0):
+        states, contexts, weights = decoder.literal(vectors, attention, sources)
+    else:
+        states, contexts, weights = decoder.fused(vectors, attention, sources[0])
+    more = decoder.more_of_the_readout(prev_tokens)
+    return states, decoder.readout(vectors, states, contexts, *more), weights
 
 
 def _cached(cache: Cache) -> List[Source]:
