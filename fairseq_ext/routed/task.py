@@ -13,7 +13,6 @@ from fairseq.tasks import FairseqTask, register_task
 
 from ..streams.config import StreamsConfig
 from ..streams.metrics import log_bleu_summary, log_pair
-from ..streams.patience import is_stalled
 from ..streams.schedule import SCHEDULES, parse_lang_pairs
 from ..streams.task import StreamsTask, load_dictionary
 from .validation import TaskScores, log_scores, parse_target_kinds
@@ -217,17 +216,14 @@ class RoutedMtlTask(StreamsTask):
         weighted = _Weighted(criterion, self.task_weights(), max(len(sample), 1))
         return super().train_step(sample, model, weighted, optimizer, update_num, ignore_grad)
 
-    def post_validate(self, model, stats, agg):
-        epoch = self._valid_epoch
-        super().post_validate(model, stats, agg)
-        if not self.cfg.task_patience or epoch is None:
-            return
-        for pair in self.pairs:
-            if self.joins.get(pair, -1) >= stats["num_updates"]:
-                continue
-            loss = float(agg[f"{pair}_loss"].avg)
-            if is_stalled(self.run_state, pair, loss, False, self.cfg.task_patience):
-                self.pair_stalled(pair, epoch)
+    @property
+    def patience(self) -> int:
+        return self.cfg.task_patience or self.cfg.pair_patience
+
+    def judged_by_bleu(self, pair: str) -> bool:
+        """Only texts have BLEU; --task-patience always goes by the loss."""
+        bleu = super().judged_by_bleu(pair) and not self.cfg.task_patience
+        return bleu and self.kinds()[pair] == "text"
 
     def pair_stalled(self, pair: str, epoch: int) -> None:
         """With --task-patience the task's weight is halved, otherwise the pair leaves."""
@@ -249,11 +245,8 @@ class RoutedMtlTask(StreamsTask):
         kinds = parse_target_kinds(self.cfg.target_kinds)
         return {pair: kinds.get(pair.split("-")[1], "text") for pair in self._logged_pairs()}
 
-    def _build_bleu(self, model):
-        generators = super()._build_bleu(model).generators
-        found = TaskScores(self.cfg, self.dictionaries, self.kinds())
-        found.generators.update(generators)
-        return found
+    def scorer(self) -> TaskScores:
+        return TaskScores(self.cfg, self.dictionaries, self.kinds())
 
     def reduce_metrics(self, logging_outputs, criterion):
         FairseqTask.reduce_metrics(self, logging_outputs, criterion)

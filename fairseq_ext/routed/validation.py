@@ -6,10 +6,9 @@ trees    token accuracy, exact match, bracketing F1
 graphs   token accuracy, exact match
 """
 
-from typing import Callable, Dict, Iterable, List, Tuple
+from typing import Callable, Dict, Iterable, List
 
-import sacrebleu
-from fairseq import metrics, utils
+from fairseq import metrics
 from sacrebleu.metrics import TER
 
 from ..streams.bleu import PairBleu
@@ -60,51 +59,20 @@ class TaskScores(PairBleu):
         super().__init__(cfg, dictionaries)
         self.kinds = kinds
 
-    def _plain(self, dictionary, tokens, unknown: str) -> str:
-        line = dictionary.string(
-            tokens.int().cpu(), self.cfg.eval_bleu_remove_bpe, unk_string=unknown
-        )
-        return line.strip()
+    def detokenize(self, pair: str, line: str) -> str:
+        return super().detokenize(pair, line) if self.kinds[pair] == "text" else line
 
-    def texts(self, pair: str, sample) -> Tuple[List[str], List[str]]:
-        """Hypotheses and references of a batch, in its order."""
-        dictionary = self.dictionaries[pair.split("-")[1]]
-        line = self._text if self.kinds[pair] == "text" else self._plain
-        found = self.generators[pair].generate(None, sample)
-        # an unknown word must not be scored as a match
-        hypotheses = [
-            line(dictionary, nbest[0]["tokens"], "UNKNOWNINHYPOTHESIS") for nbest in found
-        ]
-        references = [
-            line(dictionary, utils.strip_pad(target, dictionary.pad()), "UNKNOWNINREFERENCE")
-            for target in sample["target"]
-        ]
-        return hypotheses, references
-
-    def __call__(self, pair: str, sample) -> Dict[str, int]:
+    def sums(self, pair: str, hypotheses: List[str], references: List[str]) -> Dict[str, int]:
         """The sums of one batch under the names that ``log_scores`` adds up.
 
         All names are always there: workers may be on batches of different pairs.
         """
-        sums = dict.fromkeys((*BLEU_NAMES, *TER_SUMS, *COUNT_NAMES), 0)
-        hypotheses, references = self.texts(pair, sample)
-        kind = self.kinds[pair]
-        if kind == "text":
-            tokenized = self.cfg.eval_tokenized_bleu
-            return {**sums, **text_sums(hypotheses, references, tokenized)}
-        return {**sums, **count_sums(kind, hypotheses, references)}
-
-
-def text_sums(hypotheses: List[str], references: List[str], tokenized: bool) -> Dict[str, int]:
-    """What corpus BLEU and TER are made of; tokenized: as in --eval-tokenized-bleu."""
-    tokenize = {"tokenize": "none"} if tokenized else {}
-    score = sacrebleu.corpus_bleu(hypotheses, [references], **tokenize)
-    sums = {"_bleu_sys_len": score.sys_len, "_bleu_ref_len": score.ref_len}
-    for order in range(BLEU_ORDER):
-        sums[f"_bleu_counts_{order}"] = score.counts[order]
-        sums[f"_bleu_totals_{order}"] = score.totals[order]
-    edits = TER().corpus_score(hypotheses, [references])
-    return {**sums, "_ter_edits": int(edits.num_edits), "_ter_length": int(edits.ref_length)}
+        none, kind = dict.fromkeys((*BLEU_NAMES, *TER_SUMS, *COUNT_NAMES), 0), self.kinds[pair]
+        if kind != "text":
+            return {**none, **count_sums(kind, hypotheses, references)}
+        edits = TER().corpus_score(hypotheses, [references])
+        ter = int(edits.num_edits), int(edits.ref_length)
+        return {**none, **super().sums(pair, hypotheses, references), **dict(zip(TER_SUMS, ter))}
 
 
 def count_sums(kind: str, hypotheses: List[str], references: List[str]) -> Dict[str, int]:

@@ -2,7 +2,7 @@
 
 import json
 from argparse import Namespace
-from typing import Any, Dict
+from typing import Any, Dict, List, Tuple
 
 import sacrebleu
 from fairseq import utils
@@ -32,24 +32,34 @@ class PairBleu:
         )
         self.generators: Dict[str, Any] = {}
 
-    def _text(self, dictionary: Dictionary, tokens, unknown: str) -> str:
+    def __call__(self, pair: str, sample) -> Dict[str, int]:
+        """The sums of one batch, under the names that ``metrics.log_pair_bleu`` adds up."""
+        return self.sums(pair, *self.texts(pair, sample))
+
+    def texts(self, pair: str, sample) -> Tuple[List[str], List[str]]:
+        """Hypotheses and references of a batch, in its order."""
+        pad = self.dictionaries[pair.split("-")[1]].pad()
+        found = [nbest[0]["tokens"] for nbest in self.generators[pair].generate(None, sample)]
+        wanted = [utils.strip_pad(target, pad) for target in sample["target"]]
+        # an unknown word must not be scored as a match
+        return (
+            [self._line(pair, tokens, "UNKNOWNINHYPOTHESIS") for tokens in found],
+            [self._line(pair, tokens, "UNKNOWNINREFERENCE") for tokens in wanted],
+        )
+
+    def _line(self, pair: str, tokens, unknown: str) -> str:
+        dictionary = self.dictionaries[pair.split("-")[1]]
         line = dictionary.string(
             tokens.int().cpu(), self.cfg.eval_bleu_remove_bpe, unk_string=unknown
         )
+        return self.detokenize(pair, line)
+
+    def detokenize(self, pair: str, line: str) -> str:
+        """A target line of the pair as it is scored."""
         return self.tokenizer.decode(line) if self.tokenizer else line
 
-    def __call__(self, pair: str, sample) -> Dict[str, int]:
-        """The sums of one batch, under the names that ``metrics.log_pair_bleu`` adds up."""
-        dictionary = self.dictionaries[pair.split("-")[1]]
-        found = self.generators[pair].generate(None, sample)
-        # an unknown word must not be scored as a match
-        hypotheses = [
-            self._text(dictionary, nbest[0]["tokens"], "UNKNOWNINHYPOTHESIS") for nbest in found
-        ]
-        references = [
-            self._text(dictionary, utils.strip_pad(target, dictionary.pad()), "UNKNOWNINREFERENCE")
-            for target in sample["target"]
-        ]
+    def sums(self, pair: str, hypotheses: List[str], references: List[str]) -> Dict[str, int]:
+        """What the corpus score of the lines is made of."""
         tokenize = {"tokenize": "none"} if self.cfg.eval_tokenized_bleu else {}
         score = sacrebleu.corpus_bleu(hypotheses, [references], **tokenize)
         sums = {"_bleu_sys_len": score.sys_len, "_bleu_ref_len": score.ref_len}

@@ -53,19 +53,28 @@ class PairPatience:
     def post_validate(self, model, stats, agg):
         """fairseq-train calls it after each subset's validation, with what was logged."""
         epoch, self._valid_epoch = self._valid_epoch, None
-        if not self.cfg.pair_patience or epoch is None:
+        if not self.patience or epoch is None:
             return
         gone = self.run_state.left
         for pair in self.pairs:
             if pair in gone or self.joins.get(pair, -1) >= stats["num_updates"]:
                 continue
             score = self.pair_score(pair, stats, agg)
-            if is_stalled(self.run_state, pair, score, self.cfg.eval_bleu, self.cfg.pair_patience):
+            if is_stalled(self.run_state, pair, score, self.judged_by_bleu(pair), self.patience):
                 self.pair_stalled(pair, epoch)
 
+    @property
+    def patience(self) -> int:
+        """Validations in a row without a better score after which a pair is stalled; 0 = off."""
+        return self.cfg.pair_patience
+
+    def judged_by_bleu(self, pair: str) -> bool:
+        """Whether ``pair_score`` is BLEU, or the loss, of which less is better."""
+        return self.cfg.eval_bleu
+
     def pair_score(self, pair: str, stats, agg) -> float:
-        """The pair's BLEU with --eval-bleu, otherwise its loss (not rounded as in the log)."""
-        if self.cfg.eval_bleu:
+        """The pair's BLEU or its loss (not rounded as in the log)."""
+        if self.judged_by_bleu(pair):
             return float(stats[f"{pair}_bleu"])
         return float(agg[f"{pair}_loss"].avg)
 

@@ -146,8 +146,12 @@ class StreamsTask(PairParallel, Steps, PairPatience, TranslationTask):
         self.src_dict = self.dictionaries[self.cfg.source_lang.split("+")[0]]
         self.tgt_dict = self.dictionaries[self.cfg.target_lang]
 
+    def scorer(self) -> PairBleu:
+        """What scores validation batches with --eval-bleu; systems may score more than BLEU."""
+        return PairBleu(self.cfg, self.dictionaries)
+
     def _build_bleu(self, model) -> PairBleu:
-        bleu = PairBleu(self.cfg, self.dictionaries)
+        bleu = self.scorer()
         for pair in self._logged_pairs():
             self.tgt_dict = self.dictionaries[pair.split("-")[1]]
             generator = super().build_generator([model.direction(pair)], bleu.generation)

@@ -9,7 +9,7 @@ from common import inprocess
 from fairseq import options, tasks
 from fairseq.criterions import build_criterion
 
-from fairseq_ext.routed import task as task_file
+from fairseq_ext.streams import patience
 
 TASK = ["--task", "routed_mtl"]
 THREE = ["--lang-pairs", "xx-yy,xx-ner,xx-parse", "--main-pair", "xx-yy"]
@@ -179,7 +179,7 @@ def ends(folder):
 
 def test_a_resumed_run_is_the_uninterrupted_run(data, tmp_path, monkeypatch):
     """Stopped in mid-epoch after a weight was halved: the same to the last bit, with dropout."""
-    monkeypatch.setattr(task_file, "is_stalled", Script.is_stalled)
+    monkeypatch.setattr(patience, "is_stalled", Script.is_stalled)
     flags = ["--batch-size", 48, "--save-interval-updates", 7, "--task-patience", 1]
     whole, resumed = tmp_path / "whole", tmp_path / "resumed"
     records = train(data, whole, 12, *flags)
@@ -206,6 +206,15 @@ def test_the_real_loss_decides(data, tmp_path):
     streams = ends(tmp_path)[0]["streams"]
     assert streams["left"] == {}
     assert streams["more"] == {"weight": {"xx-yy": 0.5, "xx-ner": 0.5, "xx-parse": 0.5}}
+
+
+def test_tasks_leave_by_the_score_that_they_have(data, tmp_path):
+    """--pair-patience with --eval-bleu: BLEU for text, the loss for tags and trees."""
+    flags = ["--batch-size", 60, "--lr", 0, "--pair-patience", 1]
+    train(data, tmp_path, 12, *flags, *EVALUATE)
+    streams = ends(tmp_path)[0]["streams"]
+    assert streams["left"] == {"xx-yy": 3, "xx-ner": 3, "xx-parse": 3}
+    assert streams["best"]["xx-yy"] < 100 and streams["best"]["xx-ner"] > 0
 
 
 def test_the_objective_is_the_weighted_sum_of_means(data):
