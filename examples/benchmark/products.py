@@ -50,9 +50,16 @@ class Products(TorchDispatchMode):
             self.counts[left, right] += 1
         elif function in ATTENTION:
             self._attention(args, *ATTENTION[function])
+        elif "mkldnn._linear_pointwise" in str(function):
+            self._linear(*args[:2])
         elif any(name in str(function) for name in HIDING):
             raise RuntimeError(f"{function}: its products cannot be counted")
         return function(*args, **(kwargs or {}))
+
+    def _linear(self, inputs, arranged):
+        """oneDNN's x weight^T, with the layout that the weight had before it was arranged."""
+        weight = inputs.new_empty(arranged.shape)
+        self.counts[_layout(inputs), _layout(weight.t())] += 1
 
     def _attention(self, args, query_place, key_place, scores, contexts):
         query, key = args[query_place], args[key_place]  # (B, H, T, d), (B, H, S, d)
