@@ -23,7 +23,6 @@ import torch
 from torch import Tensor
 
 from .attention_gradient import AdditiveScores
-from .gru_loop import step_backward, step_forward, tanh_backward
 from .products import repeated_linear
 
 
@@ -93,7 +92,13 @@ class _AttentiveGRU(torch.autograd.Function):
             gates_x = torch.baddbmm(
                 gate_inputs[t].unsqueeze(1), weights[t].unsqueeze(1), gate_values
             ).squeeze(1)  # (B, 3H)
-            step_forward(gates_x, projected[:, width:], states[t], gates[t], states[t + 1])
+            gates_h = projected[:, width:]
+            reset_update, candidate, product = gates[t].split([2 * units, units, units], dim=1)
+            torch.add(gates_x[:, : 2 * units], gates_h[:, : 2 * units], out=reset_update).sigmoid_()
+            reset, update = reset_update.chunk(2, dim=1)
+            product.copy_(gates_h[:, 2 * units :])
+            torch.addcmul(gates_x[:, 2 * units :], reset, product, out=candidate).tanh_()
+            torch.lerp(candidate, states[t], update, out=states[t + 1])
         ctx.save_for_backward(
             states, queries, gates, weights, keys, gate_values, state_weight, query_weight, energy
         )
@@ -119,14 +124,16 @@ class _AttentiveGRU(torch.autograd.Function):
         to_state = repeated_linear(state_weight.t(), sentences)
         for t in reversed(range(steps)):
             grad_h = grad_states[t] + grad_state
-            step_backward(grad_h, states[t], gates[t], grad_gates[t], grad_projected[t, :, width:])
+            _gates_backward(
+                grad_h, states[t], gates[t], grad_gates[t], grad_projected[t, :, width:]
+            )
             grad_a = torch.bmm(gate_values, grad_gates[t].unsqueeze(2)).squeeze(2)  # (B, S)
             if grad_weights is not None:
                 grad_a += grad_weights[t]
             grad_e = weights[t] * (grad_a - (weights[t] * grad_a).sum(dim=1, keepdim=True))
             grad_query[t] = attention.backward(from_query(queries[t]), grad_e)
             grad_d = to_query(grad_query[t])  # (B, A)
-            grad_projected[t, :, :width] = tanh_backward(grad_d, queries[t])
+            grad_projected[t, :, :width] = torch.ops.aten.tanh_backward(grad_d, queries[t])
             update = gates[t, :, units : 2 * units]
             grad_state = to_state(grad_projected[t]).addcmul_(grad_h, update)
         grad_keys, grad_energy = attention.gradients()
@@ -142,3 +149,19 @@ class _AttentiveGRU(torch.autograd.Function):
             grad_query.flatten(0, 1).t() @ queries.flatten(0, 1),
             grad_energy,
         )
+
+
+def _gates_backward(grad_h, state, gates, grad_x, grad_h_gates):
+    """Fill the gradients (B, 3H) of x_t and of U h_{t-1} from that of h_t (B, H)."""
+    reset, update, candidate, product = gates.chunk(4, dim=1)
+    units = state.size(1)
+    grad_r, grad_u, grad_c = grad_x.chunk(3, dim=1)
+    sigmoid_backward, tanh_backward = (
+        torch.ops.aten.sigmoid_backward,
+        torch.ops.aten.tanh_backward,
+    )
+    grad_c.copy_(tanh_backward(grad_h * (1 - update), candidate))
+    grad_u.copy_(sigmoid_backward(grad_h * (state - candidate), update))
+    grad_r.copy_(sigmoid_backward(grad_c * product, reset))
+    grad_h_gates[:, : 2 * units] = grad_x[:, : 2 * units]
+    torch.mul(grad_c, reset, out=grad_h_gates[:, 2 * units :])

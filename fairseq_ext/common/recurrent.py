@@ -15,8 +15,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .gru_loop import gru_loop
-
 
 def gru_cell(gates_x: Tensor, gates_h: Tensor, state: Tensor) -> Tensor:
     """One step: W x + b (B, 3H), U h (B, 3H) and h (B, H) -> h' (B, H)."""
@@ -32,7 +30,7 @@ class GRU(nn.GRU):
     """One layer in one direction, zero initial state, without a bias in the recurrence.
 
     torch.nn.GRU has two biases; those of the gates add up, and the one inside r * (U h + b) is not
-    in the papers. Here b_hh is zero and not trained, so that torch's GPU kernels can be used.
+    in the papers. Here b_hh is zero and not trained, so that torch's kernels can be used.
 
     Args:
         input_size: I.
@@ -55,10 +53,7 @@ class GRU(nn.GRU):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """(B, S, I) -> (B, S, H). Padding has to stand after the real positions."""
-        if inputs.is_cuda:
-            return super().forward(inputs)[0]  # cuDNN
-        gates = F.linear(inputs.transpose(0, 1), self.weight_ih_l0, self.bias_ih_l0)  # (S, B, 3H)
-        return gru_loop(gates, self.weight_hh_l0).transpose(0, 1)
+        return super().forward(inputs)[0]
 
     def literal(self, inputs: Tensor) -> Tensor:
         """The same step by step: the specification that ``forward`` is tested against."""
