@@ -1,0 +1,273 @@
+"""The objective against loops over single numbers, where its gradients go, and bad input."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from fairseq import metrics
+from omegaconf import OmegaConf
+from twin.toy import END, PAD, SimpleDecoder, ToyModel, arrays, batch, criterion, sentences
+
+from fairseq_ext.twin import criterion as module
+from fairseq_ext.twin.config import TwinConfig, check
+from fairseq_ext.twin.criterion import TwinCriterion
+from properties import check_gradient_everywhere, check_no_gradient
+from reference import twin as reference
+from reference.gradient import central_difference, random_entries
+
+BATCHES = [(4, 2, 6, 1), (3,), (1, 0), (0,)]
+
+
+def expected(targets, params, own, learnt, frozen=None):
+    """The sum of reference.objective over the sentences; frozen: h^b of each sentence."""
+    frozen = frozen or [None] * len(targets)
+    options = (own.weight, own.penalty.kind, learnt, own.epsilon)
+    return sum(
+        reference.objective(sentence, END, params, *options, targets=states)
+        for sentence, states in zip(targets, frozen)
+    )
+
+
+@pytest.mark.parametrize("lengths", BATCHES)
+@pytest.mark.parametrize("kind, learnt", [("mse", True), ("euclidean", True), ("mse", False)])
+def test_objective(lengths, kind, learnt):
+    """sum_t [-log P_f - log P_b + alpha L_t] of a padded batch, with label smoothing."""
+    model, own = ToyModel(), criterion(kind=kind, learnt=learnt, label_smoothing=0.1)
+    targets = sentences(lengths)
+    loss, size, _ = own(model, batch(targets, extra=2))
+    assert loss.item() == pytest.approx(
+        expected(targets, arrays(model, own), own, learnt), rel=1e-11
+    )
+    assert size == sum(lengths) + len(lengths)
+
+
+def test_gradient_of_the_objective():
+    """Numerical derivatives with h^b of the penalty held: only the likelihood moves it."""
+    model, own = ToyModel(), criterion(kind="euclidean", label_smoothing=0.1)
+    targets, rng = sentences((3, 1, 4)), np.random.default_rng(0)
+    params = arrays(model, own)
+    frozen = [np.copy(reference.matched_targets(one, END, params)) for one in targets]
+    own(model, batch(targets))[0].backward()
+    gradients = arrays(model, own, of=lambda parameter: parameter.grad.numpy())
+    for name, array in params.items():
+        for index in random_entries(array, 3, rng):
+            wanted = central_difference(
+                lambda: expected(targets, params, own, True, frozen), array, index
+            )
+            assert gradients[name][index] == pytest.approx(wanted, rel=1e-6, abs=1e-7), name
+
+
+@pytest.mark.parametrize(
+    "name, broken",
+    [
+        ("align", lambda states, padding: states.flip(1)),
+        ("align", lambda states, padding: states),
+        ("matched", lambda padding: ~padding),
+        ("matched", lambda padding: torch.ones_like(padding)),
+        ("backward_tokens", lambda prev, target, padding: (target.flip(1), prev.flip(1))),
+    ],
+)
+def test_objective_of_a_wrong_matching_differs(monkeypatch, name, broken):
+    """Broken twins of the test above: flipped, off, with the end symbol, unmasked."""
+    model, own = ToyModel(), criterion()
+    targets = sentences(BATCHES[0])
+    monkeypatch.setattr(module, name, broken)
+    loss, _, _ = own(model, batch(targets, extra=2))
+    wanted = expected(targets, arrays(model, own), own, True)
+    assert abs(loss.item() / wanted - 1) > 1e-3
+
+
+class Leaking(torch.nn.Module):
+    """A penalty without the stop-gradient."""
+
+    needs_backward = True
+
+    def forward(self, states, matched, aligned):
+        return (states - aligned).square().mean(dim=2) * matched
+
+
+def terms(model, own, data):
+    """The penalty and the backward likelihood by themselves."""
+    call, wanted = own.call(data)
+    _, twin = model(**data["net_input"], twin=call)
+    penalty, _ = own.distance(twin, data["target"].eq(PAD))
+    return penalty.sum(), own._likelihood(twin.backward_logits, wanted)[0]
+
+
+def test_gradients_go_where_the_paper_says():
+    """L_t into the forward network and the encoder alone; -log P_b not into the forward one."""
+    model, own = ToyModel(), criterion()
+    data = batch(sentences((4, 2)), sentences((3, 3), seed=1))
+    penalty, backward = terms(model, own, data)
+    forward = [(name, p) for name, p in model.decoder.named_parameters() if "output" not in name]
+    check_no_gradient(penalty, own.network.named_parameters())
+    check_gradient_everywhere(penalty, [*forward, ("encoder", model.encoder)])
+    check_gradient_everywhere(penalty, own.penalty.named_parameters())
+    check_gradient_everywhere(backward, [*own.network.named_parameters(), ("e", model.encoder)])
+    check_no_gradient(backward, model.decoder.named_parameters())
+
+
+def test_a_leak_into_the_backward_network_would_be_found(monkeypatch):
+    model, own = ToyModel(), criterion()
+    own.penalty = Leaking()
+    monkeypatch.setattr(torch.Tensor, "detach", lambda tensor: tensor)
+    penalty, _ = terms(model, own, batch(sentences((4, 2))))
+    with pytest.raises(AssertionError, match="moves"):
+        check_no_gradient(penalty, own.network.named_parameters())
+
+
+def by_sentence(own, targets, sources, mate=None):
+    """The terms of sentence 0 in a batch."""
+    data = batch(targets, sources)
+    call, wanted = own.call(data)
+    (logits, _), twin = ToyModel()(**data["net_input"], twin=call)
+    padding = data["target"].eq(PAD)
+    rows = [own.distance(twin, padding)[0]]
+    for scores, target in ((logits, data["target"]), (twin.backward_logits, wanted)):
+        picked = scores.log_softmax(dim=2).gather(2, target.unsqueeze(2)).squeeze(2)
+        rows.append(picked.masked_fill(padding, 0.0))
+    return torch.stack([row[0].sum() for row in rows])
+
+
+def test_batch_mates_and_padding_do_not_count():
+    """All terms of a sentence are the same alone, beside a longer one, and beside other words."""
+    own = criterion(learnt=True)
+    first, source = sentences((3,)), sentences((4,), seed=1)
+    alone = by_sentence(own, first, source)
+    for seed in (2, 3):
+        mates = sentences((7, 1), seed=seed)
+        together = by_sentence(own, first + mates, source + mates)
+        torch.testing.assert_close(together, alone, rtol=1e-12, atol=0)
+
+
+def test_evaluation_is_that_of_the_forward_network():
+    """Neither the backward network nor g is run."""
+    model, own = ToyModel(), criterion().eval()
+    targets = sentences((4, 2))
+    own.network.forward = own.penalty.forward = None
+    loss, _, log = own(model, batch(targets))
+    params = {f"forward.{name}": p.detach().numpy() for name, p in model.decoder.named_parameters()}
+    wanted = sum(
+        reference.likelihood(
+            one, END, reference.network_states(one, END, params, "forward"), params, "forward"
+        )[0]
+        for one in targets
+    )
+    assert loss.item() == pytest.approx(wanted, rel=1e-12)
+    assert set(log) == {"loss", "nll_loss", "ntokens", "nsentences", "sample_size"}
+
+
+@pytest.mark.parametrize("options", [{"target": "zeros"}, {"target": "noise"}, {"stabilise": True}])
+def test_rows_without_a_backward_network(options):
+    """Table 1: the loss is -log P_f + alpha L_t, and the criterion has no parameters."""
+    model, own = ToyModel(), criterion(weight=2.0, **options)
+    assert not list(own.parameters())
+    data = batch(sentences((4, 2)))
+    torch.manual_seed(1)
+    loss, _, log = own(model, data)
+    assert loss.item() == pytest.approx((log["nll_loss"] + 2.0 * log["L_t"]).item(), rel=1e-12)
+    assert "backward_nll_loss" not in log
+    assert log["L_t"] > 0
+
+
+def test_weight_zero_leaves_both_likelihoods():
+    model, own = ToyModel(), criterion(weight=0.0)
+    loss, _, log = own(model, batch(sentences((4, 2))))
+    assert loss.item() == pytest.approx((log["nll_loss"] + log["backward_nll_loss"]).item())
+
+
+def test_terms_are_logged_by_name():
+    """Likelihoods in bits per token, L_t per matched token; sums over workers."""
+    model, own = ToyModel(), criterion()
+    parts = [batch(sentences(lengths, seed=seed)) for seed, lengths in enumerate([(4, 2), (0,)])]
+    logs = [own(model, part)[2] for part in parts]
+    with metrics.aggregate(new_root=True) as meters:
+        TwinCriterion.reduce_metrics(logs)
+    nats = sum(float(log["nll_loss"]) for log in logs)
+    assert meters["nll_loss"].avg == pytest.approx(nats / 9 / np.log(2))
+    assert meters["L_t"].avg == pytest.approx(float(logs[0]["L_t"]) / 6)
+    assert meters["ppl"].fn(meters) == pytest.approx(np.exp(nats / 9), abs=0.01)
+    assert {"loss", "backward_nll_loss", "backward_ppl"} <= set(meters)
+
+
+def test_perplexity_does_not_hide_an_empty_batch():
+    """Sentences without words have no L_t: the mean over none is zero, not NaN."""
+    with metrics.aggregate(new_root=True) as meters:
+        TwinCriterion.reduce_metrics([criterion()(ToyModel(), batch([[]]))[2]])
+    assert meters["L_t"].sum == 0
+
+
+def test_per_sentence_average():
+    own = criterion(sentence_avg=True)
+    assert own(ToyModel(), batch(sentences((4, 2))))[1] == 2
+
+
+# ---------------------------------------------------------------- bad input
+
+
+def options(**values):
+    return OmegaConf.merge(OmegaConf.structured(TwinConfig), {"sentence_avg": False, **values})
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ({"twin_weight": -0.5}, r"--twin-weight -0.5: must be at least 0"),
+        ({"twin_weight": float("nan")}, r"--twin-weight nan"),
+        ({"label_smoothing": 1.0}, r"--label-smoothing 1.0"),
+        (
+            {"twin_stabilise": True, "twin_target": "zeros"},
+            r"stabilise.*--twin-target zeros",
+        ),
+        ({"twin_stabilise": True, "twin_map": "affine"}, r"stabilise.*--twin-map affine"),
+        ({"twin_map": "affine", "twin_target": "zeros"}, r"--twin-map affine.*allowed: identity"),
+        ({"twin_map": "affine", "twin_target": "noise"}, r"--twin-map affine.*allowed: identity"),
+    ],
+)
+def test_bad_options_name_themselves(values, message):
+    with pytest.raises(ValueError, match=message):
+        check(options(**values))
+
+
+def test_good_options():
+    check(options())
+    check(options(twin_weight=0.0, twin_target="noise", twin_map="identity"))
+    check(options(twin_stabilise=True))
+
+
+@pytest.mark.parametrize("arch", ["lstm", "transformer", "dual_transformer", "deep_fusion_gru"])
+def test_model_without_the_contract(arch):
+    run = OmegaConf.create({"model": {"_name": arch}, "criterion": options()})
+    with pytest.raises(ValueError, match=f"--arch {arch} has no.*allowed: .*twin_lstm") as error:
+        TwinCriterion.build_criterion(run.criterion, SimpleNamespace())
+    assert "multiway_gru" in str(error.value)
+
+
+def test_criterion_outside_of_a_run():
+    with pytest.raises(ValueError, match="configuration of a whole run"):
+        TwinCriterion.build_criterion(options(), SimpleNamespace())
+
+
+@pytest.mark.parametrize("target", [None, torch.empty(2, 0, dtype=torch.long)])
+def test_batch_without_targets(target):
+    data = {**batch(sentences((2,))), "target": target}
+    with pytest.raises(ValueError, match="no target tokens"):
+        criterion()(ToyModel(), data)
+
+
+def test_training_without_the_backward_network():
+    own = criterion()
+    own.network = None
+    with pytest.raises(ValueError, match="--twin-stored"):
+        own(ToyModel(), batch(sentences((2,))))
+
+
+def test_checkpoint_of_a_plain_run_leaves_the_network_as_it_is():
+    own = criterion()
+    before = {name: value.clone() for name, value in own.state_dict().items()}
+    own.load_state_dict(None, strict=True)
+    assert all(torch.equal(before[name], value) for name, value in own.state_dict().items())
+    own.load_state_dict({name: value + 1 for name, value in before.items()})
+    assert torch.equal(own.network.decoder.bias, before["network.decoder.bias"] + 1)
+    assert isinstance(own.network.decoder, SimpleDecoder)
