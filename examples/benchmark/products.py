@@ -8,14 +8,11 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 aten = torch.ops.aten
-# operation -> places of its two factors among the arguments
+# operation, whatever becomes of its result -> places of its two factors among the arguments
 FACTORS = {
-    aten.mm.default: (0, 1),
-    aten.bmm.default: (0, 1),
-    aten.mv.default: (0, 1),
-    aten.addmm.default: (1, 2),
-    aten.addmv.default: (1, 2),
-    aten.baddbmm.default: (1, 2),
+    **dict.fromkeys((aten.mm, aten.bmm, aten.mv), (0, 1)),
+    **dict.fromkeys((aten.addmm, aten.addmv, aten.baddbmm), (1, 2)),
+    **dict.fromkeys((aten.addmm_, aten.addmv_, aten.baddbmm_), (1, 2)),
 }
 # kernels of whole attentions: query's and key's places, and how many products of each kind
 # (query x key, weights x value) they stand for; the backward pass makes the weights once more
@@ -44,7 +41,7 @@ class Products(TorchDispatchMode):
         self.tokens, self.counts = tokens, Counter()
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        places = FACTORS.get(function)
+        places = FACTORS.get(function.overloadpacket)
         if places:
             left, right = (_layout(args[place]) for place in places)
             self.counts[left, right] += 1

@@ -94,7 +94,7 @@ def report(args, results):
     """(JSON-able record, Markdown table)"""
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else processor()
     record = {
-        "date": datetime.date.today().isoformat(),
+        "date": today(),
         "device": device,
         "threads": torch.get_num_threads(),
         "python": platform.python_version(),
@@ -119,6 +119,10 @@ def report(args, results):
         cells = [f"{found[column]:,}" if column in found else "" for column in COLUMNS]
         lines.append("| " + " | ".join([name, *cells]) + " |")
     return record, "\n".join(lines) + "\n"
+
+
+def today() -> str:
+    return datetime.date.today().isoformat()
 
 
 def processor() -> str:

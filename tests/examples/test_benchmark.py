@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
@@ -43,6 +45,8 @@ def test_products_are_counted(monkeypatch):
     monkeypatch.syspath_prepend(str(SCRIPT.parent))
     from products import Products
 
+    from fairseq_ext.common.products import repeated_linear
+
     left = torch.randn(3, 5, requires_grad=True)
     right = torch.randn(5, 7, requires_grad=True)
     with Products(1) as found:
@@ -52,4 +56,19 @@ def test_products_are_counted(monkeypatch):
         torch.nn.functional.linear(torch.randn(2, 3, 5), right.t(), torch.randn(7))
         torch.bmm(torch.randn(4, 2, 3), torch.randn(4, 3, 6))
     assert found.operations() == 2 * (2 * 3 * 5 * 7 + 4 * 2 * 3 * 6)
+    with Products(1) as found:
+        torch.zeros(4, 2, 6).baddbmm_(torch.randn(4, 2, 3), torch.randn(4, 3, 6))
+        torch.mm(torch.randn(2, 3), torch.randn(3, 5), out=torch.empty(2, 5))
+        repeated_linear(torch.randn(5, 3), 2)(torch.randn(2, 3))
+    assert found.operations() == 2 * (4 * 2 * 3 * 6 + 2 * 2 * 3 * 5)
     assert found.seconds(1) > 0
+
+
+def test_benchmark_of_the_unit(run, tmp_path):
+    words = "--sentences 3 --steps 4 --size 8 --repeats 1"
+    script = SCRIPT.with_name("unit.py")
+    run("python", script, *words.split(), "--output", tmp_path / "unit")
+    record = json.loads((tmp_path / "unit.json").read_text(encoding="utf-8"))
+    literal, unit, gru = record["results"].values()
+    assert unit["GFLOP"] == literal["GFLOP"] == pytest.approx(gru["GFLOP"], rel=0.1)
+    assert "| routed unit |" in (tmp_path / "unit.md").read_text(encoding="utf-8")
