@@ -10,7 +10,9 @@ import logging
 import sys
 import types
 
-LIGHT = frozenset(("user-dir", "doctor", "run", "plot", "-h", "--help", "--version"))
+LIGHT = frozenset(
+    ("user-dir", "doctor", "run", "plot", "compare", "evaluate", "-h", "--help", "--version")
+)
 
 
 def _bare_package():

@@ -1,14 +1,26 @@
-"""Reading what fairseq printed, and scoring plain translations with sacrebleu."""
+"""Reading what fairseq printed, and scoring plain translations as `fairseq-ext evaluate` does."""
 
+import functools
 import math
 import re
 import statistics
 
-from . import RecipeError
-from .files import lines_of
+from fairseq_ext.tools import UsageError, evaluate_input
+from fairseq_ext.tools.evaluate_scores import METRICS as ALL_METRICS
+from fairseq_ext.tools.evaluate_scores import (
+    TESTS,
+    Metric,
+    Scored,
+    paired_test,
+    resample,
+    signature_of_test,
+)
 
-METRICS = {"bleu": "BLEU", "chrf": "chrF", "bleu_lower": "BLEU, lower-cased"}
-RESAMPLES = 1000
+from . import RecipeError
+
+METRICS = {name: ALL_METRICS[name] for name in ("bleu", "chrf", "bleu_lower")}
+TEST = "bootstrap"
+RESAMPLES = TESTS[TEST]
 EPOCH_END = re.compile(r"\| INFO \| train \| epoch (\d+) \|.*\| train_wall (\d+(?:\.\d+)?)")
 UPDATES = re.compile(r"\| num_updates (\d+)\b")
 
@@ -48,26 +60,21 @@ def seconds_per_update(log):
     return seconds / counted, updates
 
 
-def sentence_lines(log, mark, count):
-    """The text after the sentence number of the first `mark` line of each sentence, in order.
+def told(function):
+    """A function of `fairseq-ext`'s tools whose errors are RecipeErrors."""
 
-    log: output of fairseq-generate. mark: "D" for plain text, "P" for scores of the tokens, ...
-    count: number of sentences of the set.
-    Raises RecipeError when some are missing (fairseq skips sentences over its length limits).
-    """
-    found = {}
-    with open(log, encoding="utf-8", errors="replace", newline="\n") as lines:
-        for line in lines:
-            if line.startswith(f"{mark}-"):
-                number, _, text = line.rstrip("\n")[2:].partition("\t")
-                found.setdefault(int(number), text)
-    if sorted(found) != list(range(count)):
-        missing = sorted(set(range(count)) - set(found))
-        raise RecipeError(
-            f"{log}: {len(found)} translations of {count} sentences; without one: "
-            f"{', '.join(str(number + 1) for number in missing[:10]) or 'none'} (line numbers)"
-        )
-    return [found[number] for number in range(count)]
+    @functools.wraps(function)
+    def call(*values):
+        try:
+            return function(*values)
+        except UsageError as error:
+            raise RecipeError(str(error)) from error
+
+    return call
+
+
+read_lines = told(evaluate_input.read_lines)
+sentence_lines = told(evaluate_input.sentence_lines)
 
 
 def translations(log, count):
@@ -84,51 +91,35 @@ def log_likelihoods(log, count):
     return [math.log(2) * sum(map(float, text.split())) for text in tokens]
 
 
-def make_metrics():
-    """{name: a fresh sacrebleu metric}; the names are those of `METRICS`."""
-    from sacrebleu.metrics import BLEU, CHRF
-
-    return {"bleu": BLEU(), "chrf": CHRF(), "bleu_lower": BLEU(lowercase=True)}
-
-
 def read_aligned(hypotheses, references):
     """Lines of both files. Raises RecipeError when their numbers differ."""
-    sides = [list(lines_of(path)) for path in (hypotheses, references)]
-    if len(sides[0]) != len(sides[1]):
-        raise RecipeError(
-            f"{hypotheses} has {len(sides[0])} lines and {references} {len(sides[1])}"
-        )
-    return sides
+    wanted = read_lines(references)
+    return told(evaluate_input.read_hypotheses)(hypotheses, wanted, references), wanted
 
 
 def score(hypotheses, references):
     """({metric: value}, {metric: signature}) of a file of translations, percent."""
     lines, wanted = read_aligned(hypotheses, references)
     values, signatures = {}, {}
-    for name, metric in make_metrics().items():
-        values[name] = metric.corpus_score(lines, [wanted]).score
-        signatures[name] = str(metric.get_signature())
+    for metric in map(Metric, METRICS):
+        values[metric.name] = metric.score(metric.statistics(lines, wanted).sum(axis=0))
+        signatures[metric.name] = metric.signature()
     return values, signatures
 
 
 def compare(baseline, system, references):
     """Paired bootstrap of two files of translations: ({metric: difference and p}, signatures).
 
-    The p-value is sacrebleu's: the share of resamples whose absolute difference, less the mean of
-    all of them, is larger than the one observed. It is one-sided: about half of that of a
-    two-sided test. Two files with the same score get 1, for which sacrebleu says 1/1001.
-    Metrics: bleu and chrf.
+    Metrics: bleu and chrf; see fairseq_ext/tools/evaluate_scores.py for the test.
     """
-    from sacrebleu.significance import PairedTest
-
     first, wanted = read_aligned(baseline, references)
     second, _ = read_aligned(system, references)
-    metrics = {name: metric for name, metric in make_metrics().items() if name != "bleu_lower"}
-    test = PairedTest([("baseline", first), ("system", second)], metrics, [wanted], "bs", RESAMPLES)
-    signatures, table = test()
-    found = {}
-    for name, printed in (("bleu", "BLEU"), ("chrf", "chrF2")):
-        before, after = table[printed]
-        difference = after.score - before.score
-        found[name] = {"difference": difference, "p": after.p_value if difference else 1.0}
-    return found, {name: str(signature) for name, signature in signatures.items()}
+    resamples, found, signatures = resample(len(wanted)), {}, {}
+    for metric in map(Metric, ("bleu", "chrf")):
+        both = (
+            Scored(metric, [metric.statistics(lines, wanted)], resamples)
+            for lines in (first, second)
+        )
+        (found[metric.name],) = paired_test(metric, *both)
+        signatures[metric.title] = signature_of_test(metric, TEST, RESAMPLES)
+    return found, signatures

@@ -1,39 +1,19 @@
 """Values over seeds, Markdown tables, and putting them into a page."""
 
-import statistics
+from fairseq_ext.tools.evaluate_report import (  # noqa: F401  (the recipes' reports use them)
+    SIGNIFICANT,
+    cell,
+    explained,
+    rows,
+    signature_list,
+    spread,
+)
 
 from . import RecipeError
 from .files import written
-from .scores import RESAMPLES
+from .scores import RESAMPLES, TEST
 
-SIGNIFICANT = 0.05
-BOOTSTRAP = (
-    f"Paired bootstrap of the systems of the same seed, {RESAMPLES:,} resamples; sacrebleu's "
-    "p-value is one-sided."
-)
-
-
-def spread(values):
-    """Mean and range of a metric over the seeds."""
-    return {"mean": statistics.fmean(values), "min": min(values), "max": max(values)}
-
-
-def cell(values):
-    """A spread, `mean (min-max)`; with one seed only the value."""
-    if values["min"] == values["max"]:
-        return f"{values['mean']:.2f}"
-    return f"{values['mean']:.2f} ({values['min']:.2f}-{values['max']:.2f})"
-
-
-def rows(header, body):
-    """A Markdown table; the first column is text, the others are numbers."""
-    lines = [header, ["---", *["---:"] * (len(header) - 1)], *body]
-    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
-
-
-def signature_list(signatures):
-    """{metric: signature of sacrebleu} as a list."""
-    return "Signatures:\n\n" + "\n".join(f"- {name}: `{it}`" for name, it in signatures.items())
+BOOTSTRAP = explained(TEST, RESAMPLES)
 
 
 def insert(text, path, name):

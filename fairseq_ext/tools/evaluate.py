@@ -1,0 +1,201 @@
+"""`fairseq-ext evaluate`: scores of translations against raw references, and their significance.
+
+Each --hyp names the runs (seeds) of one system: plain text, one sentence a line, or what
+fairseq-generate printed. Scores are sacrebleu's, and COMET's where it is asked for.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from . import UsageError, atomic_path
+from . import evaluate_input as inputs
+from .evaluate_report import markdown, spread, tab_separated
+from .evaluate_scores import METRICS, TESTS, Comet, Metric, Scored, paired_test, resample
+from .evaluate_scores import signature_of_test as signature
+
+WRITERS = {
+    ".md": markdown,
+    ".tsv": tab_separated,
+    ".json": lambda result: json.dumps(result, indent=1) + "\n",
+}
+
+
+def add_arguments(parser):
+    parser.add_argument(
+        "--hyp",
+        nargs="+",
+        action="append",
+        required=True,
+        metavar="FILE",
+        help="translations: the runs of one system; once for each system",
+    )
+    parser.add_argument("--ref", required=True, metavar="FILE", help="raw references")
+    parser.add_argument(
+        "--baseline", nargs="+", metavar="FILE", help="the runs that every system is compared with"
+    )
+    parser.add_argument(
+        "--label", nargs="+", metavar="NAME", help="of each --hyp; default: its first file"
+    )
+    parser.add_argument(
+        "--metric",
+        nargs="+",
+        choices=list(METRICS),
+        default=["bleu", "chrf", "ter"],
+        help="default: bleu chrf ter",
+    )
+    parser.add_argument("--tokenize", metavar="NAME", help="of sacrebleu's BLEU, such as zh")
+    parser.add_argument("--comet", metavar="MODEL", help="also COMET; needs --source")
+    parser.add_argument("--source", metavar="FILE", help="what was translated")
+    parser.add_argument(
+        "--test", choices=list(TESTS), default="bootstrap", help="default: bootstrap"
+    )
+    parser.add_argument(
+        "--samples",
+        type=int,
+        metavar="N",
+        help="of the test; default: " + ", ".join(f"{n} {name}" for name, n in TESTS.items()),
+    )
+    add_text_arguments(parser)
+    parser.add_argument(
+        "--output",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help=f"also write it; the endings say how: {', '.join(WRITERS)}",
+    )
+
+
+def add_text_arguments(parser):
+    """How translations become plain text."""
+    parser.add_argument("--bpe", choices=inputs.BPES, help="join the subwords of the translations")
+    parser.add_argument(
+        "--tokenizer", choices=["moses"], help="then undo this (needs sacremoses, --target-lang)"
+    )
+    parser.add_argument("--target-lang", metavar="LANG", help="language of --tokenizer")
+
+
+def plain_text(args):
+    """Function line -> plain text, from `add_text_arguments`."""
+    if not args.tokenizer:
+        return lambda line: inputs.join_subwords(line, args.bpe)
+    if not args.target_lang:
+        raise UsageError("--tokenizer moses needs --target-lang, such as de")
+    detokenize = inputs.moses_detokenizer(args.target_lang)
+    return lambda line: detokenize(inputs.join_subwords(line, args.bpe))
+
+
+def check(args):
+    """Raise UsageError for options that do not go together."""
+    if args.label and len(args.label) != len(args.hyp):
+        raise UsageError(f"--label: {len(args.label)} names for {len(args.hyp)} --hyp")
+    if args.samples is not None and args.samples < 1:
+        raise UsageError(f"--samples {args.samples}: allowed: 1 and more")
+    if args.comet and not args.source:
+        raise UsageError(f"--comet {args.comet} needs --source")
+    for path in args.output:
+        if Path(path).suffix not in WRITERS:
+            raise UsageError(f"--output {path}: the name must end in {', '.join(WRITERS)}")
+    if args.test == "randomisation" and args.baseline:
+        for files in args.hyp:
+            if len(files) != len(args.baseline):
+                raise UsageError(
+                    f"--test randomisation: {len(files)} runs in --hyp {files[0]} ... and "
+                    f"{len(args.baseline)} in --baseline; there must be as many"
+                )
+
+
+def systems_of(args):
+    """{label: files}, the baseline first. Raises UsageError where two have the same name."""
+    labels = args.label or [files[0] for files in args.hyp]
+    systems = {"baseline": args.baseline} if args.baseline else {}
+    for label, files in zip(labels, args.hyp):
+        if label in systems:
+            raise UsageError(f"--label {label}: the name of two systems; give other ones")
+        systems[label] = files
+    return systems
+
+
+def texts_of(files, references, args):
+    """The lines of each file as plain text; warns of subwords that are left."""
+    plain, found = plain_text(args), []
+    for path in files:
+        lines = [plain(line) for line in inputs.read_hypotheses(path, references, args.ref)]
+        left = inputs.subwords_left(lines)
+        if left:
+            print(
+                f"warning: {path}: {left} lines hold subwords; --bpe joins them "
+                f"({', '.join(inputs.BPES)})",
+                file=sys.stderr,
+            )
+        found.append(lines)
+    return found
+
+
+def metrics_of(args, references):
+    """The metrics that are asked for."""
+    found = [Metric(name, args.tokenize) for name in dict.fromkeys(args.metric)]
+    if args.comet:
+        sources = inputs.read_lines(args.source)
+        if len(sources) != len(references):
+            raise UsageError(
+                f"--source {args.source} has {len(sources)} lines and --ref {args.ref} "
+                f"{len(references)}"
+            )
+        found.append(Comet(args.comet, sources))
+    return found
+
+
+def evaluate(args):
+    """What is found, as the .json file holds it."""
+    references = inputs.read_lines(args.ref)
+    if not references:
+        raise UsageError(f"--ref {args.ref} holds no line")
+    systems = systems_of(args)
+    texts = {label: texts_of(files, references, args) for label, files in systems.items()}
+    number = args.samples or TESTS[args.test]
+    own = number if args.test == "bootstrap" else TESTS["bootstrap"]
+    resamples = resample(len(references), own)
+    tested = [label for label in systems if args.baseline and label != "baseline"]
+    result = {
+        "references": args.ref,
+        "sentences": len(references),
+        "files": systems,
+        "metrics": {},
+        "scores": {label: {} for label in systems},
+        "baseline": "baseline" if args.baseline else None,
+        "test": args.test,
+        "samples": number,
+        "tests": {label: {} for label in tested},
+        "signatures": {},
+    }
+    for metric in metrics_of(args, references):
+        scored = {}
+        for label, runs in texts.items():
+            statistics = [metric.statistics(lines, references) for lines in runs]
+            scored[label] = Scored(metric, statistics, resamples)
+            values = scored[label].values
+            result["scores"][label][metric.name] = {
+                "runs": values,
+                **spread(values),
+                "interval": scored[label].interval(),
+            }
+        for label in tested:
+            both = scored["baseline"], scored[label]
+            result["tests"][label][metric.name] = paired_test(metric, *both, args.test, number)
+        result["metrics"][metric.name] = metric.title
+        result["signatures"][metric.title] = (
+            signature(metric, args.test, number) if tested else metric.signature()
+        )
+    return result
+
+
+def run(args):
+    """Print the tables, and write them where --output says."""
+    check(args)
+    result = evaluate(args)
+    for path in args.output:
+        with atomic_path(path) as temporary:
+            temporary.write_text(WRITERS[Path(path).suffix](result), encoding="utf-8")
+    print(markdown(result), end="")
+    return 0
