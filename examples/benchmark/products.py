@@ -24,7 +24,14 @@ ATTENTION = {
     aten._scaled_dot_product_efficient_attention.default: (0, 1, 1, 1),
     aten._scaled_dot_product_efficient_attention_backward.default: (1, 2, 2, 3),
 }
-HIDING = ("rnn_layer", "_thnn_fused", "_cudnn_rnn", "scaled_dot_product", "_linear")
+HIDING = (
+    "rnn_layer",
+    "_thnn_fused",
+    "_cudnn_rnn",
+    "scaled_dot_product",
+    "_mkl_linear",
+    "mkldnn_linear",
+)
 
 
 class Products(TorchDispatchMode):
