@@ -1,0 +1,78 @@
+"""Parts of Transformers that at least two systems use.
+
+Dimensions: R rows, B sentences, T positions, S attended positions, D model, d width of a head.
+"""
+
+import math
+from typing import Optional, Tuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+def projection(inputs: int, *outputs: int) -> nn.Linear:
+    """Projections of one input side by side: (inputs,) -> (sum(outputs),); each Xavier / sqrt 2."""
+    layer = nn.Linear(inputs, sum(outputs))
+    for weight in layer.weight.split(outputs):
+        nn.init.xavier_uniform_(weight, gain=1 / math.sqrt(2))
+    return layer
+
+
+def attend(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    visible: Optional[Tensor],
+    dropout: float,
+    causal: bool = False,
+    need_weights: bool = False,
+) -> Tuple[Tensor, Optional[Tensor]]:
+    """softmax(query key^T / sqrt(d)) value, the first axes being batch and head.
+
+    Query (.., T, d), key and value (.., S, d); ``visible`` (.., 1, S) is False where nobody may
+    look; ``causal`` (T = S): position t sees positions <= t. Returns (.., T, d) and, with
+    ``need_weights``, the attention (.., T, S).
+    """
+    if hasattr(F, "scaled_dot_product_attention") and not need_weights:  # torch 2.0
+        mixed = F.scaled_dot_product_attention(
+            query, key, value, attn_mask=visible, dropout_p=dropout, is_causal=causal
+        )
+        return mixed, None
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))  # (.., T, S)
+    if visible is not None:
+        scores = scores.masked_fill(~visible, float("-inf"))
+    if causal:
+        later = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1)
+        scores = scores.masked_fill(later, float("-inf"))
+    weights = torch.softmax(scores.float(), dim=-1).to(value.dtype)
+    mixed = F.dropout(weights, dropout) @ value
+    return mixed, weights if need_weights else None
+
+
+class Positions(nn.Module):
+    """Sinusoidal positions as fairseq counts them: padding_index + 1 is the first real token."""
+
+    def __init__(self, embed_dim: int, padding_index: int, length: int = 256):
+        super().__init__()
+        self.embed_dim, self.padding_index = embed_dim, padding_index
+        self.register_buffer("table", self._sinusoids(length), persistent=False)
+
+    def _sinusoids(self, length: int) -> Tensor:
+        half = self.embed_dim // 2
+        rate = torch.exp(torch.arange(half) * -(math.log(10000) / max(1, half - 1)))
+        rows = length + self.padding_index + 1
+        angle = torch.arange(rows).unsqueeze(1) * rate  # (rows, D/2)
+        table = torch.cat([angle.sin(), angle.cos()], dim=1)  # (rows, D)
+        table[self.padding_index] = 0
+        return table
+
+    def forward(self, tokens: Tensor, only_last: bool = False) -> Tensor:
+        """Tokens (B, T) -> (B, T, D), or (1, 1, D) for the newest position of every row."""
+        length = tokens.size(1)
+        if length + self.padding_index >= self.table.size(0):
+            self.table = self._sinusoids(2 * length).to(self.table)
+        if only_last:
+            return self.table[self.padding_index + length].view(1, 1, -1)
+        real = tokens.ne(self.padding_index).long()  # (B, T)
+        return self.table[real.cumsum(dim=1) * real + self.padding_index]
