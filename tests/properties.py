@@ -42,6 +42,15 @@ def shift(sentences):
     return [torch.cat([sentence[-1:], sentence[:-1]]) for sentence in sentences]
 
 
+def check_same_numbers(found, expected, tolerance):
+    """{name: array} of two paths; the tolerance is of the largest number of each array."""
+    assert found.keys() == expected.keys()
+    for name, one in expected.items():
+        error = (found[name] - one).abs().max().item()
+        scale = max(one.abs().max().item(), 1e-3)
+        assert error <= tolerance * scale, f"{name}: {error:.3g} of {scale:.3g}"
+
+
 def _lengths(tokens, pad):
     return (tokens != pad).sum(dim=1)  # (B,)
 

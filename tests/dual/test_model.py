@@ -1,6 +1,5 @@
 """The fairseq model: shared properties, parameters, directions, and errors of bad input."""
 
-import copy
 import functools
 
 import pytest
@@ -8,20 +7,9 @@ import torch
 from common.inprocess import configuration
 from dual.support import END, PAD
 from fairseq import options, tasks
+from streams.directions import CHECKS, beam_reorder, save_and_load, sees_everything
 
-from properties import (
-    check_batch_mate_invariance,
-    check_beam_reorder,
-    check_causality,
-    check_no_gradient,
-    check_padding_invariance,
-    check_save_load,
-    check_sees_everything,
-    check_stepwise,
-    collate,
-    random_sentences,
-    shift,
-)
+from properties import check_no_gradient, collate, random_sentences
 
 THREE = ("--lang-pairs", "xx-yy,xx-zz")
 SIZED = {"--embed-dim": 256, "--ffn-embed-dim": 1024, "--attention-heads": 4, "--layers": 6}
@@ -40,64 +28,36 @@ def built(dual_task):
 
 @pytest.fixture
 def make_direction(built, norm):
-    """Function (pair) -> (direction, number of words)."""
+    """Function (pair) -> direction."""
 
     def make(pair="xx-yy"):
-        task, model = built("--share-all-embeddings", *norm)
-        return model.direction(pair), len(task.dictionaries["xx"])
+        return built("--share-all-embeddings", *norm)[1].direction(pair)
 
     return make
 
 
-def rows(lengths, words, seed):
-    return collate(random_sentences(lengths, words, END, seed=seed), PAD)
-
-
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("pair", ["xx-yy", "yy-xx"])
-def test_padding_and_batch_mates(make_direction, pair):
-    direction, words = make_direction(pair)
-    sources = random_sentences([5, 1, 3], words, END, seed=1)
-    targets = random_sentences([4, 2, 6], words, END, seed=2)
-    for left in (True, False):
-        check_padding_invariance(direction, sources, targets, PAD, left_pad_source=left)
-    check_batch_mate_invariance(direction, sources, targets, PAD, words=words)
+def test_direction(make_direction, pair, check):
+    check(make_direction(pair))
 
 
-def test_decoding_role_does_not_see_the_future_and_encoding_role_does(make_direction):
-    direction, words = make_direction()
-    source = rows([5, 5], words, seed=3)
-    prev = collate(shift(random_sentences([6, 6], words, END, seed=4)), PAD)
-    check_causality(direction, source, prev, PAD, words=words)
-    states = lambda out: out["encoded"][0][0]  # noqa: E731
-    check_sees_everything(direction, source, PAD, words=words, states=states)
-
-
-def test_stepwise_is_teacher_forced(make_direction):
-    direction, words = make_direction()
-    prev = collate(shift(random_sentences([6, 6], words, END, seed=6)), PAD)
-    check_stepwise(direction, rows([5, 2], words, seed=5), prev, PAD)
+def test_encoding_role_sees_the_whole_sentence(make_direction):
+    sees_everything(make_direction())
 
 
 @pytest.mark.parametrize("sentences", [[4], [5, 2, 3]])
 @pytest.mark.parametrize("beams", [1, 4])
-def test_beam_reorder(make_direction, sentences, beams):
-    direction, words = make_direction()
-    source = rows(sentences, words, seed=7)
-    check_beam_reorder(direction, source, END, PAD, words=words, beams=beams, steps=6)
+def test_beams_of_other_sizes(make_direction, sentences, beams):
+    beam_reorder(make_direction(), sentences, beams)
 
 
 def test_save_and_load(make_direction):
-    direction, words = make_direction()
-    prev = collate(shift(random_sentences([6, 6], words, END, seed=9)), PAD)
-    source = rows([5, 2], words, seed=8)
+    save_and_load(make_direction())
 
-    def build():
-        fresh = copy.deepcopy(direction)
-        for parameter in fresh.parameters():
-            torch.nn.init.normal_(parameter)
-        return fresh
 
-    check_save_load(direction, build, source, prev, PAD)
+def rows(lengths, words, seed):
+    return collate(random_sentences(lengths, words, END, seed=seed), PAD)
 
 
 def test_directions_share_their_parameters(built):

@@ -3,9 +3,9 @@
 import copy
 
 import pytest
-import torch
 from common.inprocess import configuration
 from fairseq import options, tasks
+from streams.directions import randomise, write_dictionaries
 
 SMALL = {
     "--embed-dim": 10,
@@ -15,15 +15,6 @@ SMALL = {
     "--init-hidden-size": 7,
     "--init-size": 8,
 }
-WORDS = {"xx": 13, "yy": 15, "zz": 11}
-
-
-def write_dictionaries(folder, words=WORDS):
-    """dict.LANG.txt such that the dictionary of each language has ``words[LANG]`` entries."""
-    for lang, size in words.items():
-        lines = "".join(f"{lang}{number} 1\n" for number in range(size - 4))
-        (folder / f"dict.{lang}.txt").write_text(lines, encoding="utf-8")
-    return folder
 
 
 @pytest.fixture(scope="session")
@@ -45,18 +36,6 @@ def multiway_task(dictionaries):
         return task, task.build_model(cfg.model)
 
     return build
-
-
-def randomise(model, seed=0):
-    """Weights far from their start: with zero biases and embeddings padding could not be seen."""
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if parameter.requires_grad:
-                scale = 1.0 if "embedding.weight" in name or "energy" in name else 0.4
-                noise = torch.randn(parameter.shape, generator=generator)
-                parameter.copy_(scale * noise)
-    return model
 
 
 @pytest.fixture(scope="session")

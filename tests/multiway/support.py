@@ -196,9 +196,9 @@ class Case:
         picked = log_probs.gather(2, wanted.unsqueeze(2)).squeeze(2)
         return -(picked * wanted.ne(PAD)).sum()
 
-    def reference_logits(self, number):
-        """(T, V) of row ``number``; several sources are averaged early."""
-        return reference.early_average(
+    def reference_logits(self, number, average=reference.early_average):
+        """(T, V) of row ``number``; of several sources by ``average``."""
+        return average(
             [sentences[number] for sentences in self.sources],
             self.targets[number],
             self.encoders,

@@ -8,15 +8,16 @@ import copy
 import numpy as np
 import pytest
 import torch
-from multiway.conftest import randomise
 from multiway.support import ALL, END, PAD, Case, fill, previous, random_sentence
 from multiway.test_modules import assert_gradients, close
-from multiway.test_properties import (
+from streams import directions
+from streams.directions import (
     FEWEST,
     batch_mates,
     beam_reorder,
     causality,
     padding,
+    randomise,
     sentences,
     stepwise,
 )
@@ -375,8 +376,6 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize("check, twin, message", BROKEN, ids=[b[1].__name__ for b in BROKEN])
+@pytest.mark.parametrize("check, twin, message", **directions.each_with_name(BROKEN))
 def test_broken_fusion_fails(model, monkeypatch, check, twin, message):
-    twin(monkeypatch)
-    with pytest.raises(AssertionError, match=message):
-        check(model.direction("xx-yy"))
+    directions.assert_broken(model.direction("xx-yy"), monkeypatch, check, twin, message)

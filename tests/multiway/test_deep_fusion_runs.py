@@ -6,7 +6,8 @@ import pytest
 import torch
 from common.inprocess import configuration, generate, hypotheses, parameters, records, train
 from fairseq import checkpoint_utils, options, tasks
-from multiway.conftest import SMALL, write_dictionaries
+from multiway.conftest import SMALL
+from streams.directions import write_dictionaries
 
 from fairseq_ext.multiway import deep_fusion
 from fairseq_ext.multiway.deep_fusion import LANGUAGE, DeepFusionModel, read_checkpoint
@@ -208,7 +209,7 @@ def test_missing_and_other_checkpoints(runs):
 
 
 def test_dictionaries_of_other_sizes(runs, tmp_path):
-    data = write_dictionaries(tmp_path, {"xx": 13, "yy": 15, "zz": 11})
+    data = write_dictionaries(tmp_path)
     with pytest.raises(ValueError, match=r"--translation-model .* words, dict.xx.txt .* has 13"):
         runs.build(*runs.start(), data=data)
 

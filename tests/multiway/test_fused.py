@@ -8,7 +8,7 @@ import torch
 from multiway.support import PAD, previous, rows
 
 from fairseq_ext.multiway.modules import Decoder, Encoder, SharedAttention, Size, decode
-from properties import random_sentences
+from properties import check_same_numbers, random_sentences
 
 WORDS = 23
 SIZE = Size(
@@ -75,22 +75,13 @@ class Batch:
         return {"loss": loss, "logits": logits, "weights": weights[real], **grads}
 
 
-def assert_equal_to(tolerance, found, expected):
-    """Largest difference relative to the largest number of each array."""
-    assert found.keys() == expected.keys()
-    for name, value in expected.items():
-        error = (found[name] - value).abs().max().item()
-        scale = max(value.abs().max().item(), 1e-3)
-        assert error <= tolerance * scale, f"{name}: {error:.3g} of {scale:.3g}"
-
-
 @pytest.mark.parametrize("literal_encoder", [False, True], ids=["torch-encoder", "literal-encoder"])
 @pytest.mark.parametrize("literal_decoder", [False, True], ids=["fused", "literal-decoder"])
 def test_paths_agree(lengths, precision, left, literal_encoder, literal_decoder):
     dtype, tolerance = precision
     batch = Batch(lengths, dtype, left)
     expected = batch.outcome(True, True)
-    assert_equal_to(tolerance, batch.outcome(literal_encoder, literal_decoder), expected)
+    check_same_numbers(batch.outcome(literal_encoder, literal_decoder), expected, tolerance)
 
 
 def test_every_trained_parameter_has_a_gradient(left):
@@ -120,7 +111,7 @@ def test_padding_may_hold_anything(left):
     with torch.no_grad():
         batch.encoder.embedding.weight[PAD] = 1e3
         batch.decoder.embedding.weight[PAD] = 1e3
-    assert_equal_to(1e-12, batch.outcome(False, False), before)
+    check_same_numbers(batch.outcome(False, False), before, 1e-12)
 
 
 def test_frozen_parts_get_no_gradient_and_do_not_stop_the_others():
@@ -134,7 +125,7 @@ def test_frozen_parts_get_no_gradient_and_do_not_stop_the_others():
     for name, parameter in batch.modules.named_parameters():
         assert (name in part) == parameter.requires_grad
     assert 10 < len(part) < len(whole)
-    assert_equal_to(1e-12, part, {name: whole[name] for name in part})
+    check_same_numbers(part, {name: whole[name] for name in part}, 1e-12)
 
 
 def test_forward_alone_needs_no_gradient():

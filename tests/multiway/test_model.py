@@ -3,19 +3,22 @@
 Legend: B sentences, S source positions, T target positions, V words.
 """
 
+import re
 import types
+from pathlib import Path
 
 import pytest
 import torch
 from common.inprocess import configuration
 from fairseq import options
-from multiway.conftest import SMALL, WORDS
-from multiway.support import END, PAD
+from multiway.conftest import SMALL
+from streams.directions import PAD, WORDS, some_rows
 
+from fairseq_ext.multiway import model as model_file
 from fairseq_ext.multiway import modules
 from fairseq_ext.multiway.config import MultiwayConfig
 from fairseq_ext.multiway.model import MultiwayModel
-from properties import check_no_gradient, collate, random_sentences
+from properties import check_no_gradient
 
 # closed formulae: D embedding, H decoder, G encoder, A annotations, O readout, I, J initialiser
 PAPER = {"D": 620, "H": 1000, "A": 1200, "O": 1000, "I": 500, "J": 600}
@@ -126,6 +129,29 @@ def test_sizes_of_the_paper(dictionaries, monkeypatch):
     assert tuple(model.decoders["fi"].output.weight.shape) == (30000, 1000)
 
 
+def written_formula(card, part):
+    """The number that a formula of the card, "V D + 2 (3G + O)", has for the paper's sizes."""
+    (formula,) = re.findall(rf"^    {part} +(.*)$", card, re.MULTILINE)
+    python = re.sub(r"(?<=[\w)]) (?=[\w(])", "*", re.sub(r"(\d)([A-Z])", r"\1*\2", formula))
+    names = {**PAPER, "V": 30000, "G": 1000, "I_h": PAPER["I"], "I": PAPER["J"]}
+    return eval(python, {}, names)
+
+
+def test_the_card_has_the_formula_and_its_numbers():
+    card = Path(model_file.__file__).with_name("README.md").read_text(encoding="utf-8")
+    encoder = encoder_parameters(V=30000, G=1000, **PAPER)
+    decoder = decoder_parameters(V=30000, **PAPER)
+    shared = shared_parameters(**PAPER)
+    for part, number in (("encoder", encoder), ("decoder", decoder), ("shared", shared)):
+        assert written_formula(card, part) == number
+    rows = re.findall(r"^\| (\d+) \| ([\d,]+) \| ([\d,]+) \|$", card, re.MULTILINE)
+    assert [int(languages) for languages, _, _ in rows] == [2, 4, 6, 10]
+    for row in rows:
+        languages, multi, singles = (int(number.replace(",", "")) for number in row)
+        assert multi == languages * (encoder + decoder) + shared
+        assert singles == languages * (languages - 1) * (encoder + decoder + shared)
+
+
 def test_tiny_architecture(dictionaries):
     tiny = model_of("xx-yy", 20, architecture("multiway_gru_tiny", dictionaries))
     sizes = {"D": 64, "H": 96, "A": 96, "O": 96, "I": 48, "J": 48}
@@ -183,13 +209,6 @@ def test_bad_sizes_name_their_option(field, value, message):
 def test_bad_options_name_themselves(multiway_task, flags, pairs, message):
     with pytest.raises(ValueError, match=message):
         multiway_task(*flags, pairs=pairs)
-
-
-FEWEST = min(WORDS.values())
-
-
-def some_rows(lengths, seed, left=False):
-    return collate(random_sentences(lengths, FEWEST, END, seed=seed), PAD, left=left)
 
 
 @pytest.mark.parametrize("pair", ["xx-yy", "zz-xx", "yy-zz", "zz-yy", "xx-xx"])

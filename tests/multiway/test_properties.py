@@ -1,83 +1,26 @@
 """The shared properties of a direction, and twins of the real modules that must violate them."""
 
-import copy
+from functools import partial
 
 import pytest
 import torch
-from multiway.conftest import WORDS, randomise
-from multiway.support import END, PAD
+from streams import directions
+from streams.directions import (
+    CHECKS,
+    batch_mates,
+    beam_reorder,
+    causality,
+    padding,
+    sees_everything,
+    stepwise,
+)
 
 from fairseq_ext.common import recurrent
 from fairseq_ext.multiway import model as model_file
 from fairseq_ext.multiway import modules
 from fairseq_ext.streams import direction as direction_file
-from properties import (
-    check_batch_mate_invariance,
-    check_beam_reorder,
-    check_causality,
-    check_padding_invariance,
-    check_save_load,
-    check_sees_everything,
-    check_stepwise,
-    collate,
-    random_sentences,
-    shift,
-)
 
-FEWEST = min(WORDS.values())  # sentences of these words can be read in every language
 DIRECTIONS = ["xx-yy", "zz-xx", "yy-zz", "yy+zz-xx"]  # the last but one is not trained for
-
-
-def sentences(lengths, seed, sources=1):
-    """Random sentences; of several sources one after the other, each ending in the end symbol."""
-    parts = [random_sentences(lengths, FEWEST, END, seed=seed + 7 * n) for n in range(sources)]
-    return [torch.cat(together) for together in zip(*parts)]
-
-
-def number_of_sources(direction):
-    return len(getattr(direction.encoder, "encoders", [None]))
-
-
-def padding(direction, left=True):
-    sources = sentences([5, 1, 3], 1, number_of_sources(direction))
-    targets = sentences([4, 2, 6], 2)
-    check_padding_invariance(direction, sources, targets, PAD, left_pad_source=left)
-
-
-def batch_mates(direction):
-    sources = sentences([5, 1, 3], 1, number_of_sources(direction))
-    check_batch_mate_invariance(direction, sources, sentences([4, 2, 6], 2), PAD, words=FEWEST)
-
-
-def full(direction):
-    """Source and decoder inputs of two sentences without padding."""
-    source = collate(sentences([4, 4], 3, number_of_sources(direction)), PAD)
-    return source, collate(shift(sentences([5, 5], 4)), PAD)
-
-
-def causality(direction):
-    """The first input stands for y_0, whose vector is zero: only later ones are changed."""
-    check_causality(direction, *full(direction), PAD, words=FEWEST)
-
-
-def sees_everything(direction):
-    source, _ = full(direction)
-    check_sees_everything(
-        direction, source, PAD, words=FEWEST, states=lambda out: out["encoded"][0][0]
-    )
-
-
-def stepwise(direction):
-    source = collate(sentences([4, 2], 3, number_of_sources(direction)), PAD, left=True)
-    check_stepwise(direction, source, full(direction)[1], PAD)
-
-
-def beam_reorder(direction, lengths=(5, 2, 3), beams=3):
-    source = collate(sentences(lengths, 5, number_of_sources(direction)), PAD, left=True)
-    check_beam_reorder(direction, source, END, PAD, words=FEWEST, beams=beams, steps=6)
-
-
-CHECKS = [padding, batch_mates, causality, stepwise, beam_reorder]
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
@@ -91,11 +34,6 @@ def test_encoder_sees_the_whole_sentence(model, pair):
     sees_everything(model.direction(pair))
 
 
-@pytest.mark.parametrize("pair", DIRECTIONS)
-def test_right_padded_sources(model, pair):
-    padding(model.direction(pair), left=False)
-
-
 @pytest.mark.parametrize("lengths", [[4], [1, 1], [2, 6, 3, 1]], ids=str)
 @pytest.mark.parametrize("beams", [1, 4])
 def test_beams_of_other_sizes(model, lengths, beams):
@@ -103,12 +41,13 @@ def test_beams_of_other_sizes(model, lengths, beams):
 
 
 def test_save_and_load(model):
-    direction = model.direction("xx-yy")
+    directions.save_and_load(model.direction("xx-yy"))
 
-    def build():
-        return randomise(copy.deepcopy(direction), seed=1)
 
-    check_save_load(direction, build, *full(direction), PAD)
+def test_a_part_that_is_not_stored_is_noticed(model):
+    directions.assert_unstored_energy_is_noticed(
+        model.direction("xx-yy"), lambda direction: direction.decoder.module.attention
+    )
 
 
 def attention_is_not_masked(monkeypatch):
@@ -118,14 +57,6 @@ def attention_is_not_masked(monkeypatch):
         return real(*state, padding=torch.zeros_like(padding), **rest)
 
     monkeypatch.setattr(modules, "attentive_gru", twin)
-
-
-def backward_gru_starts_in_the_padding(monkeypatch):
-    def whole_row(padding):
-        positions = torch.arange(padding.size(1) - 1, -1, -1)
-        return positions.expand(padding.shape)
-
-    monkeypatch.setattr(recurrent, "reversal", whole_row)
 
 
 def backward_states_are_not_turned_back(monkeypatch):
@@ -158,16 +89,6 @@ def mates_are_mixed(monkeypatch):
         return annotations - annotations.mean(dim=0, keepdim=True), padding
 
     monkeypatch.setattr(modules.Encoder, "encode", twin)
-
-
-def next_token_is_read(monkeypatch):
-    real = modules.Decoder.embed
-
-    def twin(self, prev_tokens, first):
-        vectors = real(self, prev_tokens, first)
-        return torch.cat([vectors[:, 1:], vectors[:, :1]], dim=1)
-
-    monkeypatch.setattr(modules.Decoder, "embed", twin)
 
 
 def every_step_starts_anew(monkeypatch):
@@ -221,15 +142,6 @@ def state_is_not_kept(monkeypatch):
     monkeypatch.setattr(model_file, "decode", twin)
 
 
-def state_stays_on_the_model(monkeypatch):
-    real, kept = model_file.decode, {}
-
-    def twin(decoder, attention, encoded, prev_tokens, cache):
-        return real(decoder, attention, encoded, prev_tokens, None if cache is None else kept)
-
-    monkeypatch.setattr(model_file, "decode", twin)
-
-
 def cache_is_not_reordered(monkeypatch):
     def twin(cache, new_order):
         for name in [name for name in cache if "context_" not in name]:
@@ -239,57 +151,36 @@ def cache_is_not_reordered(monkeypatch):
     monkeypatch.setattr(direction_file, "reorder_cache", twin)
 
 
-def sources_are_dropped_from_the_front(monkeypatch):
-    """The states follow their hypotheses, but of the sources the wrong ones are kept."""
-    real = direction_file.reorder_cache
-
-    def twin(cache, new_order):
-        sources = {name: cache[name] for name in cache if "context_" in name}
-        real(cache, new_order)
-        for name, whole in sources.items():
-            cache[name] = whole[-cache[name].size(0) :]
-
-    monkeypatch.setattr(direction_file, "reorder_cache", twin)
-
-
 BROKEN = [
     (padding, attention_is_not_masked, "padding of sentence 1: differs"),
-    (padding, backward_gru_starts_in_the_padding, "padding of sentence 1: differs"),
+    (
+        padding,
+        partial(directions.backward_reading_starts_in_the_padding, module=recurrent),
+        "padding of sentence 1: differs",
+    ),
     (padding, backward_states_are_not_turned_back, "padding of sentence 1: differs"),
     (padding, initial_state_is_that_of_the_last_position, "padding of sentence 1: differs"),
     (batch_mates, mates_are_mixed, "batch mates changed: differs"),
-    (causality, next_token_is_read, "before changed input 1: differs"),
+    (
+        causality,
+        partial(directions.next_token_is_read, decoder=modules.Decoder),
+        "before changed input 1: differs",
+    ),
     (causality, every_step_starts_anew, "does not reach every later score"),
     (sees_everything, encoder_reads_forwards_only, "does not reach every state"),
     (stepwise, first_vector_is_the_end_symbol_in_training, "first pass, step 0: differs"),
     (stepwise, every_vector_is_the_first_in_decoding, "first pass, step 1: differs"),
     (stepwise, state_is_not_kept, "first pass, step 1: differs"),
-    (stepwise, state_stays_on_the_model, "second pass, step 0: differs"),
+    (
+        stepwise,
+        partial(directions.state_stays_on_the_model, module=model_file),
+        "second pass, step 0: differs",
+    ),
     (beam_reorder, cache_is_not_reordered, "after re-ordering: differs"),
-    (beam_reorder, sources_are_dropped_from_the_front, "after re-ordering: differs"),
+    (beam_reorder, directions.sources_are_dropped_from_the_front, "after re-ordering: differs"),
 ]
 
 
-@pytest.mark.parametrize(
-    "check, twin, message", BROKEN, ids=[twin.__name__ for _, twin, _ in BROKEN]
-)
+@pytest.mark.parametrize("check, twin, message", **directions.each_with_name(BROKEN))
 def test_broken_twin_fails(model, monkeypatch, check, twin, message):
-    twin(monkeypatch)
-    with pytest.raises(AssertionError, match=message):
-        check(model.direction("xx-yy"))
-
-
-def test_save_and_load_fails_where_a_part_is_not_stored(model):
-    direction = model.direction("xx-yy")
-    attention = direction.decoder.module.attention
-    energy = attention.energy.detach().clone()
-    del attention.energy
-    attention.energy = energy
-
-    def build():
-        fresh = randomise(copy.deepcopy(direction), seed=1)
-        fresh.decoder.module.attention.energy = -energy
-        return fresh
-
-    with pytest.raises(AssertionError, match="after save and load"):
-        check_save_load(direction, build, *full(direction), PAD)
+    directions.assert_broken(model.direction("xx-yy"), monkeypatch, check, twin, message)

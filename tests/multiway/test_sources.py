@@ -8,20 +8,13 @@ import pytest
 import torch
 from fairseq.data import Dictionary
 from fairseq.sequence_generator import EnsembleModel, SequenceGenerator
-from multiway.conftest import WORDS
 from multiway.support import END, PAD, Case, previous, rows
+from streams.directions import FEWEST, some_rows
 
 from fairseq_ext.multiway.model import MultiwayModel, select_source
 from properties import check_beam_reorder, collate, random_sentences
 from reference import multiway as reference
 from reference.layers import log_softmax
-
-FEWEST = min(WORDS.values())
-
-
-def some_rows(lengths, seed, left=False):
-    return collate(random_sentences(lengths, FEWEST, END, seed=seed), PAD, left=left)
-
 
 TWO_SOURCES = [[5, 6, END, 7, END], [4, END, 8, 9, 6, END], [END, END]]
 
@@ -104,18 +97,8 @@ def test_late_average(case, joined):
         found, _ = ensemble.forward_decoder(prev[:, : t + 1], encoded, states)  # (B, V)
         for number, target in enumerate(case.targets):
             if t < len(target):
-                expected = late_average(case, number)[t]
+                expected = case.reference_logits(number, reference.late_average)[t]
                 np.testing.assert_allclose(found[number], expected, atol=1e-5)
-
-
-def late_average(case, number):
-    return reference.late_average(
-        [sentences[number] for sentences in case.sources],
-        case.targets[number],
-        case.encoders,
-        case.params["shared"],
-        case.params["decoder"],
-    )
 
 
 @torch.no_grad()
@@ -145,7 +128,7 @@ def test_scores_of_beam_search_are_those_of_the_references(case, joined, kind):
         for one in hypotheses:
             case.targets[number] = one["tokens"].tolist()
             if kind == "late":
-                log_probs = late_average(case, number)
+                log_probs = case.reference_logits(number, reference.late_average)
             elif kind == "early":
                 log_probs = [log_softmax(scores) for scores in case.reference_logits(number)]
             else:

@@ -3,25 +3,20 @@
 import copy
 
 import pytest
-import torch
 from common.inprocess import configuration
 from fairseq import options, tasks
+from streams.directions import randomise, write_dictionaries
 
 import fairseq_ext.routed  # noqa: F401
 
 SMALL = ["--embed-dim", 10, "--hidden-size", 8, "--attention-size", 14, "--router-size", 6]
-WORDS = {"xx": 13, "yy": 15, "zz": 11}  # entries of the dictionaries, without task tokens
 PAIRS = "xx-yy,xx-zz,zz-yy"
 
 
 @pytest.fixture(scope="session")
 def dictionaries(tmp_path_factory):
     """A folder with dictionaries of different sizes for xx, yy and zz."""
-    folder = tmp_path_factory.mktemp("dictionaries")
-    for lang, size in WORDS.items():
-        lines = "".join(f"{lang}{number} 1\n" for number in range(size - 4))
-        (folder / f"dict.{lang}.txt").write_text(lines, encoding="utf-8")
-    return folder
+    return write_dictionaries(tmp_path_factory.mktemp("dictionaries"))
 
 
 @pytest.fixture(scope="session")
@@ -37,17 +32,6 @@ def routed_task(dictionaries):
         return task, task.build_model(cfg.model)
 
     return build
-
-
-def randomise(model, seed=0):
-    """Weights far from their start: with zero biases and embeddings padding could not be seen."""
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            scale = 1.0 if "energy" in name or "sources" in name or "embedding" in name else 0.4
-            noise = torch.randn(parameter.shape, generator=generator)
-            parameter.copy_(scale * noise)
-    return model
 
 
 ARCHS = ["routed_gru", "mtl_full_gru", "mtl_partial_gru"]

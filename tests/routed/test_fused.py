@@ -10,6 +10,7 @@ from routed.support import KINDS, PAD, TASKS, Case, rows
 from fairseq_ext.common import routed_gru as loops
 from fairseq_ext.routed import modules
 from fairseq_ext.routed.modules import RoutedUnit
+from properties import check_same_numbers
 
 BATCHES = [([1], [1]), ([6], [1]), ([1], [7]), ([8, 3, 1, 8], [5, 9, 2, 1])]
 PRECISIONS = [(torch.float64, 1e-9), (torch.float32, 2e-5)]
@@ -29,22 +30,13 @@ def outcome(case, literal, dtype=torch.float64, train=False):
     return {"loss": loss, "logits": logits[real], "weights": weights[real], **grads}
 
 
-def assert_equal_to(tolerance, found, expected):
-    """Largest difference relative to the largest number of each array."""
-    assert found.keys() == expected.keys()
-    for name, one in expected.items():
-        error = (found[name] - one).abs().max().item()
-        scale = max(one.abs().max().item(), 1e-3)
-        assert error <= tolerance * scale, f"{name}: {error:.3g} of {scale:.3g}"
-
-
 @pytest.mark.parametrize("precision", PRECISIONS, ids=["double", "single"])
 @pytest.mark.parametrize("lengths", BATCHES, ids=str)
 @pytest.mark.parametrize("kind", KINDS)
 def test_paths_agree(kind, lengths, precision):
     dtype, tolerance = precision
     case = Case(kind, 1, *lengths)
-    assert_equal_to(tolerance, outcome(case, False, dtype), outcome(case, True, dtype))
+    check_same_numbers(outcome(case, False, dtype), outcome(case, True, dtype), tolerance)
 
 
 @pytest.mark.parametrize("kind", ["routed, stacked", "partial"])
@@ -55,7 +47,7 @@ def test_paths_agree_with_dropout(kind):
     for module in dropped:
         module.dropout = 0.3
     expected = outcome(case, True, train=True)
-    assert_equal_to(1e-9, outcome(case, False, train=True), expected)
+    check_same_numbers(outcome(case, False, train=True), expected, 1e-9)
     for module in dropped:
         module.dropout = 0.0
         without = outcome(case, False, train=True)["loss"]
@@ -90,7 +82,7 @@ def test_frozen_parts_get_no_gradient_and_do_not_stop_the_others():
             parameter.grad = None
     part = outcome(case, False)
     assert 10 < len(part) < len(whole)
-    assert_equal_to(1e-12, part, {name: whole[name] for name in part})
+    check_same_numbers(part, {name: whole[name] for name in part}, 1e-12)
 
 
 def test_gradients_may_be_taken_twice():

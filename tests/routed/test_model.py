@@ -6,8 +6,9 @@ import pytest
 import torch
 from fairseq.data import Dictionary, LanguagePairDataset, ListDataset
 from fairseq.models import ARCH_CONFIG_REGISTRY
-from routed.conftest import ARCHS, SMALL, WORDS
+from routed.conftest import ARCHS, SMALL
 from routed.support import END, PAD, rows
+from streams.directions import WORDS
 
 from fairseq_ext.routed.config import layer_owners
 from fairseq_ext.routed.task import TOKEN, add_task_tokens, parse_gamma

@@ -108,7 +108,7 @@ def test_entities_against_loops():
 
 
 def test_entities_against_seqeval():
-    metrics = pytest.importorskip("seqeval.metrics", reason="seqeval is not installed")
+    metrics = pytest.importorskip("seqeval.metrics", reason="seqeval is not installed (optional)")
     rng = random.Random(2)
     sizes = [rng.randint(1, 9) for _ in range(200)]
     found, wanted = ([random_tags(rng, size) for size in sizes] for _ in range(2))

@@ -1,6 +1,9 @@
-"""Small datasets of several lang pairs, without files."""
+"""Small datasets of several lang pairs, without files, and single updates."""
 
 import torch
+from common import inprocess
+from fairseq import options, tasks
+from fairseq.criterions import build_criterion
 from fairseq.data import Dictionary, LanguagePairDataset, ListDataset
 
 from fairseq_ext.streams.dataset import StreamsDataset
@@ -59,3 +62,37 @@ def in_batches(dataset, size):
 def pairs_of(dataset, batch):
     """The pairs whose sentences a batch of indices holds, in order."""
     return tuple(dict.fromkeys(dataset[index][0] for index in batch))
+
+
+def first_update(arguments, sentences):
+    """Task, model, criterion and {pair: sample} of a run's first update, ``sentences`` a pair."""
+    words = [*arguments, "--batch-size", sentences]
+    cfg = inprocess.configuration(options.get_training_parser(), words)
+    task = tasks.setup_task(cfg.task)
+    model, criterion = task.build_model(cfg.model), build_criterion(cfg.criterion, task)
+    task.load_dataset("train")
+    batches = task.get_batch_iterator(task.dataset("train"), max_sentences=sentences, seed=1)
+    return task, model, criterion, next(batches.next_epoch_itr())
+
+
+class Optimizer:
+    """What train_step needs of one."""
+
+    @staticmethod
+    def backward(loss):
+        loss.backward()
+
+
+def check_objective(task, model, criterion, sample, objective):
+    """train_step's loss and gradients are those of ``objective``; returns its sizes and its log.
+
+    objective: what the update should minimise, from the same weights.
+    """
+    objective.backward()
+    expected = {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
+    model.zero_grad(set_to_none=True)
+    loss, size, log = task.train_step(sample, model, criterion, Optimizer, 0)
+    torch.testing.assert_close(loss, objective.detach(), rtol=1e-6, atol=1e-6)
+    for name, parameter in model.named_parameters():
+        torch.testing.assert_close(parameter.grad, expected[name], rtol=1e-4, atol=1e-5)
+    return size, log
