@@ -21,6 +21,7 @@ COMMANDS = {
     "filter-banks": ("filter_banks", "make filter banks of wav files, and what training needs"),
     "pixel-lines": ("pixel_lines", "make lines of black and white pixels of MNIST images"),
     "plot": ("plot", "draw training curves from a training log"),
+    "compare": ("compare", "learning curves of several runs, by update and by time"),
     "evaluate": ("evaluate", "score translations, and test the differences of systems"),
     "average": ("average", "average the parameters of several checkpoints"),
 }

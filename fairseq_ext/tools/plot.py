@@ -18,6 +18,14 @@ COLUMNS = 3
 
 
 def add_arguments(parser):
+    add_log_arguments(parser, DEFAULT_METRICS)
+    parser.add_argument(
+        "--tsv", action="store_true", help="write the numbers beside the picture, as .tsv"
+    )
+
+
+def add_log_arguments(parser, default):
+    """What to draw. default: the metrics where --metric is not given."""
     parser.add_argument("logs", nargs="+", metavar="LOG", help="output or --log-file of a run")
     parser.add_argument(
         "--output", required=True, metavar="FILE", help=f"the picture: {', '.join(SUFFIXES)}"
@@ -27,7 +35,7 @@ def add_arguments(parser):
         nargs="+",
         metavar="NAME",
         help="a panel for each: loss, ppl, bleu, de-en_loss ...; a pattern such as '*_bleu' puts "
-        f"all that match into one panel; default: {' '.join(DEFAULT_METRICS)}, if in the logs",
+        f"all that match into one panel; default: {' '.join(default)}, if in the logs",
     )
     parser.add_argument(
         "--per-pair",
@@ -38,9 +46,17 @@ def add_arguments(parser):
         "--label", nargs="+", metavar="TEXT", help="name of each run; default: its file's name"
     )
     parser.add_argument("--title", metavar="TEXT", help="a line above the picture")
-    parser.add_argument(
-        "--tsv", action="store_true", help="write the numbers beside the picture, as .tsv"
-    )
+
+
+def read_runs(args):
+    """The runs of `add_log_arguments`. Raises UsageError for an --output or --label that fails."""
+    paths, output = [Path(log) for log in args.logs], Path(args.output)
+    if output.suffix not in SUFFIXES:
+        raise UsageError(f"--output {output}: the name must end in {', '.join(SUFFIXES)}")
+    labels = args.label or default_labels(paths)
+    if len(labels) != len(paths):
+        raise UsageError(f"--label: {len(labels)} names for {len(paths)} logs; give one for each")
+    return [read_run(path, label) for path, label in zip(paths, labels)]
 
 
 def default_labels(paths):
@@ -67,15 +83,15 @@ def pairs_of(metric, existing):
     ]
 
 
-def select(runs, wanted, per_pair=False):
+def select(runs, wanted, per_pair=False, default=DEFAULT_METRICS):
     """[(title, {metric: name in the legend})], one for each panel.
 
-    wanted: names and patterns, or None for the default ones.
+    wanted: names and patterns, or None for those of `default` that are there.
     Raises UsageError for one that no run has, with the list of those that exist.
     """
     existing = list(dict.fromkeys(metric for run in runs for metric in run.metrics()))
     panels = []
-    for pattern in wanted or DEFAULT_METRICS:
+    for pattern in wanted or default:
         if per_pair:
             names = pairs_of(pattern, existing)
             found = {name: name[: -len(pattern) - 1] for name in names}
@@ -103,8 +119,11 @@ def curves_of(runs, metrics):
                 yield run, split, metric, run.curves[split, metric]
 
 
-def draw_panel(axes, runs, title, metrics):
-    """Draw the curves of `metrics` ({metric: name in the legend}) of all runs into `axes`."""
+def draw_panel(axes, runs, title, metrics, unit="updates"):
+    """Draw the curves of `metrics` ({metric: name in the legend}) of all runs into `axes`.
+
+    unit: of the numbers that the runs' curves have for updates.
+    """
     colours = {}
     for run, split, metric, points in curves_of(runs, metrics):
         colour = colours.setdefault((run.label, metric), f"C{len(colours) % 10}")
@@ -123,26 +142,44 @@ def draw_panel(axes, runs, title, metrics):
     if title.endswith("ppl"):
         axes.set_yscale("log")
     axes.set_xlim(left=0)
-    axes.set_xlabel("updates")
+    axes.set_xlabel(unit)
     axes.set_ylabel(title)
     axes.grid(alpha=0.3)
     axes.legend(fontsize="small")
 
 
-def draw(runs, panels, title=None):
-    """A matplotlib figure with one panel for each entry of `panels`."""
+def new_figure(panels, columns):
+    """(matplotlib figure, list of its axes), so many panels in rows of at most so many columns."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
         raise UsageError("matplotlib is missing; install it: pip install matplotlib") from error
-    columns = min(len(panels), COLUMNS)
-    rows = -(-len(panels) // columns)
+    columns = min(panels, columns)
+    rows = -(-panels // columns)
     size = (PANEL_INCHES[0] * columns, PANEL_INCHES[1] * rows)
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
-    for index, (panel, metrics) in enumerate(panels, start=1):
-        draw_panel(figure.add_subplot(rows, columns, index), runs, panel, metrics)
+    return figure, [figure.add_subplot(rows, columns, place + 1) for place in range(panels)]
+
+
+def save(figure, output):
+    """Write the picture."""
+    with atomic_path(output) as partial:
+        figure.savefig(partial, dpi=120)
+
+
+def write_table(lines, output):
+    """Write lines beside the picture, as .tsv."""
+    with atomic_path(Path(output).with_suffix(".tsv")) as partial:
+        partial.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def draw(runs, panels, title=None):
+    """A matplotlib figure with one panel for each entry of `panels`."""
+    figure, axes = new_figure(len(panels), COLUMNS)
+    for panel, (name, metrics) in zip(axes, panels):
+        draw_panel(panel, runs, name, metrics)
     if title:
         figure.suptitle(title)
     return figure
@@ -161,20 +198,10 @@ def table(runs, panels):
 
 
 def run(args):
-    paths = [Path(log) for log in args.logs]
-    output = Path(args.output)
-    if output.suffix not in SUFFIXES:
-        raise UsageError(f"--output {output}: the name must end in {', '.join(SUFFIXES)}")
-    labels = args.label or default_labels(paths)
-    if len(labels) != len(paths):
-        raise UsageError(f"--label: {len(labels)} names for {len(paths)} logs; give one for each")
-    runs = [read_run(path, label) for path, label in zip(paths, labels)]
+    runs = read_runs(args)
     panels = select(runs, args.metric, args.per_pair)
-    figure = draw(runs, panels, args.title)
-    with atomic_path(output) as partial:
-        figure.savefig(partial, dpi=120)
+    save(draw(runs, panels, args.title), args.output)
     if args.tsv:
-        with atomic_path(output.with_suffix(".tsv")) as partial:
-            partial.write_text("\n".join(table(runs, panels)) + "\n", encoding="utf-8")
-    print(output)
+        write_table(table(runs, panels), args.output)
+    print(args.output)
     return 0

@@ -12,6 +12,7 @@ A line with numbers is one of (the time, level and logger before it are there on
 
 import json
 import re
+from datetime import datetime
 from pathlib import Path
 
 from . import UsageError
@@ -23,6 +24,8 @@ SUMMARY = re.compile(r"^epoch (\d+) \| (?:valid on '([^']+)' subset \| )?(.*)$")
 SPLIT_KEY = re.compile(r"^(.+?)_num_updates$")
 # bookkeeping that no one draws
 UPDATES = "num_updates"
+STAMP = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) \| ")
+RESUMED = "| Loaded checkpoint "
 
 
 class Run:
@@ -31,11 +34,13 @@ class Run:
     curves: {(split, metric): [(updates, value), ...]} in the order of updates; split is "train"
         (values while training, or the epochs' averages where the log has no others), or the name
         of a validation subset.
+    times: [(updates, seconds since the run began), ...], empty where the log does not tell.
     """
 
-    def __init__(self, label, curves):
+    def __init__(self, label, curves, times=()):
         self.label = label
         self.curves = curves
+        self.times = list(times)
 
     def metrics(self):
         """The names of all metrics, in the order in which the log has them."""
@@ -53,8 +58,9 @@ def read_run(path, label):
         lines = Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError as error:
         raise UsageError(f"LOG {path}: {error.strerror}") from error
-    points = {}
+    points, times, clock = {}, [], Clock()
     for number, line in enumerate(lines, start=1):
+        clock.read(line)
         try:
             parsed = parse_line(line)
         except ValueError as error:
@@ -63,6 +69,8 @@ def read_run(path, label):
             raise UsageError(f"{path}, line {number}: {error}: {line[:80]!r}") from error
         if parsed is not None:
             split, updates, values = parsed
+            clock.mark()
+            append(times, updates, clock.seconds)
             for metric, value in values.items():
                 append(points.setdefault((split, metric), []), updates, value)
     if not points:
@@ -70,7 +78,45 @@ def read_run(path, label):
             f"{path}: none of its {len(lines)} lines is a training or validation line of "
             "fairseq-train; expected a log written with --log-format simple or json"
         )
-    return Run(label, choose_training_values(points))
+    stamped = clock.seconds is not None
+    return Run(label, choose_training_values(points), times if stamped else wall_times(points))
+
+
+class Clock:
+    """The seconds of a run by its time stamps, without the pauses before it was resumed.
+
+    seconds: up to the last stamped line; None before the first one.
+    """
+
+    def __init__(self):
+        self.seconds = self._marked = self._now = None
+
+    def read(self, line):
+        """Go on to the time of this line, if it has one."""
+        match = STAMP.match(line)
+        if not match:
+            return
+        now = datetime.fromisoformat(match[1])
+        if self._now is None:
+            self.seconds = 0.0
+        elif RESUMED in line and self._marked is not None:
+            self.seconds = self._marked
+        else:
+            self.seconds += (now - self._now).total_seconds()
+        self._now = now
+
+    def mark(self):
+        """The run was at work here: what follows up to a resumption is a pause."""
+        self._marked = self.seconds
+
+
+def wall_times(points):
+    """[(updates, seconds)] from fairseq's `wall`; [] where it stands still, as in a resumed run."""
+    walls = dict(points.get(("epoch", "wall"), ()))
+    walls.update(points.get(("inner", "wall"), ()))
+    times = sorted(walls.items())
+    grows = all(before <= after for (_, before), (_, after) in zip(times, times[1:]))
+    return times if grows and times and times[-1][1] > 0 else []
 
 
 def append(curve, updates, value):

@@ -1,0 +1,128 @@
+"""`fairseq-ext compare`: learning curves of several runs side by side, by update and by time.
+
+Time is that of the log's stamps, or fairseq's `wall` where it has none, without the pauses of a
+run that was resumed. The picture has a row for each metric: over updates, and over time.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from . import UsageError, atomic_path
+from .evaluate_report import rows
+from .plot import (
+    add_log_arguments,
+    curves_of,
+    draw_panel,
+    new_figure,
+    read_runs,
+    save,
+    select,
+    write_table,
+)
+from .training_log import Run
+
+METRICS = ("loss", "ppl", "bleu")
+# of other metrics more is better
+LOWER = ("loss", "ppl", "error", "ter")
+
+
+def add_arguments(parser):
+    add_log_arguments(parser, METRICS)
+
+
+def hours_at(run, updates):
+    """Hours of training up to each of these updates, between those that the log stamps."""
+    known, seconds = zip(*run.times)
+    return np.interp(updates, [0, *known], [0, *seconds]) / 3600
+
+
+def by_time(run):
+    """The run with hours for updates. Raises UsageError where its log does not tell them."""
+    if not run.times:
+        raise UsageError(
+            f"LOG of {run.label}: no line has a time stamp, and `wall` is missing or stands still, "
+            "as it does in a resumed run; keep what fairseq-train prints"
+        )
+    curves = {}
+    for key, points in run.curves.items():
+        updates, values = zip(*points)
+        curves[key] = list(zip(hours_at(run, updates).tolist(), values))
+    return Run(run.label, curves)
+
+
+def lowest(metric):
+    """Whether less is better."""
+    return metric.endswith(LOWER)
+
+
+def validation(run, metric):
+    """[(updates, value)] of the first validation subset that has the metric, else of training."""
+    splits = [split for split, name in run.curves if name == metric]
+    chosen = next((split for split in splits if split != "train"), "train")
+    return run.curves.get((chosen, metric), [])
+
+
+def best_point(points, metric):
+    """The first (updates, value) with the best value."""
+    sign = 1 if lowest(metric) else -1
+    return min(points, key=lambda point: (sign * point[1], point[0]))
+
+
+def first_to_reach(points, metric, goal):
+    """The first number of updates with a value as good as `goal`."""
+    return next(u for u, value in points if (value <= goal if lowest(metric) else value >= goal))
+
+
+def summary(runs, metric):
+    """Markdown: the best value of each run and when; when it was as good as the worst best one."""
+    found = {run.label: (run, validation(run, metric)) for run in runs}
+    best = {label: best_point(it, metric) for label, (_, it) in found.items() if it}
+    values = [value for _, value in best.values()]
+    goal = max(values) if lowest(metric) else min(values)
+    header = [metric, "best", "updates", "hours", f"updates to {goal:g}", "hours"]
+    body = []
+    for label, (run, points) in found.items():
+        if label not in best:
+            body.append([label, *["-"] * 5])
+            continue
+        at, value = best[label]
+        reached = first_to_reach(points, metric, goal)
+        hours = hours_at(run, [at, reached])
+        body.append([label, f"{value:g}", at, f"{hours[0]:.3f}", reached, f"{hours[1]:.3f}"])
+    return rows(header, body)
+
+
+def table(runs, panels):
+    """The lines of the .tsv file: what is in the picture, one point a line."""
+    yield "run\tsplit\tmetric\tupdates\thours\tvalue"
+    for metric in dict.fromkeys(metric for _, metrics in panels for metric in metrics):
+        for run, split, _, points in curves_of(runs, [metric]):
+            for (updates, value), hours in zip(points, hours_at(run, [u for u, _ in points])):
+                yield f"{run.label}\t{split}\t{metric}\t{updates}\t{hours:.5f}\t{value:g}"
+
+
+def draw(runs, timed, panels, title=None):
+    """A figure with a row for each panel: over updates, over hours."""
+    figure, axes = new_figure(2 * len(panels), 2)
+    for place, (name, metrics) in enumerate(panels):
+        draw_panel(axes[2 * place], runs, name, metrics)
+        draw_panel(axes[2 * place + 1], timed, name, metrics, "hours")
+    if title:
+        figure.suptitle(title)
+    return figure
+
+
+def run(args):
+    """Write the picture and beside it .tsv (all points) and .md (the summary, also printed)."""
+    runs = read_runs(args)
+    panels = select(runs, args.metric, args.per_pair, METRICS)
+    timed = [by_time(run) for run in runs]
+    save(draw(runs, timed, panels, args.title), args.output)
+    write_table(table(runs, panels), args.output)
+    metrics = dict.fromkeys(metric for _, metrics in panels for metric in metrics)
+    text = "\n\n".join(summary(runs, metric) for metric in metrics) + "\n"
+    with atomic_path(Path(args.output).with_suffix(".md")) as partial:
+        partial.write_text(text, encoding="utf-8")
+    print(text, end="")
+    return 0

@@ -1,0 +1,111 @@
+"""`fairseq-ext compare`: time from logs, the summary, the files."""
+
+import pytest
+
+from fairseq_ext import __main__ as command
+from fairseq_ext.tools import compare
+from fairseq_ext.tools.training_log import Run, read_run
+
+# seconds after ten o'clock, message
+FIRST = [
+    (0, "fairseq_cli.train | {'_name': None}"),
+    (30, "train_inner | epoch 001:     10 / 20 loss=5, wall=20, num_updates=10"),
+    (50, "train_inner | epoch 001:     20 / 20 loss=4, wall=40, num_updates=20"),
+    (54, "valid | epoch 001 | valid on 'valid' subset | loss 4.5 | bleu 3 | num_updates 20"),
+    (55, "train | epoch 001 | loss 4.6 | num_updates 20 | wall 45"),
+    (90, "train_inner | epoch 002:     30 / 40 loss=3, wall=80, num_updates=30"),
+]
+# killed here, and resumed an hour later from update 20
+SECOND = [
+    (3690, "fairseq_cli.train | {'_name': None}"),
+    (3700, "fairseq.trainer | Loaded checkpoint last.pt (epoch 2 @ 20 updates)"),
+    (3710, "train_inner | epoch 002:     30 / 40 loss=2.5, wall=0, num_updates=30"),
+    (3725, "valid | epoch 002 | valid on 'valid' subset | loss 3 | bleu 9 | num_updates 40"),
+]
+
+
+def stamped(entries):
+    return [
+        f"2030-01-02 {10 + s // 3600:02}:{s // 60 % 60:02}:{s % 60:02} | INFO | {text}"
+        for s, text in entries
+    ]
+
+
+def unstamped(entries):
+    return [text.partition(" | ")[2] for _, text in entries]
+
+
+def write(path, lines):
+    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def hours(run, *updates):
+    return [round(3600 * each) for each in compare.hours_at(run, updates)]
+
+
+def test_time_is_that_of_the_stamps_without_pauses(tmp_path):
+    run = read_run(write(tmp_path / "log", stamped(FIRST)), "run")
+    assert hours(run, 10, 20, 25, 30) == [30, 55, 72, 90]
+    # what was trained and lost counts, the pause does not: 90 + 10, 90 + 25
+    run = read_run(write(tmp_path / "log", stamped(FIRST + SECOND)), "run")
+    assert hours(run, 20, 30, 40) == [55, 100, 115]
+    assert run.curves["train", "loss"] == [(10, 5), (20, 4), (30, 2.5)]
+
+
+def test_time_without_stamps_is_wall(tmp_path):
+    run = read_run(write(tmp_path / "log", unstamped(FIRST)), "run")
+    assert hours(run, 5, 10, 15, 30, 35) == [10, 20, 30, 80, 80]
+    assert compare.by_time(run).curves["valid", "bleu"] == [(40 / 3600, 3)]
+    # after a resumption fairseq's wall stands still
+    assert read_run(write(tmp_path / "log", unstamped(FIRST + SECOND)), "run").times == []
+
+
+def test_the_summary_is_about_the_validation(tmp_path):
+    times = [(100, 3600), (200, 7200), (300, 10800)]
+    quick = Run(
+        "quick",
+        {
+            ("train", "loss"): [(50, 1.0)],
+            ("valid", "loss"): [(100, 5), (200, 3), (300, 3)],
+            ("valid", "bleu"): [(100, 20), (200, 30), (300, 25)],
+        },
+        times,
+    )
+    slow = Run("slow", {("valid", "loss"): [(100, 6), (200, 5), (300, 4)]}, times)
+    assert compare.summary([quick, slow], "loss").splitlines()[2:] == [
+        "| quick | 3 | 200 | 2.000 | 200 | 2.000 |",
+        "| slow | 4 | 300 | 3.000 | 300 | 3.000 |",
+    ]
+    bleu = compare.summary([quick, slow], "bleu").splitlines()
+    assert bleu[0] == "| bleu | best | updates | hours | updates to 30 | hours |"
+    assert bleu[2:] == [
+        "| quick | 30 | 200 | 2.000 | 200 | 2.000 |",
+        "| slow | - | - | - | - | - |",
+    ]
+    # where only training has a metric, it is about training
+    assert compare.validation(Run("r", {("train", "gnorm"): [(5, 1)]}), "gnorm") == [(5, 1)]
+
+
+def test_files(tmp_path, capsys):
+    logs = [write(tmp_path / name, stamped(FIRST + SECOND)) for name in ("a.log", "b.log")]
+    output = tmp_path / "curves.png"
+    assert command.main(["compare", *map(str, logs), "--output", str(output)]) == 0
+    printed = capsys.readouterr().out
+    assert printed == output.with_suffix(".md").read_text(encoding="utf-8")
+    assert "| a | 3 | 40 | 0.032 | 40 | 0.032 |" in printed and "| bleu | best |" in printed
+    assert output.read_bytes().startswith(b"\x89PNG")
+    lines = output.with_suffix(".tsv").read_text(encoding="utf-8").splitlines()
+    assert lines[0].split("\t") == ["run", "split", "metric", "updates", "hours", "value"]
+    assert f"b\tvalid\tbleu\t20\t{55 / 3600:.5f}\t3" in lines
+    assert len(lines) == 1 + 2 * (3 + 2 + 2)
+
+
+def test_a_log_without_times_is_named(tmp_path, capsys):
+    log = write(tmp_path / "resumed.log", unstamped(FIRST + SECOND))
+    output = tmp_path / "curves.png"
+    assert command.main(["compare", str(log), "--output", str(output)]) == 2
+    assert "LOG of resumed: no line has a time stamp" in capsys.readouterr().err
+    assert not output.exists()
+    with pytest.raises(SystemExit):
+        command.main(["compare", "--output", str(output)])
