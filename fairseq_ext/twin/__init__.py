@@ -1,3 +1,4 @@
 """Twin networks: the future as a regulariser (Serdyuk et al., ICLR 2018)."""
 
-from . import criterion, lstm, transformer  # noqa: F401  (they register what they define)
+# they register what they define
+from . import caption, caption_task, criterion, lstm, speech, transformer  # noqa: F401
