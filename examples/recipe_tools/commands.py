@@ -39,6 +39,12 @@ def flags(sizes):
     return [word for key, value in sizes.items() for word in (f"--{key.replace('_', '-')}", value)]
 
 
+def annealing(updates, warmup):
+    """The learning rate rises over `warmup` per cent of the updates and then falls to zero."""
+    options = ["--lr-scheduler", "polynomial_decay", "--total-num-update", updates]
+    return [*options, "--warmup-updates", updates * warmup // 100]
+
+
 def preprocess_command(pair, splits, texts, destination, workers):
     """fairseq-preprocess of the files `texts`/SPLIT.LANGUAGE, dictionaries not yet decided on."""
     source, target = pair.split("-")

@@ -59,6 +59,14 @@ def number(parser, path, section, key, default=None):
     return int(text)
 
 
+def warmup_of(parser, path):
+    """[train] warmup, per cent of the updates. Raises RecipeError unless some updates remain."""
+    warmup = number(parser, path, "train", "warmup")
+    if warmup >= 100:
+        raise RecipeError(f"{path}: [train] warmup = {warmup}; allowed: whole numbers from 0 to 99")
+    return warmup
+
+
 def choice(parser, path, section, key, allowed, default=None):
     """One of the `allowed` words."""
     text = parser[section].get(key, default)

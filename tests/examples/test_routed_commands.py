@@ -2,21 +2,14 @@
 
 import json
 import shlex
-import sys
-from pathlib import Path
 
 import pytest
 from recipe_tools import RecipeError
-
-HERE = Path(__file__).resolve().parent
-RECIPE = HERE.parents[1] / "examples" / "routed"
-sys.path.append(str(RECIPE))
-
-from routed_recipe.commands import generate_command, train_command  # noqa: E402
-from routed_recipe.settings import KINDS, read_settings  # noqa: E402
+from routed_recipe.commands import generate_command, train_command
+from routed_recipe.settings import KINDS, read_settings
 
 SYSTEMS = tuple(f"{kind}.5000" for kind in KINDS)
-ENTRIES = {"en": 6000, "de": 4000, "ner": 9, "tree": 100, "amr": 1500}
+ENTRIES = {"en": 2500, "de": 2000, "ner": 9, "tree": 100, "amr": 1000}
 
 
 @pytest.fixture(scope="module")
@@ -39,10 +32,11 @@ def test_systems_differ_in_model_and_pairs_only(settings, tmp_path):
 
 
 def test_sizes_have_their_data_and_updates(settings, tmp_path):
-    for size, updates in (("5000", "3000"), ("10000", "4500"), ("all", "9000")):
+    for size, updates in (("5000", "2000"), ("10000", "2500"), ("all", "4000")):
         command = list(map(str, train_command(settings, f"full.{size}", 1, tmp_path, tmp_path)))
         assert command[1] == str(tmp_path / "bin" / size)
-        assert command[command.index("--max-update") + 1] == updates
+        for option in ("--max-update", "--total-num-update"):
+            assert command[command.index(option) + 1] == updates
 
 
 def test_helpers_are_decoded_with_options_of_their_own(settings, tmp_path):
@@ -64,22 +58,23 @@ def test_unknown_systems_are_named(settings, name):
 @pytest.mark.parametrize(
     "old, new, message",
     [
-        ("updates = 3000 4500 9000", "updates = 3000", "one number for each of"),
+        ("updates = 2000 2500 4000", "updates = 2000", "one number for each of"),
+        ("warmup = 10", "warmup = 100", "warmup = 100; allowed: whole numbers from 0 to 99"),
         ("sizes = 5000", "sizes = few", "few; allowed: numbers from 1, and all"),
-        ("longest = 150", "longest = x", "longest = x; allowed: a whole number"),
+        ("longest = 80", "longest = x", "longest = x; allowed: a whole number"),
         ("file = wsj", "fil = wsj", r"section \[tree\] has no file"),
     ],
 )
-def test_errors_name_file_and_key(tmp_path, old, new, message):
-    text = (RECIPE / "multi30k.cfg").read_text(encoding="utf-8")
+def test_errors_name_file_and_key(tmp_path, examples_folder, old, new, message):
+    text = (examples_folder / "routed" / "multi30k.cfg").read_text(encoding="utf-8")
     assert old in text
     (tmp_path / "my.cfg").write_text(text.replace(old, new), encoding="utf-8")
     with pytest.raises(RecipeError, match=message):
         read_settings(tmp_path / "my.cfg")
 
 
-def test_results_depend_on_the_settings_of_their_own_system(tmp_path, settings):
-    text = (RECIPE / "multi30k.cfg").read_text(encoding="utf-8")
+def test_results_depend_on_the_settings_of_their_own_system(tmp_path, settings, examples_folder):
+    text = (examples_folder / "routed" / "multi30k.cfg").read_text(encoding="utf-8")
     path = tmp_path / "multi30k.cfg"
     path.write_text(text.replace("--shared-blocks 3", "--shared-blocks 2"), encoding="utf-8")
     other = read_settings(path)
@@ -116,7 +111,7 @@ def test_commands_build_models_of_equal_size(settings, tmp_path):
         command = list(map(str, train_command(settings, name, 1, tmp_path, tmp_path)))
         place = command.index("--user-dir")
         counts.append(used_for_translation(command[:place] + command[place + 2 :]))
-    assert max(counts) < 1.02 * min(counts) and 9.4e6 < counts[0] < 9.8e6
+    assert max(counts) < 1.01 * min(counts) and counts[0] == pytest.approx(2.2e6, rel=0.02)
 
 
 def test_train_prints_the_command(tmp_path, run, examples_folder, settings):

@@ -1,6 +1,6 @@
 """The command lines of fairseq for each system of the recipe."""
 
-from recipe_tools.commands import REPORTING, run_name, user_dir
+from recipe_tools.commands import REPORTING, annealing, run_name, user_dir
 
 BEST = "checkpoint_best.pt"
 # no validation and no checkpoint at the end of an epoch: a small corpus has very many of them
@@ -13,16 +13,11 @@ def best_of(runs, name, seed):
 
 
 def length_options(settings, system):
-    """Updates and validations: so many per pair, whatever the number of pairs.
-
-    The learning rate rises over the first updates and then falls in a straight line to zero.
-    """
+    """Updates and validations: so many per pair, whatever the number of pairs."""
     pairs = max(1, len(system.pairs))
     updates = settings.updates[system.section]
     interval = max(1, updates // max(1, settings.validations[system.section])) * pairs
-    options = ["--max-update", updates * pairs, "--total-num-update", updates * pairs]
-    options += ["--lr-scheduler", "polynomial_decay"]
-    options += ["--warmup-updates", updates * pairs * settings.warmup // 100]
+    options = ["--max-update", updates * pairs, *annealing(updates * pairs, settings.warmup)]
     options += ["--validate-interval-updates", interval, "--save-interval-updates", interval]
     options += ["--keep-interval-updates", 1, "--no-epoch-checkpoints"]
     return [*options, "--validate-interval", NEVER, "--save-interval", NEVER]

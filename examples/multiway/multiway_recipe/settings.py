@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Dict, Tuple
 
 from recipe_tools import RecipeError
-from recipe_tools.settings import SPLITS, choice, number, read_config
+from recipe_tools.settings import SPLITS, choice, number, read_config, warmup_of
 
 FOLDER = Path(__file__).resolve().parent.parent
 # sections that tell how long to train: the key of the length
@@ -120,14 +120,6 @@ def read_percents(path, text):
     return tuple(sorted({int(word) for word in text.split()}))
 
 
-def read_warmup(path, parser):
-    """The share of the updates in per cent. Raises RecipeError unless some updates remain."""
-    warmup = number(parser, path, "train", "warmup")
-    if warmup >= 100:
-        raise RecipeError(f"{path}: [train] warmup = {warmup}; allowed: whole numbers from 0 to 99")
-    return warmup
-
-
 def read_languages(path, text):
     """At least three different languages without a dash in their names."""
     languages = tuple(text.split())
@@ -173,6 +165,6 @@ def read_settings(name):
         },
         updates={key: number(parser, path, key, length) for key, length in LENGTHS.items()},
         validations={key: number(parser, path, key, "validations") for key in LENGTHS},
-        warmup=read_warmup(path, parser),
+        warmup=warmup_of(parser, path),
         text={section: dict(parser[section]) for section in REQUIRED},
     )

@@ -1,6 +1,6 @@
 """The command lines of fairseq for each system of the recipe."""
 
-from recipe_tools.commands import REPORTING, run_name, user_dir
+from recipe_tools.commands import REPORTING, annealing, run_name, user_dir
 from recipe_tools.subwords import SentencePiece
 
 NEVER = 1000000  # nothing at the end of an epoch: sizes differ in the length of theirs
@@ -23,6 +23,7 @@ def train_command(settings, name, seed, data, runs, extra=()):
     command += settings.words["train", "options"]
     # as in the paper: the checkpoint by the perplexity of the translation task
     command += ["--best-checkpoint-metric", f"{settings.main}_loss", "--max-update", updates]
+    command += annealing(updates, settings.warmup)
     command += ["--validate-interval-updates", interval, "--save-interval-updates", interval]
     command += ["--keep-interval-updates", 1, "--no-epoch-checkpoints"]
     command += ["--validate-interval", NEVER, "--save-interval", NEVER, *REPORTING]

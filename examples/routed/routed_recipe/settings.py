@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Dict, Tuple
 
 from recipe_tools import RecipeError
-from recipe_tools.settings import SPLITS, number, read_config
+from recipe_tools.settings import SPLITS, number, read_config, warmup_of
 
 FOLDER = Path(__file__).resolve().parent.parent
 AUXILIARY = ("ner", "tree", "amr")
@@ -21,7 +21,7 @@ REQUIRED = {
     "tree": {"file"},
     "amr": {"whole", "train", "test"},
     "model": {"options", *KINDS},
-    "train": {"updates", "validations", "options"},
+    "train": {"updates", "validations", "warmup", "options"},
     "evaluate": {"options", "auxiliary"},
 }
 
@@ -39,8 +39,9 @@ class System:
 class Settings:
     """What the .cfg file says.
 
-    numbers: those of [data]. sizes: {name: updates}. words: {(section, key): words of the command
-    line}. text: {section: {key: value}} as in the file.
+    numbers: those of [data]. sizes: {name: updates}. warmup: percentage of the updates.
+    words: {(section, key): words of the command line}.
+    text: {section: {key: value}} as in the file.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Settings:
     numbers: Dict[str, int]
     sizes: Dict[str, int]
     validations: int
+    warmup: int
     words: Dict[Tuple[str, str], Tuple[str, ...]]
     text: Dict[str, Dict[str, str]]
 
@@ -110,6 +112,7 @@ def read_settings(name):
         numbers={key: number(parser, path, "data", key) for key in NUMBERS},
         sizes=read_sizes(path, parser),
         validations=number(parser, path, "train", "validations"),
+        warmup=warmup_of(parser, path),
         words={key: tuple(shlex.split(parser[key[0]][key[1]])) for key in keys},
         text={section: dict(parser[section]) for section in REQUIRED},
     )
