@@ -1,0 +1,332 @@
+"""The Duo Transformer, the paper's equations (arXiv 2003.01371, Sec. 3.2 - 3.4), in plain torch.
+
+Two embeddings S and P of the same tokens make two streams of states, x_S and x_P. In a layer::
+
+    A_S = MultiHead(Q = x_P, K = x_P, V = x_S)                                          (Eq. 4)
+    A_P = MultiHead(Q = x_S, K = x_S, V = x_P)                                          (Eq. 5)
+    x_S' = LN(x_S + A_P),   x_P' = LN(x_P + A_S)        duo normalisation               (Eq. 6)
+    x_S' = LN(x_S + A_S),   x_P' = LN(x_P + A_P)        without it
+
+and then the same feed-forward sub-layer for both. Attention over the encoder takes its keys from
+one of the encoder's streams and its values from the other in the same way. The fusion layer and
+the output matrix (Sec. 3.3), V words, E_S and E_P the embeddings as they are stored::
+
+    h = W_F [h_S ; h_P],   logits = ([E_S ; E_P] W_out) h                               with fusion
+    h = (h_S + h_P) / 2,   logits = (E_S W_S) h                                         without
+
+where W_S maps the width of S to D (the identity where that is D already). With one stream the
+equations are those of a stock Transformer, and so is the function. Lists over streams are in the
+order S, P; z numbers a stream and N - 1 - z is the other one.
+
+Dimensions: B sentences, R rows (R = B, or B * beam when decoding), T positions, S source positions,
+N streams (1 or 2), D model, F feed-forward, H heads, V vocabulary, W_z width of embedding z.
+Masks are bool, True = padding.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import List, Optional, Sequence, Tuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..common.decoding import PER_SENTENCE, Cache
+from ..common.layers import linear
+from ..common.sizes import check_sizes
+from ..common.transformer import Positions, attend, projection
+
+Streams = List[Tensor]
+NORMS = ("decoder", "all", "off")
+
+
+@dataclass
+class Size:
+    """Sizes, dropout rates and switches; raises ValueError with the option's name.
+
+    ``share_kv``: K and V of one embedding are one projection. ``duo_norm``: where Eq. 6 holds.
+    """
+
+    embed_dim: int
+    ffn_dim: int
+    heads: int
+    layers: int
+    dropout: float = 0.0
+    attention_dropout: float = 0.0
+    activation_dropout: float = 0.0
+    streams: int = 2
+    share_kv: bool = True
+    duo_norm: str = "decoder"
+    fusion: bool = True
+
+    def __post_init__(self):
+        check_sizes(self, ffn_dim="--ffn-embed-dim", heads="--attention-heads")
+        if self.embed_dim % self.heads:
+            raise ValueError(
+                f"--attention-heads {self.heads}: must divide --embed-dim {self.embed_dim}"
+            )
+        if self.embed_dim % 2:
+            raise ValueError(f"--embed-dim {self.embed_dim}: must be even (sinusoidal positions)")
+        if self.duo_norm not in NORMS:
+            raise ValueError(f"--duo-norm {self.duo_norm}: must be one of {', '.join(NORMS)}")
+
+
+class DuoAttention(nn.Module):
+    """Eq. 4 and 5: A_z = MultiHead(Q = x_other, K = x_other, V = x_z) for each stream z.
+
+    Each stream has its query map and its output map. With ``share_kv`` one map makes the keys of a
+    stream (for the other one's attention) and its values (for its own): four maps on the input side
+    where ordinary attention has three; without it there are six. One stream is ordinary attention.
+    """
+
+    def __init__(self, size: Size):
+        super().__init__()
+        self.heads, self.dropout = size.heads, size.attention_dropout
+        width, streams = size.embed_dim, range(size.streams)
+        parts = [width] if size.share_kv else [width, width]
+        self.parts = len(parts)
+        self.query = nn.ModuleList(projection(width, width) for _ in streams)
+        self.key_value = nn.ModuleList(projection(width, *parts) for _ in streams)
+        self.output = nn.ModuleList(linear(width, width) for _ in streams)
+
+    def keys_values(self, states: Streams) -> List[Streams]:
+        """Per stream (B, S, D) -> [keys, values], or [both in one], each (B, H, S, D/H)."""
+        found = []
+        for state, layer in zip(states, self.key_value):
+            sentences, length, _ = state.shape
+            made = layer(state).view(sentences, length, self.parts, self.heads, -1)
+            found.append(list(made.permute(2, 0, 3, 1, 4).unbind(0)))
+        return found
+
+    def forward(
+        self,
+        states: Streams,
+        keys_values: List[Streams],
+        visible: Optional[Tensor] = None,
+        causal: bool = False,
+        need_weights: bool = False,
+    ) -> Tuple[Streams, Optional[Tensor]]:
+        """States, per stream (R, T, D), look at ``keys_values`` (B, H, S, D/H).
+
+        ``visible`` (B, 1, 1, S) is False where nobody may look. The rows of one sentence stand
+        together and read its keys and values where they are.
+
+        Returns:
+            A_S and A_P, each (R, T, D); with ``need_weights`` the attention averaged over heads
+            and streams (R, T, S).
+        """
+        rows, length, _ = states[0].shape
+        sentences = keys_values[0][0].size(0)
+        dropout = self.dropout if self.training else 0.0
+        outputs, shares = [], []
+        for z, output in enumerate(self.output):
+            other = len(states) - 1 - z
+            key, value = keys_values[other][0], keys_values[z][-1]
+            query = self.query[other](states[other]).view(sentences, -1, self.heads, key.size(-1))
+            query = query.transpose(1, 2)  # (B, H, R/B * T, D/H)
+            mixed, weights = attend(query, key, value, visible, dropout, causal, need_weights)
+            outputs.append(output(mixed.transpose(1, 2).reshape(rows, length, -1)))
+            if weights is not None:
+                shares.append(weights.mean(dim=1).reshape(rows, length, -1))
+        return outputs, torch.stack(shares).mean(dim=0) if need_weights else None
+
+
+class DuoNorm(nn.Module):
+    """x_S' = LN(x_S + A_P), x_P' = LN(x_P + A_S) (Eq. 6), or uncrossed LN(x_z + A_z).
+
+    Each stream has its gain and bias.
+    """
+
+    def __init__(self, size: Size, crossed: bool):
+        super().__init__()
+        self.crossed, self.dropout = crossed, size.dropout
+        self.norms = nn.ModuleList(nn.LayerNorm(size.embed_dim) for _ in range(size.streams))
+
+    def forward(self, states: Streams, changes: Streams) -> Streams:
+        """Per stream (R, T, D)."""
+        if self.crossed:
+            changes = changes[::-1]
+        return [
+            norm(state + F.dropout(change, self.dropout, self.training))
+            for norm, state, change in zip(self.norms, states, changes)
+        ]
+
+
+class Layer(nn.Module):
+    """Duo self-attention, in the decoder also duo attention over the encoder, feed-forward."""
+
+    def __init__(self, size: Size, decoder: bool):
+        super().__init__()
+        self.size = size
+        crossed = size.duo_norm == "all" or (decoder and size.duo_norm == "decoder")
+        self.self_attention = DuoAttention(size)
+        self.self_attention_norm = DuoNorm(size, crossed)
+        if decoder:
+            self.context_attention = DuoAttention(size)
+            self.context_attention_norm = DuoNorm(size, crossed)
+        self.feed_forward_in = nn.Linear(size.embed_dim, size.ffn_dim)
+        self.feed_forward_out = nn.Linear(size.ffn_dim, size.embed_dim)
+        self.feed_forward_norm = nn.LayerNorm(size.embed_dim)
+
+    def attend_self(self, states: Streams, visible, causal: bool, cache, name: str) -> Streams:
+        """The first sub-layer; with a ``cache`` the states are those of the newest position."""
+        made = self.self_attention.keys_values(states)
+        if cache is not None:
+            for z, parts in enumerate(made):
+                for number, newest in enumerate(parts):
+                    place = f"{name}.{z}.{number}"
+                    if place in cache:
+                        parts[number] = torch.cat([cache[place], newest], dim=2)
+                    cache[place] = parts[number]
+        changes, _ = self.self_attention(states, made, visible, causal and cache is None)
+        return self.self_attention_norm(states, changes)
+
+    def attend_context(self, states: Streams, keys_values, visible, need_weights: bool):
+        """The decoder's second sub-layer: streams, and the attention (R, T, S) or None."""
+        changes, weights = self.context_attention(
+            states, keys_values, visible, need_weights=need_weights
+        )
+        return self.context_attention_norm(states, changes), weights
+
+    def feed_forward(self, states: Streams) -> Streams:
+        """The last sub-layer, the same for both streams."""
+        size, found = self.size, []
+        for state in states:
+            hidden = F.relu(self.feed_forward_in(state))  # (R, T, F)
+            hidden = F.dropout(hidden, size.activation_dropout, self.training)
+            change = F.dropout(self.feed_forward_out(hidden), size.dropout, self.training)
+            found.append(self.feed_forward_norm(state + change))
+        return found
+
+
+class DuoEmbedding(nn.Module):
+    """E_S and E_P of one dictionary, each with a learnt map to D if it is not that wide.
+
+    Args:
+        tables: one embedding per stream, (V, W_z), of one padding index.
+        embed_dim: D.
+        dropout: on sums of vectors and positions.
+    """
+
+    def __init__(self, tables: Sequence[nn.Embedding], embed_dim: int, dropout: float = 0.0):
+        super().__init__()
+        self.tables = nn.ModuleList(tables)
+        self.adapters = nn.ModuleList(
+            nn.Identity()
+            if table.embedding_dim == embed_dim
+            else linear(table.embedding_dim, embed_dim, bias=False)
+            for table in tables
+        )
+        self.padding_index = tables[0].padding_idx
+        self.positions = Positions(embed_dim, self.padding_index)
+        self.scale, self.dropout = math.sqrt(embed_dim), dropout
+
+    def forward(self, tokens: Tensor, only_last: bool = False) -> Streams:
+        """Tokens (R, T) -> per stream sqrt(D) E_z[token] W_z + position: (R, T, D) or (R, 1, D)."""
+        positions = self.positions(tokens, only_last)
+        tokens = tokens[:, -1:] if only_last else tokens
+        return [
+            F.dropout(self.scale * adapt(table(tokens)) + positions, self.dropout, self.training)
+            for table, adapt in zip(self.tables, self.adapters)
+        ]
+
+
+class DuoEncoder(nn.Module):
+    """Embeddings and layers; both streams of the last layer are what a decoder attends to."""
+
+    def __init__(self, size: Size, embedding: DuoEmbedding):
+        super().__init__()
+        self.embedding = embedding
+        self.layers = nn.ModuleList(Layer(size, decoder=False) for _ in range(size.layers))
+
+    def encode(self, tokens: Tensor) -> Tuple[Tensor, Tensor]:
+        """(B, S) -> streams side by side (B, S, N * D), padding (B, S)."""
+        padding = tokens.eq(self.embedding.padding_index)
+        visible = ~padding[:, None, None, :]  # (B, 1, 1, S)
+        states = self.embedding(tokens)
+        for layer in self.layers:
+            states = layer.attend_self(states, visible, causal=False, cache=None, name="")
+            states = layer.feed_forward(states)
+        return torch.cat(states, dim=-1), padding
+
+
+class DuoDecoder(nn.Module):
+    """Embeddings, layers, fusion and the tied output matrix."""
+
+    def __init__(self, size: Size, embedding: DuoEmbedding):
+        super().__init__()
+        self.size, self.embedding = size, embedding
+        self.layers = nn.ModuleList(Layer(size, decoder=True) for _ in range(size.layers))
+        if size.fusion:
+            widths = sum(table.embedding_dim for table in embedding.tables)
+            self.fuse = linear(size.streams * size.embed_dim, size.embed_dim, bias=False)  # W_F
+            self.project = linear(widths, size.embed_dim, bias=False)  # W_out
+
+    def decode(
+        self,
+        prev_tokens: Tensor,
+        context: Tensor,
+        context_padding: Tensor,
+        cache: Optional[Cache] = None,
+        need_weights: bool = False,
+    ) -> Tuple[Tensor, Optional[Tensor]]:
+        """The states that predict the token after each of ``prev_tokens``.
+
+        Args:
+            prev_tokens: (R, T), padded on the right or not at all.
+            context: the encoder's streams (B, S, N * D); R is a multiple of B and the rows of one
+                sentence stand together.
+            context_padding: (B, S).
+            cache: state of incremental decoding, filled here; only the newest token is then
+                computed, and the context is read at the first step alone.
+            need_weights: also return the last layer's attention over the context.
+
+        Returns:
+            h (R, T, D), or (R, 1, D) with a cache; attention (R, T, S) or None.
+        """
+        incremental = cache is not None
+        cache = cache if incremental else {}
+        if PER_SENTENCE + "visible" not in cache:
+            self._read(context, context_padding, cache)
+        states = self.embedding(prev_tokens, only_last=incremental)
+        weights, last = None, len(self.layers) - 1
+        for index, layer in enumerate(self.layers):
+            own = cache if incremental else None
+            states = layer.attend_self(states, None, causal=True, cache=own, name=str(index))
+            keys_values = [
+                [cache[name] for name in names] for names in self._context_names(index, layer)
+            ]
+            states, weights = layer.attend_context(
+                states, keys_values, cache[PER_SENTENCE + "visible"], need_weights and index == last
+            )
+            states = layer.feed_forward(states)
+        if self.size.fusion:
+            return self.fuse(torch.cat(states, dim=-1)), weights
+        return torch.stack(states).mean(dim=0), weights
+
+    def _context_names(self, index: int, layer: Layer) -> List[List[str]]:
+        parts = range(layer.context_attention.parts)
+        return [
+            [f"{PER_SENTENCE}{index}.{z}.{number}" for number in parts]
+            for z in range(self.size.streams)
+        ]
+
+    def _read(self, context: Tensor, padding: Tensor, cache: Cache) -> None:
+        cache[PER_SENTENCE + "visible"] = ~padding[:, None, None, :]  # (B, 1, 1, S)
+        streams = context.chunk(self.size.streams, dim=-1)
+        for index, layer in enumerate(self.layers):
+            made = layer.context_attention.keys_values(streams)
+            for names, parts in zip(self._context_names(index, layer), made):
+                cache.update(zip(names, parts))
+
+    def logits(self, states: Tensor) -> Tensor:
+        """h (R, T, D) -> (R, T, V)."""
+        tables = [table.weight for table in self.embedding.tables]  # each (V, W_z)
+        if not self.size.fusion:
+            return F.linear(states, self.embedding.adapters[0](tables[0]))
+        # [E_S ; E_P] W_out is made once for many tokens; for few, h goes the other way round
+        width, inner, tokens = self.project.in_features, states.size(-1), states[..., 0].numel()
+        if tokens * (width - inner) > width * inner:
+            return F.linear(states, self.project(torch.cat(tables, dim=-1)))
+        parts = states.matmul(self.project.weight).split([one.size(1) for one in tables], dim=-1)
+        return sum(F.linear(part, table) for part, table in zip(parts, tables))
