@@ -27,14 +27,18 @@ CAPTION = caption_modules.AttentiveSize(
 
 
 @torch.no_grad()
-def randomise(module, seed=0, scale=0.6):
-    """Weights far from their start, in double precision; what is not trained stays."""
+def randomise(module, seed=0):
+    """Weights far from their start, in double precision; what is not trained stays.
+
+    Those of the attention are large, so that it differs from word to word.
+    """
     generator = torch.Generator().manual_seed(seed)
     module.double()
-    for parameter in module.parameters():
+    for name, parameter in module.named_parameters():
         if parameter.requires_grad:
+            of_attention = any(part in name for part in ("energy", "filters", "location", "query"))
             noise = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
-            parameter.copy_(scale * noise)
+            parameter.copy_((2.0 if of_attention else 0.6) * noise)
     return module
 
 
