@@ -11,6 +11,7 @@ try:  # what torch.compile uses for frozen weights; torch without oneDNN has nei
     _linear = torch.ops.mkldnn._linear_pointwise
 except AttributeError:
     _arranged = _linear = None
+WORTH_ARRANGING = 1 << 17  # numbers of a matrix; smaller ones gain nothing
 
 
 def repeated_linear(weight: Tensor, rows: int) -> Callable[[Tensor], Tensor]:
@@ -25,7 +26,8 @@ def repeated_linear(weight: Tensor, rows: int) -> Callable[[Tensor], Tensor]:
         rows: of x (rows, I).
     """
     on_cpu = weight.device.type == "cpu" and weight.dtype == torch.float32
-    if _arranged is None or not on_cpu or not torch.backends.mkldnn.is_available():
+    known = _arranged is not None and torch.backends.mkldnn.is_available()
+    if not (on_cpu and known and weight.numel() >= WORTH_ARRANGING):
         return lambda x: F.linear(x, weight)
     arranged = _arranged(weight.detach(), rows)
     return lambda x: _linear(x, arranged, None, "none", [], "")

@@ -9,7 +9,8 @@ from fairseq_ext.common import products
 @pytest.mark.parametrize("rows", [1, 7, 64])
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-def test_repeated_linear(dtype, transposed, rows):
+def test_repeated_linear(monkeypatch, dtype, transposed, rows):
+    monkeypatch.setattr(products, "WORTH_ARRANGING", 1)
     weight = torch.randn(24, 40, dtype=dtype) if transposed else torch.randn(40, 24, dtype=dtype)
     weight = weight.t() if transposed else weight
     multiply = products.repeated_linear(weight, rows)
@@ -19,6 +20,7 @@ def test_repeated_linear(dtype, transposed, rows):
 
 
 def test_without_onednn(monkeypatch):
+    monkeypatch.setattr(products, "WORTH_ARRANGING", 1)
     monkeypatch.setattr(products, "_arranged", None)
     weight, x = torch.randn(5, 3), torch.randn(2, 3)
     assert torch.equal(
