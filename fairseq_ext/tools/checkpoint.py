@@ -6,11 +6,11 @@ from pathlib import Path
 from . import UsageError
 
 
-def read(path, model):
+def read(path, *models):
     """The checkpoint at `path` as {"cfg": plain dict, "model": state dict, ...}.
 
-    Raises UsageError, with what the file holds, unless it is a checkpoint of ``model``, a
-    registered model such as "dual_transformer".
+    Raises UsageError, with what the file holds, unless it is a checkpoint of one of the ``models``,
+    registered models such as "dual_transformer".
     """
     from fairseq import checkpoint_utils
     from omegaconf import OmegaConf
@@ -24,24 +24,36 @@ def read(path, model):
         raise UsageError(f"CHECKPOINT {path} cannot be read as a checkpoint: {error}") from error
     if isinstance(state, dict) and OmegaConf.is_config(state.get("cfg")):
         state["cfg"] = OmegaConf.to_container(state["cfg"], resolve=True)
-    held = contents(state, model)
+    held = contents(state, models)
     if held is not None:
-        raise UsageError(f"CHECKPOINT {path} holds {held}; allowed: a checkpoint of {model}")
+        allowed = " or ".join(models)
+        raise UsageError(f"CHECKPOINT {path} holds {held}; allowed: a checkpoint of {allowed}")
     return state
 
 
-def contents(state, model):
-    """What a loaded object is, in words, or None for a checkpoint of ``model``."""
+def architecture_of(state):
+    """The name of the architecture that a checkpoint's configuration gives."""
+    stored = (state.get("cfg") or {"model": state.get("args")})["model"]
+    options = stored if isinstance(stored, dict) else vars(stored)
+    return options.get("_name") or options.get("arch")
+
+
+def model_of(state):
+    """The registered model behind that name; the name itself where it is unknown."""
     from fairseq.models import ARCH_MODEL_NAME_REGISTRY
 
+    name = architecture_of(state)
+    return ARCH_MODEL_NAME_REGISTRY.get(name, name)
+
+
+def contents(state, models):
+    """What a loaded object is, in words, or None for a checkpoint of one of the ``models``."""
     if not isinstance(state, dict):
         return f"an object of type {type(state).__name__}"
     config = state.get("cfg") or {"model": state.get("args")}
     stored = config.get("model") if isinstance(config, dict) else None
     if stored is None or "model" not in state:
         return f"the entries {', '.join(sorted(map(str, state))[:8])}, not a model of fairseq"
-    options = stored if isinstance(stored, dict) else vars(stored)
-    name = options.get("_name") or options.get("arch")
-    if ARCH_MODEL_NAME_REGISTRY.get(name, name) != model:
-        return f"a model of the architecture {name!r}"
+    if model_of(state) not in models:
+        return f"a model of the architecture {architecture_of(state)!r}"
     return None

@@ -1,22 +1,28 @@
-"""`fairseq-ext export`: one direction of a dual checkpoint, for programs without this package.
+"""`fairseq-ext export`: checkpoints for programs without this package.
 
-`--to fairseq` writes a checkpoint of fairseq's own `transformer`, `--to ctranslate2` the folder
-that CTranslate2 translates with.
+Of a dual model one direction: `--to fairseq` writes a checkpoint of fairseq's own `transformer`,
+`--to ctranslate2` the folder that CTranslate2 translates with. Of a model trained with a twin
+(export_twin.py) the forward network, for fairseq.
 """
 
 import re
 from pathlib import Path
 
 from . import UsageError, atomic_path
-from .checkpoint import read
+from .checkpoint import model_of, read
+from .export_twin import plain_checkpoint, twin_models, use
 
 MODEL = "dual_transformer"
 
 
 def add_arguments(parser):
-    parser.add_argument("checkpoint", metavar="CHECKPOINT", help=f"of a {MODEL}")
-    parser.add_argument("-s", "--source-lang", required=True, metavar="SOURCE")
-    parser.add_argument("-t", "--target-lang", required=True, metavar="TARGET")
+    parser.add_argument(
+        "checkpoint",
+        metavar="CHECKPOINT",
+        help=f"of a {MODEL}, of which -s and -t choose a direction, or of a model with a twin",
+    )
+    parser.add_argument("-s", "--source-lang", metavar="SOURCE")
+    parser.add_argument("-t", "--target-lang", metavar="TARGET")
     parser.add_argument("--to", required=True, choices=("fairseq", "ctranslate2"))
     parser.add_argument(
         "--output",
@@ -115,11 +121,29 @@ def data_folder(args, state):
     return folder
 
 
+def check_kind(args, state):
+    """Raise UsageError unless the options are those that this kind of checkpoint needs."""
+    model, languages = model_of(state), (args.source_lang, args.target_lang)
+    if model == MODEL:
+        if None in languages:
+            raise UsageError(f"-s and -t: {args.checkpoint} is of a {MODEL}; give the direction")
+    elif args.to != "fairseq" or any(languages) or args.data:
+        raise UsageError(
+            f"--to {args.to}, -s, -t, --data: {args.checkpoint} is of a {model}, which is exported "
+            "whole; allowed: --to fairseq without -s, -t and --data"
+        )
+
+
 def exported(args):
-    """(stock checkpoint, folder with its dictionaries or None) for the command line `args`."""
+    """(checkpoint, folder with its dictionaries or None) for the command line `args`."""
     from .export_stock import stock_checkpoint
 
-    state = read(args.checkpoint, MODEL)
+    state = read(args.checkpoint, MODEL, *twin_models())
+    check_kind(args, state)
+    if model_of(state) != MODEL:
+        parameters = chosen_parameters(state, args.ema, args.checkpoint)
+        name = Path(args.checkpoint).name
+        return plain_checkpoint(state, parameters, model_of(state), name), None
     source, target = args.source_lang, args.target_lang
     check_direction(source, target, state, args.checkpoint)
     folder = data_folder(args, state)
@@ -151,13 +175,16 @@ def run(args):
         converter = import_converter()
         stock, folder = exported(args)
         write_folder(converter, stock, folder, args.output, args.quantization)
-        use = f"ctranslate2.Translator({str(args.output)!r})"
+        example = f"ctranslate2.Translator({str(args.output)!r})"
     else:
         stock, _ = exported(args)
         with atomic_path(args.output) as temporary:
             torch.save(stock, temporary)
-        use = f"fairseq-generate DATA -s {args.source_lang} -t {args.target_lang}"
-        use += f" --path {args.output}"
-    direction = stock["extra_state"]["exported_from"]["direction"]
-    print(f"{direction} of {args.checkpoint} written to {args.output}; use it with:\n  {use}")
+        example = f"fairseq-generate DATA -s {args.source_lang} -t {args.target_lang}"
+        example += f" --path {args.output}"
+    origin = stock["extra_state"]["exported_from"]
+    if "direction" not in origin:
+        example = use(stock, args.output)
+    part = origin.get("direction", "forward network")
+    print(f"{part} of {args.checkpoint} written to {args.output}; use it with:\n  {example}")
     return 0

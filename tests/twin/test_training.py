@@ -1,0 +1,250 @@
+"""The criterion in fairseq's commands: what is trained, stored, resumed, and left alone."""
+
+import contextlib
+import shutil
+
+import pytest
+import torch
+from common import inprocess
+from fairseq import checkpoint_utils
+from fairseq_cli import eval_lm
+from omegaconf import OmegaConf
+from twin.support import SIZES
+
+from fairseq_ext import __main__ as command
+from fairseq_ext.twin import lstm, transformer
+from fairseq_ext.twin.criterion import TwinCriterion
+
+STOCK = ["lstm", "transformer", "lstm_lm"]
+MODELS = {
+    "lstm": lstm.TwinLSTMModel,
+    "transformer": transformer.TwinTransformerModel,
+    "lstm_lm": lstm.TwinLSTMLanguageModel,
+}
+
+
+def task_of(stock):
+    if stock == "lstm_lm":
+        return ["--task", "language_modeling", "--sample-break-mode", "eos"]
+    return ["--task", "translation"]
+
+
+def train(data, folder, stock, *options, arch="twin_{}", criterion="twin"):
+    sizes = [word for entry in SIZES[stock].items() for word in entry]
+    return inprocess.train(
+        *(data, "--arch", arch.format(stock), *sizes, *task_of(stock), "--criterion", criterion),
+        *("--optimizer", "adam", "--lr", 0.01, "--clip-norm", 1, "--max-tokens", 400),
+        *("--no-epoch-checkpoints", "--save-dir", folder, *options),
+    )
+
+
+@pytest.fixture(scope="module")
+def data(toy_corpus, tmp_path_factory):
+    """{model: data folder}; the language model's text is the target side of the pair."""
+    folder = tmp_path_factory.mktemp("language")
+    for path in toy_corpus.two.glob("*.xx-yy.yy.*"):
+        split, _, _, kind = path.name.split(".")
+        shutil.copy(path, folder / f"{split}.{kind}")
+    shutil.copy(toy_corpus.two / "dict.yy.txt", folder / "dict.txt")
+    return {"lstm": toy_corpus.two, "transformer": toy_corpus.two, "lstm_lm": folder}
+
+
+@pytest.fixture(scope="module")
+def runs(data, tmp_path_factory):
+    """Function (model) -> (checkpoint, records) of two epochs with dropout."""
+    done = {}
+
+    def run(stock):
+        if stock not in done:
+            folder = tmp_path_factory.mktemp(stock)
+            records = train(data[stock], folder, stock, "--max-epoch", 2, "--dropout", 0.1)
+            done[stock] = folder / "checkpoint_last.pt", records
+        return done[stock]
+
+    return run
+
+
+def load(path):
+    return torch.load(path, map_location="cpu", weights_only=True)
+
+
+@pytest.mark.parametrize("stock", STOCK)
+def test_terms_in_the_log_and_parameters_in_the_checkpoint(runs, stock):
+    checkpoint, records = runs(stock)
+    training = [one for one in records if "train_loss" in one][-1]
+    valid = [one for one in records if "valid_loss" in one][-1]
+    assert {"train_nll_loss", "train_backward_nll_loss", "train_L_t"} <= set(training)
+    assert training["train_loss"] > training["train_nll_loss"] + training["train_backward_nll_loss"]
+    assert training["train_L_t"] > 0
+    assert valid["valid_loss"] == valid["valid_nll_loss"]
+    assert "valid_L_t" not in valid
+    state = load(checkpoint)
+    decoder = {name for name in state["model"] if name.startswith("decoder.")}
+    network = {name for name in state["criterion"] if name.startswith("network.decoder.")}
+    assert {name.replace("network.", "") for name in network} == decoder
+    assert set(state["criterion"]) - network == {"penalty.map.weight", "penalty.map.bias"}
+
+
+def test_g_and_the_backward_network_are_trained(runs, data, tmp_path):
+    """One epoch and then another gives what two epochs give: all is stored and restored."""
+    expected = load(runs("lstm")[0])
+    train(data["lstm"], tmp_path, "lstm", "--max-epoch", 1, "--dropout", 0.1)
+    first = load(tmp_path / "checkpoint_last.pt")
+    train(data["lstm"], tmp_path, "lstm", "--max-epoch", 2, "--dropout", 0.1)
+    found = load(tmp_path / "checkpoint_last.pt")
+    for part in ("model", "criterion"):
+        for name, value in expected[part].items():
+            torch.testing.assert_close(found[part][name], value, msg=f"{part} {name}")
+    for name in ("penalty.map.weight", "penalty.map.bias", "network.decoder.layers.0.weight_hh"):
+        assert not torch.equal(first["criterion"][name], found["criterion"][name]), name
+
+
+@contextlib.contextmanager
+def counted():
+    """[numbers in all parameters that modules are given meanwhile]."""
+    register, sizes = torch.nn.Module.register_parameter, []
+
+    def noted(module, name, parameter):
+        if parameter is not None:
+            sizes.append(parameter.numel())
+        register(module, name, parameter)
+
+    torch.nn.Module.register_parameter = noted
+    try:
+        yield sizes
+    finally:
+        torch.nn.Module.register_parameter = register
+
+
+def evaluated(stock, data, path, lines):
+    """What the commands say of a checkpoint, and how many parameters they make."""
+    found, named = {}, ("--path", path, "--max-tokens", 400)
+    with counted() as sizes:
+        if stock == "lstm_lm":
+            found["generate"] = perplexity(data, path)
+        else:
+            printed = inprocess.generate(data, *named, "--beam", 3, "--nbest", 3)
+            found["generate"] = inprocess.hypotheses(printed)
+            printed = inprocess.interactive(data, *named, "--beam", 2, "--input", lines)
+            found["interactive"] = inprocess.hypotheses(printed)
+        record = inprocess.validate(data, *task_of(stock)[:2], *named)[-1]
+        found["validate"] = record["valid_loss"], record["valid_ppl"]
+    return found, sum(sizes)
+
+
+def perplexity(data, path):
+    from fairseq import options
+
+    words = [data, "--path", path, "--cpu", "--num-workers", 0, "--sample-break-mode", "eos"]
+    cfg = inprocess.configuration(options.get_eval_lm_parser(), words)
+    with inprocess.logged_lines() as lines:
+        eval_lm.main(cfg)
+    return [line.partition("Loss")[2] for line in lines if "Perplexity" in line]
+
+
+@pytest.mark.parametrize("stock", STOCK)
+def test_evaluation_is_that_of_the_stock_model(
+    runs, data, toy_corpus, tmp_path, monkeypatch, capsys, stock
+):
+    """No command builds the backward network; the exported stock model says the same of the data.
+
+    Both instantiate equally many parameters, and fewer than training does.
+    """
+    checkpoint, _ = runs(stock)
+    exported = tmp_path / "stock.pt"
+    words = ["export", checkpoint, "--to", "fairseq", "--output", exported]
+    assert command.main([str(word) for word in words]) == 0
+    assert str(exported) in capsys.readouterr().out
+    monkeypatch.setattr(MODELS[stock], "build_backward", None)
+    lines = tmp_path / "lines"
+    lines.write_text("\n".join(toy_corpus.lines["xx"][:3]) + "\n", encoding="utf-8")
+    twin, plain = (evaluated(stock, data[stock], one, lines) for one in (checkpoint, exported))
+    assert twin == plain
+    assert twin[0]["generate"]
+
+
+@pytest.mark.parametrize("stock", STOCK)
+def test_exported_checkpoint(runs, tmp_path, stock):
+    """The stock architecture and criterion, the forward network's parameters, nothing else."""
+    checkpoint, _ = runs(stock)
+    words = ["export", checkpoint, "--to", "fairseq", "--output", tmp_path / "stock.pt"]
+    command.main([str(word) for word in words])
+    state, trained = load(tmp_path / "stock.pt"), load(checkpoint)
+    assert state["criterion"] is None and state["last_optimizer_state"] is None
+    assert set(state["model"]) == set(trained["model"])
+    cfg = state["cfg"]
+    assert cfg["model"]._name == cfg["model"].arch == stock
+    assert cfg["criterion"]["_name"] == "label_smoothed_cross_entropy"
+    assert not [name for name in vars(cfg["model"]) if "twin" in name]
+    assert "twin" not in str(cfg)
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (("-s", "xx", "-t", "yy"), "is of a twin_lstm, which is exported whole"),
+        (("--to", "ctranslate2"), "--to ctranslate2"),
+        (("--ema",), "--ema: .* no moving average"),
+    ],
+)
+def test_bad_options_of_export(runs, tmp_path, capsys, monkeypatch, options, message):
+    checkpoint, _ = runs("lstm")
+    from fairseq_ext.tools import export_ctranslate2
+
+    monkeypatch.setattr(export_ctranslate2, "import_converter", lambda: None)
+    words = ["export", checkpoint, "--to", "fairseq", "--output", tmp_path / "out", *options]
+    assert command.main([str(word) for word in words]) == 2
+    assert not (tmp_path / "out").exists()
+    import re
+
+    assert re.search(message, capsys.readouterr().err)
+
+
+def test_checkpoints_say_that_they_are_such(runs):
+    """A criterion made from a checkpoint's configuration has no backward network."""
+    checkpoint, _ = runs("lstm")
+    models, cfg, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)])
+    criterion = task.build_criterion(cfg.criterion)
+    assert isinstance(criterion, TwinCriterion)
+    assert not list(criterion.parameters())
+    with pytest.raises(ValueError, match="--twin-stored"):
+        criterion.train().call({})
+    OmegaConf.update(cfg, "criterion.twin_stored", False)
+    assert task.build_criterion(cfg.criterion).network is not None
+
+
+def test_a_plain_model_goes_on_with_a_twin(data, tmp_path):
+    """--restore-file of a run without a backward network; the optimiser starts anew."""
+    plain = tmp_path / "plain"
+    train(data["lstm"], plain, "lstm", "--max-epoch", 1, criterion="cross_entropy")
+    restored = ("--restore-file", plain / "checkpoint_last.pt", "--reset-optimizer")
+    options = (*restored, "--reset-meters", "--reset-dataloader", "--max-epoch", 1)
+    records = train(data["lstm"], tmp_path / "twin", "lstm", *options)
+    assert [one for one in records if "train_L_t" in one]
+    state = load(tmp_path / "twin" / "checkpoint_last.pt")
+    assert "penalty.map.weight" in state["criterion"]
+
+
+@pytest.mark.parametrize("options", [("--twin-target", "noise"), ("--twin-stabilise",)])
+def test_rows_of_table_1_without_a_backward_network(data, tmp_path, options):
+    records = train(data["lstm_lm"], tmp_path, "lstm_lm", "--max-epoch", 1, *options)
+    training = [one for one in records if "train_loss" in one][-1]
+    assert "train_L_t" in training and "train_backward_nll_loss" not in training
+    assert load(tmp_path / "checkpoint_last.pt")["criterion"] is None
+
+
+def test_multiway_model(toy_corpus, tmp_path):
+    """Directions of a multi-way model have a twin each, around an attention of their own."""
+    records = inprocess.train(
+        *(toy_corpus.two, "--task", "multiway_translation", "--lang-pairs", "xx-yy,yy-xx"),
+        *("--arch", "multiway_gru_tiny", "--criterion", "twin", "--optimizer", "adam"),
+        *("--max-tokens", 400, "--max-epoch", 1, "--save-dir", tmp_path, "--embed-dim", 8),
+        *("--hidden-size", 9, "--context-size", 10, "--readout-size", 7, "--no-epoch-checkpoints"),
+    )
+    training = [one for one in records if "train_loss" in one][-1]
+    assert {"train_xx-yy_L_t", "train_yy-xx_L_t", "train_yy-xx_backward_nll_loss"} <= set(training)
+    state = load(tmp_path / "checkpoint_last.pt")
+    assert state["criterion"]["penalty.map.weight"].shape == (9, 9)
+    names = set(state["criterion"])
+    assert {f"network.decoders.{lang}.output.bias" for lang in ("xx", "yy")} <= names
+    assert "network.attention.energy" in names
