@@ -9,7 +9,7 @@ import pytest
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
 RECIPE = EXAMPLES / "dual"
-sys.path += map(str, (EXAMPLES, RECIPE, EXAMPLES / "multiway"))
+sys.path += map(str, (EXAMPLES, RECIPE, EXAMPLES / "multiway", EXAMPLES / "routed"))
 
 # as small as a recipe can be and still go through every step
 SMALL = """

@@ -1,8 +1,8 @@
 """Parse command lines of fairseq-train with fairseq's own parser and build their models.
 
-Reads a JSON list of command lines (each a list of words) and prints one of what came out: None for
-an architecture that is not registered. Models are built without storage (torch's meta device), so
-that the large ones take no memory; those that start from checkpoints are only parsed.
+Reads a JSON list of command lines (each a list of words) and prints one of what came out. Models
+are built without storage (torch's meta device), so that the large ones take no memory; those that
+start from checkpoints are only parsed.
 """
 
 import json
@@ -18,11 +18,7 @@ SIZES = ("layers", "embed_dim", "ffn_embed_dim", "attention_heads")
 
 
 def build(words):
-    from fairseq.models import ARCH_MODEL_REGISTRY
-
     utils.import_user_module(Namespace(user_dir=words[words.index("--user-dir") + 1]))
-    if words[words.index("--arch") + 1] not in ARCH_MODEL_REGISTRY:
-        return None
     args = options.parse_args_and_arch(options.get_training_parser(), words[1:])
     cfg = convert_namespace_to_omegaconf(args)
     task = tasks.setup_task(cfg.task)

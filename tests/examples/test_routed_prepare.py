@@ -2,19 +2,13 @@
 
 import gzip
 import json
-import sys
 import zipfile
-from pathlib import Path
 
 import pytest
 from recipe_tools import RecipeError
-
-RECIPE = Path(__file__).resolve().parents[2] / "examples" / "routed"
-sys.path.append(str(RECIPE))
-
-from routed_recipe import corpora  # noqa: E402
-from routed_recipe.scoring import auxiliary_scores  # noqa: E402
-from routed_recipe.settings import KINDS, read_settings  # noqa: E402
+from routed_recipe import corpora
+from routed_recipe.scoring import auxiliary_scores
+from routed_recipe.settings import KINDS, read_settings
 
 
 def graphs(numbers):
