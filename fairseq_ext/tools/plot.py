@@ -148,8 +148,11 @@ def draw_panel(axes, runs, title, metrics, unit="updates"):
     axes.legend(fontsize="small")
 
 
-def new_figure(panels, columns):
-    """(matplotlib figure, list of its axes), so many panels in rows of at most so many columns."""
+def new_figure(panels, columns, inches=PANEL_INCHES):
+    """(matplotlib figure, list of its axes), so many panels in rows of at most so many columns.
+
+    inches: width and height of a panel.
+    """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -157,7 +160,7 @@ def new_figure(panels, columns):
         raise UsageError("matplotlib is missing; install it: pip install matplotlib") from error
     columns = min(panels, columns)
     rows = -(-panels // columns)
-    size = (PANEL_INCHES[0] * columns, PANEL_INCHES[1] * rows)
+    size = (inches[0] * columns, inches[1] * rows)
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
     return figure, [figure.add_subplot(rows, columns, place + 1) for place in range(panels)]

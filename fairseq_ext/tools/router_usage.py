@@ -11,6 +11,7 @@ from typing import Dict, Iterable, List, NamedTuple
 
 from . import UsageError, atomic_path
 from .checkpoint import read
+from .plot import new_figure
 
 MODEL = "routed_gru"
 # all encoder layers in both directions together, as in the paper's figure
@@ -201,16 +202,7 @@ def table(rows: List[Row]) -> Iterable[str]:
 
 
 def _panels(titles):
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise UsageError("matplotlib is missing; install it: pip install matplotlib") from error
-    columns = min(2, len(titles))
-    lines = -(-len(titles) // columns)
-    figure = Figure(figsize=(6 * columns, 3.6 * lines), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = [figure.add_subplot(lines, columns, place + 1) for place in range(len(titles))]
+    figure, axes = new_figure(len(titles), 2, inches=(6, 3.6))
     for panel, title in zip(axes, titles):
         panel.set_title(title)
         panel.set_ylabel("share (mean of tau)")

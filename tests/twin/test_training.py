@@ -1,17 +1,19 @@
 """The criterion in fairseq's commands: what is trained, stored, resumed, and left alone."""
 
 import contextlib
+import re
 import shutil
 
 import pytest
 import torch
 from common import inprocess
-from fairseq import checkpoint_utils
+from fairseq import checkpoint_utils, options
 from fairseq_cli import eval_lm
 from omegaconf import OmegaConf
 from twin.support import SIZES
 
 from fairseq_ext import __main__ as command
+from fairseq_ext.tools import export_ctranslate2
 from fairseq_ext.twin import lstm, transformer
 from fairseq_ext.twin.criterion import TwinCriterion
 
@@ -133,8 +135,6 @@ def evaluated(stock, data, path, lines):
 
 
 def perplexity(data, path):
-    from fairseq import options
-
     words = [data, "--path", path, "--cpu", "--num-workers", 0, "--sample-break-mode", "eos"]
     cfg = inprocess.configuration(options.get_eval_lm_parser(), words)
     with inprocess.logged_lines() as lines:
@@ -180,23 +180,19 @@ def test_exported_checkpoint(runs, tmp_path, stock):
 
 
 @pytest.mark.parametrize(
-    "options, message",
+    "more, message",
     [
         (("-s", "xx", "-t", "yy"), "is of a twin_lstm, which is exported whole"),
         (("--to", "ctranslate2"), "--to ctranslate2"),
         (("--ema",), "--ema: .* no moving average"),
     ],
 )
-def test_bad_options_of_export(runs, tmp_path, capsys, monkeypatch, options, message):
+def test_bad_options_of_export(runs, tmp_path, capsys, monkeypatch, more, message):
     checkpoint, _ = runs("lstm")
-    from fairseq_ext.tools import export_ctranslate2
-
     monkeypatch.setattr(export_ctranslate2, "import_converter", lambda: None)
-    words = ["export", checkpoint, "--to", "fairseq", "--output", tmp_path / "out", *options]
+    words = ["export", checkpoint, "--to", "fairseq", "--output", tmp_path / "out", *more]
     assert command.main([str(word) for word in words]) == 2
     assert not (tmp_path / "out").exists()
-    import re
-
     assert re.search(message, capsys.readouterr().err)
 
 

@@ -1,0 +1,170 @@
+"""`fairseq-ext twin-distance`: numbers by hand, and a trained checkpoint against the criterion."""
+
+import csv
+import math
+import re
+
+import numpy as np
+import pytest
+import torch
+from common import inprocess
+from fairseq.data import Dictionary
+from twin import toy
+from twin.support import SIZES
+from twin.toy import END, ToyModel, batch, criterion, sentences
+
+from fairseq_ext import __main__ as command
+from fairseq_ext.tools import twin_distance as tool
+from reference import twin as reference
+
+
+def rows_of(path):
+    with open(path, encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def words(count):
+    dictionary = Dictionary()
+    for number in range(count):
+        dictionary.add_symbol(f"w{number}", n=count - number)
+    return dictionary
+
+
+def test_tokens_against_the_reference():
+    """L_t and -log P_f of every token of a ragged batch; the end symbol is not among them."""
+    model, own = ToyModel().eval(), criterion().eval()
+    targets = sentences((3, 5, 0))
+    sample = {**batch(targets), "id": torch.tensor([7, 2, 9])}
+    found = tool.collect(model, own, [sample], words(toy.WORDS - 4))
+    params = toy.arrays(model, own)
+    expected = []
+    for number, sentence in sorted(zip((7, 2, 9), targets)):
+        states = reference.network_states(sentence, END, params, "forward")
+        forward = [states[t] for t in range(len(sentence))]
+        targets_b = reference.matched_targets(sentence, END, params)
+        g = params["map.weight"], params["map.bias"]
+        for t, value in enumerate(reference.penalty(forward, targets_b, "mse", *g)):
+            one = {t: states[t]}
+            nll = reference.likelihood(sentence, END, one, params, "forward")[0]
+            expected.append((number, t, f"w{sentence[t] - 4}", value, nll))
+    assert [token[:3] for token in found] == [token[:3] for token in expected]
+    for token, wanted in zip(found, expected):
+        assert token[3:] == pytest.approx(wanted[3:], rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "unit, symbols, expected",
+    [
+        ("token", "a b", [("a", [0]), ("b", [1])]),
+        ("subword_nmt", "in@@ de@@ ed so", [("indeed", [0, 1, 2]), ("so", [3])]),
+        ("sentencepiece", "\u2581in de \u2581so", [("inde", [0, 1]), ("so", [2])]),
+        ("sentencepiece", "\u2581 o n \u2581 a", [("on", [0, 1, 2]), ("a", [3, 4])]),
+        ("letter", "o n | a t", [("on", [0, 1]), ("at", [3, 4])]),
+        ("letter", "| a", [("a", [1])]),
+        ("letter", "", []),
+    ],
+)
+def test_words(unit, symbols, expected):
+    assert tool.words_of(symbols.split(), unit) == expected
+
+
+def test_means_of_words():
+    """A word's value is the mean of its tokens; its mean and deviation are over occurrences."""
+    values = [("a@@", 1.0), ("b", 3.0), ("c", 5.0), ("c", 7.0)]
+    tokens = [tool.Token(0, t, text, value, 0.0) for t, (text, value) in enumerate(values)]
+    found = tool.words_with_frequency({0: tokens}, "subword_nmt", {"ab": 4, "c": 9})
+    assert found == [tool.Word("c", 9, 2, 6.0, 1.0), tool.Word("ab", 4, 1, 2.0, 0.0)]
+    found = tool.words_with_frequency({0: tokens}, "subword_nmt", None)
+    assert [word.frequency for word in found] == [2, 1]
+
+
+def test_rank_correlation():
+    generator = torch.Generator().manual_seed(0)
+    one = torch.randint(0, 5, (30,), generator=generator).tolist()
+    other = torch.randint(0, 9, (30,), generator=generator).tolist()
+    places = [
+        [sum(a < b for a in values) + (values.count(b) + 1) / 2 for b in values]
+        for values in (one, other)
+    ]
+    assert tool.ranks(one) == places[0]
+    assert tool.spearman(one, other) == pytest.approx(np.corrcoef(places)[0, 1])
+    assert math.isnan(tool.spearman([1, 1], [1, 2]))
+
+
+@pytest.fixture(scope="module")
+def checkpoint(toy_corpus, tmp_path_factory):
+    """Of one epoch of a small twin_lstm."""
+    folder = tmp_path_factory.mktemp("distance")
+    sizes = [word for entry in SIZES["lstm"].items() for word in entry]
+    inprocess.train(
+        *(toy_corpus.two, "--arch", "twin_lstm", *sizes, "--criterion", "twin", "--optimizer"),
+        *("adam", "--lr", 0.01, "--max-tokens", 400, "--max-epoch", 1, "--save-dir", folder),
+        *("--no-epoch-checkpoints", "--disable-validation"),
+    )
+    return folder / "checkpoint_last.pt"
+
+
+def distance(*arguments):
+    return command.main([str(word) for word in ("twin-distance", *arguments)])
+
+
+def test_checkpoint(checkpoint, toy_corpus, tmp_path, capsys):
+    """Every token of the subset once, whatever the batches are; the files are all there."""
+    found = []
+    for name, size in (("one", 4000), ("many", 40)):
+        output = tmp_path / name
+        options = ("--output", output, "--max-tokens", size, "--show", "0,3")
+        assert distance(checkpoint, toy_corpus.two, *options) == 0
+        found.append(rows_of(f"{output}.tokens.tsv"))
+        for ending in tool.ENDINGS:
+            assert (tmp_path / f"{name}{ending}").stat().st_size > 0
+    lines = (toy_corpus.text / "test.yy").read_text(encoding="utf-8").splitlines()
+    tokens = [(str(number), word) for number, line in enumerate(lines) for word in line.split()]
+    for rows in found:
+        assert [(row["sentence"], row["token"]) for row in rows] == tokens
+    for one, other in zip(*found):
+        assert float(one["L_t"]) == pytest.approx(float(other["L_t"]), rel=1e-4)
+        assert float(one["-log P_f"]) == pytest.approx(float(other["-log P_f"]), rel=1e-4)
+    numbers = {row["quantity"]: float(row["value"]) for row in rows_of(tmp_path / "one.tsv")}
+    mean = sum(float(row["L_t"]) for row in found[0]) / len(tokens)
+    assert numbers["tokens"] == len(tokens)
+    assert numbers["mean L_t"] == pytest.approx(mean, rel=1e-4)
+    table = rows_of(tmp_path / "one.words.tsv")
+    counts = Dictionary.load(str(toy_corpus.two / "dict.yy.txt"))
+    for row in table:
+        assert int(row["frequency"]) == counts.count[counts.index(row["text"])]
+    assert "rank correlation" in capsys.readouterr().out
+
+
+def test_words_are_counted_in_a_text(checkpoint, toy_corpus, tmp_path):
+    text = toy_corpus.text / "train.yy"
+    options = ("--output", tmp_path / "out", "--text", text, "--sentences", 3)
+    assert distance(checkpoint, toy_corpus.two, *options) == 0
+    training = text.read_text(encoding="utf-8").split()
+    for row in rows_of(tmp_path / "out.words.tsv"):
+        assert int(row["frequency"]) == training.count(row["text"])
+    assert {row["sentence"] for row in rows_of(tmp_path / "out.tokens.tsv")} == {"0", "1", "2"}
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (("--show", "0,99"), "--show 0,99: '99' is none of the 24 sentences"),
+        (("--pair", "xx-yy"), "--pair xx-yy: .* is of one direction"),
+        (("--text", "nowhere"), "--text nowhere: No such file"),
+        (("--sentences", "0"), "--sentences 0"),
+        (("--subset", "nowhere"), "DATA .*nowhere"),
+    ],
+)
+def test_bad_options(checkpoint, toy_corpus, tmp_path, capsys, options, message):
+    assert distance(checkpoint, toy_corpus.two, "--output", tmp_path / "out", *options) == 2
+    assert not list(tmp_path.iterdir())
+    assert re.search(message, capsys.readouterr().err)
+
+
+def test_checkpoint_without_a_backward_network(checkpoint, toy_corpus, tmp_path, capsys):
+    state = torch.load(checkpoint, map_location="cpu", weights_only=True)
+    state["criterion"] = None
+    torch.save(state, tmp_path / "plain.pt")
+    assert distance(tmp_path / "plain.pt", toy_corpus.two, "--output", tmp_path / "out") == 2
+    assert "no backward network (criterion twin)" in capsys.readouterr().err
