@@ -1,0 +1,136 @@
+"""The Duo classifier, the paper's equations (arXiv 2003.01371, Sec. 3.1), in plain torch.
+
+Two embeddings S and P of the words of a text, learnt vectors w_S and w_P, matrices W_O and W_y::
+
+    a_P = softmax(w_S S^T) P                                                            (Eq. 1)
+    a_S = softmax(w_P P^T) S                                                            (Eq. 2)
+    e = [a_P ; a_S] W_O                                                                 (Eq. 3)
+    P(label | text) = softmax(W_y e)
+
+"linear" leaves the softmax over words out, as the paper's experiments do; a padded position then
+has weight 0. There are no biases: w_S, w_P, W_O and W_y are the d1 + d2 + (d1 + d2) F + F L
+parameters that Sec. 3.1.4 counts, while the embeddings are frozen.
+
+The baselines give Eq. 1 - 3 one embedding in both places: S itself ("single", the diagonal of
+Tables 2 - 4), the average of S and P with zeros where one is narrower, or [S ; P]
+("concatenation"). "mean-mlp" is softmax(W_2 relu(W_1 m + b_1) + b_2) of the mean m of the words'
+vectors, of [S ; P] where there are two.
+
+Dimensions: B texts, T words, d1 and d2 widths of S and P, F width of e, L labels, V vocabulary.
+Masks are bool, True = padding.
+"""
+
+from typing import Optional
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..common.layers import linear
+from ..common.sizes import check_rate
+
+METHODS = ("duo", "single", "average", "concatenation", "mean-mlp")
+ATTENTIONS = ("softmax", "linear")
+
+
+def duo_attention(w: Tensor, keys: Tensor, values: Tensor, padding: Tensor, kind: str) -> Tensor:
+    """Attention(w, keys, values) of Eq. 1 and 2: softmax(w K^T) V, or (w K^T) V ("linear").
+
+    w (d,), keys (B, T, d), values (B, T, d'), padding (B, T) -> (B, d').
+    """
+    scores = keys @ w  # (B, T)
+    if kind == "softmax":
+        exact = torch.promote_types(scores.dtype, torch.float32)
+        weights = scores.masked_fill(padding, float("-inf")).softmax(dim=1, dtype=exact)
+        weights = weights.to(values)
+    else:
+        weights = scores.masked_fill(padding, 0.0)
+    return torch.einsum("bt,btd->bd", weights, values)
+
+
+class DuoSentence(nn.Module):
+    """Eq. 1 - 3: the embedding e of a text."""
+
+    def __init__(self, s_dim: int, p_dim: int, out_dim: int, kind: str, dropout: float):
+        super().__init__()
+        self.kind, self.dropout = kind, dropout
+        self.w_s = nn.Parameter(torch.randn(s_dim) * s_dim**-0.5)
+        self.w_p = nn.Parameter(torch.randn(p_dim) * p_dim**-0.5)
+        self.w_o = linear(p_dim + s_dim, out_dim, bias=False)
+
+    def forward(self, s: Tensor, p: Tensor, padding: Tensor) -> Tensor:
+        """S (B, T, d1), P (B, T, d2), padding (B, T) -> e (B, F)."""
+        a_p = duo_attention(self.w_s, s, p, padding, self.kind)  # (B, d2)
+        a_s = duo_attention(self.w_p, p, s, padding, self.kind)  # (B, d1)
+        both = F.dropout(torch.cat([a_p, a_s], dim=1), self.dropout, self.training)
+        return self.w_o(both)
+
+
+def average(s: Tensor, p: Tensor) -> Tensor:
+    """(S + P) / 2, the narrower one filled up with zeros: (.., d1), (.., d2) -> (.., max)."""
+    width = max(s.size(-1), p.size(-1))
+    return (F.pad(s, (0, width - s.size(-1))) + F.pad(p, (0, width - p.size(-1)))) / 2
+
+
+class Classifier(nn.Module):
+    """Texts -> scores of labels, by Eq. 1 - 3 or by one of the baselines.
+
+    Args:
+        s, p: embeddings (V, d1) and (V, d2) of one padding index; ``p`` is None for "single" and
+            may be for "mean-mlp".
+        out_dim: F.
+        labels: L.
+        method: one of METHODS.
+        attention: one of ATTENTIONS; not used by "mean-mlp".
+        dropout: on [a_P ; a_S] and on e, or on the mean and the hidden layer.
+    """
+
+    def __init__(
+        self,
+        s: nn.Embedding,
+        p: Optional[nn.Embedding],
+        out_dim: int,
+        labels: int,
+        method: str = "duo",
+        attention: str = "softmax",
+        dropout: float = 0.0,
+    ):
+        super().__init__()
+        check_rate("--dropout", dropout)
+        for option, value in (("--ffn-embed-dim", out_dim), ("labels in the dictionary", labels)):
+            if value < 1:
+                raise ValueError(f"{option} {value}: must be at least 1")
+        for option, value, allowed in (
+            ("--meta-embedding", method, METHODS),
+            ("--duo-attention", attention, ATTENTIONS),
+        ):
+            if value not in allowed:
+                raise ValueError(f"{option} {value}: must be one of {', '.join(allowed)}")
+        if (p is None) != (method == "single") and method != "mean-mlp":
+            raise ValueError(f"--meta-embedding {method}: takes {'one' if p else 'two'} embeddings")
+        self.s, self.p, self.method, self.dropout = s, p, method, dropout
+        d1, d2 = s.embedding_dim, p.embedding_dim if p is not None else 0
+        if method == "mean-mlp":
+            self.inner, self.outer = linear(d1 + d2, out_dim), linear(out_dim, labels)
+            return
+        one = {"single": d1, "average": max(d1, d2), "concatenation": d1 + d2}.get(method)
+        self.sentence = DuoSentence(one or d1, one or d2, out_dim, attention, dropout)
+        self.w_y = linear(out_dim, labels, bias=False)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(B, T), every row with at least one word -> scores (B, L)."""
+        padding = tokens.eq(self.s.padding_idx)  # (B, T)
+        s = self.s(tokens)  # (B, T, d1)
+        p = self.p(tokens) if self.p is not None else s
+        if self.method == "mean-mlp":
+            words = torch.cat([s, p], dim=-1) if self.p is not None else s
+            real = (~padding).to(words)  # (B, T)
+            mean = torch.einsum("bt,btd->bd", real, words) / real.sum(dim=1, keepdim=True)
+            hidden = F.relu(self.inner(F.dropout(mean, self.dropout, self.training)))
+            return self.outer(F.dropout(hidden, self.dropout, self.training))
+        if self.method == "average":
+            s = p = average(s, p)
+        elif self.method == "concatenation":
+            s = p = torch.cat([s, p], dim=-1)
+        e = self.sentence(s, p, padding)  # (B, F)
+        return self.w_y(F.dropout(e, self.dropout, self.training))

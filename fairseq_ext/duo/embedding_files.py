@@ -1,0 +1,180 @@
+"""Files of pre-trained word vectors: GloVe .txt, word2vec .vec and .bin, fastText .vec, also gzip.
+
+Text: one line per word, the word and its numbers with spaces between; an optional first line
+"WORDS WIDTH". Words may hold spaces themselves (GloVe 840B): the last WIDTH fields are the numbers.
+Binary (.bin, of word2vec): the first line "WORDS WIDTH", then for each word its bytes, a space and
+WIDTH float32 of the machine that wrote it (little-endian), perhaps a newline. Only the vectors of
+words that are asked for are kept. Words are compared as bytes of UTF-8; of a word that is there
+twice the first vector counts.
+
+Every error is a ValueError that names the file, and the line or the word's number in it.
+"""
+
+import gzip
+import logging
+import struct
+import zlib
+from pathlib import Path
+from typing import BinaryIO, Dict, Iterable, Optional, Tuple
+
+import numpy as np
+import torch
+from torch import nn
+
+logger = logging.getLogger(__name__)
+
+GZIP, FASTTEXT_MODEL = b"\x1f\x8b", struct.pack("<i", 793712314)
+LONGEST_WORD = 4096  # bytes; a longer one means that the file is something else
+
+
+def read(path: str, words: Iterable[str]) -> Tuple[Dict[str, np.ndarray], int]:
+    """{word: vector (width,) float32} of those of ``words`` that the file has, and the width."""
+    wanted = {word.encode("utf-8"): word for word in words}
+    if not Path(path).is_file():
+        raise ValueError(f"{path}: no such file of word vectors")
+    with open(path, "rb") as stream:
+        compressed = stream.read(2) == GZIP
+    with gzip.open(path) if compressed else open(path, "rb") as stream:
+        try:
+            start = stream.peek(4)[:4]
+            if not start:
+                raise ValueError(f"{path}: empty, a file of word vectors is needed")
+            if start == FASTTEXT_MODEL:
+                raise ValueError(f"{path}: a fastText model; take the .vec file beside it")
+            binary = Path(path).name.removesuffix(".gz").endswith(".bin")
+            vectors, width = (_read_binary if binary else _read_text)(path, stream, wanted)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise ValueError(f"{path}: broken gzip file: {error}") from error
+    return {wanted[word]: vector for word, vector in vectors.items()}, width
+
+
+def _header(line: bytes) -> Optional[Tuple[int, int]]:
+    """(words, width) if the line is a header."""
+    fields = line.split()
+    if len(fields) == 2 and all(field.isdigit() for field in fields):
+        return int(fields[0]), int(fields[1])
+    return None
+
+
+def _read_text(path: str, stream: BinaryIO, wanted) -> Tuple[Dict[bytes, np.ndarray], int]:
+    vectors: Dict[bytes, np.ndarray] = {}
+    announced = width = None
+    count, number = 0, 0
+    for number, line in enumerate(stream, start=1):
+        if number == 1:
+            header = _header(line)
+            if header:
+                announced, width = header
+                continue
+        fields = line.rstrip().split(b" ")
+        if width is None:
+            width = len(fields) - 1
+        if len(fields) <= width or width < 1:
+            raise ValueError(
+                f"{path}:{number}: {len(fields) - 1} numbers after the word, {max(width, 1)} needed"
+            )
+        count += 1
+        word = b" ".join(fields[:-width])
+        if word in wanted and word not in vectors:
+            try:
+                vector = np.array(fields[-width:], dtype=np.bytes_).astype(np.float32)
+            except ValueError as error:
+                raise ValueError(f"{path}:{number}: not a number: {error}") from error
+            _check_finite(vector, f"{path}:{number}")
+            vectors[word] = vector
+    if count == 0 or (announced is not None and count < announced):
+        raise ValueError(
+            f"{path}:{number}: the file ends after {count} words, {announced or 'some'} announced"
+        )
+    return vectors, width
+
+
+def _read_binary(path: str, stream: BinaryIO, wanted) -> Tuple[Dict[bytes, np.ndarray], int]:
+    header = _header(stream.readline(LONGEST_WORD))
+    if not header or header[1] < 1:
+        raise ValueError(f"{path}:1: a word2vec .bin file starts with a line 'WORDS WIDTH'")
+    announced, width = header
+    vectors: Dict[bytes, np.ndarray] = {}
+    for number in range(1, announced + 1):
+        place = f"{path}: word {number} of {announced}"
+        word = _binary_word(stream, place)
+        data = stream.read(4 * width)
+        if len(data) < 4 * width:
+            raise ValueError(f"{place}: the file ends within its vector")
+        if word in wanted and word not in vectors:
+            vectors[word] = np.frombuffer(data, dtype="<f4")
+            _check_finite(vectors[word], place)
+    return vectors, width
+
+
+def _binary_word(stream: BinaryIO, place: str) -> bytes:
+    """The bytes before the next space, without the newline that may end the word before."""
+    word = bytearray()
+    while len(word) <= LONGEST_WORD:
+        byte = stream.read(1)
+        if not byte:
+            raise ValueError(f"{place}: the file ends here")
+        if byte == b" ":
+            return bytes(word).lstrip(b"\n")
+        word += byte
+    raise ValueError(f"{place}: no end of the word in {LONGEST_WORD} bytes")
+
+
+def _check_finite(vector: np.ndarray, place: str) -> None:
+    if not np.isfinite(vector).all():
+        raise ValueError(f"{place}: a number that is infinite or not a number")
+
+
+def embedding(
+    label: str, dictionary, path: Optional[str], width: Optional[int], unit: bool = False
+) -> nn.Embedding:
+    """An embedding of a fairseq dictionary, from a file or, without ``path``, drawn at random.
+
+    What the file does not have is drawn from N(0, width^-1/2); the row of padding is zero. How much
+    it has is logged.
+
+    Args:
+        label: names the embedding in messages, e.g. "S".
+        path: the file, or None.
+        width: W; None means the file's.
+        unit: scale the file's vectors by one factor to the variance 1 / W of those that are drawn.
+
+    Raises ValueError, naming the file, where it has another width or none of the words.
+    """
+    found: Dict[str, np.ndarray] = {}
+    if path is not None:
+        found, read_width = read(path, dictionary.symbols[dictionary.nspecial :])
+        if width not in (None, read_width):
+            raise ValueError(f"{path}: vectors of {read_width} numbers, not {width} ({label})")
+        width = read_width
+    table = nn.Embedding(len(dictionary), width, dictionary.pad())
+    nn.init.normal_(table.weight, std=width**-0.5)
+    nn.init.zeros_(table.weight[dictionary.pad()])
+    if path is None:
+        return table
+    _report_coverage(label, dictionary, path, found)
+    indices = torch.tensor([dictionary.index(word) for word in found])
+    vectors = torch.from_numpy(np.stack(list(found.values())))
+    if unit:
+        vectors = vectors / (vectors.square().mean().sqrt() * width**0.5)
+    with torch.no_grad():
+        table.weight[indices] = vectors.to(table.weight)
+    return table
+
+
+def _report_coverage(label: str, dictionary, path: str, found) -> None:
+    """Log it; ValueError where nothing is covered."""
+    real = [
+        (word, dictionary.count[index])
+        for index, word in enumerate(dictionary.symbols)
+        if index >= dictionary.nspecial and not word.startswith("madeupword")
+    ]
+    if not found:
+        raise ValueError(f"{path}: has none of the {len(real)} words of the dictionary ({label})")
+    total = sum(count for _, count in real)
+    covered = sum(count for word, count in real if word in found)
+    logger.info(
+        f"embedding {label} from {path}: {len(found)} of {len(real)} words "
+        f"({100 * len(found) / len(real):.1f}%), {100 * covered / max(total, 1):.1f}% of the "
+        "occurrences that the dictionary counts"
+    )
