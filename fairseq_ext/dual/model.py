@@ -5,17 +5,18 @@ Dimensions as in modules.py. What fairseq needs of a model is here; the equation
 
 from typing import Dict, List, Optional
 
-from fairseq.models import BaseFairseqModel, register_model
+from fairseq.models import register_model
 from torch import nn
 
 from ..common.layers import embedding as make_embedding
 from ..streams.direction import Direction, SourceSide, TargetSide
+from ..streams.model import StreamsModel
 from .config import DualTransformerConfig, register_architectures
 from .modules import Component, Size
 
 
 @register_model("dual_transformer", dataclass=DualTransformerConfig)
-class DualTransformerModel(BaseFairseqModel):
+class DualTransformerModel(StreamsModel):
     """Components phi_Z for every language Z; any direction X -> Y is phi_X then phi_Y.
 
     Args:
@@ -26,10 +27,8 @@ class DualTransformerModel(BaseFairseqModel):
     """
 
     def __init__(self, components: Dict[str, Component], dictionaries, pairs, max_positions):
-        super().__init__()
+        super().__init__(dictionaries, pairs, max_positions)
         self.components = nn.ModuleDict(components)
-        self.dictionaries, self.pairs = dictionaries, list(pairs)
-        self._max_positions = tuple(max_positions)
 
     @classmethod
     def build_model(cls, cfg: DualTransformerConfig, task):
@@ -65,10 +64,6 @@ class DualTransformerModel(BaseFairseqModel):
         states, _ = self.components[target].decode(prev_output_tokens, context, padding)
         return self.components[target].logits(states), {}
 
-    def get_normalized_probs(self, net_output, log_probs, sample=None):
-        logits = net_output[0].float()
-        return logits.log_softmax(dim=-1) if log_probs else logits.softmax(dim=-1)
-
     def direction(self, pair: str, need_attention: bool = False) -> Direction:
         """An encoder-decoder model of one direction that shares this model's parameters.
 
@@ -100,12 +95,6 @@ class DualTransformerModel(BaseFairseqModel):
             if "context_attention" not in name:
                 used.add(id(parameter))
         return [name for name, parameter in self.named_parameters() if id(parameter) in used]
-
-    def max_positions(self):
-        return self._max_positions
-
-    def max_decoder_positions(self):
-        return self._max_positions[1]
 
 
 def check_joined(dictionaries) -> None:

@@ -15,6 +15,7 @@ from fairseq.data import Dictionary
 from fairseq.models import ARCH_MODEL_NAME_REGISTRY, register_model
 from torch import Tensor
 
+from ..streams.schedule import sides
 from .config import MultiwayConfig, encoder_sizes, size_of
 from .fusion import FusedDecoder, LanguageSize
 from .model import MultiwayModel
@@ -138,8 +139,8 @@ class Start:
 
     def __init__(self, cfg: DeepFusionConfig, dictionaries: Dict[str, Dictionary]):
         pairs = cfg.lang_pairs.split(",")
-        self.sources = list(dict.fromkeys(pair.split("-")[0] for pair in pairs))
-        self.target = _only_target(pairs)
+        self.sources, targets = sides(pairs)
+        self.target = _only_target(pairs, targets)
         _check_given(cfg)
         self.translation = read_checkpoint(TRANSLATION, cfg.translation_model, "multiway_gru")
         self.language = read_checkpoint(LANGUAGE, cfg.language_model, "gru_lm")
@@ -201,8 +202,7 @@ class Start:
         return found
 
 
-def _only_target(pairs: List[str]) -> str:
-    targets = list(dict.fromkeys(pair.split("-")[1] for pair in pairs))
+def _only_target(pairs: List[str], targets: List[str]) -> str:
     if len(targets) > 1:
         raise ValueError(
             f"--lang-pairs {','.join(pairs)}: there is one language model, of one language, but "

@@ -5,10 +5,12 @@ What fairseq needs of a model is here; the equations are in modules.py.
 
 from typing import Dict, List, Optional
 
-from fairseq.models import BaseFairseqModel, register_model
+from fairseq.models import register_model
 from torch import Tensor, nn
 
 from ..streams.direction import Direction, SourceSide, TargetSide
+from ..streams.model import StreamsModel
+from ..streams.schedule import sides
 from .config import MultiwayConfig, encoder_sizes, register_architectures, size_of
 from .modules import Decoder, Encoder, SharedAttention, decode, decode_all
 
@@ -110,7 +112,7 @@ class BackwardDecoders(nn.Module):
 
 
 @register_model("multiway_gru", dataclass=MultiwayConfig)
-class MultiwayModel(BaseFairseqModel):
+class MultiwayModel(StreamsModel):
     """Encoders and decoders of the languages that ``pairs`` name, and the attention they share.
 
     Args:
@@ -131,17 +133,14 @@ class MultiwayModel(BaseFairseqModel):
         pairs: List[str],
         max_positions,
     ):
-        super().__init__()
+        super().__init__(dictionaries, pairs, max_positions)
         self.encoders, self.decoders = nn.ModuleDict(encoders), nn.ModuleDict(decoders)
         self.attention = attention
-        self.dictionaries, self.pairs = dictionaries, list(pairs)
-        self._max_positions = tuple(max_positions)
 
     @classmethod
     def build_model(cls, cfg: MultiwayConfig, task):
         size, pairs = size_of(cfg), cfg.lang_pairs.split(",")
-        sources = list(dict.fromkeys(pair.split("-")[0] for pair in pairs))
-        targets = list(dict.fromkeys(pair.split("-")[1] for pair in pairs))
+        sources, targets = sides(pairs)
         units = encoder_sizes(cfg.encoder_hidden_size, sources, size.hidden_size)
         dictionaries = {lang: task.dictionaries[lang] for lang in sources + targets}
 
@@ -178,10 +177,6 @@ class MultiwayModel(BaseFairseqModel):
         states, readout, _ = decode_all(decoder, self.attention, encoded, prev_output_tokens)
         output = decoder.logits(readout), {}
         return output if twin is None else (output, twin(states, (target, encoded)))
-
-    def get_normalized_probs(self, net_output, log_probs, sample=None):
-        logits = net_output[0].float()
-        return logits.log_softmax(dim=-1) if log_probs else logits.softmax(dim=-1)
 
     def direction(self, pair: str, need_attention: bool = False) -> Direction:
         """An encoder-decoder model of one direction that shares this model's parameters.
@@ -246,12 +241,6 @@ class MultiwayModel(BaseFairseqModel):
         source, target = pair.split("-")
         groups = self.parameter_groups()
         return groups["shared"] + groups[f"encoder.{source}"] + groups[f"decoder.{target}"]
-
-    def max_positions(self):
-        return self._max_positions
-
-    def max_decoder_positions(self):
-        return self._max_positions[1]
 
 
 register_architectures()

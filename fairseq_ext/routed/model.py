@@ -2,12 +2,14 @@
 
 from typing import Dict, List
 
-from fairseq.models import BaseFairseqModel, register_model
+from fairseq.models import register_model
 from torch import Tensor, nn
 
 from ..common.layers import embedding
 from ..common.recurrent import leading_padding, put_back
 from ..streams.direction import Direction, SourceSide, TargetSide
+from ..streams.model import StreamsModel
+from ..streams.schedule import sides
 from .config import RoutedConfig, build_units, register_architectures, size_of
 from .sequence import Decoder, Encoder, Target, decode
 
@@ -59,7 +61,7 @@ class RoutedTarget(TargetSide):
 
 
 @register_model("routed_gru", dataclass=RoutedConfig)
-class RoutedModel(BaseFairseqModel):
+class RoutedModel(StreamsModel):
     """Tasks that share blocks behind a router or, in the baselines, layers. A task is a lang pair.
 
     Args:
@@ -82,11 +84,9 @@ class RoutedModel(BaseFairseqModel):
         pairs: List[str],
         max_positions,
     ):
-        super().__init__()
+        super().__init__(dictionaries, pairs, max_positions)
         self.encoder, self.decoder = encoder, decoder
         self.sources, self.targets = nn.ModuleDict(sources), nn.ModuleDict(targets)
-        self.dictionaries, self.pairs = dictionaries, list(pairs)
-        self._max_positions = tuple(max_positions)
 
     @classmethod
     def build_model(cls, cfg: RoutedConfig, task):
@@ -94,8 +94,7 @@ class RoutedModel(BaseFairseqModel):
         units, decoder_units = build_units(cfg, pairs)
         encoder = Encoder(units, size.dropout)
         decoder = Decoder(size, decoder_units, encoder.output_size)
-        sources = list(dict.fromkeys(pair.split("-")[0] for pair in pairs))
-        targets = list(dict.fromkeys(pair.split("-")[1] for pair in pairs))
+        sources, targets = sides(pairs)
         dictionaries = {lang: task.dictionaries[lang] for lang in sources + targets}
         vocabulary = {lang: (len(words), words.pad()) for lang, words in dictionaries.items()}
 
@@ -126,10 +125,6 @@ class RoutedModel(BaseFairseqModel):
         part = self.targets[target]
         readout, _ = decode(self.decoder, part, encoded, prev_output_tokens, pair)
         return part.output(readout), {}
-
-    def get_normalized_probs(self, net_output, log_probs, sample=None):
-        logits = net_output[0].float()
-        return logits.log_softmax(dim=-1) if log_probs else logits.softmax(dim=-1)
 
     def direction(self, pair: str, need_attention: bool = False) -> Direction:
         """An encoder-decoder model of one task that shares this model's parameters."""
@@ -208,12 +203,6 @@ class RoutedModel(BaseFairseqModel):
         groups = self.parameter_groups()
         parts = ("shared", f"task.{pair}", f"source.{source}", f"target.{target}")
         return [name for part in parts for name in groups[part]]
-
-    def max_positions(self):
-        return self._max_positions
-
-    def max_decoder_positions(self):
-        return self._max_positions[1]
 
 
 register_architectures()

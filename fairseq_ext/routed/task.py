@@ -13,7 +13,7 @@ from fairseq.tasks import FairseqTask, register_task
 
 from ..streams.config import StreamsConfig
 from ..streams.metrics import log_bleu_summary, log_pair
-from ..streams.schedule import SCHEDULES, parse_lang_pairs
+from ..streams.schedule import SCHEDULES, parse_lang_pairs, sides
 from ..streams.task import StreamsTask, load_dictionary
 from .validation import TaskScores, log_scores, parse_target_kinds
 
@@ -152,7 +152,7 @@ class RoutedMtlTask(StreamsTask):
         return super().build_model(cfg, from_checkpoint)
 
     def _add_tokens(self, pairs: List[str]) -> None:
-        for lang in dict.fromkeys(pair.split("-")[0] for pair in pairs):
+        for lang in sides(pairs)[0]:
             if lang not in self.dictionaries:
                 paths = utils.split_paths(self.cfg.data)
                 self.dictionaries[lang] = load_dictionary(paths, lang)

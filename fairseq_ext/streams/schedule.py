@@ -38,6 +38,12 @@ def parse_lang_pairs(text: str) -> List[str]:
     return pairs
 
 
+def sides(pairs: Sequence[str]) -> Tuple[List[str], List[str]]:
+    """Source languages and target languages, each once, in the order of the pairs."""
+    both = [pair.split("-") for pair in pairs]
+    return list(dict.fromkeys(one for one, _ in both)), list(dict.fromkeys(one for _, one in both))
+
+
 def check_direction(source: str, target: str) -> None:
     """Raise ValueError unless -s and -t name two different languages without a dash."""
     if source == target or not source or not target or "-" in source + target:

@@ -12,6 +12,7 @@ from fairseq_ext.streams.schedule import (
     epoch_slots,
     parse_join_at,
     parse_lang_pairs,
+    sides,
 )
 
 LENGTHS = {"a-b": 4, "b-a": 4, "c-b": 10}
@@ -64,6 +65,10 @@ def test_randomness_comes_from_the_argument_alone(schedule):
 def test_lang_pairs():
     assert parse_lang_pairs("de-en") == ["de-en"]
     assert parse_lang_pairs(" de-en, en-de ,fr-en,") == ["de-en", "en-de", "fr-en"]
+
+
+def test_sides_of_pairs():
+    assert sides(["fr-en", "de-en", "fr-de"]) == (["fr", "de"], ["en", "de"])
 
 
 @pytest.mark.parametrize(
