@@ -1,0 +1,1 @@
+"""Parts of the Duo classifier's recipe."""

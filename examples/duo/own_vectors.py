@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+"""Word vectors of the training texts, by word2vec of gensim: one more set for couples.py.
+
+    python own_vectors.py DATA FILE.vec [--width 100] [--skip-gram] [--epochs 20] [--seed 1]
+
+Needs gensim (pip install gensim). FILE.vec is in word2vec's text format.
+"""
+
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from recipe_tools import RecipeError
+from recipe_tools.cli import make_parser, script
+from recipe_tools.files import lines_of, written
+
+
+def main(argv=None):
+    parser = make_parser(__doc__, "data")
+    parser.add_argument("file", metavar="FILE.vec", type=Path, help="to be written")
+    parser.add_argument("--width", type=int, default=100)
+    parser.add_argument("--skip-gram", action="store_true", help="instead of CBOW")
+    parser.add_argument("--epochs", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args(argv)
+    try:
+        from gensim.models import Word2Vec
+    except ImportError as error:
+        raise RecipeError(f"{error}; pip install gensim") from error
+    texts = [line.split() for line in lines_of(args.data / "text" / "train.text")]
+    vectors = Word2Vec(
+        texts,
+        vector_size=args.width,
+        sg=int(args.skip_gram),
+        epochs=args.epochs,
+        seed=args.seed,
+        min_count=1,
+        workers=1,  # more make the result differ from run to run
+    ).wv
+    with written(args.file) as stream:
+        stream.write(f"{len(vectors.index_to_key)} {args.width}\n")
+        for word in vectors.index_to_key:
+            stream.write(" ".join([word, *(f"{number:.6g}" for number in vectors[word])]) + "\n")
+
+
+if __name__ == "__main__":
+    script(main)

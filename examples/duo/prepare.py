@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""A text classification corpus -> texts and labels, a validation set, binarised data.
+
+    python prepare.py CORPUS RAW DATA [--seed 1] [--vocabulary train]
+
+CORPUS: mr, r8, imdb, or tab for any other train.txt and test.txt with lines "label TAB text" (R52,
+20NG, Ohsumed). A tenth of the training texts, drawn with the seed, becomes the validation set.
+--vocabulary all: also words of validation and test texts are in the dictionary, so that they have
+their pre-trained vectors instead of that of <unk>; their vectors are not trained, and no label is
+looked at. DATA is made whole or not at all:
+    text/{train,valid,test}.{text,label}      bin/ for fairseq-train      prepared.json
+"""
+
+import collections
+import random
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from duo_recipe.corpora import READERS, read
+from recipe_tools.cli import make_parser, script
+from recipe_tools.commands import execute, preprocess_command
+from recipe_tools.corpus import make_folder
+from recipe_tools.files import digest, written
+
+VALIDATION = 10  # one text of so many
+
+
+def arguments(argv):
+    parser = make_parser(__doc__, "--workers", "--force")
+    parser.add_argument("corpus", metavar="CORPUS", choices=sorted(READERS))
+    parser.add_argument("raw", metavar="RAW", type=Path, help="folder of the corpus")
+    parser.add_argument("data", metavar="DATA", type=Path, help="folder to be made")
+    parser.add_argument("--seed", type=int, default=1, help="of the validation set")
+    parser.add_argument("--vocabulary", choices=["train", "all"], default="train")
+    return parser.parse_args(argv)
+
+
+def with_validation(found, seed):
+    """{"train", "valid", "test"}: every tenth of the shuffled training texts is for validation."""
+    train = list(found["train"])
+    random.Random(seed).shuffle(train)
+    held = max(1, len(train) // VALIDATION)
+    return {"train": train[held:], "valid": train[:held], "test": found["test"]}
+
+
+def write_dictionary(splits, path):
+    """fairseq's format, word and count, the most frequent word first."""
+    words = collections.Counter(
+        word for pairs in splits.values() for text, _ in pairs for word in text.split()
+    )
+    with written(path) as stream:
+        for word, count in sorted(words.items(), key=lambda entry: (-entry[1], entry[0])):
+            stream.write(f"{word} {count}\n")
+
+
+def main(argv=None):
+    args = arguments(argv)
+    files = sorted(path for path in args.raw.glob("*") if path.is_file())
+    wanted = {
+        "corpus": args.corpus,
+        "seed": args.seed,
+        "vocabulary": args.vocabulary,
+        "inputs": {path.name: digest(path) for path in files},
+    }
+
+    def build(folder):
+        splits = with_validation(read(args.corpus, args.raw), args.seed)
+        texts = folder / "text"
+        texts.mkdir()
+        for split, pairs in splits.items():
+            for ending, lines in zip(("text", "label"), zip(*pairs)):
+                with written(texts / f"{split}.{ending}") as stream:
+                    stream.writelines(line + "\n" for line in lines)
+        command = preprocess_command("text-label", splits, texts, folder / "bin", args.workers)
+        if args.vocabulary == "all":
+            write_dictionary(splits, folder / "dict.text.txt")
+            command += ["--srcdict", folder / "dict.text.txt"]
+        execute(command, folder / "preprocess.log")
+        return {split: len(pairs) for split, pairs in splits.items()}
+
+    counts = make_folder(args.data, wanted, args.force, build)
+    if counts:
+        print(", ".join(f"{count} {split}" for split, count in counts.items()))
+
+
+if __name__ == "__main__":
+    script(main)
