@@ -6,6 +6,7 @@ from typing import Optional
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from omegaconf import II
 
+from ..common.sizes import check_rate
 from .modules import DISTANCES, MAPS, TARGETS
 
 
@@ -62,10 +63,7 @@ def check(cfg) -> None:
     """Raise ValueError, naming the option, for values that do not go together."""
     if not 0.0 <= cfg.twin_weight < float("inf"):
         raise ValueError(f"--twin-weight {cfg.twin_weight}: must be at least 0")
-    if not 0.0 <= cfg.label_smoothing < 1.0:
-        raise ValueError(
-            f"--label-smoothing {cfg.label_smoothing}: must be at least 0 and less than 1"
-        )
+    check_rate("--label-smoothing", cfg.label_smoothing)
     if cfg.twin_stabilise and (cfg.twin_target != "backward" or cfg.twin_map):
         raise ValueError(
             "--twin-stabilise looks at the forward states alone: leave out --twin-target "

@@ -22,6 +22,7 @@ from fairseq.models.lstm_lm import LSTMLanguageModel
 from fairseq.models.lstm_lm import base_architecture as language_model_architecture
 from torch import Tensor
 
+from ..common.architectures import architecture
 from .contract import BackwardDecoder, decode
 
 EncoderOut = Optional[Tuple[Tensor, Tensor, Tensor, Tensor]]
@@ -126,7 +127,39 @@ class TwinLSTMLanguageModel(LSTMLanguageModel):
         return decode(run, self.decoder, src_tokens, None, twin)
 
 
-register_model_architecture("twin_lstm", "twin_lstm")(base_architecture)
-register_model_architecture("twin_lstm", "twin_lstm_wiseman_iwslt_de_en")(lstm_wiseman_iwslt_de_en)
-register_model_architecture("twin_lstm", "twin_lstm_luong_wmt_en_de")(lstm_luong_wmt_en_de)
-register_model_architecture("twin_lstm_lm", "twin_lstm_lm")(language_model_architecture)
+for _model, _name, _defaults in (
+    ("twin_lstm", "twin_lstm", base_architecture),
+    ("twin_lstm", "twin_lstm_wiseman_iwslt_de_en", lstm_wiseman_iwslt_de_en),
+    ("twin_lstm", "twin_lstm_luong_wmt_en_de", lstm_luong_wmt_en_de),
+    ("twin_lstm_lm", "twin_lstm_lm", language_model_architecture),
+):
+    register_model_architecture(_model, _name)(_defaults)
+
+
+def _sizes(side: str, embed_dim: int, hidden_size: int, layers: int = 1):
+    return {
+        f"{side}_embed_dim": embed_dim,
+        f"{side}_hidden_size": hidden_size,
+        f"{side}_layers": layers,
+    }
+
+
+_TINY = {**_sizes("decoder", 64, 96), "decoder_out_embed_dim": 64}
+architecture("twin_lstm", "twin_lstm_tiny", **_sizes("encoder", 64, 96), **_TINY)
+architecture("twin_lstm_lm", "twin_lstm_lm_tiny", **_TINY)
+# the paper's sequential MNIST; its words are two, so that a narrow embedding will do
+architecture(
+    "twin_lstm_lm",
+    "twin_lstm_lm_mnist",
+    **_sizes("decoder", 64, 512, 3),
+    decoder_out_embed_dim=512,
+    dropout=0.0,
+)
+# Zaremba et al. (2014), medium; the paper's AWD-LSTM needs what fairseq does not have
+architecture(
+    "twin_lstm_lm",
+    "twin_lstm_lm_ptb",
+    **_sizes("decoder", 650, 650, 2),
+    decoder_out_embed_dim=650,
+    dropout=0.5,
+)

@@ -27,6 +27,8 @@ from typing import Optional
 import torch
 from torch import Tensor, nn
 
+from ..common.layers import linear
+
 MAPS = ("affine", "identity")
 DISTANCES = ("mse", "euclidean")
 TARGETS = ("backward", "zeros", "noise")
@@ -76,10 +78,7 @@ class TwinPenalty(nn.Module):
     ):
         super().__init__()
         self.target, self.kind, self.stabilise = target, kind, stabilise
-        self.map = nn.Identity() if state_size is None else nn.Linear(state_size, state_size)
-        if state_size is not None:
-            nn.init.xavier_uniform_(self.map.weight)
-            nn.init.zeros_(self.map.bias)
+        self.map = nn.Identity() if state_size is None else linear(state_size, state_size)
 
     @property
     def needs_backward(self) -> bool:

@@ -13,6 +13,7 @@ from fairseq.models.transformer import (
     transformer_wmt_en_de_big,
 )
 
+from ..common.architectures import architecture
 from .contract import BackwardDecoder, decode
 
 
@@ -46,3 +47,14 @@ for _name, _defaults in {
     "twin_transformer_wmt_en_de_big": transformer_wmt_en_de_big,
 }.items():
     register_model_architecture("twin_transformer", _name)(_defaults)
+architecture(
+    "twin_transformer",
+    "twin_transformer_tiny",
+    **{
+        f"{side}_{name}": value
+        for side in ("encoder", "decoder")
+        for name, value in {"embed_dim": 64, "ffn_embed_dim": 128, "layers": 2}.items()
+    },
+    encoder_attention_heads=4,
+    decoder_attention_heads=4,
+)
