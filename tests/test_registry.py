@@ -131,6 +131,7 @@ TASKS = {
     "twin_lstm_lm": "language_modeling",
     "twin_caption": "image_captioning",
     "multiway": "multiway_translation",
+    "duo": "translation",
     "twin": "translation",
     "": "dual_translation",
 }
