@@ -4,11 +4,36 @@ Dimensions: R rows, B sentences, T positions, S attended positions, D model, d w
 """
 
 import math
+from dataclasses import dataclass
 from typing import Optional, Tuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from .sizes import check_sizes
+
+
+@dataclass
+class TransformerSize:
+    """Sizes and dropout rates; raises ValueError with the option's name."""
+
+    embed_dim: int
+    ffn_dim: int
+    heads: int
+    layers: int
+    dropout: float = 0.0
+    attention_dropout: float = 0.0
+    activation_dropout: float = 0.0
+
+    def __post_init__(self):
+        check_sizes(self, ffn_dim="--ffn-embed-dim", heads="--attention-heads")
+        if self.embed_dim % self.heads:
+            raise ValueError(
+                f"--attention-heads {self.heads}: must divide --embed-dim {self.embed_dim}"
+            )
+        if self.embed_dim % 2:
+            raise ValueError(f"--embed-dim {self.embed_dim}: must be even (sinusoidal positions)")
 
 
 def projection(inputs: int, *outputs: int) -> nn.Linear:

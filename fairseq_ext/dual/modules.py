@@ -32,31 +32,14 @@ from torch.nn import functional as F
 from ..common.decoding import Cache
 from ..common.layers import embedding as make_embedding
 from ..common.layers import linear
-from ..common.sizes import check_sizes
-from ..common.transformer import Positions, attend, projection
+from ..common.transformer import Positions, TransformerSize, attend, projection
 
 
 @dataclass
-class Size:
+class Size(TransformerSize):
     """Sizes and dropout rates of a component; raises ValueError with the option's name."""
 
-    embed_dim: int
-    ffn_dim: int
-    heads: int
-    layers: int
-    dropout: float = 0.0
-    attention_dropout: float = 0.0
-    activation_dropout: float = 0.0
     normalize_before: bool = False
-
-    def __post_init__(self):
-        check_sizes(self, ffn_dim="--ffn-embed-dim", heads="--attention-heads")
-        if self.embed_dim % self.heads:
-            raise ValueError(
-                f"--attention-heads {self.heads}: must divide --embed-dim {self.embed_dim}"
-            )
-        if self.embed_dim % 2:
-            raise ValueError(f"--embed-dim {self.embed_dim}: must be even (sinusoidal positions)")
 
 
 class SelfAttention(nn.Module):

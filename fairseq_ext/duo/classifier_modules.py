@@ -1,4 +1,4 @@
-"""The Duo classifier, the paper's equations (arXiv 2003.01371, Sec. 3.1), in plain torch.
+"""The Duo classifier, the equations of arXiv 2003.01371, Sec. 3.1, in plain torch.
 
 Two embeddings S and P of the words of a text, learnt vectors w_S and w_P, matrices W_O and W_y::
 

@@ -91,9 +91,9 @@ def embeddings(cfg, size: Size, dictionary, prefix: str) -> DuoEmbedding:
     """Those of one language, whose options start with ``prefix``."""
     tables = []
     for stream in STREAMS[: size.streams]:
+        from_file = getattr(cfg, f"{prefix}embed_path_{stream}") is not None
         table = stored(cfg, prefix, stream, dictionary, size.embed_dim, unit=True)
-        if cfg.freeze_embeddings and getattr(cfg, f"{prefix}embed_path_{stream}"):
-            table.weight.requires_grad = False
+        table.weight.requires_grad = not (cfg.freeze_embeddings and from_file)
         tables.append(table)
     return DuoEmbedding(tables, size.embed_dim, size.dropout)
 
@@ -104,8 +104,8 @@ def stored(
     """The set S or P as the options say; the run's checkpoints keep its width instead of the file.
 
     What is built from a checkpoint gets its vectors from there: the file need not exist any more.
-    (fairseq hands ``build_model`` a merged copy whose parent is that of the original; checkpoints
-    hold the original.)
+    (Checkpoints hold the run's configuration; of it fairseq hands ``build_model`` the model's part,
+    or for an architecture without a name of its own a copy of that part with the same parent.)
     """
     names = f"{prefix}embed_path_{stream}", f"{prefix}embed_dim_{stream}"
     path, width = (getattr(cfg, name) for name in names)

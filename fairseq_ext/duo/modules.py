@@ -1,4 +1,4 @@
-"""The Duo Transformer, the paper's equations (arXiv 2003.01371, Sec. 3.2 - 3.4), in plain torch.
+"""The Duo Transformer, the equations of arXiv 2003.01371, Sec. 3.2 - 3.4, in plain torch.
 
 Two embeddings S and P of the same tokens make two streams of states, x_S and x_P. In a layer::
 
@@ -33,40 +33,27 @@ from torch.nn import functional as F
 
 from ..common.decoding import PER_SENTENCE, Cache
 from ..common.layers import linear
-from ..common.sizes import check_sizes
-from ..common.transformer import Positions, attend, projection
+from ..common.transformer import Positions, TransformerSize, attend, projection
 
 Streams = List[Tensor]
 NORMS = ("decoder", "all", "off")
 
 
 @dataclass
-class Size:
+class Size(TransformerSize):
     """Sizes, dropout rates and switches; raises ValueError with the option's name.
 
-    ``share_kv``: K and V of one embedding are one projection. ``duo_norm``: where Eq. 6 holds.
+    ``streams``: N. ``share_kv``: K and V of one embedding are one projection. ``duo_norm``: where
+    Eq. 6 holds.
     """
 
-    embed_dim: int
-    ffn_dim: int
-    heads: int
-    layers: int
-    dropout: float = 0.0
-    attention_dropout: float = 0.0
-    activation_dropout: float = 0.0
     streams: int = 2
     share_kv: bool = True
     duo_norm: str = "decoder"
     fusion: bool = True
 
     def __post_init__(self):
-        check_sizes(self, ffn_dim="--ffn-embed-dim", heads="--attention-heads")
-        if self.embed_dim % self.heads:
-            raise ValueError(
-                f"--attention-heads {self.heads}: must divide --embed-dim {self.embed_dim}"
-            )
-        if self.embed_dim % 2:
-            raise ValueError(f"--embed-dim {self.embed_dim}: must be even (sinusoidal positions)")
+        super().__post_init__()
         if self.duo_norm not in NORMS:
             raise ValueError(f"--duo-norm {self.duo_norm}: must be one of {', '.join(NORMS)}")
 

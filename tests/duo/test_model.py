@@ -105,10 +105,12 @@ def vectors(path, words, width):
     return path
 
 
-def test_embeddings_from_files(duo, tmp_path):
+@pytest.mark.parametrize("arch", ["duo_transformer", "duo_transformer_tiny"])
+def test_embeddings_from_files(build, arch, tmp_path):
     """Widths of the files, one scale for a set, frozen; checkpoints keep widths, not paths."""
     file = vectors(tmp_path / "p.txt", [(1, "xx0"), (2, "xx3"), (5, "other")], 5)
-    cfg, task, model = duo("--embed-path-p", file, "--freeze-embeddings", "--embed-dim-s", 7)
+    flags = ["--embed-path-p", file, "--freeze-embeddings", "--embed-dim-s", 7, "--layers", 1]
+    cfg, task, model = build(arch, *flags)
     s, p = model.encoder.module.embedding.tables
     assert (s.embedding_dim, p.embedding_dim) == (7, 5)
     assert s.weight.requires_grad and not p.weight.requires_grad

@@ -105,7 +105,7 @@ def test_whole_recipe(tmp_path, run):
             noise = [f"w{rng.randrange(20)}" for _ in range(5)]
             rows.append(f"{label}\t{' '.join(noise)} is{label}\n")
         (tmp_path / f"{split}.txt").write_text("".join(rows))
-    vectors = {"knows": ["isgood 1 1", "isbad -1 -1"], "not": ["w1 1 0", "w2 0 1"]}
+    vectors = {"knows": ["isgood 1 0", "isbad 0 1"], "not": ["w1 1 0", "w2 0 1"]}
     words = []
     for name, rows in vectors.items():
         (tmp_path / f"{name}.vec").write_text("".join(row + "\n" for row in rows))
