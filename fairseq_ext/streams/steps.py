@@ -1,6 +1,7 @@
 """Training and validation steps over a dict {pair: sample}, and what they log."""
 
-from contextlib import nullcontext
+from contextlib import ExitStack
+from itertools import chain
 from typing import Any, List, Optional
 
 import torch
@@ -32,9 +33,12 @@ class Steps:
         amp = torch.autocast(device, enabled=isinstance(optimizer, AMPOptimizer))
         # the workers' gradients are put together once, after the last pair (and, with
         # --update-freq, where the trainer wants it)
-        put_together = is_torch_ddp(model) and model.require_backward_grad_sync
+        wrapped = [one for one in (model, criterion) if is_torch_ddp(one)]
+        put_together = [one for one in wrapped if one.require_backward_grad_sync]
         for pair, part in sample.items():
-            with model.no_sync() if is_torch_ddp(model) else nullcontext():
+            with ExitStack() as each:
+                for one in wrapped:
+                    each.enter_context(one.no_sync())
                 with amp:
                     loss, sample_size, logs[pair] = criterion(model, part)
                 if ignore_grad:
@@ -43,9 +47,10 @@ class Steps:
                     optimizer.backward(loss)
             losses.append(loss.detach())
             sample_sizes.append(sample_size)
-        if put_together:
-            average_gradients(model)
-        self._untouched = [p for p in model.parameters() if p.requires_grad and p.grad is None]
+        for one in put_together:
+            average_gradients(one)
+        trained = (p for p in chain(model.parameters(), criterion.parameters()) if p.requires_grad)
+        self._untouched = [p for p in trained if p.grad is None]
         return sum(losses), sum(sample_sizes), merge_logs(logs, self.pairs)
 
     def optimizer_step(self, optimizer, model, update_num):

@@ -54,12 +54,17 @@ class TwinCriterion(FairseqCriterion):
         ValueError, naming the option, for bad values and for a model without the contract.
         """
         check(cfg)
-        needs_backward = cfg.twin_target == "backward" and not cfg.twin_stabilise
+        if getattr(getattr(task, "cfg", None), "left_pad_target", False):
+            raise ValueError(
+                "--left-pad-target: the criterion twin reverses targets that are padded on the "
+                "right; leave it out"
+            )
         network = state_size = None
-        if needs_backward and not cfg.twin_stored:
-            network = _backward_network(cfg, task)
-            if cfg.twin_map != "identity":
-                state_size = network.state_size
+        if not cfg.twin_stored:
+            model, model_cfg = _model_of_the_run(cfg)
+            if cfg.twin_target == "backward" and not cfg.twin_stabilise:
+                network = model.build_backward(model_cfg, task)
+                state_size = None if cfg.twin_map == "identity" else network.state_size
         penalty = TwinPenalty(cfg.twin_target, cfg.twin_distance, cfg.twin_stabilise, state_size)
         _remember(cfg)
         return cls(task, cfg.twin_weight, penalty, network, cfg.label_smoothing, cfg.sentence_avg)
@@ -160,13 +165,13 @@ def _perplexity(name):
     return lambda meters: utils.get_perplexity(meters[name].avg)
 
 
-def _backward_network(cfg, task) -> nn.Module:
-    """The backward network of the run's model; ValueError for a model that builds none."""
+def _model_of_the_run(cfg):
+    """The run's model class and its configuration; ValueError for one without the contract."""
     run = cfg._get_parent()
     if run is None or getattr(run, "model", None) is None:
         raise ValueError(
-            "criterion twin: --twin-target backward is built from the configuration of a whole "
-            "run, which names the model"
+            "criterion twin: it is built from the configuration of a whole run, which names the "
+            "model"
         )
     model = ARCH_MODEL_REGISTRY[run.model._name]
     if not offers_twin(model):
@@ -175,7 +180,7 @@ def _backward_network(cfg, task) -> nn.Module:
             f"--criterion twin: --arch {run.model._name} has no backward network and does not "
             f"return its states; allowed: {', '.join(known)}"
         )
-    return model.build_backward(run.model, task)
+    return model, run.model
 
 
 def offers_twin(model) -> bool:

@@ -236,12 +236,19 @@ def test_good_options():
     check(options(twin_stabilise=True))
 
 
+@pytest.mark.parametrize("target", ["backward", "zeros"])
 @pytest.mark.parametrize("arch", ["lstm", "transformer", "dual_transformer", "deep_fusion_gru"])
-def test_model_without_the_contract(arch):
-    run = OmegaConf.create({"model": {"_name": arch}, "criterion": options()})
+def test_model_without_the_contract(arch, target):
+    run = OmegaConf.create({"model": {"_name": arch}, "criterion": options(twin_target=target)})
     with pytest.raises(ValueError, match=f"--arch {arch} has no.*allowed: .*twin_lstm") as error:
         TwinCriterion.build_criterion(run.criterion, SimpleNamespace())
     assert "multiway_gru" in str(error.value)
+
+
+def test_targets_padded_on_the_left():
+    task = SimpleNamespace(cfg=SimpleNamespace(left_pad_target=True))
+    with pytest.raises(ValueError, match="--left-pad-target"):
+        TwinCriterion.build_criterion(options(twin_target="zeros"), task)
 
 
 def test_criterion_outside_of_a_run():

@@ -193,7 +193,7 @@ def test_forward_weights_do_not_depend_on_the_criterion(data):
 
 @pytest.mark.parametrize("flags", [("--twin-target", "zeros"), ("--twin-stabilise",)])
 def test_no_backward_network_where_none_is_needed(data, monkeypatch, flags):
-    monkeypatch.setattr(lstm.TwinLSTMModel, "build_backward", None)
+    monkeypatch.setattr(lstm.TwinLSTMModel, "build_backward", lambda *_: pytest.fail("is built"))
     cfg = configured(data, "twin_lstm", *flags, criterion="twin")
     task, _ = built(cfg)
     assert not list(task.build_criterion(cfg.criterion).parameters())

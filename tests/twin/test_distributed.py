@@ -1,0 +1,50 @@
+"""Two workers end where one worker with the same global batch ends, twin included.
+
+Gloo on CPU, started by torchrun with the real fairseq-train.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from common import inprocess
+from twin.support import SIZES
+
+LSTM = ["--arch", "twin_lstm", *(word for entry in SIZES["lstm"].items() for word in entry)]
+MULTIWAY = ["--task", "multiway_translation", "--lang-pairs", "xx-yy,yy-xx"]
+MULTIWAY += ["--arch", "multiway_gru_tiny", "--embed-dim", 8, "--hidden-size", 8]
+CASES = [
+    pytest.param([*LSTM, "--dropout", 0], "legacy_ddp", id="lstm-legacy_ddp"),
+    pytest.param([*LSTM, "--dropout", 0], "pytorch_ddp", id="lstm-pytorch_ddp"),
+    pytest.param(MULTIWAY, "legacy_ddp", id="multiway-legacy_ddp"),
+    pytest.param(MULTIWAY, "pytorch_ddp", id="multiway-pytorch_ddp"),
+]
+
+
+def parameters(folder):
+    """{name: tensor} of the model and of the criterion."""
+    state = torch.load(folder / "checkpoint_last.pt", map_location="cpu", weights_only=True)
+    return {f"{part} {k}": v for part in ("model", "criterion") for k, v in state[part].items()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options, backend", CASES)
+def test_two_workers_are_one_worker_with_twice_the_batches(
+    run, user_dir, toy_corpus, tmp_path, options, backend
+):
+    common = [toy_corpus.two, *options, "--criterion", "twin", "--optimizer", "adam", "--lr", 0.005]
+    common += ["--adam-eps", 1e-6, "--batch-size", 16, "--clip-norm", 1, "--max-update", 6]
+    common += ["--seed", 7, "--disable-validation", "--user-dir", user_dir]
+    inprocess.train(*common, "--save-dir", tmp_path / "one", "--update-freq", 2)
+    script = os.path.join(os.path.dirname(sys.executable), "fairseq-train")
+    workers = ["--distributed-world-size", 2, "--distributed-no-spawn", "--cpu"]
+    workers += ["--distributed-backend", "gloo", "--ddp-backend", backend, "--num-workers", 0]
+    port = 30000 + os.getpid() % 10000
+    launcher = ["python", "-m", "torch.distributed.run", "--nproc_per_node", 2]
+    launcher += ["--master_port", port, script]
+    run(*launcher, *common, *workers, "--save-dir", tmp_path / "two", cwd=Path(tmp_path))
+    one, two = parameters(tmp_path / "one"), parameters(tmp_path / "two")
+    assert one.keys() == two.keys()
+    assert max((one[name] - two[name]).abs().max().item() for name in one) < 1e-5
