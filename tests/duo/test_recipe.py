@@ -27,17 +27,21 @@ def script(name):
 def write(folder, **files):
     folder.mkdir(exist_ok=True)
     for name, text in files.items():
-        (folder / name.replace("_txt", ".txt").replace("_split", ".split")).write_text(text)
+        path = folder / name.replace("_txt", ".txt").replace("_split", ".split")
+        path.write_text(text, encoding="latin-1")
     return folder
 
 
 def test_mr(tmp_path):
-    folder = write(tmp_path, mr_txt="Good  film .\nbad\nfine\n", mr_split_txt="0\ttrain\t1\n")
+    folder = write(tmp_path, mr_txt="Good  film .\nbad\nclichéd\n", mr_split_txt="0\ttrain\t1\n")
     with pytest.raises(RecipeError, match="no test texts in the form of mr"):
         corpora.read("mr", folder)
     write(tmp_path, mr_split_txt="0\ttrain\t1\n2\ttest\t1\n1\ttrain\t0\n")
     found = corpora.read("mr", folder)
-    assert found == {"train": [("good film .", "pos"), ("bad", "neg")], "test": [("fine", "pos")]}
+    assert found == {
+        "train": [("good film .", "pos"), ("bad", "neg")],
+        "test": [("clichéd", "pos")],
+    }
     write(tmp_path, mr_split_txt="0\ttrain\t1\n3\ttest\t1\n")
     with pytest.raises(RecipeError, match="mr.split.txt, line 2: not NUMBER"):
         corpora.read("mr", folder)

@@ -4,6 +4,7 @@ Tokens are what white space separates after ``tokens``; MR and the "label TAB te
 tokenised and only become lower case.
 """
 
+import gzip
 import re
 import tarfile
 from pathlib import Path
@@ -30,9 +31,15 @@ def packed(path):
     raise RecipeError(f"RAW {path.parent}: there is neither {path.name} nor {path.name}.gz")
 
 
+def latin_1_lines(path):
+    """The lines of a plain or .gz file in Latin-1, in which Pang and Lee give MR."""
+    with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as stream:
+        return [line.decode("latin-1") for line in stream]
+
+
 def read_mr(folder):
     """mr.txt, a text per line, and mr.split.txt: number of the line, train or test, 0 or 1."""
-    texts = list(lines_of(packed(folder / "mr.txt")))
+    texts = latin_1_lines(packed(folder / "mr.txt"))
     path, found = packed(folder / "mr.split.txt"), {split: [] for split in SPLITS}
     for number, line in enumerate(lines_of(path), 1):
         fields = line.split("\t")
