@@ -9,7 +9,8 @@ import pytest
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
 RECIPE = EXAMPLES / "dual"
-sys.path += map(str, (EXAMPLES, RECIPE, EXAMPLES / "multiway", EXAMPLES / "routed"))
+RECIPES = ("dual", "multiway", "routed", "twin")
+sys.path += [str(EXAMPLES), *(str(EXAMPLES / name) for name in RECIPES)]
 
 # as small as a recipe can be and still go through every step
 SMALL = """

@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""Score one trained system: its checkpoint with the lowest validation loss.
+
+    python evaluate.py DATA RUNS SYSTEM SEED --recipe digits
+
+Writes into RUNS/SYSTEM.SEED/, for the validation and test sets: SPLIT.hyp (what was predicted),
+SPLIT.nll (nats and tokens of each reference); scores.json; and of systems with a backward network
+what fairseq-ext twin-distance draws (distance.png ...).
+"""
+
+import json
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from recipe_tools import RecipeError
+from recipe_tools.cli import make_parser, script
+from recipe_tools.commands import user_dir
+from recipe_tools.corpus import STAMP, stamp_of
+from recipe_tools.evaluation import make, translate
+from recipe_tools.files import written
+from recipe_tools.scores import seconds_per_update
+from twin_recipe.commands import best_of, distance_command, generate_command
+from twin_recipe.likelihood import likelihoods
+from twin_recipe.scoring import parameters_of, scores
+from twin_recipe.settings import WITH_BACKWARD, check_system, read_settings
+
+
+def evaluate(settings, data, checkpoint):
+    """{split: {metric: value}} of the validation and test sets."""
+    run, found, metrics = checkpoint.parent, {}, settings.kind.METRICS
+    for split in ("valid", "test"):
+        references = data / "raw" / f"{split}.ref"
+        if any(metric.source == "hyp" for metric in metrics):
+            command = generate_command(settings, checkpoint, data, split)
+            translate(run / f"{split}.hyp", command, [checkpoint, data / STAMP], references)
+        batch = settings.kind.BATCH
+        with written(run / f"{split}.nll") as stream:
+            for pair in likelihoods(checkpoint, data / "bin", split, user_dir(), batch):
+                stream.write(" ".join(map(repr, pair)) + "\n")
+        found[split] = scores(metrics, run, split, references)
+    return found
+
+
+def main(argv=None):
+    args = make_parser(__doc__, "data", "runs", "system", "seed", "--recipe").parse_args(argv)
+    settings = read_settings(args.recipe)
+    check_system(args.system)
+    checkpoint = best_of(args.runs, args.system, args.seed)
+    if not checkpoint.is_file():
+        raise RecipeError(f"{checkpoint} does not exist; run train.py first")
+    stamp_of(args.data)
+    found, run = evaluate(settings, args.data, checkpoint), checkpoint.parent
+    if args.system in WITH_BACKWARD:
+        command = distance_command(settings, checkpoint, args.data, run / "distance")
+        make(run / "distance.tsv", command, [checkpoint, args.data / STAMP])
+    seconds, updates = seconds_per_update(f"{run}.log")
+    result = {
+        "system": args.system,
+        "seed": args.seed,
+        "settings": settings.relevant(args.system),
+        "scores": found,
+        "parameters": parameters_of(checkpoint),
+        "seconds_per_update": seconds,
+        "updates": updates,
+    }
+    with written(run / "scores.json") as stream:
+        json.dump(result, stream, indent=1)
+    for split, values in found.items():
+        print(split, "  ".join(f"{name} {value:.3f}" for name, value in values.items()))
+
+
+if __name__ == "__main__":
+    script(main)

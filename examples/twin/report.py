@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""Compare what was trained: tables, significance, parameters, time.
+
+    python report.py DATA RUNS SEED ... --recipe digits [--output NAME] [--into FILE.md]
+
+Reads what evaluate.py wrote; systems that were not evaluated are left out and named at the end.
+--into replaces what stands in FILE.md between <!-- begin twin RECIPE --> and
+<!-- end twin RECIPE -->.
+"""
+
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from recipe_tools import RecipeError
+from recipe_tools.cli import script
+from recipe_tools.commands import run_name
+from recipe_tools.evaluation import publish, read_result, report_arguments
+from twin_recipe.scoring import compare
+from twin_recipe.settings import SYSTEMS, read_settings
+from twin_recipe.tables import markdown
+
+
+def read_results(settings, runs, seeds):
+    """({(system, seed): content of scores.json}, names of what was not evaluated)."""
+    results, missing = {}, []
+    for system in SYSTEMS:
+        for seed in seeds:
+            path = runs / run_name(system, seed) / "scores.json"
+            if path.is_file():
+                again = f"evaluate.py DATA RUNS {system} {seed} --recipe {settings.name}"
+                results[system, seed] = read_result(path, settings.relevant(system), again)
+            else:
+                missing.append(run_name(system, seed))
+    if not results:
+        raise RecipeError(f"RUNS {runs} holds no scores.json of these seeds; run evaluate.py")
+    return results, missing
+
+
+def paired_tests(settings, data, runs, results, seeds):
+    """{(system, metric): difference and p} of every system against the baseline."""
+    tests, references = {}, data / "raw" / "test.ref"
+    for system in SYSTEMS[1:]:
+        both = [seed for seed in seeds
+                if all((name, seed) in results for name in ("baseline", system))]  # fmt: skip
+        for metric in settings.kind.METRICS if both else ():
+            found = compare(metric, runs, "baseline", system, both, references)
+            tests[system, metric.name] = found
+    return tests
+
+
+def main(argv=None):
+    args = report_arguments(__doc__, argv)
+    settings, seeds = read_settings(args.recipe), sorted(set(args.seeds))
+    results, missing = read_results(settings, args.runs, seeds)
+    tests = paired_tests(settings, args.data, args.runs, results, seeds)
+    data = {
+        "recipe": settings.name,
+        "results": {run_name(*key): result for key, result in results.items()},
+        "tests": {f"{system} - baseline, {name}": each for (system, name), each in tests.items()},
+        "missing": missing,
+    }
+    text = markdown(settings, seeds, results, tests)
+    publish(args, text, data, f"twin {settings.name}")
+    print(f"not evaluated: {', '.join(missing) or 'nothing'}")
+
+
+if __name__ == "__main__":
+    script(main)

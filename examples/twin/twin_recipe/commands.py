@@ -1,0 +1,36 @@
+"""The command lines of fairseq for each system of the recipe."""
+
+from recipe_tools.commands import REPORTING, annealing, run_name, user_dir
+
+NEVER = 1000000  # nothing at the end of an epoch: corpora differ in the length of theirs
+
+
+def best_of(runs, system, seed):
+    """The checkpoint with the lowest validation loss, which is the forward network's."""
+    return runs / run_name(system, seed) / "checkpoint_best.pt"
+
+
+def train_command(settings, system, seed, data, runs, extra=()):
+    """fairseq-train of one system; `extra` comes last and therefore wins."""
+    interval = max(1, settings.updates // max(1, settings.validations))
+    command = ["fairseq-train", data / "bin", "--user-dir", user_dir()]
+    command += [*settings.kind.task(settings), *settings.words["model"], *settings.words[system]]
+    command += [*settings.words["train"], "--max-update", settings.updates]
+    command += annealing(settings.updates, settings.warmup)
+    command += ["--validate-interval-updates", interval, "--save-interval-updates", interval]
+    command += ["--keep-interval-updates", 1, "--no-epoch-checkpoints"]
+    command += ["--validate-interval", NEVER, "--save-interval", NEVER, *REPORTING]
+    return [*command, "--seed", seed, "--save-dir", runs / run_name(system, seed), *extra]
+
+
+def generate_command(settings, checkpoint, data, split):
+    """fairseq-generate; writes plain text in its D- lines."""
+    command = ["fairseq-generate", data / "bin", "--user-dir", user_dir()]
+    command += [*settings.kind.task(settings), "--path", checkpoint, *settings.words["evaluate"]]
+    return [*command, "--gen-subset", split, "--no-progress-bar"]
+
+
+def distance_command(settings, checkpoint, data, prefix):
+    """fairseq-ext twin-distance of the test set."""
+    command = ["fairseq-ext", "twin-distance", checkpoint, data / "bin", "--output", prefix]
+    return [*command, "--unit", settings.kind.UNIT]
