@@ -120,17 +120,19 @@ def existing_options():
     from fairseq.registry import REGISTRIES
     from fairseq.tasks import TASK_REGISTRY
 
-    found = set(FOREIGN)
+    found = set(FOREIGN) | own_options()  # first: it registers what this package has
     for make in fairseq_parsers().values():
         found |= {o for action in make()._actions for o in action.option_strings}
     classes = [*TASK_REGISTRY.values(), *MODEL_REGISTRY.values()]
     for entry in REGISTRIES.values():
         classes += entry["registry"].values()
-        found.update("--" + name.replace("_", "-") for name in entry["dataclass_registry"])
+        for name, options in entry["dataclass_registry"].items():
+            names = (name, *options.__dataclass_fields__)
+            found.update("--" + each.replace("_", "-") for each in names)
     for registered in classes:
         if hasattr(registered, "add_args"):
             found |= _added_by(registered.add_args)
-    return found | own_options()
+    return found
 
 
 def own_options():
