@@ -1,9 +1,12 @@
 """``twin_speech_lstm`` in fairseq's commands: trained, resumed, scored, transcribing."""
 
 import pytest
+import torch
 from common import inprocess
 from fairseq.data.encoders.characters import Characters
 from twin.recordings import prepared
+
+from fairseq_ext import __main__ as command
 
 SIZES = {
     "--encoder-hidden-size": 12,
@@ -31,6 +34,10 @@ def generate(data, checkpoint, *options):
         *(data, "--task", "speech_to_text", "--path", checkpoint, "--gen-subset", "valid"),
         *("--max-tokens", 600, *options),
     )
+
+
+def load(path):
+    return torch.load(path, map_location="cpu", weights_only=True)
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +101,18 @@ def test_beams_and_single_recordings(data, run, tmp_path):
     assert {number: [text for _, text in one] for number, one in again.items()} == {
         number: [text for _, text in one] for number, one in found.items()
     }
+
+
+def test_exported_without_the_twin(data, run, tmp_path, capsys):
+    folder, _ = run
+    exported, words = tmp_path / "plain.pt", ("--beam", 2, "--max-len-b", 8)
+    named = ["export", folder / "checkpoint_last.pt", "--to", "fairseq", "--output", exported]
+    assert command.main([str(word) for word in named]) == 0
+    assert "--user-dir" in capsys.readouterr().out
+    stored = [load(path) for path in (folder / "checkpoint_last.pt", exported)]
+    assert stored[0]["criterion"] and not stored[1]["criterion"]
+    found = [generate(data, path, *words) for path in (folder / "checkpoint_last.pt", exported)]
+    assert inprocess.hypotheses(found[0]) == inprocess.hypotheses(found[1])
 
 
 @pytest.mark.slow
