@@ -16,7 +16,9 @@ from .export_twin import twin_models
 from .plot import new_figure, save
 
 ENDINGS = (".tsv", ".tokens.tsv", ".words.tsv", ".png", ".frequency.png")
-UNITS = ("token", "subword_nmt", "sentencepiece", "letter")
+UNITS = ("token", "subword_nmt", "sentencepiece", "letter", "characters")
+# symbols that separate words and belong to none
+SEPARATORS = {"letter": "|", "characters": "\u2581"}
 
 
 def add_arguments(parser):
@@ -29,8 +31,8 @@ def add_arguments(parser):
         "--unit",
         choices=UNITS,
         default="token",
-        help="what a word is: a token, or tokens put together as fairseq's --post-process does "
-        "(letter: characters, with | between words)",
+        help="what a word is: a token, or tokens put together as fairseq's --post-process and "
+        "--bpe characters do (letter, characters: with | or \u2581 between words)",
     )
     parser.add_argument(
         "--text",
@@ -155,14 +157,14 @@ def words_of(symbols: List[str], unit: str) -> List[Tuple[str, List[int]]]:
     words: List[Tuple[str, List[int]]] = []
     begin = True
     for place, symbol in enumerate(symbols):
-        if unit == "letter" and symbol == "|":
+        if symbol == SEPARATORS.get(unit):
             begin = True
             continue
         if unit == "sentencepiece" and symbol.startswith("\u2581"):
             begin, symbol = True, symbol[1:]
         joined = unit == "subword_nmt" and symbol.endswith("@@")
         text = symbol[:-2] if joined else symbol
-        if begin or not words:
+        if begin:
             words.append((text, [place]))
         else:
             words[-1] = (words[-1][0] + text, [*words[-1][1], place])

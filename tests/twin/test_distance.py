@@ -61,6 +61,7 @@ def test_tokens_against_the_reference():
         ("sentencepiece", "\u2581 o n \u2581 a", [("on", [0, 1, 2]), ("a", [3, 4])]),
         ("letter", "o n | a t", [("on", [0, 1]), ("at", [3, 4])]),
         ("letter", "| a", [("a", [1])]),
+        ("characters", "o n \u2581 a t", [("on", [0, 1]), ("at", [3, 4])]),
         ("letter", "", []),
     ],
 )
