@@ -11,6 +11,8 @@ Dimensions: B sentences, S positions, I input, H units. Gates stand side by side
 r, u, c. Masks are bool, True = padding.
 """
 
+from typing import Callable
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -109,17 +111,21 @@ def reorder(rows: Tensor, positions: Tensor) -> Tensor:
     return flat.index_select(0, (first + positions).view(-1)).view(size, length, width)
 
 
-class BidirectionalGRU(nn.Module):
-    """A GRU that reads forwards and one that reads backwards, side by side.
+class Bidirectional(nn.Module):
+    """A layer that reads forwards and one that reads backwards, side by side.
 
     The backward one reads each sentence reversed within its own length, so that neither sees
     padding before a real word and no lengths have to leave the device.
+
+    unit: the layer's class, such as ``GRU``; a subclass names it.
     """
+
+    unit: Callable[[int, int], nn.Module]
 
     def __init__(self, input_size: int, hidden_size: int):
         super().__init__()
-        self.forwards = GRU(input_size, hidden_size)
-        self.backwards = GRU(input_size, hidden_size)
+        self.forwards = self.unit(input_size, hidden_size)
+        self.backwards = self.unit(input_size, hidden_size)
 
     def forward(self, inputs: Tensor, padding: Tensor, literal: bool = False) -> Tensor:
         """(B, S, I) and padding (B, S), at the end of each row, -> (B, S, 2H)."""
@@ -130,3 +136,7 @@ class BidirectionalGRU(nn.Module):
         else:
             ahead, back = self.forwards(inputs), self.backwards(reverse)
         return torch.cat([ahead, reorder(back, positions)], dim=2)
+
+
+class BidirectionalGRU(Bidirectional):
+    unit = GRU

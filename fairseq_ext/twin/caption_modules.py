@@ -105,7 +105,7 @@ class PlainDecoder(nn.Module):
     def run(self, prev_tokens: Tensor, annotations: Tensor, padding: Tensor, literal: bool = False):
         """All steps of whole captions, (R, T): h with dropout and without, (R, T, H)."""
         inputs = self.inputs(prev_tokens, annotations, padding)
-        found = self.layer.literal(inputs) if literal else self.layer(inputs)[0]
+        found = self.layer.literal(inputs) if literal else self.layer(inputs)
         states = found[:, 1:]  # the first one has read the image alone
         return self.drop(states), states
 
@@ -122,7 +122,7 @@ class PlainDecoder(nn.Module):
         else:
             inputs = self.drop(self.embedding(prev_tokens[:, -1:]))
             carried = tuple(cache[name].unsqueeze(0) for name in ("state", "memory"))
-        states, carried = self.layer(inputs, carried)
+        states, carried = self.layer.carry(inputs, carried)
         cache["state"], cache["memory"] = (one.squeeze(0) for one in carried)
         return self.drop(states[:, -1:]), None
 

@@ -5,11 +5,13 @@
 Dimensions: B sentences, S positions, I input, H units. Masks are bool, True = padding.
 """
 
+from typing import Optional, Tuple
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..common.recurrent import reorder, reversal
+from ..common.recurrent import Bidirectional
 
 
 class LSTM(nn.LSTM):
@@ -36,8 +38,16 @@ class LSTM(nn.LSTM):
         nn.init.zeros_(self.bias_hh_l0)
         nn.init.ones_(self.bias_ih_l0[self.hidden_size : 2 * self.hidden_size])
 
+    def forward(self, inputs: Tensor) -> Tensor:
+        """(B, S, I) -> h (B, S, H). Padding has to stand after the real positions."""
+        return self.carry(inputs)[0]
+
+    def carry(self, inputs: Tensor, before: Optional[Tuple[Tensor, Tensor]] = None):
+        """The same from h and m (1, B, H) ``before`` on, and the last h and m."""
+        return super().forward(inputs, before)
+
     def literal(self, inputs: Tensor) -> Tensor:
-        """(B, S, I) -> h (B, S, H), step by step: what ``forward`` returns first."""
+        """(B, S, I) -> h (B, S, H), step by step: the specification of ``forward``."""
         state = memory = inputs.new_zeros(inputs.size(0), self.hidden_size)
         states = []
         for position in range(inputs.size(1)):
@@ -49,19 +59,5 @@ class LSTM(nn.LSTM):
         return torch.stack(states, dim=1)
 
 
-class BidirectionalLSTM(nn.Module):
-    """An LSTM that reads forwards and one that reads backwards, side by side."""
-
-    def __init__(self, input_size: int, hidden_size: int):
-        super().__init__()
-        self.forwards, self.backwards = LSTM(input_size, hidden_size), LSTM(input_size, hidden_size)
-
-    def forward(self, inputs: Tensor, padding: Tensor, literal: bool = False) -> Tensor:
-        """(B, S, I) and padding (B, S), at the end of each row, -> (B, S, 2H)."""
-        positions = reversal(padding)
-        reverse = reorder(inputs, positions)
-        if literal:
-            ahead, back = self.forwards.literal(inputs), self.backwards.literal(reverse)
-        else:
-            ahead, back = self.forwards(inputs)[0], self.backwards(reverse)[0]
-        return torch.cat([ahead, reorder(back, positions)], dim=2)
+class BidirectionalLSTM(Bidirectional):
+    unit = LSTM

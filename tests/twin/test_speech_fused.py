@@ -81,3 +81,13 @@ def test_no_array_of_keys_is_kept_for_every_step():
         kept.clear()
         case.layer.literal(case.given["inputs"], carried, source, case.hidden)
     assert 4 * fused[1] < sum(kept)
+
+
+def test_half_precision_runs_in_that_of_the_weights():
+    """With autocast the products around the loop are rounded, the loop is not."""
+    case = Case("location", (4, 9, 5), torch.float32, False)
+    expected = case.run(True)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = case.run(True)
+    assert all(one.dtype == torch.float32 for one in found.values())
+    check_same_numbers(found, expected, 0.1)

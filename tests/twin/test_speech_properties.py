@@ -12,7 +12,7 @@ from twin.attentive_support import CAPTION, END, PAD, WORDS
 
 from fairseq_ext.common import decoding
 from fairseq_ext.streams.direction import TargetSide
-from fairseq_ext.twin import attentive_layer, recurrent, speech_modules
+from fairseq_ext.twin import attentive_layer, speech_modules
 from fairseq_ext.twin.caption_modules import Annotations
 from fairseq_ext.twin.feature_source import FeatureSource
 from properties import (
@@ -148,7 +148,7 @@ def test_padding_that_is_read_is_found(kind):
 
 
 def test_a_flipped_batch_is_found(monkeypatch):
-    monkeypatch.setattr(recurrent, "reversal", flipped)
+    monkeypatch.setattr("fairseq_ext.common.recurrent.reversal", flipped)
     with pytest.raises(AssertionError, match="padding of sentence"):
         check_padding(build("speech"))
 
