@@ -24,6 +24,8 @@ ATTENTION = {
     aten._scaled_dot_product_efficient_attention.default: (0, 1, 1, 1),
     aten._scaled_dot_product_efficient_attention_backward.default: (1, 2, 2, 3),
 }
+# oneDNN's LSTM layer: products of the kind input x weight and state x weight that it stands for
+RNN_LAYER = {aten.mkldnn_rnn_layer.default: 1, aten.mkldnn_rnn_layer_backward.default: 2}
 HIDING = (
     "rnn_layer",
     "_thnn_fused",
@@ -54,6 +56,8 @@ class Products(TorchDispatchMode):
             self.counts[left, right] += 1
         elif function in ATTENTION:
             self._attention(args, *ATTENTION[function])
+        elif function in RNN_LAYER:
+            self._rnn_layer(*args[:3], RNN_LAYER[function])
         elif "mkldnn._linear_pointwise" in str(function):
             self._linear(*args[:2])
         elif any(name in str(function) for name in HIDING):
@@ -64,6 +68,13 @@ class Products(TorchDispatchMode):
         """oneDNN's x weight^T, with the layout that the weight had before it was arranged."""
         weight = inputs.new_empty(arranged.shape)
         self.counts[_layout(inputs), _layout(weight.t())] += 1
+
+    def _rnn_layer(self, inputs, input_weight, state_weight, times):
+        """inputs (T, B, I): one product with (4H, I), and one at every step with (4H, H)."""
+        rows = inputs.flatten(0, 1)
+        state = inputs.new_empty(inputs.size(1), state_weight.size(1))
+        self.counts[_layout(rows), _layout(input_weight.t())] += times
+        self.counts[_layout(state), _layout(state_weight.t())] += times * inputs.size(0)
 
     def _attention(self, args, query_place, key_place, scores, contexts):
         query, key = args[query_place], args[key_place]  # (B, H, T, d), (B, H, S, d)

@@ -62,6 +62,10 @@ def test_products_are_counted(monkeypatch):
         repeated_linear(torch.randn(512, 256), 2)(torch.randn(2, 256))
     assert found.operations() == 2 * (4 * 2 * 3 * 6 + 2 * 3 * 5 + 2 * 256 * 512)
     assert found.seconds(1) > 0
+    lstm, inputs = torch.nn.LSTM(6, 5), torch.randn(7, 2, 6, requires_grad=True)
+    with Products(1) as found:
+        lstm(inputs)[0].sum().backward()
+    assert found.operations() == 3 * 2 * 7 * 2 * 4 * 5 * (6 + 5)
 
 
 def test_benchmark_of_the_unit(run, tmp_path):
