@@ -283,7 +283,7 @@ def draw_frequency(words: List[Word], tokens: List[Token]):
     """Mean L_t against the frequency of the word; L_t against -log P_f (Fig. 2c)."""
     figure, (left, right) = new_figure(2, 2)
     left.scatter([word.frequency for word in words], [word.mean for word in words], s=6)
-    left.set_xscale("symlog", linthresh=1)
+    left.set_xscale("log" if words[-1].frequency else "symlog")
     left.set_xlabel("frequency of the word")
     left.set_ylabel("mean L_t")
     right.scatter([t.nll for t in tokens], [t.penalty for t in tokens], s=2, alpha=0.3)
