@@ -1,13 +1,15 @@
 """Dual learning's task: both directions of every pair, on the same sentences, in every update."""
 
 from dataclasses import dataclass, field
-from typing import List
+from typing import List, Optional
 
 from fairseq.dataclass import ChoiceEnum
 from fairseq.tasks import register_task
 
 from ..streams.schedule import SCHEDULES
 from ..streams.task import StreamsConfig, StreamsTask
+from .inference import LENGTH_NORMS, DualInference, Reverse, check_alpha
+from .reverse import load_models, one_direction, reverse_of, same_models
 
 
 @dataclass
@@ -19,11 +21,39 @@ class DualTranslationConfig(StreamsConfig):
             "same sentences), cycle, main+aux, temperature"
         },
     )
+    dual_alpha: float = field(
+        default=1.0,
+        metadata={
+            "help": "at inference: alpha of Eq. 7; the beam's n-best are ranked by "
+            "alpha * log P(y|x) + (1 - alpha) * log P(x|y); 1 = plain beam search"
+        },
+    )
+    dual_length_norm: ChoiceEnum(LENGTH_NORMS) = field(
+        default="tokens",
+        metadata={"help": "the two terms of --dual-alpha are for each token, or for the sentence"},
+    )
+    dual_path: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "checkpoints for log P(x|y), FILE or FILE:FILE, of any fairseq task with the "
+            "same dictionaries (default: those of --path)"
+        },
+    )
 
 
 @register_task("dual_translation", dataclass=DualTranslationConfig)
 class DualTranslationTask(StreamsTask):
-    """-s de -t en trains de-en and en-de; --lang-pairs de-en,fr-en both directions of each."""
+    """-s de -t en trains de-en and en-de; --lang-pairs de-en,fr-en both directions of each.
+
+    For dual inference --path may also be a model of -s -t only, such as fairseq's transformer.
+    """
+
+    cfg: DualTranslationConfig
+
+    @classmethod
+    def setup_task(cls, cfg: DualTranslationConfig, **kwargs):
+        check_alpha(cfg.dual_alpha)
+        return super().setup_task(cfg, **kwargs)
 
     @classmethod
     def training_pairs(cls, cfg: DualTranslationConfig) -> List[str]:
@@ -37,3 +67,39 @@ class DualTranslationTask(StreamsTask):
         langs = {lang for known in self.pairs for lang in known.split("-")}
         source, target = pair.split("-")
         return source != target and {source, target} <= langs
+
+    # ---------------------------------------------------------------- inference
+
+    def build_model(self, cfg, from_checkpoint=False):
+        model = super().build_model(cfg, from_checkpoint)
+        if from_checkpoint and not hasattr(model, "direction"):
+            self._choose_direction()
+        return model
+
+    def build_generator(self, models, args, *more, **options):
+        """The stock generator; with --dual-alpha below 1 its n-best lists are ranked by Eq. 7."""
+        generator = super().build_generator(models, args, *more, **options)
+        if self.cfg.dual_alpha == 1:
+            return generator
+        if getattr(args, "score_reference", False):
+            raise ValueError(
+                f"--dual-alpha {self.cfg.dual_alpha} with --score-reference: there is one "
+                "translation of each sentence and nothing to rank; allowed: --dual-alpha 1"
+            )
+        reverse = Reverse(self._reverse(models), self.source_dictionary, self.cfg.left_pad_source)
+        norm = str(self.cfg.dual_length_norm)
+        return DualInference(generator, reverse, self.cfg.dual_alpha, norm)
+
+    def _reverse(self, models):
+        """The models of the other direction, where and as those of --path are."""
+        pair = reverse_of(self.pair)
+        if not self.cfg.dual_path:
+            return same_models(models, pair)
+        like = next(models[0].parameters())
+        found = load_models(self.cfg.dual_path, pair, self.cfg.data)
+        return [model.to(like) for model in found]
+
+    def _directions(self, models):
+        if all(hasattr(model, "direction") for model in models):
+            return super()._directions(models)
+        return [one_direction(model, self.pair) for model in models]

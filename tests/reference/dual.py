@@ -138,3 +138,21 @@ def pair_loss(x, y, params_x, params_y, shape, padding_index):
         scores = translate(source, prev_tokens, reader, writer, shape, padding_index)
         total += negative_log_likelihood(scores, target, padding_index)[0]
     return total
+
+
+def log_likelihood(source, target, reader, writer, shape, padding_index):
+    """log P(target | source) of the model reader -> writer, the end symbol included."""
+    prev_tokens = shifted(target, target[-1])
+    scores = translate(source, prev_tokens, reader, writer, shape, padding_index)
+    return -negative_log_likelihood(scores, target, padding_index)[0]
+
+
+def dual_objective(log_y_x, y_tokens, log_x_y, x_tokens, alpha, by_token):
+    """alpha * l_f(x, y) + (1 - alpha) * l_g(x, y), Eq. 7, which the best y minimises.
+
+    l_f = -log P(y|x; f), l_g = -log P(x|y; g); divided by the number of tokens where by_token.
+    """
+    primal_loss, dual_loss = -log_y_x, -log_x_y
+    if by_token:
+        primal_loss, dual_loss = primal_loss / y_tokens, dual_loss / x_tokens
+    return alpha * primal_loss + (1 - alpha) * dual_loss
