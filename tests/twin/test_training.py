@@ -244,3 +244,9 @@ def test_multiway_model(toy_corpus, tmp_path):
     names = set(state["criterion"])
     assert {f"network.decoders.{lang}.output.bias" for lang in ("xx", "yy")} <= names
     assert "network.attention.energy" in names
+    words = ["twin-distance", tmp_path / "checkpoint_last.pt", toy_corpus.two, "--subset", "valid"]
+    words += ["--pair", "yy-xx", "--output", tmp_path / "distance"]
+    assert command.main([str(word) for word in words]) == 0
+    lines = (tmp_path / "distance.tokens.tsv").read_text(encoding="utf-8").splitlines()
+    text = (toy_corpus.text / "valid.xx").read_text(encoding="utf-8").split()
+    assert [line.split("\t")[2] for line in lines[1:]] == text
