@@ -20,8 +20,9 @@ from .modules import TwinPenalty
 
 @register_criterion("twin", dataclass=TwinConfig)
 class TwinCriterion(FairseqCriterion):
-    """sum_t [ -log P_f(x_t | x_<t) - log P_b(x_t | x_>t) + alpha L_t ]  (Sec. 2).
+    """Likelihoods of a forward and a backward network, and the distance of their states.
 
+    sum_t [ -log P_f(x_t | x_<t) - log P_b(x_t | x_>t) + alpha L_t ]  (Sec. 2).
     The backward network and g belong to the criterion (contract.py says why). In evaluation mode
     both are left alone: the loss is the forward network's.
 
