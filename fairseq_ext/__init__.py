@@ -5,6 +5,6 @@ from . import compat
 compat.require_fairseq()
 compat.activate()
 
-from . import common, dual, duo, multiway, routed, twin  # noqa: E402,F401  (they register themselves)
+from . import common, dual, duo, multiway, routed, twin  # noqa: E402,F401  (they register)
 
 __version__ = "0.1.0"

@@ -99,7 +99,7 @@ def add_task_tokens(dictionary: Dictionary, pairs: List[str]) -> None:
         dictionary.add_symbol(symbol)
 
 
-class _Weighted:
+class _Weighted(torch.nn.Module):
     """A criterion whose loss is the task's part of the objective.
 
     gamma_m / |D_m| times the sum over D_m is gamma_m times a mean, which a minibatch estimates: the
@@ -108,9 +108,10 @@ class _Weighted:
     """
 
     def __init__(self, criterion, weights: Dict[str, float], pairs: int):
+        super().__init__()
         self.criterion, self.weights, self.pairs = criterion, weights, pairs
 
-    def __call__(self, model, sample):
+    def forward(self, model, sample):
         loss, size, log = self.criterion(model, sample)
         weight = self.weights[sample["net_input"]["pair"]]
         return loss * (weight / max(size, 1)), 1 / self.pairs, log
