@@ -24,8 +24,8 @@ def tensor(array):
     return torch.from_numpy(np.asarray(array))
 
 
-def test_references_import_only_numpy():
-    allowed = {"numpy", "math"}
+def test_references_import_only_numpy_and_mathematics():
+    allowed = {"numpy", "math", "cmath"}
     for path in REFERENCE.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
