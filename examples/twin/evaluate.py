@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Score one trained system: its checkpoint with the lowest validation loss.
+"""Score one trained system: its best or last checkpoint, as the recipe says.
 
     python evaluate.py DATA RUNS SYSTEM SEED --recipe digits
 
@@ -21,7 +21,7 @@ from recipe_tools.corpus import STAMP, stamp_of
 from recipe_tools.evaluation import make, translate
 from recipe_tools.files import written
 from recipe_tools.scores import seconds_per_update
-from twin_recipe.commands import best_of, distance_command, generate_command
+from twin_recipe.commands import checkpoint_of, distance_command, generate_command
 from twin_recipe.likelihood import likelihoods
 from twin_recipe.scoring import parameters_of, scores
 from twin_recipe.settings import WITH_BACKWARD, check_system, read_settings
@@ -47,7 +47,7 @@ def main(argv=None):
     args = make_parser(__doc__, "data", "runs", "system", "seed", "--recipe").parse_args(argv)
     settings = read_settings(args.recipe)
     check_system(args.system)
-    checkpoint = best_of(args.runs, args.system, args.seed)
+    checkpoint = checkpoint_of(settings, args.runs, args.system, args.seed)
     if not checkpoint.is_file():
         raise RecipeError(f"{checkpoint} does not exist; run train.py first")
     stamp_of(args.data)

@@ -13,6 +13,7 @@ RECIPES = sorted(path.stem for path in FOLDER.glob("*.cfg"))
 TASKS = {
     "digits": "speech_to_text",
     "digits_single": "speech_to_text",
+    "digits_speakers": "speech_to_text",
     "multi30k": "translation",
     "ptb": "language_modeling",
     "pixels": "language_modeling",
@@ -108,7 +109,8 @@ def test_unknown_systems_are_named():
         ("hop_ms = 15", "hop = 15", r"section \[data\] has hop; allowed: .*hop_ms"),
         ("hop_ms = 15", "vocabulary = 15", r"section \[data\] has no hop_ms"),
         ("warmup = 5", "warmup = 100", r"warmup = 100; allowed: 0 to 99 per cent"),
-        ("updates = 1500", "updates = few", r"\[train\] updates = few; allowed: a whole number"),
+        ("updates = 800", "updates = few", r"\[train\] updates = few; allowed: a whole number"),
+        ("checkpoint = last", "checkpoint = first", "checkpoint = first; allowed: best, last"),
         ("noise = ", "loud = ", r"section \[systems\] has no noise"),
     ],
 )

@@ -5,9 +5,9 @@ from recipe_tools.commands import REPORTING, annealing, run_name, user_dir
 NEVER = 1000000  # nothing at the end of an epoch: corpora differ in the length of theirs
 
 
-def best_of(runs, system, seed):
-    """The checkpoint with the lowest validation loss, which is the forward network's."""
-    return runs / run_name(system, seed) / "checkpoint_best.pt"
+def checkpoint_of(settings, runs, system, seed):
+    """The checkpoint that is scored; the best has the lowest validation loss of the forward net."""
+    return runs / run_name(system, seed) / f"checkpoint_{settings.checkpoint}.pt"
 
 
 def train_command(settings, system, seed, data, runs, extra=()):

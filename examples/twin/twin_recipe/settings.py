@@ -20,8 +20,9 @@ REQUIRED = {
     "model": {"options"},
     "systems": set(SYSTEMS),
     "train": {"updates", "validations", "warmup", "options"},
-    "evaluate": {"options"},
+    "evaluate": {"checkpoint", "options"},
 }
+CHECKPOINTS = ("best", "last")
 ANY_KIND = {"data": set().union(*(kind.KEYS for kind in KINDS.values()))}
 
 
@@ -30,8 +31,8 @@ class Settings:
     """What the .cfg file says.
 
     kind: module of the data. data: {key: value} of [data]. updates, validations: of a training.
-    warmup: percentage of the updates. words: {section, or name of a system: words of the command
-    line}. text: {section: {key: value}} as in the file. path: of the file.
+    warmup: percentage of the updates. checkpoint: which one is scored. words: {section, or name of
+    a system: words of the command line}. text: {section: {key: value}} as in the file. path: its.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Settings:
     updates: int
     validations: int
     warmup: int
+    checkpoint: str
     words: Dict[str, Tuple[str, ...]]
     text: Dict[str, Dict[str, str]]
 
@@ -88,6 +90,7 @@ def read_settings(name):
         updates=number(parser, path, "train", "updates"),
         validations=number(parser, path, "train", "validations"),
         warmup=warmup,
+        checkpoint=choice(parser, path, "evaluate", "checkpoint", CHECKPOINTS),
         words={key: tuple(each) for key, each in words.items()},
         text={section: dict(parser[section]) for section in REQUIRED},
     )

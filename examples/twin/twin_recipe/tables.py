@@ -75,7 +75,7 @@ def markdown(settings, seeds, results, tests):
     search = f"; `{' '.join(settings.words['evaluate'])}`" if searched else ""
     blocks = [
         f"Recipe `{settings.name}` of `examples/twin`; seeds {', '.join(map(str, seeds))}; mean "
-        f"(range) over seeds; the checkpoint with the lowest validation loss{search}.",
+        f"(range) over seeds; the {settings.checkpoint} checkpoint{search}.",
         score_table(metrics, results),
         test_table(metrics, tests),
         cost_table(results),
