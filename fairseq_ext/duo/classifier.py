@@ -5,9 +5,9 @@ Dimensions: B texts, T words, L labels.
 
 from fairseq.models import BaseFairseqModel, register_model
 
+from ..common.labels import labels
 from .classifier_modules import Classifier
 from .config import DuoClassifierConfig, register_classifiers
-from .labels import labels
 from .model import option, stored
 
 DEFAULT_DIM = 300

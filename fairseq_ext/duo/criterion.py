@@ -12,7 +12,7 @@ from fairseq.dataclass import FairseqDataclass
 from torch import Tensor
 from torch.nn import functional as F
 
-from .labels import numbers
+from ..common.labels import numbers
 
 
 @register_criterion("label_cross_entropy", dataclass=FairseqDataclass)

@@ -12,14 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Optional
 
-import numpy as np
 import torch
 from fairseq.data import Dictionary, LanguagePairDataset, data_utils
 from fairseq.dataclass import FairseqDataclass
 from fairseq.tasks import FairseqTask, register_task
 from omegaconf import MISSING
 
-from . import labels
+from ..common import labels
 
 
 @dataclass
@@ -76,8 +75,8 @@ class TextClassificationTask(FairseqTask):
         (text_file, texts), (label_file, targets) = sides
         if len(texts) != len(targets):
             raise ValueError(f"{text_file}: {len(texts)} texts, but {len(targets)} labels")
-        check_texts(text_file, texts.sizes)
-        self.check_labels(label_file, targets)
+        labels.check_texts(text_file, texts.sizes)
+        labels.check_labels(label_file, targets, self.names, self.cfg.target_lang)
         self.datasets[split] = LanguagePairDataset(
             texts,
             texts.sizes,
@@ -90,20 +89,8 @@ class TextClassificationTask(FairseqTask):
             remove_eos_from_source=True,
         )
 
-    def check_labels(self, file: str, targets) -> None:
-        """Each is one label and the end symbol."""
-        first, last = self.names.nspecial, self.names.nspecial + len(labels.labels(self.names))
-        for line, size in enumerate(targets.sizes, start=1):
-            if size != 2:
-                raise ValueError(f"{file}: line {line}: {size - 1} words, a label is one")
-            if not first <= int(targets[line - 1][0]) < last:
-                raise ValueError(
-                    f"{file}: line {line}: a label that dict.{self.cfg.target_lang}.txt does not "
-                    f"have; it has {', '.join(labels.labels(self.names)[:10])}"
-                )
-
     def build_dataset_for_inference(self, src_tokens, src_lengths, **_unused):
-        check_texts("text to be labelled", src_lengths)
+        labels.check_texts("text to be labelled", src_lengths)
         return LanguagePairDataset(
             src_tokens,
             src_lengths,
@@ -124,13 +111,6 @@ class TextClassificationTask(FairseqTask):
     @property
     def target_dictionary(self):
         return self.names
-
-
-def check_texts(file: str, sizes) -> None:
-    """ValueError for a text of no words; ``sizes`` count the end symbol."""
-    empty = np.flatnonzero(np.asarray(sizes) < 2)
-    if len(empty):
-        raise ValueError(f"{file}: line {empty[0] + 1}: an empty text ({len(empty)} of them)")
 
 
 class LabelGenerator:

@@ -29,9 +29,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..common.layers import embedding, linear
+from ..common.lstm import LSTM
 from ..common.sizes import check_sizes
 from .attentive_layer import AttentiveDecoder, AttentiveLSTM
-from .recurrent import LSTM
 
 
 @dataclass(frozen=True)

@@ -33,10 +33,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..common.layers import embedding, linear
+from ..common.lstm import BidirectionalLSTM
 from ..common.recurrent import reorder, reversal
 from ..common.sizes import check_sizes
 from .attentive_layer import AttentiveDecoder, AttentiveLSTM
-from .recurrent import BidirectionalLSTM
 
 
 @dataclass(frozen=True)

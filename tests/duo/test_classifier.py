@@ -7,7 +7,7 @@ from duo.support import PAD, rows
 from fairseq.data import Dictionary
 from torch import nn
 
-from fairseq_ext.duo import labels
+from fairseq_ext.common import labels
 from fairseq_ext.duo.classifier_modules import ATTENTIONS, METHODS, Classifier, duo_attention
 from fairseq_ext.duo.criterion import counts, macro_f1
 from reference import duo as reference

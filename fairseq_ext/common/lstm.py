@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..common.recurrent import Bidirectional
+from .recurrent import Bidirectional
 
 
 class LSTM(nn.LSTM):
