@@ -4,6 +4,7 @@
 #   TORCH   what pip is asked for instead of the pinned one  make setup TORCH=torch==2.4.1
 #   VENV    where the environment lives                      make test VENV=/tmp/venv
 #   ARGS    more arguments for pytest                        make test ARGS="tests/dual -k decode"
+#   WORKERS processes that share the test files              make test WORKERS=8
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -14,11 +15,14 @@ PYTHON ?= python3
 TORCH ?= torch==2.13.0
 VENV ?= .venv
 ARGS ?=
+WORKERS ?= 2
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 STAMP := $(VENV)/.setup-done
 PINS := $(VENV)/constraints.txt
+# files stay whole: many tests of a file share one small training
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 # The models here are small and several processes share the machine: one arithmetic thread each
 # unless the user says otherwise. The MALLOC variables stop glibc from handing large buffers back
@@ -57,10 +61,10 @@ demo: setup  ## train a small model on an embedded corpus, translate both ways, 
 	$(BIN)/python examples/demo/run.py
 
 test: setup  ## the fast tests
-	$(BIN)/python -m pytest $(ARGS)
+	$(PYTEST) $(ARGS)
 
 test-slow: setup  ## all tests
-	$(BIN)/python -m pytest -m 'slow or not slow' $(ARGS)
+	$(PYTEST) -m 'slow or not slow' $(ARGS)
 
 bench: setup  ## speed beside stock fairseq
 	@test -f examples/benchmark/run.py || { echo "bench: there is no examples/benchmark yet" >&2; exit 2; }

@@ -119,6 +119,7 @@ setup(
             "penman",
             "pytest",
             "pytest-timeout",
+            "pytest-xdist",
             "ruff",
             "sentencepiece",
         ],
