@@ -18,9 +18,8 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from dual_recipe.settings import read_settings
 from recipe_tools.cli import make_parser, script
-from recipe_tools.commands import execute, preprocess_command
-from recipe_tools.corpus import apply_subwords, copy_plain, describe_inputs, inputs_of, make_folder
-from recipe_tools.files import lines_of
+from recipe_tools.corpus import describe_inputs, inputs_of, make_folder
+from recipe_tools.joint import build_joint, print_counts
 from recipe_tools.subwords import SUBWORDS
 
 
@@ -42,25 +41,6 @@ def description(settings, bpe, inputs):
     }
 
 
-def build(settings, bpe, inputs, folder, workers):
-    """Everything, in `folder`; returns the counts."""
-    for name in ("raw", "text"):
-        (folder / name).mkdir()
-    counts = copy_plain(inputs, folder / "raw", settings.train_lines)
-    kind = SUBWORDS[bpe]
-    training = [folder / "raw" / f"train.{language}" for language in settings.languages]
-    kind.learn(training, settings.vocabulary, settings.subword_lines, folder / kind.file)
-    model = kind(folder / kind.file)
-    for split, language in inputs:
-        name = f"{split}.{language}"
-        apply_subwords(model, folder / "raw" / name, folder / "text" / name)
-    pair = settings.directions[0]
-    command = preprocess_command(pair, settings.files, folder / "text", folder / "bin", workers)
-    execute([*command, "--joined-dictionary"], folder / "preprocess.log")
-    counts["dictionary"] = sum(1 for _ in lines_of(folder / "bin" / f"dict.{settings.source}.txt"))
-    return counts
-
-
 def main(argv=None):
     args = arguments(argv)
     settings = read_settings(args.recipe)
@@ -69,15 +49,10 @@ def main(argv=None):
         args.data,
         description(settings, args.bpe, inputs),
         args.force,
-        lambda folder: build(settings, args.bpe, inputs, folder, args.workers),
+        lambda folder: build_joint(settings, args.bpe, inputs, folder, args.workers),
     )
-    if counts is None:
-        return
-    for split, name in settings.files.items():
-        print(f"{split:<6} {counts[split]:>9,} sentence pairs ({name})")
-    print(f"dropped {counts['dropped']:>8,} training pairs with an empty side")
-    print(f"joint dictionary of {counts['dictionary']:,} subwords ({args.bpe})")
-    print(f"ready: {args.data}")
+    if counts:
+        print_counts(settings, counts, args.data)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import pytest
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
 RECIPE = EXAMPLES / "dual"
-RECIPES = ("dual", "multiway", "routed", "twin")
+RECIPES = ("dual", "duo", "duo_translation", "multiway", "routed", "twin")
 sys.path += [str(EXAMPLES), *(str(EXAMPLES / name) for name in RECIPES)]
 
 # as small as a recipe can be and still go through every step
