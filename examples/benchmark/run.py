@@ -1,13 +1,16 @@
 """Speed of a system beside stock fairseq at the same size, in one run.
 
     python examples/benchmark/run.py --system dual --output build/benchmark
+    python examples/benchmark/run.py --system duo --output build/benchmark-duo
     python examples/benchmark/run.py --system multiway --embed-dim 256 --hidden 512 --context 512
+    python examples/benchmark/run.py --system routed --embed-dim 256 --hidden 256 --context 256
 
-dual stands beside two stock Transformers, multiway (one pair) beside the stock ``lstm`` with
-attention. Systems take turns on the same minibatches of a made-up corpus; each figure is the median
-over the turns. Training is fairseq's own Trainer, generation its own beam search. The operations of
-an update are those of its matrix products, counted while it runs; the limit is the time of the same
-products alone. Writes build/benchmark.json and build/benchmark.md.
+dual stands beside two stock Transformers, duo beside one, multiway and routed (one pair each)
+beside the stock ``lstm`` with attention. Systems take turns on the same minibatches of a made-up
+corpus; each figure is the median over the turns. Training is fairseq's own Trainer, generation its
+own beam search. The operations of an update are those of its matrix products, counted while it
+runs; the expected ratio is what they would give at the speed of the first system, the limit is the
+time of the same products alone. Writes build/benchmark.json and build/benchmark.md.
 """
 
 import argparse
@@ -26,11 +29,13 @@ from pathlib import Path
 
 import torch
 from corpus import write_corpus
-from systems import DIRECTIONS, TWO_STOCK_OURS, Translator, build
+from systems import DIRECTIONS, RECURRENT, TWO_STOCK_OURS, Translator, build
 
+SYSTEMS = ("dual", "duo", *RECURRENT)
 REPOSITORY = Path(__file__).resolve().parents[2]
-COLUMNS = ["target tokens/s", "training ratio", "MFLOP/token", "GFLOP/s", "ratio at equal FLOP"]
-COLUMNS += ["share of the limit", "sentences/s", "generation ratio", "parameters"]
+COLUMNS = ["target tokens/s", "training ratio", "expected ratio", "MFLOP/token", "GFLOP/s"]
+COLUMNS += ["ratio at equal FLOP", "share of the limit"]
+COLUMNS += ["sentences/s", "generation ratio", "parameters"]
 
 
 def in_turns(args, label, members, measure):
@@ -76,8 +81,10 @@ def measure(args, data: Path):
             "share of the limit": round(alone * rates[name], 3),
             "parameters": sum(member.parameters() for member in members),
         }
-    for found in results.values():
-        found["ratio at equal FLOP"] = round(found["GFLOP/s"] / results[stock]["GFLOP/s"], 3)
+    for name, found in results.items():
+        cost = found["MFLOP/token"] / results[stock]["MFLOP/token"]
+        found["expected ratio"] = round(1 / cost, 3)
+        found["ratio at equal FLOP"] = round(cost * rates[name] / rates[stock], 3)
     translators = {
         name: Translator(members[0], DIRECTIONS[0], args)
         for name, members in systems.items()
@@ -104,7 +111,7 @@ def report(args, results):
     }
     sizes = f"{args.layers}+{args.layers} layers, {args.embed_dim}/{args.ffn_embed_dim}, "
     sizes += f"{args.heads} heads"
-    if args.system == "multiway":
+    if args.system in RECURRENT:
         sizes = f"embeddings {args.embed_dim}, units {args.hidden}, attention {args.context}"
     lines = [
         f"{record['date']}, {device}, {record['threads']} thread(s), torch {torch.__version__}; "
@@ -144,7 +151,7 @@ def write(path: Path, text: str) -> None:
 def parse(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", default=str(REPOSITORY / "build" / "benchmark"))
-    parser.add_argument("--system", choices=("dual", "multiway"), default="dual")
+    parser.add_argument("--system", choices=SYSTEMS, default="dual")
     for option, value in (
         ("--updates", 10), ("--repeats", 5), ("--max-tokens", 2048), ("--vocab", 4000),
         ("--train-sentences", 4000), ("--length", 16), ("--layers", 4), ("--embed-dim", 128),

@@ -11,7 +11,8 @@ from products import Products
 DIRECTIONS = tuple("-".join(pair) for pair in (LANGS, LANGS[::-1]))
 STOCK, OURS = "label_smoothed_cross_entropy", "chunked_label_smoothed_cross_entropy"
 TWO_STOCK, TWO_STOCK_OURS, DUAL = "two stock", "two stock, our criterion", "dual"
-LSTM, MULTIWAY = "stock lstm", "multiway"
+LSTM, MULTIWAY, ROUTED = "stock lstm", "multiway", "routed"
+TRANSFORMER, DUO = "stock transformer", "duo"
 
 
 class System:
@@ -131,8 +132,15 @@ def dual_flags(args):
     return f"{flags} --share-all-embeddings"
 
 
+def duo_flags(args):
+    """The four additions of the paper's Table 6, at the sizes of the stock model."""
+    flags = f"-s {LANGS[0]} -t {LANGS[1]} --arch duo_transformer --share-all-embeddings"
+    flags += f" --layers {args.layers} --embed-dim {args.embed_dim} --dropout 0.2"
+    return f"{flags} --ffn-embed-dim {args.ffn_embed_dim} --attention-heads {args.heads}"
+
+
 def lstm_flags(args):
-    """Bidirectional encoder, attention, one layer: the same widths as the multi-way model."""
+    """Bidirectional encoder, attention, one layer: the widths of the models beside it."""
     flags = f"-s {LANGS[0]} -t {LANGS[1]} --arch lstm --encoder-bidirectional --dropout 0"
     for side in ("encoder", "decoder"):
         flags += f" --{side}-embed-dim {args.embed_dim} --{side}-hidden-size {args.hidden}"
@@ -146,6 +154,16 @@ def multiway_flags(args):
     return f"{flags} --init-hidden-size {args.hidden // 2} --init-size {args.hidden // 2}"
 
 
+def routed_flags(args):
+    """One translation task; its shared blocks, its own block and the router all work for it."""
+    flags = f"--task routed_mtl --lang-pairs {DIRECTIONS[0]} --main-pair {DIRECTIONS[0]}"
+    flags += f" --arch routed_gru --embed-dim {args.embed_dim} --hidden-size {args.hidden}"
+    return f"{flags} --attention-size {args.context} --dropout 0"
+
+
+RECURRENT = {"multiway": (MULTIWAY, multiway_flags), "routed": (ROUTED, routed_flags)}
+
+
 def build(args, data: Path):
     """{name: its models}; the first is what the others are compared with."""
     label_smoothed = f"--label-smoothing 0.1 --criterion {STOCK}"
@@ -154,11 +172,17 @@ def build(args, data: Path):
     def systems(*flags):
         return [System(data, one.split(), args) for one in flags]
 
-    if args.system == "multiway":
+    if args.system in RECURRENT:
         plain = "--criterion cross_entropy"
+        name, flags = RECURRENT[args.system]
         return {
             LSTM: systems(f"{lstm_flags(args)} {plain}"),
-            MULTIWAY: systems(f"{multiway_flags(args)} {plain}"),
+            name: systems(f"{flags(args)} {plain}"),
+        }
+    if args.system == "duo":
+        return {
+            TRANSFORMER: systems(f"{transformer_flags(args, DIRECTIONS[0])} {ours}"),
+            DUO: systems(f"{duo_flags(args)} {ours}"),
         }
     stock = [transformer_flags(args, pair) for pair in DIRECTIONS]
     return {

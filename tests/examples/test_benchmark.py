@@ -33,10 +33,30 @@ def test_benchmark_of_multiway_counts_the_products(run, tmp_path):
     results = json.loads((tmp_path / "speed.json").read_text(encoding="utf-8"))["results"]
     assert list(results) == ["stock lstm", "multiway"]
     for found in results.values():
-        assert found["GFLOP/s"] > 0 and found["sentences/s"] > 0
+        assert found["target tokens/s"] > 0 and found["sentences/s"] > 0
         # forward and backward: at least six operations for each parameter outside the embeddings
         assert found["MFLOP/token"] * 1e6 > 6 * 16 * 50
     assert results["stock lstm"]["ratio at equal FLOP"] == 1
+
+
+def test_benchmark_of_duo_expects_what_its_products_cost(run, tmp_path):
+    """Twice the embeddings and the feed-forward layers, 1.5 times the attention: 1.5 to 2."""
+    words = SMALL + "--system duo --layers 2 --ffn-embed-dim 32 --heads 2"
+    run("python", SCRIPT, *words.split(), "--output", tmp_path / "speed")
+    results = json.loads((tmp_path / "speed.json").read_text(encoding="utf-8"))["results"]
+    assert list(results) == ["stock transformer", "duo"]
+    stock, duo = results.values()
+    assert stock["expected ratio"] == 1 and 1 / 2 < duo["expected ratio"] < 1 / 1.3
+    assert duo["sentences/s"] > 0 and duo["parameters"] > stock["parameters"]
+
+
+def test_benchmark_of_routed(run, tmp_path):
+    words = SMALL + "--system routed --hidden 16 --context 12"
+    run("python", SCRIPT, *words.split(), "--output", tmp_path / "speed")
+    results = json.loads((tmp_path / "speed.json").read_text(encoding="utf-8"))["results"]
+    assert list(results) == ["stock lstm", "routed"]
+    for found in results.values():
+        assert found["MFLOP/token"] * 1e6 > 6 * 16 * 50 and found["sentences/s"] > 0
 
 
 def test_products_are_counted(monkeypatch):
