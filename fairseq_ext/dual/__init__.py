@@ -1,3 +1,4 @@
 """Model-level dual learning (Xia, Tan, Tian, Qin, Yu and Liu; ICML 2018)."""
 
-from . import model, task  # noqa: F401  (they register what they define)
+# they register what they define
+from . import criterion, lstm_criterion, lstm_model, model, separate, task  # noqa: F401

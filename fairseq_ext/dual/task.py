@@ -1,14 +1,17 @@
 """Dual learning's task: both directions of every pair, on the same sentences, in every update."""
 
 from dataclasses import dataclass, field
-from typing import List, Optional
+from typing import Dict, List, Optional
 
+import numpy as np
+from fairseq.data import Dictionary
 from fairseq.dataclass import ChoiceEnum
 from fairseq.tasks import register_task
 
 from ..streams.schedule import SCHEDULES
 from ..streams.task import StreamsConfig, StreamsTask
 from .inference import LENGTH_NORMS, DualInference, Reverse, check_alpha
+from .label_sides import LabelSides
 from .reverse import load_models, one_direction, reverse_of, same_models
 
 
@@ -20,6 +23,10 @@ class DualTranslationConfig(StreamsConfig):
             "help": "pairs of each update: joint (the paper: -log P(y|x; f) - log P(x|y; g) on the "
             "same sentences), cycle, main+aux, temperature"
         },
+    )
+    one_way: bool = field(
+        default=False,
+        metadata={"help": "train the pairs named and not their reverses too: the baselines"},
     )
     dual_alpha: float = field(
         default=1.0,
@@ -42,13 +49,17 @@ class DualTranslationConfig(StreamsConfig):
 
 
 @register_task("dual_translation", dataclass=DualTranslationConfig)
-class DualTranslationTask(StreamsTask):
+class DualTranslationTask(LabelSides, StreamsTask):
     """-s de -t en trains de-en and en-de; --lang-pairs de-en,fr-en both directions of each.
 
     For dual inference --path may also be a model of -s -t only, such as fairseq's transformer.
+
+    from_checkpoint: whether the model is a trained one, of which only inference is wanted.
     """
 
     cfg: DualTranslationConfig
+    from_checkpoint = False
+    _coupled = False
 
     @classmethod
     def setup_task(cls, cfg: DualTranslationConfig, **kwargs):
@@ -58,6 +69,8 @@ class DualTranslationTask(StreamsTask):
     @classmethod
     def training_pairs(cls, cfg: DualTranslationConfig) -> List[str]:
         pairs = super().training_pairs(cfg)
+        if cfg.one_way:
+            return pairs
         reverse = ["-".join(reversed(pair.split("-"))) for pair in pairs]
         both = [direction for couple in zip(pairs, reverse) for direction in couple]
         return list(dict.fromkeys(both))
@@ -68,9 +81,47 @@ class DualTranslationTask(StreamsTask):
         source, target = pair.split("-")
         return source != target and {source, target} <= langs
 
+    # ---------------------------------------------------------------- dual supervised learning
+
+    def couple_directions(self) -> None:
+        """From now on one call of the criterion is given a pair and its reverse.
+
+        ValueError for options with which an update may hold one of them alone.
+        """
+        allowed = dict(
+            schedule="joint", one_way=False, join_at=None, pair_patience=0, pair_parallel=False
+        )
+        for name, value in allowed.items():
+            found = self.cfg[name]
+            if str(found or None) != str(value or None):
+                raise ValueError(
+                    f"--{name.replace('_', '-')} {found}: dual supervised learning needs both "
+                    f"directions of a pair in every update; allowed: {value or 'leave it out'}"
+                )
+        self._coupled = True
+
+    def pair_dictionaries(self) -> Dict[str, Dictionary]:
+        """{lang: dictionary} of the languages that are trained."""
+        langs = (lang for pair in self.pairs for lang in pair.split("-"))
+        return {lang: self.dictionaries[lang] for lang in langs}
+
+    def calls(self, sample):
+        if not self._coupled:
+            return sample
+        couples: Dict[str, Dict] = {}
+        for pair, part in sample.items():
+            couples.setdefault(",".join(sorted((pair, reverse_of(pair)))), {})[pair] = part
+        return couples
+
+    def load_dataset(self, split, epoch=1, combine=False, **kwargs):
+        super().load_dataset(split, epoch, combine, **kwargs)
+        if self._coupled and split == self.cfg.train_subset:
+            check_same_sentences(self.datasets[split].datasets, split)
+
     # ---------------------------------------------------------------- inference
 
     def build_model(self, cfg, from_checkpoint=False):
+        self.from_checkpoint = from_checkpoint
         model = super().build_model(cfg, from_checkpoint)
         if from_checkpoint and not hasattr(model, "direction"):
             self._choose_direction()
@@ -103,3 +154,18 @@ class DualTranslationTask(StreamsTask):
         if all(hasattr(model, "direction") for model in models):
             return super()._directions(models)
         return [one_direction(model, self.pair) for model in models]
+
+
+def check_same_sentences(datasets, split: str) -> None:
+    """Raise ValueError unless sentence N of a pair is sentence N of its reverse, by their lengths.
+
+    A folder may hold both train.de-en and train.en-de, and --truncate-source cuts one side of each.
+    """
+    for pair, dataset in datasets.items():
+        other = datasets[reverse_of(pair)]
+        if not np.array_equal(dataset.src_sizes, other.tgt_sizes):
+            raise ValueError(
+                f"{split} of {pair} and of {reverse_of(pair)}: other sentences or other lengths; "
+                f"dual supervised learning needs one binarised {split} set for both, and no "
+                "--truncate-source"
+            )

@@ -5,16 +5,15 @@ the softmax, W_s and the controller are trained (Gulcehre et al. 2015, Sec. 4.2)
 in fusion.py.
 """
 
-import os
 import re
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, List, Optional
 
-from fairseq import checkpoint_utils, utils
 from fairseq.data import Dictionary
-from fairseq.models import ARCH_MODEL_NAME_REGISTRY, register_model
+from fairseq.models import register_model
 from torch import Tensor
 
+from ..common.stored import Stored, check_symbols, read_stored
 from ..streams.schedule import sides
 from .config import MultiwayConfig, encoder_sizes, size_of
 from .fusion import FusedDecoder, LanguageSize
@@ -74,54 +73,23 @@ class DeepFusionConfig(MultiwayConfig):
     )
 
 
-class Stored(NamedTuple):
-    """What a checkpoint holds: the option that named it, its path, configurations, weights."""
-
-    option: str
-    path: str
-    model: Any
-    task: Any
-    weights: Weights
-
-    def error(self, text: str) -> ValueError:
-        return ValueError(f"{self.option} {self.path}: {text}")
-
-
 def read_checkpoint(option: str, path: str, architecture: str) -> Stored:
     """The checkpoint at ``path``; ValueError if there is none or it is of another architecture."""
-    if not os.path.isfile(path):
-        raise ValueError(f"{option} {path}: there is no such file")
-    state = checkpoint_utils.load_checkpoint_to_cpu(path)
-    cfg = state["cfg"]
-    name = cfg.model._name
-    if ARCH_MODEL_NAME_REGISTRY.get(name, name) != architecture:
-        raise ValueError(f"{option} {path}: holds a {name}; it must be a {architecture}")
-    return Stored(option, path, cfg.model, cfg.task, state["model"])
+    stored = read_stored(option, path)
+    if stored.architecture != architecture:
+        raise stored.error(f"holds a {stored.model._name}; it must be a {architecture}")
+    return stored
 
 
 def check_dictionary(stored: Stored, prefix: str, file: str, lang: str, dictionary: Dictionary):
-    """Raise ValueError unless the embedding under ``prefix`` was trained with this dictionary.
-
-    Checkpoints hold the size alone. The symbols are compared with ``file`` of the data folder that
-    the checkpoint names, as long as it is there.
-    """
+    """Raise ValueError unless the embedding under ``prefix`` was trained with this dictionary."""
     size = stored.weights[f"{prefix}.embedding.weight"].size(0)
     if size != len(dictionary):
         raise stored.error(
             f"has {size} words, dict.{lang}.txt of the run's data has {len(dictionary)}; both "
             "models must be trained with the same dictionary"
         )
-    folders = utils.split_paths(stored.task.data or "")
-    known = os.path.join(folders[0], file) if folders else ""
-    if not os.path.isfile(known):
-        return
-    theirs = Dictionary.load(known).symbols
-    for number, (own, other) in enumerate(zip(dictionary.symbols, theirs)):
-        if own != other:
-            raise stored.error(
-                f"was trained with {known}, whose word {number} is {other!r}; in dict.{lang}.txt "
-                f"of the run's data it is {own!r}"
-            )
+    check_symbols(stored, file, lang, dictionary)
 
 
 class Start:

@@ -35,23 +35,32 @@ class Steps:
         # --update-freq, where the trainer wants it)
         wrapped = [one for one in (model, criterion) if is_torch_ddp(one)]
         put_together = [one for one in wrapped if one.require_backward_grad_sync]
-        for pair, part in sample.items():
+        for name, part in self.calls(sample).items():
             with ExitStack() as each:
                 for one in wrapped:
                     each.enter_context(one.no_sync())
                 with amp:
-                    loss, sample_size, logs[pair] = criterion(model, part)
+                    loss, sample_size, log = criterion(model, part)
                 if ignore_grad:
                     loss = loss * 0
                 if loss.requires_grad:  # not where --train-only froze all that the pair uses
                     optimizer.backward(loss)
             losses.append(loss.detach())
             sample_sizes.append(sample_size)
+            logs.update({name: log} if name in sample else log)
         for one in put_together:
             average_gradients(one)
         trained = (p for p in chain(model.parameters(), criterion.parameters()) if p.requires_grad)
         self._untouched = [p for p in trained if p.grad is None]
         return sum(losses), sum(sample_sizes), merge_logs(logs, self.pairs)
+
+    def calls(self, sample):
+        """{name: what one call of the criterion is given}: here every pair is one.
+
+        A system may put pairs together under another name, as {pair: sample}: the criterion then
+        returns {pair: log}.
+        """
+        return sample
 
     def optimizer_step(self, optimizer, model, update_num):
         """Step without moving what no pair of the update has touched.

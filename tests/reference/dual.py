@@ -21,7 +21,7 @@ Legend: T, S positions, D embedding width, V words. ``params`` maps names to arr
 import numpy as np
 
 from . import layers
-from .losses import negative_log_likelihood
+from .losses import label_smoothed_cross_entropy, negative_log_likelihood
 
 
 class Shape:
@@ -156,3 +156,43 @@ def dual_objective(log_y_x, y_tokens, log_x_y, x_tokens, alpha, by_token):
     if by_token:
         primal_loss, dual_loss = primal_loss / y_tokens, dual_loss / x_tokens
     return alpha * primal_loss + (1 - alpha) * dual_loss
+
+
+def duality_loss(log_x, log_y_x, log_y, log_x_y):
+    """(log P(x) + log P(y|x; f) - log P(y) - log P(x|y; g))^2, dual supervised learning."""
+    joint_by_f = log_x + log_y_x
+    joint_by_g = log_y + log_x_y
+    return (joint_by_f - joint_by_g) ** 2
+
+
+def bigram_log_probability(sentence, table):
+    """log P of a sentence (T,) that ends with the end symbol, by a model that sees one word.
+
+    table (V, V): row u holds the scores of the words after u; before the first is the end symbol.
+    """
+    total, before = 0.0, sentence[-1]
+    for word in sentence:
+        total += layers.log_softmax(table[before])[word]
+        before = word
+    return total
+
+
+def dual_supervised_loss(pairs, tables, params, shape, padding_index, smoothing, weight):
+    """Sum over the pairs (x, y) of both smoothed losses and weight * duality_loss.
+
+    tables: the bigram models of x and of y; params: the components of x and of y.
+    """
+    total = 0.0
+    for x, y in pairs:
+        logs = []
+        for source, target, reader, writer in ((x, y, *params), (y, x, *params[::-1])):
+            prev_tokens = shifted(target, target[-1])
+            scores = translate(source, prev_tokens, reader, writer, shape, padding_index)
+            smoothed, plain, _ = label_smoothed_cross_entropy(
+                scores, target, padding_index, smoothing
+            )
+            total += smoothed
+            logs.append(-plain)
+        log_x, log_y = (bigram_log_probability(side, table) for side, table in zip((x, y), tables))
+        total += weight * duality_loss(log_x, logs[0], log_y, logs[1])
+    return total

@@ -1,0 +1,124 @@
+"""log P(x) and log P(y) of dual supervised learning: trained language models, never trained here.
+
+Dimensions: B sentences, T target positions with the end symbol, V vocabulary.
+"""
+
+from typing import Dict, List
+
+import torch
+from fairseq.data import Dictionary
+from fairseq.tasks.language_modeling import LanguageModelingTask
+from torch import Tensor, nn
+
+from ..common.stored import Stored, check_symbols, read_stored
+
+OPTION = "--language-models"
+# options of language_modeling under which a model gives no log P(y): {name: the value that does}
+NEEDED = {
+    "output_dictionary_size": -1,
+    "add_bos_token": False,
+    "self_target": False,
+    "past_target": False,
+}
+
+
+def parse_language_models(given: str, langs: List[str]) -> Dict[str, str]:
+    """ "de=a.pt,en=b.pt" -> {"de": "a.pt", "en": "b.pt"}; ValueError unless ``langs`` are named."""
+    paths = dict(part.partition("=")[::2] for part in (given or "").split(",") if part)
+    for lang in langs:
+        if not paths.get(lang):
+            raise ValueError(
+                f"{OPTION} {given}: has no model of {lang}; needed: "
+                + ",".join(f"{one}=FILE" for one in langs)
+            )
+    for lang in paths:
+        if lang not in langs:
+            raise ValueError(
+                f"{OPTION} {given}: {lang!r} is no language of the run: {', '.join(langs)}"
+            )
+    return paths
+
+
+def load_language_model(path: str, lang: str, dictionary: Dictionary, length: int) -> nn.Module:
+    """The model of one checkpoint, frozen, on the CPU.
+
+    Args:
+        path: of a checkpoint of fairseq's task language_modeling, any architecture.
+        lang: the language whose text it predicts.
+        dictionary: of that language in this run.
+        length: the longest sentence of the run, in tokens.
+
+    Raises ValueError, naming option and file, for one that is missing or does not fit.
+    """
+    stored = read_stored(f"{OPTION} {lang}=", path)
+    _check_kind(stored)
+    check_symbols(stored, "dict.txt", lang, dictionary)
+    task = LanguageModelingTask(stored.task, dictionary, dictionary, ["future"])
+    model = task.build_model(stored.model, from_checkpoint=True)
+    try:
+        model.load_state_dict(stored.weights, strict=True, model_cfg=stored.model)
+    except RuntimeError as error:
+        raise stored.error(
+            f"does not fit dict.{lang}.txt of the run's data, which has {len(dictionary)} words: "
+            f"{error}"
+        ) from error
+    if model.max_positions() < length:
+        raise stored.error(
+            f"reads {model.max_positions()} tokens at most, the run has sentences of up to "
+            f"{length}: give --max-source-positions and --max-target-positions "
+            f"{model.max_positions()}"
+        )
+    return model.eval().requires_grad_(False)
+
+
+def _check_kind(stored: Stored) -> None:
+    if stored.task._name != "language_modeling":
+        raise stored.error(
+            f"holds a {stored.model._name} of the task {stored.task._name}; allowed: a model of "
+            "the task language_modeling"
+        )
+    for name, value in NEEDED.items():
+        found = stored.task.get(name, value)
+        if found != value:
+            raise stored.error(
+                f"was trained with --{name.replace('_', '-')} {found}; allowed: {value}"
+            )
+
+
+class Marginals:
+    """log P(y) of sentences by one frozen language model for each language.
+
+    No torch module, so that neither checkpoints nor optimisers see the models. They stay in
+    float32 and follow the device of the sentences.
+
+    Args:
+        models: {lang: language model}.
+    """
+
+    def __init__(self, models: Dict[str, nn.Module]):
+        self.models = models
+
+    @classmethod
+    def load(cls, given: str, dictionaries: Dict[str, Dictionary], length: int) -> "Marginals":
+        """Read the checkpoints of the option for all languages; errors as of its two steps."""
+        paths = parse_language_models(given, list(dictionaries))
+        return cls(
+            {
+                lang: load_language_model(paths[lang], lang, dictionary, length)
+                for lang, dictionary in dictionaries.items()
+            }
+        )
+
+    @torch.no_grad()
+    def __call__(self, lang: str, prev_tokens: Tensor, target: Tensor, padding: int) -> Tensor:
+        """log P(y), the end symbol included: (B,).
+
+        prev_tokens (B, T): y, with the end symbol in front instead of at the end; target (B, T): y;
+        both padded on the right with ``padding``.
+        """
+        model = self.models[lang].to(target.device)
+        with torch.autocast(target.device.type, enabled=False):
+            output = model(prev_tokens)
+            log_p = model.get_normalized_probs(output, True, {"target": target})  # (B, T, V)
+        log_p = log_p.gather(2, target.unsqueeze(2)).squeeze(2)  # (B, T)
+        return log_p.masked_fill(target.eq(padding), 0).sum(dim=1)
