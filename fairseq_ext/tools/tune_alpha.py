@@ -8,6 +8,8 @@ import ast
 from pathlib import Path
 from typing import Any, List, NamedTuple
 
+import numpy as np
+
 from . import UsageError, atomic_path
 from .evaluate_input import read_lines
 from .evaluate_report import rows
@@ -17,6 +19,23 @@ from .plot import SUFFIXES, new_figure, save, write_table
 ALPHAS = [number / 10 for number in range(11)]
 # the only metric of which less is better
 LOWER = "ter"
+
+
+class Accuracy:
+    """Lines that are the reference, in percent; used as ``evaluate_scores.Metric`` is."""
+
+    name, title = "accuracy", "accuracy"
+
+    def statistics(self, lines, references):
+        """(N, 2): whether each line is right, and 1."""
+        return np.array([[line == wanted, 1] for line, wanted in zip(lines, references)], int)
+
+    def score(self, total) -> float:
+        right, lines = total
+        return 100 * right / lines
+
+    def signature(self) -> str:
+        return "lines equal to the reference, percent"
 
 
 def add_arguments(parser):
@@ -31,7 +50,10 @@ def add_arguments(parser):
         "--alpha", nargs="+", type=float, default=ALPHAS, help="default: 0 0.1 0.2 ... 1"
     )
     parser.add_argument(
-        "--metric", choices=list(METRICS), default="bleu", help="what chooses (default: bleu)"
+        "--metric",
+        choices=[*METRICS, Accuracy.name],
+        default="bleu",
+        help="what chooses (default: bleu); accuracy: of labels",
     )
     parser.add_argument(
         "generate",
@@ -200,7 +222,7 @@ def run(args):
             f"--ref {args.ref} has {len(references)} lines; --gen-subset {cfg.dataset.gen_subset} "
             f"has {len(lists)} translations"
         )
-    metric = Metric(args.metric)
+    metric = Accuracy() if args.metric == Accuracy.name else Metric(args.metric)
     points = curve(lists, references, args.alpha, metric, str(cfg.task.dual_length_norm))
     winner = best(points, args.metric)
     body = [[f"{it.alpha:g}", f"{it.score:.2f}", f"{it.changed:.1%}"] for it in points]

@@ -1,0 +1,66 @@
+"""Bridges between the NumPy reference of the asymmetric setting, its module and its model."""
+
+import torch
+from common.inprocess import configuration
+from fairseq import options, tasks
+
+PAD, END, FIRST = 1, 2, 4  # FIRST: the first word, or label
+# {array of the reference: parameter}
+NAMES = {
+    "embedding": "embedding.weight",
+    "W_a": "lstm.weight_ih_l0",
+    "U_a": "lstm.weight_hh_l0",
+    "b_a": "lstm.bias_ih_l0",
+    "E_y": "label_embedding",
+    "P": "condition.weight",
+    "W_o": "output.weight",
+    "b_o": "output.bias",
+}
+GATES = ("W_a", "U_a", "b_a", "P")
+
+
+def order(hidden):
+    """Rows of the reference's i, o, f, c where torch has i, f, c, o."""
+    rows = torch.arange(4 * hidden).view(4, hidden)
+    return rows[[0, 2, 3, 1]].reshape(-1)
+
+
+@torch.no_grad()
+def fill(network, params):
+    """Copy the reference's arrays; every trained parameter must be covered."""
+    named = {name: one for name, one in network.named_parameters() if one.requires_grad}
+    assert set(named) == {NAMES[name] for name in params}
+    for name, array in params.items():
+        tensor = torch.from_numpy(array)
+        rows = tensor[order(network.lstm.hidden_size)] if name in GATES else tensor
+        named[NAMES[name]].copy_(rows)
+    return network
+
+
+def gradient_of(network, name):
+    """``.grad`` of the reference's array ``name``, in its order of rows."""
+    grad = dict(network.named_parameters())[NAMES[name]].grad
+    if name in GATES:
+        return torch.empty_like(grad).index_copy(0, order(network.lstm.hidden_size), grad)
+    return grad
+
+
+def write_dictionaries(folder, words=11, labels=("neg", "pos", "so-so")):
+    """dict.text.txt and dict.label.txt; fairseq-preprocess fills the latter up in the same way."""
+    folder.mkdir(exist_ok=True)
+    lines = "".join(f"w{number} 1\n" for number in range(words))
+    (folder / "dict.text.txt").write_text(lines, encoding="utf-8")
+    names = [*labels, "madeupword0000"]
+    lines = "".join(f"{name} 1\n" for name in names)
+    (folder / "dict.label.txt").write_text(lines, encoding="utf-8")
+    return folder
+
+
+def build(data, *flags, sides=("-s", "text", "-t", "label")):
+    """(task, model, criterion) of the arch dual_lstm_classifier, small."""
+    arguments = [data, "--task", "dual_translation", *sides, "--arch", "dual_lstm_classifier"]
+    arguments += ["--embed-dim", 5, "--hidden-size", 6, "--dropout", 0]
+    arguments += ["--criterion", "dual_label_cross_entropy", *flags]
+    cfg = configuration(options.get_training_parser(), arguments)
+    task = tasks.setup_task(cfg.task)
+    return task, task.build_model(cfg.model), task.build_criterion(cfg.criterion)
