@@ -110,6 +110,7 @@ setup(
         "bpe": ["sentencepiece"],
         "ctranslate2": ["ctranslate2"],
         "linearise": ["nltk", "penman"],
+        "recipes": ["gensim", "scikit-learn"],
         "docs": ["mkdocs"],
         "dev": [
             "ctranslate2",
