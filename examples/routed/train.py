@@ -8,6 +8,7 @@ SYSTEM is KIND.SIZE, for instance routed.5000:
     full       all tasks, three stacked layers, everything shared
     partial    all tasks, the top two encoder layers and the top decoder layer shared
     routed     all tasks, one layer of three shared blocks, a router, and a block for each task
+    unit       the same for the translation task alone
 Checkpoints go to RUNS/SYSTEM.SEED/, the log to RUNS/SYSTEM.SEED.log; the same command goes on with
 a training that was stopped.
 """

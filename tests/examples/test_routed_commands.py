@@ -26,13 +26,16 @@ def test_systems_differ_in_model_and_pairs_only(settings, tmp_path):
         place = command.index("--lang-pairs")
         return command[place + 1], command[: place + 1] + command[place + 2 :]
 
-    (single, own), *others = map(same, SYSTEMS)
-    assert single == "en-de" and {pairs for pairs, _ in others} == {"en-de,en-ner,en-tree,en-amr"}
-    assert all(rest == own for _, rest in others)
+    found = dict(zip(KINDS, map(same, SYSTEMS)))
+    assert {kind for kind, (pairs, _) in found.items() if pairs == "en-de"} == {"single", "unit"}
+    assert {found[kind][0] for kind in ("full", "partial", "routed")} == {
+        "en-de,en-ner,en-tree,en-amr"
+    }
+    assert len({tuple(rest) for _, rest in found.values()}) == 1
 
 
 def test_sizes_have_their_data_and_updates(settings, tmp_path):
-    for size, updates in (("5000", "2000"), ("10000", "2500"), ("all", "4000")):
+    for size, updates in (("5000", "1000"), ("10000", "1500"), ("all", "2000")):
         command = list(map(str, train_command(settings, f"full.{size}", 1, tmp_path, tmp_path)))
         assert command[1] == str(tmp_path / "bin" / size)
         for option in ("--max-update", "--total-num-update"):
@@ -51,14 +54,14 @@ def test_helpers_are_decoded_with_options_of_their_own(settings, tmp_path):
 
 @pytest.mark.parametrize("name", ["multi.5000", "routed", "routed.7", "routed.5000.1"])
 def test_unknown_systems_are_named(settings, name):
-    with pytest.raises(RecipeError, match="is unknown; allowed: .single.full.partial.routed."):
+    with pytest.raises(RecipeError, match="is unknown; allowed: .single.full.partial.routed.unit."):
         settings.system(name)
 
 
 @pytest.mark.parametrize(
     "old, new, message",
     [
-        ("updates = 2000 2500 4000", "updates = 2000", "one number for each of"),
+        ("updates = 1000 1500 2000", "updates = 1000", "one number for each of"),
         ("warmup = 10", "warmup = 100", "warmup = 100; allowed: whole numbers from 0 to 99"),
         ("sizes = 5000", "sizes = few", "few; allowed: numbers from 1, and all"),
         ("longest = 80", "longest = x", "longest = x; allowed: a whole number"),
@@ -79,7 +82,7 @@ def test_results_depend_on_the_settings_of_their_own_system(tmp_path, settings, 
     path.write_text(text.replace("--shared-blocks 3", "--shared-blocks 2"), encoding="utf-8")
     other = read_settings(path)
     changed = [kind for kind in KINDS if other.relevant(kind) != settings.relevant(kind)]
-    assert changed == ["routed"]
+    assert changed == ["routed", "unit"]
 
 
 def used_for_translation(command):
@@ -111,7 +114,7 @@ def test_commands_build_models_of_equal_size(settings, tmp_path):
         command = list(map(str, train_command(settings, name, 1, tmp_path, tmp_path)))
         place = command.index("--user-dir")
         counts.append(used_for_translation(command[:place] + command[place + 2 :]))
-    assert max(counts) < 1.01 * min(counts) and counts[0] == pytest.approx(2.2e6, rel=0.02)
+    assert max(counts) < 1.01 * min(counts) and counts[0] == pytest.approx(1.2e6, rel=0.02)
 
 
 def test_train_prints_the_command(tmp_path, run, examples_folder, settings):

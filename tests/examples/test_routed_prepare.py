@@ -92,7 +92,7 @@ def test_report(tmp_path, script, write, sentences, capsys):
     settings = read_settings("multi30k")
     write(tmp_path / "data" / "raw" / "main" / "test.de", sentences)
     helper = {"accuracy": 1.0, "exact": 2.0, "f1": 3.0}
-    for wrong, kind in zip((30, 25, 15, 5), KINDS):
+    for wrong, kind in zip((30, 25, 15, 5, 10), KINDS):
         run = tmp_path / "runs" / f"{kind}.5000.1"
         write(run / "test.en-de.hyp", ["nothing at all"] * wrong + sentences[wrong:])
         pairs = settings.system(f"{kind}.5000").pairs

@@ -10,7 +10,9 @@ from recipe_tools.settings import SPLITS, number, read_config, warmup_of
 
 FOLDER = Path(__file__).resolve().parent.parent
 AUXILIARY = ("ner", "tree", "amr")
-KINDS = ("single", "full", "partial", "routed")
+# the paper's four in its order of merit, and the routed unit without other tasks
+KINDS = ("single", "full", "partial", "routed", "unit")
+ALONE = ("single", "unit")  # translation is their only task
 NUMBERS = (
     *("source_vocabulary", "target_vocabulary", "graph_vocabulary"),
     *("longest", "valid_sentences", "seed"),
@@ -79,7 +81,7 @@ class Settings:
             raise RecipeError(
                 f"SYSTEM {name!r} is unknown; allowed: ({'|'.join(KINDS)}).({'|'.join(self.sizes)})"
             )
-        return System(kind, size, self.pairs[:1] if kind == "single" else self.pairs)
+        return System(kind, size, self.pairs[:1] if kind in ALONE else self.pairs)
 
 
 def read_sizes(path, parser):

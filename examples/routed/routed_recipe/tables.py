@@ -5,8 +5,12 @@ from recipe_tools.tables import BOOTSTRAP, cell, rows, signature_list, spread
 from .settings import KINDS
 
 TRANSLATION = {"bleu": "BLEU", "ter": "TER", "ppl": "perplexity"}
-# the paper's order of merit: each is tested against the one before
-CONTRASTS = tuple(zip(KINDS, KINDS[1:]))
+# (baseline, system): each of the paper's against the one before and the first; what the unit and
+# what the other tasks contribute
+CONTRASTS = (
+    *(("single", "full"), ("full", "partial"), ("partial", "routed"), ("single", "routed")),
+    *(("single", "unit"), ("unit", "routed")),
+)
 
 
 def by_system(results):
