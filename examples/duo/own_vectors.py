@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Word vectors of the training texts, by word2vec of gensim: one more set for couples.py.
+"""Word vectors of some texts, by word2vec of gensim: one more set for couples.py.
 
-    python own_vectors.py DATA FILE.vec [--width 100] [--skip-gram] [--epochs 20] [--seed 1]
+    python own_vectors.py FILE.vec TEXT [TEXT ...] [--width 100] [--skip-gram] [--epochs 20]
 
-Needs gensim (pip install gensim). FILE.vec is in word2vec's text format.
+Needs gensim (pip install gensim). Words are what white space separates. FILE.vec is in word2vec's
+text format.
 """
 
 import sys
@@ -17,20 +18,23 @@ from recipe_tools.files import lines_of, written
 
 
 def main(argv=None):
-    parser = make_parser(__doc__, "data")
+    parser = make_parser(__doc__)
     parser.add_argument("file", metavar="FILE.vec", type=Path, help="to be written")
+    parser.add_argument("texts", metavar="TEXT", type=Path, nargs="+", help="a sentence per line")
     parser.add_argument("--width", type=int, default=100)
     parser.add_argument("--skip-gram", action="store_true", help="instead of CBOW")
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args(argv)
+    for path in args.texts:
+        if not path.is_file():
+            raise RecipeError(f"TEXT {path} is not a file")
     try:
         from gensim.models import Word2Vec
     except ImportError as error:
         raise RecipeError(f"{error}; pip install gensim") from error
-    texts = [line.split() for line in lines_of(args.data / "text" / "train.text")]
     vectors = Word2Vec(
-        texts,
+        [line.split() for path in args.texts for line in lines_of(path)],
         vector_size=args.width,
         sg=int(args.skip_gram),
         epochs=args.epochs,

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """A text classification corpus -> texts and labels, a validation set, binarised data.
 
-    python prepare.py CORPUS RAW DATA [--seed 1] [--vocabulary train]
+    python prepare.py CORPUS RAW DATA [--seed 1] [--vocabulary train] [--words N]
 
 CORPUS: mr, r8, imdb, or tab for any other train.txt and test.txt with lines "label TAB text" (R52,
 20NG, Ohsumed). A tenth of the training texts, drawn with the seed, becomes the validation set.
 --vocabulary all: also words of validation and test texts are in the dictionary, so that they have
 their pre-trained vectors instead of that of <unk>; their vectors are not trained, and no label is
-looked at. DATA is made whole or not at all:
+looked at. --words: only the N most frequent words, for large corpora; the others are <unk>. DATA is
+made whole or not at all:
     text/{train,valid,test}.{text,label}      bin/ for fairseq-train      prepared.json
 """
 
@@ -34,6 +35,7 @@ def arguments(argv):
     parser.add_argument("data", metavar="DATA", type=Path, help="folder to be made")
     parser.add_argument("--seed", type=int, default=1, help="of the validation set")
     parser.add_argument("--vocabulary", choices=["train", "all"], default="train")
+    parser.add_argument("--words", type=int, default=0, help="most frequent words kept; 0 = all")
     return parser.parse_args(argv)
 
 
@@ -45,13 +47,14 @@ def with_validation(found, seed):
     return {"train": train[held:], "valid": train[:held], "test": found["test"]}
 
 
-def write_dictionary(splits, path):
-    """fairseq's format, word and count, the most frequent word first."""
+def write_dictionary(splits, path, size):
+    """fairseq's format, word and count, the most frequent word first; size: 0 = all words."""
     words = collections.Counter(
         word for pairs in splits.values() for text, _ in pairs for word in text.split()
     )
+    order = sorted(words.items(), key=lambda entry: (-entry[1], entry[0]))
     with written(path) as stream:
-        for word, count in sorted(words.items(), key=lambda entry: (-entry[1], entry[0])):
+        for word, count in order[: size or None]:
             stream.write(f"{word} {count}\n")
 
 
@@ -62,6 +65,7 @@ def main(argv=None):
         "corpus": args.corpus,
         "seed": args.seed,
         "vocabulary": args.vocabulary,
+        "words": args.words,
         "inputs": {path.name: digest(path) for path in files},
     }
 
@@ -74,8 +78,9 @@ def main(argv=None):
                 with written(texts / f"{split}.{ending}") as stream:
                     stream.writelines(line + "\n" for line in lines)
         command = preprocess_command("text-label", splits, texts, folder / "bin", args.workers)
-        if args.vocabulary == "all":
-            write_dictionary(splits, folder / "dict.text.txt")
+        if args.words or args.vocabulary == "all":
+            counted = splits if args.vocabulary == "all" else {"train": splits["train"]}
+            write_dictionary(counted, folder / "dict.text.txt", args.words)
             command += ["--srcdict", folder / "dict.text.txt"]
         execute(command, folder / "preprocess.log")
         return {split: len(pairs) for split, pairs in splits.items()}

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """TF-IDF and logistic regression on a prepared corpus: the reference of the paper's Table 1.
 
-    python tfidf.py DATA
+    python tfidf.py DATA RUNS
 
 Needs scikit-learn (pip install scikit-learn). Trained on the training texts, without the validation
-set: single words, scikit-learn's defaults otherwise (rows of length 1, C = 1).
+set: single words, scikit-learn's defaults otherwise (rows of length 1, C = 1). Writes
+RUNS/tfidf.json.
 """
 
+import json
 import sys
 from pathlib import Path
 
@@ -14,7 +16,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from recipe_tools import RecipeError
 from recipe_tools.cli import make_parser, script
-from recipe_tools.files import lines_of
+from recipe_tools.files import lines_of, written
 
 
 def read(data, split):
@@ -23,7 +25,7 @@ def read(data, split):
 
 
 def main(argv=None):
-    args = make_parser(__doc__, "data").parse_args(argv)
+    args = make_parser(__doc__, "data", "runs").parse_args(argv)
     try:
         from sklearn.feature_extraction.text import TfidfVectorizer
         from sklearn.linear_model import LogisticRegression
@@ -34,9 +36,13 @@ def main(argv=None):
     words = TfidfVectorizer(token_pattern=r"\S+", lowercase=False)
     model = LogisticRegression(max_iter=1000).fit(words.fit_transform(texts), labels)
     found = model.predict(words.transform(test_texts))
-    accuracy = sum(one == other for one, other in zip(found, test_labels)) / len(test_labels)
+    right = sum(one == other for one, other in zip(found, test_labels))
     macro = f1_score(test_labels, found, average="macro")
-    print(f"accuracy {100 * accuracy:.2f}  macro-F1 {100 * macro:.2f}")
+    scores = {"accuracy": 100 * right / len(test_labels), "macro_f1": 100 * float(macro)}
+    args.runs.mkdir(parents=True, exist_ok=True)
+    with written(args.runs / "tfidf.json") as stream:
+        json.dump(scores, stream, indent=1)
+    print("  ".join(f"{name} {value:.2f}" for name, value in scores.items()))
 
 
 if __name__ == "__main__":

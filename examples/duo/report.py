@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""Tables and heat map of what couples.py and tfidf.py found on some corpora.
+
+    python report.py RUNS [RUNS ...] --output NAME [--into FILE.md]
+
+Writes NAME.md, NAME.json and NAME.png; --into replaces what stands in FILE.md between
+<!-- begin duo classifier --> and <!-- end duo classifier -->.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from duo_recipe.results import all_results
+from duo_recipe.tables import mean, of, section, set_names
+from recipe_tools.cli import make_parser, script
+from recipe_tools.curves import panels, save
+from recipe_tools.evaluation import publish
+
+
+def heat_maps(corpora, path):
+    """The mean test accuracies of all couples as colours, one panel for each corpus."""
+    figure, axes = panels(list(corpora), 3)
+    for corpus, found in corpora.items():
+        names, panel = set_names(found), axes[corpus]
+        grid = [[float("nan")] * len(names) for _ in names]
+        for row, first in enumerate(names):
+            for column, second in enumerate(names[row:], start=row):
+                sets = ("single", (first,)) if first == second else ("duo", (first, second))
+                results = of(found, *sets)
+                if results:
+                    grid[row][column] = mean(results, "accuracy")
+                    text = f"{grid[row][column]:.1f}"
+                    panel.text(column, row, text, ha="center", va="center", color="w")
+        panel.grid(False)
+        image = panel.imshow(grid, cmap="viridis")
+        panel.set_xticks(range(len(names)), names, rotation=45, ha="right")
+        panel.set_yticks(range(len(names)), names)
+        figure.colorbar(image, ax=panel, label="test accuracy, %")
+    save(figure, path)
+
+
+def main(argv=None):
+    parser = make_parser(__doc__, "--into")
+    parser.add_argument("runs", metavar="RUNS", type=Path, nargs="+")
+    parser.add_argument("--output", metavar="NAME", type=Path, required=True)
+    args = parser.parse_args(argv)
+    corpora, texts = {}, []
+    for runs in args.runs:
+        found, path = all_results(runs), runs / "tfidf.json"
+        tfidf = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+        corpora[runs.name] = found
+        texts.append(section(found, tfidf))
+    data = {
+        name: {
+            f"{method}.{'+'.join(sets)}": results
+            for method, by_sets in found.items()
+            for sets, results in by_sets.items()
+        }
+        for name, found in corpora.items()
+    }
+    heat_maps(corpora, args.output.with_name(args.output.name + ".png"))
+    publish(args, "\n".join(texts), data, "duo classifier")
+
+
+if __name__ == "__main__":
+    script(main)
