@@ -3,26 +3,27 @@
 
     python evaluate.py DATA RUNS SYSTEM SEED [--recipe multi30k]
 
+SYSTEM is as in train.py, or dual.inference: what the search of the system dual finds, ranked by
+both directions with the alpha that is best on the validation set.
 Writes into RUNS/SYSTEM.SEED/: average.pt, {valid,test}.SRC-TGT.hyp (plain text, one line per
-sentence) and scores.json. What is newer than the checkpoints and data, and came from the same
-command, is not made again.
+sentence) and scores.json; for dual.inference also the curves alpha.SRC-TGT.{png,md,tsv}. What is
+newer than the checkpoints and data, and came from the same command, is not made again.
 """
 
-import dataclasses
 import json
 import sys
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from dual_recipe.commands import average_command, generate_command
+from dual_recipe.commands import average_command, generate_command, tune_command
 from dual_recipe.settings import read_settings
 from recipe_tools import RecipeError
 from recipe_tools.cli import make_parser, script
 from recipe_tools.commands import run_name, user_dir
 from recipe_tools.corpus import STAMP, stamp_of
 from recipe_tools.evaluation import make, translate
-from recipe_tools.files import written
+from recipe_tools.files import lines_of, written
 from recipe_tools.parameters import parameters_of
 from recipe_tools.scores import METRICS, score, seconds_per_epoch
 from recipe_tools.subwords import SUBWORDS
@@ -48,38 +49,65 @@ def average(settings, run):
     return output
 
 
-def hypotheses(settings, args, checkpoint, direction, split):
-    """File of translations of one split in one direction."""
-    output = checkpoint.parent / f"{split}.{direction}.hyp"
+def tuned_alpha(settings, args, checkpoint, run, direction):
+    """alpha of Eq. 7 that is best on the validation set; curve and table go to `run`."""
+    picture, subwords = run / f"alpha.{direction}.png", subword_options(args.data)
+    command = tune_command(settings, checkpoint, args.data, direction, picture, subwords)
+    make(picture, command, [checkpoint, args.data / STAMP])
+    *_, last = lines_of(f"{picture}.log")
+    return last.split()[-1]
+
+
+def hypotheses(settings, args, checkpoint, run, direction, split, ranking):
+    """File of translations of one split in one direction; `ranking`: options of dual inference."""
+    output, subwords = run / f"{split}.{direction}.hyp", subword_options(args.data)
     command = generate_command(
-        settings, args.system, checkpoint, args.data, direction, split, subword_options(args.data)
+        settings, args.system, checkpoint, args.data, direction, split, [*subwords, *ranking]
     )
     source = args.data / "raw" / f"{split}.{direction.split('-')[0]}"
     return translate(output, command, [checkpoint, args.data / STAMP], source)
+
+
+def scores_of(settings, args, checkpoint, run, alphas):
+    """({split: {direction: {metric: value}}}, signatures)."""
+    scores, signatures = {}, {}
+    for split in ("valid", "test"):
+        scores[split] = {}
+        for direction in settings.directions_of(args.system):
+            ranking = ["--dual-alpha", alphas[direction]] if alphas else []
+            output = hypotheses(settings, args, checkpoint, run, direction, split, ranking)
+            references = args.data / "raw" / f"{split}.{direction.split('-')[1]}"
+            scores[split][direction], signatures = score(output, references)
+            values = scores[split][direction]
+            text = "  ".join(f"{METRICS[name]} {value:.2f}" for name, value in values.items())
+            print(f"{settings.files[split]} {direction}  {text}", flush=True)
+    return scores, signatures
 
 
 def main(argv=None):
     args = arguments(argv)
     settings = read_settings(args.recipe)
     directions = settings.directions_of(args.system)
+    if not directions:
+        raise RecipeError(
+            f"SYSTEM {args.system} translates nothing; its perplexity is in "
+            f"{args.runs / run_name(args.system, args.seed)}.log"
+        )
     run = args.runs / run_name(args.system, args.seed)
-    checkpoint = average(settings, run)
-    scores, signatures = {}, {}
-    for split in ("valid", "test"):
-        scores[split] = {}
-        for direction in directions:
-            output = hypotheses(settings, args, checkpoint, direction, split)
-            references = args.data / "raw" / f"{split}.{direction.split('-')[1]}"
-            scores[split][direction], signatures = score(output, references)
-            values = scores[split][direction]
-            text = "  ".join(f"{METRICS[name]} {value:.2f}" for name, value in values.items())
-            print(f"{settings.files[split]} {direction}  {text}", flush=True)
-    seconds, epochs = seconds_per_epoch(f"{run}.log")
+    ranked = args.system == "dual.inference"
+    trained = args.runs / run_name("dual", args.seed) if ranked else run
+    checkpoint, alphas = average(settings, trained), {}
+    if ranked:
+        run.mkdir(exist_ok=True)
+        alphas = {each: tuned_alpha(settings, args, checkpoint, run, each) for each in directions}
+    scores, signatures = scores_of(settings, args, checkpoint, run, alphas)
+    seconds, epochs = seconds_per_epoch(f"{trained}.log")
     result = {
         "recipe": settings.name,
         "system": args.system,
         "seed": args.seed,
-        "settings": dataclasses.asdict(settings),
+        "settings": settings.relevant(args.system),
+        "alpha": alphas,
         "scores": scores,
         "signatures": signatures,
         "parameters": parameters_of(checkpoint, args.data / "bin", user_dir(), directions),

@@ -8,9 +8,11 @@ DATA is made whole or not at all:
     raw/{train,valid,test}.LANGUAGE   the text as it came: references for scoring
     text/{train,valid,test}.LANGUAGE  subwords      sentencepiece.bpe.model or fastbpe.codes
     bin/                              what fairseq-train reads
+    bin/lm.LANGUAGE/                  one side of it, for fairseq's task language_modeling
     prepared.json                     counts and the inputs; a second call with the same is a no-op
 """
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -37,8 +39,28 @@ def description(settings, bpe, inputs):
         "vocabulary": settings.vocabulary,
         "subword_lines": settings.subword_lines,
         "train_lines": settings.train_lines,
+        "language_models": list(settings.language_models.values()),
         "inputs": describe_inputs(inputs),
     }
+
+
+def language_data(settings, language, system, folder):
+    """bin/lm.LANGUAGE from bin/: the same binarised sentences."""
+    destination = folder / system
+    destination.mkdir()
+    shutil.copy(folder / f"dict.{language}.txt", destination / "dict.txt")
+    for split in ("train", "valid"):
+        for ending in ("bin", "idx"):
+            name = f"{split}.{settings.directions[0]}.{language}.{ending}"
+            shutil.copy(folder / name, destination / f"{split}.{ending}")
+
+
+def build(settings, bpe, inputs, folder, workers):
+    """Everything, in `folder`; returns the counts."""
+    counts = build_joint(settings, bpe, inputs, folder, workers)
+    for language, system in settings.language_models.items():
+        language_data(settings, language, system, folder / "bin")
+    return counts
 
 
 def main(argv=None):
@@ -49,7 +71,7 @@ def main(argv=None):
         args.data,
         description(settings, args.bpe, inputs),
         args.force,
-        lambda folder: build_joint(settings, args.bpe, inputs, folder, args.workers),
+        lambda folder: build(settings, args.bpe, inputs, folder, args.workers),
     )
     if counts:
         print_counts(settings, counts, args.data)

@@ -3,19 +3,19 @@
 
     python report.py DATA RUNS SEED ... [--recipe multi30k] [--output NAME] [--into FILE.md]
 
-Reads what evaluate.py wrote. Writes NAME.md and NAME.json (default: RUNS/report); --into also
+Reads what evaluate.py wrote; dsl, dual.dsl and dual.inference are added where they were evaluated.
+Writes NAME.md and NAME.json (default: RUNS/report); --into also
 replaces what stands in FILE.md between these two lines:
     <!-- begin RECIPE -->
     <!-- end RECIPE -->
 """
 
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from dual_recipe.settings import read_settings
+from dual_recipe.settings import FURTHER, read_settings
 from dual_recipe.tables import costs, markdown, summary
 from recipe_tools.cli import script
 from recipe_tools.commands import run_name
@@ -23,31 +23,41 @@ from recipe_tools.evaluation import publish, read_result, report_arguments
 from recipe_tools.scores import METRICS, compare
 
 
+def scores_file(runs, system, seed):
+    return runs / run_name(system, seed) / "scores.json"
+
+
 def read_results(settings, runs, seeds):
     """{(system, seed): content of scores.json}. Raises RecipeError naming a missing or
     outdated one.
     """
     results = {}
-    for seed in seeds:
-        for system in settings.systems:
-            path = runs / run_name(system, seed) / "scores.json"
+    further = [
+        system
+        for system in FURTHER
+        if any(scores_file(runs, system, seed).is_file() for seed in seeds)
+    ]
+    for system in (*settings.systems, *further):
+        for seed in seeds:
             again = f"evaluate.py DATA RUNS {system} {seed}"
-            results[system, seed] = read_result(path, asdict(settings), again)
+            path = scores_file(runs, system, seed)
+            results[system, seed] = read_result(path, settings.relevant(system), again)
     return results
 
 
-def paired_tests(settings, data, runs, seeds):
-    """({(split, direction, seed): differences and p-values}, signatures)."""
+def paired_tests(settings, results, data, runs):
+    """({(system, split, direction, seed): differences to stock and p-values}, signatures)."""
     tests, signatures = {}, {}
-    for split in ("valid", "test"):
-        for direction in settings.directions:
-            references = data / "raw" / f"{split}.{direction.split('-')[1]}"
-            for seed in seeds:
+    for system, seed in results:
+        if system in settings.systems[1:]:  # the stock models
+            continue
+        for split in ("valid", "test"):
+            for direction in settings.directions:
+                references = data / "raw" / f"{split}.{direction.split('-')[1]}"
                 name = f"{split}.{direction}.hyp"
                 stock = runs / run_name(f"stock.{direction}", seed) / name
-                dual = runs / run_name("dual", seed) / name
-                found, signatures = compare(stock, dual, references)
-                tests[split, direction, seed] = found
+                found, signatures = compare(stock, runs / run_name(system, seed) / name, references)
+                tests[system, split, direction, seed] = found
     return tests, signatures
 
 
@@ -57,20 +67,26 @@ def main(argv=None):
     seeds = sorted(set(args.seeds))
     results = read_results(settings, args.runs, seeds)
     table, cost = summary(settings, results), costs(settings, results)
-    tests, paired = paired_tests(settings, args.data, args.runs, seeds)
+    tests, paired = paired_tests(settings, results, args.data, args.runs)
     signatures = results["dual", seeds[0]]["signatures"]
     named = {METRICS[metric]: text for metric, text in signatures.items()}
     named.update({f"{name}, paired": text for name, text in paired.items()})
-    text = markdown(settings, seeds, table, cost, tests, named)
+    alphas = {
+        seed: found["alpha"]
+        for (system, seed), found in results.items()
+        if system == "dual.inference"
+    }
+    text = markdown(settings, table, cost, tests, named, alphas)
     data = {
         "recipe": settings.name,
         "seeds": seeds,
         "scores": table,
         "costs": cost,
         "tests": [
-            {"split": split, "direction": direction, "seed": seed, **values}
-            for (split, direction, seed), values in tests.items()
+            {"system": system, "split": split, "direction": direction, "seed": seed, **values}
+            for (system, split, direction, seed), values in tests.items()
         ],
+        "alphas": alphas,
         "signatures": named,
     }
     publish(args, text, data, settings.name)

@@ -3,7 +3,12 @@
 
     python train.py DATA RUNS SYSTEM SEED [--recipe multi30k] [--dry-run] [-- fairseq options]
 
-SYSTEM: dual (both directions in one model), stock.de-en, stock.en-de (one transformer each).
+SYSTEM:
+    dual                       both directions in one model
+    stock.de-en, stock.en-de   one transformer each
+    lm.de, lm.en               language models of the two sides, for the next two
+    dsl                        two transformers tied by dual supervised learning
+    dual.dsl                   the dual model with dual supervised learning
 Checkpoints go to RUNS/SYSTEM.SEED/, the log to RUNS/SYSTEM.SEED.log. A stopped training goes on
 where its last checkpoint was when the same command is given again.
 """
@@ -13,8 +18,9 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from dual_recipe.commands import train_command
+from dual_recipe.commands import best_of, train_command
 from dual_recipe.settings import read_settings
+from recipe_tools import RecipeError
 from recipe_tools.cli import script
 from recipe_tools.commands import run_name
 from recipe_tools.training import train, training_arguments
@@ -23,9 +29,17 @@ from recipe_tools.training import train, training_arguments
 def main(argv=None):
     args = training_arguments(__doc__, argv)
     settings = read_settings(args.recipe)
+    if args.system == "dual.inference":
+        raise RecipeError("SYSTEM dual.inference is not trained: evaluate.py ranks what dual finds")
     run = args.runs / run_name(args.system, args.seed)
     command = train_command(settings, args.system, args.seed, args.data, run, args.extra)
-    train(args, command, args.data / "bin")
+    models = settings.language_models.values()
+    folder = args.data / "bin" / (args.system if args.system in models else "")
+    needed = {
+        f"train.py DATA RUNS {name} {args.seed}": best_of(args.runs, name, args.seed)
+        for name in (models if args.system.endswith("dsl") else ())
+    }
+    train(args, command, folder, needed)
 
 
 if __name__ == "__main__":

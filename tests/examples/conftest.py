@@ -9,7 +9,7 @@ import pytest
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
 RECIPE = EXAMPLES / "dual"
-RECIPES = ("dual", "duo", "duo_translation", "multiway", "routed", "twin")
+RECIPES = ("dual", "duo", "duo_translation", "multiway", "routed", "sentiment", "twin")
 sys.path += [str(EXAMPLES), *(str(EXAMPLES / name) for name in RECIPES)]
 
 # as small as a recipe can be and still go through every step
@@ -32,6 +32,13 @@ attention_heads = 2
 options = --share-all-embeddings --dropout 0.1
     --criterion chunked_label_smoothed_cross_entropy --label-smoothing 0.1
     --optimizer adam --adam-betas '(0.9,0.98)' --lr 5e-3 --max-tokens 400 --max-epoch 2
+[language_model]
+arch = gru_lm
+options = --embed-dim 8 --hidden-size 8 --sample-break-mode eos --optimizer adam --max-tokens 400
+    --max-epoch 1 --no-epoch-checkpoints
+[dsl]
+arch = dual_supervised_transformer
+options = --dsl-weight 0.01
 [evaluate]
 average = 2
 options = --beam 2 --max-tokens 400

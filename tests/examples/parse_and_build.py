@@ -2,7 +2,7 @@
 
 Reads a JSON list of command lines (each a list of words) and prints one of what came out. Models
 are built without storage (torch's meta device), so that the large ones take no memory; those that
-start from checkpoints are only parsed.
+start from checkpoints are only parsed, and criterions that read some are not built.
 """
 
 import json
@@ -26,12 +26,13 @@ def build(words):
     if FROM_CHECKPOINTS not in words:
         with torch.device("meta"):
             model = task.build_model(cfg.model)
-    task.build_criterion(cfg.criterion)
+    if getattr(cfg.criterion, "language_models", None) is None:
+        task.build_criterion(cfg.criterion)
     return {
         "task": type(task).__name__,
         "model": type(model).__name__,
         "parameters": model and sum(parameter.numel() for parameter in model.parameters()),
-        "sizes": [getattr(cfg.model, name) for name in SIZES]
+        "sizes": [getattr(cfg.model, name, None) for name in SIZES]
         if args.task == "dual_translation"
         else None,
         "dropout": getattr(cfg.model, "dropout", None),
@@ -40,6 +41,7 @@ def build(words):
         "clip_norm": cfg.optimization.clip_norm,
         "lr": list(cfg.optimization.lr),
         "betas": str(cfg.optimizer.adam_betas),
+        "criterion": cfg.criterion._name,
         "smoothing": getattr(cfg.criterion, "label_smoothing", None),
     }
 

@@ -5,7 +5,8 @@ import shlex
 from pathlib import Path
 
 import pytest
-from dual_recipe.settings import read_settings
+from dual_recipe.commands import train_command
+from dual_recipe.settings import FURTHER, read_settings
 
 RECIPES = ("multi30k", "multi30k_tenth", "iwslt14", "wmt14")
 PARSE_AND_BUILD = Path(__file__).with_name("parse_and_build.py")
@@ -19,6 +20,8 @@ def write_data(folder, settings):
     entries = "".join(f"piece{number} 9\n" for number in range(settings.vocabulary))
     for language in settings.languages:
         (folder / "bin" / f"dict.{language}.txt").write_text(entries, encoding="utf-8")
+        (folder / "bin" / f"lm.{language}").mkdir()
+        (folder / "bin" / f"lm.{language}" / "dict.txt").write_text(entries, encoding="utf-8")
     return folder
 
 
@@ -40,6 +43,10 @@ def built(tmp_path_factory, recipe_folder, run):
             commands.append(shlex.split(line))
             keys.append((recipe, system))
             assert not (data / "runs").exists()
+        for system in (*FURTHER[:2], *settings.language_models.values()):
+            command = train_command(settings, system, 1, data, data / "runs" / system)
+            commands.append([str(word) for word in command])
+            keys.append((recipe, system))
         named = list(commands[keys.index((recipe, "dual"))])
         for size in ("layers", "embed-dim", "ffn-embed-dim", "attention-heads", "dropout"):
             place = named.index(f"--{size}")
@@ -62,6 +69,22 @@ def test_commands_parse_and_build(built, recipe):
         for name in ("dropout", "max_tokens", "lr", "betas", "smoothing"):
             assert stock[name] == dual[name], name
     assert dual["sizes"] == list(settings.sizes.values())
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_commands_of_dual_supervised_learning(built, recipe):
+    settings = read_settings(recipe)
+    dual, stacks = built[recipe, "dual.dsl"], built[recipe, "dsl"]
+    stocks = [built[recipe, system]["parameters"] for system in settings.systems[1:]]
+    assert stacks["model"] == "DualSupervisedTransformerModel"
+    assert stacks["parameters"] == sum(stocks)
+    assert dual["parameters"] == built[recipe, "dual"]["parameters"]
+    for found in (dual, stacks):
+        assert (found["task"], found["criterion"]) == ("DualTranslationTask", "dual_supervised")
+        for name in ("dropout", "max_tokens", "lr", "betas", "smoothing"):
+            assert found[name] == built[recipe, "dual"][name], name
+    for system in settings.language_models.values():
+        assert built[recipe, system]["task"] == "LanguageModelingTask"
 
 
 @pytest.mark.parametrize("recipe", sorted(PAPER))

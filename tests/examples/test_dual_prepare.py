@@ -43,7 +43,15 @@ def test_prepared_folder(prepare, raw, tmp_path, capsys):
         with gzip.open(packed / f"{path.name}.gz", "wb") as stream:
             stream.write(path.read_bytes())
     prepare(packed, tmp_path / "again")
-    assert len(snapshot(data)) == 6
+    assert len(snapshot(data)) == 6 + 4
+    for language in ("de", "en"):
+        folder = data / "bin" / f"lm.{language}"
+        for name, same in (
+            ("dict.txt", f"dict.{language}.txt"),
+            ("train.bin", f"train.de-en.{language}.bin"),
+            ("valid.idx", f"valid.de-en.{language}.idx"),
+        ):
+            assert (folder / name).read_bytes() == (data / "bin" / same).read_bytes()
     assert snapshot(tmp_path / "again") == snapshot(data)
 
 

@@ -1,10 +1,10 @@
 """The report, and what evaluation needs."""
 
-import dataclasses
 import json
+import shutil
 
 import pytest
-from dual_recipe.settings import read_settings
+from dual_recipe.settings import FURTHER, read_settings
 from recipe_tools import RecipeError
 from recipe_tools.scores import METRICS, score
 from recipe_tools.tables import insert
@@ -18,11 +18,11 @@ def runs(tmp_path, small, write, sentences):
         for split in ("valid", "test"):
             write(tmp_path / "data" / "raw" / f"{split}.{language}", sentences)
     for seed in (1, 2):
-        for system in settings.systems:
+        for system in (*settings.systems, *FURTHER):
             scores = {"valid": {}, "test": {}}
             for split in scores:
                 for direction in settings.directions_of(system):
-                    wrong = 20 if system != "dual" else 8 - seed
+                    wrong = 20 if system.startswith("stock") else 8 - seed
                     lines = ["nothing at all"] * wrong + sentences[wrong:]
                     path = tmp_path / "runs" / f"{system}.{seed}" / f"{split}.{direction}.hyp"
                     write(path, lines)
@@ -31,7 +31,8 @@ def runs(tmp_path, small, write, sentences):
             result = {
                 "scores": scores,
                 "signatures": signatures,
-                "settings": dataclasses.asdict(settings),
+                "settings": settings.relevant(system),
+                "alpha": {each: "0.8" for each in ("de-en", "en-de") if "inf" in system},
                 "parameters": {"unique": 110 if system == "dual" else 100, "used": 90},
                 "seconds_per_epoch": 10.0 + seed,
                 "epochs": 2,
@@ -45,6 +46,9 @@ def test_report(script, small, runs, write, capsys):
     page = write(
         runs / "results.md", ["# R", "<!-- begin small -->", "old", "<!-- end small -->", "z"]
     )
+    for system in FURTHER:  # only where it was evaluated
+        for seed in (1, 2):
+            shutil.rmtree(runs / "runs" / f"{system}.{seed}")
     words = [runs / "data", runs / "runs", 2, 1, "--recipe", small, "--into", page]
     script("report").main([str(word) for word in words])
     data = json.loads((runs / "runs" / "report.json").read_text(encoding="utf-8"))
@@ -68,6 +72,24 @@ def test_report(script, small, runs, write, capsys):
     assert text.strip() in capsys.readouterr().out
 
 
+def test_report_with_all_systems(script, small, runs):
+    words = [str(runs / "data"), str(runs / "runs"), "1", "2", "--recipe", str(small)]
+    report = script("report")
+    report.main(words)
+    data = json.loads((runs / "runs" / "report.json").read_text(encoding="utf-8"))
+    assert {test["system"] for test in data["tests"]} == {"dual", *FURTHER}
+    assert len(data["tests"]) == 4 * 8
+    assert data["scores"]["test"]["de-en"]["dsl"] == data["scores"]["test"]["de-en"]["dual"]
+    text = (runs / "runs" / "report.md").read_text(encoding="utf-8")
+    for row in ("| two stock transformers, DSL |", "| dual model, DSL |", "| dsl - stock |"):
+        assert row in text
+    assert "| dual model, dual inference |" in text and "| dual.inference - stock |" in text
+    assert "validation set: de-en 0.8 (seed 1), en-de 0.8 (seed 1), de-en 0.8 (seed 2)" in text
+    (runs / "runs" / "dsl.2" / "scores.json").unlink()
+    with pytest.raises(RecipeError, match=r"dsl\.2.scores\.json does not exist; run evaluate\.py"):
+        report.main(words)
+
+
 def test_report_says_what_is_missing(script, small, runs, write):
     report = script("report")
     words = [str(runs / "data"), str(runs / "runs"), "3", "--recipe", str(small)]
@@ -82,6 +104,17 @@ def test_report_says_what_is_missing(script, small, runs, write):
         insert("text", page, "small")
     with pytest.raises(RecipeError, match="nothing.md is not a file"):
         insert("text", runs / "nothing.md", "small")
+
+
+def test_what_is_only_trained_or_only_evaluated(script, small, tmp_path):
+    words = [str(tmp_path), str(tmp_path / "runs")]
+    with pytest.raises(RecipeError, match=r"SYSTEM lm\.de translates nothing; its perplexity is"):
+        script("evaluate").main([*words, "lm.de", "1", "--recipe", str(small)])
+    with pytest.raises(RecipeError, match=r"dual\.inference is not trained: evaluate\.py ranks"):
+        script("train").main([*words, "dual.inference", "1", "--recipe", str(small)])
+    (tmp_path / "bin").mkdir()
+    with pytest.raises(RecipeError, match=r"lm\.de\.1\S* does not exist; run train.py DATA"):
+        script("train").main([*words, "dsl", "1", "--recipe", str(small)])
 
 
 def test_evaluate_needs_a_trained_run(script, small, tmp_path):

@@ -6,6 +6,7 @@ from dual_recipe.settings import read_settings
 from recipe_tools import RecipeError
 from recipe_tools.commands import shown
 
+LANGS = ("de", "en")
 RECIPES = ("multi30k", "multi30k_tenth", "iwslt14", "wmt14")
 
 
@@ -37,6 +38,8 @@ def test_names_of_systems():
     assert settings.systems == ("dual", "stock.en-de", "stock.de-en")
     assert settings.directions_of("dual") == ("en-de", "de-en")
     assert settings.directions_of("stock.de-en") == ("de-en",)
+    assert settings.directions_of("dsl") == settings.directions_of("dual.inference")
+    assert settings.directions_of("lm.de") == ()
     with pytest.raises(RecipeError, match="SYSTEM 'stock' is unknown; allowed: dual, stock.en-de"):
         settings.directions_of("stock")
 
@@ -46,11 +49,45 @@ def test_commands_are_those_of_the_direction(small, tmp_path):
     text = shown(train_command(settings, "stock.en-de", 1, tmp_path, tmp_path / "run"))
     assert " -s en -t de " in text
     assert "'(0.9,0.98)'" in text
-    for system, task in (("dual", "dual_translation"), ("stock.en-de", "translation")):
+    tasks = {"dual": "dual_translation", "dsl": "dual_translation", "stock.en-de": "translation"}
+    for system, task in tasks.items():
         command = generate_command(settings, system, "c.pt", tmp_path, "en-de", "valid", [])
         assert f" --task {task} -s en -t de --path c.pt --gen-subset valid --beam 2" in shown(
             command
         )
+
+
+def test_dual_supervised_learning_differs_in_the_criterion_alone(small, tmp_path):
+    """From the dual model, and from two stock models with the same sizes."""
+    settings, runs = read_settings(small), tmp_path / "runs"
+
+    def command(system):
+        words = train_command(settings, system, 3, tmp_path, runs / f"{system}.3")
+        return [str(word).replace(f"{system}.3", "run") for word in words]
+
+    models = ",".join(f"{lang}={runs / f'lm.{lang}.3' / 'checkpoint_best.pt'}" for lang in LANGS)
+    more = ["--criterion", "dual_supervised", "--language-models", models, "--dsl-weight", "0.01"]
+    dual, dsl, stacks = (command(system) for system in ("dual", "dual.dsl", "dsl"))
+    place = dsl.index("dual_supervised") - 1
+    assert dsl[place : place + 6] == more and dsl[:place] + dsl[place + 6 :] == dual
+    assert stacks[stacks.index("--arch") + 1] == "dual_supervised_transformer"
+    assert all(word in stacks for word in more)
+    assert "--encoder-embed-dim 16" in " ".join(stacks)
+    assert command("lm.de")[1] == str(tmp_path / "bin" / "lm.de")
+    assert "--task language_modeling --arch gru_lm" in " ".join(command("lm.de"))
+
+
+def test_results_depend_on_the_settings_of_their_own_system(small):
+    before = read_settings(small)
+    small.write_text(
+        small.read_text(encoding="utf-8").replace("--dsl-weight 0.01", "--dsl-weight 0.1"),
+        encoding="utf-8",
+    )
+    after = read_settings(small)
+    for system in ("dual", "stock.de-en", "dual.inference"):
+        assert before.relevant(system) == after.relevant(system)
+    for system in ("dsl", "dual.dsl"):
+        assert before.relevant(system) != after.relevant(system)
 
 
 @pytest.mark.parametrize(

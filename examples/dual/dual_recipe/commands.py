@@ -1,25 +1,54 @@
 """The command lines of fairseq and of `fairseq-ext` for each system of the recipe."""
 
-from recipe_tools.commands import REPORTING, flags, user_dir
+from recipe_tools.commands import REPORTING, flags, run_name, user_dir
+
+
+def best_of(runs, system, seed):
+    """The checkpoint of a run that suits the validation set best."""
+    return runs / run_name(system, seed) / "checkpoint_best.pt"
 
 
 def model_options(settings, system):
     """Architecture and sizes; the same numbers for all systems."""
-    if system == "dual":
+    if system.startswith("dual"):
         sizes = settings.sizes
         return ["--task", "dual_translation", "--arch", settings.dual_arch, *flags(sizes)]
-    options = ["--task", "translation", "--arch", settings.stock_arch]
+    if system == "dsl":
+        options = ["--task", "dual_translation", "--arch", settings.further["dsl"]["arch"]]
+    else:
+        options = ["--task", "translation", "--arch", settings.stock_arch]
     for side in ("encoder", "decoder"):
         options += flags({f"{side}_{size}": value for size, value in settings.sizes.items()})
     return options
 
 
+def supervised_options(settings, runs, seed):
+    """The criterion of dual supervised learning, with the language models of the same seed."""
+    paths = {lang: best_of(runs, name, seed) for lang, name in settings.language_models.items()}
+    given = ",".join(f"{language}={path}" for language, path in paths.items())
+    options = ["--criterion", "dual_supervised", "--language-models", given]
+    return [*options, *settings.further["dsl"]["options"]]
+
+
+def language_model_command(settings, system, seed, data, save_dir, extra=()):
+    """fairseq-train of the language model `system` by the stock task."""
+    part = settings.further["language_model"]
+    command = ["fairseq-train", data / "bin" / system, "--user-dir", user_dir()]
+    command += ["--task", "language_modeling", "--arch", part["arch"], *part["options"]]
+    return [*command, *REPORTING, "--seed", seed, "--save-dir", save_dir, *extra]
+
+
 def train_command(settings, system, seed, data, save_dir, extra=()):
     """fairseq-train of one system; `extra` comes last and therefore wins."""
+    if system in settings.language_models.values():
+        return language_model_command(settings, system, seed, data, save_dir, extra)
     source, target = settings.directions_of(system)[0].split("-")
     command = ["fairseq-train", data / "bin", "--user-dir", user_dir(), "-s", source, "-t", target]
     command += model_options(settings, system)
-    command += [*settings.train_options, *REPORTING]
+    command += settings.train_options
+    if system.endswith("dsl"):
+        command += supervised_options(settings, save_dir.parent, seed)
+    command += REPORTING
     if settings.average_by == "epochs":
         command += ["--keep-last-epochs", settings.average]
     return [*command, "--seed", seed, "--save-dir", save_dir, *extra]
@@ -34,7 +63,15 @@ def average_command(settings, save_dir, output):
 def generate_command(settings, system, checkpoint, data, direction, split, subword_options):
     """fairseq-generate of one direction; writes plain text in its D- lines."""
     source, target = direction.split("-")
-    task = "dual_translation" if system == "dual" else "translation"
+    task = "translation" if system.startswith("stock.") else "dual_translation"
     command = ["fairseq-generate", data / "bin", "--user-dir", user_dir(), "--task", task]
     command += ["-s", source, "-t", target, "--path", checkpoint, "--gen-subset", split]
     return [*command, *settings.evaluate_options, *subword_options, "--no-progress-bar"]
+
+
+def tune_command(settings, checkpoint, data, direction, picture, subword_options):
+    """`fairseq-ext tune-alpha` of one direction on the validation set."""
+    source, target = direction.split("-")
+    command = ["fairseq-ext", "tune-alpha", "--ref", data / "raw" / f"valid.{target}"]
+    command += ["--output", picture, "--", data / "bin", "-s", source, "-t", target]
+    return [*command, "--path", checkpoint, *settings.evaluate_options, *subword_options]

@@ -1,7 +1,7 @@
 """The settings of an experiment: one .cfg file, read for all systems alike."""
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Dict, Tuple
 
@@ -20,8 +20,12 @@ REQUIRED = {
         "attention_heads",
     },
     "train": {"options"},
+    "language_model": {"arch", "options"},
+    "dsl": {"arch", "options"},
     "evaluate": {"average", "options"},
 }
+# both directions, beside the systems that are always compared; the last is evaluated only
+FURTHER = ("dsl", "dual.dsl", "dual.inference")
 OPTIONAL = {"data": {"subword_lines", "train_lines"}, "evaluate": {"average_by"}}
 
 
@@ -35,6 +39,8 @@ class Settings:
     average: how many of the last checkpoints are averaged, counted by epochs or updates.
     subword_lines: lines from which the subword model is learnt; 0 = all.
     train_lines: how many lines of the training text are used, from its first on; 0 = all.
+    further: {"language_model", "dsl": {"arch": name, "options": words}}, of dual supervised
+    learning.
     """
 
     name: str
@@ -51,6 +57,7 @@ class Settings:
     average: int
     average_by: str
     evaluate_options: Tuple[str, ...]
+    further: Dict[str, Dict[str, object]]
 
     @property
     def languages(self):
@@ -63,14 +70,30 @@ class Settings:
 
     @property
     def systems(self):
-        """Names of what can be trained: the dual model and one stock model per direction."""
+        """Names of what is always compared: the dual model and one stock model per direction."""
         return ("dual", *(f"stock.{direction}" for direction in self.directions))
+
+    @property
+    def language_models(self):
+        """{language: name of the system that predicts its text}."""
+        return {language: f"lm.{language}" for language in self.languages}
 
     def directions_of(self, system):
         """The directions that `system` translates. Raises RecipeError for an unknown system."""
-        if system not in self.systems:
-            raise RecipeError(f"SYSTEM {system!r} is unknown; allowed: {', '.join(self.systems)}")
-        return self.directions if system == "dual" else (system.split(".", 1)[1],)
+        language_models = self.language_models.values()
+        known = (*self.systems, *FURTHER, *language_models)
+        if system not in known:
+            raise RecipeError(f"SYSTEM {system!r} is unknown; allowed: {', '.join(known)}")
+        if system in language_models:
+            return ()
+        return (system.split(".", 1)[1],) if system.startswith("stock.") else self.directions
+
+    def relevant(self, system):
+        """The settings that results of a system depend on."""
+        values = asdict(self)
+        if "dsl" not in system.split("."):
+            del values["further"]
+        return values
 
 
 def read_settings(name):
@@ -96,4 +119,11 @@ def read_settings(name):
         average=number(parser, path, "evaluate", "average"),
         average_by=choice(parser, path, "evaluate", "average_by", ("epochs", "updates"), "epochs"),
         evaluate_options=tuple(shlex.split(evaluate["options"])),
+        further={
+            section: {
+                "arch": parser[section]["arch"],
+                "options": tuple(shlex.split(parser[section]["options"])),
+            }
+            for section in ("language_model", "dsl")
+        },
     )

@@ -5,9 +5,22 @@ import statistics
 from recipe_tools.scores import METRICS
 from recipe_tools.tables import BOOTSTRAP, SIGNIFICANT, cell, rows, signature_list, spread
 
+NAMES = {
+    "stock": "two stock transformers",
+    "dsl": "two stock transformers, DSL",
+    "dual": "dual model",
+    "dual.dsl": "dual model, DSL",
+    "dual.inference": "dual model, dual inference",
+}
+
+
+def both_ways(results):
+    """The systems of both directions, the dual model first."""
+    return list(dict.fromkeys(system for system, _ in results if not system.startswith("stock.")))
+
 
 def summary(settings, results):
-    """{split: {direction: {"stock", "dual": {metric: spread}}}}.
+    """{split: {direction: {"stock", "dual" ...: {metric: spread}}}}.
 
     results: {(system, seed): content of scores.json}.
     """
@@ -16,7 +29,8 @@ def summary(settings, results):
     for split in ("valid", "test"):
         table[split] = {}
         for direction in settings.directions:
-            systems = {"stock": f"stock.{direction}", "dual": "dual"}
+            systems = {"stock": f"stock.{direction}"}
+            systems.update({system: system for system in both_ways(results)})
             table[split][direction] = {
                 label: {
                     metric: spread(
@@ -36,7 +50,7 @@ def costs(settings, results):
     """{system: parameters, seconds per epoch}; "stock" is the sum of its two models."""
     seeds = sorted({seed for _, seed in results})
     table = {}
-    for system in settings.systems:
+    for system in dict.fromkeys(system for system, _ in results):
         first = results[system, seeds[0]]
         seconds = [results[system, seed]["seconds_per_epoch"] for seed in seeds]
         table[system] = {
@@ -44,7 +58,7 @@ def costs(settings, results):
             "seconds_per_epoch": statistics.median(seconds),
             "epochs": first["epochs"],
         }
-    parts = [table[system] for system in settings.systems if system != "dual"]
+    parts = [table[system] for system in settings.systems[1:]]
     table["stock"] = {
         name: sum(part[name] for part in parts) for name in ("unique", "used", "seconds_per_epoch")
     }
@@ -52,27 +66,25 @@ def costs(settings, results):
 
 
 def score_table(settings, table, split):
-    """BLEU and chrF of one split: stock, dual, difference of the means."""
+    """BLEU and chrF of one split: each system, difference of the means of dual and stock."""
     columns = [(direction, metric) for direction in settings.directions for metric in METRICS]
     header = [settings.files[split], *(f"{each} {METRICS[metric]}" for each, metric in columns)]
     body = []
-    names = {"stock": "two stock transformers", "dual": "dual model"}
-    for label, name in names.items():
+    for label in (label for label in NAMES if label in table[split][settings.directions[0]]):
         cells = [cell(table[split][each][label][metric]) for each, metric in columns]
-        body.append([name, *cells])
+        body.append([NAMES[label], *cells])
     gains = [
         table[split][each]["dual"][metric]["mean"] - table[split][each]["stock"][metric]["mean"]
         for each, metric in columns
     ]
-    body.append(["difference", *(f"{gain:+.2f}" for gain in gains)])
+    body.append(["dual model - stock", *(f"{gain:+.2f}" for gain in gains)])
     return rows(header, body)
 
 
 def cost_table(settings, table):
     """Parameters and time of each model, and of the two stock models together."""
-    stocks = [system for system in settings.systems if system != "dual"]
-    body = []
-    for system in (*stocks, "stock", "dual"):
+    body, trained = [], [system for system in ("dual", "dsl", "dual.dsl") if system in table]
+    for system in (*settings.systems[1:], "stock", *trained):
         values = table[system]
         name = "both stock models" if system == "stock" else system
         body.append(
@@ -88,31 +100,45 @@ def cost_table(settings, table):
     return f"{text}\n\nThe dual model uses {share:.0%} of the parameters of the two stock models."
 
 
-def significance_table(settings, tests):
-    """One line per split, direction and seed: differences and p-values."""
+def significance_table(settings, system, tests):
+    """One line per split, direction and seed: differences of a system and p-values."""
     body, wins = [], 0
-    for (split, direction, seed), values in tests.items():
+    own = {tuple(rest): found for (name, *rest), found in tests.items() if name == system}
+    for (split, direction, seed), values in own.items():
         cells = []
         for metric in ("bleu", "chrf"):
             cells += [f"{values[metric]['difference']:+.2f}", f"{values[metric]['p']:.4f}"]
         body.append([f"{settings.files[split]} {direction}, seed {seed}", *cells])
         wins += values["bleu"]["difference"] > 0 and values["bleu"]["p"] < SIGNIFICANT
-    text = rows(["dual - stock", "BLEU", "p", "chrF", "p"], body)
-    return f"{text}\n\nHigher BLEU with p < {SIGNIFICANT}: {wins} of {len(tests)}."
+    text = rows([f"{system} - stock", "BLEU", "p", "chrF", "p"], body)
+    return f"{text}\n\nHigher BLEU with p < {SIGNIFICANT}: {wins} of {len(own)}."
 
 
-def markdown(settings, seeds, table, cost, tests, signatures):
+def alpha_line(alphas):
+    """What was chosen on the validation set; alphas: {seed: {direction: alpha}}."""
+    each = [
+        f"{direction} {alpha} (seed {seed})"
+        for seed, found in alphas.items()
+        for direction, alpha in found.items()
+    ]
+    return [f"Dual inference, alpha by BLEU on the validation set: {', '.join(each)}."] * bool(each)
+
+
+def markdown(settings, table, cost, tests, signatures, alphas):
     """The whole report."""
+    seeds = sorted({seed for *_, seed in tests})
+    compared = dict.fromkeys(system for system, *_ in tests)
     blocks = [
         f"Recipe `{settings.name}`; seeds {', '.join(map(str, seeds))}; mean (range) over seeds; "
         f"mean of the last {settings.average} checkpoints by {settings.average_by}; "
         f"`{' '.join(settings.evaluate_options)}`.",
         *(score_table(settings, table, split) for split in ("valid", "test")),
+        *alpha_line(alphas),
         cost_table(settings, cost),
-        "Seconds per epoch: median of the time in updates. An epoch of the dual model trains both "
-        "directions; one of a stock model trains one.",
+        "Seconds per epoch: median of the time in updates. An epoch of a stock model trains one "
+        "direction; all others train both.",
         BOOTSTRAP,
-        significance_table(settings, tests),
+        *(significance_table(settings, system, tests) for system in compared),
         signature_list(signatures),
     ]
     return "\n\n".join(blocks) + "\n"
