@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 from . import RecipeError
-from .cli import make_parser
+from .cli import ARGUMENTS, make_parser
 from .commands import execute, shown
 from .files import lines_of, written
 from .scores import translations
@@ -69,9 +69,10 @@ def read_result(path, settings, again):
     return result
 
 
-def report_arguments(doc, argv):
-    """The arguments of every report.py."""
+def report_arguments(doc, argv, recipe=ARGUMENTS["--recipe"]["default"]):
+    """The arguments of every report.py; recipe: the settings where none are named."""
     parser = make_parser(doc, "data", "runs", "seeds", "--recipe", "--into")
+    parser.set_defaults(recipe=recipe)
     parser.add_argument("--output", metavar="NAME", type=Path, help="default: RUNS/report")
     return parser.parse_args(argv)
 

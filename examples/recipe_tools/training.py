@@ -3,13 +3,14 @@
 from pathlib import Path
 
 from . import RecipeError
-from .cli import make_parser, parse_with_extra
+from .cli import ARGUMENTS, make_parser, parse_with_extra
 from .commands import execute, run_name, shown
 
 
-def training_arguments(doc, argv):
-    """The arguments of every train.py."""
+def training_arguments(doc, argv, recipe=ARGUMENTS["--recipe"]["default"]):
+    """The arguments of every train.py; recipe: the settings where none are named."""
     parser = make_parser(doc, "data", "runs", "system", "seed", "--recipe", "--dry-run")
+    parser.set_defaults(recipe=recipe)
     parser.epilog = "What follows -- is given to fairseq-train and wins over the recipe."
     return parse_with_extra(parser, argv)
 
@@ -22,10 +23,11 @@ def progress(line):
     return None
 
 
-def train(args, command, folder, needed=None):
+def train(args, command, folder, needed=None, run=None):
     """Print the command and, unless it is a dry run, run it.
 
-    folder: the training data. needed: {words of the command that makes it: file}.
+    folder: the training data. needed: {words of the command that makes it: file}. run: where the
+    checkpoints go, RUNS/SYSTEM.SEED where it is not named; the log is beside it, RUN.log.
     Raises RecipeError when the data or something needed is missing, or fairseq fails.
     """
     print(shown(command), flush=True)
@@ -37,7 +39,7 @@ def train(args, command, folder, needed=None):
     for again, path in (needed or {}).items():
         if not path.is_file():
             raise RecipeError(f"{path} does not exist; run {again} first")
-    run = args.runs / run_name(args.system, args.seed)
+    run = run or args.runs / run_name(args.system, args.seed)
     run.mkdir(parents=True, exist_ok=True)
     execute(command, Path(f"{run}.log"), mode="a", show=progress)
     print(f"trained: {run}")

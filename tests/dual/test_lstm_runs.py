@@ -6,6 +6,7 @@ import random
 import pytest
 import torch
 from common.inprocess import generate, hypotheses, interactive, references, train, validate
+from fairseq_cli import preprocess as preprocessing
 
 from fairseq_ext import __main__ as command
 from fairseq_ext.dual.inference import Terms, dual_score
@@ -32,19 +33,21 @@ def write_reviews(folder, rng):
             path.write_text("".join(line + "\n" for line in text), encoding="utf-8")
 
 
-def binarise(run, folder, *options, splits=("train", "valid", "test")):
-    prefixes = [word for split in splits for word in (f"--{split}pref", folder / split)]
-    words = ["fairseq-preprocess", "-s", "text", "-t", "label", *prefixes, "--workers", 1]
-    run(*words, "--destdir", folder / "bin", *options)
+def binarise(folder, *options, splits=("train", "valid", "test")):
+    """fairseq-preprocess of the text files, inside this process."""
+    words = [word for split in splits for word in (f"--{split}pref", folder / split)]
+    words += ["-s", "text", "-t", "label", "--workers", 1, "--destdir", folder / "bin", *options]
+    parser = preprocessing.options.get_preprocessing_parser()
+    preprocessing.main(parser.parse_args([str(word) for word in words]))
     return folder / "bin"
 
 
 @pytest.fixture(scope="module")
-def reviews(run, tmp_path_factory):
+def reviews(tmp_path_factory):
     """Folder with the text files and, in bin, what fairseq-preprocess makes of them."""
     folder = tmp_path_factory.mktemp("reviews")
     write_reviews(folder, random.Random(3))
-    binarise(run, folder)
+    binarise(folder)
     return folder
 
 
@@ -227,7 +230,7 @@ def test_tune_alpha_by_accuracy(search, reviews, run_of, tmp_path, capsys):
         (("pos", "pos neg", "neg"), "test.label: line 2: 2 words, a label is one"),
     ],
 )
-def test_bad_lines_are_named(run, run_of, reviews, tmp_path, lines, message):
+def test_bad_lines_are_named(run_of, reviews, tmp_path, lines, message):
     texts, labels = ("the film", "a plot", "so good"), ("pos", "neg", "pos")
     if "text:" in message:
         texts = lines
@@ -237,7 +240,7 @@ def test_bad_lines_are_named(run, run_of, reviews, tmp_path, lines, message):
         (tmp_path / f"test.{side}").write_text("\n".join(given) + "\n", encoding="utf-8")
     data = reviews / "bin"
     options = ["--srcdict", data / "dict.text.txt", "--tgtdict", data / "dict.label.txt"]
-    bad = binarise(run, tmp_path, *options, splits=("test",))
+    bad = binarise(tmp_path, *options, splits=("test",))
     path = run_of["dual"] / "checkpoint_last.pt"
     for source, target in (("text", "label"), ("label", "text")):
         with pytest.raises(ValueError, match=message):
@@ -259,11 +262,11 @@ def test_bad_typed_lines_are_named(run_of, reviews, tmp_path, source, target, li
         interactive(*words, "--path", run_of["dual"] / "checkpoint_last.pt")
 
 
-def test_sides_that_are_exchanged_are_noticed(run, reviews, tmp_path):
+def test_sides_that_are_exchanged_are_noticed(reviews, tmp_path):
     """The file of labels holds the texts."""
     for split in SIZES:
         for side, other in (("text", "label"), ("label", "text")):
             text = (reviews / f"{split}.{side}").read_text(encoding="utf-8")
             (tmp_path / f"{split}.{other}").write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match=r"valid.label: line \d+: \d words, a label is one"):
-        trained(binarise(run, tmp_path), tmp_path / "run")
+        trained(binarise(tmp_path), tmp_path / "run")

@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""Compare the systems over several seeds.
+
+    python report.py DATA RUNS SEED ... [--recipe imdb] [--output NAME] [--into FILE.md]
+
+Reads what evaluate.py wrote. Writes NAME.md and NAME.json (default: RUNS/report); --into also
+replaces what stands in FILE.md between these two lines:
+    <!-- begin RECIPE -->
+    <!-- end RECIPE -->
+"""
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from recipe_tools.cli import script
+from recipe_tools.commands import run_name
+from recipe_tools.evaluation import publish, read_result, report_arguments
+from sentiment_recipe.scoring import mcnemar, mistakes
+from sentiment_recipe.settings import SYSTEMS, read_settings
+from sentiment_recipe.tables import ROWS, markdown, summary
+
+COUPLES = (
+    ("dual", "classifier"),
+    ("dual + dual inference", "dual"),
+    ("dual + dual inference", "classifier + dual inference"),
+)
+FILES = {"error": "test.label", "dual_error": "test.dual.label"}
+
+
+def read_results(settings, runs, seeds):
+    """{(system, seed): content of scores.json}. RecipeError for a missing or outdated one."""
+    return {
+        (system, seed): read_result(
+            runs / run_name(system, seed) / "scores.json",
+            asdict(settings),
+            f"evaluate.py DATA RUNS {system} {seed}",
+        )
+        for seed in seeds
+        for system in SYSTEMS
+    }
+
+
+def paired_tests(data, runs, seeds):
+    """{(row, row, seed): (difference of the error rates, p)} of the test set."""
+    tests, references = {}, data / "text" / "test.label"
+    for couple in COUPLES:
+        for seed in seeds:
+            both = []
+            for row in couple:
+                system, labels = ROWS[row]
+                both.append(mistakes(runs / run_name(system, seed) / FILES[labels], references))
+            difference = 100 * (sum(both[0]) - sum(both[1])) / len(both[0])
+            tests[(*couple, seed)] = (difference, mcnemar(*both))
+    return tests
+
+
+def main(argv=None):
+    args = report_arguments(__doc__, argv, recipe="imdb")
+    settings, seeds = read_settings(args.recipe), sorted(set(args.seeds))
+    results = read_results(settings, args.runs, seeds)
+    table, tests = summary(results), paired_tests(args.data, args.runs, seeds)
+    text = markdown(settings, seeds, table, results, tests)
+    data = {
+        "recipe": settings.name,
+        "seeds": seeds,
+        "scores": table,
+        "tests": [[*key, *values] for key, values in tests.items()],
+    }
+    publish(args, text, data, settings.name)
+
+
+if __name__ == "__main__":
+    script(main)

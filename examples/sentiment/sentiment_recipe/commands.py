@@ -1,0 +1,63 @@
+"""The command lines of fairseq and of `fairseq-ext` for each system of the recipe."""
+
+from recipe_tools.commands import REPORTING, run_name, user_dir
+
+from .settings import CLASSIFIER, system_named
+
+NEVER = 1000000  # nothing at the end of an epoch: --validate-interval-updates counts
+
+
+def checkpoint_of(runs, system, seed):
+    """The checkpoint that is evaluated: the best of the last stage."""
+    return runs / run_name(system, seed) / "sgd" / "checkpoint_best.pt"
+
+
+def best_metric(settings, name, stage):
+    """What chooses a stage's best checkpoint and ends it: the loss, then the accuracy (Sec. 4.2).
+
+    A generator has no accuracy.
+    """
+    directions = system_named(name).directions
+    if stage is settings.stages[0] or CLASSIFIER not in directions:
+        return "loss"
+    return f"{CLASSIFIER}_error"
+
+
+def train_command(settings, name, seed, data, run, stage, extra=()):
+    """fairseq-train of a stage of a system; `extra` comes last and therefore wins."""
+    system = system_named(name)
+    source, target = system.directions[0].split("-")
+    command = ["fairseq-train", data / "bin", "--user-dir", user_dir(), "-s", source, "-t", target]
+    command += ["--task", "dual_translation", "--criterion", "dual_label_cross_entropy"]
+    command += [*settings.model_options, *system.words, *settings.train_options, *stage.words]
+    command += ["--max-update", stage.updates, "--patience", settings.patience]
+    command += ["--validate-interval-updates", settings.interval, "--validate-interval", NEVER]
+    command += ["--save-interval-updates", settings.interval, "--save-interval", NEVER]
+    command += ["--keep-interval-updates", 1, "--no-epoch-checkpoints"]
+    command += ["--best-checkpoint-metric", best_metric(settings, name, stage), *REPORTING]
+    first = settings.stages[0]
+    if stage is not first:
+        command += ["--finetune-from-model", run / first.name / "checkpoint_best.pt"]
+    return [*command, "--seed", seed, "--save-dir", run / stage.name, *extra]
+
+
+def inference(settings, data, checkpoint, direction, split):
+    """The words that fairseq-generate and fairseq-ext tune-alpha take alike."""
+    source, target = direction.split("-")
+    words = [data / "bin", "-s", source, "-t", target, "--path", checkpoint]
+    return [*words, "--gen-subset", split, *settings.evaluate_options]
+
+
+def generate_command(settings, data, checkpoint, direction, split, extra=()):
+    """fairseq-generate of one direction."""
+    words = inference(settings, data, checkpoint, direction, split)
+    command = ["fairseq-generate", *words, "--user-dir", user_dir(), "--task", "dual_translation"]
+    return [*command, "--no-progress-bar", *extra]
+
+
+def tune_command(settings, data, checkpoint, output, extra):
+    """fairseq-ext tune-alpha over the labels of the validation set."""
+    reference = data / "text" / f"valid.{CLASSIFIER.split('-')[1]}"
+    command = ["fairseq-ext", "tune-alpha", "--ref", reference, "--metric", "accuracy"]
+    words = inference(settings, data, checkpoint, CLASSIFIER, "valid")
+    return [*command, "--output", output, "--", *words, *extra]

@@ -1,0 +1,69 @@
+"""Error rates, perplexities, and how sure a difference between two error rates is."""
+
+import json
+import math
+
+from recipe_tools import RecipeError
+from recipe_tools.files import lines_of, written
+from recipe_tools.scores import sentence_lines
+
+
+def error_rate(hypotheses, references):
+    """Per cent of the lines that differ. Raises RecipeError for files of different length."""
+    wrong = mistakes(hypotheses, references)
+    return 100 * sum(wrong) / len(wrong)
+
+
+def mistakes(hypotheses, references):
+    """Whether each line differs from its reference."""
+    found, wanted = list(lines_of(hypotheses)), list(lines_of(references))
+    if len(found) != len(wanted) or not found:
+        raise RecipeError(
+            f"{hypotheses} has {len(found)} lines and {references} {len(wanted)}; both must be as "
+            "many, and at least 1"
+        )
+    return [one != other for one, other in zip(found, wanted)]
+
+
+def likelihoods(log, count):
+    """[(nats, tokens)] of each reference, from fairseq-generate --score-reference.
+
+    It prints the base-2 logarithm of each token; the end of the text is one.
+    """
+    rows = [list(map(float, text.split())) for text in sentence_lines(log, "P", count)]
+    return [(-math.log(2) * sum(row), len(row)) for row in rows]
+
+
+def write_likelihoods(path, count, log):
+    """A line for each of the `likelihoods`."""
+    rows = likelihoods(log, count)
+    with written(path) as stream:
+        stream.writelines(f"{nats!r} {tokens}\n" for nats, tokens in rows)
+
+
+def perplexity(path):
+    """exp(-sum log P(x|y) / sum N) of what `write_likelihoods` wrote (Sec. 4.2)."""
+    rows = [line.split() for line in lines_of(path)]
+    return math.exp(sum(float(nats) for nats, _ in rows) / sum(int(n) for _, n in rows))
+
+
+def best_alpha(table):
+    """alpha with the highest accuracy in what fairseq-ext tune-alpha wrote; of equal ones the
+    nearest to 1.
+    """
+    rows = [line.split("\t") for line in list(lines_of(table))[1:]]
+    return max((float(score), float(alpha)) for alpha, score, _ in rows)[1]
+
+
+def mcnemar(first, second):
+    """p of the exact two-sided McNemar test of two lists of mistakes on the same lines."""
+    only_first = sum(one and not other for one, other in zip(first, second))
+    only_second = sum(other and not one for one, other in zip(first, second))
+    total, fewer = only_first + only_second, min(only_first, only_second)
+    tail = sum(math.comb(total, count) for count in range(fewer + 1))
+    return min(1.0, 2 * tail / 2**total)
+
+
+def write_result(path, result):
+    with written(path) as stream:
+        json.dump(result, stream, indent=1)

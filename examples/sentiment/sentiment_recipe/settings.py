@@ -1,0 +1,96 @@
+"""The settings of an experiment: one .cfg file, read for all systems alike."""
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, Tuple
+
+from recipe_tools import RecipeError
+from recipe_tools.settings import number, read_config
+
+FOLDER = Path(__file__).resolve().parent.parent
+TEXT, LABEL = "text", "label"
+CLASSIFIER, GENERATOR = f"{TEXT}-{LABEL}", f"{LABEL}-{TEXT}"
+REQUIRED = {
+    "data": {"valid", "words", "vocabulary"},
+    "model": {"options"},
+    "train": {"interval", "patience", "adadelta", "adadelta_updates", "sgd", "sgd_updates"}
+    | {"options"},
+    "evaluate": {"options"},
+}
+
+
+class System(NamedTuple):
+    """What can be trained: its directions, the first is trained with -s -t, and own options."""
+
+    directions: Tuple[str, ...]
+    words: Tuple[str, ...] = ()
+
+
+SYSTEMS = {
+    "classifier": System((CLASSIFIER,), ("--one-way",)),
+    "generator": System((GENERATOR,), ("--one-way",)),
+    "dual": System((CLASSIFIER, GENERATOR)),
+}
+
+
+def system_named(name):
+    """The `System`. Raises RecipeError for one that there is not."""
+    if name not in SYSTEMS:
+        raise RecipeError(f"SYSTEM {name!r} is unknown; allowed: {', '.join(SYSTEMS)}")
+    return SYSTEMS[name]
+
+
+class Stage(NamedTuple):
+    """A part of the training: its optimiser's options, and how many updates it may take."""
+
+    name: str
+    words: Tuple[str, ...]
+    updates: int
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the .cfg file says.
+
+    valid: reviews of the training set that validate. words: of a review that are used, from its
+    first on; 0 = all. vocabulary: most frequent words. interval: updates between validations.
+    patience: validations without improvement that end a stage.
+    """
+
+    name: str
+    valid: int
+    words: int
+    vocabulary: int
+    model_options: Tuple[str, ...]
+    train_options: Tuple[str, ...]
+    interval: int
+    patience: int
+    stages: Tuple[Stage, Stage]
+    evaluate_options: Tuple[str, ...]
+
+
+def read_settings(name):
+    """The `Settings` called `name`, a file or one of this recipe's .cfg files.
+
+    Raises RecipeError with the file and the key.
+    """
+    path, parser = read_config(name, FOLDER, REQUIRED, {})
+    stages = tuple(
+        Stage(
+            stage,
+            tuple(shlex.split(parser["train"][stage])),
+            number(parser, path, "train", f"{stage}_updates"),
+        )
+        for stage in ("adadelta", "sgd")
+    )
+    return Settings(
+        name=path.stem,
+        **{key: number(parser, path, "data", key) for key in ("valid", "words", "vocabulary")},
+        model_options=tuple(shlex.split(parser["model"]["options"])),
+        train_options=tuple(shlex.split(parser["train"]["options"])),
+        interval=number(parser, path, "train", "interval"),
+        patience=number(parser, path, "train", "patience"),
+        stages=stages,
+        evaluate_options=tuple(shlex.split(parser["evaluate"]["options"])),
+    )

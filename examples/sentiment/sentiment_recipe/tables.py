@@ -1,0 +1,84 @@
+"""Results of several seeds as JSON-ready data and as Markdown tables."""
+
+import statistics
+
+from recipe_tools.tables import SIGNIFICANT, cell, rows, spread
+
+from .settings import SYSTEMS
+
+MEASURES = {"error": "error rate", "perplexity": "perplexity"}
+# rows: system, measure of its labels; a generator has none
+ROWS = {
+    "classifier": ("classifier", "error"),
+    "classifier + dual inference": ("classifier", "dual_error"),
+    "generator": ("generator", "error"),
+    "dual": ("dual", "error"),
+    "dual + dual inference": ("dual", "dual_error"),
+}
+
+
+def summary(results):
+    """{row: {measure: {split: spread}}}; results: {(system, seed): content of scores.json}."""
+    table = {}
+    for row, (system, labels) in ROWS.items():
+        every = [result["scores"] for (name, _), result in results.items() if name == system]
+        table[row] = {}
+        for measure, source in (("error", labels), ("perplexity", "perplexity")):
+            if source in every[0] and not (labels == "dual_error" and source == "perplexity"):
+                table[row][measure] = {
+                    split: spread([scores[source][split] for scores in every])
+                    for split in ("valid", "test")
+                }
+    return table
+
+
+def score_table(table):
+    """A line for each row: error rate and perplexity on both sets."""
+    columns = [(measure, split) for measure in MEASURES for split in ("valid", "test")]
+    body = [
+        [row, *(cell(found[m][split]) if m in found else "" for m, split in columns)]
+        for row, found in table.items()
+    ]
+    return rows(["", *(f"{MEASURES[m]}, {split}" for m, split in columns)], body)
+
+
+def cost_table(results):
+    """Parameters, updates of both stages and time of training of each system."""
+    body = []
+    for name in SYSTEMS:
+        every = [result for (system, _), result in results.items() if system == name]
+        updates = ", ".join("+".join(map(str, result["updates"])) for result in every)
+        minutes = statistics.median(result["seconds"] for result in every) / 60
+        unique = every[0]["parameters"]["unique"]
+        body.append([name, f"{unique:,}", updates, f"{minutes:.1f}"])
+    return rows(["system", "parameters", "updates, Adadelta+SGD", "minutes"], body)
+
+
+def significance_table(tests):
+    """One line for each couple and seed. tests: {(better, worse, seed): (difference, p)}."""
+    body = [
+        [f"{first} - {second}, seed {seed}", f"{difference:+.2f}", f"{p:.4f}"]
+        for (first, second, seed), (difference, p) in tests.items()
+    ]
+    return rows(["test error", "difference", "p"], body)
+
+
+def markdown(settings, seeds, table, results, tests):
+    """The whole report."""
+    alphas = {
+        name: ", ".join(f"{results[name, seed]['scores']['alpha']:g}" for seed in seeds)
+        for name in ("classifier", "dual")
+    }
+    words = f"the first {settings.words} words" if settings.words else "all words"
+    blocks = [
+        f"Recipe `{settings.name}`; seeds {', '.join(map(str, seeds))}; mean (range) over seeds; "
+        f"{words} of each review, a vocabulary of {settings.vocabulary:,}.",
+        score_table(table),
+        "alpha, chosen on the validation set, seed by seed: "
+        + "; ".join(f"{name} {text}" for name, text in alphas.items())
+        + ".",
+        cost_table(results),
+        f"Exact McNemar test on the labels of the test set; p < {SIGNIFICANT} is a difference.",
+        significance_table(tests),
+    ]
+    return "\n\n".join(blocks) + "\n"

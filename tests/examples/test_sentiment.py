@@ -1,0 +1,176 @@
+"""examples/sentiment: tokens, splits, commands, scores; the whole recipe on made-up reviews."""
+
+import io
+import json
+import math
+import random
+import tarfile
+
+import pytest
+from recipe_tools import RecipeError
+from sentiment_recipe import commands, corpus, scoring, settings
+
+SMALL = {
+    "valid = 3750": "valid = 8",
+    "vocabulary = 10000": "vocabulary = 30",
+    "words = 100": "words = 9",
+    "--embed-dim 128 --hidden-size 128": "--embed-dim 8 --hidden-size 8",
+    "interval = 400": "interval = 3",
+    "adadelta_updates = 2400": "adadelta_updates = 6",
+    "sgd_updates = 800": "sgd_updates = 3",
+    "--batch-size 50 ": "--batch-size 8 ",
+}
+
+
+def write_archive(path, reviews):
+    """reviews: {name in the archive: text}."""
+    with tarfile.open(path, "w:gz") as archive:
+        for name, text in reviews.items():
+            content = text.encode("utf-8")
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return path
+
+
+def random_reviews(rng, count):
+    words = "the film was a plot so it and fine poor".split()
+    return {
+        f"aclImdb/{split}/{label}/{number}_7.txt": " ".join(rng.choices(words, k=12))
+        for split in ("train", "test")
+        for label in ("pos", "neg")
+        for number in range(count)
+    }
+
+
+@pytest.mark.parametrize(
+    "review, count, line",
+    [
+        ("It's GOOD!<br /><br />A 10/10.", 0, "it's good ! a 10 / 10 ."),
+        ("It's good, isn't it?", 3, "it's good ,"),
+        ("«Été» _so-so_", 0, "« été » _ so - so _"),
+    ],
+)
+def test_tokens(review, count, line):
+    assert corpus.tokens(review, count) == line
+
+
+def test_reviews_are_read_by_label_and_number(tmp_path):
+    reviews = random_reviews(random.Random(1), 3)
+    reviews["aclImdb/train/unsup/0_0.txt"] = "not labelled"
+    found = corpus.read_reviews(write_archive(tmp_path / "a.tar.gz", reviews), 4)
+    for split in ("train", "test"):
+        assert [review[:2] for review in found[split]] == [
+            (number, label) for label in ("neg", "pos") for number in range(3)
+        ]
+        for number, label, line in found[split]:
+            name = f"aclImdb/{split}/{label}/{number}_7.txt"
+            assert line == " ".join(reviews[name].split()[:4])
+
+
+def test_the_split_is_the_same_and_complete():
+    reviews = list(range(20))
+    valid, train = corpus.split_off(reviews, 5)
+    assert (valid, train) == corpus.split_off(reviews, 5)
+    assert len(valid) == 5 and sorted(valid + train) == reviews
+    with pytest.raises(RecipeError, match=r"valid = 20: allowed: 1 to 19"):
+        corpus.split_off(reviews, 20)
+
+
+@pytest.mark.parametrize(
+    "reviews, message",
+    [
+        ({"aclImdb/train/pos/0_9.txt": "<br />"}, "train/pos/0_9.txt has no words"),
+        ({"aclImdb/train/pos/0_9.txt": "fine"}, "holds no test/pos"),
+    ],
+)
+def test_bad_archives_are_named(tmp_path, reviews, message):
+    with pytest.raises(RecipeError, match=message):
+        corpus.read_reviews(write_archive(tmp_path / "a.tar.gz", reviews), 0)
+
+
+def test_what_is_no_archive_is_named(tmp_path):
+    (tmp_path / "a.tar.gz").write_text("nothing", encoding="utf-8")
+    with pytest.raises(RecipeError, match="RAW .*a.tar.gz"):
+        corpus.read_reviews(tmp_path / "a.tar.gz", 0)
+
+
+@pytest.mark.parametrize("recipe", ["imdb", "imdb_paper"])
+def test_systems_differ_in_their_directions_alone(recipe, tmp_path):
+    found, own = settings.read_settings(recipe), {}
+    for name, system in settings.SYSTEMS.items():
+        for stage in found.stages:
+            words = commands.train_command(found, name, 1, tmp_path, tmp_path, stage)
+            words = [str(word) for word in words]
+            sides = [words[words.index(flag) + 1] for flag in ("-s", "-t")]
+            assert sides == system.directions[0].split("-")
+            assert ("--one-way" in words) == (len(system.directions) == 1)
+            metric = words[words.index("--best-checkpoint-metric") + 1]
+            chosen = "text-label_error" if stage.name == "sgd" and name != "generator" else "loss"
+            assert metric == chosen
+            assert ("--finetune-from-model" in words) == (stage.name == "sgd")
+            drop = {"--one-way", metric, *sides}
+            own[name, stage.name] = [word for word in words if word not in drop]
+    for stage in ("adadelta", "sgd"):
+        assert own["dual", stage] == own["classifier", stage] == own["generator", stage]
+
+
+def test_an_unknown_system_is_named():
+    with pytest.raises(RecipeError, match="'dsl' is unknown; allowed: classifier, generator, dual"):
+        settings.system_named("dsl")
+
+
+def test_perplexity_is_over_all_tokens(tmp_path):
+    log = tmp_path / "log"
+    log.write_text("P-1\t-1.0 -2.0\nP-0\t-3.0 -1.0 -1.0\n", encoding="utf-8")
+    scoring.write_likelihoods(tmp_path / "nll", 2, log)
+    assert scoring.perplexity(tmp_path / "nll") == pytest.approx(2 ** (8 / 5))
+
+
+def test_error_rate_and_its_errors(tmp_path):
+    for name, lines in (("a", "pos neg pos"), ("b", "pos pos pos"), ("c", "pos")):
+        (tmp_path / name).write_text("\n".join(lines.split()) + "\n", encoding="utf-8")
+    assert scoring.error_rate(tmp_path / "a", tmp_path / "b") == pytest.approx(100 / 3)
+    with pytest.raises(RecipeError, match="a has 3 lines and .*c 1"):
+        scoring.error_rate(tmp_path / "a", tmp_path / "c")
+
+
+def test_mcnemar_is_the_binomial_test():
+    first, second = [True] * 7 + [False] * 4, [False] * 6 + [True] * 2 + [False] * 3
+    # six against one of seven
+    assert scoring.mcnemar(first, second) == pytest.approx(2 * (1 + 7) / 2**7)
+    assert scoring.mcnemar(first, first) == 1
+    many = scoring.mcnemar([True] * 3000 + [False] * 2800, [False] * 3000 + [True] * 2800)
+    wanted = math.erfc((200 - 1) / math.sqrt(5800) / math.sqrt(2))
+    assert many == pytest.approx(wanted, rel=0.02)
+
+
+@pytest.mark.slow
+def test_recipe(run, tmp_path):
+    text = (settings.FOLDER / "imdb.cfg").read_text(encoding="utf-8")
+    for old, new in SMALL.items():
+        assert old in text
+        text = text.replace(old, new)
+    (tmp_path / "small.cfg").write_text(text, encoding="utf-8")
+    raw = write_archive(tmp_path / "a.tar.gz", random_reviews(random.Random(2), 16))
+
+    def step(name, *words):
+        words = (*words, "--recipe", tmp_path / "small.cfg")
+        return run("python", settings.FOLDER / f"{name}.py", *words, cwd=tmp_path)
+
+    data, runs = tmp_path / "data", tmp_path / "runs"
+    assert "24 reviews,        216 words" in step("prepare", raw, data)
+    assert "is up to date" in step("prepare", raw, data)
+    for system in settings.SYSTEMS:
+        assert "trained:" in step("train", data, runs, system, 1)
+    assert step("train", data, runs, "dual", 1) == ""
+    for system, measures in (
+        ("generator", {"perplexity"}),
+        ("classifier", {"error", "dual_error", "alpha"}),
+        ("dual", {"error", "dual_error", "alpha", "perplexity"}),
+    ):
+        step("evaluate", data, runs, system, 1)
+        result = json.loads((runs / f"{system}.1" / "scores.json").read_text(encoding="utf-8"))
+        assert set(result["scores"]) == measures and result["updates"] == [6, 3]
+    report = step("report", data, runs, 1)
+    assert "dual + dual inference - dual, seed 1" in report
