@@ -50,7 +50,7 @@ def load_language_model(path: str, lang: str, dictionary: Dictionary, length: in
 
     Raises ValueError, naming option and file, for one that is missing or does not fit.
     """
-    stored = read_stored(f"{OPTION} {lang}=", path)
+    stored = read_stored(f"{OPTION} of {lang}:", path)
     _check_kind(stored)
     check_symbols(stored, "dict.txt", lang, dictionary)
     task = LanguageModelingTask(stored.task, dictionary, dictionary, ["future"])

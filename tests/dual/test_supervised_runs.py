@@ -112,13 +112,13 @@ def test_language_models_that_do_not_fit(runs, tmp_path):
     for changes, message in (
         ({"xx": None}, r"--language-models yy=\S+: has no model of xx; needed: xx=FILE,yy=FILE"),
         ({"zz": "a.pt"}, "'zz' is no language of the run: xx, yy"),
-        ({"yy": "no.pt"}, "--language-models yy= no.pt: there is no such file"),
+        ({"yy": "no.pt"}, "--language-models of yy: no.pt: there is no such file"),
     ):
         with pytest.raises(ValueError, match=message):
             runs.build(**changes)
     garbage = tmp_path / "garbage.pt"
     garbage.write_bytes(b"nothing")
-    with pytest.raises(ValueError, match=f"--language-models yy= {garbage}: "):
+    with pytest.raises(ValueError, match=f"--language-models of yy: {garbage}: "):
         runs.build(yy=garbage)
     for option, value in (("output_dictionary_size", 9), ("past_target", True)):
         path = changed(runs, tmp_path / "lm.pt", "xx", **{option: value})
@@ -138,7 +138,7 @@ def test_dictionaries_have_to_agree(runs, tmp_path):
     ):
         (tmp_path / "dict.txt").write_text("".join(text), encoding="utf-8")
         path = changed(runs, tmp_path / "lm.pt", "xx", data=str(tmp_path))
-        with pytest.raises(ValueError, match=f"--language-models xx= {path}: .*{message}"):
+        with pytest.raises(ValueError, match=f"--language-models of xx: {path}: .*{message}"):
             runs.build(xx=path)
     # where the words are not known the sizes still are
     (tmp_path / "dict.txt").unlink()
@@ -150,7 +150,7 @@ def test_dictionaries_have_to_agree(runs, tmp_path):
         for name, value in state["model"].items()
     }
     torch.save(state, path)
-    with pytest.raises(ValueError, match=r"xx= \S+lm.pt: does not fit dict.xx.txt of the run's"):
+    with pytest.raises(ValueError, match=r"of xx: \S+lm.pt: does not fit dict.xx.txt of the run's"):
         runs.build(xx=path)
 
 
