@@ -12,13 +12,13 @@ from sentiment_recipe import commands, corpus, scoring, settings
 
 SMALL = {
     "valid = 3750": "valid = 8",
-    "vocabulary = 10000": "vocabulary = 30",
+    "vocabulary = 5000": "vocabulary = 30",
     "words = 100": "words = 9",
     "--embed-dim 128 --hidden-size 128": "--embed-dim 8 --hidden-size 8",
-    "interval = 400": "interval = 3",
-    "adadelta_updates = 2400": "adadelta_updates = 6",
-    "sgd_updates = 800": "sgd_updates = 3",
-    "--batch-size 50 ": "--batch-size 8 ",
+    "interval = 200": "interval = 3",
+    "adadelta_updates = 1600": "adadelta_updates = 6",
+    "sgd_updates = 400": "sgd_updates = 3",
+    "--batch-size 48 ": "--batch-size 8 ",
 }
 
 
@@ -143,6 +143,20 @@ def test_mcnemar_is_the_binomial_test():
     many = scoring.mcnemar([True] * 3000 + [False] * 2800, [False] * 3000 + [True] * 2800)
     wanted = math.erfc((200 - 1) / math.sqrt(5800) / math.sqrt(2))
     assert many == pytest.approx(wanted, rel=0.02)
+
+
+def test_benchmark(run, tmp_path):
+    words = "--sentences 4 --steps 5 --embed-dim 32 --hidden-size 64 --words 300 --repeats 1"
+    script = settings.FOLDER.parent / "benchmark" / "sentiment.py"
+    run("python", script, *words.split(), "--output", tmp_path / "found")
+    found = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))["results"]
+    ours = {name: figures["MFLOP/token"] for name, figures in found.items()}
+    # three products each: of the output, of the words' inputs, of the states
+    lstm, output = 4 * 64 * (32 + 64), 300 * 64
+    assert ours["classifier"] == pytest.approx(6 * lstm / 1e6, rel=0.1)
+    assert ours["generator"] == pytest.approx(6 * (lstm + output) / 1e6, rel=0.1)
+    assert ours["dual"] == pytest.approx(ours["classifier"] + ours["generator"], abs=0.011)
+    assert "| dual |" in (tmp_path / "found.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

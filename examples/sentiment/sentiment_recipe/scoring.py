@@ -60,7 +60,10 @@ def mcnemar(first, second):
     only_first = sum(one and not other for one, other in zip(first, second))
     only_second = sum(other and not one for one, other in zip(first, second))
     total, fewer = only_first + only_second, min(only_first, only_second)
-    tail = sum(math.comb(total, count) for count in range(fewer + 1))
+    tail, ways = 0, 1
+    for count in range(fewer + 1):
+        tail += ways
+        ways = ways * (total - count) // (count + 1)
     return min(1.0, 2 * tail / 2**total)
 
 
