@@ -30,6 +30,7 @@ from sentiment_recipe.scoring import (
     best_alpha,
     error_rate,
     perplexity,
+    updates_of,
     write_likelihoods,
     write_result,
 )
@@ -109,7 +110,7 @@ def main(argv=None):
     stamp_of(args.data)
     found = scores_of(system, Evaluation(settings, args.data, checkpoint, other))
     run = args.runs / run_name(args.system, args.seed)
-    costs = [seconds_per_update(run / f"{stage.name}.log") for stage in settings.stages]
+    logs = [run / f"{stage.name}.log" for stage in settings.stages]
     result = {
         "recipe": settings.name,
         "system": args.system,
@@ -117,8 +118,9 @@ def main(argv=None):
         "settings": dataclasses.asdict(settings),
         "scores": found,
         "parameters": parameters_of(checkpoint, args.data / "bin", user_dir(), system.directions),
-        "seconds": sum(seconds * updates for seconds, updates in costs),
-        "updates": [updates for _, updates in costs],
+        # the second stage is too short to be timed by epochs, and an update of it is as long
+        "seconds_per_update": seconds_per_update(logs[0])[0],
+        "updates": [updates_of(log) for log in logs],
     }
     write_result(run / "scores.json", result)
     for name, values in found.items():

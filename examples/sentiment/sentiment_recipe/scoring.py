@@ -5,7 +5,7 @@ import math
 
 from recipe_tools import RecipeError
 from recipe_tools.files import lines_of, written
-from recipe_tools.scores import sentence_lines
+from recipe_tools.scores import UPDATES, sentence_lines
 
 
 def error_rate(hypotheses, references):
@@ -45,6 +45,14 @@ def perplexity(path):
     """exp(-sum log P(x|y) / sum N) of what `write_likelihoods` wrote (Sec. 4.2)."""
     rows = [line.split() for line in lines_of(path)]
     return math.exp(sum(float(nats) for nats, _ in rows) / sum(int(n) for _, n in rows))
+
+
+def updates_of(log):
+    """Updates at the end of a log of fairseq-train. Raises RecipeError where it holds none."""
+    found = UPDATES.findall(log.read_text(encoding="utf-8", errors="replace"))
+    if not found:
+        raise RecipeError(f"{log}: it holds no num_updates")
+    return int(found[-1])
 
 
 def best_alpha(table):

@@ -48,10 +48,10 @@ def cost_table(results):
     for name in SYSTEMS:
         every = [result for (system, _), result in results.items() if system == name]
         updates = ", ".join("+".join(map(str, result["updates"])) for result in every)
-        minutes = statistics.median(result["seconds"] for result in every) / 60
+        seconds = statistics.median(result["seconds_per_update"] for result in every)
         unique = every[0]["parameters"]["unique"]
-        body.append([name, f"{unique:,}", updates, f"{minutes:.1f}"])
-    return rows(["system", "parameters", "updates, Adadelta+SGD", "minutes"], body)
+        body.append([name, f"{unique:,}", updates, f"{seconds:.2f}"])
+    return rows(["system", "parameters", "updates, Adadelta+SGD", "seconds per update"], body)
 
 
 def significance_table(tests):
