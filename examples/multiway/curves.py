@@ -4,8 +4,8 @@
     python curves.py RUNS SEED ... --output FILE.png [--by updates|data] [--recipe multi30k]
 
 --by updates: validation BLEU of multi and single.DIRECTION by updates per pair, from the logs.
---by data: test BLEU of single, df and multi by the percentage of the cut pair's sentences, from
-what evaluate.py wrote; mean and range over the seeds. Runs that are not there are left out.
+--by data: test BLEU of single, long, df and multi by the percentage of the cut pair's sentences,
+from what evaluate.py wrote; mean and range over the seeds. Runs that are not there are left out.
 """
 
 import json
@@ -23,7 +23,7 @@ from recipe_tools.cli import make_parser, script
 from recipe_tools.commands import run_name
 from recipe_tools.curves import name_axes, panels, save, validation_curve
 
-COLOURS = {"Single": "C0", "Single+DF": "C2", "Multi": "C1"}
+COLOURS = {"Single": "C0", "Single, longer": "C3", "Single+DF": "C2", "Multi": "C1"}
 
 
 def arguments(argv):

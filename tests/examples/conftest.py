@@ -83,6 +83,9 @@ updates = 5
 validations = 1
 options = --embed-dim 16 --hidden-size 16 --sample-break-mode eos --optimizer adam --lr 5e-3
     --max-tokens 400
+[long]
+updates_per_pair = 9
+validations = 3
 [fusion]
 arch = deep_fusion_gru
 updates_per_pair = 4

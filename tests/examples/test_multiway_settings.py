@@ -37,7 +37,15 @@ def test_systems_differ_in_pairs_data_and_length_only(settings, tmp_path):
         return command
 
     assert same("multi") == same("single.de-en") == same("zero-shot")
-    assert same("multi.50.de-en") == same("single.50.en-de")
+    assert same("multi.50.de-en") == same("single.50.en-de") == same("long.50.en-de")
+
+
+def test_long_is_the_single_model_with_more_updates(settings, tmp_path):
+    single, longer = (
+        words_of(settings, f"{kind}.50.en-de", tmp_path) for kind in ("single", "long")
+    )
+    assert single[1] == longer[1]
+    assert [option(each, "--max-update") for each in (single, longer)] == ["6", "9"]
 
 
 @pytest.mark.parametrize("name, pairs", [("multi", 6), ("zero-shot", 4), ("single.fr-en", 1)])

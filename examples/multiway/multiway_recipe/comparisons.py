@@ -54,6 +54,7 @@ def low_row(pair, direction, percent, sentences):
         direction.split("-")[1],
         {
             "Single": (f"single.{percent}.{direction}", direction),
+            "Single, longer": (f"long.{percent}.{direction}", direction),
             "Single+DF": (f"df.{percent}.{direction}", direction),
             "Multi": (f"multi.{percent}.{pair}", direction),
             "Multi, tuned": (f"multi.{percent}.{pair}.tuned", direction),
@@ -73,7 +74,10 @@ def low_resource(settings, cuts):
         for percent in settings.percents
         if cut_folder(pair, percent) in cuts
     )
-    contrasts = (("Single", "Single+DF"), ("Single+DF", "Multi"), ("Single", "Multi"))
+    contrasts = (
+        *(("Single", "Single+DF"), ("Single+DF", "Multi"), ("Single", "Multi")),
+        ("Single, longer", "Multi"),
+    )
     return Comparison("Low resource: one pair cut", rows, contrasts)
 
 

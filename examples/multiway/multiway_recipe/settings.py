@@ -15,6 +15,7 @@ LENGTHS = {
     "train": "updates_per_pair",
     "tune": "updates_per_pair",
     "low_resource": "updates_per_pair",
+    "long": "updates_per_pair",
     "language_model": "updates",
     "fusion": "updates_per_pair",
 }
@@ -27,6 +28,7 @@ REQUIRED = {
         *("pairs", "percent", "sentences", "options"),
         *("updates_per_pair", "validations"),
     },
+    "long": {"updates_per_pair", "validations"},
     "zero_shot": {"pair", "pivot", "sentences"},
     "language_model": {"arch", "updates", "validations", "options"},
     "fusion": {"arch", "updates_per_pair", "validations", "options"},
