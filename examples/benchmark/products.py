@@ -65,8 +65,8 @@ class Products(TorchDispatchMode):
         return function(*args, **(kwargs or {}))
 
     def _linear(self, inputs, arranged):
-        """oneDNN's x weight^T, with the layout that the weight had before it was arranged."""
-        weight = inputs.new_empty(arranged.shape)
+        """oneDNN's x weight^T; an arranged weight had some ordinary layout before."""
+        weight = inputs.new_empty(arranged.shape) if arranged.is_mkldnn else arranged
         self.counts[_layout(inputs), _layout(weight.t())] += 1
 
     def _rnn_layer(self, inputs, input_weight, state_weight, times):
@@ -94,22 +94,45 @@ class Products(TorchDispatchMode):
         """Time of all products alone, one after the other: the limit of this machine.
 
         Each kind is timed ``repeats`` times, as many products at a time as take some
-        milliseconds; the fastest counts.
+        milliseconds, by whoever computes it (``_ways``); the fastest counts.
         """
         total = 0.0
         for pair, number in self.counts.items():
             left, right = (_tensor(layout) for layout in pair)
             at_once = max(1, min(number, int(2e8 / _size(*pair))))
             best = math.inf
-            for _ in range(repeats):
-                start = time.perf_counter()
-                for _ in range(at_once):
-                    torch.matmul(left, right)
-                if left.is_cuda:
-                    torch.cuda.synchronize()
-                best = min(best, (time.perf_counter() - start) / at_once)
+            for multiply in _ways(left, right):
+                for _ in range(repeats):
+                    start = time.perf_counter()
+                    for _ in range(at_once):
+                        multiply()
+                    if left.is_cuda:
+                        torch.cuda.synchronize()
+                    best = min(best, (time.perf_counter() - start) / at_once)
             total += number * best
         return total
+
+
+def _ways(left, right):
+    """torch.matmul; for two matrices in single precision on CPUs also oneDNN's linear map.
+
+    The latter with the matrix as it is, unless it is part of a wider one, and arranged beforehand.
+    """
+    ways = [lambda: torch.matmul(left, right)]
+    single = left.dtype == right.dtype == torch.float32 and not left.is_cuda
+    if single and left.dim() == right.dim() == 2 and torch.backends.mkldnn.is_available():
+        linear = getattr(torch.ops.mkldnn, "_linear_pointwise", None)
+        arrange = getattr(torch.ops.mkldnn, "_reorder_linear_weight", None)
+        if linear is not None and arrange is not None:
+            weight = right.t()
+            weights = [arrange(weight, left.size(0))]
+            if weight.is_contiguous() or right.is_contiguous():
+                weights.append(weight)
+            ways += [
+                lambda weight=weight: linear(left, weight, None, "none", [], "")
+                for weight in weights
+            ]
+    return ways
 
 
 def _layout(tensor):

@@ -1,11 +1,21 @@
 """Linear maps and embeddings with the values they start from."""
 
-from torch import nn
+from torch import Tensor, nn
+
+from . import products
 
 
-def linear(inputs: int, outputs: int, bias: bool = True) -> nn.Linear:
+class Linear(nn.Linear):
+    """torch's layer with the product of products.py."""
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """(.., I) -> (.., O)."""
+        return products.linear(inputs, self.weight, self.bias)
+
+
+def linear(inputs: int, outputs: int, bias: bool = True) -> Linear:
     """Xavier weights, zero bias."""
-    layer = nn.Linear(inputs, outputs, bias=bias)
+    layer = Linear(inputs, outputs, bias=bias)
     nn.init.xavier_uniform_(layer.weight)
     if bias:
         nn.init.zeros_(layer.bias)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from .layers import Linear
 from .sizes import check_sizes
 
 
@@ -36,9 +37,9 @@ class TransformerSize:
             raise ValueError(f"--embed-dim {self.embed_dim}: must be even (sinusoidal positions)")
 
 
-def projection(inputs: int, *outputs: int) -> nn.Linear:
+def projection(inputs: int, *outputs: int) -> Linear:
     """Projections of one input side by side: (inputs,) -> (sum(outputs),); each Xavier / sqrt 2."""
-    layer = nn.Linear(inputs, sum(outputs))
+    layer = Linear(inputs, sum(outputs))
     for weight in layer.weight.split(outputs):
         nn.init.xavier_uniform_(weight, gain=1 / math.sqrt(2))
     return layer

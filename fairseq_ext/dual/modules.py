@@ -29,9 +29,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ..common import products
 from ..common.decoding import Cache
+from ..common.layers import Linear, linear
 from ..common.layers import embedding as make_embedding
-from ..common.layers import linear
 from ..common.transformer import Positions, TransformerSize, attend, projection
 
 
@@ -132,8 +133,8 @@ class Block(nn.Module):
         self.self_attention_norm = nn.LayerNorm(size.embed_dim)
         self.context_attention = ContextAttention(*attention)
         self.context_attention_norm = nn.LayerNorm(size.embed_dim)
-        self.feed_forward_in = nn.Linear(size.embed_dim, size.ffn_dim)
-        self.feed_forward_out = nn.Linear(size.ffn_dim, size.embed_dim)
+        self.feed_forward_in = Linear(size.embed_dim, size.ffn_dim)
+        self.feed_forward_out = Linear(size.ffn_dim, size.embed_dim)
         self.feed_forward_norm = nn.LayerNorm(size.embed_dim)
 
     def _enter(self, norm: nn.LayerNorm, states: Tensor) -> Tensor:
@@ -267,4 +268,4 @@ class Component(nn.Module):
 
     def logits(self, states: Tensor) -> Tensor:
         """phi^h before its softmax: (R, T, D) -> (R, T, V)."""
-        return F.linear(states, self.embedding.weight)
+        return products.linear(states, self.embedding.weight)

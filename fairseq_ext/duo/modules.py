@@ -31,8 +31,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ..common import products
 from ..common.decoding import PER_SENTENCE, Cache
-from ..common.layers import linear
+from ..common.layers import Linear, linear
 from ..common.transformer import Positions, TransformerSize, attend, projection
 
 Streams = List[Tensor]
@@ -151,8 +152,8 @@ class Layer(nn.Module):
         if decoder:
             self.context_attention = DuoAttention(size)
             self.context_attention_norm = DuoNorm(size, crossed)
-        self.feed_forward_in = nn.Linear(size.embed_dim, size.ffn_dim)
-        self.feed_forward_out = nn.Linear(size.ffn_dim, size.embed_dim)
+        self.feed_forward_in = Linear(size.embed_dim, size.ffn_dim)
+        self.feed_forward_out = Linear(size.ffn_dim, size.embed_dim)
         self.feed_forward_norm = nn.LayerNorm(size.embed_dim)
 
     def attend_self(self, states: Streams, visible, causal: bool, cache, name: str) -> Streams:
@@ -310,10 +311,10 @@ class DuoDecoder(nn.Module):
         """h (R, T, D) -> (R, T, V)."""
         tables = [table.weight for table in self.embedding.tables]  # each (V, W_z)
         if not self.size.fusion:
-            return F.linear(states, self.embedding.adapters[0](tables[0]))
+            return products.linear(states, self.embedding.adapters[0](tables[0]))
         # [E_S ; E_P] W_out is made once for many tokens; for few, h goes the other way round
         width, inner, tokens = self.project.in_features, states.size(-1), states[..., 0].numel()
         if tokens * (width - inner) > width * inner:
-            return F.linear(states, self.project(torch.cat(tables, dim=-1)))
+            return products.linear(states, self.project(torch.cat(tables, dim=-1)))
         parts = states.matmul(self.project.weight).split([one.size(1) for one in tables], dim=-1)
-        return sum(F.linear(part, table) for part, table in zip(parts, tables))
+        return sum(products.linear(part, table) for part, table in zip(parts, tables))

@@ -30,6 +30,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ..common import products
 from ..common.layers import linear
 from ..common.recurrent import reorder, reversal
 from ..common.routed_gru import Recurrence, routed_gru
@@ -207,7 +208,7 @@ class RoutedUnit(nn.Module):
                 steps.append((state[1], tau))
             outputs, taus = zip(*steps)
             return torch.stack(outputs, dim=1), torch.stack(taus, dim=1)
-        projected = F.linear(inputs.transpose(0, 1), *self.projection(task))  # (S, B, G)
+        projected = products.linear(inputs.transpose(0, 1), *self.projection(task))  # (S, B, G)
         outputs, tau, _ = routed_gru(projected, *state, self.recurrence(task))
         return outputs.transpose(0, 1), tau.transpose(0, 1)
 

@@ -28,6 +28,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ..common import products
 from ..common.attention import additive_attention
 from ..common.attentive_stack import StackedLayer, attentive_stack
 from ..common.decoding import Cache
@@ -140,7 +141,7 @@ class Decoder(nn.Module):
         real = (~padding).unsqueeze(2).type_as(annotations)
         mean = (annotations * real).sum(dim=1) / real.sum(dim=1)  # (B, C)
         weight, _ = self.units[0].projection(task)
-        projected = F.linear(annotations, weight[:, self.embed_dim :])  # (B, S, G)
+        projected = products.linear(annotations, weight[:, self.embed_dim :])  # (B, S, G)
         initial = torch.tanh(self.initial(mean))
         return Source(self.key(annotations), annotations, projected, padding, initial)
 
@@ -194,7 +195,7 @@ class Decoder(nn.Module):
                 StackedLayer(*unit.start(start), *reads, masks[number], unit.recurrence(task))
             )
         top, weights, taus = attentive_stack(
-            F.linear(vectors, weight[:, : self.embed_dim], bias),
+            products.linear(vectors, weight[:, : self.embed_dim], bias),
             source.keys,
             source.projected,
             source.padding,

@@ -65,7 +65,7 @@ def test_products_are_counted(monkeypatch):
     monkeypatch.syspath_prepend(str(SCRIPT.parent))
     from products import Products
 
-    from fairseq_ext.common.products import repeated_linear
+    from fairseq_ext.common import products
 
     left = torch.randn(3, 5, requires_grad=True)
     right = torch.randn(5, 7, requires_grad=True)
@@ -79,8 +79,13 @@ def test_products_are_counted(monkeypatch):
     with Products(1) as found:
         torch.zeros(4, 2, 6).baddbmm_(torch.randn(4, 2, 3), torch.randn(4, 3, 6))
         torch.mm(torch.randn(2, 3), torch.randn(3, 5), out=torch.empty(2, 5))
-        repeated_linear(torch.randn(512, 256), 2)(torch.randn(2, 256))
+        products.repeated_linear(torch.randn(512, 256), 2)(torch.randn(2, 256))
     assert found.operations() == 2 * (4 * 2 * 3 * 6 + 2 * 3 * 5 + 2 * 256 * 512)
+    assert found.seconds(1) > 0
+    monkeypatch.setattr(products, "WORTH_ONEDNN", 1)
+    with Products(1) as found:
+        products.linear(left, right.t(), torch.randn(7)).square().sum().backward()
+    assert found.operations() == 3 * 2 * 3 * 5 * 7
     assert found.seconds(1) > 0
     lstm, inputs = torch.nn.LSTM(6, 5), torch.randn(7, 2, 6, requires_grad=True)
     with Products(1) as found:
