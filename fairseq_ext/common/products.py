@@ -1,8 +1,8 @@
 """Products of single precision on CPUs by oneDNN, where it is faster than the library below torch.
 
 What torch multiplies with, MKL, reaches 60 to 100 GFLOP/s of an AMD EPYC's core, with large
-matrices the least of it; oneDNN reaches 90 to 100. Both add up the
-same products in another order. FAIRSEQ_EXT_ONEDNN=0 in the environment leaves all to torch.
+matrices the least of it; oneDNN reaches 90 to 100. It adds up the same terms in another order.
+FAIRSEQ_EXT_ONEDNN=0 in the environment leaves all to torch.
 """
 
 import os
