@@ -1,7 +1,6 @@
 """Products of single precision on CPUs by oneDNN, where it is faster than the library below torch.
 
-What torch multiplies with, MKL, reaches 60 to 100 GFLOP/s of an AMD EPYC's core, with large
-matrices the least of it; oneDNN reaches 90 to 100. It adds up the same terms in another order.
+It adds up the same terms in another order than MKL, which torch multiplies with.
 FAIRSEQ_EXT_ONEDNN=0 in the environment leaves all to torch.
 """
 
@@ -87,8 +86,8 @@ def repeated_linear(weight: Tensor, rows: int) -> Callable[[Tensor], Tensor]:
     """The function x -> x weight^T, to be called many times.
 
     For the steps of a loop: oneDNN keeps the matrix in the order in which it reads it, so that
-    this is done once and not at every call (measured: 100 instead of 80 GFLOP/s). Elsewhere it is
-    ``F.linear``. No gradients: for use inside of autograd functions.
+    this is done once and not at every call. Elsewhere it is ``F.linear``. No gradients: for use
+    inside of autograd functions.
 
     Args:
         weight: (O, I), in any memory layout.

@@ -16,7 +16,7 @@ from common.inprocess import (
     validate,
 )
 from dual.supervised import couple, criterion_of
-from fairseq import options, tasks
+from fairseq import checkpoint_utils, options, tasks
 
 from fairseq_ext.dual.criterion import DualSupervisedCriterion
 from fairseq_ext.dual.marginals import Marginals
@@ -101,7 +101,7 @@ def test_marginals_are_what_the_language_model_was_validated_with(runs, lang):
 
 def changed(runs, path, lang, **task):
     """A copy of a language model's checkpoint with other options of its task."""
-    state = torch.load(runs.paths[lang], map_location="cpu", weights_only=False)
+    state = checkpoint_utils.torch.load(runs.paths[lang], map_location="cpu", weights_only=True)
     for name, value in task.items():
         state["cfg"]["task"][name] = value
     torch.save(state, path)
@@ -142,7 +142,7 @@ def test_dictionaries_have_to_agree(runs, tmp_path):
             runs.build(xx=path)
     # where the words are not known the sizes still are
     (tmp_path / "dict.txt").unlink()
-    state = torch.load(path, map_location="cpu", weights_only=False)
+    state = checkpoint_utils.torch.load(path, map_location="cpu", weights_only=True)
     state["model"] = {
         name: value[:-1]
         if name.endswith(("embedding.weight", "output.weight", "put.bias"))
