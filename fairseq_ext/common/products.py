@@ -4,8 +4,10 @@ It adds up the same terms in another order than MKL, which torch multiplies with
 FAIRSEQ_EXT_ONEDNN=0 in the environment leaves all to torch.
 """
 
+import contextlib
 import os
-from typing import Callable, Optional
+from contextvars import ContextVar
+from typing import Any, Callable, Dict, Iterator, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -24,6 +26,39 @@ WORTH_ARRANGING = 1 << 17  # numbers of a matrix; smaller ones gain nothing
 # itself for every new shape, which takes half a millisecond
 WORTH_ONEDNN = 1 << 27
 
+# what is kept of weights while they are at rest: {id: (the object itself, what was made of it)}
+_kept: ContextVar[Optional[Dict[int, Tuple[Any, Any]]]] = ContextVar("kept", default=None)
+
+
+@contextlib.contextmanager
+def resting_weights() -> Iterator[None]:
+    """Within it no parameter changes and there are no gradients, as in the steps of a search.
+
+    ``linear`` then arranges large matrices once, and ``made_once`` keeps what it is given. Both are
+    gone afterwards.
+    """
+    outer = _kept.get()
+    token = _kept.set({} if outer is None else outer)
+    try:
+        yield
+    finally:
+        _kept.reset(token)
+
+
+def at_rest() -> Optional[Dict[int, Tuple[Any, Any]]]:
+    """What is kept, within ``resting_weights``; otherwise None."""
+    return None if torch.is_grad_enabled() else _kept.get()
+
+
+def made_once(owner: Any, make: Callable[[], Tensor]) -> Tensor:
+    """``make()``, which depends on parameters alone; with resting weights once for each owner."""
+    kept = at_rest()
+    if kept is None:
+        return make()
+    if id(owner) not in kept:
+        kept[id(owner)] = owner, make()
+    return kept[id(owner)][1]
+
 
 def linear(inputs: Tensor, weight: Tensor, bias: Optional[Tensor] = None) -> Tensor:
     """F.linear, x weight^T + bias; large products in single precision on CPUs by oneDNN.
@@ -36,11 +71,29 @@ def linear(inputs: Tensor, weight: Tensor, bias: Optional[Tensor] = None) -> Ten
         weight: (O, I), in any memory layout.
         bias: (O,).
     """
-    if inputs.numel() * weight.size(0) < WORTH_ONEDNN or not _by_onednn(inputs, weight):
+    large = inputs.numel() * weight.size(0) >= WORTH_ONEDNN
+    kept = at_rest() if weight.numel() >= WORTH_ARRANGING else None
+    if (kept is None and not large) or not _by_onednn(inputs, weight):
         return F.linear(inputs, weight, bias)
     rows = inputs.reshape(-1, inputs.size(-1))
-    found = (_Linear.apply if torch.is_grad_enabled() else _product)(rows, weight, bias)
+    arranged = None if kept is None else _arranged_at_second_use(kept, weight, rows.size(0))
+    if arranged is not None:
+        found = _linear(rows, arranged, bias, "none", [], "")
+    elif large:
+        found = (_Linear.apply if torch.is_grad_enabled() else _product)(rows, weight, bias)
+    else:
+        return F.linear(inputs, weight, bias)
     return found.view(*inputs.shape[:-1], weight.size(0))
+
+
+def _arranged_at_second_use(kept, weight: Tensor, rows: int) -> Optional[Tensor]:
+    """The matrix in the order in which oneDNN reads it; None at its first use."""
+    if id(weight) not in kept:
+        kept[id(weight)] = weight, None
+        return None
+    if kept[id(weight)][1] is None:
+        kept[id(weight)] = weight, _arranged(weight.detach(), rows)
+    return kept[id(weight)][1]
 
 
 class _Linear(torch.autograd.Function):

@@ -14,6 +14,8 @@ from torch.nn import functional as F
 from .layers import Linear
 from .sizes import check_sizes
 
+FEW = 16  # queries
+
 
 @dataclass
 class TransformerSize:
@@ -60,12 +62,15 @@ def attend(
     look; ``causal`` (T = S): position t sees positions <= t. Returns (.., T, d) and, with
     ``need_weights``, the attention (.., T, S).
     """
-    if hasattr(F, "scaled_dot_product_attention") and not need_weights:  # torch 2.0
+    # for the few queries of a step of decoding torch's CPU kernel takes twice the products' time
+    few = query.device.type == "cpu" and query.size(-2) <= FEW and not torch.is_grad_enabled()
+    fused = hasattr(F, "scaled_dot_product_attention")  # torch 2.0
+    if fused and not need_weights and not (few and not causal):
         mixed = F.scaled_dot_product_attention(
             query, key, value, attn_mask=visible, dropout_p=dropout, is_causal=causal
         )
         return mixed, None
-    scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))  # (.., T, S)
+    scores = (query / math.sqrt(query.size(-1))) @ key.transpose(-2, -1)  # (.., T, S)
     if visible is not None:
         scores = scores.masked_fill(~visible, float("-inf"))
     if causal:

@@ -25,12 +25,11 @@ import math
 from dataclasses import dataclass
 from typing import Optional, Tuple
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..common import products
-from ..common.decoding import Cache
+from ..common.decoding import Cache, remember
 from ..common.layers import Linear, linear
 from ..common.layers import embedding as make_embedding
 from ..common.transformer import Positions, TransformerSize, attend, projection
@@ -69,10 +68,7 @@ class SelfAttention(nn.Module):
         qkv = self.qkv(states).view(rows, length, 3, self.heads, -1)  # (R, T, 3, H, D/H)
         query, key, value = qkv.permute(2, 0, 3, 1, 4).unbind(0)  # each (R, H, T, D/H)
         if cache is not None:
-            if name + ".key" in cache:
-                key = torch.cat([cache[name + ".key"], key], dim=2)
-                value = torch.cat([cache[name + ".value"], value], dim=2)
-            cache[name + ".key"], cache[name + ".value"] = key, value
+            (key, value), visible = remember(cache, name, [key, value])
         dropout = self.dropout if self.training else 0.0
         mixed, _ = attend(query, key, value, visible, dropout, causal and cache is None)
         return self.output(mixed.transpose(1, 2).flatten(2))
@@ -95,7 +91,7 @@ class ContextAttention(nn.Module):
         """(B, S, D) -> keys and values, each (B, H, S, D/H)."""
         sentences, length, _ = context.shape
         key_value = self.key_value(context).view(sentences, length, 2, self.heads, -1)
-        return key_value.permute(2, 0, 3, 1, 4).unbind(0)
+        return key_value.permute(2, 0, 3, 1, 4).contiguous().unbind(0)
 
     def forward(
         self,

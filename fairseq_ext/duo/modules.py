@@ -32,7 +32,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..common import products
-from ..common.decoding import PER_SENTENCE, Cache
+from ..common.decoding import PER_SENTENCE, Cache, remember
 from ..common.layers import Linear, linear
 from ..common.transformer import Positions, TransformerSize, attend, projection
 
@@ -161,11 +161,7 @@ class Layer(nn.Module):
         made = self.self_attention.keys_values(states)
         if cache is not None:
             for z, parts in enumerate(made):
-                for number, newest in enumerate(parts):
-                    place = f"{name}.{z}.{number}"
-                    if place in cache:
-                        parts[number] = torch.cat([cache[place], newest], dim=2)
-                    cache[place] = parts[number]
+                made[z], visible = remember(cache, f"{name}.{z}", parts)
         changes, _ = self.self_attention(states, made, visible, causal and cache is None)
         return self.self_attention_norm(states, changes)
 
@@ -314,7 +310,8 @@ class DuoDecoder(nn.Module):
             return products.linear(states, self.embedding.adapters[0](tables[0]))
         # [E_S ; E_P] W_out is made once for many tokens; for few, h goes the other way round
         width, inner, tokens = self.project.in_features, states.size(-1), states[..., 0].numel()
-        if tokens * (width - inner) > width * inner:
-            return products.linear(states, self.project(torch.cat(tables, dim=-1)))
+        if products.at_rest() is not None or tokens * (width - inner) > width * inner:
+            made = products.made_once(self, lambda: self.project(torch.cat(tables, dim=-1)))
+            return products.linear(states, made)
         parts = states.matmul(self.project.weight).split([one.size(1) for one in tables], dim=-1)
         return sum(products.linear(part, table) for part, table in zip(parts, tables))

@@ -23,6 +23,7 @@ from fairseq.tasks import FairseqTask
 from fairseq.tasks.translation import TranslationTask, load_langpair_dataset
 from omegaconf import OmegaConf, open_dict
 
+from ..common.beam_search import own_search
 from .assignment import PairParallelPlan, assign_pairs
 from .bleu import PairBleu
 from .config import StreamsConfig
@@ -154,16 +155,18 @@ class StreamsTask(PairParallel, Steps, PairPatience, TranslationTask):
         bleu = self.scorer()
         for pair in self._logged_pairs():
             self.tgt_dict = self.dictionaries[pair.split("-")[1]]
-            generator = super().build_generator([model.direction(pair)], bleu.generation)
+            options = own_search(bleu.generation, {})
+            generator = super().build_generator([model.direction(pair)], bleu.generation, **options)
             bleu.generators[pair] = generator
         return bleu
 
-    def build_generator(self, models, args, *more, **options):
-        """The stock generator, over the models' chosen direction."""
+    def build_generator(self, models, args, **options):
+        """fairseq's search by ``common/beam_search.py``, over the models' chosen direction."""
         self._need_attention = bool(
             getattr(args, "print_alignment", None) or getattr(args, "replace_unk", None)
         )
-        return super().build_generator(self._directions(models), args, *more, **options)
+        options = own_search(args, options)
+        return super().build_generator(self._directions(models), args, **options)
 
     def inference_step(self, generator, models, *more, **options):
         return super().inference_step(generator, self._directions(models), *more, **options)

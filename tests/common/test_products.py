@@ -26,3 +26,42 @@ def test_without_onednn(monkeypatch):
     assert torch.equal(
         products.repeated_linear(weight, 2)(x), torch.nn.functional.linear(x, weight)
     )
+
+
+def test_weights_at_rest_are_arranged_once(monkeypatch):
+    monkeypatch.setattr(products, "WORTH_ARRANGING", 1)
+    weight, bias, x = torch.randn(40, 24), torch.randn(40), torch.randn(2, 7, 24)
+    wanted = torch.nn.functional.linear(x, weight, bias)
+    arranged = []
+    arrange = products._arranged
+    if arrange is None:
+        pytest.skip("torch was built without oneDNN")
+    monkeypatch.setattr(products, "_arranged", lambda *a: arranged.append(a) or arrange(*a))
+    with torch.no_grad(), products.resting_weights():
+        for _ in range(4):
+            torch.testing.assert_close(products.linear(x, weight, bias), wanted)
+        assert len(arranged) == 1
+        with torch.enable_grad():
+            assert products.at_rest() is None
+    weight.add_(1)  # afterwards it may change
+    with torch.no_grad():
+        found = products.linear(x, weight, bias)
+    torch.testing.assert_close(found, torch.nn.functional.linear(x, weight, bias))
+    assert products.at_rest() is None
+
+
+def test_made_once():
+    calls = []
+
+    def make():
+        calls.append(1)
+        return torch.ones(2)
+
+    owner = object()
+    with torch.no_grad(), products.resting_weights():
+        with products.resting_weights():
+            first = products.made_once(owner, make)
+        assert products.made_once(owner, make) is first
+        products.made_once(object(), make)
+    products.made_once(owner, make)
+    assert len(calls) == 3

@@ -122,10 +122,10 @@ def test_the_beam_is_ranked_by_eq_7(pair):
     assert len(orders) > len(pair.sources)
 
 
-def test_alpha_1_is_the_stock_generator(pair):
+def test_alpha_1_is_the_plain_search(pair):
     pair.search()
     generator = pair.task.build_generator([pair.model], argparse.Namespace(beam=4))
-    assert type(generator).__module__ == "fairseq.sequence_generator"
+    assert type(generator).__name__ == "BeamSearchGenerator"
 
 
 def test_scores_of_arrays_and_of_one():

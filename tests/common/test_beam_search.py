@@ -1,0 +1,199 @@
+"""The beam search of common/beam_search.py against fairseq's own, and its choice of words."""
+
+import math
+
+import pytest
+import torch
+from fairseq import search
+from fairseq.data import Dictionary
+from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, FairseqIncrementalDecoder
+from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
+from torch import nn
+
+from fairseq_ext.common import beam_search
+from fairseq_ext.common.beam_search import BeamSearchGenerator, BeamSearchWithAlignment, best
+
+SENTENCES, LENGTH = 7, 5
+
+
+class Encoder(FairseqEncoder):
+    def __init__(self, words):
+        super().__init__(words)
+        self.table = nn.Embedding(len(words), 6)
+
+    def forward(self, src_tokens, src_lengths=None, **_unused):
+        return {"states": self.table(src_tokens)}
+
+    def reorder_encoder_out(self, encoder_out, new_order):
+        return {"states": encoder_out["states"].index_select(0, new_order)}
+
+    def max_positions(self):
+        return 100
+
+
+class Decoder(FairseqIncrementalDecoder):
+    """A sum over all words so far, kept in the incremental state; ends become likely with time."""
+
+    def __init__(self, words, spoilt):
+        super().__init__(words)
+        self.table = nn.Embedding(len(words), 6)
+        self.output = nn.Linear(6, len(words))
+        self.spoilt, self.eos = spoilt, words.eos()
+
+    def forward(self, prev_output_tokens, encoder_out=None, incremental_state=None, **_unused):
+        newest = self.table(prev_output_tokens[:, -1])
+        before = incremental_state.get("sum", 0)
+        incremental_state["sum"] = state = torch.sin(newest + before)
+        source = encoder_out["states"]
+        attention = (source @ state.unsqueeze(2)).squeeze(2).softmax(1)
+        logits = 3 * self.output(state + (attention.unsqueeze(2) * source).sum(1))
+        length = prev_output_tokens.size(1)
+        logits[:, self.eos] += length - 5
+        if self.spoilt and length == 3:
+            logits[prev_output_tokens[:, -1] % 3 == 0] = math.nan
+            logits[prev_output_tokens[:, -1] % 3 == 1, 6:] = -math.inf
+        return logits.unsqueeze(1), {"attn": [attention.unsqueeze(1)]}
+
+    def reorder_incremental_state(self, incremental_state, new_order):
+        incremental_state["sum"] = incremental_state["sum"].index_select(0, new_order)
+
+    def max_positions(self):
+        return 100
+
+
+def dictionary(size):
+    words = Dictionary()
+    for number in range(size - len(words)):
+        words.add_symbol(f"w{number}")
+    return words
+
+
+def model(words, seed=0, spoilt=False):
+    torch.manual_seed(seed)
+    return FairseqEncoderDecoderModel(Encoder(words), Decoder(words, spoilt)).eval()
+
+
+def sample(words):
+    torch.manual_seed(1)
+    tokens = torch.randint(4, len(words), (SENTENCES, LENGTH))
+    tokens[:, -1] = words.eos()
+    lengths = torch.full((SENTENCES,), LENGTH)
+    previous = tokens.roll(1, dims=1)
+    net_input = {"src_tokens": tokens, "src_lengths": lengths, "prev_output_tokens": previous}
+    return {"id": torch.arange(SENTENCES), "net_input": net_input}
+
+
+def same(found, wanted):
+    assert len(found) == len(wanted)
+    for ours, theirs in zip(found, wanted):
+        assert [one["tokens"].tolist() for one in ours] == [
+            one["tokens"].tolist() for one in theirs
+        ]
+        for one, other in zip(ours, theirs):
+            for name in ("score", "positional_scores", "attention"):
+                torch.testing.assert_close(one[name], other[name])
+            assert list(one["alignment"]) == list(other["alignment"])
+
+
+OPTIONS = {
+    "plain": {},
+    "one": {"beam_size": 1},
+    "wide": {"beam_size": 9},
+    "short": {"max_len_b": 3},
+    "long": {"min_len": 7},
+    "exact": {"min_len": 4, "max_len_b": 4},
+    "sums": {"normalize_scores": False},
+    "penalties": {"len_penalty": 0.3, "unk_penalty": 2.0, "temperature": 1.7},
+    "suppressed": {"tokens_to_suppress": ("w3", "w7")},
+    "begin": {"eos": 5},
+}
+
+
+@pytest.mark.parametrize("size", [9, 40, 203])
+@pytest.mark.parametrize("name", OPTIONS)
+def test_hypotheses_are_those_of_fairseq(name, size):
+    words = dictionary(size)
+    options = {"beam_size": 4, "max_len_b": 12, **OPTIONS[name]}
+    if size == 9:
+        options.pop("tokens_to_suppress", None)
+    ours, stock = (
+        kind([model(words)], words, **options) for kind in (BeamSearchGenerator, SequenceGenerator)
+    )
+    same(ours.generate(None, sample(words)), stock.generate(None, sample(words)))
+
+
+def test_the_toy_ends_its_sentences_at_different_steps():
+    words = dictionary(40)
+    stock = SequenceGenerator([model(words)], words, beam_size=4, max_len_b=12)
+    found = stock.generate(None, sample(words))
+    assert len({max(len(one["tokens"]) for one in nbest) for nbest in found}) > 1
+
+
+@pytest.mark.parametrize("every", [2, 5])
+def test_sentences_may_stay_longer_than_needed(monkeypatch, every):
+    words = dictionary(40)
+    generator = BeamSearchGenerator([model(words)], words, beam_size=4, max_len_b=12)
+    wanted = SequenceGenerator([model(words)], words, beam_size=4, max_len_b=12)
+    monkeypatch.setattr(beam_search, "_check_every", lambda source: every)
+    same(generator.generate(None, sample(words)), wanted.generate(None, sample(words)))
+
+
+def test_ensemble_and_words_that_are_no_numbers():
+    words = dictionary(40)
+    for models in ([model(words), model(words, 5)], [model(words, spoilt=True)]):
+        ours, stock = (
+            kind(models, words, beam_size=4, max_len_b=12)
+            for kind in (BeamSearchGenerator, SequenceGenerator)
+        )
+        same(ours.generate(None, sample(words)), stock.generate(None, sample(words)))
+
+
+def test_alignments():
+    words = dictionary(40)
+    ours, stock = (
+        kind([model(words)], words, beam_size=2, max_len_b=12)
+        for kind in (BeamSearchWithAlignment, SequenceGeneratorWithAlignment)
+    )
+    same(ours.generate(None, sample(words)), stock.generate(None, sample(words)))
+
+
+def test_other_searches_are_fairseqs(monkeypatch):
+    words = dictionary(40)
+    monkeypatch.setattr(BeamSearchGenerator, "_search", None)  # would fail if it were called
+    for options, more in (
+        ({"search_strategy": search.DiverseBeamSearch(words, 2, 0.5)}, {}),
+        ({"no_repeat_ngram_size": 2}, {}),
+        ({}, {"prefix_tokens": torch.full((SENTENCES, 2), 6)}),
+    ):
+        ours, stock = (
+            kind([model(words)], words, beam_size=4, max_len_b=12, **options)
+            for kind in (BeamSearchGenerator, SequenceGenerator)
+        )
+        same(
+            ours.generate(None, sample(words), **more), stock.generate(None, sample(words), **more)
+        )
+
+
+def test_bad_lengths():
+    words = dictionary(40)
+    generator = BeamSearchGenerator([model(words)], words, min_len=9, max_len_b=5)
+    with pytest.raises(ValueError, match="--min-len 9: allowed: up to 5"):
+        generator.generate(None, sample(words))
+
+
+@pytest.mark.parametrize("words", [3, 16, 31, 64, 1000, 1003])
+@pytest.mark.parametrize("beam", [1, 5])
+@pytest.mark.parametrize("count", [1, 2, 10])
+def test_best_sorts_like_the_whole(words, beam, count):
+    torch.manual_seed(words)
+    log_p = torch.randn(6, beam, words).round(decimals=4)
+    log_p[0] = -math.inf
+    log_p[1, :, 1:] = -math.inf
+    log_p[2, 0] = math.nan
+    sums = torch.randn(6, beam)
+    scores, found, parents = best(log_p, sums, count)
+    total = (log_p + sums.unsqueeze(2)).nan_to_num(nan=-math.inf, neginf=-math.inf).flatten(1)
+    torch.testing.assert_close(scores, total.topk(min(count, beam * words - 1))[0])
+    torch.testing.assert_close(total.gather(1, parents * words + found), scores)
+    for row in (parents * words + found).tolist():
+        assert len(set(row)) == len(row)

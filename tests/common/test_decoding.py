@@ -1,0 +1,48 @@
+"""The state of incremental decoding: keys and values that grow while rows change their places."""
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from fairseq_ext.common import transformer
+from fairseq_ext.common.decoding import ROOM, remember, reorder_cache
+from fairseq_ext.common.transformer import attend
+
+BEAM, WIDTH = 3, 4
+
+
+def test_what_is_remembered_follows_its_rows():
+    """Against torch.cat and index_select; sentences leave at some steps."""
+    torch.manual_seed(0)
+    sentences, cache = 5, {"context_visible": torch.arange(5)}
+    wanted = [torch.zeros(5 * BEAM, 2, 0, WIDTH)] * 2
+    for step in range(2 * ROOM + 3):
+        newest = [torch.randn(sentences * BEAM, 2, 1, WIDTH) for _ in wanted]
+        wanted = [torch.cat([before, one], dim=2) for before, one in zip(wanted, newest)]
+        found, visible = remember(cache, "layer", newest)
+        for one, other in zip(found, wanted):
+            assert one.size(2) % ROOM == 0
+            assert torch.equal(one[:, :, visible.flatten()], other)
+            assert not one[:, :, ~visible.flatten()].any()
+        kept = torch.arange(sentences)
+        if step in (4, 5, ROOM):
+            kept = kept[kept != step % sentences]
+        order = kept.unsqueeze(1) * BEAM + torch.randint(0, BEAM, (len(kept), BEAM))
+        order, sentences = order.flatten(), len(kept)
+        reorder_cache(cache, order)
+        wanted = [one.index_select(0, order) for one in wanted]
+        assert len(cache["context_visible"]) == sentences
+
+
+@pytest.mark.parametrize("queries", [1, 5])
+@pytest.mark.parametrize("masked", [False, True])
+def test_few_queries_attend_like_many(monkeypatch, queries, masked):
+    if not hasattr(F, "scaled_dot_product_attention"):
+        pytest.skip("torch before 2.0 has one way only")
+    torch.manual_seed(0)
+    query, key, value = torch.randn(6, 2, queries, 8), *torch.randn(2, 6, 2, 16, 8)
+    visible = torch.rand(6, 1, 1, 16) > 0.3 if masked else None
+    with torch.no_grad():
+        found, _ = attend(query, key, value, visible, 0.0)
+        monkeypatch.setattr(transformer, "FEW", 0)
+        torch.testing.assert_close(found, attend(query, key, value, visible, 0.0)[0])
