@@ -55,7 +55,7 @@ def main(argv=None):
     stamp_of(args.data)
     scores, signatures = evaluate(settings, system, args.data, checkpoint)
     run, folder = checkpoint.parent, args.data / "bin" / system.size
-    if system.kind == "routed":
+    if system.model == "routed":
         command = usage_command(checkpoint, args.data, system, run / "usage")
         make(run / "usage.tsv", command, [checkpoint, args.data / STAMP])
     seconds, updates = seconds_per_update(f"{run}.log")

@@ -6,9 +6,9 @@ import shlex
 import pytest
 from recipe_tools import RecipeError
 from routed_recipe.commands import generate_command, train_command
-from routed_recipe.settings import KINDS, read_settings
+from routed_recipe.settings import ALONE, KINDS, LONG, MODELS, read_settings
 
-SYSTEMS = tuple(f"{kind}.5000" for kind in KINDS)
+SYSTEMS = tuple(f"{kind}.5000" for kind in MODELS)
 ENTRIES = {"en": 2500, "de": 2000, "ner": 9, "tree": 100, "amr": 1000}
 
 
@@ -20,26 +20,50 @@ def settings():
 def test_systems_differ_in_model_and_pairs_only(settings, tmp_path):
     def same(name):
         command = list(map(str, train_command(settings, name, 1, tmp_path, tmp_path)))
-        for flag in ("--arch", "--hidden-size", "--router-size", "--shared-blocks", "--save-dir"):
+        for flag in (
+            "--arch",
+            "--hidden-size",
+            "--router-size",
+            "--shared-blocks",
+            "--encoder-layers",
+            "--decoder-layers",
+            "--save-dir",
+        ):
             if flag in command:
                 del command[command.index(flag) : command.index(flag) + 2]
         place = command.index("--lang-pairs")
         return command[place + 1], command[: place + 1] + command[place + 2 :]
 
-    found = dict(zip(KINDS, map(same, SYSTEMS)))
-    assert {kind for kind, (pairs, _) in found.items() if pairs == "en-de"} == {"single", "unit"}
-    assert {found[kind][0] for kind in ("full", "partial", "routed")} == {
-        "en-de,en-ner,en-tree,en-amr"
-    }
+    found = dict(zip(MODELS, map(same, SYSTEMS)))
+    assert {kind for kind, (pairs, _) in found.items() if pairs == "en-de"} == set(ALONE) - set(
+        LONG
+    )
+    assert {found[kind][0] for kind in set(MODELS) - set(ALONE)} == {"en-de,en-ner,en-tree,en-amr"}
     assert len({tuple(rest) for _, rest in found.values()}) == 1
 
 
 def test_sizes_have_their_data_and_updates(settings, tmp_path):
-    for size, updates in (("5000", "1000"), ("10000", "1500"), ("all", "2000")):
+    for size, updates in (("5000", "1500"), ("10000", "2000"), ("all", "2500")):
         command = list(map(str, train_command(settings, f"full.{size}", 1, tmp_path, tmp_path)))
         assert command[1] == str(tmp_path / "bin" / size)
         for option in ("--max-update", "--total-num-update"):
             assert command[command.index(option) + 1] == updates
+
+
+def test_long_ones_differ_in_their_updates_alone(settings, tmp_path):
+    for kind, model in LONG.items():
+        one, other = (
+            list(map(str, train_command(settings, f"{name}.5000", 1, tmp_path, tmp_path)))
+            for name in (kind, model)
+        )
+        assert [pair for pair in zip(one, other) if pair[0] != pair[1]] == [
+            ("4500", "1500"),
+            ("4500", "1500"),
+            ("450", "150"),
+            ("562", "187"),
+            ("562", "187"),
+            (str(tmp_path / f"{kind}.5000.1"), str(tmp_path / f"{model}.5000.1")),
+        ]
 
 
 def test_helpers_are_decoded_with_options_of_their_own(settings, tmp_path):
@@ -54,14 +78,16 @@ def test_helpers_are_decoded_with_options_of_their_own(settings, tmp_path):
 
 @pytest.mark.parametrize("name", ["multi.5000", "routed", "routed.7", "routed.5000.1"])
 def test_unknown_systems_are_named(settings, name):
-    with pytest.raises(RecipeError, match="is unknown; allowed: .single.full.partial.routed.unit."):
+    with pytest.raises(
+        RecipeError, match="is unknown; allowed: .single.full.partial.routed.shallow"
+    ):
         settings.system(name)
 
 
 @pytest.mark.parametrize(
     "old, new, message",
     [
-        ("updates = 1000 1500 2000", "updates = 1000", "one number for each of"),
+        ("updates = 1500 2000 2500", "updates = 1500", "one number for each of"),
         ("warmup = 10", "warmup = 100", "warmup = 100; allowed: whole numbers from 0 to 99"),
         ("sizes = 5000", "sizes = few", "few; allowed: numbers from 1, and all"),
         ("longest = 80", "longest = x", "longest = x; allowed: a whole number"),
@@ -82,7 +108,7 @@ def test_results_depend_on_the_settings_of_their_own_system(tmp_path, settings, 
     path.write_text(text.replace("--shared-blocks 3", "--shared-blocks 2"), encoding="utf-8")
     other = read_settings(path)
     changed = [kind for kind in KINDS if other.relevant(kind) != settings.relevant(kind)]
-    assert changed == ["routed", "unit"]
+    assert changed == ["routed", "unit", "routed_long"]
 
 
 def used_for_translation(command):

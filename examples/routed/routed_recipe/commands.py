@@ -14,12 +14,12 @@ def best_of(runs, name, seed):
 def train_command(settings, name, seed, data, runs, extra=()):
     """fairseq-train of one system; `extra` comes last and therefore wins."""
     system = settings.system(name)
-    updates = settings.sizes[system.size]
+    updates = system.updates
     interval = max(1, updates // max(1, settings.validations))
     command = ["fairseq-train", data / "bin" / system.size, "--user-dir", user_dir()]
     command += ["--task", "routed_mtl", "--lang-pairs", ",".join(system.pairs)]
     command += ["--main-pair", settings.main, "--target-kinds", "ner=tags,tree=trees,amr=graphs"]
-    command += [*settings.words["model", system.kind], *settings.words["model", "options"]]
+    command += [*settings.words["model", system.model], *settings.words["model", "options"]]
     command += settings.words["train", "options"]
     # as in the paper: the checkpoint by the perplexity of the translation task
     command += ["--best-checkpoint-metric", f"{settings.main}_loss", "--max-update", updates]

@@ -10,9 +10,12 @@ from recipe_tools.settings import SPLITS, number, read_config, warmup_of
 
 FOLDER = Path(__file__).resolve().parent.parent
 AUXILIARY = ("ner", "tree", "amr")
-# the paper's four in its order of merit, and the routed unit without other tasks
-KINDS = ("single", "full", "partial", "routed", "unit")
-ALONE = ("single", "unit")  # translation is their only task
+# the paper's four in its order of merit, then what they do not separate: one layer instead of
+# three, alone and with everything shared, and the routed unit without other tasks
+MODELS = ("single", "full", "partial", "routed", "shallow", "shallow_full", "unit")
+LONG = {"single_long": "single", "routed_long": "routed"}  # the same with more updates
+KINDS = (*MODELS, *LONG)
+ALONE = ("single", "single_long", "shallow", "unit")  # translation is their only task
 NUMBERS = (
     *("source_vocabulary", "target_vocabulary", "graph_vocabulary"),
     *("longest", "valid_sentences", "seed"),
@@ -22,26 +25,32 @@ REQUIRED = {
     "ner": set(SPLITS),
     "tree": {"file"},
     "amr": {"whole", "train", "test"},
-    "model": {"options", *KINDS},
-    "train": {"updates", "validations", "warmup", "options"},
+    "model": {"options", *MODELS},
+    "train": {"updates", "long", "validations", "warmup", "options"},
     "evaluate": {"options", "auxiliary"},
 }
 
 
 @dataclass(frozen=True)
 class System:
-    """One trainable system: its kind, the size of the training data, its lang pairs."""
+    """One trainable system: its kind, the size of the training data, its lang pairs.
+
+    model: the kind whose options it has. updates: of its training.
+    """
 
     kind: str
     size: str
     pairs: Tuple[str, ...]
+    model: str
+    updates: int
 
 
 @dataclass(frozen=True)
 class Settings:
     """What the .cfg file says.
 
-    numbers: those of [data]. sizes: {name: updates}. warmup: percentage of the updates.
+    numbers: those of [data]. sizes: {name: updates}. long: times the updates of LONG.
+    warmup: percentage of the updates.
     words: {(section, key): words of the command line}.
     text: {section: {key: value}} as in the file.
     """
@@ -52,6 +61,7 @@ class Settings:
     numbers: Dict[str, int]
     sizes: Dict[str, int]
     validations: int
+    long: int
     warmup: int
     words: Dict[Tuple[str, str], Tuple[str, ...]]
     text: Dict[str, Dict[str, str]]
@@ -71,7 +81,8 @@ class Settings:
 
     def relevant(self, kind):
         """The settings that results of a kind of system depend on."""
-        kept = {key: value for key, value in self.text["model"].items() if key in ("options", kind)}
+        keys = "options", LONG.get(kind, kind)
+        kept = {key: value for key, value in self.text["model"].items() if key in keys}
         return {**self.text, "model": kept, "name": self.name}
 
     def system(self, name):
@@ -81,7 +92,9 @@ class Settings:
             raise RecipeError(
                 f"SYSTEM {name!r} is unknown; allowed: ({'|'.join(KINDS)}).({'|'.join(self.sizes)})"
             )
-        return System(kind, size, self.pairs[:1] if kind in ALONE else self.pairs)
+        pairs = self.pairs[:1] if kind in ALONE else self.pairs
+        updates = self.sizes[size] * (self.long if kind in LONG else 1)
+        return System(kind, size, pairs, LONG.get(kind, kind), updates)
 
 
 def read_sizes(path, parser):
@@ -105,7 +118,7 @@ def read_settings(name):
     Raises RecipeError with the file and the key.
     """
     path, parser = read_config(name, FOLDER, REQUIRED, {})
-    keys = [("model", key) for key in ("options", *KINDS)]
+    keys = [("model", key) for key in ("options", *MODELS)]
     keys += [("train", "options"), ("evaluate", "options"), ("evaluate", "auxiliary")]
     return Settings(
         name=path.stem,
@@ -114,6 +127,7 @@ def read_settings(name):
         numbers={key: number(parser, path, "data", key) for key in NUMBERS},
         sizes=read_sizes(path, parser),
         validations=number(parser, path, "train", "validations"),
+        long=number(parser, path, "train", "long"),
         warmup=warmup_of(parser, path),
         words={key: tuple(shlex.split(parser[key[0]][key[1]])) for key in keys},
         text={section: dict(parser[section]) for section in REQUIRED},

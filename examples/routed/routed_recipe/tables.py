@@ -5,11 +5,12 @@ from recipe_tools.tables import BOOTSTRAP, cell, rows, signature_list, spread
 from .settings import KINDS
 
 TRANSLATION = {"bleu": "BLEU", "ter": "TER", "ppl": "perplexity"}
-# (baseline, system): each of the paper's against the one before and the first; what the unit and
-# what the other tasks contribute
+# (baseline, system): each of the paper's against the one before and the first; what depth, the
+# other tasks and the unit contribute
 CONTRASTS = (
     *(("single", "full"), ("full", "partial"), ("partial", "routed"), ("single", "routed")),
-    *(("single", "unit"), ("unit", "routed")),
+    *(("single", "shallow"), ("shallow", "shallow_full"), ("shallow_full", "routed")),
+    *(("shallow", "unit"), ("unit", "routed"), ("single_long", "routed_long")),
 )
 
 
