@@ -28,8 +28,7 @@ class DualLSTMConfig(FairseqDataclass):
     max_target_positions: int = II("task.max_target_positions")
 
 
-def register_architectures():
-    """Called once the model class is registered."""
-    name = "dual_lstm_classifier"
+def register_architectures(name: str):
+    """The sizes of the model ``name``; called once its class is registered."""
     architecture(name, f"{name}_tiny", embed_dim=16, hidden_size=24, dropout=0.1)
     architecture(name, f"{name}_imdb", embed_dim=500, hidden_size=1024, dropout=0.5)

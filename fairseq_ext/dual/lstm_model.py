@@ -102,7 +102,11 @@ class DualLSTMClassifierModel(StreamsModel):
     @classmethod
     def build_model(cls, cfg: DualLSTMConfig, task):
         """ValueError unless one side is --label-lang and has at least two labels."""
-        pairs = cfg.lang_pairs.split(",")
+        return cls.of_pairs(cfg.lang_pairs.split(","), cfg, task)
+
+    @classmethod
+    def of_pairs(cls, pairs: List[str], cfg: DualLSTMConfig, task):
+        """A model of these directions, whatever those of the run are."""
         text = text_side(pairs, cfg.label_lang)
         dictionaries = {lang: task.dictionaries[lang] for lang in (text, cfg.label_lang)}
         words, names = dictionaries[text], labels.labels(dictionaries[cfg.label_lang])
@@ -164,4 +168,4 @@ def text_side(pairs: List[str], label_lang: str) -> str:
     return langs[0]
 
 
-register_architectures()
+register_architectures("dual_lstm_classifier")

@@ -1,15 +1,17 @@
-"""log P(x) and log P(y) of dual supervised learning: trained language models, never trained here.
+"""log P(x) and log P(y) of dual supervised learning: trained language models, never trained here,
+and, of labels, their frequencies.
 
-Dimensions: B sentences, T target positions with the end symbol, V vocabulary.
+Dimensions: B sentences, T target positions with the end symbol, V vocabulary, L labels.
 """
 
-from typing import Dict, List
+from typing import Dict, List, Optional
 
 import torch
 from fairseq.data import Dictionary
 from fairseq.tasks.language_modeling import LanguageModelingTask
 from torch import Tensor, nn
 
+from ..common import labels
 from ..common.stored import Stored, check_symbols, read_stored
 
 OPTION = "--language-models"
@@ -22,7 +24,9 @@ NEEDED = {
 }
 
 
-def parse_language_models(given: str, langs: List[str]) -> Dict[str, str]:
+def parse_language_models(
+    given: Optional[str], langs: List[str], label_lang: Optional[str] = None
+) -> Dict[str, str]:
     """ "de=a.pt,en=b.pt" -> {"de": "a.pt", "en": "b.pt"}; ValueError unless ``langs`` are named."""
     paths = dict(part.partition("=")[::2] for part in (given or "").split(",") if part)
     for lang in langs:
@@ -32,6 +36,11 @@ def parse_language_models(given: str, langs: List[str]) -> Dict[str, str]:
                 + ",".join(f"{one}=FILE" for one in langs)
             )
     for lang in paths:
+        if lang == label_lang:
+            raise ValueError(
+                f"{OPTION} {given}: P({lang}) is the share of each label in dict.{lang}.txt; "
+                f"allowed: without {lang}="
+            )
         if lang not in langs:
             raise ValueError(
                 f"{OPTION} {given}: {lang!r} is no language of the run: {', '.join(langs)}"
@@ -85,6 +94,42 @@ def _check_kind(stored: Stored) -> None:
             )
 
 
+class LabelFrequencies(nn.Module):
+    """log P(y) of a label, its share of the training data, and of the end symbol after it, 0.
+
+    With the interface of a language model. fairseq-preprocess counted the labels of the training
+    data and wrote the counts to dict.LANG.txt.
+
+    Args:
+        dictionary: of the labels.
+        lang: their "language".
+
+    ValueError, naming the file, for a label that was counted 0 times.
+    """
+
+    def __init__(self, dictionary: Dictionary, lang: str):
+        super().__init__()
+        names, first = labels.labels(dictionary), dictionary.nspecial
+        counts = torch.tensor(dictionary.count[first : first + len(names)], dtype=torch.double)
+        if not counts.gt(0).all():
+            name = names[int(counts.argmin())]
+            raise ValueError(
+                f"dict.{lang}.txt: count {int(counts.min())} of the label {name}; allowed: at "
+                "least 1, the number of its training texts"
+            )
+        log_p = torch.full((2, len(dictionary)), float("-inf"))  # (T, N)
+        log_p[0, first : first + len(names)] = (counts / counts.sum()).log()
+        log_p[1, dictionary.eos()] = 0
+        self.register_buffer("log_p", log_p)
+
+    def forward(self, prev_tokens: Tensor) -> Tensor:
+        """(B, T), T = 2 -> log P (B, T, N)."""
+        return self.log_p.expand(prev_tokens.size(0), -1, -1)
+
+    def get_normalized_probs(self, output: Tensor, _log_probs: bool, _sample=None) -> Tensor:
+        return output
+
+
 class Marginals:
     """log P(y) of sentences by one frozen language model for each language.
 
@@ -92,22 +137,35 @@ class Marginals:
     float32 and follow the device of the sentences.
 
     Args:
-        models: {lang: language model}.
+        models: {lang: language model or, of labels, ``LabelFrequencies``}.
     """
 
     def __init__(self, models: Dict[str, nn.Module]):
         self.models = models
 
     @classmethod
-    def load(cls, given: str, dictionaries: Dict[str, Dictionary], length: int) -> "Marginals":
+    def load(
+        cls,
+        given: Optional[str],
+        dictionaries: Dict[str, Dictionary],
+        length: int,
+        label_lang: Optional[str] = None,
+    ) -> "Marginals":
         """Read the checkpoints of the option for all languages; errors as of its two steps."""
-        paths = parse_language_models(given, list(dictionaries))
-        return cls(
-            {
-                lang: load_language_model(paths[lang], lang, dictionary, length)
-                for lang, dictionary in dictionaries.items()
-            }
+        models: Dict[str, nn.Module] = {}
+        paths = parse_language_models(
+            given, [lang for lang in dictionaries if lang != label_lang], label_lang
         )
+        for lang, dictionary in dictionaries.items():
+            if lang == label_lang:
+                models[lang] = LabelFrequencies(dictionary, lang)
+            else:
+                models[lang] = load_language_model(paths[lang], lang, dictionary, length)
+        return cls(models)
+
+    def is_learnt(self, lang: str) -> bool:
+        """Whether there is a language model of ``lang``."""
+        return not isinstance(self.models[lang], LabelFrequencies)
 
     @torch.no_grad()
     def __call__(self, lang: str, prev_tokens: Tensor, target: Tensor, padding: int) -> Tensor:

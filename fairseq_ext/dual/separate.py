@@ -1,13 +1,15 @@
-"""``dual_supervised_transformer``: a stock transformer for each direction, trained in one run.
+"""A model for each direction, trained in one run; the directions share nothing.
 
-Options, parameters and functions are those of fairseq's ``transformer``, once for each direction;
-the directions share nothing. What dual supervised learning is compared with, and what it trains.
+What dual supervised learning is compared with, and what it trains: ``dual_supervised_transformer``,
+two of fairseq's ``transformer`` with its options, parameters and functions, and
+``dual_supervised_lstm_classifier``, the classifier and the conditional language model that
+``dual_lstm_classifier`` is with --one-way.
 """
 
 from types import SimpleNamespace
 from typing import Dict, List
 
-from fairseq.models import register_model, register_model_architecture
+from fairseq.models import BaseFairseqModel, register_model, register_model_architecture
 from fairseq.models.transformer import (
     TransformerModel,
     base_architecture,
@@ -18,21 +20,43 @@ from fairseq.models.transformer import (
 from torch import nn
 
 from ..streams.model import StreamsModel
+from .lstm_config import DualLSTMConfig, register_architectures
+from .lstm_model import DualLSTMClassifierModel
+from .reverse import one_direction
 
 
-@register_model("dual_supervised_transformer")
-class DualSupervisedTransformerModel(StreamsModel):
-    """A stock model for each direction.
+class SeparateModels(StreamsModel):
+    """A model for each direction.
 
     Args:
-        models: {pair: transformer}.
+        models: {pair: model}.
         dictionaries: {lang: dictionary}.
         max_positions: (source, target) limits in tokens.
     """
 
-    def __init__(self, models: Dict[str, TransformerModel], dictionaries, max_positions):
+    def __init__(self, models: Dict[str, BaseFairseqModel], dictionaries, max_positions):
         super().__init__(dictionaries, list(models), max_positions)
         self.models = nn.ModuleDict(models)
+
+    def forward(self, src_tokens, src_lengths, prev_output_tokens, pair=None, **_unused):
+        """Teacher-forced logits (B, T, V) of the direction ``pair`` (default: the first)."""
+        return self.models[pair or self.pairs[0]](src_tokens, src_lengths, prev_output_tokens)
+
+    def direction(self, pair: str, need_attention: bool = False) -> BaseFairseqModel:
+        """The encoder-decoder model of one direction; ValueError for one that is not trained."""
+        if pair not in self.models:
+            raise ValueError(f"direction {pair!r}: the model has {', '.join(self.models)}")
+        return one_direction(self.models[pair], pair)
+
+    def pair_parameters(self, pair: str) -> List[str]:
+        """Names of the parameters that training on ``pair`` moves."""
+        own = self.models[pair].named_parameters()
+        return [f"models.{pair}.{name}" for name, one in own if one.requires_grad]
+
+
+@register_model("dual_supervised_transformer")
+class DualSupervisedTransformerModel(SeparateModels):
+    """A stock transformer for each direction."""
 
     @staticmethod
     def add_args(parser):
@@ -53,19 +77,25 @@ class DualSupervisedTransformerModel(StreamsModel):
             dictionaries.update(zip(pair.split("-"), (source, target)))
         return cls(models, dictionaries, (args.max_source_positions, args.max_target_positions))
 
-    def forward(self, src_tokens, src_lengths, prev_output_tokens, pair=None, **_unused):
-        """Teacher-forced logits (B, T, V) of the direction ``pair`` (default: the first)."""
-        return self.models[pair or self.pairs[0]](src_tokens, src_lengths, prev_output_tokens)
 
-    def direction(self, pair: str, need_attention: bool = False) -> TransformerModel:
-        """The stock model of one direction; ValueError for one that is not trained."""
-        if pair not in self.models:
-            raise ValueError(f"direction {pair!r}: the model has {', '.join(self.models)}")
-        return self.models[pair]
+@register_model("dual_supervised_lstm_classifier", dataclass=DualLSTMConfig)
+class DualSupervisedLSTMClassifierModel(SeparateModels):
+    """A classifier and a conditional language model, each with an LSTM and an E_y of its own."""
 
-    def pair_parameters(self, pair: str) -> List[str]:
-        """Names of the parameters that training on ``pair`` moves."""
-        return [name for name, _ in self.named_parameters() if name.startswith(f"models.{pair}.")]
+    @classmethod
+    def build_model(cls, cfg: DualLSTMConfig, task):
+        """ValueError as for ``dual_lstm_classifier``."""
+        models = {
+            pair: DualLSTMClassifierModel.of_pairs([pair], cfg, task)
+            for pair in cfg.lang_pairs.split(",")
+        }
+        first = next(iter(models.values()))
+        return cls(models, first.dictionaries, first.max_positions())
+
+    @property
+    def label_lang(self) -> str:
+        """The side of the labels."""
+        return self.models[self.pairs[0]].label_lang
 
 
 for _name, _defaults in {
@@ -76,3 +106,4 @@ for _name, _defaults in {
 }.items():
     _name = f"dual_supervised_transformer{_name}"
     register_model_architecture("dual_supervised_transformer", _name)(_defaults)
+register_architectures("dual_supervised_lstm_classifier")

@@ -1,7 +1,10 @@
-"""Dual models on the toy corpus, built through fairseq's own options."""
+"""Dual models on the toy corpus, built through fairseq's own options; made-up reviews."""
+
+import random
 
 import pytest
 from common.inprocess import configuration
+from dual.reviews import binarise, write_reviews
 from fairseq import options, tasks
 
 SMALL = {"--embed-dim": 12, "--ffn-embed-dim": 20, "--attention-heads": 3, "--layers": 2}
@@ -41,3 +44,12 @@ def stock_task(toy_corpus):
         return task, task.build_model(cfg.model)
 
     return build
+
+
+@pytest.fixture(scope="session")
+def reviews(tmp_path_factory):
+    """Folder with texts and labels and, in bin, what fairseq-preprocess makes of them."""
+    folder = tmp_path_factory.mktemp("reviews")
+    write_reviews(folder, random.Random(3))
+    binarise(folder)
+    return folder

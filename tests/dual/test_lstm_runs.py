@@ -1,54 +1,17 @@
 """The asymmetric setting through fairseq's commands: train, resume, validate, label, write."""
 
 import math
-import random
 
 import pytest
 import torch
 from common.inprocess import generate, hypotheses, interactive, references, train, validate
-from fairseq_cli import preprocess as preprocessing
+from dual.reviews import KNOWN, OTHERS, SIZES, binarise
 
 from fairseq_ext import __main__ as command
 from fairseq_ext.dual.inference import Terms, dual_score
 
-SIZES = {"train": 120, "valid": 20, "test": 20}
-KNOWN = {"pos": ["good", "great"], "neg": ["bad", "poor"]}
-OTHERS = "the film was a plot of it and so".split()
 SEARCH = ("--batch-size", 10)
 TASK = ("--task", "dual_translation")
-
-
-def write_reviews(folder, rng):
-    """SPLIT.text and SPLIT.label; one word of each text tells its label."""
-    for split, size in SIZES.items():
-        lines = {"text": [], "label": []}
-        for _ in range(size):
-            label = rng.choice(sorted(KNOWN))
-            words = rng.choices(OTHERS, k=rng.randint(1, 7))
-            words.insert(rng.randint(0, len(words)), rng.choice(KNOWN[label]))
-            lines["text"].append(" ".join(words))
-            lines["label"].append(label)
-        for side, text in lines.items():
-            path = folder / f"{split}.{side}"
-            path.write_text("".join(line + "\n" for line in text), encoding="utf-8")
-
-
-def binarise(folder, *options, splits=("train", "valid", "test")):
-    """fairseq-preprocess of the text files, inside this process."""
-    words = [word for split in splits for word in (f"--{split}pref", folder / split)]
-    words += ["-s", "text", "-t", "label", "--workers", 1, "--destdir", folder / "bin", *options]
-    parser = preprocessing.options.get_preprocessing_parser()
-    preprocessing.main(parser.parse_args([str(word) for word in words]))
-    return folder / "bin"
-
-
-@pytest.fixture(scope="module")
-def reviews(tmp_path_factory):
-    """Folder with the text files and, in bin, what fairseq-preprocess makes of them."""
-    folder = tmp_path_factory.mktemp("reviews")
-    write_reviews(folder, random.Random(3))
-    binarise(folder)
-    return folder
 
 
 def trained(data, folder, *options, sides=("-s", "text", "-t", "label"), updates=150):

@@ -15,6 +15,7 @@ import math
 
 import numpy as np
 
+from .dual import bigram_log_probability
 from .layers import log_softmax
 from .recurrent import affine, sigmoid
 
@@ -80,3 +81,25 @@ def objective(pairs, params, end):
         log_label(text, label, params, end) + log_words(text, label, params, end).sum()
         for text, label in pairs
     )
+
+
+def supervised_losses(pairs, marginals, classifier, generator, end, weight):
+    """(loss of f, loss of g), sums over (text, label) pairs: dual supervised learning.
+
+    f: -log P(y|x; f) + weight * l,   g: -log P(x|y; g) + weight * l, with N tokens of x, its end
+    one of them, and l = (log P(x) + log P(y|x; f) - log P(y) - log P(x|y; g))^2 / N.
+
+    marginals: the table (V, V) of a bigram model of x, how often each label was seen (L,).
+    """
+    table, seen = marginals
+    losses = [0.0, 0.0]
+    for text, label in pairs:
+        sentence = [*text, end]
+        log_y_x = log_label(text, label, classifier, end)
+        log_x_y = log_words(text, label, generator, end).sum()
+        joint_by_f = bigram_log_probability(sentence, table) + log_y_x
+        joint_by_g = math.log(seen[label] / sum(seen)) + log_x_y
+        penalty = weight * (joint_by_f - joint_by_g) ** 2 / len(sentence)
+        losses[0] += -log_y_x + penalty
+        losses[1] += -log_x_y + penalty
+    return losses
