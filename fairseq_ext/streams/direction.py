@@ -41,7 +41,8 @@ class SourceSide(FairseqEncoder):
         return {"encoded": [self.module.encode(src_tokens)], "rows": rows}
 
     def reorder_encoder_out(self, encoder_out: EncoderOut, new_order: Tensor):
-        return {**encoder_out, "rows": encoder_out["rows"].index_select(0, new_order)}
+        rows = encoder_out["rows"].index_select(0, new_order)
+        return {**encoder_out, "rows": rows, "reordered": True}
 
     def max_positions(self):
         return self._max_positions
@@ -83,6 +84,8 @@ class TargetSide(FairseqIncrementalDecoder):
     def _by_sentence(encoder_out: EncoderOut, rows: int) -> List[Tuple[Tensor, Tensor]]:
         """States and padding such that equally many neighbouring rows belong to each sentence."""
         encoded, wanted = encoder_out["encoded"], encoder_out["rows"]  # wanted: (R,)
+        if not encoder_out.get("reordered"):
+            return encoded
         sentences = encoded[0][0].size(0)
         expected = torch.arange(sentences, device=wanted.device)
         if torch.equal(wanted, expected.repeat_interleave(rows // sentences)):
