@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from typing import Any, Callable, Dict, Iterator, Optional, Tuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 SWITCH = "FAIRSEQ_EXT_ONEDNN"
@@ -26,8 +26,29 @@ WORTH_ARRANGING = 1 << 17  # numbers of a matrix; smaller ones gain nothing
 # itself for every new shape, which takes half a millisecond
 WORTH_ONEDNN = 1 << 27
 
-# what is kept of weights while they are at rest: {id: (the object itself, what was made of it)}
-_kept: ContextVar[Optional[Dict[int, Tuple[Any, Any]]]] = ContextVar("kept", default=None)
+
+class _Kept:
+    """What is made of weights while they are at rest, until they are no more.
+
+    made: {(id of the owner, names): (owner, value)}. arranged: {id of a matrix: (matrix, what
+    oneDNN reads or None)}; the objects are kept so that no other one gets their id.
+    """
+
+    def __init__(self):
+        self.made: Dict[Any, Tuple[Any, Any]] = {}
+        self.arranged: Dict[int, Tuple[Tensor, Optional[Tensor]]] = {}
+
+    def of(self, weight: Tensor, rows: int) -> Optional[Tensor]:
+        """The matrix as oneDNN reads it, from its second use on; None for one that may be new."""
+        known = id(weight) in self.arranged
+        if not known and not isinstance(weight, nn.Parameter):
+            return None
+        if known and self.arranged[id(weight)][1] is None:
+            self.arranged[id(weight)] = weight, _arranged(weight.detach(), rows)
+        return self.arranged.setdefault(id(weight), (weight, None))[1]
+
+
+_kept: ContextVar[Optional[_Kept]] = ContextVar("kept", default=None)
 
 
 @contextlib.contextmanager
@@ -37,27 +58,34 @@ def resting_weights() -> Iterator[None]:
     ``linear`` then arranges large matrices once, and ``made_once`` keeps what it is given. Both are
     gone afterwards.
     """
-    outer = _kept.get()
-    token = _kept.set({} if outer is None else outer)
+    token = _kept.set(_kept.get() or _Kept())
     try:
         yield
     finally:
         _kept.reset(token)
 
 
-def at_rest() -> Optional[Dict[int, Tuple[Any, Any]]]:
+def at_rest() -> Optional[_Kept]:
     """What is kept, within ``resting_weights``; otherwise None."""
     return None if torch.is_grad_enabled() else _kept.get()
 
 
-def made_once(owner: Any, make: Callable[[], Tensor]) -> Tensor:
-    """``make()``, which depends on parameters alone; with resting weights once for each owner."""
+def made_once(make: Callable[[], Any], owner: Any, *names: Any) -> Any:
+    """``make()``, one or several tensors that depend on parameters alone.
+
+    With resting weights it is called once for each owner and names.
+    """
     kept = at_rest()
     if kept is None:
         return make()
-    if id(owner) not in kept:
-        kept[id(owner)] = owner, make()
-    return kept[id(owner)][1]
+    key = (id(owner), *names)
+    if key not in kept.made:
+        value = make()
+        kept.made[key] = owner, value
+        for one in value if isinstance(value, tuple) else (value,):
+            if isinstance(one, Tensor):
+                kept.arranged[id(one)] = one, None
+    return kept.made[key][1]
 
 
 def linear(inputs: Tensor, weight: Tensor, bias: Optional[Tensor] = None) -> Tensor:
@@ -76,7 +104,7 @@ def linear(inputs: Tensor, weight: Tensor, bias: Optional[Tensor] = None) -> Ten
     if (kept is None and not large) or not _by_onednn(inputs, weight):
         return F.linear(inputs, weight, bias)
     rows = inputs.reshape(-1, inputs.size(-1))
-    arranged = None if kept is None else _arranged_at_second_use(kept, weight, rows.size(0))
+    arranged = None if kept is None else kept.of(weight, rows.size(0))
     if arranged is not None:
         found = _linear(rows, arranged, bias, "none", [], "")
     elif large:
@@ -84,16 +112,6 @@ def linear(inputs: Tensor, weight: Tensor, bias: Optional[Tensor] = None) -> Ten
     else:
         return F.linear(inputs, weight, bias)
     return found.view(*inputs.shape[:-1], weight.size(0))
-
-
-def _arranged_at_second_use(kept, weight: Tensor, rows: int) -> Optional[Tensor]:
-    """The matrix in the order in which oneDNN reads it; None at its first use."""
-    if id(weight) not in kept:
-        kept[id(weight)] = weight, None
-        return None
-    if kept[id(weight)][1] is None:
-        kept[id(weight)] = weight, _arranged(weight.detach(), rows)
-    return kept[id(weight)][1]
 
 
 class _Linear(torch.autograd.Function):

@@ -307,11 +307,12 @@ class DuoDecoder(nn.Module):
         """h (R, T, D) -> (R, T, V)."""
         tables = [table.weight for table in self.embedding.tables]  # each (V, W_z)
         if not self.size.fusion:
-            return products.linear(states, self.embedding.adapters[0](tables[0]))
+            adapt = self.embedding.adapters[0]
+            return products.linear(states, products.made_once(lambda: adapt(tables[0]), self))
         # [E_S ; E_P] W_out is made once for many tokens; for few, h goes the other way round
         width, inner, tokens = self.project.in_features, states.size(-1), states[..., 0].numel()
         if products.at_rest() is not None or tokens * (width - inner) > width * inner:
-            made = products.made_once(self, lambda: self.project(torch.cat(tables, dim=-1)))
+            made = products.made_once(lambda: self.project(torch.cat(tables, dim=-1)), self)
             return products.linear(states, made)
         parts = states.matmul(self.project.weight).split([one.size(1) for one in tables], dim=-1)
         return sum(products.linear(part, table) for part, table in zip(parts, tables))

@@ -173,6 +173,9 @@ class RoutedUnit(nn.Module):
 
         The blocks' biases are added inside the loop, since W (tau x) + b = tau (W x) + b.
         """
+        return products.made_once(lambda: self._projection(task), self, "projection", task)
+
+    def _projection(self, task: Optional[str]) -> State:
         blocks = self._stacked("weight_input", task).flatten(0, 1)  # (3HK, I)
         zeros = blocks.new_zeros(blocks.size(0))
         if not self.shared_blocks:
@@ -182,6 +185,9 @@ class RoutedUnit(nn.Module):
 
     def recurrence(self, task: Optional[str] = None) -> Recurrence:
         """The weights that stay inside the loop."""
+        return products.made_once(lambda: self._recurrence(task), self, "recurrence", task)
+
+    def _recurrence(self, task: Optional[str]) -> Recurrence:
         blocks = self._stacked("bias", task), self._stacked("weight_state", task)
         if not self.shared_blocks:
             return Recurrence(*blocks)

@@ -208,6 +208,11 @@ class Decoder(nn.Module):
         top = top.transpose(0, 1).contiguous()
         return top, weights @ source.annotations, weights, taus
 
+    def _of_word(self, task: str) -> Tuple[Tensor, Tensor]:
+        """What the first unit's projections do to E y: (G, D), (G,)."""
+        weight, bias = self.units[0].projection(task)
+        return weight[:, : self.embed_dim].contiguous(), bias
+
     def step(self, vectors: Tensor, source: Source, states: List, task: str):
         """One step of decoding: E y_{t-1} (R, D) and the units' states before and after.
 
@@ -219,13 +224,13 @@ class Decoder(nn.Module):
             query, source.keys, source.annotations, self.energy, source.padding
         )
         by_sentence = weights.view(source.keys.size(0), -1, weights.size(1))
-        weight, bias = self.units[0].projection(task)
-        projected = F.linear(vectors, weight[:, : self.embed_dim], bias)
+        of_word = products.made_once(lambda: self._of_word(task), self, task)
+        projected = products.linear(vectors, *of_word)
         projected = projected + (by_sentence @ source.projected).flatten(0, 1)  # (R, G)
         after = []
         for number, (unit, state) in enumerate(zip(self.units, states)):
             if number:
-                projected = F.linear(after[-1][1], *unit.projection(task))
+                projected = products.linear(after[-1][1], *unit.projection(task))
             outputs, _, blocks = routed_gru(projected.unsqueeze(0), *state, unit.recurrence(task))
             after.append((blocks, outputs[0]))
         return context, weights, after

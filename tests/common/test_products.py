@@ -30,7 +30,8 @@ def test_without_onednn(monkeypatch):
 
 def test_weights_at_rest_are_arranged_once(monkeypatch):
     monkeypatch.setattr(products, "WORTH_ARRANGING", 1)
-    weight, bias, x = torch.randn(40, 24), torch.randn(40), torch.randn(2, 7, 24)
+    weight = torch.nn.Parameter(torch.randn(40, 24), requires_grad=False)
+    bias, x = torch.randn(40), torch.randn(2, 7, 24)
     wanted = torch.nn.functional.linear(x, weight, bias)
     arranged = []
     arrange = products._arranged
@@ -40,6 +41,9 @@ def test_weights_at_rest_are_arranged_once(monkeypatch):
     with torch.no_grad(), products.resting_weights():
         for _ in range(4):
             torch.testing.assert_close(products.linear(x, weight, bias), wanted)
+        assert len(arranged) == 1
+        for _ in range(4):  # a matrix that the caller made may be another one next time
+            products.linear(x, weight * 1, bias)
         assert len(arranged) == 1
         with torch.enable_grad():
             assert products.at_rest() is None
@@ -60,8 +64,8 @@ def test_made_once():
     owner = object()
     with torch.no_grad(), products.resting_weights():
         with products.resting_weights():
-            first = products.made_once(owner, make)
-        assert products.made_once(owner, make) is first
-        products.made_once(object(), make)
-    products.made_once(owner, make)
+            first = products.made_once(make, owner)
+        assert products.made_once(make, owner) is first
+        products.made_once(make, owner, 1)
+    products.made_once(make, owner)
     assert len(calls) == 3
