@@ -12,7 +12,6 @@ DATA is made whole or not at all:
     prepared.json                     counts and the inputs; a second call with the same is a no-op
 """
 
-import shutil
 import sys
 from pathlib import Path
 
@@ -20,7 +19,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from dual_recipe.settings import read_settings
 from recipe_tools.cli import make_parser, script
-from recipe_tools.corpus import describe_inputs, inputs_of, make_folder
+from recipe_tools.corpus import describe_inputs, inputs_of, language_data, make_folder
 from recipe_tools.joint import build_joint, print_counts
 from recipe_tools.subwords import SUBWORDS
 
@@ -44,22 +43,11 @@ def description(settings, bpe, inputs):
     }
 
 
-def language_data(settings, language, system, folder):
-    """bin/lm.LANGUAGE from bin/: the same binarised sentences."""
-    destination = folder / system
-    destination.mkdir()
-    shutil.copy(folder / f"dict.{language}.txt", destination / "dict.txt")
-    for split in ("train", "valid"):
-        for ending in ("bin", "idx"):
-            name = f"{split}.{settings.directions[0]}.{language}.{ending}"
-            shutil.copy(folder / name, destination / f"{split}.{ending}")
-
-
 def build(settings, bpe, inputs, folder, workers):
     """Everything, in `folder`; returns the counts."""
     counts = build_joint(settings, bpe, inputs, folder, workers)
     for language, system in settings.language_models.items():
-        language_data(settings, language, system, folder / "bin")
+        language_data(folder / "bin", settings.directions[0], language, system)
     return counts
 
 

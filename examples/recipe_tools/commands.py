@@ -54,6 +54,21 @@ def preprocess_command(pair, splits, texts, destination, workers):
     return [*command, "--destdir", destination, "--workers", workers]
 
 
+def best_of(runs, system, seed):
+    """The checkpoint of a run that suits the validation set best."""
+    return runs / run_name(system, seed) / "checkpoint_best.pt"
+
+
+def language_model_command(part, folder, seed, save_dir, extra=()):
+    """fairseq-train of a language model by the stock task.
+
+    part: {"arch": name, "options": words}. folder: `language_data`. `extra` comes last and wins.
+    """
+    command = ["fairseq-train", folder, "--user-dir", user_dir(), "--task", "language_modeling"]
+    command += ["--arch", part["arch"], *part["options"], *REPORTING]
+    return [*command, "--seed", seed, "--save-dir", save_dir, *extra]
+
+
 def shown(command):
     """A command line for people and shells."""
     return " ".join(shlex.quote(str(word)) for word in command)

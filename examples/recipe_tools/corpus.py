@@ -72,6 +72,17 @@ def apply_subwords(model, source, destination):
             stream.writelines(line + "\n" for line in model.encode(chunk))
 
 
+def language_data(folder, pair, language, name):
+    """folder/name: one side of the binarised `pair` in `folder`, for the task language_modeling."""
+    destination = folder / name
+    destination.mkdir()
+    shutil.copy(folder / f"dict.{language}.txt", destination / "dict.txt")
+    for split in ("train", "valid"):
+        for ending in ("bin", "idx"):
+            binarised = folder / f"{split}.{pair}.{language}.{ending}"
+            shutil.copy(binarised, destination / f"{split}.{ending}")
+
+
 def install(folder, destination):
     """Give the finished `folder` its name; what stood there goes away after it is replaced."""
     old = destination.with_name(f"{destination.name}.old{os.getpid()}")

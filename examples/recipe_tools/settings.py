@@ -1,6 +1,7 @@
 """Reading the .cfg file of a recipe: found by name, complete, without misspelt keys."""
 
 import configparser
+import shlex
 from pathlib import Path
 
 from . import RecipeError
@@ -65,6 +66,12 @@ def warmup_of(parser, path):
     if warmup >= 100:
         raise RecipeError(f"{path}: [train] warmup = {warmup}; allowed: whole numbers from 0 to 99")
     return warmup
+
+
+def command_part(parser, section):
+    """{"arch", "options"} of a section: an architecture and words of a command line."""
+    options = tuple(shlex.split(parser[section]["options"]))
+    return {"arch": parser[section]["arch"], "options": options}
 
 
 def choice(parser, path, section, key, allowed, default=None):

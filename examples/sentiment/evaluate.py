@@ -10,7 +10,6 @@ a classifier asks the generator of the same seed. What is newer than its checkpo
 came from the same command, is not made again.
 """
 
-import dataclasses
 import functools
 import sys
 from pathlib import Path
@@ -34,7 +33,13 @@ from sentiment_recipe.scoring import (
     write_likelihoods,
     write_result,
 )
-from sentiment_recipe.settings import CLASSIFIER, GENERATOR, read_settings, system_named
+from sentiment_recipe.settings import (
+    CLASSIFIER,
+    GENERATOR,
+    LANGUAGE_MODEL,
+    read_settings,
+    system_named,
+)
 
 SCORED = ("valid", "test")
 
@@ -100,6 +105,11 @@ def main(argv=None):
     parser = make_parser(__doc__, "data", "runs", "system", "seed", "--recipe")
     parser.set_defaults(recipe="imdb")
     args = parser.parse_args(argv)
+    if args.system == LANGUAGE_MODEL:
+        raise RecipeError(
+            f"SYSTEM {LANGUAGE_MODEL} has no label; its perplexity is in "
+            f"{args.runs / run_name(args.system, args.seed)}.log"
+        )
     settings, system = read_settings(args.recipe), system_named(args.system)
     checkpoint, other = checkpoint_of(args.runs, args.system, args.seed), None
     if system.directions == (CLASSIFIER,):
@@ -115,7 +125,7 @@ def main(argv=None):
         "recipe": settings.name,
         "system": args.system,
         "seed": args.seed,
-        "settings": dataclasses.asdict(settings),
+        "settings": settings.relevant(args.system),
         "scores": found,
         "parameters": parameters_of(checkpoint, args.data / "bin", user_dir(), system.directions),
         # the second stage is too short to be timed by epochs, and an update of it is as long

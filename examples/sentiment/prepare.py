@@ -6,6 +6,7 @@
 ARCHIVE is aclImdb_v1.tar.gz; only its labelled reviews are read. DATA is made whole or not at all:
     text/{train,valid,test}.{text,label}   a review and its label a line
     bin/                                   what fairseq-train reads
+    bin/lm.text/                           the reviews of it, for fairseq's task language_modeling
     prepared.json                          counts and the inputs; a second call is a no-op
 """
 
@@ -17,11 +18,11 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 from recipe_tools import RecipeError
 from recipe_tools.cli import make_parser, script
 from recipe_tools.commands import execute, preprocess_command
-from recipe_tools.corpus import make_folder
+from recipe_tools.corpus import language_data, make_folder
 from recipe_tools.files import digest, written
 from recipe_tools.settings import SPLITS
 from sentiment_recipe.corpus import read_reviews, split_off
-from sentiment_recipe.settings import CLASSIFIER, LABEL, TEXT, read_settings
+from sentiment_recipe.settings import CLASSIFIER, LABEL, LANGUAGE_MODEL, TEXT, read_settings
 
 
 def arguments(argv):
@@ -47,6 +48,7 @@ def build(settings, archive, folder, workers):
     # fairseq counts its four special entries among the words
     command += ["--nwordssrc", settings.vocabulary + 4]
     execute(command, folder / "preprocess.log")
+    language_data(folder / "bin", CLASSIFIER, TEXT, LANGUAGE_MODEL)
     return counts
 
 
@@ -57,6 +59,7 @@ def main(argv=None):
         raise RecipeError(f"RAW {args.raw} is not a file; it must be the archive")
     wanted = {
         **{key: getattr(settings, key) for key in ("valid", "words", "vocabulary")},
+        "language_models": [LANGUAGE_MODEL],
         "archive": digest(args.raw),
     }
     counts = make_folder(

@@ -3,14 +3,14 @@
 
     python report.py DATA RUNS SEED ... [--recipe imdb] [--output NAME] [--into FILE.md]
 
-Reads what evaluate.py wrote. Writes NAME.md and NAME.json (default: RUNS/report); --into also
-replaces what stands in FILE.md between these two lines:
+Reads what evaluate.py wrote; dsl and dual.dsl are added where they were evaluated. Writes NAME.md
+and NAME.json (default: RUNS/report); --into also replaces what stands in FILE.md between these two
+lines:
     <!-- begin RECIPE -->
     <!-- end RECIPE -->
 """
 
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
@@ -24,6 +24,9 @@ from sentiment_recipe.tables import ROWS, markdown, summary
 
 COUPLES = (
     ("dual", "classifier"),
+    ("dsl", "classifier"),
+    ("dual", "dsl"),
+    ("dual.dsl", "dual"),
     ("dual + dual inference", "dual"),
     ("dual + dual inference", "classifier + dual inference"),
 )
@@ -31,22 +34,36 @@ FILES = {"error": "test.label", "dual_error": "test.dual.label"}
 
 
 def read_results(settings, runs, seeds):
-    """{(system, seed): content of scores.json}. RecipeError for a missing or outdated one."""
+    """{(system, seed): content of scores.json}. RecipeError for a missing or outdated one.
+
+    Of the systems that are `supervised` those that were evaluated.
+    """
+
+    def scores(system, seed):
+        return runs / run_name(system, seed) / "scores.json"
+
+    compared = [
+        name
+        for name, system in SYSTEMS.items()
+        if not system.supervised or any(scores(name, seed).is_file() for seed in seeds)
+    ]
     return {
         (system, seed): read_result(
-            runs / run_name(system, seed) / "scores.json",
-            asdict(settings),
+            scores(system, seed),
+            settings.relevant(system),
             f"evaluate.py DATA RUNS {system} {seed}",
         )
         for seed in seeds
-        for system in SYSTEMS
+        for system in compared
     }
 
 
-def paired_tests(data, runs, seeds):
-    """{(row, row, seed): (difference of the error rates, p)} of the test set."""
+def paired_tests(table, data, runs, seeds):
+    """{(row, row, seed): (difference of the error rates, p)} of the test set; rows: of `table`."""
     tests, references = {}, data / "text" / "test.label"
     for couple in COUPLES:
+        if not set(couple) <= set(table):
+            continue
         for seed in seeds:
             both = []
             for row in couple:
@@ -61,7 +78,8 @@ def main(argv=None):
     args = report_arguments(__doc__, argv, recipe="imdb")
     settings, seeds = read_settings(args.recipe), sorted(set(args.seeds))
     results = read_results(settings, args.runs, seeds)
-    table, tests = summary(results), paired_tests(args.data, args.runs, seeds)
+    table = summary(results)
+    tests = paired_tests(table, args.data, args.runs, seeds)
     text = markdown(settings, seeds, table, results, tests)
     data = {
         "recipe": settings.name,

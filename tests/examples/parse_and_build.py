@@ -40,7 +40,7 @@ def build(words):
         "max_update": cfg.optimization.max_update,
         "clip_norm": cfg.optimization.clip_norm,
         "lr": list(cfg.optimization.lr),
-        "betas": str(cfg.optimizer.adam_betas),
+        "betas": str(getattr(cfg.optimizer, "adam_betas", None)),
         "criterion": cfg.criterion._name,
         "smoothing": getattr(cfg.criterion, "label_smoothing", None),
     }

@@ -4,21 +4,26 @@ import io
 import json
 import math
 import random
+import shlex
 import tarfile
+from pathlib import Path
 
 import pytest
 from recipe_tools import RecipeError
-from sentiment_recipe import commands, corpus, scoring, settings
+from sentiment_recipe import commands, corpus, scoring, settings, tables
 
+PARSE_AND_BUILD = Path(__file__).with_name("parse_and_build.py")
+BOTH_WAYS = ("dual", "dsl", "dual.dsl")
 SMALL = {
     "valid = 3750": "valid = 8",
     "vocabulary = 5000": "vocabulary = 30",
     "words = 100": "words = 9",
-    "--embed-dim 128 --hidden-size 128": "--embed-dim 8 --hidden-size 8",
+    "--embed-dim 128 --hidden-size 128": "--embed-dim 8 --hidden-size 8",  # of both
+    "--batch-size 48 --batch-size-valid 250 --max-epoch 4": "--batch-size 8 --max-epoch 1",
     "interval = 200": "interval = 3",
     "adadelta_updates = 1600": "adadelta_updates = 6",
     "sgd_updates = 400": "sgd_updates = 3",
-    "--batch-size 48 ": "--batch-size 8 ",
+    "    --batch-size 48 --batch-size-valid 250 --clip": "    --batch-size 8 --clip",
 }
 
 
@@ -95,10 +100,15 @@ def test_what_is_no_archive_is_named(tmp_path):
         corpus.read_reviews(tmp_path / "a.tar.gz", 0)
 
 
-@pytest.mark.parametrize("recipe", ["imdb", "imdb_paper"])
+RECIPES = ("imdb", "imdb_paper")
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
 def test_systems_differ_in_their_directions_alone(recipe, tmp_path):
     found, own = settings.read_settings(recipe), {}
     for name, system in settings.SYSTEMS.items():
+        if system.supervised:
+            continue
         for stage in found.stages:
             words = commands.train_command(found, name, 1, tmp_path, tmp_path, stage)
             words = [str(word) for word in words]
@@ -115,9 +125,110 @@ def test_systems_differ_in_their_directions_alone(recipe, tmp_path):
         assert own["dual", stage] == own["classifier", stage] == own["generator", stage]
 
 
-def test_an_unknown_system_is_named():
-    with pytest.raises(RecipeError, match="'dsl' is unknown; allowed: classifier, generator, dual"):
-        settings.system_named("dsl")
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_dual_supervised_learning_differs_in_the_criterion_alone(recipe, tmp_path):
+    """From the dual model, and with two models of its sizes."""
+    found = settings.read_settings(recipe)
+    model = tmp_path / "lm.text.1" / "checkpoint_best.pt"
+    given = ["--criterion", "dual_supervised", "--language-models", f"text={model}"]
+    for stage in found.stages:
+        dual, tied, two = (
+            [str(word).replace(f"{name}.1", "run") for word in words]
+            for name in ("dual", "dual.dsl", "dsl")
+            for words in [
+                commands.train_command(found, name, 1, tmp_path, tmp_path / f"{name}.1", stage)
+            ]
+        )
+        place = tied.index("--criterion")
+        assert tied[place : place + 6] == [*given, "--dsl-weight", "0.1"]
+        plain = [*tied[:place], *dual[place : place + 2], *tied[place + 6 :]]
+        assert plain == dual and dual[place + 1] == "dual_label_cross_entropy"
+        place = [number for number, word in enumerate(two) if word == "--arch"]
+        first, second = (two[number + 1] for number in place)
+        assert second == first.replace("dual_", "dual_supervised_", 1)
+        assert [*two[: place[1]], *two[place[1] + 2 :]] == tied
+
+
+def test_commands_of_dual_supervised_learning_build(run, tmp_path):
+    """The language model's too; `dsl` has the parameters of both baselines."""
+    keys, lines = ("dual", "dual.dsl", "dsl", "classifier", "generator", "lm.text"), []
+    (tmp_path / "bin" / "lm.text").mkdir(parents=True)
+    words = "".join(f"word{number} 1\n" for number in range(40))
+    for name, text in (
+        ("dict.text", words),
+        ("dict.label", "neg 2\npos 2\n"),
+        ("lm.text/dict", words),
+    ):
+        (tmp_path / "bin" / f"{name}.txt").write_text(text, encoding="utf-8")
+    for name in keys:
+        script = settings.FOLDER / "train.py"
+        line = run("python", script, tmp_path, tmp_path / "runs", name, 1, "--dry-run")
+        lines.append(shlex.split(line.splitlines()[0]))
+    output = run("python", PARSE_AND_BUILD, stdin=json.dumps(lines))
+    line = next(line for line in output.splitlines() if line.startswith("RESULT "))
+    found = dict(zip(keys, json.loads(line[len("RESULT ") :])))
+    size = {name: each["parameters"] for name, each in found.items()}
+    assert size["dsl"] == size["classifier"] + size["generator"]
+    assert size["dual"] == size["dual.dsl"] == size["generator"]
+    assert found["dsl"]["model"] == "DualSupervisedLSTMClassifierModel"
+    assert found["dsl"]["criterion"] == found["dual.dsl"]["criterion"] == "dual_supervised"
+    assert found["lm.text"]["task"] == "LanguageModelingTask"
+
+
+def test_what_is_missing_or_unknown_is_named(script, tmp_path):
+    with pytest.raises(RecipeError, match="'lstm' is unknown; allowed: classifier, .* lm.text"):
+        settings.system_named("lstm")
+    (tmp_path / "bin").mkdir()
+    words = [str(tmp_path), str(tmp_path / "runs")]
+    again = r"lm\.text\.1\S* does not exist; run train.py DATA RUNS lm.text 1 first"
+    for system in ("dsl", "dual.dsl"):
+        with pytest.raises(RecipeError, match=again):
+            script("train", "sentiment").main([*words, system, "1"])
+    with pytest.raises(RecipeError, match="no folder bin/lm.text; run prepare.py first"):
+        script("train", "sentiment").main([*words, "lm.text", "1"])
+    with pytest.raises(
+        RecipeError, match=r"SYSTEM lm.text has no label; its perplexity is in .*log"
+    ):
+        script("evaluate", "sentiment").main([*words, "lm.text", "1"])
+
+
+def test_results_depend_on_the_settings_of_their_own_system(tmp_path):
+    text = (settings.FOLDER / "imdb.cfg").read_text(encoding="utf-8")
+    before, path = settings.read_settings("imdb"), tmp_path / "imdb.cfg"
+    path.write_text(text.replace("--dsl-weight 0.1", "--dsl-weight 1"), encoding="utf-8")
+    after = settings.read_settings(path)
+    for name, system in settings.SYSTEMS.items():
+        assert (before.relevant(name) == after.relevant(name)) is not system.supervised
+
+
+def results_of(systems, seeds):
+    """{(system, seed): content of a scores.json}."""
+    found = {}
+    for number, name in enumerate(systems):
+        values = {"valid": 10.0 + number, "test": 20.0 + number}
+        for seed in seeds:
+            scores = {"error": values, "dual_error": values, "alpha": 0.5, "perplexity": values}
+            if name == "generator":
+                scores = {"perplexity": values}
+            found[name, seed] = {
+                "scores": scores,
+                "parameters": {"unique": 100},
+                "seconds_per_update": 0.5,
+                "updates": [6, 3],
+            }
+    return found
+
+
+@pytest.mark.parametrize("count", [3, 5])
+def test_tables_have_the_systems_that_were_evaluated(count):
+    systems = list(settings.SYSTEMS)[:count]
+    results = results_of(systems, (1, 2))
+    table = tables.summary(results)
+    assert {tables.ROWS[row][0] for row in table} == set(systems)
+    text = tables.markdown(settings.read_settings("imdb"), [1, 2], table, results, {})
+    assert ("| dsl + dual inference | 13.00" in text) == (count == 5)
+    assert ("dual.dsl 0.5, 0.5." in text) == (count == 5)
+    assert text.count("| 6+3, 6+3 |") == count
 
 
 def test_perplexity_is_over_all_tokens(tmp_path):
@@ -175,16 +286,16 @@ def test_recipe(run, tmp_path):
     data, runs = tmp_path / "data", tmp_path / "runs"
     assert "24 reviews,        216 words" in step("prepare", raw, data)
     assert "is up to date" in step("prepare", raw, data)
-    for system in settings.SYSTEMS:
+    for system in ("lm.text", *settings.SYSTEMS):
         assert "trained:" in step("train", data, runs, system, 1)
     assert step("train", data, runs, "dual", 1) == ""
     for system, measures in (
         ("generator", {"perplexity"}),
         ("classifier", {"error", "dual_error", "alpha"}),
-        ("dual", {"error", "dual_error", "alpha", "perplexity"}),
+        *((name, {"error", "dual_error", "alpha", "perplexity"}) for name in BOTH_WAYS),
     ):
         step("evaluate", data, runs, system, 1)
         result = json.loads((runs / f"{system}.1" / "scores.json").read_text(encoding="utf-8"))
         assert set(result["scores"]) == measures and result["updates"] == [6, 3]
     report = step("report", data, runs, 1)
-    assert "dual + dual inference - dual, seed 1" in report
+    assert "dual + dual inference - dual, seed 1" in report and "| dsl - classifier, s" in report

@@ -1,11 +1,6 @@
 """The command lines of fairseq and of `fairseq-ext` for each system of the recipe."""
 
-from recipe_tools.commands import REPORTING, flags, run_name, user_dir
-
-
-def best_of(runs, system, seed):
-    """The checkpoint of a run that suits the validation set best."""
-    return runs / run_name(system, seed) / "checkpoint_best.pt"
+from recipe_tools.commands import REPORTING, best_of, flags, language_model_command, user_dir
 
 
 def model_options(settings, system):
@@ -30,18 +25,11 @@ def supervised_options(settings, runs, seed):
     return [*options, *settings.further["dsl"]["options"]]
 
 
-def language_model_command(settings, system, seed, data, save_dir, extra=()):
-    """fairseq-train of the language model `system` by the stock task."""
-    part = settings.further["language_model"]
-    command = ["fairseq-train", data / "bin" / system, "--user-dir", user_dir()]
-    command += ["--task", "language_modeling", "--arch", part["arch"], *part["options"]]
-    return [*command, *REPORTING, "--seed", seed, "--save-dir", save_dir, *extra]
-
-
 def train_command(settings, system, seed, data, save_dir, extra=()):
     """fairseq-train of one system; `extra` comes last and therefore wins."""
     if system in settings.language_models.values():
-        return language_model_command(settings, system, seed, data, save_dir, extra)
+        part, folder = settings.further["language_model"], data / "bin" / system
+        return language_model_command(part, folder, seed, save_dir, extra)
     source, target = settings.directions_of(system)[0].split("-")
     command = ["fairseq-train", data / "bin", "--user-dir", user_dir(), "-s", source, "-t", target]
     command += model_options(settings, system)

@@ -1,8 +1,8 @@
 """The command lines of fairseq and of `fairseq-ext` for each system of the recipe."""
 
-from recipe_tools.commands import REPORTING, run_name, user_dir
+from recipe_tools.commands import REPORTING, best_of, run_name, user_dir
 
-from .settings import CLASSIFIER, system_named
+from .settings import CLASSIFIER, LANGUAGE_MODEL, TEXT, system_named
 
 NEVER = 1000000  # nothing at the end of an epoch: --validate-interval-updates counts
 
@@ -23,13 +23,25 @@ def best_metric(settings, name, stage):
     return f"{CLASSIFIER}_error"
 
 
+def criterion_options(settings, name, runs, seed):
+    """The criterion; of dual supervised learning with the language model of the same seed."""
+    if not system_named(name).supervised:
+        return ["--criterion", "dual_label_cross_entropy"]
+    models = f"{TEXT}={best_of(runs, LANGUAGE_MODEL, seed)}"
+    options = ["--criterion", "dual_supervised", "--language-models", models]
+    if name == "dsl":  # two models: it wins over the architecture of all systems
+        options += ["--arch", settings.further["dsl"]["arch"]]
+    return [*options, *settings.further["dsl"]["options"]]
+
+
 def train_command(settings, name, seed, data, run, stage, extra=()):
     """fairseq-train of a stage of a system; `extra` comes last and therefore wins."""
     system = system_named(name)
     source, target = system.directions[0].split("-")
     command = ["fairseq-train", data / "bin", "--user-dir", user_dir(), "-s", source, "-t", target]
-    command += ["--task", "dual_translation", "--criterion", "dual_label_cross_entropy"]
-    command += [*settings.model_options, *system.words, *settings.train_options, *stage.words]
+    command += ["--task", "dual_translation", *settings.model_options, *system.words]
+    command += criterion_options(settings, name, run.parent, seed)
+    command += [*settings.train_options, *stage.words]
     command += ["--max-update", stage.updates, "--patience", settings.patience]
     command += ["--validate-interval-updates", settings.interval, "--validate-interval", NEVER]
     command += ["--save-interval-updates", settings.interval, "--save-interval", NEVER]

@@ -1,12 +1,12 @@
 """The settings of an experiment: one .cfg file, read for all systems alike."""
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import NamedTuple, Tuple
+from typing import Dict, NamedTuple, Tuple
 
 from recipe_tools import RecipeError
-from recipe_tools.settings import number, read_config
+from recipe_tools.settings import command_part, number, read_config
 
 FOLDER = Path(__file__).resolve().parent.parent
 TEXT, LABEL = "text", "label"
@@ -16,28 +16,39 @@ REQUIRED = {
     "model": {"options"},
     "train": {"interval", "patience", "adadelta", "adadelta_updates", "sgd", "sgd_updates"}
     | {"options"},
+    "language_model": {"arch", "options"},
+    "dsl": {"arch", "options"},
     "evaluate": {"options"},
 }
 
 
 class System(NamedTuple):
-    """What can be trained: its directions, the first is trained with -s -t, and own options."""
+    """What can be trained: its directions, the first is trained with -s -t, and own options.
+
+    supervised: by dual supervised learning.
+    """
 
     directions: Tuple[str, ...]
     words: Tuple[str, ...] = ()
+    supervised: bool = False
 
 
 SYSTEMS = {
     "classifier": System((CLASSIFIER,), ("--one-way",)),
     "generator": System((GENERATOR,), ("--one-way",)),
     "dual": System((CLASSIFIER, GENERATOR)),
+    "dsl": System((CLASSIFIER, GENERATOR), supervised=True),
+    "dual.dsl": System((CLASSIFIER, GENERATOR), supervised=True),
 }
+# of the texts, for the systems that are `supervised`
+LANGUAGE_MODEL = f"lm.{TEXT}"
 
 
 def system_named(name):
     """The `System`. Raises RecipeError for one that there is not."""
     if name not in SYSTEMS:
-        raise RecipeError(f"SYSTEM {name!r} is unknown; allowed: {', '.join(SYSTEMS)}")
+        known = ", ".join((*SYSTEMS, LANGUAGE_MODEL))
+        raise RecipeError(f"SYSTEM {name!r} is unknown; allowed: {known}")
     return SYSTEMS[name]
 
 
@@ -55,7 +66,8 @@ class Settings:
 
     valid: reviews of the training set that validate. words: of a review that are used, from its
     first on; 0 = all. vocabulary: most frequent words. interval: updates between validations.
-    patience: validations without improvement that end a stage.
+    patience: validations without improvement that end a stage. further: {"language_model", "dsl":
+    {"arch": name, "options": words}}, of dual supervised learning.
     """
 
     name: str
@@ -68,6 +80,14 @@ class Settings:
     patience: int
     stages: Tuple[Stage, Stage]
     evaluate_options: Tuple[str, ...]
+    further: Dict[str, Dict[str, object]]
+
+    def relevant(self, system):
+        """The settings that results of a system depend on."""
+        values = asdict(self)
+        if not SYSTEMS[system].supervised:
+            del values["further"]
+        return values
 
 
 def read_settings(name):
@@ -93,4 +113,5 @@ def read_settings(name):
         patience=number(parser, path, "train", "patience"),
         stages=stages,
         evaluate_options=tuple(shlex.split(parser["evaluate"]["options"])),
+        further={name: command_part(parser, name) for name in ("language_model", "dsl")},
     )

@@ -4,16 +4,18 @@ import statistics
 
 from recipe_tools.tables import SIGNIFICANT, cell, rows, spread
 
-from .settings import SYSTEMS
-
 MEASURES = {"error": "error rate", "perplexity": "perplexity"}
 # rows: system, measure of its labels; a generator has none
 ROWS = {
     "classifier": ("classifier", "error"),
     "classifier + dual inference": ("classifier", "dual_error"),
     "generator": ("generator", "error"),
+    "dsl": ("dsl", "error"),
+    "dsl + dual inference": ("dsl", "dual_error"),
     "dual": ("dual", "error"),
     "dual + dual inference": ("dual", "dual_error"),
+    "dual.dsl": ("dual.dsl", "error"),
+    "dual.dsl + dual inference": ("dual.dsl", "dual_error"),
 }
 
 
@@ -22,6 +24,8 @@ def summary(results):
     table = {}
     for row, (system, labels) in ROWS.items():
         every = [result["scores"] for (name, _), result in results.items() if name == system]
+        if not every:  # a system that was not evaluated
+            continue
         table[row] = {}
         for measure, source in (("error", labels), ("perplexity", "perplexity")):
             if source in every[0] and not (labels == "dual_error" and source == "perplexity"):
@@ -45,7 +49,7 @@ def score_table(table):
 def cost_table(results):
     """Parameters, updates of both stages and time of training of each system."""
     body = []
-    for name in SYSTEMS:
+    for name in dict.fromkeys(system for system, _ in results):
         every = [result for (system, _), result in results.items() if system == name]
         updates = ", ".join("+".join(map(str, result["updates"])) for result in every)
         seconds = statistics.median(result["seconds_per_update"] for result in every)
@@ -67,7 +71,8 @@ def markdown(settings, seeds, table, results, tests):
     """The whole report."""
     alphas = {
         name: ", ".join(f"{results[name, seed]['scores']['alpha']:g}" for seed in seeds)
-        for name in ("classifier", "dual")
+        for name in dict.fromkeys(system for system, _ in results)
+        if "alpha" in results[name, seeds[0]]["scores"]
     }
     words = f"the first {settings.words} words" if settings.words else "all words"
     blocks = [
