@@ -86,7 +86,7 @@ def scores_of(settings, args, checkpoint, run, alphas):
 
 def main(argv=None):
     args = arguments(argv)
-    settings = read_settings(args.recipe)
+    settings = read_settings(args.recipe).at_depth(args.system)
     directions = settings.directions_of(args.system)
     if not directions:
         raise RecipeError(

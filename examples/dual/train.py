@@ -9,6 +9,7 @@ SYSTEM:
     lm.de, lm.en               language models of the two sides, for the next two
     dsl                        two transformers tied by dual supervised learning
     dual.dsl                   the dual model with dual supervised learning
+    dual@2, stock.de-en@6 ...  the first three with another number of layers
 Checkpoints go to RUNS/SYSTEM.SEED/, the log to RUNS/SYSTEM.SEED.log. A stopped training goes on
 where its last checkpoint was when the same command is given again.
 """
@@ -18,17 +19,17 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from dual_recipe.commands import best_of, train_command
+from dual_recipe.commands import train_command
 from dual_recipe.settings import read_settings
 from recipe_tools import RecipeError
 from recipe_tools.cli import script
-from recipe_tools.commands import run_name
+from recipe_tools.commands import best_of, run_name
 from recipe_tools.training import train, training_arguments
 
 
 def main(argv=None):
     args = training_arguments(__doc__, argv)
-    settings = read_settings(args.recipe)
+    settings = read_settings(args.recipe).at_depth(args.system)
     if args.system == "dual.inference":
         raise RecipeError("SYSTEM dual.inference is not trained: evaluate.py ranks what dual finds")
     run = args.runs / run_name(args.system, args.seed)

@@ -1,12 +1,12 @@
 """The settings of an experiment: one .cfg file, read for all systems alike."""
 
 import shlex
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Dict, Tuple
 
 from recipe_tools import RecipeError
-from recipe_tools.settings import SPLITS, choice, number, read_config
+from recipe_tools.settings import SPLITS, choice, command_part, number, read_config
 
 FOLDER = Path(__file__).resolve().parent.parent
 REQUIRED = {
@@ -78,9 +78,24 @@ class Settings:
         """{language: name of the system that predicts its text}."""
         return {language: f"lm.{language}" for language in self.languages}
 
+    def at_depth(self, system):
+        """These settings, of dual@2 or stock.de-en@6 with so many layers.
+
+        Raises RecipeError for a system or a number that there is not.
+        """
+        kind, mark, depth = system.partition("@")
+        if not mark:
+            return self
+        if kind not in self.systems or not depth.isdigit() or int(depth) < 1:
+            known = ", ".join(f"{each}@N" for each in self.systems)
+            raise RecipeError(f"SYSTEM {system!r}: allowed: {known} with N layers, at least 1")
+        if int(depth) == self.sizes["layers"]:
+            raise RecipeError(f"SYSTEM {system!r}: the recipe has {depth} layers; name it {kind}")
+        return replace(self, sizes={**self.sizes, "layers": int(depth)})
+
     def directions_of(self, system):
         """The directions that `system` translates. Raises RecipeError for an unknown system."""
-        language_models = self.language_models.values()
+        system, language_models = system.partition("@")[0], self.language_models.values()
         known = (*self.systems, *FURTHER, *language_models)
         if system not in known:
             raise RecipeError(f"SYSTEM {system!r} is unknown; allowed: {', '.join(known)}")
@@ -119,11 +134,5 @@ def read_settings(name):
         average=number(parser, path, "evaluate", "average"),
         average_by=choice(parser, path, "evaluate", "average_by", ("epochs", "updates"), "epochs"),
         evaluate_options=tuple(shlex.split(evaluate["options"])),
-        further={
-            section: {
-                "arch": parser[section]["arch"],
-                "options": tuple(shlex.split(parser[section]["options"])),
-            }
-            for section in ("language_model", "dsl")
-        },
+        further={name: command_part(parser, name) for name in ("language_model", "dsl")},
     )
