@@ -3,13 +3,13 @@
 #   PYTHON  interpreter that makes the environment           make setup PYTHON=python3.12
 #   TORCH   what pip is asked for instead of the pinned one  make setup TORCH=torch==2.4.1
 #   VENV    where the environment lives                      make test VENV=/tmp/venv
-#   ARGS    more arguments for pytest                        make test ARGS="tests/dual -k decode"
+#   ARGS    more arguments for pytest or the benchmark       make test ARGS="tests/dual -k decode"
 #   WORKERS processes that share the test files              make test WORKERS=8
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow bench docs lint clean
+.PHONY: help setup demo test test-slow bench bench-growth bench-smoke docs lint clean
 
 PYTHON ?= python3
 TORCH ?= torch==2.13.0
@@ -66,9 +66,14 @@ test: setup  ## the fast tests
 test-slow: setup  ## all tests
 	$(PYTEST) -m 'slow or not slow' $(ARGS)
 
-bench: setup  ## speed beside stock fairseq
-	@test -f examples/benchmark/run.py || { echo "bench: there is no examples/benchmark yet" >&2; exit 2; }
-	$(BIN)/python examples/benchmark/run.py
+bench: setup  ## speed and memory beside stock fairseq, into docs/benchmarks: about 25 minutes
+	$(BIN)/python examples/benchmark/run.py --into docs/benchmarks/README.md $(ARGS)
+
+bench-growth: setup  ## how time grows with the input, into docs/benchmarks: about 25 minutes
+	$(BIN)/python examples/benchmark/growth.py --into docs/benchmarks/README.md $(ARGS)
+
+bench-smoke: setup  ## a few ratios to stock fairseq against stored ones: two minutes
+	$(BIN)/python examples/benchmark/smoke.py $(ARGS)
 
 docs: setup  ## build the manual in build/docs
 	$(BIN)/python -m mkdocs build --strict -f docs/site/mkdocs.yml

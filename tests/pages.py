@@ -40,7 +40,7 @@ class Block(NamedTuple):
 
 def pages():
     """The README and the pages of the manual."""
-    return [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+    return [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
 
 
 def label(path):

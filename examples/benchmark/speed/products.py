@@ -16,31 +16,29 @@ FACTORS = {
 }
 # kernels of whole attentions: query's and key's places, and how many products of each kind
 # (query x key, weights x value) they stand for; the backward pass makes the weights once more
+FORWARD, BACKWARD = (0, 1, 1, 1), (1, 2, 2, 3)
 ATTENTION = {
-    aten._scaled_dot_product_flash_attention_for_cpu.default: (0, 1, 1, 1),
-    aten._scaled_dot_product_flash_attention_for_cpu_backward.default: (1, 2, 2, 3),
-    aten._scaled_dot_product_flash_attention.default: (0, 1, 1, 1),
-    aten._scaled_dot_product_flash_attention_backward.default: (1, 2, 2, 3),
-    aten._scaled_dot_product_efficient_attention.default: (0, 1, 1, 1),
-    aten._scaled_dot_product_efficient_attention_backward.default: (1, 2, 2, 3),
-}
-# oneDNN's LSTM layer: products of the kind input x weight and state x weight that it stands for
+    getattr(aten, name).default: places
+    for kind in ("flash_attention_for_cpu", "flash_attention", "efficient_attention",
+                 "cudnn_attention")
+    for ending, places in (("", FORWARD), ("_backward", BACKWARD))
+    if hasattr(aten, name := f"_scaled_dot_product_{kind}{ending}")
+}  # fmt: skip
+# LSTM layers of oneDNN and of cuDNN: how often every product of the forward pass is done, and for
+# cuDNN the place of the argument with the number of sequences at each step
 RNN_LAYER = {aten.mkldnn_rnn_layer.default: 1, aten.mkldnn_rnn_layer_backward.default: 2}
-HIDING = (
-    "rnn_layer",
-    "_thnn_fused",
-    "_cudnn_rnn",
-    "scaled_dot_product",
-    "_mkl_linear",
-    "mkldnn_linear",
-)
+CUDNN = {aten._cudnn_rnn.default: (1, 14), aten._cudnn_rnn_backward.default: (2, 18)}
+HIDING = ("rnn_layer", "_cudnn_rnn", "scaled_dot_product", "_mkl_linear", "mkldnn_linear")
 
 
 class Products(TorchDispatchMode):
     """Records the products inside the block, with the shapes and strides of their factors.
 
     Args:
-        tokens: target tokens of the update.
+        tokens: what the block works off: target tokens of an update, sentences that are translated.
+
+    Right factors with two dimensions are taken for weights: true of a forward pass. ``traffic`` is
+    the number of bytes of all of them, ``weights`` those of each.
 
     RuntimeError for a kernel that hides products; they would not be counted.
     """
@@ -48,16 +46,21 @@ class Products(TorchDispatchMode):
     def __init__(self, tokens: int):
         super().__init__()
         self.tokens, self.counts = tokens, Counter()
+        self.traffic, self.weights = 0, {}
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         places = FACTORS.get(function.overloadpacket)
         if places:
             left, right = (_layout(args[place]) for place in places)
             self.counts[left, right] += 1
+            self._read(args[places[1]])
         elif function in ATTENTION:
             self._attention(args, *ATTENTION[function])
         elif function in RNN_LAYER:
             self._rnn_layer(*args[:3], RNN_LAYER[function])
+        elif function in CUDNN:
+            times, place = CUDNN[function]
+            self._cudnn(*args[:3], args[place], times)
         elif "mkldnn._linear_pointwise" in str(function):
             self._linear(*args[:2])
         elif any(name in str(function) for name in HIDING):
@@ -68,6 +71,26 @@ class Products(TorchDispatchMode):
         """oneDNN's x weight^T; an arranged weight had some ordinary layout before."""
         weight = inputs.new_empty(arranged.shape) if arranged.is_mkldnn else arranged
         self.counts[_layout(inputs), _layout(weight.t())] += 1
+        self._read(arranged)
+
+    def _read(self, factor):
+        if factor.dim() == 2:
+            size = factor.numel() * factor.element_size()
+            name = id(factor) if factor.is_mkldnn else factor.data_ptr()
+            self.weights[name] = size
+            self.traffic += size
+
+    def _cudnn(self, inputs, weights, stride, batch_sizes, times):
+        """inputs (N, I) of packed or (T, B, I) of other sequences; every layer and direction."""
+        if not batch_sizes:
+            batch_sizes = [inputs.size(1)] * inputs.size(0)
+        for place in range(0, len(weights), stride):
+            of_inputs, of_states = weights[place], weights[place + 1]  # (4H, I), (4H, H)
+            rows = of_inputs.new_empty(sum(batch_sizes), of_inputs.size(1))
+            self.counts[_layout(rows), _layout(of_inputs.t())] += times
+            for sequences in batch_sizes:
+                state = of_states.new_empty(sequences, of_states.size(1))
+                self.counts[_layout(state), _layout(of_states.t())] += times
 
     def _rnn_layer(self, inputs, input_weight, state_weight, times):
         """inputs (T, B, I): one product with (4H, I), and one at every step with (4H, H)."""
@@ -94,14 +117,16 @@ class Products(TorchDispatchMode):
         """Time of all products alone, one after the other: the limit of this machine.
 
         Each kind is timed ``repeats`` times, as many products at a time as take some
-        milliseconds, by whoever computes it (``_ways``); the fastest counts.
+        milliseconds, by whoever computes it (``ways``); the fastest counts. On a GPU they follow
+        one another without waiting, so that a launch is hidden behind the product before it.
         """
         total = 0.0
         for pair, number in self.counts.items():
             left, right = (_tensor(layout) for layout in pair)
-            at_once = max(1, min(number, int(2e8 / _size(*pair))))
+            enough = 2e10 if left.is_cuda else 2e8
+            at_once = max(1, min(1000 if left.is_cuda else number, int(enough / _size(*pair))))
             best = math.inf
-            for multiply in _ways(left, right):
+            for multiply in ways(left, right):
                 for _ in range(repeats):
                     start = time.perf_counter()
                     for _ in range(at_once):
@@ -113,7 +138,7 @@ class Products(TorchDispatchMode):
         return total
 
 
-def _ways(left, right):
+def ways(left, right):
     """torch.matmul; for two matrices in single precision on CPUs also oneDNN's linear map.
 
     The latter with the matrix as it is, unless it is part of a wider one, and arranged beforehand.
@@ -141,7 +166,9 @@ def _layout(tensor):
 
 def _tensor(layout):
     shape, stride, dtype, device = layout
-    return torch.empty_strided(shape, stride, dtype=dtype, device=device).normal_()
+    # by way of the storage: rows of an expanded tensor are the same memory
+    last = sum((size - 1) * step for size, step in zip(shape, stride))
+    return torch.randn(last + 1, device=device).to(dtype).as_strided(shape, stride)
 
 
 def _size(left, right) -> int:

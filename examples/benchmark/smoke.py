@@ -1,0 +1,152 @@
+"""A handful of ratios to stock fairseq against stored ones: has a change made something slower?
+
+    python examples/benchmark/smoke.py            status 1 where a ratio is lower than expected
+    python examples/benchmark/smoke.py --write    replace expected.json by what is measured now
+
+Small models, one thread, two minutes. Ratios only: a machine's speed cancels out, though not all of
+its habits, so that expected.json names the processor it was written on. A ratio that is too low is
+measured once more before it counts.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from recipe_tools import RecipeError
+from recipe_tools.cli import script
+from speed.families import FAMILIES, rows
+from speed.harness import Clock, in_turns, summary
+
+EXPECTED = Path(__file__).resolve().with_name("expected.json")
+TOLERANCE = 0.15
+SIZES = {
+    **{"layers": 2, "embed_dim": 128, "ffn_embed_dim": 512, "heads": 4, "hidden": 128},
+    **{"context": 128, "vocab": 2000, "length": 12, "max_tokens": 512, "updates": 2},
+    **{"beam": 5, "sentences": 16, "repeats": 5},
+}
+
+
+def parse(arguments=None):
+    """The options, checked. Raises RecipeError naming the one that is wrong."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--expected", type=Path, default=EXPECTED, metavar="FILE", help="default: expected.json"
+    )
+    parser.add_argument("--write", action="store_true", help="replace FILE instead of comparing")
+    parser.add_argument("--tolerance", type=float, metavar="SHARE",
+                        help=f"how much lower a ratio may be (default {TOLERANCE})")  # fmt: skip
+    parser.add_argument("--system", nargs="+", choices=FAMILIES, default=FAMILIES, metavar="NAME",
+                        help=f"of {', '.join(FAMILIES)} (default: all)")  # fmt: skip
+    args = parser.parse_args(arguments)
+    if args.tolerance is not None and not args.write:
+        raise RecipeError(f"--tolerance {args.tolerance}: goes into the file, with --write only")
+    if args.tolerance is not None and not 0 < args.tolerance < 1:
+        raise RecipeError(f"--tolerance {args.tolerance}: must be between 0 and 1")
+    if args.write and set(args.system) != set(FAMILIES):
+        raise RecipeError(f"--system {' '.join(args.system)}: --write needs all systems")
+    return args
+
+
+def read_expected(path: Path):
+    """The stored record. Raises RecipeError for a file that is not one of these sizes."""
+    again = "write it with --write on a quiet machine"
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RecipeError(f"--expected {path}: {error.strerror}; {again}") from error
+    except ValueError as error:
+        raise RecipeError(f"--expected {path}: {error}; {again}") from error
+    if not isinstance(stored, dict) or stored.get("sizes") != SIZES:
+        raise RecipeError(f"--expected {path}: it is of other sizes than this script's; {again}")
+    return stored
+
+
+def too_low(measured, stored):
+    """{what: (measured, at least)} of the ratios that are lower than the stored ones allow.
+
+    Raises RecipeError naming a ratio that was never stored.
+    """
+    found = {}
+    for name, ratio in measured.items():
+        if name not in stored["ratios"]:
+            raise RecipeError(f"{name}: no expected ratio; write them again with --write")
+        least = stored["ratios"][name] * (1 - stored["tolerance"])
+        if ratio < least:
+            found[name] = ratio, least
+    return found
+
+
+def ratios_of(family: str, data, folder: Path, settings, say):
+    """{"FAMILY, training": ratio, "FAMILY, translation": ratio} of ours to the first stock row."""
+    from speed.worker import Inline
+
+    members = {}
+    for number, row in enumerate(rows(family, settings)):
+        own = folder / f"{family}.{number}"
+        own.mkdir(exist_ok=True)
+        members[row.name] = Inline(row, data, own, settings)
+    asked = {
+        "training": ("train", settings.updates),
+        "translation": ("translate", settings.beam, settings.sentences),
+    }
+    found = {}
+    for name, words in asked.items():
+        turns = in_turns(members, lambda one, words=words: one.call(*words), settings.repeats)
+        stock, ours = (summary(turns[row])["rate"] for row in members)
+        found[f"{family}, {name}"] = ours / stock
+        say(f"{family}, {name}: {ours / stock:.3f} times stock")
+    return found
+
+
+def measure(systems, say, stored=None):
+    """{what: ratio}; with stored ratios the better of two where the first is too low."""
+    from speed.corpus import write_corpus
+    from speed.systems import prepare
+
+    settings = argparse.Namespace(**SIZES, device="cpu", precision="fp32", threads=1, flags="")
+    prepare(settings.precision, settings.threads)
+    found = {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        data = write_corpus(folder, 1000, settings.vocab, settings.length, settings.sentences)
+        for family in systems:
+            ratios = ratios_of(family, data, folder, settings, say)
+            if stored and too_low(ratios, stored):
+                say(f"{family}: once more")
+                again = ratios_of(family, data, folder, settings, say)
+                ratios = {what: max(ratio, again[what]) for what, ratio in ratios.items()}
+            found.update(ratios)
+    return found
+
+
+def main(arguments=None):
+    args = parse(arguments)
+    stored = None if args.write else read_expected(args.expected)
+    from speed.report import circumstances, write
+
+    here, say = circumstances("cpu"), Clock()
+    measured = measure(args.system, say, stored)
+    if args.write:
+        record = {**here, "tolerance": args.tolerance or TOLERANCE, "sizes": SIZES}
+        record["ratios"] = {name: round(ratio, 3) for name, ratio in measured.items()}
+        write(args.expected, json.dumps(record, indent=1) + "\n")
+        return
+    low = too_low(measured, stored)
+    for name, (ratio, least) in low.items():
+        print(
+            f"slower: {name} is {ratio:.3f} times stock; expected {stored['ratios'][name]:.3f}, "
+            f"at least {least:.3f}"
+        )
+    if low:
+        if stored["device"] != here["device"]:
+            print(f"note: the expected ratios are of {stored['device']}, this is {here['device']}")
+        sys.exit(1)
+    print(f"all {len(measured)} ratios are at least as expected, less {stored['tolerance']:.0%}")
+
+
+if __name__ == "__main__":
+    script(main)

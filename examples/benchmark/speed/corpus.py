@@ -1,0 +1,57 @@
+"""A made-up corpus, binarised: random words, of which every one is in the dictionary."""
+
+import contextlib
+import io
+import itertools
+import random
+import string
+from pathlib import Path
+
+LANGS = ("aa", "bb")
+# fairseq's own entries, which every dictionary has besides the words
+SPECIAL = 4
+SPLITS = ("train", "valid")
+
+
+def languages(pairs: int):
+    """aa, bb, cc ...: the languages of so many pairs, which all have the first one in common."""
+    return [2 * letter for letter in string.ascii_lowercase[: pairs + 1]]
+
+
+def star(pairs: int):
+    """[aa-bb, aa-cc, ...]"""
+    first, *others = languages(pairs)
+    return [f"{first}-{other}" for other in others]
+
+
+def write_corpus(
+    folder: Path, sentences: int, vocab: int, length: int, valid=128, pairs=1, spread=3
+) -> Path:
+    """Binarised sentence pairs of random words; the folder of the data.
+
+    vocab: entries of the dictionary, fairseq's four among them. length: mean number of words, with
+    the deviation length / spread; spread 0: the number of all. pairs: aa-bb, aa-cc and so on.
+    """
+    from fairseq import options
+    from fairseq_cli import preprocess
+
+    draw = random.Random(1)
+    words = [f"w{number}" for number in range(vocab - SPECIAL)]
+    weights = list(itertools.accumulate(1 / (rank + 5) for rank in range(len(words))))
+    dictionary = folder / "words.txt"
+    dictionary.write_text("".join(f"{word} 1\n" for word in words), encoding="utf-8")
+    for lang in languages(pairs):
+        for split, lines in zip(SPLITS, (sentences, valid)):
+            with open(folder / f"{split}.{lang}", "w", encoding="utf-8") as out:
+                for _ in range(lines):
+                    count = max(2, int(draw.gauss(length, length / spread))) if spread else length
+                    out.write(" ".join(draw.choices(words, cum_weights=weights, k=count)) + "\n")
+    for pair in star(pairs):
+        source, target = pair.split("-")
+        arguments = ["-s", source, "-t", target, "--destdir", str(folder / "bin")]
+        arguments += ["--srcdict", str(dictionary), "--tgtdict", str(dictionary)]
+        for split in SPLITS:
+            arguments += [f"--{split}pref", str(folder / split)]
+        with contextlib.redirect_stdout(io.StringIO()):
+            preprocess.main(options.get_preprocessing_parser().parse_args(arguments))
+    return folder / "bin"

@@ -1,0 +1,116 @@
+"""The systems that are measured, each with its stock peers: options of fairseq-train."""
+
+from typing import List, NamedTuple
+
+from .corpus import LANGS
+
+DIRECTIONS = tuple("-".join(pair) for pair in (LANGS, LANGS[::-1]))
+SMOOTHED = "--label-smoothing 0.1 --criterion label_smoothed_cross_entropy"
+CHUNKED = "--label-smoothing 0.1 --criterion chunked_label_smoothed_cross_entropy"
+TWIN = "--label-smoothing 0.1 --criterion twin"
+EQUAL = "stock lstm, equal FLOP"
+# systems whose stock peer is the lstm with attention; the others' is the Transformer
+RECURRENT = ("twin_lstm", "multiway", "routed")
+# of these an lstm wide enough to do the same number of operations is measured as well
+AT_EQUAL_FLOP = ("multiway", "routed")
+FAMILIES = ("dual", "duo", "twin_transformer", *RECURRENT)
+SYSTEMS = ("transformer", "lstm", *FAMILIES)
+# those that hold several pairs in one model
+SHARED = ("dual", "multiway", "routed")
+
+
+class Row(NamedTuple):
+    """A row of the tables.
+
+    models: options of fairseq-train, one text for each of its models. task: options of
+    fairseq-generate that say what is translated. ours: a system of the suite.
+    """
+
+    name: str
+    models: List[str]
+    task: str
+    ours: bool
+
+
+def sided(args):
+    """The sizes of a stock Transformer or one that has its options."""
+    flags = "--share-all-embeddings --dropout 0.2"
+    for side in ("encoder", "decoder"):
+        flags += f" --{side}-layers {args.layers} --{side}-embed-dim {args.embed_dim}"
+        flags += f" --{side}-ffn-embed-dim {args.ffn_embed_dim}"
+        flags += f" --{side}-attention-heads {args.heads}"
+    return flags
+
+
+def plain(args):
+    """The same sizes where encoder and decoder have one option for both."""
+    flags = f"--share-all-embeddings --dropout 0.2 --layers {args.layers}"
+    flags += f" --embed-dim {args.embed_dim} --ffn-embed-dim {args.ffn_embed_dim}"
+    return f"{flags} --attention-heads {args.heads}"
+
+
+def lstm(args, arch="lstm", hidden=None):
+    """Bidirectional encoder, attention, one layer: the widths of the models beside it."""
+    hidden = hidden or args.hidden
+    flags = f"--arch {arch} --encoder-bidirectional --dropout 0"
+    for side in ("encoder", "decoder"):
+        flags += f" --{side}-embed-dim {args.embed_dim} --{side}-hidden-size {hidden}"
+    return f"{flags} --decoder-out-embed-dim {hidden}"
+
+
+def multiway(args):
+    flags = f"--arch multiway_gru --embed-dim {args.embed_dim} --hidden-size {args.hidden}"
+    flags += f" --context-size {args.context} --readout-size {args.hidden} --dropout 0"
+    return f"{flags} --init-hidden-size {args.hidden // 2} --init-size {args.hidden // 2}"
+
+
+def routed(args):
+    flags = f"--arch routed_gru --embed-dim {args.embed_dim} --hidden-size {args.hidden}"
+    return f"{flags} --attention-size {args.context} --dropout 0"
+
+
+def one_way(pair):
+    return "-s {} -t {}".format(*pair.split("-"))
+
+
+FORTH = one_way(DIRECTIONS[0])
+PLAIN = "--criterion cross_entropy"
+
+
+def stock_transformer(args):
+    return f"--arch transformer {sided(args)} {SMOOTHED}"
+
+
+def stock_lstm(args, name="stock lstm", hidden=None):
+    return Row(name, [f"{FORTH} {lstm(args, hidden=hidden)} {PLAIN}"], FORTH, False)
+
+
+def rows(family: str, args) -> List[Row]:
+    """The rows of a family; the first is what the others are compared with."""
+    if family == "dual":
+        models = [f"{one_way(pair)} {stock_transformer(args)}" for pair in DIRECTIONS]
+        task = f"--task dual_translation {FORTH}"
+        ours = f"{task} --arch dual_transformer {plain(args)} {CHUNKED}"
+        return [Row("two stock", models, FORTH, False), Row("dual", [ours], task, True)]
+    if family in ("duo", "twin_transformer"):
+        peer = Row("stock transformer", [f"{FORTH} {stock_transformer(args)}"], FORTH, False)
+        duo = f"{FORTH} --arch duo_transformer {plain(args)} {CHUNKED}"
+        twin = f"{FORTH} --arch twin_transformer {sided(args)} {TWIN}"
+        return [peer, Row(family, [duo if family == "duo" else twin], FORTH, True)]
+    if family == "twin_lstm":
+        ours = f"{FORTH} {lstm(args, 'twin_lstm')} --criterion twin"
+        return [stock_lstm(args), Row(family, [ours], FORTH, True)]
+    return [stock_lstm(args), several_pairs(family, args, DIRECTIONS[:1])]
+
+
+def several_pairs(family: str, args, pairs) -> Row:
+    """A system that shares one model among these pairs; it translates the first."""
+    pairs, first = ",".join(pairs), one_way(pairs[0])
+    # joint: an update holds a minibatch of every pair
+    task, arch = {
+        "dual": ("dual_translation", f"--arch dual_transformer {plain(args)} {CHUNKED}"),
+        "multiway": ("multiway_translation", f"{multiway(args)} {PLAIN}"),
+        "routed": ("routed_mtl", f"{routed(args)} {PLAIN}"),
+    }[family]
+    task = f"--task {task} --schedule joint"
+    return Row(family, [f"{task} --lang-pairs {pairs} {arch}"], f"{task} {first}", True)

@@ -1,0 +1,146 @@
+"""How the time of an update and of a search grows with the size of its input."""
+
+import argparse
+import math
+import statistics
+from pathlib import Path
+from typing import Dict, List, NamedTuple
+
+from . import families
+from .corpus import star, write_corpus
+from .families import Row
+from .report import heading, number, panels, save, table
+
+UNITS = {"length": "words", "batch": "sentences", "vocab": "entries", "pairs": "pairs"}
+# what is not varied
+POINT = {"length": 16, "batch": 8, "vocab": 4000, "pairs": 1}
+# a slope by so much above the arithmetic's is called steeper
+ALLOWED = 0.1
+
+
+class Curve(NamedTuple):
+    """Seconds and counted operations at each value of an axis."""
+
+    values: List[int]
+    seconds: List[float]
+    operations: List[float]
+
+
+def slope(xs, ys) -> float:
+    """Of the straight line through (log x, log y), least squares. At least two different x."""
+    xs, ys = [math.log(x) for x in xs], [math.log(y) for y in ys]
+    middle, height = statistics.fmean(xs), statistics.fmean(ys)
+    rise = sum((x - middle) * (y - height) for x, y in zip(xs, ys))
+    return rise / sum((x - middle) ** 2 for x in xs)
+
+
+def slopes(curve: Curve):
+    """Measured and predicted slopes: over all values, and of the last step alone."""
+    values, seconds, operations = curve
+    return {
+        "slope": slope(values, seconds),
+        "predicted": slope(values, operations),
+        "last step": slope(values[-2:], seconds[-2:]),
+        "last predicted": slope(values[-2:], operations[-2:]),
+    }
+
+
+def steeper(found) -> bool:
+    """Whether time grows faster than the arithmetic where the input is largest."""
+    return found["last step"] > found["last predicted"] + ALLOWED
+
+
+def row_of(system: str, args, pairs: int) -> Row:
+    """The options of a system; of several pairs where it holds them."""
+    if system == "transformer":
+        return families.rows("duo", args)[0]
+    if system == "lstm":
+        return families.stock_lstm(args)
+    if system in families.SHARED:
+        return families.several_pairs(system, args, star(pairs))
+    return families.rows(system, args)[-1]
+
+
+def settings_at(args, axis: str, value: int):
+    """The settings of a point: ``args`` with the axis' value, one minibatch an update."""
+    point = {**POINT, axis: value}
+    flags = f"--batch-size {point['batch']} --required-batch-size-multiple 1 {args.flags}"
+    # max_tokens: room for every sentence of the batch
+    room = point["batch"] * (point["length"] + 2)
+    # translation is of one pair
+    beam = 0 if axis == "pairs" else args.beam
+    changed = dict(point, flags=flags, max_tokens=room, beam=beam)
+    return argparse.Namespace(**{**vars(args), **changed})
+
+
+def measure_point(system: str, args, folder: Path):
+    """{"training": (seconds, operations), "translation": the same} of one update, one search."""
+    from .systems import System, Translator
+
+    folder.mkdir()
+    data = write_corpus(
+        folder, 2 * args.batch, args.vocab, args.length, args.batch, args.pairs, spread=0
+    )
+    row = row_of(system, args, args.pairs)
+    model = System(data, row.models[0], args)
+    model.seconds(1)
+    taken = statistics.median(model.seconds(1)[0] for _ in range(args.repeats))
+    found = {"training": (taken, model.products().operations())}
+    if args.beam:
+        search = Translator(model, row.task, args.beam, args.batch, folder, args)
+        search.seconds()
+        taken = statistics.median(search.seconds() for _ in range(args.repeats))
+        found["translation"] = (taken, search.products().operations())
+    return found
+
+
+def measure_axis(axis: str, values, system: str, args, folder: Path, say):
+    """{"training": Curve, "translation": Curve} of a system."""
+    points: Dict[str, list] = {}
+    for value in values:
+        here = settings_at(args, axis, value)
+        found = measure_point(system, here, folder / f"{axis}.{system}.{value}")
+        for name, point in found.items():
+            points.setdefault(name, []).append((value, *point))
+            say(f"{axis} {value}: {system}, {name}: {point[0]:.4g} s")
+    return {name: Curve(*map(list, zip(*found))) for name, found in points.items()}
+
+
+def markdown(record) -> str:
+    """The table of measured and predicted slopes."""
+    columns = ["grows", "system", "", "from", "to", "seconds", "slope", "predicted", "last step"]
+    columns += ["predicted", "steeper"]
+    lines = []
+    for axis, systems in record["axes"].items():
+        for system, curves in systems.items():
+            for name, curve in curves.items():
+                found = curve["slopes"]
+                ends = [f"{curve['values'][place]:,}" for place in (0, -1)]
+                seconds = " to ".join(number(curve["seconds"][place]) for place in (0, -1))
+                numbers = [found[key] for key in found]
+                verdict = "yes" if steeper(found) else ""
+                lines.append([axis, system, name, *ends, seconds, *numbers, verdict])
+    return f"{heading(record)}, {record['threads']} thread(s).\n\n" + table(columns, lines)
+
+
+def draw(record, path) -> None:
+    """A panel for each axis and kind; dashed: what the arithmetic predicts of the last point."""
+    wanted = {}
+    for axis, systems in record["axes"].items():
+        for system, curves in systems.items():
+            for name, curve in curves.items():
+                wanted.setdefault(f"{name}: {axis}", []).append((system, curve))
+    figure, axes = panels(list(wanted), 2)
+    for title, panel in axes.items():
+        for place, (system, curve) in enumerate(wanted[title]):
+            colour = f"C{place}"
+            values, operations = curve["values"], curve["operations"]
+            panel.plot(values, curve["seconds"], "o-", color=colour, label=system, markersize=3)
+            unit = curve["seconds"][-1] / operations[-1]
+            panel.plot(values, [unit * one for one in operations], "--", color=colour, linewidth=1)
+        panel.set_xscale("log")
+        panel.set_yscale("log")
+        panel.set_xlabel(UNITS[title.rpartition(" ")[2]])
+        panel.set_ylabel("seconds")
+        panel.legend(fontsize=6)
+    save(figure, path)

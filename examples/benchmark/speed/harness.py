@@ -1,0 +1,151 @@
+"""The systems of a family take turns; figures are medians over the turns."""
+
+import contextlib
+import statistics
+import time
+from argparse import Namespace
+from pathlib import Path
+
+from . import families
+from .worker import Remote
+
+SEARCHES = ((1, 1), (1, 64), (5, 1), (5, 64))  # beam, sentences at a time
+MEBI = 1 << 20
+
+
+def label(beam: int, sentences: int) -> str:
+    return f"beam {beam}, batch {sentences}"
+
+
+def in_turns(members, measure, repeats: int, say=lambda text: None):
+    """{name: [seconds for each thing, of every turn but the first]}, the members taking turns.
+
+    members: {name: member}. measure(member): (seconds, number of things). The first turn warms up.
+    """
+    turns = {name: [] for name in members}
+    for turn in range(repeats + 1):
+        for name, member in members.items():
+            seconds, number = measure(member)
+            if turn:
+                turns[name].append(seconds / number)
+                say(f"turn {turn}/{repeats}: {name} {number / seconds:.4g}/s")
+    return turns
+
+
+def summary(seconds):
+    """{"rate": of the median, "turns": seconds for each thing}; the rate is things a second."""
+    return {"rate": 1 / statistics.median(seconds), "turns": seconds}
+
+
+def equal_width(wanted: float, cost, widths=(16, 48, 80), multiple=8) -> int:
+    """The width at which ``cost(width)``, a polynomial of degree two, comes closest to ``wanted``.
+
+    Raises ValueError where even the smallest width costs more.
+    """
+    first, second, third = widths
+    one, two, three = (cost(width) for width in widths)
+    slope, further = (two - one) / (second - first), (three - two) / (third - second)
+    curve = (further - slope) / (third - first)
+
+    def at(width):
+        return one + (width - first) * (slope + (width - second) * curve)
+
+    width = multiple
+    while at(width + multiple) < wanted:
+        width += multiple
+    if at(width) > wanted and width == multiple and at(multiple) > 1.5 * wanted:
+        raise ValueError(f"no stock lstm is as small as {wanted:.3g} operations for each token")
+    return min(width, width + multiple, key=lambda one: abs(at(one) - wanted))
+
+
+def rows_of(family: str, data, args):
+    """The rows of the family; with the stock model of the same number of operations."""
+    rows = families.rows(family, args)
+    if family in families.AT_EQUAL_FLOP:
+        from .systems import operations_per_token
+
+        wanted = operations_per_token(data, rows[-1].models[0], args)
+
+        def cost(width):
+            flags = families.stock_lstm(args, hidden=width).models[0]
+            return operations_per_token(data, flags, args)
+
+        rows.insert(1, families.stock_lstm(args, families.EQUAL, equal_width(wanted, cost)))
+    return rows
+
+
+def measure_family(family: str, data, folder: Path, args: Namespace, start=Remote, say=print):
+    """{row: figures} of a family, and what the machine does at best.
+
+    start(row, data, folder, args): a member at work. args.searches: [(beam, sentences)].
+    """
+    with contextlib.ExitStack() as stack:
+        members = {}
+        for number, row in enumerate(rows_of(family, data, args)):
+            own = folder / f"{family}.{number}"
+            own.mkdir(exist_ok=True)
+            members[row.name] = start(row, data, own, args)
+            stack.callback(members[row.name].close)
+            say(f"{row.name}: first update after {members[row.name].first_update:.1f} s")
+        figures = {name: {"first update": one.first_update} for name, one in members.items()}
+        measure_training(members, figures, args, say)
+        measure_translation(members, figures, args, say)
+        machine = next(iter(members.values())).call("machine")
+    compare(figures)
+    return figures, machine
+
+
+def measure_training(members, figures, args, say) -> None:
+    """Rates, peaks of memory and costs into ``figures``."""
+    for member in members.values():
+        member.call("forget_peak")
+    turns = in_turns(
+        members, lambda member: member.call("train", args.updates), args.repeats,
+        lambda text: say(f"training, {text}"),
+    )  # fmt: skip
+    for name, member in members.items():
+        peak = member.call("peak") / MEBI
+        cost = member.call("training_cost")
+        figures[name].update(parameters=cost.pop("parameters"), peak=peak)
+        figures[name]["training"] = {**summary(turns[name]), **cost}
+
+
+def measure_translation(members, figures, args, say) -> None:
+    """Rates and costs of every search into ``figures``."""
+    for beam, sentences in args.searches:
+        name_of = label(beam, sentences)
+        turns = in_turns(
+            members, lambda member, one=(beam, sentences): member.call("translate", *one),
+            args.repeats, lambda text, of=name_of: say(f"{of}, {text}"),
+        )  # fmt: skip
+        for name, member in members.items():
+            cost = member.call("translation_cost", beam, sentences)
+            figures[name][name_of] = {**summary(turns[name]), **cost}
+
+
+def compare(figures) -> None:
+    """Add to every figure its ratio to the first row's, and the share of the limit."""
+    first = next(iter(figures.values()))
+    for found in figures.values():
+        found["peak ratio"] = found["peak"] / first["peak"] if first["peak"] > 0 else None
+        for name, part in found.items():
+            if not isinstance(part, dict):
+                continue
+            stock = first[name]
+            part["ratio"] = part["rate"] / stock["rate"]
+            part["expected ratio"] = stock["operations"] / part["operations"]
+            part["ratio at equal FLOP"] = part["ratio"] / part["expected ratio"]
+            part["share of the limit"] = part["seconds"] * part["rate"]
+
+
+class Clock:
+    """Lines of progress with the time since the start."""
+
+    def __init__(self):
+        self.start = time.perf_counter()
+
+    def __call__(self, text: str) -> None:
+        print(f"[{self.seconds():6.1f} s] {text}", flush=True)
+
+    def seconds(self) -> float:
+        return time.perf_counter() - self.start

@@ -1,0 +1,80 @@
+"""What the machine can do at best: matrix products, reading memory; and the time this allows."""
+
+import math
+import time
+
+import torch
+
+from .products import Products, ways
+
+# Adam touches every parameter: gradient written and read, the parameter and two moments of it read
+# and written, four bytes each time; where these lie, they take
+ADAM_TRAFFIC, ADAM_STATE = 8 * 4, 4 * 4
+DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16}
+DTYPES.update(amp=torch.bfloat16, fp16=torch.float16)
+
+
+def fastest(compute, device, at_least=0.05) -> float:
+    """Seconds of one call: the fastest of five runs of as many calls as take ``at_least``."""
+    calls, best = 1, math.inf
+    while True:
+        start = time.perf_counter()
+        for _ in range(calls):
+            compute()
+        synchronise(device)
+        taken = time.perf_counter() - start
+        if taken >= at_least / 5:
+            break
+        calls *= 2
+    for _ in range(5):
+        start = time.perf_counter()
+        for _ in range(calls):
+            compute()
+        synchronise(device)
+        best = min(best, (time.perf_counter() - start) / calls)
+    return best
+
+
+def synchronise(device) -> None:
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def product_rate(precision: str, device: str) -> float:
+    """Operations a second of large square matrix products."""
+    size = 8192 if device == "cuda" else 1024
+    left, right = (
+        torch.randn(size, size, device=device).to(DTYPES[precision]) for _ in range(2)
+    )  # fmt: skip
+    return 2 * size**3 / min(fastest(way, device) for way in ways(left, right))
+
+
+def bandwidth(size: int, device: str) -> float:
+    """Bytes a second over a working set of ``size`` bytes: the faster of copying and of reading.
+
+    A set that fits into a cache is read from there, as weights are that every step reads.
+    """
+    width = 1024
+    rows = max(2, size // (4 * width) // 2 * 2)
+    block = torch.randn(rows, width, device=device)
+    half = rows // 2
+    copied = fastest(lambda: block[:half].copy_(block[half:]), device)
+    vector = torch.randn(width, device=device)
+    read = fastest(lambda: torch.mv(block, vector), device)
+    return rows * width * 4 / min(copied, read)
+
+
+def best_training_time(products: Products, parameters: int, device: str):
+    """(seconds, what they go into) below which no update with these products and Adam comes."""
+    memory = parameters * ADAM_TRAFFIC / bandwidth(parameters * ADAM_STATE, device)
+    return _longer(products.seconds(), memory)
+
+
+def best_translation_time(products: Products, device: str):
+    """(seconds, what they go into) below which no search with these products comes."""
+    memory = products.traffic / bandwidth(sum(products.weights.values()), device)
+    return _longer(products.seconds(), memory)
+
+
+def _longer(arithmetic: float, memory: float):
+    return (memory, "memory") if memory > arithmetic else (arithmetic, "products")

@@ -1,0 +1,68 @@
+"""Forward and backward passes of a layer or a model alone, without fairseq around them."""
+
+import statistics
+import time
+
+from .harness import in_turns
+from .limits import synchronise
+from .products import Products
+from .report import circumstances, heading, publish, table
+
+REPEATS = 7
+
+
+def measure(candidates, tokens: int, repeats: int, device="cpu"):
+    """{name: figures} of functions that do both passes over so many tokens, taking turns."""
+
+    def seconds(compute):
+        start = time.perf_counter()
+        compute()
+        synchronise(device)
+        return time.perf_counter() - start, 1
+
+    turns = in_turns(candidates, seconds, repeats)
+    results = {}
+    for name, compute in candidates.items():
+        with Products(tokens) as products:
+            compute()
+        taken, operations = statistics.median(turns[name]), products.operations()
+        results[name] = {
+            "ms": taken * 1e3,
+            "tokens/s": tokens / taken,
+            "GFLOP": operations / 1e9,
+            "MFLOP/token": operations / tokens / 1e6,
+            "GFLOP/s": operations / taken / 1e9,
+            "share of the limit": products.seconds() / taken,
+        }
+    return results
+
+
+def report(args, results, columns, sizes: str, device="cpu") -> None:
+    """Print the columns, and write them and all figures to --output."""
+    import torch
+
+    record = {
+        **circumstances(device),
+        "threads": torch.get_num_threads(),
+        "settings": {name: value for name, value in vars(args).items() if name != "output"},
+        "results": results,
+    }
+    lines = [[name, *(found[column] for column in columns)] for name, found in results.items()]
+    text = f"{heading(record)}, {record['threads']} thread(s); {sizes}; medians of {args.repeats}."
+    text += "\n\n" + table(["forward and backward pass", *columns], lines)
+    print(text)
+    publish(record, text, args.output)
+
+
+def add_numbers(parser, **numbers) -> None:
+    """Options that are positive numbers, with their defaults."""
+    for name, value in numbers.items():
+        option = "--" + name.replace("_", "-")
+        parser.add_argument(option, type=positive, default=value, help=f"(default {value})")
+
+
+def positive(text: str) -> int:
+    """A number of at least 1; argparse names the option of any other."""
+    if int(text) < 1:
+        raise ValueError(text)
+    return int(text)

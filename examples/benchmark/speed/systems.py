@@ -1,0 +1,253 @@
+"""A system in training and in translation, through fairseq's own Trainer and tasks."""
+
+import itertools
+import logging
+import os
+import resource
+import time
+from argparse import Namespace
+from pathlib import Path
+
+import torch
+
+from . import REPOSITORY, limits
+from .families import Row
+from .limits import synchronise
+from .products import Products
+
+CLEAR_REFS = "/proc/self/clear_refs"
+# sentences of a turn of translation: one at a time takes longer
+TRANSLATED = {1: 8}
+
+
+def prepare(precision: str, threads: int) -> None:
+    """Register the suite's systems; set threads and how products are computed."""
+    from fairseq import utils
+
+    utils.import_user_module(Namespace(user_dir=str(REPOSITORY / "fairseq_ext")))
+    logging.disable(logging.INFO)
+    torch.set_num_threads(threads)
+    torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
+    torch.backends.cudnn.allow_tf32 = precision == "tf32"
+
+
+def common_flags(args) -> str:
+    """What all trainings have in common. Batches are made within the time that is measured."""
+    flags = "--optimizer adam --lr 0.0005 --lr-scheduler fixed --seed 1 --no-save --num-workers 0"
+    flags += f" --max-tokens {args.max_tokens} {device_flags(args)}"
+    return f"{flags} {args.flags}"
+
+
+def device_flags(args) -> str:
+    precision = f"--{args.precision}" if args.precision in ("bf16", "amp", "fp16") else ""
+    return f"{'--cpu ' * (args.device == 'cpu')}{precision}"
+
+
+class System:
+    """One model in training: its task, its trainer and an endless supply of minibatches."""
+
+    def __init__(self, data, flags: str, args):
+        from fairseq import options, tasks
+        from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+        from fairseq.trainer import Trainer
+
+        words = [str(data), *flags.split(), *common_flags(args).split()]
+        parsed = options.parse_args_and_arch(options.get_training_parser(), words)
+        self.cfg = cfg = convert_namespace_to_omegaconf(parsed)
+        torch.manual_seed(1)
+        self.device, self.task = args.device, tasks.setup_task(cfg.task)
+        model = self.task.build_model(cfg.model)
+        self.trainer = Trainer(cfg, self.task, model, self.task.build_criterion(cfg.criterion))
+        self.task.load_dataset("train")
+        self.batches = self._batches()
+
+    def _batches(self):
+        iterator = self.trainer.get_train_iterator(1)
+        while True:
+            yield from iterator.next_epoch_itr(shuffle=False)
+
+    def seconds(self, updates: int):
+        """(seconds, target tokens) of so many updates."""
+        synchronise(self.device)
+        tokens, start = 0, time.perf_counter()
+        for batch in itertools.islice(self.batches, updates):
+            self.trainer.train_step([batch])
+            tokens += target_tokens(batch)
+        synchronise(self.device)
+        return time.perf_counter() - start, tokens
+
+    def products(self) -> Products:
+        """The matrix products of one update."""
+        batch = next(self.batches)
+        with Products(target_tokens(batch)) as found:
+            self.trainer.train_step([batch])
+        return found
+
+    def parameters(self) -> int:
+        """Unique scalars that are trained, those of the criterion among them."""
+        found = itertools.chain(
+            self.trainer.model.parameters(), self.trainer.criterion.parameters()
+        )
+        return sum(p.numel() for p in {id(p): p for p in found}.values() if p.requires_grad)
+
+
+def target_tokens(batch) -> int:
+    parts = [batch] if "net_input" in batch else batch.values()
+    return sum(part["ntokens"] for part in parts)
+
+
+def operations_per_token(data, flags: str, args) -> float:
+    """Operations of the matrix products of an update, for each target token."""
+    found = System(data, flags, args).products()
+    return found.operations() / found.tokens
+
+
+class Translator:
+    """A trained system in translation of the validation set, as fairseq-generate does it.
+
+    The model goes through a checkpoint; the task builds the generator and takes the steps.
+    Hypotheses are forced to one length: hardly trained models would end them anywhere.
+    """
+
+    def __init__(self, system: System, task: str, beam: int, sentences: int, folder: Path, args):
+        from fairseq import checkpoint_utils, options, tasks, utils
+        from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+
+        self.device = args.device
+        path = folder / "checkpoint.pt"
+        if not path.exists():
+            system.trainer.consolidate_optimizer()
+            system.trainer.save_checkpoint(str(path), {"train_iterator": {"epoch": 1}})
+        words = f"{system.cfg.task.data} --path {path} {task} {device_flags(args)} --beam {beam}"
+        words += f" --min-len {args.length} --max-len-a 0 --max-len-b {args.length}"
+        parser = options.get_generation_parser()
+        parsed = options.parse_args_and_arch(parser, words.split())
+        cfg = convert_namespace_to_omegaconf(parsed)
+        self.task = tasks.setup_task(cfg.task)
+        self.models, saved = checkpoint_utils.load_model_ensemble([str(path)], task=self.task)
+        self.task.load_dataset("valid", task_cfg=saved.task)
+        for model in self.models:
+            if args.precision == "fp16":
+                model.half()
+            model.to(args.device).prepare_for_inference_(cfg)
+        self.generator = self.task.build_generator(self.models, cfg.generation)
+        batches = self.task.get_batch_iterator(
+            self.task.dataset("valid"), max_sentences=sentences, required_batch_size_multiple=1
+        ).next_epoch_itr(shuffle=False)
+        batches = list(batches)
+        wanted = max(1, min(len(batches), TRANSLATED.get(sentences, sentences) // sentences))
+        self.batches = batches[:: len(batches) // wanted][:wanted]
+        self.sentences = sum(len(batch["id"]) for batch in self.batches)
+        if args.device == "cuda":
+            self.batches = [utils.move_to_cuda(batch) for batch in self.batches]
+
+    def seconds(self) -> float:
+        """Seconds of one pass."""
+        synchronise(self.device)
+        start = time.perf_counter()
+        self.once()
+        synchronise(self.device)
+        return time.perf_counter() - start
+
+    def once(self) -> None:
+        for batch in self.batches:
+            self.task.inference_step(self.generator, self.models, batch)
+
+    def products(self) -> Products:
+        """The matrix products of one pass."""
+        with Products(self.sentences) as found:
+            self.once()
+        return found
+
+
+class Member:
+    """A row of the tables at work: what can be asked of it, in plain numbers and dicts."""
+
+    def __init__(self, row: Row, data, folder, args):
+        self.row, self.data, self.folder, self.args = row, data, Path(folder), args
+        self.translators = {}
+        self.idle = memory(args.device)
+        self.systems = [System(data, flags, args) for flags in row.models]
+
+    def train(self, updates: int):
+        """(seconds, target tokens) of so many updates of each model."""
+        found = [system.seconds(updates) for system in self.systems]
+        return sum(seconds for seconds, _ in found), sum(tokens for _, tokens in found)
+
+    def translate(self, beam: int, sentences: int):
+        """(seconds, sentences) of one pass."""
+        translator = self._translator(beam, sentences)
+        return translator.seconds(), translator.sentences
+
+    def _translator(self, beam, sentences):
+        if (beam, sentences) not in self.translators:
+            more = (self.row.task, beam, sentences, self.folder, self.args)
+            self.translators[beam, sentences] = Translator(self.systems[0], *more)
+        return self.translators[beam, sentences]
+
+    def forget_peak(self) -> None:
+        """Begin to look for the largest amount of memory anew."""
+        if self.args.device == "cuda":
+            torch.cuda.reset_peak_memory_stats()
+        elif os.access(CLEAR_REFS, os.W_OK):
+            with open(CLEAR_REFS, "w", encoding="ascii") as stream:
+                stream.write("5")
+
+    def peak(self) -> int:
+        """Bytes at most since then, without what the process had before the models were built."""
+        return peak_memory(self.args.device) - self.idle
+
+    def machine(self):
+        """What the machine does at best, in operations and in bytes a second."""
+        args = self.args
+        return {
+            "operations": limits.product_rate(args.precision, args.device),
+            "bytes": limits.bandwidth(1 << 28, args.device),
+        }
+
+    def training_cost(self):
+        """What an update must do, and the time it takes at least, for each target token."""
+        found = [system.products() for system in self.systems]
+        tokens = sum(products.tokens for products in found)
+        limit = [
+            limits.best_training_time(products, system.parameters(), self.args.device)
+            for products, system in zip(found, self.systems)
+        ]
+        return {
+            "operations": sum(products.operations() for products in found) / tokens,
+            "seconds": sum(seconds for seconds, _ in limit) / tokens,
+            "bound": limit[0][1],
+            "parameters": sum(system.parameters() for system in self.systems),
+        }
+
+    def translation_cost(self, beam: int, sentences: int):
+        """The same of a search, for each sentence."""
+        translator = self._translator(beam, sentences)
+        products = translator.products()
+        seconds, bound = limits.best_translation_time(products, self.args.device)
+        number = translator.sentences
+        return {
+            "operations": products.operations() / number,
+            "seconds": seconds / number,
+            "bound": bound,
+        }
+
+
+def memory(device: str) -> int:
+    """Bytes that this process has now: on the GPU, or in main memory."""
+    return torch.cuda.memory_allocated() if device == "cuda" else _status("VmRSS")
+
+
+def peak_memory(device: str) -> int:
+    """Bytes at most; of main memory since the start where that cannot be set back."""
+    return torch.cuda.max_memory_allocated() if device == "cuda" else _status("VmHWM")
+
+
+def _status(name: str) -> int:
+    try:
+        with open("/proc/self/status", encoding="ascii") as stream:
+            lines = dict(line.split(":", 1) for line in stream)
+    except OSError:  # no Linux: the peak stands for both, in kilobytes or, on macOS, in bytes
+        unit = 1 if os.uname().sysname == "Darwin" else 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    return int(lines[name].split()[0]) * 1024

@@ -1,0 +1,91 @@
+"""Every system of the benchmark trains, translates and says what it costs; none is timed."""
+
+import pytest
+import torch
+from speed import families, limits, systems
+from speed.corpus import star
+from speed.families import FAMILIES
+from speed.products import Products
+from speed.worker import Inline
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_family_works(family, tiny, data, tmp_path, monkeypatch):
+    # test_products.py times products; here this would take long
+    monkeypatch.setattr(Products, "seconds", lambda self: 0.5)
+    monkeypatch.setattr(limits, "bandwidth", lambda size, device: 1e10)
+    costs = {}
+    for number, row in enumerate(families.rows(family, tiny)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        member = Inline(row, data, folder, tiny)
+        seconds, tokens = member.call("train", 2)
+        # each model has its own updates
+        assert seconds > 0 and tokens > 2 * 2 * len(row.models)
+        seconds, sentences = member.call("translate", 2, 4)
+        assert seconds > 0 and sentences == 4
+        costs[row.name] = member.call("training_cost")
+        assert 0 < costs[row.name]["seconds"] <= 0.5 and costs[row.name]["bound"] == "products"
+        # forward and backward: six operations for each parameter of the output layer at least
+        assert costs[row.name]["operations"] > 6 * tiny.embed_dim * tiny.vocab
+        searched = member.call("translation_cost", 2, 4)
+        assert searched["operations"] > 2 * 2 * 5 * tiny.embed_dim * tiny.vocab
+    assert [row.ours for row in families.rows(family, tiny)] == [False, True]
+    stock, ours = costs.values()
+    if family == "dual":
+        assert ours["parameters"] < stock["parameters"]
+    if family in ("duo", "twin_transformer", "twin_lstm"):
+        assert ours["operations"] > 1.2 * stock["operations"]
+
+
+def test_an_lstm_of_equal_operations(tiny, data):
+    from speed.harness import rows_of
+
+    tiny.context = 64
+    stock, equal, ours = rows_of("multiway", data, tiny)
+    assert equal.name == families.EQUAL and equal.models != stock.models
+    wanted = systems.operations_per_token(data, ours.models[0], tiny)
+    found = systems.operations_per_token(data, equal.models[0], tiny)
+    # widths are multiples of eight: half of that to either side, here
+    assert found == pytest.approx(wanted, rel=0.3)
+
+
+@pytest.mark.parametrize("system", families.SHARED)
+def test_several_pairs_are_in_every_update(system, tiny, data):
+    """Operations grow with the pairs: the update holds a minibatch of each."""
+    costs = []
+    for pairs in (1, 3):
+        row = families.several_pairs(system, tiny, star(pairs))
+        found = systems.System(data, row.models[0], tiny).products()
+        costs.append(found.operations())
+    assert costs[1] == pytest.approx(3 * costs[0], rel=0.4)
+
+
+def test_corpus(data):
+    from fairseq.data import Dictionary
+
+    assert star(3) == ["aa-bb", "aa-cc", "aa-dd"]
+    assert len(Dictionary.load(str(data / "dict.aa.txt"))) == 40
+    assert all((data / f"train.{pair}.aa.bin").exists() for pair in star(3))
+
+
+def test_bf16_trains_and_translates(tiny, data, tmp_path):
+    tiny.precision = "bf16"
+    member = Inline(families.rows("multiway", tiny)[-1], data, tmp_path, tiny)
+    assert member.call("translate", 1, 1)[1] == 8  # one at a time: several of them
+    (model,) = member.member.translators[1, 1].models
+    assert {p.dtype for p in model.parameters()} == {torch.bfloat16}
+
+
+def test_peak_of_memory_is_seen(tiny):
+    """Touching 64 MiB shows in the high-water mark, and setting it back takes it out again."""
+    member = systems.Member.__new__(systems.Member)
+    member.args, member.idle = tiny, 0
+    member.forget_peak()
+    before = member.peak()
+    held = torch.ones(64 << 18)
+    assert member.peak() >= before + (60 << 20)
+    del held
+    if systems.os.access(systems.CLEAR_REFS, systems.os.W_OK):
+        member.forget_peak()
+        assert member.peak() <= before + (32 << 20)
