@@ -1,3 +1,3 @@
 """Layers, losses and helpers that more than one system uses."""
 
-from . import criterion  # noqa: F401  (registers the criterion)
+from . import criterion, translation_task  # noqa: F401  (they register)

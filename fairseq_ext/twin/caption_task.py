@@ -19,6 +19,8 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.tasks import FairseqTask, register_task
 from omegaconf import II
 
+from ..common.beam_search import own_search
+
 
 @dataclass
 class ImageCaptioningConfig(FairseqDataclass):
@@ -174,6 +176,10 @@ class ImageCaptioningTask(FairseqTask):
 
     def build_dataset_for_inference(self, src_tokens, src_lengths, constraints=None):
         return CaptionDataset(src_tokens, self.dictionary)
+
+    def build_generator(self, models, args, **options):
+        """fairseq's search by ``common/beam_search.py``."""
+        return super().build_generator(models, args, **own_search(args, options))
 
     def max_positions(self):
         return None, self.cfg.max_target_positions
