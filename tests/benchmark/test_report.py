@@ -5,6 +5,7 @@ import json
 import pytest
 from recipe_tools import RecipeError
 from speed import growth, report
+from speed.families import EQUAL
 
 
 @pytest.mark.parametrize(
@@ -34,7 +35,7 @@ def row(ratio, peak_ratio=0.5):
 @pytest.fixture
 def record(tiny):
     settings = {**vars(tiny), "searches": [(5, 64)]}
-    results = {"stock lstm": row(1.0, 1.0), "multiway": row(1.5)}
+    results = {"stock lstm": row(1.0, 1.0), EQUAL: row(1.2, 1.1), "multiway": row(1.5)}
     return {
         **report.circumstances("cpu"),
         "settings": settings,
@@ -54,6 +55,7 @@ def test_markdown_has_every_figure(record):
     assert "| fp32, 1 | multiway | 30.0 | 3.00 | 0.250 |" in text
     assert "| fp32 | 1 | 200.0 | 10.0 |" in text
     assert "| fairseq-train --help |  | 3.25 |" in text
+    assert f"multiway to {EQUAL}, fp32, 1 thread(s): training 1.25; beam 5, batch 64 1.25." in text
     columns = {line.count("|") for line in text.splitlines() if line.startswith("| fp32, 1 |")}
     heads = {line.count("|") for line in text.splitlines() if line.startswith("| precision, ")}
     assert columns == heads

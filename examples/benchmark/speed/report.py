@@ -12,6 +12,7 @@ from recipe_tools.curves import panels, save
 from recipe_tools.files import written
 from recipe_tools.tables import insert
 
+from .families import EQUAL
 from .harness import label
 
 TRAINING = ["target tokens/s", "ratio", "expected ratio", "ratio at equal FLOP"]
@@ -111,7 +112,21 @@ def family_tables(name, settings) -> str:
     if searches:
         heads = [head for one in searches for head in (f"{one}: sentences/s", "ratio", "share")]
         text += "\n" + table(["precision, threads", "system", *heads], cells)
-    return text
+    return text + "".join(at_equal_flop(name, setting) for setting in settings)
+
+
+def at_equal_flop(name, setting) -> str:
+    """A line with the ratios to the stock model of as many operations, where there is one."""
+    stock, ours = setting["results"].get(EQUAL), setting["results"].get(name)
+    if not stock or not ours:
+        return ""
+    found = [
+        f"{part} {number(ours[part]['rate'] / stock[part]['rate'])}"
+        for part in ours
+        if isinstance(ours[part], dict)
+    ]
+    where = f"{setting['precision']}, {setting['threads']} thread(s)"
+    return f"\n{name} to {EQUAL}, {where}: {'; '.join(found)}.\n"
 
 
 def startup_table(found) -> str:
@@ -163,7 +178,10 @@ def chart(record, path) -> None:
     figure.set_figwidth(9)
     for title, axis in axes.items():
         names, values = zip(*bars[title])
-        drawn = axis.bar(range(len(values)), values)
+        colours = ["grey" if name.startswith("stock") else "C0" for name in names]
+        drawn = axis.bar(range(len(values)), values, color=colours)
+        axis.set_axisbelow(True)
+        axis.margins(y=0.15)
         axis.bar_label(drawn, [f"{value:.2f}" for value in values])
         axis.set_xticks(range(len(values)), names, fontsize=6, rotation=45, ha="right")
         axis.axhline(1, color="black", linewidth=1)
