@@ -76,7 +76,8 @@ def attend(
     if causal:
         later = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1)
         scores = scores.masked_fill(later, float("-inf"))
-    weights = torch.softmax(scores.float(), dim=-1).to(value.dtype)
+    exact = torch.promote_types(scores.dtype, torch.float)
+    weights = torch.softmax(scores, dim=-1, dtype=exact).to(value.dtype)
     mixed = F.dropout(weights, dropout) @ value
     return mixed, weights if need_weights else None
 

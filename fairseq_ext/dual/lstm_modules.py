@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ..common.dropout import dropout
 from ..common.layers import embedding, linear
 from ..common.lstm import LSTM
 from ..common.recurrent import align_left
@@ -110,7 +111,7 @@ class DualLSTM(nn.Module):
         return self.output(self._drop(h))
 
     def _drop(self, values: Tensor) -> Tensor:
-        return F.dropout(values, self.dropout, self.training)
+        return dropout(values, self.dropout, self.training)
 
 
 def inputs_of(tokens: Tensor, padding_index: int, end_index: int) -> Tuple[Tensor, Tensor]:

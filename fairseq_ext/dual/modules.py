@@ -30,6 +30,7 @@ from torch.nn import functional as F
 
 from ..common import products
 from ..common.decoding import Cache, remember
+from ..common.dropout import dropout
 from ..common.layers import Linear, linear
 from ..common.layers import embedding as make_embedding
 from ..common.transformer import Positions, TransformerSize, attend, projection
@@ -137,12 +138,12 @@ class Block(nn.Module):
         return norm(states) if self.size.normalize_before else states
 
     def _leave(self, norm: nn.LayerNorm, states: Tensor, change: Tensor) -> Tensor:
-        states = states + F.dropout(change, self.size.dropout, self.training)
+        states = states + dropout(change, self.size.dropout, self.training)
         return states if self.size.normalize_before else norm(states)
 
     def _feed_forward(self, states: Tensor) -> Tensor:
         hidden = F.relu(self.feed_forward_in(states))  # (R, T, F)
-        hidden = F.dropout(hidden, self.size.activation_dropout, self.training)
+        hidden = dropout(hidden, self.size.activation_dropout, self.training)
         return self.feed_forward_out(hidden)
 
     def forward(
@@ -208,7 +209,7 @@ class Component(nn.Module):
         positions = self.positions(tokens, only_last)
         tokens = tokens[:, -1:] if only_last else tokens
         states = math.sqrt(self.size.embed_dim) * self.embedding(tokens) + positions
-        return F.dropout(states, self.size.dropout, self.training)  # (R, T, D)
+        return dropout(states, self.size.dropout, self.training)  # (R, T, D)
 
     def encode(self, tokens: Tensor) -> Tuple[Tensor, Tensor]:
         """Encoding role (Eq. 4): tokens (B, T) -> states (B, T, D), padding (B, T)."""

@@ -26,6 +26,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ..common.dropout import dropout
 from ..common.layers import linear
 from ..common.sizes import check_rate
 
@@ -62,7 +63,7 @@ class DuoSentence(nn.Module):
         """S (B, T, d1), P (B, T, d2), padding (B, T) -> e (B, F)."""
         a_p = duo_attention(self.w_s, s, p, padding, self.kind)  # (B, d2)
         a_s = duo_attention(self.w_p, p, s, padding, self.kind)  # (B, d1)
-        both = F.dropout(torch.cat([a_p, a_s], dim=1), self.dropout, self.training)
+        both = dropout(torch.cat([a_p, a_s], dim=1), self.dropout, self.training)
         return self.w_o(both)
 
 
@@ -126,11 +127,11 @@ class Classifier(nn.Module):
             words = torch.cat([s, p], dim=-1) if self.p is not None else s
             real = (~padding).to(words)  # (B, T)
             mean = torch.einsum("bt,btd->bd", real, words) / real.sum(dim=1, keepdim=True)
-            hidden = F.relu(self.inner(F.dropout(mean, self.dropout, self.training)))
-            return self.outer(F.dropout(hidden, self.dropout, self.training))
+            hidden = F.relu(self.inner(dropout(mean, self.dropout, self.training)))
+            return self.outer(dropout(hidden, self.dropout, self.training))
         if self.method == "average":
             s = p = average(s, p)
         elif self.method == "concatenation":
             s = p = torch.cat([s, p], dim=-1)
         e = self.sentence(s, p, padding)  # (B, F)
-        return self.w_y(F.dropout(e, self.dropout, self.training))
+        return self.w_y(dropout(e, self.dropout, self.training))

@@ -33,6 +33,7 @@ from torch.nn import functional as F
 
 from ..common import products
 from ..common.decoding import PER_SENTENCE, Cache, remember
+from ..common.dropout import dropout
 from ..common.layers import Linear, linear
 from ..common.transformer import Positions, TransformerSize, attend, projection
 
@@ -135,7 +136,7 @@ class DuoNorm(nn.Module):
         if self.crossed:
             changes = changes[::-1]
         return [
-            norm(state + F.dropout(change, self.dropout, self.training))
+            norm(state + dropout(change, self.dropout, self.training))
             for norm, state, change in zip(self.norms, states, changes)
         ]
 
@@ -177,8 +178,8 @@ class Layer(nn.Module):
         size, found = self.size, []
         for state in states:
             hidden = F.relu(self.feed_forward_in(state))  # (R, T, F)
-            hidden = F.dropout(hidden, size.activation_dropout, self.training)
-            change = F.dropout(self.feed_forward_out(hidden), size.dropout, self.training)
+            hidden = dropout(hidden, size.activation_dropout, self.training)
+            change = dropout(self.feed_forward_out(hidden), size.dropout, self.training)
             found.append(self.feed_forward_norm(state + change))
         return found
 
@@ -210,7 +211,7 @@ class DuoEmbedding(nn.Module):
         positions = self.positions(tokens, only_last)
         tokens = tokens[:, -1:] if only_last else tokens
         return [
-            F.dropout(self.scale * adapt(table(tokens)) + positions, self.dropout, self.training)
+            dropout(self.scale * adapt(table(tokens)) + positions, self.dropout, self.training)
             for table, adapt in zip(self.tables, self.adapters)
         ]
 

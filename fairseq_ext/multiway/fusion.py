@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..common.decoding import Cache
+from ..common.dropout import dropout
 from ..common.layers import embedding, linear
 from ..common.recurrent import GRU, gru_cell
 from ..common.sizes import check_sizes
@@ -72,7 +73,7 @@ class LanguageState(nn.Module):
         """
         if cache is not None:
             tokens = tokens[:, -1:]
-        vectors = F.dropout(self.embedding(tokens), self.dropout, self.training)  # (R, T, D)
+        vectors = dropout(self.embedding(tokens), self.dropout, self.training)  # (R, T, D)
         if cache is None:
             return self.recurrence(vectors)
         gru, before = self.recurrence, cache.get(STATE)

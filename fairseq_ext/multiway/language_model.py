@@ -10,9 +10,9 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.models import FairseqIncrementalDecoder, FairseqLanguageModel, register_model
 from omegaconf import II
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from ..common.architectures import architecture
+from ..common.dropout import dropout
 from ..common.layers import linear
 from ..common.sizes import check_rate
 from .fusion import LanguageSize, LanguageState
@@ -64,7 +64,7 @@ class LanguageModelDecoder(FairseqIncrementalDecoder):
         """(R, T) tokens -> s (R, T, L), or (R, 1, L) with an incremental state."""
         cache = None if incremental_state is None else incremental_state.setdefault(CACHE, {})
         states = self.language(prev_output_tokens, cache)
-        return F.dropout(states, self.dropout, self.training), {}
+        return dropout(states, self.dropout, self.training), {}
 
     def forward(self, prev_output_tokens, encoder_out=None, incremental_state=None, **_unused):
         """(R, T) tokens -> logits (R, T, V), or (R, 1, V) with an incremental state."""

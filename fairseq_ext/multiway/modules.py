@@ -29,11 +29,11 @@ from typing import List, NamedTuple, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from ..common.attention import additive_attention
 from ..common.attentive_gru import attentive_gru
 from ..common.decoding import Cache
+from ..common.dropout import dropout
 from ..common.layers import embedding, linear
 from ..common.recurrent import BidirectionalGRU, align_left, gru_cell
 from ..common.sizes import check_sizes
@@ -84,7 +84,7 @@ class Encoder(nn.Module):
         """
         tokens = align_left(tokens, self.padding_index)
         padding = tokens.eq(self.padding_index)  # (B, S)
-        vectors = F.dropout(self.embedding(tokens), self.dropout, self.training)  # (B, S, D)
+        vectors = dropout(self.embedding(tokens), self.dropout, self.training)  # (B, S, D)
         return self.adapt(self.recurrence(vectors, padding, literal)), padding
 
 
@@ -158,7 +158,7 @@ class Decoder(nn.Module):
         vectors = self.embedding(prev_tokens)
         if first:
             vectors = torch.cat([torch.zeros_like(vectors[:, :1]), vectors[:, 1:]], dim=1)
-        return F.dropout(vectors, self.dropout, self.training)
+        return dropout(vectors, self.dropout, self.training)
 
     def initial_state(self, sources: List[Source]) -> Tensor:
         """z_0 (B, H) (Eq. 11); of several sources the mean."""
@@ -224,7 +224,7 @@ class Decoder(nn.Module):
         mixed = self.readout_state(states) + self.readout_embedding(vectors)
         mixed = mixed + self.readout_context(contexts)
         mixed = torch.tanh(mixed if more is None else mixed + more)
-        return F.dropout(mixed, self.dropout, self.training)
+        return dropout(mixed, self.dropout, self.training)
 
     def more_of_the_readout(
         self, prev_tokens: Tensor, cache: Optional[Cache] = None

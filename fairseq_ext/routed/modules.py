@@ -31,6 +31,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..common import products
+from ..common.dropout import dropout
 from ..common.layers import linear
 from ..common.recurrent import reorder, reversal
 from ..common.routed_gru import Recurrence, routed_gru
@@ -264,7 +265,7 @@ class UnitStack(nn.Module):
         weights = []
         for number, unit in enumerate(self.units):
             if number:
-                inputs = F.dropout(inputs, self.dropout, self.training)
+                inputs = dropout(inputs, self.dropout, self.training)
             inputs, *tau = unit(inputs, padding, task, literal)
             weights.append(tuple(tau))
         return inputs, weights

@@ -26,12 +26,12 @@ from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from ..common import products
 from ..common.attention import additive_attention
 from ..common.attentive_stack import StackedLayer, attentive_stack
 from ..common.decoding import Cache
+from ..common.dropout import dropout
 from ..common.layers import embedding, linear
 from ..common.recurrent import align_left
 from ..common.routed_gru import routed_gru
@@ -107,7 +107,7 @@ class Encoder(nn.Module):
         """
         tokens = align_left(tokens, table.padding_idx)
         padding = tokens.eq(table.padding_idx)  # (B, S)
-        vectors = F.dropout(table(tokens), self.dropout, self.training)  # (B, S, D)
+        vectors = dropout(table(tokens), self.dropout, self.training)  # (B, S, D)
         annotations, tau = self.units(vectors, padding, task, literal)
         return annotations, padding, tau
 
@@ -147,7 +147,7 @@ class Decoder(nn.Module):
 
     def embed(self, target: Target, prev_tokens: Tensor) -> Tensor:
         """(R, T) -> E y (R, T, D)."""
-        return F.dropout(target.embedding(prev_tokens), self.dropout, self.training)
+        return dropout(target.embedding(prev_tokens), self.dropout, self.training)
 
     def _masks(self, vectors: Tensor) -> List[Optional[Tensor]]:
         """Dropout of every unit's input (T, B, O_{l-1}); None where nothing is dropped."""
@@ -155,7 +155,7 @@ class Decoder(nn.Module):
             return [None] * len(self.units)
         steps, rows, _ = vectors.shape
         ones = [vectors.new_ones(steps, rows, unit.output_size) for unit in self.units[:-1]]
-        return [None, *(F.dropout(one, self.dropout) for one in ones)]
+        return [None, *(dropout(one, self.dropout) for one in ones)]
 
     def literal(self, vectors: Tensor, source: Source, task: str):
         """E y (B, T, D) -> top h (B, T, O_L), c (B, T, C), alpha (B, T, S), tau of the units.
@@ -238,7 +238,7 @@ class Decoder(nn.Module):
     def readout(self, vectors: Tensor, states: Tensor, contexts: Tensor) -> Tensor:
         """tanh(h_t + Q c_t + P E y_{t-1}), what O reads: (R, T, O_L)."""
         mixed = states + self.readout_context(contexts) + self.readout_embedding(vectors)
-        return F.dropout(torch.tanh(mixed), self.dropout, self.training)
+        return dropout(torch.tanh(mixed), self.dropout, self.training)
 
 
 def decode(

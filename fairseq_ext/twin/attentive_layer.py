@@ -9,8 +9,8 @@ from typing import Dict, NamedTuple, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
+from ..common.dropout import dropout
 from ..common.layers import linear
 from .attentive_lstm import Location, Weights, attentive_lstm, location_features
 
@@ -185,7 +185,7 @@ class AttentiveDecoder(nn.Module):
         raise NotImplementedError
 
     def drop(self, values: Tensor) -> Tensor:
-        return F.dropout(values, self.dropout, self.training)
+        return dropout(values, self.dropout, self.training)
 
     def _start(self, annotations: Tensor, padding: Tensor, rows: int):
         source, beams = self.layer.source(annotations, padding), rows // padding.size(0)

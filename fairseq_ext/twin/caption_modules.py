@@ -26,8 +26,8 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
+from ..common.dropout import dropout
 from ..common.layers import embedding, linear
 from ..common.lstm import LSTM
 from ..common.sizes import check_sizes
@@ -94,7 +94,7 @@ class PlainDecoder(nn.Module):
         self.output = linear(size.hidden_size, vocab_size)  # W_o, b_o
 
     def drop(self, values: Tensor) -> Tensor:
-        return F.dropout(values, self.dropout, self.training)
+        return dropout(values, self.dropout, self.training)
 
     def inputs(self, prev_tokens: Tensor, annotations: Tensor, padding: Tensor) -> Tensor:
         """The image, then the words: (R, T) -> (R, 1 + T, E)."""

@@ -30,8 +30,8 @@ from typing import NamedTuple, Tuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
+from ..common.dropout import dropout
 from ..common.layers import embedding, linear
 from ..common.lstm import BidirectionalLSTM
 from ..common.recurrent import reorder, reversal
@@ -110,7 +110,7 @@ class Encoder(nn.Module):
         for reduction, layer in zip(self.reduction, self.layers):
             states, padding = states[:, ::reduction], padding[:, ::reduction]
             states = layer(states, padding, literal)
-            states = F.dropout(states, self.dropout, self.training)
+            states = dropout(states, self.dropout, self.training)
         return states, padding
 
 

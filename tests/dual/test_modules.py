@@ -205,7 +205,7 @@ def test_null_context_contributes_exactly_nothing(normalize_before):
     with torch.no_grad():
         for parameter in unread.values():
             parameter.fill_(float("nan"))
-        again, _ = component.encode(tokens)
+    again, _ = component.encode(tokens)
     assert torch.equal(again, states)
 
 
