@@ -1,3 +1,3 @@
 """Layers, losses and helpers that more than one system uses."""
 
-from . import criterion, translation_task  # noqa: F401  (they register)
+from . import criterion, optimizer, translation_task  # noqa: F401  (they register)

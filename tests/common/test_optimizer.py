@@ -1,0 +1,72 @@
+"""The optimiser fused_adam beside fairseq's adam, and in a training that stops and goes on."""
+
+import pytest
+import torch
+from common import inprocess
+from fairseq.optim.adam import FairseqAdam
+from omegaconf import OmegaConf
+
+from fairseq_ext.common import optimizer
+from fairseq_ext.common.optimizer import FusedAdam, betas_of
+
+
+def config():
+    values = {"lr": [0.01], "adam_betas": "(0.8, 0.95)", "adam_eps": 1e-9, "weight_decay": 0.1}
+    return OmegaConf.create({**values, "fp16_adam_stats": False})
+
+
+def parameters():
+    torch.manual_seed(1)
+    return [torch.nn.Parameter(torch.randn(3, 4)), torch.nn.Parameter(torch.randn(5))]
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_steps_are_those_of_fairseq(monkeypatch, fused):
+    """Also for a parameter that some updates do not touch, and for a rate that changes."""
+    if not fused:
+        monkeypatch.setattr(optimizer, "is_fused", lambda params: False)
+    both = [(kind, parameters()) for kind in (FusedAdam, FairseqAdam)]
+    built = [(kind(config(), params), params) for kind, params in both]
+    torch.manual_seed(2)
+    for step in range(12):
+        gradients = [torch.randn(3, 4), torch.randn(5)]
+        for one, params in built:
+            one.set_lr(0.01 * (1 + step))
+            for param, gradient in zip(params, gradients):
+                param.grad = gradient.clone()
+            if step % 3 == 1:
+                params[1].grad = None
+            one.step()
+    for ours, theirs in zip(built[0][1], built[1][1]):
+        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+def test_groups():
+    first, second = parameters()
+    groups = [{"params": [first]}, {"params": [second]}]
+    assert len(FusedAdam(config(), groups).param_groups) == 2
+
+
+@pytest.mark.parametrize("given", ["0.9", "(0.9, 1.0)", "(0.9,)", "(-0.1, 0.9)", "two", "('a', 1)"])
+def test_bad_betas_name_themselves(given):
+    with pytest.raises(ValueError, match="--adam-betas .*allowed: two numbers"):
+        betas_of(given)
+
+
+def test_a_resumed_run_is_the_uninterrupted_run(toy_corpus, tmp_path):
+    def run(folder, updates):
+        inprocess.train(
+            *(toy_corpus.two, "--task", "dual_translation", "-s", "xx", "-t", "yy"),
+            *("--arch", "dual_transformer_tiny", "--criterion", "cross_entropy"),
+            *("--optimizer", "fused_adam", "--adam-betas", "(0.9, 0.98)", "--weight-decay", 0.01),
+            *("--lr", 0.01, "--batch-size", 16, "--max-update", updates, "--dropout", 0),
+            *("--save-dir", folder, "--disable-validation", "--no-epoch-checkpoints"),
+            *("--save-interval-updates", 3),
+        )
+        return torch.load(folder / "checkpoint_last.pt", weights_only=True)
+
+    whole = run(tmp_path / "whole", 6)
+    run(tmp_path / "parts", 3)
+    parts = run(tmp_path / "parts", 6)
+    for name, value in whole["model"].items():
+        assert torch.equal(value, parts["model"][name]), name
