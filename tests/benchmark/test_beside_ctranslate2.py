@@ -1,0 +1,47 @@
+"""The script that translates beside CTranslate2, on a tiny model; and what it says without it."""
+
+import json
+import sys
+
+import pytest
+from common import inprocess
+
+
+@pytest.fixture(scope="module")
+def checkpoint(toy_corpus, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    inprocess.train(
+        *(toy_corpus.two, "--task", "dual_translation", "-s", "xx", "-t", "yy", "--dropout", 0),
+        *("--arch", "dual_transformer_tiny", "--optimizer", "adam", "--lr", 0.01),
+        *("--criterion", "cross_entropy", "--max-tokens", 300, "--max-update", 30),
+        *("--save-dir", folder, "--no-epoch-checkpoints", "--disable-validation"),
+    )
+    return folder / "checkpoint_last.pt"
+
+
+@pytest.fixture
+def words(checkpoint, toy_corpus, tmp_path):
+    sizes = ["--gen-subset", "valid", "--sentences", "10", "--repeats", "1", "--longest", "20"]
+    output = ["--output", str(tmp_path / "found")]
+    return [str(checkpoint), str(toy_corpus.two), "-s", "xx", "-t", "yy", *sizes, *output]
+
+
+def test_all_three_translate_alike(script, words, tmp_path):
+    pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed (optional)")
+    script("beside_ctranslate2").main(words)
+    results = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))["results"]
+    assert list(results) == ["stock fairseq", "this suite", "CTranslate2"]
+    assert results["this suite"]["same, %"] == 100
+    assert results["CTranslate2"]["same, %"] > 90
+    assert "| CTranslate2 |" in (tmp_path / "found.md").read_text(encoding="utf-8")
+
+
+def test_without_ctranslate2(script, words, monkeypatch):
+    from recipe_tools import RecipeError
+
+    module = script("beside_ctranslate2")
+    monkeypatch.setattr(module, "exported", lambda args, folder, to: args.checkpoint)
+    monkeypatch.setattr(module, "Fairseq", lambda *_: type("Stock", (), {"sources": list})())
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    with pytest.raises(RecipeError, match="pip install ctranslate2"):
+        module.main(words)
