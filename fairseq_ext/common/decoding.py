@@ -39,7 +39,8 @@ class Growing:
 
     def index_select(self, axis: int, order: Tensor) -> "Growing":
         """As of a tensor, along the rows; in place."""
-        other = None if self._other is None else self._other[: len(order)]
+        fits = self._other is not None and len(order) <= len(self._other)
+        other = self._other[: len(order)] if fits else None
         before, self.buffer = self.buffer, torch.index_select(self.buffer, axis, order, out=other)
         if before.device.type == "cpu":
             self._other = before
