@@ -19,30 +19,10 @@ from multiway_recipe.comparisons import comparisons
 from multiway_recipe.settings import read_settings
 from multiway_recipe.systems import all_systems
 from multiway_recipe.tables import markdown, missing_runs, summary
-from recipe_tools import RecipeError
 from recipe_tools.cli import script
-from recipe_tools.commands import run_name
 from recipe_tools.corpus import stamp_of
-from recipe_tools.evaluation import publish, read_result, report_arguments
-from recipe_tools.scores import METRICS, compare
-
-
-def read_results(settings, runs, seeds):
-    """{(system, seed): content of scores.json} of what was evaluated.
-
-    Raises RecipeError for an outdated one, and when there is none.
-    """
-    results = {}
-    for name, system in all_systems(settings).items():
-        for seed in seeds:
-            path = runs / run_name(name, seed) / "scores.json"
-            if path.is_file():
-                again = f"evaluate.py DATA RUNS {name} {seed}"
-                relevant = settings.relevant(system.sections)
-                results[name, seed] = read_result(path, relevant, again)
-    if not results:
-        raise RecipeError(f"RUNS {runs} holds no scores.json of these seeds; run evaluate.py")
-    return results
+from recipe_tools.evaluation import paired_by_seed, publish, read_results, report_arguments
+from recipe_tools.scores import METRICS
 
 
 def paired_tests(comparison, data, runs, results, seeds):
@@ -51,13 +31,11 @@ def paired_tests(comparison, data, runs, results, seeds):
     for row in comparison.rows:
         references = data / "raw" / f"test.{row.target}"
         for contrast in comparison.contrasts:
-            places = [row.cells[column] for column in contrast]
-            for seed in seeds:
-                if not all((system, seed) in results for system, _ in places):
-                    continue
-                files = [runs / run_name(it, seed) / f"test.{key}.hyp" for it, key in places]
-                found, signatures = compare(*files, references)
-                tests.setdefault((row.label, contrast), []).append(found)
+            cells = [row.cells[column] for column in contrast]
+            places = [(system, f"test.{key}.hyp") for system, key in cells]
+            found, named = paired_by_seed(runs, results, places, seeds, references)
+            if found:
+                tests[row.label, contrast], signatures = found, named
     return tests, signatures
 
 
@@ -65,7 +43,10 @@ def main(argv=None):
     args = report_arguments(__doc__, argv)
     settings = read_settings(args.recipe)
     seeds = sorted(set(args.seeds))
-    results = read_results(settings, args.runs, seeds)
+    systems = all_systems(settings)
+    results, _ = read_results(
+        args.runs, systems, seeds, lambda name: settings.relevant(systems[name].sections)
+    )
     compared, paired = [], {}
     for comparison in comparisons(settings, stamp_of(args.data)["counts"]["cuts"]):
         tests, signatures = paired_tests(comparison, args.data, args.runs, results, seeds)

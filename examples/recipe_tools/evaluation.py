@@ -6,9 +6,9 @@ from pathlib import Path
 
 from . import RecipeError
 from .cli import ARGUMENTS, make_parser
-from .commands import execute, shown
+from .commands import execute, run_name, shown
 from .files import lines_of, written
-from .scores import translations
+from .scores import compare, translations
 from .tables import insert
 
 
@@ -67,6 +67,40 @@ def read_result(path, settings, again):
             f"{again} again (before it train.py, if what changed concerns training)"
         )
     return result
+
+
+def read_results(runs, names, seeds, relevant, more=""):
+    """({(name, seed): content of scores.json}, names of runs that were not evaluated).
+
+    relevant: function name -> the settings that its results depend on. more: words of evaluate.py
+    after the seed. Raises RecipeError for an outdated one, and when there is none.
+    """
+    results, missing = {}, []
+    for name in names:
+        for seed in seeds:
+            path = runs / run_name(name, seed) / "scores.json"
+            if path.is_file():
+                again = f"evaluate.py DATA RUNS {name} {seed}{more}"
+                results[name, seed] = read_result(path, relevant(name), again)
+            else:
+                missing.append(run_name(name, seed))
+    if not results:
+        raise RecipeError(f"RUNS {runs} holds no scores.json of these seeds; run evaluate.py")
+    return results, missing
+
+
+def paired_by_seed(runs, results, places, seeds, references):
+    """([what `scores.compare` finds, by seed], signatures) of the seeds that both systems have.
+
+    places: [(system, name of its translations in a run's folder)] of the baseline and the other.
+    """
+    found, signatures = [], {}
+    for seed in seeds:
+        if all((name, seed) in results for name, _ in places):
+            files = [runs / run_name(name, seed) / file for name, file in places]
+            one, signatures = compare(*files, references)
+            found.append(one)
+    return found, signatures
 
 
 def report_arguments(doc, argv, recipe=ARGUMENTS["--recipe"]["default"]):

@@ -13,11 +13,9 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from recipe_tools import RecipeError
 from recipe_tools.cli import script
 from recipe_tools.commands import run_name
-from recipe_tools.evaluation import publish, read_result, report_arguments
-from recipe_tools.scores import compare
+from recipe_tools.evaluation import paired_by_seed, publish, read_results, report_arguments
 from routed_recipe.settings import KINDS, read_settings
 from routed_recipe.tables import CONTRASTS, markdown
 
@@ -29,37 +27,27 @@ def paired_tests(settings, data, runs, results, seeds):
     for size in settings.sizes:
         for contrast in CONTRASTS:
             names = [f"{kind}.{size}" for kind in contrast]
-            for seed in seeds:
-                if all((name, seed) in results for name in names):
-                    file = f"test.{settings.main}.hyp"
-                    files = [runs / run_name(name, seed) / file for name in names]
-                    found, signatures = compare(*files, references)
-                    tests.setdefault((names[1], names[0]), []).append(found)
+            places = [(name, f"test.{settings.main}.hyp") for name in names]
+            found, named = paired_by_seed(runs, results, places, seeds, references)
+            if found:
+                tests[names[1], names[0]], signatures = found, named
     return tests, signatures
 
 
 def main(argv=None):
     args = report_arguments(__doc__, argv)
     settings, seeds = read_settings(args.recipe), sorted(set(args.seeds))
-    results, missing = {}, []
-    for name in (f"{kind}.{size}" for size in settings.sizes for kind in KINDS):
-        for seed in seeds:
-            path = args.runs / run_name(name, seed) / "scores.json"
-            if path.is_file():
-                again = f"evaluate.py DATA RUNS {name} {seed}"
-                relevant = settings.relevant(name.split(".")[0])
-                results[name, seed] = read_result(path, relevant, again)
-            else:
-                missing.append(f"{name}.{seed}")
-    if not results:
-        raise RecipeError(f"RUNS {args.runs} holds no scores.json of these seeds; run evaluate.py")
+    names = [f"{kind}.{size}" for size in settings.sizes for kind in KINDS]
+    results, missing = read_results(
+        args.runs, names, seeds, lambda name: settings.relevant(name.split(".")[0])
+    )
     tests, paired = paired_tests(settings, args.data, args.runs, results, seeds)
     signatures = {**next(iter(results.values()))["signatures"]}
     signatures.update({f"{name}, paired": text for name, text in paired.items()})
     text = markdown(settings, seeds, results, tests, signatures)
     data = {
         "recipe": settings.name,
-        "results": {f"{name}.{seed}": result for (name, seed), result in results.items()},
+        "results": {run_name(*key): result for key, result in results.items()},
         "tests": {" - ".join(names): found for names, found in tests.items()},
         "missing": missing,
     }

@@ -13,29 +13,12 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from recipe_tools import RecipeError
 from recipe_tools.cli import script
 from recipe_tools.commands import run_name
-from recipe_tools.evaluation import publish, read_result, report_arguments
+from recipe_tools.evaluation import publish, read_results, report_arguments
 from twin_recipe.scoring import compare
 from twin_recipe.settings import SYSTEMS, read_settings
 from twin_recipe.tables import markdown
-
-
-def read_results(settings, runs, seeds):
-    """({(system, seed): content of scores.json}, names of what was not evaluated)."""
-    results, missing = {}, []
-    for system in SYSTEMS:
-        for seed in seeds:
-            path = runs / run_name(system, seed) / "scores.json"
-            if path.is_file():
-                again = f"evaluate.py DATA RUNS {system} {seed} --recipe {settings.name}"
-                results[system, seed] = read_result(path, settings.relevant(system), again)
-            else:
-                missing.append(run_name(system, seed))
-    if not results:
-        raise RecipeError(f"RUNS {runs} holds no scores.json of these seeds; run evaluate.py")
-    return results, missing
 
 
 def paired_tests(settings, data, runs, results, seeds):
@@ -53,7 +36,8 @@ def paired_tests(settings, data, runs, results, seeds):
 def main(argv=None):
     args = report_arguments(__doc__, argv)
     settings, seeds = read_settings(args.recipe), sorted(set(args.seeds))
-    results, missing = read_results(settings, args.runs, seeds)
+    again = f" --recipe {settings.name}"
+    results, missing = read_results(args.runs, SYSTEMS, seeds, settings.relevant, again)
     tests = paired_tests(settings, args.data, args.runs, results, seeds)
     data = {
         "recipe": settings.name,
