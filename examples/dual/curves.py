@@ -14,19 +14,12 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
+from dual_recipe.pictures import COLOURS, arguments
 from dual_recipe.settings import read_settings
-from recipe_tools.cli import make_parser, script
+from recipe_tools.cli import script
 from recipe_tools.commands import run_name
 from recipe_tools.curves import name_axes, panels, save, validation_curve
 from recipe_tools.tables import insert, rows
-
-COLOURS = {"stock": "C0", "dual": "C1"}
-
-
-def arguments(argv):
-    parser = make_parser(__doc__, "runs", "seeds", "--recipe", "--into")
-    parser.add_argument("--output", metavar="FILE", type=Path, required=True, help=".png, .pdf ...")
-    return parser.parse_args(argv)
 
 
 def validation_losses(settings, runs, seeds):
@@ -80,7 +73,7 @@ def table(settings, losses):
 
 
 def main(argv=None):
-    args = arguments(argv)
+    args = arguments(__doc__, argv)
     settings = read_settings(args.recipe)
     losses = validation_losses(settings, args.runs, sorted(set(args.seeds)))
     save(draw(settings, losses), args.output)

@@ -16,21 +16,14 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
+from dual_recipe.pictures import COLOURS, arguments
 from dual_recipe.settings import read_settings
 from recipe_tools import RecipeError
-from recipe_tools.cli import make_parser, script
+from recipe_tools.cli import script
 from recipe_tools.commands import run_name
 from recipe_tools.curves import name_axes, panels, save
 from recipe_tools.evaluation import read_result
 from recipe_tools.tables import cell, insert, rows, spread
-
-COLOURS = {"stock": "C0", "dual": "C1"}
-
-
-def arguments(argv):
-    parser = make_parser(__doc__, "runs", "seeds", "--recipe", "--into")
-    parser.add_argument("--output", metavar="FILE", type=Path, required=True, help=".png, .pdf ...")
-    return parser.parse_args(argv)
 
 
 def depths_of(settings, runs, seeds):
@@ -115,7 +108,7 @@ def depth_table(settings, tables):
 
 
 def main(argv=None):
-    args = arguments(argv)
+    args = arguments(__doc__, argv)
     settings, seeds = read_settings(args.recipe), sorted(set(args.seeds))
     tables = {
         depth: summary(settings, read_results(settings, args.runs, seeds, depth), seeds)

@@ -1,7 +1,7 @@
 """Dropout with cheap random numbers on CPUs.
 
-There torch draws a number of double precision for every value, which takes a sixth of the time of
-an update of a small Transformer. Sixteen random bits are enough.
+There torch draws a number of double precision for every value, a good part of the time of an update
+of a small Transformer. Sixteen random bits are enough.
 """
 
 import torch

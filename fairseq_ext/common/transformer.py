@@ -62,7 +62,7 @@ def attend(
     look; ``causal`` (T = S): position t sees positions <= t. Returns (.., T, d) and, with
     ``need_weights``, the attention (.., T, S).
     """
-    # for the few queries of a step of decoding torch's CPU kernel takes twice the products' time
+    # for the few queries of a step of decoding torch's CPU kernel is slower than products
     few = query.device.type == "cpu" and query.size(-2) <= FEW and not torch.is_grad_enabled()
     fused = hasattr(F, "scaled_dot_product_attention")  # torch 2.0
     if fused and not need_weights and not (few and not causal):

@@ -1,0 +1,14 @@
+"""What the pictures of this recipe share: their arguments and colours."""
+
+from pathlib import Path
+
+from recipe_tools.cli import make_parser
+
+COLOURS = {"stock": "C0", "dual": "C1"}
+
+
+def arguments(doc, argv):
+    """RUNS SEED ... --output FILE [--recipe NAME] [--into FILE.md]; doc: the script's."""
+    parser = make_parser(doc, "runs", "seeds", "--recipe", "--into")
+    parser.add_argument("--output", metavar="FILE", type=Path, required=True, help=".png, .pdf ...")
+    return parser.parse_args(argv)
