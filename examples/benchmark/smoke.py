@@ -90,7 +90,7 @@ def ratios_of(family: str, data, folder: Path, settings, say):
         own.mkdir(exist_ok=True)
         members[row.name] = Inline(row, data, own, settings)
     asked = {
-        "training": ("train", settings.updates),
+        "training": ("train",),
         "translation": ("translate", settings.beam, settings.sentences),
     }
     found = {}

@@ -70,7 +70,7 @@ class Stub:
             "translate": (8.0 / speed, 64),
             "forget_peak": None,
             "peak": 3 << 20,
-            "training_cost": {**cost, "parameters": 7},
+            "training_cost": {**cost, "parameters": 7, "padding": 0.25},
             "translation_cost": cost,
             "machine": {"operations": 1e11, "bytes": 1e10},
         }[method]
@@ -101,10 +101,10 @@ def test_a_system_in_its_own_process(tiny, data, tmp_path):
     row = families.rows("multiway", tiny)[-1]
     with worker.contextlib.closing(worker.Remote(row, data, tmp_path, tiny)) as remote:
         assert remote.first_update > 0
-        seconds, tokens = remote.call("train", 1)
+        seconds, tokens = remote.call("train")
         assert seconds > 0 and tokens > 2
         remote.call("forget_peak")
-        remote.call("train", 1)
+        remote.call("train")
         assert remote.call("peak") > 0
         # what goes wrong there is told here
         with pytest.raises(worker.WorkerError, match="(?s)multiway: ended.*no_such_thing"):

@@ -77,10 +77,10 @@ def test_weights_are_counted_once_and_their_traffic_every_time():
 def test_limit_is_the_longer_time(arithmetic, bound, monkeypatch):
     monkeypatch.setattr(Products, "seconds", lambda self: arithmetic)
     monkeypatch.setattr(limits, "bandwidth", lambda size, device: 64.0 * size)
-    seconds, found = limits.best_training_time(Products(1), 1000, "cpu")
+    seconds, found = limits.best_training_time(Products(1), 1000, 3, "cpu")
     assert found == bound
-    # 32 bytes of each parameter at 64 times 16,000 bytes a second
-    assert seconds == pytest.approx(max(arithmetic, 32 * 1000 / (64 * 16 * 1000)))
+    # 32 bytes of each parameter at 64 times 16,000 bytes a second, in three updates
+    assert seconds == pytest.approx(max(arithmetic, 3 * 32 * 1000 / (64 * 16 * 1000)))
     searched = Products(1)
     searched.traffic, searched.weights = 8000, {1: 500, 2: 300}
     seconds, _ = limits.best_translation_time(searched, "cpu")

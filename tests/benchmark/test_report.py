@@ -21,7 +21,7 @@ def part(ratio):
     return {
         "rate": 10.0 * ratio, "turns": [0.1], "operations": 2e6, "seconds": 0.01, "ratio": ratio,
         "bound": "memory", "expected ratio": 1.0, "ratio at equal FLOP": ratio,
-        "share of the limit": 0.25,
+        "share of the limit": 0.25, "padding": 0.045,
     }  # fmt: skip
 
 
@@ -49,8 +49,8 @@ def test_markdown_has_every_figure(record):
     text = report.markdown(record)
     assert record["date"] in text and record["device"] in text and record["torch"] in text
     assert (
-        "| fp32, 1 | multiway | 15.0 | 1.50 | 1.00 | 1.50 | 0.250 | 2.00 | 123.4 | 0.500 | 2.50 |"
-        " 4,321 |" in text
+        "| fp32, 1 | multiway | 15.0 | 1.50 | 1.00 | 1.50 | 0.250 | 2.00 | 4.50 | 123.4 |"
+        " 0.500 | 2.50 | 4,321 |" in text
     )
     assert "| fp32, 1 | multiway | 30.0 | 3.00 | 0.250 |" in text
     assert "| fp32 | 1 | 200.0 | 10.0 |" in text

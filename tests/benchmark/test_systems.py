@@ -21,7 +21,7 @@ def test_a_family_works(family, tiny, data, tmp_path, monkeypatch):
         folder = tmp_path / str(number)
         folder.mkdir()
         member = Inline(row, data, folder, tiny)
-        seconds, tokens = member.call("train", 2)
+        seconds, tokens = member.call("train")
         # each model has its own updates
         assert seconds > 0 and tokens > 2 * 2 * len(row.models)
         seconds, sentences = member.call("translate", 2, 4)
@@ -61,6 +61,46 @@ def test_several_pairs_are_in_every_update(system, tiny, data):
         found = systems.System(data, row.models[0], tiny).products()
         costs.append(found.operations())
     assert costs[1] == pytest.approx(3 * costs[0], rel=0.4)
+
+
+@pytest.mark.parametrize("family", ["dual", "duo", "multiway"])
+def test_all_systems_have_the_same_batches_in_every_turn(family, tiny, data):
+    """Otherwise one would be compared on longer sentences, or with more padding."""
+    tiny.updates = 3
+    rows = families.rows(family, tiny)
+    found = [[systems.System(data, flags, tiny) for flags in row.models] for row in rows]
+    tokens = [sum(one.seconds()[1] for one in members) for members in found]
+    again = [sum(one.seconds()[1] for one in members) for members in found]
+    assert tokens == again
+    # few and small batches; the stock models have them sorted each by its own source
+    assert tokens[1] == pytest.approx(tokens[0], rel=0.2)
+    shares = [
+        padding / places
+        for padding, places in (map(sum, zip(*(one.padding() for one in m))) for m in found)
+    ]
+    assert shares[1] == pytest.approx(shares[0], abs=0.03)
+
+
+def test_batches_are_spaced_from_short_to_long():
+    class Lengths:
+        @staticmethod
+        def num_tokens(index):
+            return index
+
+    batches = [[9, 2], [0], [3, 4], [8], [1, 1], [7]]
+    assert systems.spaced(batches, Lengths, 3) == [[1, 1], [7], [9, 2]]
+    assert systems.spaced(batches, Lengths, 1) == [[7]]
+    assert systems.spaced(batches[:1], Lengths, 2) == 2 * [[9, 2]]
+
+
+def test_padding_is_counted(tiny, data):
+    system = systems.System(data, families.rows("duo", tiny)[0].models[0], tiny)
+    (batch,) = system.batches()
+    sides = batch["net_input"]["src_tokens"], batch["target"]
+    padding, places = system.padding()
+    assert places == sum(side.numel() for side in sides)
+    words = int((batch["net_input"]["src_lengths"]).sum()) + batch["ntokens"]
+    assert padding == places - words
 
 
 def test_corpus(data):

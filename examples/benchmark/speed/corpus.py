@@ -11,6 +11,8 @@ LANGS = ("aa", "bb")
 # fairseq's own entries, which every dictionary has besides the words
 SPECIAL = 4
 SPLITS = ("train", "valid")
+# deviation of a translation's length from its source's, as a share of that
+DIFFERENCE = 0.15
 
 
 def languages(pairs: int):
@@ -31,6 +33,8 @@ def write_corpus(
 
     vocab: entries of the dictionary, fairseq's four among them. length: mean number of words, with
     the deviation length / spread; spread 0: the number of all. pairs: aa-bb, aa-cc and so on.
+    The sentences of a line are about as long in all languages, as those of a translation are:
+    otherwise much of a minibatch, which is sorted by one side's length, would be padding.
     """
     from fairseq import options
     from fairseq_cli import preprocess
@@ -40,11 +44,12 @@ def write_corpus(
     weights = list(itertools.accumulate(1 / (rank + 5) for rank in range(len(words))))
     dictionary = folder / "words.txt"
     dictionary.write_text("".join(f"{word} 1\n" for word in words), encoding="utf-8")
-    for lang in languages(pairs):
-        for split, lines in zip(SPLITS, (sentences, valid)):
+    for split, lines in zip(SPLITS, (sentences, valid)):
+        means = [draw.gauss(length, length / spread) if spread else length for _ in range(lines)]
+        for lang in languages(pairs):
             with open(folder / f"{split}.{lang}", "w", encoding="utf-8") as out:
-                for _ in range(lines):
-                    count = max(2, int(draw.gauss(length, length / spread))) if spread else length
+                for mean in means:
+                    count = max(2, round(draw.gauss(mean, DIFFERENCE * mean) if spread else mean))
                     out.write(" ".join(draw.choices(words, cum_weights=weights, k=count)) + "\n")
     for pair in star(pairs):
         source, target = pair.split("-")

@@ -69,7 +69,7 @@ def settings_at(args, axis: str, value: int):
     room = point["batch"] * (point["length"] + 2)
     # translation is of one pair
     beam = 0 if axis == "pairs" else args.beam
-    changed = dict(point, flags=flags, max_tokens=room, beam=beam)
+    changed = dict(point, flags=flags, max_tokens=room, beam=beam, updates=1)
     return argparse.Namespace(**{**vars(args), **changed})
 
 
@@ -83,8 +83,8 @@ def measure_point(system: str, args, folder: Path):
     )
     row = row_of(system, args, args.pairs)
     model = System(data, row.models[0], args)
-    model.seconds(1)
-    taken = statistics.median(model.seconds(1)[0] for _ in range(args.repeats))
+    model.seconds()
+    taken = statistics.median(model.seconds()[0] for _ in range(args.repeats))
     found = {"training": (taken, model.products().operations())}
     if args.beam:
         search = Translator(model, row.task, args.beam, args.batch, folder, args)

@@ -100,7 +100,7 @@ def measure_training(members, figures, args, say) -> None:
     for member in members.values():
         member.call("forget_peak")
     turns = in_turns(
-        members, lambda member: member.call("train", args.updates), args.repeats,
+        members, lambda member: member.call("train"), args.repeats,
         lambda text: say(f"training, {text}"),
     )  # fmt: skip
     for name, member in members.items():

@@ -64,9 +64,9 @@ def bandwidth(size: int, device: str) -> float:
     return rows * width * 4 / min(copied, read)
 
 
-def best_training_time(products: Products, parameters: int, device: str):
-    """(seconds, what they go into) below which no update with these products and Adam comes."""
-    memory = parameters * ADAM_TRAFFIC / bandwidth(parameters * ADAM_STATE, device)
+def best_training_time(products: Products, parameters: int, updates: int, device: str):
+    """(seconds, what they go into) below which no updates with these products and Adam come."""
+    memory = updates * parameters * ADAM_TRAFFIC / bandwidth(parameters * ADAM_STATE, device)
     return _longer(products.seconds(), memory)
 
 

@@ -16,8 +16,8 @@ from .families import EQUAL
 from .harness import label
 
 TRAINING = ["target tokens/s", "ratio", "expected ratio", "ratio at equal FLOP"]
-TRAINING += ["share of the limit", "MFLOP/token", "peak MiB", "peak ratio", "first update, s"]
-TRAINING += ["parameters"]
+TRAINING += ["share of the limit", "MFLOP/token", "padding, %", "peak MiB", "peak ratio"]
+TRAINING += ["first update, s", "parameters"]
 GIGA = 1e9
 
 
@@ -87,6 +87,7 @@ def training_cells(figures):
         part["rate"],
         *(part[name] for name in TRAINING[1:5]),
         part["operations"] / 1e6,
+        100 * part["padding"],
         figures["peak"],
         figures["peak ratio"],
         figures["first update"],

@@ -44,7 +44,11 @@ def device_flags(args) -> str:
 
 
 class System:
-    """One model in training: its task, its trainer and an endless supply of minibatches."""
+    """One model in training: its task, its trainer, and the minibatches of a turn.
+
+    These are of all lengths that the corpus has, and the same in every turn: so many as
+    ``args.updates``, evenly spaced among those of an epoch, which are made within the time.
+    """
 
     def __init__(self, data, flags: str, args):
         from fairseq import options, tasks
@@ -59,29 +63,42 @@ class System:
         model = self.task.build_model(cfg.model)
         self.trainer = Trainer(cfg, self.task, model, self.task.build_criterion(cfg.criterion))
         self.task.load_dataset("train")
-        self.batches = self._batches()
+        self.iterator = self.trainer.get_train_iterator(1)
+        self.indices = spaced(self.iterator.frozen_batches, self.iterator.dataset, args.updates)
 
-    def _batches(self):
-        iterator = self.trainer.get_train_iterator(1)
-        while True:
-            yield from iterator.next_epoch_itr(shuffle=False)
+    def batches(self):
+        """The minibatches of a turn."""
+        for indices in self.indices:
+            yield self.iterator.collate_fn([self.iterator.dataset[index] for index in indices])
 
-    def seconds(self, updates: int):
-        """(seconds, target tokens) of so many updates."""
+    def seconds(self):
+        """(seconds, target tokens) of a turn."""
         synchronise(self.device)
         tokens, start = 0, time.perf_counter()
-        for batch in itertools.islice(self.batches, updates):
+        for batch in self.batches():
             self.trainer.train_step([batch])
             tokens += target_tokens(batch)
         synchronise(self.device)
         return time.perf_counter() - start, tokens
 
     def products(self) -> Products:
-        """The matrix products of one update."""
-        batch = next(self.batches)
-        with Products(target_tokens(batch)) as found:
-            self.trainer.train_step([batch])
+        """The matrix products of a turn."""
+        batches = list(self.batches())
+        with Products(sum(map(target_tokens, batches))) as found:
+            for batch in batches:
+                self.trainer.train_step([batch])
         return found
+
+    def padding(self):
+        """(places that are padding, all places) of the sentences of a turn, on both sides."""
+        sides = [
+            side
+            for batch in self.batches()
+            for part in samples(batch)
+            for side in (part["net_input"]["src_tokens"], part["target"])
+        ]
+        pad = self.task.target_dictionary.pad()
+        return sum(int(side.eq(pad).sum()) for side in sides), sum(map(torch.numel, sides))
 
     def parameters(self) -> int:
         """Unique scalars that are trained, those of the criterion among them."""
@@ -91,13 +108,23 @@ class System:
         return sum(p.numel() for p in {id(p): p for p in found}.values() if p.requires_grad)
 
 
+def spaced(batches, dataset, number: int):
+    """So many of the minibatches, from those of short sentences to those of long ones."""
+    ordered = sorted(batches, key=lambda batch: max(map(dataset.num_tokens, batch)))
+    return [ordered[(2 * place + 1) * len(ordered) // (2 * number)] for place in range(number)]
+
+
+def samples(batch):
+    """The samples of a minibatch: one, or one for each pair."""
+    return [batch] if "net_input" in batch else batch.values()
+
+
 def target_tokens(batch) -> int:
-    parts = [batch] if "net_input" in batch else batch.values()
-    return sum(part["ntokens"] for part in parts)
+    return sum(part["ntokens"] for part in samples(batch))
 
 
 def operations_per_token(data, flags: str, args) -> float:
-    """Operations of the matrix products of an update, for each target token."""
+    """Operations of the matrix products of training, for each target token."""
     found = System(data, flags, args).products()
     return found.operations() / found.tokens
 
@@ -169,9 +196,9 @@ class Member:
         self.idle = memory(args.device)
         self.systems = [System(data, flags, args) for flags in row.models]
 
-    def train(self, updates: int):
-        """(seconds, target tokens) of so many updates of each model."""
-        found = [system.seconds(updates) for system in self.systems]
+    def train(self):
+        """(seconds, target tokens) of a turn of each model."""
+        found = [system.seconds() for system in self.systems]
         return sum(seconds for seconds, _ in found), sum(tokens for _, tokens in found)
 
     def translate(self, beam: int, sentences: int):
@@ -208,15 +235,19 @@ class Member:
     def training_cost(self):
         """What an update must do, and the time it takes at least, for each target token."""
         found = [system.products() for system in self.systems]
+        padding, places = map(sum, zip(*(system.padding() for system in self.systems)))
         tokens = sum(products.tokens for products in found)
         limit = [
-            limits.best_training_time(products, system.parameters(), self.args.device)
+            limits.best_training_time(
+                products, system.parameters(), self.args.updates, self.args.device
+            )
             for products, system in zip(found, self.systems)
         ]
         return {
             "operations": sum(products.operations() for products in found) / tokens,
             "seconds": sum(seconds for seconds, _ in limit) / tokens,
             "bound": limit[0][1],
+            "padding": padding / places,
             "parameters": sum(system.parameters() for system in self.systems),
         }
 
