@@ -1,8 +1,8 @@
 """`fairseq-ext export`: checkpoints for programs without this package.
 
-Of a dual model one direction: `--to fairseq` writes a checkpoint of fairseq's own `transformer`,
-`--to ctranslate2` the folder that CTranslate2 translates with. Of a model trained with a twin
-(export_twin.py) the forward network, for fairseq.
+Of a dual model, or of two models that dual supervised learning ties, one direction: `--to fairseq`
+writes a checkpoint of fairseq's own `transformer`, `--to ctranslate2` the folder that CTranslate2
+translates with. Of a model trained with a twin (export_twin.py) the forward network, for fairseq.
 """
 
 import re
@@ -12,14 +12,15 @@ from . import UsageError, atomic_path
 from .checkpoint import model_of, read
 from .export_twin import plain_checkpoint, twin_models, use
 
-MODEL = "dual_transformer"
+DUAL, SEPARATE = "dual_transformer", "dual_supervised_transformer"
 
 
 def add_arguments(parser):
     parser.add_argument(
         "checkpoint",
         metavar="CHECKPOINT",
-        help=f"of a {MODEL}, of which -s and -t choose a direction, or of a model with a twin",
+        help=f"of a {DUAL} or {SEPARATE}, of which -s and -t choose a direction, or of a model "
+        "with a twin",
     )
     parser.add_argument("-s", "--source-lang", metavar="SOURCE")
     parser.add_argument("-t", "--target-lang", metavar="TARGET")
@@ -67,21 +68,37 @@ def check_output(args):
         raise UsageError(f"--output {output} is no folder of CTranslate2; --force leaves it alone")
 
 
-def languages(parameters):
-    """The languages that a dual model's state dict has components for, sorted."""
-    names = (re.match(r"components\.([^.]+)\.", name) for name in parameters)
+def members(parameters, kind):
+    """The names that a state dict has `components` or `models` for, sorted."""
+    names = (re.match(rf"{kind}\.([^.]+)\.", name) for name in parameters)
     return sorted({found[1] for found in names if found})
 
 
 def check_direction(source, target, state, path):
-    """Raise UsageError unless the checkpoint has components for both languages."""
-    known = languages(state["model"])
+    """Raise UsageError unless the checkpoint has what the direction needs."""
+    if model_of(state) == SEPARATE:
+        known = members(state["model"], "models")
+        if f"{source}-{target}" not in known:
+            raise UsageError(f"-s {source} -t {target}: {path} has models of {', '.join(known)}")
+        return
+    known = members(state["model"], "components")
     if source == target or not {source, target} <= set(known):
         raise UsageError(
             f"-s {source} -t {target}: {path} was trained for "
             f"{state['cfg']['model']['lang_pairs']} and can translate between any two of "
             f"{', '.join(known)}"
         )
+
+
+def embedding_rows(state, source, target):
+    """{language: entries of its embedding}."""
+    names = {lang: f"components.{lang}.embedding.weight" for lang in (source, target)}
+    if model_of(state) == SEPARATE:
+        sides = {source: "encoder", target: "decoder"}.items()
+        names = {
+            lang: f"models.{source}-{target}.{side}.embed_tokens.weight" for lang, side in sides
+        }
+    return {lang: state["model"][name].size(0) for lang, name in names.items()}
 
 
 def chosen_parameters(state, ema, path):
@@ -105,14 +122,13 @@ def data_folder(args, state):
     if args.data is None and args.to == "fairseq":
         return None
     folder = Path(args.data or split_paths(state["cfg"]["task"]["data"])[0])
-    for language in (args.source_lang, args.target_lang):
+    for language, rows in embedding_rows(state, args.source_lang, args.target_lang).items():
         path = folder / f"dict.{language}.txt"
         if not path.is_file():
             raise UsageError(
                 f"--data {folder}: there is no {path}; name the folder of the training"
             )
         entries = len(Dictionary.load(str(path)))
-        rows = state["model"][f"components.{language}.embedding.weight"].size(0)
         if entries != rows:
             raise UsageError(
                 f"--data {folder}: {path} has {entries} entries, the embedding of {language} in "
@@ -124,9 +140,9 @@ def data_folder(args, state):
 def check_kind(args, state):
     """Raise UsageError unless the options are those that this kind of checkpoint needs."""
     model, languages = model_of(state), (args.source_lang, args.target_lang)
-    if model == MODEL:
+    if model in (DUAL, SEPARATE):
         if None in languages:
-            raise UsageError(f"-s and -t: {args.checkpoint} is of a {MODEL}; give the direction")
+            raise UsageError(f"-s and -t: {args.checkpoint} is of a {model}; give the direction")
     elif args.to != "fairseq" or any(languages) or args.data:
         raise UsageError(
             f"--to {args.to}, -s, -t, --data: {args.checkpoint} is of a {model}, which is exported "
@@ -138,9 +154,9 @@ def exported(args):
     """(checkpoint, folder with its dictionaries or None) for the command line `args`."""
     from .export_stock import stock_checkpoint
 
-    state = read(args.checkpoint, MODEL, *twin_models())
+    state = read(args.checkpoint, DUAL, SEPARATE, *twin_models())
     check_kind(args, state)
-    if model_of(state) != MODEL:
+    if model_of(state) not in (DUAL, SEPARATE):
         parameters = chosen_parameters(state, args.ema, args.checkpoint)
         name = Path(args.checkpoint).name
         return plain_checkpoint(state, parameters, model_of(state), name), None

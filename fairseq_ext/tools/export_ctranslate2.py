@@ -25,6 +25,7 @@ def write_folder(converter, stock, data, output, quantization=None):
 
     converter: the class of `import_converter`; stock: a checkpoint of fairseq's `transformer`;
     data: folder with both dictionaries; quantization: None or a name that CTranslate2 knows.
+    UsageError for a model with options that CTranslate2 does not know.
     """
     import torch
 
@@ -40,12 +41,13 @@ def write_folder(converter, stock, data, output, quantization=None):
         file, made = Path(folder) / "model.pt", Path(folder) / "made"
         torch.save(stock, file)
         task = stock["cfg"]["task"]
-        made = converter(
-            str(file),
-            str(data),
-            source_lang=task["source_lang"],
-            target_lang=task["target_lang"],
-        ).convert(str(made), quantization=quantization)
+        languages = {name: task[name] for name in ("source_lang", "target_lang")}
+        try:
+            made = converter(str(file), str(data), **languages).convert(
+                str(made), quantization=quantization
+            )
+        except ValueError as error:  # options of the model that CTranslate2 does not know
+            raise UsageError(f"--to ctranslate2: {error}") from error
         if output.exists():
             os.replace(output, Path(folder) / "replaced")
         os.replace(made, output)

@@ -1,6 +1,7 @@
 """One direction X -> Y of a dual model, written as a stock fairseq `transformer`.
 
-Component X in its encoding role is the stock encoder, component Y in its decoding role the stock
+Of ``dual_supervised_transformer`` that is one of its models as it is. Of ``dual_transformer``,
+component X in its encoding role is the stock encoder, component Y in its decoding role the stock
 decoder (`fairseq_ext/dual/modules.py`); the parameters only change names, and the fused projections
 come apart. What the direction does not use is left out: the context attention of X. The encoder
 layers carry no copies of parameters for torch's fused path (`in_proj_weight` ...): stock fairseq
@@ -9,6 +10,7 @@ layers carry no copies of parameters for torch's fused path (`in_proj_weight` ..
 Dimensions: D model, V vocabulary.
 """
 
+import argparse
 import re
 
 # sub-module of a Block: sub-modules of the stock layer that hold its rows, one after the other
@@ -29,6 +31,8 @@ DECODING_ROLE = {
 IN_BLOCK = re.compile(r"blocks\.(?P<layer>\d+)\.(?P<part>[\w.]+)\.(?P<kind>weight|bias)")
 # layout of stock state dicts since fairseq 0.6.2: output projection and final norm have own names
 LAYOUT_VERSION = 3.0
+STOCK_WORDS = ("--task", "translation", "--arch", "transformer", "--optimizer", "adam")
+STOCK_WORDS += ("--criterion", "label_smoothed_cross_entropy")
 # options of the dual task that mean the same for the task `translation`
 CARRIED = (
     "data",
@@ -105,9 +109,7 @@ def stock_options(model, criterion):
 
     model, criterion: these groups of the dual checkpoint's configuration, as dicts.
     """
-    words = ["--task", "translation", "--arch", "transformer", "--optimizer", "adam"]
-    words += ["--criterion", "label_smoothed_cross_entropy"]
-    words += ["--label-smoothing", str(criterion.get("label_smoothing", 0.0))]
+    words = [*STOCK_WORDS, "--label-smoothing", str(criterion.get("label_smoothing", 0.0))]
     for side in ("encoder", "decoder"):
         words += [f"--{side}-embed-dim", str(model["embed_dim"])]
         words += [f"--{side}-ffn-embed-dim", str(model["ffn_embed_dim"])]
@@ -147,6 +149,28 @@ def stock_config(words, task, source, target):
     return config
 
 
+def own_parameters(parameters, source, target):
+    """State dict of the model source -> target of a ``dual_supervised_transformer``'s."""
+    prefix = f"models.{source}-{target}."
+    own = [name for name in parameters if name.startswith(prefix)]
+    return {name[len(prefix) :]: parameters[name] for name in own}
+
+
+def own_config(model, criterion, task, source, target):
+    """`stock_config` with the options in the Namespace of a ``dual_supervised_transformer``."""
+    from fairseq.models.transformer import TransformerModel
+
+    parser = argparse.ArgumentParser(argument_default=argparse.SUPPRESS)
+    TransformerModel.add_args(parser)
+    words = [*STOCK_WORDS, "--label-smoothing", str(criterion.get("label_smoothing", 0.0))]
+    config = stock_config(words, task, source, target)
+    # not as words: there is none for a switch that an architecture has set to False
+    for option in parser._actions:
+        if hasattr(model, option.dest):
+            setattr(config["model"], option.dest, getattr(model, option.dest))
+    return config
+
+
 def stock_checkpoint(state, parameters, source, target, origin):
     """A whole stock checkpoint, without optimiser state.
 
@@ -154,13 +178,19 @@ def stock_checkpoint(state, parameters, source, target, origin):
     origin: the checkpoint's name, kept in `extra_state`.
     Raises KeyError as `stock_parameters` does.
     """
-    config = state["cfg"]
-    words = stock_options(config["model"], config.get("criterion") or {})
+    model, task = state["cfg"]["model"], state["cfg"]["task"]
+    criterion = state["cfg"].get("criterion") or {}
+    if isinstance(model, argparse.Namespace):
+        config = own_config(model, criterion, task, source, target)
+        chosen = own_parameters(parameters, source, target)
+    else:
+        config = stock_config(stock_options(model, criterion), task, source, target)
+        chosen = stock_parameters(parameters, source, target)
     history = dict(state["optimizer_history"][-1], lr_scheduler_state={})
     return {
         "args": None,
-        "cfg": stock_config(words, config["task"], source, target),
-        "model": stock_parameters(parameters, source, target),
+        "cfg": config,
+        "model": chosen,
         "criterion": None,
         "optimizer_history": [history],
         "task_state": {},

@@ -43,7 +43,31 @@ def three(toy_corpus, tmp_path_factory):
     return trained(folder, toy_corpus.three, *options), toy_corpus.three
 
 
-SETTINGS = [("two", "xx-yy"), ("two", "yy-xx"), ("three", "xx-zz"), ("three", "zz-xx")]
+@pytest.fixture(scope="module")
+def separate(toy_corpus, tmp_path_factory):
+    """(checkpoint, data): a stock transformer for each direction, the output embedding shared."""
+    options = ("-s", "xx", "-t", "yy", "--max-epoch", "8", "--arch", "dual_supervised_transformer")
+    options += (
+        "--encoder-embed-dim",
+        "32",
+        "--encoder-ffn-embed-dim",
+        "48",
+        "--encoder-layers",
+        "1",
+    )
+    options += ("--decoder-layers", "2", "--share-decoder-input-output-embed")
+    options += (
+        "--encoder-normalize-before",
+        "--decoder-normalize-before",
+        "--activation-fn",
+        "gelu",
+    )
+    folder = tmp_path_factory.mktemp("separate")
+    return trained(folder, toy_corpus.two, *options), toy_corpus.two
+
+
+SETTINGS = [("separate", "xx-yy"), ("separate", "yy-xx")]
+SETTINGS += [("two", "xx-yy"), ("two", "yy-xx"), ("three", "xx-zz"), ("three", "zz-xx")]
 
 
 @pytest.fixture(params=SETTINGS, ids=lambda setting: ":".join(setting))
@@ -243,6 +267,25 @@ def test_ctranslate2_translates_like_fairseq(setting, ctranslate2, toy_corpus, t
         assert result.scores[0] / math.log(2) == pytest.approx(score, abs=1e-3)
 
 
+def test_what_ctranslate2_does_not_know_is_told(
+    separate, ctranslate2, tmp_path, monkeypatch, capsys
+):
+    from fairseq_ext.tools import export_stock
+
+    made = export_stock.stock_checkpoint
+
+    def with_one_norm_moved(*words):
+        state = made(*words)
+        state["cfg"]["model"].decoder_normalize_before = False
+        return state
+
+    monkeypatch.setattr(export_stock, "stock_checkpoint", with_one_norm_moved)
+    words = ("ctranslate2", tmp_path / "folder", "--data", separate[1])
+    assert export(separate[0], "xx", "yy", *words) == 2
+    assert re.search("--to ctranslate2: .*normalize-before", capsys.readouterr().err, re.DOTALL)
+    assert not list(tmp_path.iterdir())
+
+
 def test_ctranslate2_folders_are_quantised_and_replaced_whole(two, ctranslate2, tmp_path):
     folder = tmp_path / "folder"
     export(two[0], "xx", "yy", "ctranslate2", folder)
@@ -303,6 +346,12 @@ def test_a_direction_that_is_not_there(two, tmp_path, capsys):
         message = capsys.readouterr().err
         assert f"-s {source} -t {target}" in message and "xx-yy,yy-xx" in message
     assert not list(tmp_path.iterdir())
+
+
+def test_two_models_have_their_own_directions(separate, tmp_path, capsys):
+    assert export(separate[0], "yy", "yy", "fairseq", tmp_path / "stock.pt") == 2
+    assert "-s yy -t yy: " in (message := capsys.readouterr().err)
+    assert "has models of xx-yy, yy-xx" in message
 
 
 def test_files_that_are_no_dual_checkpoint(two, tmp_path, capsys):
