@@ -32,10 +32,13 @@ def heat_maps(corpora, path):
                 results = of(found, *sets)
                 if results:
                     grid[row][column] = mean(results, "accuracy")
-                    text = f"{grid[row][column]:.1f}"
-                    panel.text(column, row, text, ha="center", va="center", color="w")
         panel.grid(False)
         image = panel.imshow(grid, cmap="viridis")
+        for row, values in enumerate(grid):
+            for column, value in enumerate(values):
+                color = "k" if image.norm(value) > 0.6 else "w"  # viridis ends in bright yellow
+                text = "" if value != value else f"{value:.1f}"
+                panel.text(column, row, text, ha="center", va="center", color=color)
         panel.set_xticks(range(len(names)), names, rotation=45, ha="right")
         panel.set_yticks(range(len(names)), names)
         figure.colorbar(image, ax=panel, label="test accuracy, %")

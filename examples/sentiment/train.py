@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Train one system: Adadelta until the validation loss stands still, then plain SGD.
+"""Train one system in two stages: until the validation loss stands still, then plain SGD.
 
     python train.py DATA RUNS SYSTEM SEED [--recipe imdb] [--dry-run] [-- fairseq options]
 
@@ -9,7 +9,7 @@ SYSTEM:
     lm.text                 a language model of the reviews, for the next two; it has one stage
     dsl                     a classifier and a generator tied by dual supervised learning
     dual.dsl                the dual model with dual supervised learning
-Checkpoints go to RUNS/SYSTEM.SEED/{adadelta,sgd}/, the logs to {adadelta,sgd}.log beside them (of
+Checkpoints go to RUNS/SYSTEM.SEED/{first,second}/, the logs to {first,second}.log beside them (of
 lm.text to RUNS/lm.text.SEED/ and RUNS/lm.text.SEED.log). A stopped training goes on where its last
 checkpoint was when the same command is given again.
 """

@@ -21,8 +21,8 @@ SMALL = {
     "--embed-dim 128 --hidden-size 128": "--embed-dim 8 --hidden-size 8",  # of both
     "--batch-size 48 --batch-size-valid 250 --max-epoch 4": "--batch-size 8 --max-epoch 1",
     "interval = 200": "interval = 3",
-    "adadelta_updates = 1600": "adadelta_updates = 6",
-    "sgd_updates = 400": "sgd_updates = 3",
+    "first_updates = 1600": "first_updates = 6",
+    "second_updates = 400": "second_updates = 3",
     "    --batch-size 48 --batch-size-valid 250 --clip": "    --batch-size 8 --clip",
 }
 
@@ -116,12 +116,12 @@ def test_systems_differ_in_their_directions_alone(recipe, tmp_path):
             assert sides == system.directions[0].split("-")
             assert ("--one-way" in words) == (len(system.directions) == 1)
             metric = words[words.index("--best-checkpoint-metric") + 1]
-            chosen = "text-label_error" if stage.name == "sgd" and name != "generator" else "loss"
+            chosen = "text-label_error" if stage.name == "second" and name != "generator" else "loss"
             assert metric == chosen
-            assert ("--finetune-from-model" in words) == (stage.name == "sgd")
+            assert ("--finetune-from-model" in words) == (stage.name == "second")
             drop = {"--one-way", metric, *sides}
             own[name, stage.name] = [word for word in words if word not in drop]
-    for stage in ("adadelta", "sgd"):
+    for stage in ("first", "second"):
         assert own["dual", stage] == own["classifier", stage] == own["generator", stage]
 
 

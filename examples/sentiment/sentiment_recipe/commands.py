@@ -9,7 +9,7 @@ NEVER = 1000000  # nothing at the end of an epoch: --validate-interval-updates c
 
 def checkpoint_of(runs, system, seed):
     """The checkpoint that is evaluated: the best of the last stage."""
-    return runs / run_name(system, seed) / "sgd" / "checkpoint_best.pt"
+    return runs / run_name(system, seed) / "second" / "checkpoint_best.pt"
 
 
 def best_metric(settings, name, stage):

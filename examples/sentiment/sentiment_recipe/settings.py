@@ -14,7 +14,7 @@ CLASSIFIER, GENERATOR = f"{TEXT}-{LABEL}", f"{LABEL}-{TEXT}"
 REQUIRED = {
     "data": {"valid", "words", "vocabulary"},
     "model": {"options"},
-    "train": {"interval", "patience", "adadelta", "adadelta_updates", "sgd", "sgd_updates"}
+    "train": {"interval", "patience", "first", "first_updates", "second", "second_updates"}
     | {"options"},
     "language_model": {"arch", "options"},
     "dsl": {"arch", "options"},
@@ -102,7 +102,7 @@ def read_settings(name):
             tuple(shlex.split(parser["train"][stage])),
             number(parser, path, "train", f"{stage}_updates"),
         )
-        for stage in ("adadelta", "sgd")
+        for stage in ("first", "second")
     )
     return Settings(
         name=path.stem,

@@ -55,7 +55,7 @@ def cost_table(results):
         seconds = statistics.median(result["seconds_per_update"] for result in every)
         unique = every[0]["parameters"]["unique"]
         body.append([name, f"{unique:,}", updates, f"{seconds:.2f}"])
-    return rows(["system", "parameters", "updates, Adadelta+SGD", "seconds per update"], body)
+    return rows(["system", "parameters", "updates of both stages", "seconds per update"], body)
 
 
 def significance_table(tests):
