@@ -2,7 +2,7 @@
 
 import pytest
 from duo_translation_recipe.commands import generate_command, train_command
-from duo_translation_recipe.settings import ROWS, read_settings
+from duo_translation_recipe.settings import LONG, ROWS, read_settings
 from duo_translation_recipe.tables import contrasts, curve_table, score_table
 from recipe_tools import RecipeError
 
@@ -64,8 +64,7 @@ def test_each_row_has_the_additions_of_those_above_it(models):
         (2, False, "off", False),
         (2, True, "off", False),
         (2, True, "decoder", False),
-        (2, True, "decoder", True),
-        (2, True, "decoder", True),
+        *3 * [(2, True, "decoder", True)],
     ]
 
 
@@ -77,8 +76,11 @@ def test_rows_differ_in_their_own_options_only(settings, tmp_path):
         assert command[command.index("-s") : command.index("-s") + 4] == ["-s", "en", "-t", "de"]
         return command[:place] + command[place + len(own) : command.index("--save-dir")]
 
-    first, *others = map(rest, ROWS)
+    first, *others = (rest(row) for row in ROWS if row not in LONG)
     assert all(other == first for other in others)
+    assert first[first.index("--max-update") + 1] == "2000"
+    longer, other = map(rest, LONG)
+    assert longer == other and longer[longer.index("--max-update") + 1] == "6000"
     last = words(train_command(settings, "meta.de-en", 1, tmp_path, tmp_path, ["--lr", "1"]))
     assert last[-2:] == ["--lr", "1"]
     made = words(generate_command(settings, "c.pt", tmp_path, "en-de", "test"))
@@ -99,6 +101,10 @@ def test_results_depend_on_their_own_row(tmp_path, settings, examples_folder):
     names = [f"{row}.de-en" for row in ROWS]
     changed = [name for name in names if other.relevant(name) != settings.relevant(name)]
     assert changed == ["meta.de-en"]
+    path.write_text(text.replace("long = 3", "long = 4"), encoding="utf-8")
+    other = read_settings(path)
+    changed = [name for name in names if other.relevant(name) != settings.relevant(name)]
+    assert changed == ["transformer_long.de-en", "fusion_long.de-en"]
 
 
 def test_tables(settings):
@@ -115,10 +121,12 @@ def test_tables(settings):
     assert "Transformer" not in table and score_table(settings, results, "en-de") is None
     pairs = contrasts()
     assert ("norm", "fusion") in pairs and ("transformer", "fusion") in pairs
-    assert len(pairs) == len(set(pairs)) == 9
+    assert len(pairs) == len(set(pairs)) == 10 and pairs[-1] == tuple(LONG)
     points = {"bleu": [(0.5, 10.0), (1.0, 20.0)], "ppl": [(0.5, 30.0)]}
-    text = curve_table({"de-en": {"meta": points}})
-    assert "| 0.5 | 10.0 / 30.00 |" in text and "| 1.0 | - |" in text
+    longer = {metric: [(1.5, 25.0)] for metric in ("bleu", "ppl")}
+    text = curve_table({"de-en": {"meta": points, "fusion_long": longer}})
+    assert "| 0.5 | 10.0 / 30.00 | - |" in text and "| 1.0 | - | - |" in text
+    assert "| 1.5 | - | 25.0 / 25.00 |" in text
 
 
 @pytest.mark.slow

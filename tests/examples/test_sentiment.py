@@ -116,7 +116,9 @@ def test_systems_differ_in_their_directions_alone(recipe, tmp_path):
             assert sides == system.directions[0].split("-")
             assert ("--one-way" in words) == (len(system.directions) == 1)
             metric = words[words.index("--best-checkpoint-metric") + 1]
-            chosen = "text-label_error" if stage.name == "second" and name != "generator" else "loss"
+            chosen = (
+                "text-label_error" if stage.name == "second" and name != "generator" else "loss"
+            )
             assert metric == chosen
             assert ("--finetune-from-model" in words) == (stage.name == "second")
             drop = {"--one-way", metric, *sides}

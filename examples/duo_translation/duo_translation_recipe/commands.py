@@ -27,11 +27,12 @@ def train_command(settings, name, seed, data, runs, extra=()):
     """fairseq-train of one system; `extra` comes last and therefore wins."""
     row, direction = settings.parts(name)
     source, target = direction.split("-")
-    interval = max(1, settings.updates // max(1, settings.validations))
+    updates = settings.updates_of(row)
+    interval = max(1, updates // max(1, settings.validations))
     command = ["fairseq-train", data / "bin", "--user-dir", user_dir()]
     command += ["--task", "translation", "-s", source, "-t", target]
     command += [*filled(settings.words[row], data), *settings.words["train"]]
-    command += ["--max-update", settings.updates, *annealing(settings.updates, settings.warmup)]
+    command += ["--max-update", updates, *annealing(updates, settings.warmup)]
     command += ["--validate-interval-updates", interval, "--save-interval-updates", interval]
     command += ["--keep-interval-updates", 1, "--no-epoch-checkpoints"]
     command += ["--validate-interval", NEVER, "--save-interval", NEVER, *REPORTING]

@@ -17,11 +17,14 @@ ROWS = {
     "norm": ("+ duo normalisation", "29.60"),
     "fusion": ("+ fusion layer", "29.68"),
     "vectors": ("+ P from word2vec", "-"),
+    "transformer_long": ("Transformer, longer", "-"),
+    "fusion_long": ("+ fusion layer, longer", "-"),
 }
+LONG = {"transformer_long": "transformer", "fusion_long": "fusion"}  # the same with more updates
 REQUIRED = {
     "data": {"source", "target", *SPLITS, "vocabulary"},
-    "rows": set(ROWS),
-    "train": {"updates", "validations", "warmup", "options"},
+    "rows": set(ROWS) - set(LONG),
+    "train": {"updates", "long", "validations", "warmup", "options"},
     "evaluate": {"options"},
 }
 OPTIONAL = {"data": {"subword_lines", "train_lines"}}
@@ -31,9 +34,9 @@ OPTIONAL = {"data": {"subword_lines", "train_lines"}}
 class Settings:
     """What the .cfg file says.
 
-    subword_lines, train_lines: how many lines are used, 0 = all. warmup: percentage of the updates.
-    words: {row, "train" or "evaluate": words of the command line}.
-    text: {section: {key: value}} as in the file.
+    subword_lines, train_lines: how many lines are used, 0 = all. long: times the updates of LONG.
+    warmup: percentage of the updates. words: {row, "train" or "evaluate": words of the command
+    line}. text: {section: {key: value}} as in the file.
     """
 
     name: str
@@ -41,6 +44,7 @@ class Settings:
     subword_lines: int
     train_lines: int
     updates: int
+    long: int
     validations: int
     warmup: int
     words: Dict[str, Tuple[str, ...]]
@@ -77,10 +81,17 @@ class Settings:
             )
         return tuple(name.split("."))
 
+    def updates_of(self, row):
+        """The updates of a row's training."""
+        return self.updates * (self.long if row in LONG else 1)
+
     def relevant(self, name):
         """The settings that results of a system depend on."""
         row = self.parts(name)[0]
-        return {**self.text, "rows": {row: self.text["rows"][row]}, "name": self.name}
+        train, options = dict(self.text["train"]), self.text["rows"][LONG.get(row, row)]
+        if row not in LONG:
+            del train["long"]
+        return {**self.text, "rows": {row: options}, "train": train, "name": self.name}
 
 
 def read_settings(name):
@@ -89,7 +100,7 @@ def read_settings(name):
     Raises RecipeError with the file and the key.
     """
     path, parser = read_config(name, FOLDER, REQUIRED, OPTIONAL)
-    words = {row: parser["rows"][row] for row in ROWS}
+    words = {row: parser["rows"][LONG.get(row, row)] for row in ROWS}
     words.update({section: parser[section]["options"] for section in ("train", "evaluate")})
     return Settings(
         name=path.stem,
@@ -97,6 +108,7 @@ def read_settings(name):
         subword_lines=number(parser, path, "data", "subword_lines", "0"),
         train_lines=number(parser, path, "data", "train_lines", "0"),
         updates=number(parser, path, "train", "updates"),
+        long=number(parser, path, "train", "long"),
         validations=number(parser, path, "train", "validations"),
         warmup=warmup_of(parser, path),
         words={key: tuple(shlex.split(text)) for key, text in words.items()},

@@ -5,7 +5,7 @@ import statistics
 from recipe_tools.scores import METRICS
 from recipe_tools.tables import BOOTSTRAP, SIGNIFICANT, cell, rows, signature_list, spread
 
-from .settings import ROWS
+from .settings import LONG, ROWS
 
 NOTHING = "-"
 SCORED = ("valid", "test")
@@ -45,8 +45,9 @@ def score_table(settings, results, direction):
 
 def contrasts():
     """[(baseline, row)]: each row against the one above it and against the first one."""
-    names = list(ROWS)
-    return list(dict.fromkeys([*zip(names, names[1:]), *((names[0], one) for one in names[1:])]))
+    names = [row for row in ROWS if row not in LONG]
+    both = [*zip(names, names[1:]), *((names[0], one) for one in names[1:]), tuple(LONG)]
+    return list(dict.fromkeys(both))
 
 
 def contrast_table(tests):
@@ -72,7 +73,8 @@ def markdown(settings, seeds, results, tests, signatures):
     blocks = [
         f"Recipe `{settings.name}` of `examples/duo_translation`; seeds "
         f"{', '.join(map(str, seeds))}; mean (range) over seeds; the checkpoint after "
-        f"{settings.updates:,} updates; `{' '.join(settings.words['evaluate'])}`. Perplexity per "
+        f"{settings.updates:,} updates ({settings.updates_of(next(iter(LONG))):,} of the longer "
+        f"ones); `{' '.join(settings.words['evaluate'])}`. Perplexity per "
         "subword. The last column is the paper's BLEU on WMT14 En-De.",
         *(score_table(settings, results, direction) for direction in settings.directions),
         contrast_table(tests),
@@ -86,7 +88,7 @@ def curve_table(curves):
     """Markdown of {direction: {row: {metric: [(epoch, mean)]}}}: BLEU / perplexity by epoch."""
     blocks = []
     for direction, by_row in curves.items():
-        epochs = [epoch for epoch, _ in next(iter(by_row.values()))["bleu"]]
+        epochs = sorted({epoch for found in by_row.values() for epoch, _ in found["bleu"]})
         body = [[f"{epoch:.1f}"] for epoch in epochs]
         for found in by_row.values():
             both = dict(found["bleu"]), dict(found["ppl"])
