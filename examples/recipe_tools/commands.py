@@ -97,14 +97,15 @@ def program(name, variables):
     return [sys.executable, "-m", "fairseq_ext"]
 
 
-def execute(command, log, mode="w", show=None):
+def execute(command, log, mode="w", show=None, more=None):
     """Run a command, its output going to the file `log`.
 
     mode: "a" appends to the log of an earlier part of the run.
     show: function line -> text or None; what it returns is printed as it comes.
+    more: {name: text} for the command's environment.
     Raises RecipeError with the end of the log when the command fails.
     """
-    variables = environment()
+    variables = {**environment(), **(more or {})}
     name, *words = (str(word) for word in command)
     words = [*program(name, variables), *words]
     tail = []
