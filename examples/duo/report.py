@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Tables and heat map of what couples.py and tfidf.py found on some corpora.
 
-    python report.py RUNS [RUNS ...] --output NAME [--into FILE.md]
+    python report.py RUNS [RUNS ...] --output NAME [--picture FILE.png] [--into FILE.md]
 
-Writes NAME.md, NAME.json and NAME.png; --into replaces what stands in FILE.md between
+Writes NAME.md, NAME.json and the picture, NAME.png where it has no name; --into replaces what stands in FILE.md between
 <!-- begin duo classifier --> and <!-- end duo classifier -->.
 """
 
@@ -49,6 +49,7 @@ def main(argv=None):
     parser = make_parser(__doc__, "--into")
     parser.add_argument("runs", metavar="RUNS", type=Path, nargs="+")
     parser.add_argument("--output", metavar="NAME", type=Path, required=True)
+    parser.add_argument("--picture", metavar="FILE", type=Path, help="default: NAME.png")
     args = parser.parse_args(argv)
     corpora, texts = {}, []
     for runs in args.runs:
@@ -64,7 +65,7 @@ def main(argv=None):
         }
         for name, found in corpora.items()
     }
-    heat_maps(corpora, args.output.with_name(args.output.name + ".png"))
+    heat_maps(corpora, args.picture or args.output.with_name(args.output.name + ".png"))
     publish(args, "\n".join(texts), data, "duo classifier")
 
 
