@@ -3,8 +3,8 @@
 
     python report.py RUNS [RUNS ...] --output NAME [--picture FILE.png] [--into FILE.md]
 
-Writes NAME.md, NAME.json and the picture, NAME.png where it has no name; --into replaces what stands in FILE.md between
-<!-- begin duo classifier --> and <!-- end duo classifier -->.
+Writes NAME.md, NAME.json and the picture, NAME.png where it has no name; --into replaces what
+stands in FILE.md between <!-- begin duo classifier --> and <!-- end duo classifier -->.
 """
 
 import json

@@ -9,62 +9,11 @@ from pathlib import Path
 import pytest
 import torch
 from common import inprocess
+from tools.exporting import SEARCH, TASK, export
 
 from fairseq_ext import __main__ as command
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "export.md"
-TASK = ("--task", "dual_translation")
-SEARCH = ("--beam", "5", "--nbest", "5", "--max-tokens", "500", "--min-len", "0")
-TINY = ("--arch", "dual_transformer_tiny", "--dropout", "0", "--lr", "3e-3", "--max-tokens", "200")
-TRAIN = (*TASK, *TINY, "--criterion", "label_smoothed_cross_entropy", "--optimizer", "adam")
-TRAIN += ("--label-smoothing", "0.1", "--disable-validation", "--no-epoch-checkpoints")
-
-
-def trained(folder, data, *options):
-    inprocess.train(data, *TRAIN, "--save-dir", folder, *options)
-    return folder / "checkpoint_last.pt"
-
-
-@pytest.fixture(scope="module")
-def two(toy_corpus, tmp_path_factory):
-    """(checkpoint, data): post-norm, one embedding, trained with a moving average."""
-    options = ("-s", "xx", "-t", "yy", "--share-all-embeddings", "--max-epoch", "8")
-    options += ("--store-ema", "--ema-decay", "0.9")
-    folder = tmp_path_factory.mktemp("two")
-    return trained(folder, toy_corpus.two, *options), toy_corpus.two
-
-
-@pytest.fixture(scope="module")
-def three(toy_corpus, tmp_path_factory):
-    """(checkpoint, data): pre-norm, one embedding for each of three languages, padded right."""
-    options = ("--lang-pairs", "xx-yy,xx-zz", "--normalize-before", "--max-epoch", "10")
-    folder = tmp_path_factory.mktemp("three")
-    options += ("--left-pad-source",)
-    return trained(folder, toy_corpus.three, *options), toy_corpus.three
-
-
-@pytest.fixture(scope="module")
-def separate(toy_corpus, tmp_path_factory):
-    """(checkpoint, data): a stock transformer for each direction, the output embedding shared."""
-    options = ("-s", "xx", "-t", "yy", "--max-epoch", "8", "--arch", "dual_supervised_transformer")
-    options += (
-        "--encoder-embed-dim",
-        "32",
-        "--encoder-ffn-embed-dim",
-        "48",
-        "--encoder-layers",
-        "1",
-    )
-    options += ("--decoder-layers", "2", "--share-decoder-input-output-embed")
-    options += (
-        "--encoder-normalize-before",
-        "--decoder-normalize-before",
-        "--activation-fn",
-        "gelu",
-    )
-    folder = tmp_path_factory.mktemp("separate")
-    return trained(folder, toy_corpus.two, *options), toy_corpus.two
-
 
 SETTINGS = [("separate", "xx-yy"), ("separate", "yy-xx")]
 SETTINGS += [("two", "xx-yy"), ("two", "yy-xx"), ("three", "xx-zz"), ("three", "zz-xx")]
@@ -75,11 +24,6 @@ def setting(request):
     """(checkpoint, data, source, target) of every setting."""
     name, direction = request.param
     return (*request.getfixturevalue(name), *direction.split("-"))
-
-
-def export(checkpoint, source, target, to, output, *options):
-    words = ["export", checkpoint, "-s", source, "-t", target, "--to", to, "--output", output]
-    return command.main([str(word) for word in (*words, *options)])
 
 
 def generated(data, source, target, path, *options):
@@ -335,93 +279,3 @@ def test_the_ctranslate2_part_of_the_page(page, ctranslate2, run):
     [python] = [text for kind, text in blocks if kind == "python"]
     run("bash", "-euc", shell, cwd=folder)
     assert len(run("python", "-c", python, cwd=folder).splitlines()) == 5
-
-
-# ---------------------------------------------------------------- errors
-
-
-def test_a_direction_that_is_not_there(two, tmp_path, capsys):
-    for source, target in (("xx", "qq"), ("qq", "xx"), ("xx", "xx")):
-        assert export(two[0], source, target, "fairseq", tmp_path / "stock.pt") == 2
-        message = capsys.readouterr().err
-        assert f"-s {source} -t {target}" in message and "xx-yy,yy-xx" in message
-    assert not list(tmp_path.iterdir())
-
-
-def test_two_models_have_their_own_directions(separate, tmp_path, capsys):
-    assert export(separate[0], "yy", "yy", "fairseq", tmp_path / "stock.pt") == 2
-    assert "-s yy -t yy: " in (message := capsys.readouterr().err)
-    assert "has models of xx-yy, yy-xx" in message
-
-
-def test_files_that_are_no_dual_checkpoint(two, tmp_path, capsys):
-    export(two[0], "xx", "yy", "fairseq", tmp_path / "stock.pt")
-    (tmp_path / "text.pt").write_text("no checkpoint", encoding="utf-8")
-    torch.save(torch.zeros(3), tmp_path / "tensor.pt")
-    torch.save({"weights": torch.zeros(3), "epoch": 1}, tmp_path / "other.pt")
-    expected = {
-        "absent.pt": "is not a file",
-        "text.pt": "cannot be read",
-        "tensor.pt": "type Tensor",
-        "other.pt": "the entries epoch, weights",
-        "stock.pt": "architecture 'transformer'",
-    }
-    for name, words in expected.items():
-        capsys.readouterr()
-        assert export(tmp_path / name, "xx", "yy", "fairseq", tmp_path / "new.pt") == 2
-        message = capsys.readouterr().err
-        assert str(tmp_path / name) in message and words in message
-    assert not (tmp_path / "new.pt").exists()
-
-
-def test_an_unknown_parameter_is_named(two, tmp_path, capsys):
-    state = torch.load(two[0], weights_only=True)
-    state["model"]["components.yy.blocks.0.gate.weight"] = torch.zeros(1)
-    torch.save(state, tmp_path / "later.pt")
-    assert export(tmp_path / "later.pt", "xx", "yy", "fairseq", tmp_path / "stock.pt") == 2
-    assert "blocks.0.gate.weight" in capsys.readouterr().err
-
-
-def test_outputs_are_not_overwritten(two, tmp_path, capsys):
-    present, folder = tmp_path / "present.pt", tmp_path / "folder"
-    present.write_text("precious", encoding="utf-8")
-    folder.mkdir()
-    for to, output, options, words in (
-        ("fairseq", present, [], "--force"),
-        ("fairseq", folder, ["--force"], "is a folder"),
-        ("ctranslate2", folder, ["--force"], "no folder of CTranslate2"),
-        ("fairseq", two[0], ["--force"], "the checkpoint itself"),
-        ("fairseq", tmp_path / "absent" / "stock.pt", [], "is not a folder"),
-        ("fairseq", tmp_path / "new.pt", ["--quantization", "int8"], "--to ctranslate2"),
-    ):
-        assert export(two[0], "xx", "yy", to, output, *options) == 2
-        message = capsys.readouterr().err
-        assert words in message and (str(output) in message or "--quantization" in options)
-    assert present.read_text(encoding="utf-8") == "precious"
-    assert export(two[0], "xx", "yy", "fairseq", present, "--force") == 0
-    assert "encoder.embed_tokens.weight" in inprocess.parameters(present)
-
-
-def test_an_interrupted_export_leaves_what_was_there(two, tmp_path, monkeypatch):
-    output = tmp_path / "present.pt"
-    output.write_text("precious", encoding="utf-8")
-
-    def half(state, path):
-        path.write_text("half of it", encoding="utf-8")
-        raise OSError("disk full")
-
-    monkeypatch.setattr(torch, "save", half)
-    with pytest.raises(OSError, match="disk full"):
-        export(two[0], "xx", "yy", "fairseq", output, "--force")
-    assert output.read_text(encoding="utf-8") == "precious"
-    assert list(tmp_path.iterdir()) == [output]
-
-
-def test_dictionaries_must_fit(two, tmp_path, capsys):
-    words = ("--data", tmp_path)
-    assert export(two[0], "xx", "yy", "fairseq", tmp_path / "stock.pt", *words) == 2
-    assert "dict.xx.txt" in capsys.readouterr().err
-    for language in ("xx", "yy"):
-        (tmp_path / f"dict.{language}.txt").write_text("word 1\n", encoding="utf-8")
-    assert export(two[0], "xx", "yy", "fairseq", tmp_path / "stock.pt", *words) == 2
-    assert "has 5 entries" in capsys.readouterr().err

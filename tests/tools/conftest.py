@@ -1,0 +1,45 @@
+"""Trained models that are exported."""
+
+import pytest
+from tools.exporting import trained
+
+
+@pytest.fixture(scope="session")
+def two(toy_corpus, tmp_path_factory):
+    """(checkpoint, data): post-norm, one embedding, trained with a moving average."""
+    options = ("-s", "xx", "-t", "yy", "--share-all-embeddings", "--max-epoch", "8")
+    options += ("--store-ema", "--ema-decay", "0.9")
+    folder = tmp_path_factory.mktemp("two")
+    return trained(folder, toy_corpus.two, *options), toy_corpus.two
+
+
+@pytest.fixture(scope="session")
+def three(toy_corpus, tmp_path_factory):
+    """(checkpoint, data): pre-norm, one embedding for each of three languages, padded right."""
+    options = ("--lang-pairs", "xx-yy,xx-zz", "--normalize-before", "--max-epoch", "10")
+    folder = tmp_path_factory.mktemp("three")
+    options += ("--left-pad-source",)
+    return trained(folder, toy_corpus.three, *options), toy_corpus.three
+
+
+@pytest.fixture(scope="session")
+def separate(toy_corpus, tmp_path_factory):
+    """(checkpoint, data): a stock transformer for each direction, the output embedding shared."""
+    options = ("-s", "xx", "-t", "yy", "--max-epoch", "8", "--arch", "dual_supervised_transformer")
+    options += (
+        "--encoder-embed-dim",
+        "32",
+        "--encoder-ffn-embed-dim",
+        "48",
+        "--encoder-layers",
+        "1",
+    )
+    options += ("--decoder-layers", "2", "--share-decoder-input-output-embed")
+    options += (
+        "--encoder-normalize-before",
+        "--decoder-normalize-before",
+        "--activation-fn",
+        "gelu",
+    )
+    folder = tmp_path_factory.mktemp("separate")
+    return trained(folder, toy_corpus.two, *options), toy_corpus.two

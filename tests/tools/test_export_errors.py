@@ -1,0 +1,93 @@
+"""What `fairseq-ext export` refuses, and what it leaves untouched then."""
+
+import pytest
+import torch
+from common import inprocess
+from tools.exporting import export
+
+
+def test_a_direction_that_is_not_there(two, tmp_path, capsys):
+    for source, target in (("xx", "qq"), ("qq", "xx"), ("xx", "xx")):
+        assert export(two[0], source, target, "fairseq", tmp_path / "stock.pt") == 2
+        message = capsys.readouterr().err
+        assert f"-s {source} -t {target}" in message and "xx-yy,yy-xx" in message
+    assert not list(tmp_path.iterdir())
+
+
+def test_two_models_have_their_own_directions(separate, tmp_path, capsys):
+    assert export(separate[0], "yy", "yy", "fairseq", tmp_path / "stock.pt") == 2
+    assert "-s yy -t yy: " in (message := capsys.readouterr().err)
+    assert "has models of xx-yy, yy-xx" in message
+
+
+def test_files_that_are_no_dual_checkpoint(two, tmp_path, capsys):
+    export(two[0], "xx", "yy", "fairseq", tmp_path / "stock.pt")
+    (tmp_path / "text.pt").write_text("no checkpoint", encoding="utf-8")
+    torch.save(torch.zeros(3), tmp_path / "tensor.pt")
+    torch.save({"weights": torch.zeros(3), "epoch": 1}, tmp_path / "other.pt")
+    expected = {
+        "absent.pt": "is not a file",
+        "text.pt": "cannot be read",
+        "tensor.pt": "type Tensor",
+        "other.pt": "the entries epoch, weights",
+        "stock.pt": "architecture 'transformer'",
+    }
+    for name, words in expected.items():
+        capsys.readouterr()
+        assert export(tmp_path / name, "xx", "yy", "fairseq", tmp_path / "new.pt") == 2
+        message = capsys.readouterr().err
+        assert str(tmp_path / name) in message and words in message
+    assert not (tmp_path / "new.pt").exists()
+
+
+def test_an_unknown_parameter_is_named(two, tmp_path, capsys):
+    state = torch.load(two[0], weights_only=True)
+    state["model"]["components.yy.blocks.0.gate.weight"] = torch.zeros(1)
+    torch.save(state, tmp_path / "later.pt")
+    assert export(tmp_path / "later.pt", "xx", "yy", "fairseq", tmp_path / "stock.pt") == 2
+    assert "blocks.0.gate.weight" in capsys.readouterr().err
+
+
+def test_outputs_are_not_overwritten(two, tmp_path, capsys):
+    present, folder = tmp_path / "present.pt", tmp_path / "folder"
+    present.write_text("precious", encoding="utf-8")
+    folder.mkdir()
+    for to, output, options, words in (
+        ("fairseq", present, [], "--force"),
+        ("fairseq", folder, ["--force"], "is a folder"),
+        ("ctranslate2", folder, ["--force"], "no folder of CTranslate2"),
+        ("fairseq", two[0], ["--force"], "the checkpoint itself"),
+        ("fairseq", tmp_path / "absent" / "stock.pt", [], "is not a folder"),
+        ("fairseq", tmp_path / "new.pt", ["--quantization", "int8"], "--to ctranslate2"),
+    ):
+        assert export(two[0], "xx", "yy", to, output, *options) == 2
+        message = capsys.readouterr().err
+        assert words in message and (str(output) in message or "--quantization" in options)
+    assert present.read_text(encoding="utf-8") == "precious"
+    assert export(two[0], "xx", "yy", "fairseq", present, "--force") == 0
+    assert "encoder.embed_tokens.weight" in inprocess.parameters(present)
+
+
+def test_an_interrupted_export_leaves_what_was_there(two, tmp_path, monkeypatch):
+    output = tmp_path / "present.pt"
+    output.write_text("precious", encoding="utf-8")
+
+    def half(state, path):
+        path.write_text("half of it", encoding="utf-8")
+        raise OSError("disk full")
+
+    monkeypatch.setattr(torch, "save", half)
+    with pytest.raises(OSError, match="disk full"):
+        export(two[0], "xx", "yy", "fairseq", output, "--force")
+    assert output.read_text(encoding="utf-8") == "precious"
+    assert list(tmp_path.iterdir()) == [output]
+
+
+def test_dictionaries_must_fit(two, tmp_path, capsys):
+    words = ("--data", tmp_path)
+    assert export(two[0], "xx", "yy", "fairseq", tmp_path / "stock.pt", *words) == 2
+    assert "dict.xx.txt" in capsys.readouterr().err
+    for language in ("xx", "yy"):
+        (tmp_path / f"dict.{language}.txt").write_text("word 1\n", encoding="utf-8")
+    assert export(two[0], "xx", "yy", "fairseq", tmp_path / "stock.pt", *words) == 2
+    assert "has 5 entries" in capsys.readouterr().err
