@@ -23,7 +23,7 @@ from recipe_tools.commands import REPORTING, annealing, execute, shown, user_dir
 from recipe_tools.curves import panels, save, validation_curve
 from recipe_tools.training import progress
 from speed import REPOSITORY
-from speed.cli import add_sizes, check_sizes
+from speed.cli import add_device, add_sizes, check_sizes, chosen_device
 from speed.families import CHUNKED, PLAIN, SHARED, SMOOTHED, multiway, plain, routed
 
 # {way: (environment, options of fairseq-train)}
@@ -54,13 +54,14 @@ def parse(arguments=None):
     parser.add_argument("--way", nargs="+", choices=ways, default=ways, metavar="NAME",
                         help=f"besides {LITERAL}, of {', '.join(ways)} (default: all)")  # fmt: skip
     parser.add_argument("--lr", type=float, default=2e-3, help="(default 0.002)")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="(default cpu)")
+    add_device(parser)
     parser.add_argument("--output", type=Path, metavar="FILE", default=OUTPUT,
                         help="default: build/benchmark/precision")  # fmt: skip
     parser.add_argument("--into", type=Path, metavar="PAGE", help="page with the marked place")
     add_sizes(parser, updates=2000)
     args = parser.parse_args(arguments)
     check_sizes(args)
+    args.device = chosen_device(args)
     if not args.data.is_dir():
         raise RecipeError(f"DATA {args.data}: is not a folder")
     return args

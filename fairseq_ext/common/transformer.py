@@ -81,10 +81,7 @@ def attend(
 
 
 def _fused(query, key, value, visible, dropout, causal):
-    """torch's kernel, in single precision where that is faster.
-
-    On CPUs its backward pass takes 2 to 5 times as long in 16 bits as in 32.
-    """
+    """torch's kernel; in single precision where its backward pass in 16 bits is slower, on CPUs."""
     options = {"attn_mask": visible, "dropout_p": dropout, "is_causal": causal}
     inputs = query, key, value
     if query.device.type == "cpu" and query.dtype in HALF and torch.is_grad_enabled():

@@ -180,7 +180,7 @@ def stock_checkpoint(state, parameters, source, target, origin):
     """
     model, task = state["cfg"]["model"], state["cfg"]["task"]
     criterion = state["cfg"].get("criterion") or {}
-    if isinstance(model, argparse.Namespace):
+    if isinstance(model, argparse.Namespace):  # stock options: dual_supervised_transformer
         config = own_config(model, criterion, task, source, target)
         chosen = own_parameters(parameters, source, target)
     else:

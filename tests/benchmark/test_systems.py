@@ -108,6 +108,14 @@ def test_corpus(data):
 
     assert star(3) == ["aa-bb", "aa-cc", "aa-dd"]
     assert len(Dictionary.load(str(data / "dict.aa.txt"))) == 40
+    lengths = [
+        [len(line.split()) for line in (data.parent / f"train.{lang}").read_text().splitlines()]
+        for lang in ("aa", "bb")
+    ]
+    # a sentence and its translation are about as long, sentences of different lines are not
+    apart = [abs(one - other) for one, other in zip(*lengths)]
+    shifted = [abs(one - other) for one, other in zip(lengths[0], lengths[1][1:])]
+    assert sum(apart) / len(apart) < 0.7 * sum(shifted) / len(shifted)
     assert all((data / f"train.{pair}.aa.bin").exists() for pair in star(3))
 
 

@@ -15,7 +15,7 @@ from fairseq_ext.common.transformer import attend
 def test_half_precision_is_single_precision_rounded(dtype, causal, autocast, monkeypatch):
     """Value and gradient are those of the same numbers in 32 bits, which is what torch is given."""
     if not hasattr(F, "scaled_dot_product_attention"):
-        pytest.skip("torch before 2.0 has another way")
+        pytest.skip("torch before 2.0 has no fused kernel, which this is about")
     torch.manual_seed(0)
     parts = [torch.randn(3, 2, 7, 8).to(dtype) for _ in range(3)]
     visible = None if causal else torch.rand(3, 1, 1, 7) > 0.3

@@ -112,7 +112,7 @@ def test_systems_and_their_commands(tmp_path):
             systems.named_files([word])
 
 
-def test_tables_and_heat_map(tmp_path):
+def test_tables_and_heat_map(tmp_path, monkeypatch):
     runs = tmp_path / "mr"
     for seed, accuracy in ((1, 80.0), (2, 82.0)):
         keep(runs, "single.a", seed, accuracy=accuracy)
@@ -131,6 +131,14 @@ def test_tables_and_heat_map(tmp_path):
     script("report").main(words)
     assert "90.00" in page.read_text() and "old" not in page.read_text()
     assert (tmp_path / "out.png").stat().st_size > 1000
+    script("report").main([*words, "--picture", str(tmp_path / "other.png")])
+    assert (tmp_path / "other.png").stat().st_size > 1000
+    report, drawn = script("report"), []
+    monkeypatch.setattr(report, "save", lambda figure, path: drawn.append(figure))
+    report.heat_maps({"mr": found}, None)
+    colours = {text.get_text(): text.get_color() for text in drawn[0].axes[0].texts}
+    # dark on the bright end of the colours, the other way round on the dark one
+    assert colours == {"90.0": "k", "81.0": "w", "70.0": "w", "": "w"}
     with pytest.raises(RecipeError, match="holds no scores.json"):
         results.all_results(tmp_path / "nothing")
 

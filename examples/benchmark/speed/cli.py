@@ -6,7 +6,7 @@ from recipe_tools import RecipeError
 
 PRECISIONS = {"cpu": ("fp32", "bf16", "amp"), "cuda": ("fp32", "tf32", "bf16", "fp16")}
 SIZES = {
-    "--updates": (3, "updates of a turn"),
+    "--updates": (3, "updates of a turn, or of a whole training"),
     "--repeats": (5, "turns, after one that warms up"),
     "--max-tokens": (1024, "target tokens of a minibatch"),
     "--vocab": (4000, "entries of the dictionary"),
