@@ -21,55 +21,13 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from recipe_tools import RecipeError
 from recipe_tools.cli import script
-from speed import REPOSITORY, passes
+from speed import REPOSITORY, passes, translation
 from speed.harness import in_turns
 from speed.report import circumstances, heading, publish, table
+from speed.translation import Translator
 
 COLUMNS = ("sentences/s", "ratio to stock", "same, %")
 STOCK, SUITE, OTHER = "stock fairseq", "this suite", "CTranslate2"
-
-
-class Fairseq:
-    """A checkpoint, its task and its batches, through fairseq's own functions."""
-
-    def __init__(self, args, checkpoint, task):
-        from fairseq import checkpoint_utils, options, tasks
-        from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-
-        words = f"{args.data} --path {checkpoint} --task {task} -s {args.source_lang} "
-        words += (
-            f"-t {args.target_lang} --beam {args.beam} --max-len-a 0 --max-len-b {args.longest}"
-        )
-        parsed = options.parse_args_and_arch(options.get_generation_parser(), words.split())
-        cfg = convert_namespace_to_omegaconf(parsed)
-        self.task = tasks.setup_task(cfg.task)
-        self.models, saved = checkpoint_utils.load_model_ensemble([str(checkpoint)], task=self.task)
-        for model in self.models:
-            model.prepare_for_inference_(cfg)
-        self.task.load_dataset(args.gen_subset, task_cfg=saved.task)
-        self.generator = self.task.build_generator(self.models, cfg.generation)
-        iterator = self.task.get_batch_iterator(
-            self.task.dataset(args.gen_subset),
-            max_sentences=args.sentences,
-            required_batch_size_multiple=1,
-        )
-        self.batches = list(iterator.next_epoch_itr(shuffle=False))
-
-    def translate(self):
-        """{number of a sentence: its best translation}."""
-        found = {}
-        for batch in self.batches:
-            hypotheses = self.task.inference_step(self.generator, self.models, batch)
-            for number, nbest in zip(batch["id"].tolist(), hypotheses):
-                found[number] = self.task.target_dictionary.string(nbest[0]["tokens"])
-        return found
-
-    def sources(self):
-        """[numbers, sentences as lists of words] of each batch."""
-        words = self.task.source_dictionary
-        for batch in self.batches:
-            rows = batch["net_input"]["src_tokens"]
-            yield batch["id"].tolist(), [words.string(row[row.ne(words.pad())]) for row in rows]
 
 
 class CTranslate2:
@@ -117,10 +75,10 @@ def seconds(member):
 
 def measure(args, folder):
     """{system: figures}"""
-    stock = Fairseq(args, exported(args, folder, "fairseq"), "translation")
+    stock = Translator(args, exported(args, folder, "fairseq"), "translation", args.sentences)
     members = {
         STOCK: stock,
-        SUITE: Fairseq(args, args.checkpoint, "dual_translation"),
+        SUITE: Translator(args, args.checkpoint, "dual_translation", args.sentences),
         OTHER: CTranslate2(args, exported(args, folder, "ctranslate2"), stock.sources()),
     }
     turns = in_turns(members, seconds, args.repeats, lambda text: print(text, flush=True))
@@ -141,22 +99,12 @@ def measure(args, folder):
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("checkpoint", type=Path, metavar="CHECKPOINT")
-    parser.add_argument("data", type=Path, metavar="DATA")
-    parser.add_argument("-s", "--source-lang", required=True)
-    parser.add_argument("-t", "--target-lang", required=True)
-    parser.add_argument("--gen-subset", default="test", help="(default test)")
+    translation.add_arguments(parser)
     default = REPOSITORY / "build" / "benchmark" / "ctranslate2"
     parser.add_argument("--output", type=Path, default=default)
     passes.add_numbers(parser, beam=5, sentences=64, longest=200, threads=1, repeats=5)
     args = parser.parse_args(arguments)
-
-    import torch
-    from fairseq import utils
-
-    torch.set_num_threads(args.threads)
-    package = REPOSITORY / "fairseq_ext"
-    utils.import_user_module(argparse.Namespace(user_dir=str(package)))
+    translation.set_up(args.threads)
     with tempfile.TemporaryDirectory() as folder:
         results = measure(args, Path(folder))
     settings = {name: str(value) for name, value in vars(args).items() if name != "output"}

@@ -7,6 +7,7 @@ from argparse import Namespace
 from pathlib import Path
 
 import pytest
+from common import inprocess
 
 BENCHMARK = Path(__file__).resolve().parents[2] / "examples" / "benchmark"
 sys.path += [str(BENCHMARK), str(BENCHMARK.parent)]
@@ -61,3 +62,16 @@ def data(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("benchmark")
     return write_corpus(folder, 40, vocab=40, length=5, valid=8, pairs=3)
+
+
+@pytest.fixture(scope="session")
+def dual_checkpoint(toy_corpus, tmp_path_factory):
+    """Of a tiny dual model that was trained for a moment."""
+    folder = tmp_path_factory.mktemp("run")
+    inprocess.train(
+        *(toy_corpus.two, "--task", "dual_translation", "-s", "xx", "-t", "yy", "--dropout", 0),
+        *("--arch", "dual_transformer_tiny", "--optimizer", "adam", "--lr", 0.01),
+        *("--criterion", "cross_entropy", "--max-tokens", 300, "--max-update", 30),
+        *("--save-dir", folder, "--no-epoch-checkpoints", "--disable-validation"),
+    )
+    return folder / "checkpoint_last.pt"

@@ -4,26 +4,13 @@ import json
 import sys
 
 import pytest
-from common import inprocess
-
-
-@pytest.fixture(scope="module")
-def checkpoint(toy_corpus, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("run")
-    inprocess.train(
-        *(toy_corpus.two, "--task", "dual_translation", "-s", "xx", "-t", "yy", "--dropout", 0),
-        *("--arch", "dual_transformer_tiny", "--optimizer", "adam", "--lr", 0.01),
-        *("--criterion", "cross_entropy", "--max-tokens", 300, "--max-update", 30),
-        *("--save-dir", folder, "--no-epoch-checkpoints", "--disable-validation"),
-    )
-    return folder / "checkpoint_last.pt"
 
 
 @pytest.fixture
-def words(checkpoint, toy_corpus, tmp_path):
+def words(dual_checkpoint, toy_corpus, tmp_path):
     sizes = ["--gen-subset", "valid", "--sentences", "10", "--repeats", "1", "--longest", "20"]
     output = ["--output", str(tmp_path / "found")]
-    return [str(checkpoint), str(toy_corpus.two), "-s", "xx", "-t", "yy", *sizes, *output]
+    return [str(dual_checkpoint), str(toy_corpus.two), "-s", "xx", "-t", "yy", *sizes, *output]
 
 
 def test_all_three_translate_alike(script, words, tmp_path):
@@ -41,7 +28,7 @@ def test_without_ctranslate2(script, words, monkeypatch):
 
     module = script("beside_ctranslate2")
     monkeypatch.setattr(module, "exported", lambda args, folder, to: args.checkpoint)
-    monkeypatch.setattr(module, "Fairseq", lambda *_: type("Stock", (), {"sources": list})())
+    monkeypatch.setattr(module, "Translator", lambda *_: type("Stock", (), {"sources": list})())
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
     with pytest.raises(RecipeError, match="pip install ctranslate2"):
         module.main(words)

@@ -1,0 +1,115 @@
+"""What dual inference costs: plain beam search and search with re-ranking, in one run.
+
+    python examples/benchmark/dual_inference.py CHECKPOINT DATA -s de -t en
+
+CHECKPOINT: of dual_translation; DATA: its binarised data. Both translate the same batches of
+--gen-subset, evenly spaced from short to long sentences, and take turns; each figure is the median
+over the turns. Operations and the limit (the time of the same matrix products alone) are those of
+the batch in the middle. Writes OUTPUT.json and OUTPUT.md.
+"""
+
+import argparse
+import statistics
+import sys
+import time
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from recipe_tools import RecipeError
+from recipe_tools.cli import script
+from speed import REPOSITORY, passes, translation
+from speed.harness import in_turns
+from speed.products import Products
+from speed.report import circumstances, heading, publish, table
+
+SEARCH, BOTH = "search", "search and re-ranking"
+COLUMNS = ("sentences/s", "time ratio", "operations ratio", "share of the limit")
+
+
+def spaced(batches, sentences: int):
+    """As many of the batches as hold some so many sentences, evenly spaced, at least one."""
+    wanted = max(1, round(sentences / max(len(batch["id"]) for batch in batches)))
+    step = max(1, len(batches) // wanted)
+    return batches[step // 2 :: step]
+
+
+def alone(member, batch):
+    """(operations, seconds of the products alone, seconds) of a batch."""
+    with Products(len(batch["id"])) as products:
+        member.translate([batch])
+    taken = []
+    for _ in range(3):
+        start = time.perf_counter()
+        member.translate([batch])
+        taken.append(time.perf_counter() - start)
+    return products.operations(), products.seconds(), statistics.median(taken)
+
+
+def measure(args, sentences: int):
+    """{member: figures} with so many sentences at a time."""
+    task = "dual_translation"
+    members = {
+        SEARCH: translation.Translator(args, args.checkpoint, task, sentences),
+        BOTH: translation.Translator(
+            args, args.checkpoint, task, sentences, f"--dual-alpha {args.alpha}"
+        ),
+    }
+    batches = spaced(members[SEARCH].batches, args.limit)
+
+    def seconds(member):
+        start = time.perf_counter()
+        found = member.translate(batches)
+        return time.perf_counter() - start, len(found)
+
+    turns = in_turns(members, seconds, args.repeats, lambda text: print(text, flush=True))
+    medians = {name: statistics.median(found) for name, found in turns.items()}
+    counted = {name: alone(member, batches[len(batches) // 2]) for name, member in members.items()}
+    results = {}
+    for name, found in turns.items():
+        operations, products, whole = counted[name]
+        results[name] = {
+            "sentences/s": 1 / medians[name],
+            "time ratio": medians[name] / medians[SEARCH],
+            "operations ratio": operations / counted[SEARCH][0],
+            "share of the limit": products / whole,
+            "turns": found,
+        }
+    return results
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    translation.add_arguments(parser)
+    default = REPOSITORY / "build" / "benchmark" / "dual_inference"
+    parser.add_argument("--output", type=Path, default=default)
+    parser.add_argument("--alpha", type=float, default=0.8, help="(default 0.8)")
+    parser.add_argument(
+        "--sentences",
+        type=passes.positive,
+        nargs="+",
+        default=[1, 8, 64],
+        help="at a time (default 1 8 64)",
+    )
+    passes.add_numbers(parser, beam=6, limit=256, longest=200, threads=1, repeats=5)
+    args = parser.parse_args(arguments)
+    if not 0 <= args.alpha < 1:
+        raise RecipeError(f"--alpha {args.alpha}: must be at least 0 and less than 1")
+    translation.set_up(args.threads)
+    results = {number: measure(args, number) for number in args.sentences}
+    settings = {name: str(value) for name, value in vars(args).items() if name != "output"}
+    record = {**circumstances("cpu"), "settings": settings, "results": results}
+    lines = [
+        [number, name, *(found[column] for column in COLUMNS)]
+        for number, both in results.items()
+        for name, found in both.items()
+    ]
+    text = f"{heading(record)}, {args.threads} thread(s); {args.source_lang}-{args.target_lang}, "
+    text += f"beam {args.beam}, some {args.limit} sentences; medians of {args.repeats}.\n\n"
+    text += table(["at a time", "translation", *COLUMNS], lines)
+    print(text)
+    publish(record, text, args.output)
+
+
+if __name__ == "__main__":
+    script(main)

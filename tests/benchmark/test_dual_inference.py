@@ -1,0 +1,45 @@
+"""The script that measures dual inference, on a tiny model."""
+
+import json
+
+import pytest
+from recipe_tools import RecipeError
+
+
+@pytest.fixture
+def words(dual_checkpoint, toy_corpus, tmp_path):
+    sizes = ["--gen-subset", "valid", "--sentences", "1", "4", "--repeats", "1", "--longest", "20"]
+    files = [str(dual_checkpoint), str(toy_corpus.two), "--output", str(tmp_path / "found")]
+    return [*files, "-s", "xx", "-t", "yy", "--limit", "8", *sizes]
+
+
+def test_figures_of_every_batch_size(script, words, tmp_path):
+    script("dual_inference").main(words)
+    results = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))["results"]
+    assert list(results) == ["1", "4"]
+    for found in results.values():
+        search, both = found["search"], found["search and re-ranking"]
+        assert search["time ratio"] == search["operations ratio"] == 1
+        assert both["operations ratio"] > 1 and both["sentences/s"] > 0
+        assert 0 < both["share of the limit"] < 1 and len(both["turns"]) == 1
+    assert "| 4 | search and re-ranking |" in (tmp_path / "found.md").read_text(encoding="utf-8")
+
+
+def test_plain_search_is_not_what_is_measured(script, words):
+    with pytest.raises(RecipeError, match="--alpha 1.0: must be at least 0 and less than 1"):
+        script("dual_inference").main([*words, "--alpha", "1"])
+
+
+@pytest.mark.parametrize(
+    "sizes, limit, kept",
+    [
+        ([1] * 10, 4, [1, 3, 5, 7, 9]),
+        ([4, 4, 4, 2], 4, [2]),
+        ([4, 4, 4, 2], 1, [2]),
+        ([4, 4, 4, 2], 100, [0, 1, 2, 3]),
+    ],
+)
+def test_batches_are_evenly_spaced(script, sizes, limit, kept):
+    batches = [{"id": [number] * size} for number, size in enumerate(sizes)]
+    found = script("dual_inference").spaced(batches, limit)
+    assert [batch["id"][0] for batch in found] == kept
