@@ -5,21 +5,19 @@ writes a checkpoint of fairseq's own `transformer`, `--to ctranslate2` the folde
 translates with. Of a model trained with a twin (export_twin.py) the forward network, for fairseq.
 """
 
-import re
 from pathlib import Path
 
 from . import UsageError, atomic_path
 from .checkpoint import model_of, read
+from .export_stock import KINDS, stock_checkpoint
 from .export_twin import plain_checkpoint, twin_models, use
-
-DUAL, SEPARATE = "dual_transformer", "dual_supervised_transformer"
 
 
 def add_arguments(parser):
     parser.add_argument(
         "checkpoint",
         metavar="CHECKPOINT",
-        help=f"of a {DUAL} or {SEPARATE}, of which -s and -t choose a direction, or of a model "
+        help=f"of a {' or '.join(KINDS)}, of which -s and -t choose a direction, or of a model "
         "with a twin",
     )
     parser.add_argument("-s", "--source-lang", metavar="SOURCE")
@@ -68,39 +66,6 @@ def check_output(args):
         raise UsageError(f"--output {output} is no folder of CTranslate2; --force leaves it alone")
 
 
-def members(parameters, kind):
-    """The names that a state dict has `components` or `models` for, sorted."""
-    names = (re.match(rf"{kind}\.([^.]+)\.", name) for name in parameters)
-    return sorted({found[1] for found in names if found})
-
-
-def check_direction(source, target, state, path):
-    """Raise UsageError unless the checkpoint has what the direction needs."""
-    if model_of(state) == SEPARATE:
-        known = members(state["model"], "models")
-        if f"{source}-{target}" not in known:
-            raise UsageError(f"-s {source} -t {target}: {path} has models of {', '.join(known)}")
-        return
-    known = members(state["model"], "components")
-    if source == target or not {source, target} <= set(known):
-        raise UsageError(
-            f"-s {source} -t {target}: {path} was trained for "
-            f"{state['cfg']['model']['lang_pairs']} and can translate between any two of "
-            f"{', '.join(known)}"
-        )
-
-
-def embedding_rows(state, source, target):
-    """{language: entries of its embedding}."""
-    names = {lang: f"components.{lang}.embedding.weight" for lang in (source, target)}
-    if model_of(state) == SEPARATE:
-        sides = {source: "encoder", target: "decoder"}.items()
-        names = {
-            lang: f"models.{source}-{target}.{side}.embed_tokens.weight" for lang, side in sides
-        }
-    return {lang: state["model"][name].size(0) for lang, name in names.items()}
-
-
 def chosen_parameters(state, ema, path):
     """The model's state dict, or that of its moving average; UsageError when there is none."""
     if not ema:
@@ -111,7 +76,7 @@ def chosen_parameters(state, ema, path):
     return average
 
 
-def data_folder(args, state):
+def data_folder(args, kind, state):
     """The folder with the dictionaries; UsageError unless it fits the checkpoint.
 
     None for --to fairseq without --data, which needs no dictionaries.
@@ -122,7 +87,8 @@ def data_folder(args, state):
     if args.data is None and args.to == "fairseq":
         return None
     folder = Path(args.data or split_paths(state["cfg"]["task"]["data"])[0])
-    for language, rows in embedding_rows(state, args.source_lang, args.target_lang).items():
+    for language, name in kind.embeddings(args.source_lang, args.target_lang).items():
+        rows = state["model"][name].size(0)
         path = folder / f"dict.{language}.txt"
         if not path.is_file():
             raise UsageError(
@@ -137,37 +103,42 @@ def data_folder(args, state):
     return folder
 
 
-def check_kind(args, state):
-    """Raise UsageError unless the options are those that this kind of checkpoint needs."""
-    model, languages = model_of(state), (args.source_lang, args.target_lang)
-    if model in (DUAL, SEPARATE):
-        if None in languages:
-            raise UsageError(f"-s and -t: {args.checkpoint} is of a {model}; give the direction")
-    elif args.to != "fairseq" or any(languages) or args.data:
+def check_direction(args, kind, state):
+    """Raise UsageError unless the options name a direction that the checkpoint has."""
+    source, target = args.source_lang, args.target_lang
+    if None in (source, target):
+        model = model_of(state)
+        raise UsageError(f"-s and -t: {args.checkpoint} is of a {model}; give the direction")
+    lack = kind.lack(state, source, target)
+    if lack:
+        raise UsageError(f"-s {source} -t {target}: {args.checkpoint} {lack}")
+
+
+def without_twin(args, state):
+    """The plain checkpoint; UsageError for options that choose a part of it."""
+    if args.to != "fairseq" or args.source_lang or args.target_lang or args.data:
         raise UsageError(
-            f"--to {args.to}, -s, -t, --data: {args.checkpoint} is of a {model}, which is exported "
-            "whole; allowed: --to fairseq without -s, -t and --data"
+            f"--to {args.to}, -s, -t, --data: {args.checkpoint} is of a {model_of(state)}, which "
+            "is exported whole; allowed: --to fairseq without -s, -t and --data"
         )
+    parameters = chosen_parameters(state, args.ema, args.checkpoint)
+    return plain_checkpoint(state, parameters, model_of(state), Path(args.checkpoint).name)
 
 
 def exported(args):
     """(checkpoint, folder with its dictionaries or None) for the command line `args`."""
-    from .export_stock import stock_checkpoint
-
-    state = read(args.checkpoint, DUAL, SEPARATE, *twin_models())
-    check_kind(args, state)
-    if model_of(state) not in (DUAL, SEPARATE):
-        parameters = chosen_parameters(state, args.ema, args.checkpoint)
-        name = Path(args.checkpoint).name
-        return plain_checkpoint(state, parameters, model_of(state), name), None
-    source, target = args.source_lang, args.target_lang
-    check_direction(source, target, state, args.checkpoint)
-    folder = data_folder(args, state)
+    state = read(args.checkpoint, *KINDS, *twin_models())
+    kind = KINDS.get(model_of(state))
+    if kind is None:
+        return without_twin(args, state), None
+    check_direction(args, kind, state)
+    folder = data_folder(args, kind, state)
     if args.data is not None:
         state["cfg"]["task"]["data"] = args.data
     parameters = chosen_parameters(state, args.ema, args.checkpoint)
+    direction, name = (args.source_lang, args.target_lang), Path(args.checkpoint).name
     try:
-        stock = stock_checkpoint(state, parameters, source, target, Path(args.checkpoint).name)
+        stock = stock_checkpoint(kind, state, parameters, direction, name)
     except KeyError as error:
         raise UsageError(
             f"CHECKPOINT {args.checkpoint}: {error} has no place in fairseq's transformer; it was "

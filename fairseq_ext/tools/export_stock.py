@@ -149,51 +149,99 @@ def stock_config(words, task, source, target):
     return config
 
 
-def own_parameters(parameters, source, target):
-    """State dict of the model source -> target of a ``dual_supervised_transformer``'s."""
-    prefix = f"models.{source}-{target}."
-    own = [name for name in parameters if name.startswith(prefix)]
-    return {name[len(prefix) :]: parameters[name] for name in own}
+class DualModel:
+    """A ``dual_transformer``: a direction is made of two components, each in one role."""
+
+    @staticmethod
+    def lack(state, source, target):
+        """What the checkpoint has instead of the direction, for an error; None if it has it."""
+        known = members(state["model"], "components")
+        if source != target and {source, target} <= set(known):
+            return None
+        pairs = state["cfg"]["model"]["lang_pairs"]
+        return f"was trained for {pairs} and can translate between any two of {', '.join(known)}"
+
+    @staticmethod
+    def embeddings(source, target):
+        """{language: name of its embedding}."""
+        return {lang: f"components.{lang}.embedding.weight" for lang in (source, target)}
+
+    @staticmethod
+    def parameters(parameters, source, target):
+        """State dict of the stock model; KeyError, with the name, for one without a place."""
+        return stock_parameters(parameters, source, target)
+
+    @staticmethod
+    def config(model, criterion, task, source, target):
+        """`stock_config` with the options of the dual model."""
+        return stock_config(stock_options(model, criterion), task, source, target)
 
 
-def own_config(model, criterion, task, source, target):
-    """`stock_config` with the options in the Namespace of a ``dual_supervised_transformer``."""
-    from fairseq.models.transformer import TransformerModel
+class SeparateModels:
+    """A ``dual_supervised_transformer``: a direction is one of its models as it is."""
 
-    parser = argparse.ArgumentParser(argument_default=argparse.SUPPRESS)
-    TransformerModel.add_args(parser)
-    words = [*STOCK_WORDS, "--label-smoothing", str(criterion.get("label_smoothing", 0.0))]
-    config = stock_config(words, task, source, target)
-    # not as words: there is none for a switch that an architecture has set to False
-    for option in parser._actions:
-        if hasattr(model, option.dest):
-            setattr(config["model"], option.dest, getattr(model, option.dest))
-    return config
+    @staticmethod
+    def lack(state, source, target):
+        known = members(state["model"], "models")
+        return None if f"{source}-{target}" in known else f"has models of {', '.join(known)}"
+
+    @staticmethod
+    def embeddings(source, target):
+        sides = {source: "encoder", target: "decoder"}
+        return {
+            lang: f"models.{source}-{target}.{side}.embed_tokens.weight"
+            for lang, side in sides.items()
+        }
+
+    @staticmethod
+    def parameters(parameters, source, target):
+        prefix = f"models.{source}-{target}."
+        own = [name for name in parameters if name.startswith(prefix)]
+        return {name[len(prefix) :]: parameters[name] for name in own}
+
+    @staticmethod
+    def config(model, criterion, task, source, target):
+        """`stock_config` with the options in the model's Namespace."""
+        from fairseq.models.transformer import TransformerModel
+
+        parser = argparse.ArgumentParser(argument_default=argparse.SUPPRESS)
+        TransformerModel.add_args(parser)
+        words = [*STOCK_WORDS, "--label-smoothing", str(criterion.get("label_smoothing", 0.0))]
+        config = stock_config(words, task, source, target)
+        # not as words: there is none for a switch that an architecture has set to False
+        for option in parser._actions:
+            if hasattr(model, option.dest):
+                setattr(config["model"], option.dest, getattr(model, option.dest))
+        return config
 
 
-def stock_checkpoint(state, parameters, source, target, origin):
+# registered model: what makes one of its directions a stock model
+KINDS = {"dual_transformer": DualModel, "dual_supervised_transformer": SeparateModels}
+
+
+def members(parameters, kind):
+    """The names that a state dict has `components` or `models` for, sorted."""
+    names = (re.match(rf"{kind}\.([^.]+)\.", name) for name in parameters)
+    return sorted({found[1] for found in names if found})
+
+
+def stock_checkpoint(kind, state, parameters, direction, origin):
     """A whole stock checkpoint, without optimiser state.
 
-    state: the dual checkpoint; parameters: its model's state dict, or its moving average's;
-    origin: the checkpoint's name, kept in `extra_state`.
+    kind: one of `KINDS`; state: the checkpoint; parameters: its model's state dict, or its moving
+    average's; direction: (source, target); origin: the checkpoint's name, kept in `extra_state`.
     Raises KeyError as `stock_parameters` does.
     """
-    model, task = state["cfg"]["model"], state["cfg"]["task"]
-    criterion = state["cfg"].get("criterion") or {}
-    if isinstance(model, argparse.Namespace):  # stock options: dual_supervised_transformer
-        config = own_config(model, criterion, task, source, target)
-        chosen = own_parameters(parameters, source, target)
-    else:
-        config = stock_config(stock_options(model, criterion), task, source, target)
-        chosen = stock_parameters(parameters, source, target)
+    cfg = state["cfg"]
+    config = kind.config(cfg["model"], cfg.get("criterion") or {}, cfg["task"], *direction)
     history = dict(state["optimizer_history"][-1], lr_scheduler_state={})
     return {
         "args": None,
         "cfg": config,
-        "model": chosen,
+        "model": kind.parameters(parameters, *direction),
         "criterion": None,
         "optimizer_history": [history],
         "task_state": {},
-        "extra_state": {"exported_from": {"file": origin, "direction": f"{source}-{target}"}},
+        "extra_state": {"exported_from": {"file": origin, "direction": "-".join(direction)}},
         "last_optimizer_state": None,
     }

@@ -214,16 +214,16 @@ def test_ctranslate2_translates_like_fairseq(setting, ctranslate2, toy_corpus, t
 def test_what_ctranslate2_does_not_know_is_told(
     separate, ctranslate2, tmp_path, monkeypatch, capsys
 ):
-    from fairseq_ext.tools import export_stock
+    from fairseq_ext.tools import export as module
 
-    made = export_stock.stock_checkpoint
+    made = module.stock_checkpoint
 
     def with_one_norm_moved(*words):
         state = made(*words)
         state["cfg"]["model"].decoder_normalize_before = False
         return state
 
-    monkeypatch.setattr(export_stock, "stock_checkpoint", with_one_norm_moved)
+    monkeypatch.setattr(module, "stock_checkpoint", with_one_norm_moved)
     words = ("ctranslate2", tmp_path / "folder", "--data", separate[1])
     assert export(separate[0], "xx", "yy", *words) == 2
     assert re.search("--to ctranslate2: .*normalize-before", capsys.readouterr().err, re.DOTALL)
