@@ -57,3 +57,11 @@ class AdditiveScores:
     def gradients(self) -> Tuple[Tensor, Tensor]:
         """Of the keys (B, S, A) and of the energy (A,); call once, at the end."""
         return self.slopes.mul_(4 * self.energy), 2 * self.grad_energy
+
+
+def by_position(vectors: Tensor, values: Tensor) -> Tensor:
+    """The products vector . values_i with all positions: (B, G), (B, S, G) -> (B, S).
+
+    As rows times matrices: with the vectors as columns MKL takes about ten times as long.
+    """
+    return torch.bmm(vectors.unsqueeze(1), values.transpose(1, 2)).squeeze(1)

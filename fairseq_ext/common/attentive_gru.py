@@ -22,7 +22,7 @@ from typing import Tuple
 import torch
 from torch import Tensor
 
-from .attention_gradient import AdditiveScores
+from .attention_gradient import AdditiveScores, by_position
 from .products import repeated_linear
 
 
@@ -127,7 +127,7 @@ class _AttentiveGRU(torch.autograd.Function):
             _gates_backward(
                 grad_h, states[t], gates[t], grad_gates[t], grad_projected[t, :, width:]
             )
-            grad_a = torch.bmm(gate_values, grad_gates[t].unsqueeze(2)).squeeze(2)  # (B, S)
+            grad_a = by_position(grad_gates[t], gate_values)  # (B, S)
             if grad_weights is not None:
                 grad_a += grad_weights[t]
             grad_e = weights[t] * (grad_a - (weights[t] * grad_a).sum(dim=1, keepdim=True))

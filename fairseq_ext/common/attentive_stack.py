@@ -20,7 +20,7 @@ from typing import List, NamedTuple, Optional, Sequence, Tuple
 import torch
 from torch import Tensor
 
-from .attention_gradient import AdditiveScores
+from .attention_gradient import AdditiveScores, by_position
 from .products import repeated_linear
 from .routed_gru import Layer, Recurrence
 
@@ -211,7 +211,7 @@ class _AttentionGradient:
     def backward(self, t: int, grad_projected: Tensor, grad_weights: Optional[Tensor]) -> Tensor:
         """Gradient (B, G_1) of the first layer's projections -> of [h^1 ; .. ; h^L] before t."""
         weights = self.weights[t]
-        grad_a = torch.bmm(self.values, grad_projected.unsqueeze(2)).squeeze(2)  # (B, S)
+        grad_a = by_position(grad_projected, self.values)  # (B, S)
         if grad_weights is not None:
             grad_a = grad_a + grad_weights
         grad_e = weights * (grad_a - (weights * grad_a).sum(dim=1, keepdim=True))
