@@ -62,6 +62,6 @@ class AdditiveScores:
 def by_position(vectors: Tensor, values: Tensor) -> Tensor:
     """The products vector . values_i with all positions: (B, G), (B, S, G) -> (B, S).
 
-    As rows times matrices: with the vectors as columns MKL takes about ten times as long.
+    As rows times matrices: with the vectors as columns MKL is far slower.
     """
     return torch.bmm(vectors.unsqueeze(1), values.transpose(1, 2)).squeeze(1)
