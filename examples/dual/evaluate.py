@@ -4,20 +4,22 @@
     python evaluate.py DATA RUNS SYSTEM SEED [--recipe multi30k]
 
 SYSTEM is as in train.py, or dual.inference: what the search of the system dual finds, ranked by
-both directions with the alpha that is best on the validation set.
+both directions with the alpha that is best on the validation set; or separate.inference: the same
+with the two stock models.
 Writes into RUNS/SYSTEM.SEED/: average.pt, {valid,test}.SRC-TGT.hyp (plain text, one line per
-sentence) and scores.json; for dual.inference also the curves alpha.SRC-TGT.{png,md,tsv}. What is
+sentence) and scores.json; of dual inference also the curves alpha.SRC-TGT.{png,md,tsv}. What is
 newer than the checkpoints and data, and came from the same command, is not made again.
 """
 
 import json
 import sys
+from collections import Counter
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from dual_recipe.commands import average_command, generate_command, tune_command
-from dual_recipe.settings import read_settings
+from dual_recipe.settings import RANKED, read_settings
 from recipe_tools import RecipeError
 from recipe_tools.cli import make_parser, script
 from recipe_tools.commands import run_name, user_dir
@@ -49,39 +51,68 @@ def average(settings, run):
     return output
 
 
-def tuned_alpha(settings, args, checkpoint, run, direction):
+def models_of(settings, args, directions):
+    """{direction: (checkpoint that searches, options that name the other one of dual inference)}.
+
+    Raises RecipeError for what is not trained.
+    """
+    trained = RANKED.get(args.system, args.system)
+    paths = {
+        each: average(settings, args.runs / run_name(trained.format(each), args.seed))
+        for each in directions
+    }
+    opposite = dict(zip(directions, reversed(directions)))
+    separate = len(set(paths.values())) > 1
+    others = {each: ["--dual-path", paths[opposite[each]]] if separate else [] for each in paths}
+    return {each: (path, others[each]) for each, path in paths.items()}
+
+
+def tuned_alpha(settings, args, model, run, direction):
     """alpha of Eq. 7 that is best on the validation set; curve and table go to `run`."""
-    picture, subwords = run / f"alpha.{direction}.png", subword_options(args.data)
-    command = tune_command(settings, checkpoint, args.data, direction, picture, subwords)
-    make(picture, command, [checkpoint, args.data / STAMP])
+    picture, (checkpoint, other) = run / f"alpha.{direction}.png", model
+    options = [*other, *subword_options(args.data)]
+    command = tune_command(settings, checkpoint, args.data, direction, picture, options)
+    make(picture, command, [checkpoint, *other[1:], args.data / STAMP])
     *_, last = lines_of(f"{picture}.log")
     return last.split()[-1]
 
 
-def hypotheses(settings, args, checkpoint, run, direction, split, ranking):
-    """File of translations of one split in one direction; `ranking`: options of dual inference."""
-    output, subwords = run / f"{split}.{direction}.hyp", subword_options(args.data)
+def hypotheses(settings, args, model, run, direction, split, alpha):
+    """File of translations of one split in one direction; alpha: of dual inference, or None."""
+    output, (checkpoint, other) = run / f"{split}.{direction}.hyp", model
+    options = subword_options(args.data)
+    if alpha is not None:
+        options += [*other, "--dual-alpha", alpha]
     command = generate_command(
-        settings, args.system, checkpoint, args.data, direction, split, [*subwords, *ranking]
+        settings, args.system, checkpoint, args.data, direction, split, options
     )
     source = args.data / "raw" / f"{split}.{direction.split('-')[0]}"
-    return translate(output, command, [checkpoint, args.data / STAMP], source)
+    return translate(output, command, [checkpoint, *other[1:], args.data / STAMP], source)
 
 
-def scores_of(settings, args, checkpoint, run, alphas):
+def scores_of(settings, args, models, run, alphas):
     """({split: {direction: {metric: value}}}, signatures)."""
     scores, signatures = {}, {}
     for split in ("valid", "test"):
         scores[split] = {}
-        for direction in settings.directions_of(args.system):
-            ranking = ["--dual-alpha", alphas[direction]] if alphas else []
-            output = hypotheses(settings, args, checkpoint, run, direction, split, ranking)
+        for direction, model in models.items():
+            alpha = alphas.get(direction)
+            output = hypotheses(settings, args, model, run, direction, split, alpha)
             references = args.data / "raw" / f"{split}.{direction.split('-')[1]}"
             scores[split][direction], signatures = score(output, references)
             values = scores[split][direction]
             text = "  ".join(f"{METRICS[name]} {value:.2f}" for name, value in values.items())
             print(f"{settings.files[split]} {direction}  {text}", flush=True)
     return scores, signatures
+
+
+def parameters(args, models):
+    """Those of all checkpoints together."""
+    total = Counter()
+    for checkpoint in dict.fromkeys(path for path, _ in models.values()):
+        own = [direction for direction, (path, _) in models.items() if path == checkpoint]
+        total.update(parameters_of(checkpoint, args.data / "bin", user_dir(), own))
+    return dict(total)
 
 
 def main(argv=None):
@@ -93,15 +124,16 @@ def main(argv=None):
             f"SYSTEM {args.system} translates nothing; its perplexity is in "
             f"{args.runs / run_name(args.system, args.seed)}.log"
         )
-    run = args.runs / run_name(args.system, args.seed)
-    ranked = args.system == "dual.inference"
-    trained = args.runs / run_name("dual", args.seed) if ranked else run
-    checkpoint, alphas = average(settings, trained), {}
-    if ranked:
+    run, alphas = args.runs / run_name(args.system, args.seed), {}
+    models = models_of(settings, args, directions)
+    if args.system in RANKED:
         run.mkdir(exist_ok=True)
-        alphas = {each: tuned_alpha(settings, args, checkpoint, run, each) for each in directions}
-    scores, signatures = scores_of(settings, args, checkpoint, run, alphas)
-    seconds, epochs = seconds_per_epoch(f"{trained}.log")
+        alphas = {
+            each: tuned_alpha(settings, args, model, run, each) for each, model in models.items()
+        }
+    scores, signatures = scores_of(settings, args, models, run, alphas)
+    logs = dict.fromkeys(f"{path.parent}.log" for path, _ in models.values())
+    seconds, epochs = zip(*map(seconds_per_epoch, logs))
     result = {
         "recipe": settings.name,
         "system": args.system,
@@ -110,9 +142,9 @@ def main(argv=None):
         "alpha": alphas,
         "scores": scores,
         "signatures": signatures,
-        "parameters": parameters_of(checkpoint, args.data / "bin", user_dir(), directions),
-        "seconds_per_epoch": seconds,
-        "epochs": epochs,
+        "parameters": parameters(args, models),
+        "seconds_per_epoch": sum(seconds),
+        "epochs": epochs[0],
     }
     with written(run / "scores.json") as stream:
         json.dump(result, stream, indent=1)

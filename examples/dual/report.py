@@ -3,7 +3,8 @@
 
     python report.py DATA RUNS SEED ... [--recipe multi30k] [--output NAME] [--into FILE.md]
 
-Reads what evaluate.py wrote; dsl, dual.dsl and dual.inference are added where they were evaluated.
+Reads what evaluate.py wrote; dsl, dual.dsl, separate.inference and dual.inference are added where
+they were evaluated.
 Writes NAME.md and NAME.json (default: RUNS/report); --into also
 replaces what stands in FILE.md between these two lines:
     <!-- begin RECIPE -->
@@ -15,7 +16,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from dual_recipe.settings import FURTHER, read_settings
+from dual_recipe.settings import FURTHER, RANKED, read_settings
 from dual_recipe.tables import costs, markdown, summary
 from recipe_tools.cli import script
 from recipe_tools.commands import run_name
@@ -72,9 +73,9 @@ def main(argv=None):
     named = {METRICS[metric]: text for metric, text in signatures.items()}
     named.update({f"{name}, paired": text for name, text in paired.items()})
     alphas = {
-        seed: found["alpha"]
+        f"{system}, seed {seed}": found["alpha"]
         for (system, seed), found in results.items()
-        if system == "dual.inference"
+        if system in RANKED
     }
     text = markdown(settings, table, cost, tests, named, alphas)
     data = {

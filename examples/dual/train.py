@@ -20,7 +20,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from dual_recipe.commands import train_command
-from dual_recipe.settings import read_settings
+from dual_recipe.settings import RANKED, read_settings
 from recipe_tools import RecipeError
 from recipe_tools.cli import script
 from recipe_tools.commands import best_of, run_name
@@ -30,8 +30,10 @@ from recipe_tools.training import train, training_arguments
 def main(argv=None):
     args = training_arguments(__doc__, argv)
     settings = read_settings(args.recipe).at_depth(args.system)
-    if args.system == "dual.inference":
-        raise RecipeError("SYSTEM dual.inference is not trained: evaluate.py ranks what dual finds")
+    if args.system in RANKED:
+        raise RecipeError(
+            f"SYSTEM {args.system} is not trained: evaluate.py ranks what other systems find"
+        )
     run = args.runs / run_name(args.system, args.seed)
     command = train_command(settings, args.system, args.seed, args.data, run, args.extra)
     models = settings.language_models.values()

@@ -2,9 +2,11 @@
 
 import json
 import shutil
+from argparse import Namespace
+from pathlib import Path
 
 import pytest
-from dual_recipe.settings import FURTHER, read_settings
+from dual_recipe.settings import FURTHER, RANKED, read_settings
 from recipe_tools import RecipeError
 from recipe_tools.scores import METRICS, score
 from recipe_tools.tables import insert
@@ -78,13 +80,15 @@ def test_report_with_all_systems(script, small, runs):
     report.main(words)
     data = json.loads((runs / "runs" / "report.json").read_text(encoding="utf-8"))
     assert {test["system"] for test in data["tests"]} == {"dual", *FURTHER}
-    assert len(data["tests"]) == 4 * 8
+    assert len(data["tests"]) == (1 + len(FURTHER)) * 8
     assert data["scores"]["test"]["de-en"]["dsl"] == data["scores"]["test"]["de-en"]["dual"]
     text = (runs / "runs" / "report.md").read_text(encoding="utf-8")
     for row in ("| two stock transformers, DSL |", "| dual model, DSL |", "| dsl - stock |"):
         assert row in text
     assert "| dual model, dual inference |" in text and "| dual.inference - stock |" in text
-    assert "validation set: de-en 0.8 (seed 1), en-de 0.8 (seed 1), de-en 0.8 (seed 2)" in text
+    assert "| two stock transformers, dual inference |" in text
+    for system in RANKED:
+        assert f"de-en 0.8 ({system}, seed 1), en-de 0.8 ({system}, seed 1)" in text
     (runs / "runs" / "dsl.2" / "scores.json").unlink()
     with pytest.raises(RecipeError, match=r"dsl\.2.scores\.json does not exist; run evaluate\.py"):
         report.main(words)
@@ -110,8 +114,9 @@ def test_what_is_only_trained_or_only_evaluated(script, small, tmp_path):
     words = [str(tmp_path), str(tmp_path / "runs")]
     with pytest.raises(RecipeError, match=r"SYSTEM lm\.de translates nothing; its perplexity is"):
         script("evaluate").main([*words, "lm.de", "1", "--recipe", str(small)])
-    with pytest.raises(RecipeError, match=r"dual\.inference is not trained: evaluate\.py ranks"):
-        script("train").main([*words, "dual.inference", "1", "--recipe", str(small)])
+    for system in RANKED:
+        with pytest.raises(RecipeError, match=f"{system} is not trained: evaluate.py ranks"):
+            script("train").main([*words, system, "1", "--recipe", str(small)])
     (tmp_path / "bin").mkdir()
     with pytest.raises(RecipeError, match=r"lm\.de\.1\S* does not exist; run train.py DATA"):
         script("train").main([*words, "dsl", "1", "--recipe", str(small)])
@@ -121,3 +126,20 @@ def test_evaluate_needs_a_trained_run(script, small, tmp_path):
     words = [str(tmp_path), str(tmp_path / "runs"), "dual", "1", "--recipe", str(small)]
     with pytest.raises(RecipeError, match=r"checkpoint_last\.pt does not exist; run train\.py"):
         script("evaluate").main(words)
+
+
+def test_who_searches_and_who_ranks(script, small, monkeypatch):
+    module, settings = script("evaluate"), read_settings(small)
+    monkeypatch.setattr(module, "average", lambda settings, run: str(run / "average.pt"))
+
+    def found(system):
+        args = Namespace(runs=Path("runs"), system=system, seed=3)
+        return module.models_of(settings, args, settings.directions_of(system))
+
+    first, second = "runs/stock.de-en.3/average.pt", "runs/stock.en-de.3/average.pt"
+    assert found("stock.de-en") == {"de-en": (first, [])}
+    both = "runs/dual.3/average.pt"
+    assert found("dual.inference") == {"de-en": (both, []), "en-de": (both, [])}
+    separate = {"de-en": (first, ["--dual-path", second])}
+    separate["en-de"] = (second, ["--dual-path", first])
+    assert found("separate.inference") == separate

@@ -5,7 +5,8 @@ import json
 import pytest
 
 BASE = ("dual", "stock.de-en", "stock.en-de")
-ALL = (*BASE, "lm.de", "lm.en", "dsl", "dual.dsl", "dual.inference")
+RANKED = ("separate.inference", "dual.inference")
+ALL = (*BASE, "lm.de", "lm.en", "dsl", "dual.dsl", *RANKED)
 
 
 @pytest.mark.slow
@@ -20,7 +21,7 @@ def test_recipe(run, recipe_folder, raw, small, tmp_path, bpe, systems):
 
     step("prepare", raw, data, "--bpe", bpe)
     for system in systems:
-        if system != "dual.inference":
+        if system not in RANKED:
             text = step("train", data, runs, system, 1)
             assert "train epoch 001" in text and f"trained: {runs / system}.1" in text
         if system.startswith("lm."):
@@ -32,7 +33,7 @@ def test_recipe(run, recipe_folder, raw, small, tmp_path, bpe, systems):
         result = json.loads((runs / f"{system}.1" / "scores.json").read_text(encoding="utf-8"))
         assert result["epochs"] == 2
         assert 0 < result["parameters"]["used"] <= result["parameters"]["unique"]
-        assert len(result["alpha"]) == (2 if system == "dual.inference" else 0)
+        assert len(result["alpha"]) == (2 if system in RANKED else 0)
         assert all(0 <= float(alpha) <= 1 for alpha in result["alpha"].values())
     step("report", data, runs, 1)
     report = json.loads((runs / "report.json").read_text(encoding="utf-8"))
@@ -44,5 +45,6 @@ def test_recipe(run, recipe_folder, raw, small, tmp_path, bpe, systems):
     assert len(report["tests"]) == 4 * len(compared)
     if "dsl" in systems:  # the two stock models, in one
         assert costs["dsl"]["unique"] == costs["stock"]["unique"]
-        assert (runs / "dual.inference.1" / "alpha.de-en.png").is_file()
+        assert all((runs / f"{name}.1" / "alpha.de-en.png").is_file() for name in RANKED)
+        assert costs["separate.inference"]["unique"] == costs["stock"]["unique"]
     assert {test["direction"] for test in report["tests"]} == {"de-en", "en-de"}

@@ -24,8 +24,10 @@ REQUIRED = {
     "dsl": {"arch", "options"},
     "evaluate": {"average", "options"},
 }
-# both directions, beside the systems that are always compared; the last is evaluated only
-FURTHER = ("dsl", "dual.dsl", "dual.inference")
+# evaluated only: what one system finds is ranked by both directions
+RANKED = {"separate.inference": "stock.{}", "dual.inference": "dual"}
+# both directions, beside the systems that are always compared
+FURTHER = ("dsl", "dual.dsl", *RANKED)
 OPTIONAL = {"data": {"subword_lines", "train_lines"}, "evaluate": {"average_by"}}
 
 

@@ -7,6 +7,7 @@ from recipe_tools.tables import BOOTSTRAP, SIGNIFICANT, cell, rows, signature_li
 
 NAMES = {
     "stock": "two stock transformers",
+    "separate.inference": "two stock transformers, dual inference",
     "dsl": "two stock transformers, DSL",
     "dual": "dual model",
     "dual.dsl": "dual model, DSL",
@@ -115,10 +116,10 @@ def significance_table(settings, system, tests):
 
 
 def alpha_line(alphas):
-    """What was chosen on the validation set; alphas: {seed: {direction: alpha}}."""
+    """What was chosen on the validation set; alphas: {"SYSTEM, seed N": {direction: alpha}}."""
     each = [
-        f"{direction} {alpha} (seed {seed})"
-        for seed, found in alphas.items()
+        f"{direction} {alpha} ({run})"
+        for run, found in alphas.items()
         for direction, alpha in found.items()
     ]
     return [f"Dual inference, alpha by BLEU on the validation set: {', '.join(each)}."] * bool(each)
