@@ -3,9 +3,9 @@
     python examples/benchmark/dual_inference.py CHECKPOINT DATA -s de -t en
 
 CHECKPOINT: of dual_translation; DATA: its binarised data. Both translate the same batches of
---gen-subset, evenly spaced from short to long sentences, and take turns; each figure is the median
-over the turns. Operations and the limit (the time of the same matrix products alone) are those of
-the batch in the middle. Writes OUTPUT.json and OUTPUT.md.
+--gen-subset, evenly spaced from short to long sentences, and take turns, on the CPU; each figure is
+the median over the turns. Operations and the limit (the time of the same matrix products alone) are
+those of the batch in the middle. Writes OUTPUT.json and OUTPUT.md.
 """
 
 import argparse
