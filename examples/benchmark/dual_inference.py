@@ -91,7 +91,13 @@ def main(arguments=None):
         default=[1, 8, 64],
         help="at a time (default 1 8 64)",
     )
-    passes.add_numbers(parser, beam=6, limit=256, longest=200, threads=1, repeats=5)
+    parser.add_argument(
+        "--limit",
+        type=passes.positive,
+        default=256,
+        help="about so many sentences are translated (default 256)",
+    )
+    passes.add_numbers(parser, beam=6, longest=200, threads=1, repeats=5)
     args = parser.parse_args(arguments)
     if not 0 <= args.alpha < 1:
         raise RecipeError(f"--alpha {args.alpha}: must be at least 0 and less than 1")
