@@ -23,7 +23,6 @@ from recipe_tools import RecipeError
 from recipe_tools.cli import script
 from speed import REPOSITORY, passes, translation
 from speed.harness import in_turns
-from speed.report import circumstances, heading, publish, table
 from speed.translation import Translator
 
 COLUMNS = ("sentences/s", "ratio to stock", "same, %")
@@ -107,16 +106,8 @@ def main(arguments=None):
     translation.set_up(args.threads)
     with tempfile.TemporaryDirectory() as folder:
         results = measure(args, Path(folder))
-    settings = {name: str(value) for name, value in vars(args).items() if name != "output"}
-    record = {**circumstances("cpu"), "settings": settings, "results": results}
-    lines = [[name, *(found[column] for column in COLUMNS)] for name, found in results.items()]
-    text = f"{heading(record)}, {args.threads} thread(s); {args.source_lang}-{args.target_lang}, "
-    text += (
-        f"beam {args.beam}, {args.sentences} sentences at a time; medians of {args.repeats}.\n\n"
-    )
-    text += table(["translation", *COLUMNS], lines)
-    print(text)
-    publish(record, text, args.output)
+    sizes = f"{args.source_lang}-{args.target_lang}, beam {args.beam}, {args.sentences} sentences "
+    passes.report(args, results, COLUMNS, f"{sizes}at a time", what="translation")
 
 
 if __name__ == "__main__":

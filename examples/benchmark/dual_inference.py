@@ -21,7 +21,6 @@ from recipe_tools.cli import script
 from speed import REPOSITORY, passes, translation
 from speed.harness import in_turns
 from speed.products import Products
-from speed.report import circumstances, heading, publish, table
 
 SEARCH, BOTH = "search", "search and re-ranking"
 COLUMNS = ("sentences/s", "time ratio", "operations ratio", "share of the limit")
@@ -102,19 +101,13 @@ def main(arguments=None):
     if not 0 <= args.alpha < 1:
         raise RecipeError(f"--alpha {args.alpha}: must be at least 0 and less than 1")
     translation.set_up(args.threads)
-    results = {number: measure(args, number) for number in args.sentences}
-    settings = {name: str(value) for name, value in vars(args).items() if name != "output"}
-    record = {**circumstances("cpu"), "settings": settings, "results": results}
-    lines = [
-        [number, name, *(found[column] for column in COLUMNS)]
-        for number, both in results.items()
-        for name, found in both.items()
-    ]
-    text = f"{heading(record)}, {args.threads} thread(s); {args.source_lang}-{args.target_lang}, "
-    text += f"beam {args.beam}, some {args.limit} sentences; medians of {args.repeats}.\n\n"
-    text += table(["at a time", "translation", *COLUMNS], lines)
-    print(text)
-    publish(record, text, args.output)
+    results = {
+        f"{number} at a time, {name}": found
+        for number in args.sentences
+        for name, found in measure(args, number).items()
+    }
+    sizes = f"{args.source_lang}-{args.target_lang}, beam {args.beam}, some {args.limit} sentences"
+    passes.report(args, results, COLUMNS, sizes, what="translation")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The script that measures dual inference, on a tiny model."""
 
 import json
+from argparse import Namespace
 
 import pytest
 from recipe_tools import RecipeError
@@ -16,13 +17,25 @@ def words(dual_checkpoint, toy_corpus, tmp_path):
 def test_figures_of_every_batch_size(script, words, tmp_path):
     script("dual_inference").main(words)
     results = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))["results"]
-    assert list(results) == ["1", "4"]
-    for found in results.values():
-        search, both = found["search"], found["search and re-ranking"]
+    assert len(results) == 4
+    for number in (1, 4):
+        search = results[f"{number} at a time, search"]
+        both = results[f"{number} at a time, search and re-ranking"]
         assert search["time ratio"] == search["operations ratio"] == 1
         assert both["operations ratio"] > 1 and both["sentences/s"] > 0
         assert 0 < both["share of the limit"] < 1 and len(both["turns"]) == 1
-    assert "| 4 | search and re-ranking |" in (tmp_path / "found.md").read_text(encoding="utf-8")
+    assert "| 4 at a time, search and" in (tmp_path / "found.md").read_text(encoding="utf-8")
+
+
+def test_some_of_the_batches(dual_checkpoint, toy_corpus):
+    from speed.translation import Translator
+
+    args = Namespace(data=toy_corpus.two, source_lang="xx", target_lang="yy", beam=2, longest=20)
+    args.gen_subset = "valid"
+    member = Translator(args, dual_checkpoint, "dual_translation", 4)
+    wanted = member.batches[1]["id"].tolist()
+    assert list(member.translate(member.batches[1:2])) == wanted and len(wanted) <= 4
+    assert len(member.translate()) == sum(len(batch["id"]) for batch in member.batches)
 
 
 def test_plain_search_is_not_what_is_measured(script, words):

@@ -143,3 +143,25 @@ def test_who_searches_and_who_ranks(script, small, monkeypatch):
     separate = {"de-en": (first, ["--dual-path", second])}
     separate["en-de"] = (second, ["--dual-path", first])
     assert found("separate.inference") == separate
+
+
+def test_commands_of_separate_models(script, small, tmp_path, monkeypatch):
+    """Alpha is tuned and the text made with the other model, and again when that changes."""
+    module, made = script("evaluate"), []
+    monkeypatch.setattr(module, "subword_options", lambda data: ["--bpe", "none"])
+    monkeypatch.setattr(module, "make", lambda *words: made.append(words))
+    monkeypatch.setattr(module, "lines_of", lambda path: ["--dual-alpha 0.7"])
+    monkeypatch.setattr(module, "translate", lambda *words: made.append(words))
+    args = Namespace(data=Path("data"), system="separate.inference")
+    model = ("one.pt", ["--dual-path", "other.pt"])
+    settings = read_settings(small)
+    assert module.tuned_alpha(settings, args, model, tmp_path, "de-en") == "0.7"
+    module.hypotheses(settings, args, model, tmp_path, "de-en", "test", "0.7")
+    for _, command, needed, *_ in made:
+        assert command[command.index("--dual-path") + 1] == "other.pt"
+        assert needed[:2] == ["one.pt", "other.pt"]
+    generated = made[1][1]
+    assert generated[generated.index("--dual-alpha") + 1] == "0.7"
+    made.clear()
+    module.hypotheses(settings, args, ("one.pt", []), tmp_path, "de-en", "test", None)
+    assert "--dual-alpha" not in made[0][1] and "--dual-path" not in made[0][1]

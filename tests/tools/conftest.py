@@ -25,21 +25,11 @@ def three(toy_corpus, tmp_path_factory):
 @pytest.fixture(scope="session")
 def separate(toy_corpus, tmp_path_factory):
     """(checkpoint, data): a stock transformer for each direction, the output embedding shared."""
-    options = ("-s", "xx", "-t", "yy", "--max-epoch", "8", "--arch", "dual_supervised_transformer")
-    options += (
-        "--encoder-embed-dim",
-        "32",
-        "--encoder-ffn-embed-dim",
-        "48",
-        "--encoder-layers",
-        "1",
+    words = "-s xx -t yy --max-epoch 8 --arch dual_supervised_transformer --encoder-embed-dim 32 "
+    words += (
+        "--encoder-ffn-embed-dim 48 --encoder-layers 1 --decoder-layers 2 --activation-fn gelu "
     )
-    options += ("--decoder-layers", "2", "--share-decoder-input-output-embed")
-    options += (
-        "--encoder-normalize-before",
-        "--decoder-normalize-before",
-        "--activation-fn",
-        "gelu",
-    )
+    words += "--share-decoder-input-output-embed --encoder-normalize-before "
+    options = f"{words} --decoder-normalize-before".split()
     folder = tmp_path_factory.mktemp("separate")
     return trained(folder, toy_corpus.two, *options), toy_corpus.two

@@ -2,6 +2,7 @@
 
 import statistics
 import time
+from pathlib import Path
 
 from .harness import in_turns
 from .limits import synchronise
@@ -37,19 +38,23 @@ def measure(candidates, tokens: int, repeats: int, device="cpu"):
     return results
 
 
-def report(args, results, columns, sizes: str, device="cpu") -> None:
-    """Print the columns, and write them and all figures to --output."""
+def report(args, results, columns, sizes: str, device="cpu", what="forward and backward pass"):
+    """Print the columns, and write them and all figures to --output; what: title of the rows."""
     import torch
 
     record = {
         **circumstances(device),
         "threads": torch.get_num_threads(),
-        "settings": {name: value for name, value in vars(args).items() if name != "output"},
+        "settings": {
+            name: str(value) if isinstance(value, Path) else value
+            for name, value in vars(args).items()
+            if name != "output"
+        },
         "results": results,
     }
     lines = [[name, *(found[column] for column in columns)] for name, found in results.items()]
     text = f"{heading(record)}, {record['threads']} thread(s); {sizes}; medians of {args.repeats}."
-    text += "\n\n" + table(["forward and backward pass", *columns], lines)
+    text += "\n\n" + table([what, *columns], lines)
     print(text)
     publish(record, text, args.output)
 

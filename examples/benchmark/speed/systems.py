@@ -14,6 +14,7 @@ from . import REPOSITORY, limits
 from .families import Row
 from .limits import synchronise
 from .products import Products
+from .translation import Trained
 
 CLEAR_REFS = "/proc/self/clear_refs"
 # sentences of a turn of translation: one at a time takes longer
@@ -129,16 +130,15 @@ def operations_per_token(data, flags: str, args) -> float:
     return found.operations() / found.tokens
 
 
-class Translator:
-    """A trained system in translation of the validation set, as fairseq-generate does it.
+class Translator(Trained):
+    """A system in translation of the validation set, as fairseq-generate does it.
 
     The model goes through a checkpoint; the task builds the generator and takes the steps.
     Hypotheses are forced to one length: hardly trained models would end them anywhere.
     """
 
     def __init__(self, system: System, task: str, beam: int, sentences: int, folder: Path, args):
-        from fairseq import checkpoint_utils, options, tasks, utils
-        from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+        from fairseq import utils
 
         self.device = args.device
         path = folder / "checkpoint.pt"
@@ -147,21 +147,8 @@ class Translator:
             system.trainer.save_checkpoint(str(path), {"train_iterator": {"epoch": 1}})
         words = f"{system.cfg.task.data} --path {path} {task} {device_flags(args)} --beam {beam}"
         words += f" --min-len {args.length} --max-len-a 0 --max-len-b {args.length}"
-        parser = options.get_generation_parser()
-        parsed = options.parse_args_and_arch(parser, words.split())
-        cfg = convert_namespace_to_omegaconf(parsed)
-        self.task = tasks.setup_task(cfg.task)
-        self.models, saved = checkpoint_utils.load_model_ensemble([str(path)], task=self.task)
-        self.task.load_dataset("valid", task_cfg=saved.task)
-        for model in self.models:
-            if args.precision == "fp16":
-                model.half()
-            model.to(args.device).prepare_for_inference_(cfg)
-        self.generator = self.task.build_generator(self.models, cfg.generation)
-        batches = self.task.get_batch_iterator(
-            self.task.dataset("valid"), max_sentences=sentences, required_batch_size_multiple=1
-        ).next_epoch_itr(shuffle=False)
-        batches = list(batches)
+        super().__init__(words, "valid", sentences, args.device, args.precision == "fp16")
+        batches = self.batches
         wanted = max(1, min(len(batches), TRANSLATED.get(sentences, sentences) // sentences))
         self.batches = batches[:: len(batches) // wanted][:wanted]
         self.sentences = sum(len(batch["id"]) for batch in self.batches)
@@ -178,7 +165,7 @@ class Translator:
 
     def once(self) -> None:
         for batch in self.batches:
-            self.task.inference_step(self.generator, self.models, batch)
+            self.hypotheses(batch)
 
     def products(self) -> Products:
         """The matrix products of one pass."""

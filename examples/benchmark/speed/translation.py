@@ -6,8 +6,43 @@ from pathlib import Path
 from . import REPOSITORY
 
 
-class Translator:
-    """A checkpoint, its task and its batches.
+class Trained:
+    """A checkpoint, its task, generator and batches.
+
+    Args:
+        words: of fairseq-generate, one string, with --path.
+        subset: of the data.
+        sentences: at a time.
+        device, half: where the models compute, and whether in 16 bits.
+    """
+
+    def __init__(self, words: str, subset: str, sentences: int, device="cpu", half=False):
+        from fairseq import checkpoint_utils, options, tasks
+        from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+
+        parsed = options.parse_args_and_arch(options.get_generation_parser(), words.split())
+        cfg = convert_namespace_to_omegaconf(parsed)
+        self.task = tasks.setup_task(cfg.task)
+        path = [cfg.common_eval.path]
+        self.models, saved = checkpoint_utils.load_model_ensemble(path, task=self.task)
+        for model in self.models:
+            if half:
+                model.half()
+            model.to(device).prepare_for_inference_(cfg)
+        self.task.load_dataset(subset, task_cfg=saved.task)
+        self.generator = self.task.build_generator(self.models, cfg.generation)
+        iterator = self.task.get_batch_iterator(
+            self.task.dataset(subset), max_sentences=sentences, required_batch_size_multiple=1
+        )
+        self.batches = list(iterator.next_epoch_itr(shuffle=False))
+
+    def hypotheses(self, batch):
+        """What the task's step makes of a batch."""
+        return self.task.inference_step(self.generator, self.models, batch)
+
+
+class Translator(Trained):
+    """A trained model for the scripts that are given one.
 
     Args:
         args: with data, source_lang, target_lang, gen_subset, beam, and longest, the
@@ -18,35 +53,16 @@ class Translator:
     """
 
     def __init__(self, args, checkpoint, task: str, sentences: int, options: str = ""):
-        from fairseq import checkpoint_utils, tasks
-        from fairseq import options as fairseq_options
-        from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-
         words = f"{args.data} --path {checkpoint} --task {task} -s {args.source_lang} "
         words += f"-t {args.target_lang} --beam {args.beam} --max-len-a 0 "
         words += f"--max-len-b {args.longest} {options}"
-        parser = fairseq_options.get_generation_parser()
-        parsed = fairseq_options.parse_args_and_arch(parser, words.split())
-        cfg = convert_namespace_to_omegaconf(parsed)
-        self.task = tasks.setup_task(cfg.task)
-        self.models, saved = checkpoint_utils.load_model_ensemble([str(checkpoint)], task=self.task)
-        for model in self.models:
-            model.prepare_for_inference_(cfg)
-        self.task.load_dataset(args.gen_subset, task_cfg=saved.task)
-        self.generator = self.task.build_generator(self.models, cfg.generation)
-        iterator = self.task.get_batch_iterator(
-            self.task.dataset(args.gen_subset),
-            max_sentences=sentences,
-            required_batch_size_multiple=1,
-        )
-        self.batches = list(iterator.next_epoch_itr(shuffle=False))
+        super().__init__(words, args.gen_subset, sentences)
 
     def translate(self, batches=None):
         """{number of a sentence: its best translation}, of all batches or of some."""
         found = {}
         for batch in self.batches if batches is None else batches:
-            hypotheses = self.task.inference_step(self.generator, self.models, batch)
-            for number, nbest in zip(batch["id"].tolist(), hypotheses):
+            for number, nbest in zip(batch["id"].tolist(), self.hypotheses(batch)):
                 found[number] = self.task.target_dictionary.string(nbest[0]["tokens"])
         return found
 
