@@ -128,7 +128,9 @@ def test_what_fairseq_writes_loads(name, save, load):
     thing = WRITTEN[name]()
     loaded = load(save({"state": thing}))["state"]
     assert type(loaded) is type(thing)
-    if name not in ("meters", "dictionary"):
+    if name == "sets":  # their order in print depends on their history
+        assert loaded == thing
+    elif name not in ("meters", "dictionary"):
         assert str(loaded) == str(thing)
 
 

@@ -106,7 +106,7 @@ def test_both_losses_are_those_of_the_reference(case, label_weight, times):
     assert logs["text-label"]["lm_tokens"] == logs["text-label"]["lm_nll_loss"] == 0
 
 
-@pytest.mark.parametrize("number, pair", enumerate(PAIRS))
+@pytest.mark.parametrize("number, pair", list(enumerate(PAIRS)))
 def test_gradient_equals_the_reference(case, number, pair):
     """Of f's parameters that of f's loss with g as it is, and the other way round."""
     case.model.zero_grad()
