@@ -3,8 +3,8 @@
 
     python report.py DATA RUNS SEED ... [--recipe multi30k] [--output NAME] [--into FILE.md]
 
-Reads what evaluate.py wrote; dsl, dual.dsl, separate.inference and dual.inference are added where
-they were evaluated.
+Reads what evaluate.py wrote; dsl, dual.dsl, separate.inference and dual.inference are added with
+the seeds for which they were evaluated.
 Writes NAME.md and NAME.json (default: RUNS/report); --into also
 replaces what stands in FILE.md between these two lines:
     <!-- begin RECIPE -->
@@ -32,17 +32,18 @@ def read_results(settings, runs, seeds):
     """{(system, seed): content of scores.json}. Raises RecipeError naming a missing or
     outdated one.
     """
-    results = {}
-    further = [
-        system
+    wanted = [(system, seed) for system in settings.systems for seed in seeds]
+    wanted += [
+        (system, seed)
         for system in FURTHER
-        if any(scores_file(runs, system, seed).is_file() for seed in seeds)
+        for seed in seeds
+        if scores_file(runs, system, seed).is_file()
     ]
-    for system in (*settings.systems, *further):
-        for seed in seeds:
-            again = f"evaluate.py DATA RUNS {system} {seed}"
-            path = scores_file(runs, system, seed)
-            results[system, seed] = read_result(path, settings.relevant(system), again)
+    results = {}
+    for system, seed in wanted:
+        again = f"evaluate.py DATA RUNS {system} {seed}"
+        path = scores_file(runs, system, seed)
+        results[system, seed] = read_result(path, settings.relevant(system), again)
     return results
 
 

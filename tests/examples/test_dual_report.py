@@ -89,9 +89,23 @@ def test_report_with_all_systems(script, small, runs):
     assert "| two stock transformers, dual inference |" in text
     for system in RANKED:
         assert f"de-en 0.8 ({system}, seed 1), en-de 0.8 ({system}, seed 1)" in text
+    assert "only" not in text
+
+
+def test_a_system_of_fewer_seeds(script, small, runs):
+    bleu = json.loads((runs / "runs" / "dsl.1" / "scores.json").read_text(encoding="utf-8"))
+    bleu = bleu["scores"]["test"]["de-en"]["bleu"]
     (runs / "runs" / "dsl.2" / "scores.json").unlink()
-    with pytest.raises(RecipeError, match=r"dsl\.2.scores\.json does not exist; run evaluate\.py"):
-        report.main(words)
+    words = [runs / "data", runs / "runs", 1, 2, "--recipe", small]
+    script("report").main([str(word) for word in words])
+    data = json.loads((runs / "runs" / "report.json").read_text(encoding="utf-8"))
+    values = data["scores"]["test"]["de-en"]
+    assert values["dsl"]["bleu"]["min"] == values["dsl"]["bleu"]["max"] == bleu
+    assert values["dual"]["bleu"]["min"] < values["dual"]["bleu"]["max"]
+    assert data["costs"]["dsl"]["seconds_per_epoch"] == 11
+    assert {test["seed"] for test in data["tests"] if test["system"] == "dsl"} == {1}
+    text = (runs / "runs" / "report.md").read_text(encoding="utf-8")
+    assert "seeds 1, 2; two stock transformers, DSL: only 1; mean (range)" in text
 
 
 def test_report_says_what_is_missing(script, small, runs, write):

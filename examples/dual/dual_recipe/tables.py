@@ -25,7 +25,6 @@ def summary(settings, results):
 
     results: {(system, seed): content of scores.json}.
     """
-    seeds = sorted({seed for _, seed in results})
     table = {}
     for split in ("valid", "test"):
         table[split] = {}
@@ -36,8 +35,9 @@ def summary(settings, results):
                 label: {
                     metric: spread(
                         [
-                            results[system, seed]["scores"][split][direction][metric]
-                            for seed in seeds
+                            found["scores"][split][direction][metric]
+                            for (name, _), found in results.items()
+                            if name == system
                         ]
                     )
                     for metric in METRICS
@@ -49,15 +49,13 @@ def summary(settings, results):
 
 def costs(settings, results):
     """{system: parameters, seconds per epoch}; "stock" is the sum of its two models."""
-    seeds = sorted({seed for _, seed in results})
     table = {}
     for system in dict.fromkeys(system for system, _ in results):
-        first = results[system, seeds[0]]
-        seconds = [results[system, seed]["seconds_per_epoch"] for seed in seeds]
+        runs = [found for (name, _), found in results.items() if name == system]
         table[system] = {
-            **first["parameters"],
-            "seconds_per_epoch": statistics.median(seconds),
-            "epochs": first["epochs"],
+            **runs[0]["parameters"],
+            "seconds_per_epoch": statistics.median(run["seconds_per_epoch"] for run in runs),
+            "epochs": runs[0]["epochs"],
         }
     parts = [table[system] for system in settings.systems[1:]]
     table["stock"] = {
@@ -128,9 +126,17 @@ def alpha_line(alphas):
 def markdown(settings, table, cost, tests, signatures, alphas):
     """The whole report."""
     seeds = sorted({seed for *_, seed in tests})
-    compared = dict.fromkeys(system for system, *_ in tests)
+    own = {}  # of each compared system
+    for system, _, _, seed in tests:
+        own.setdefault(system, set()).add(seed)
+    fewer = "".join(
+        f"; {NAMES[system]}: only {', '.join(map(str, sorted(found)))}"
+        for system, found in own.items()
+        if len(found) < len(seeds)
+    )
     blocks = [
-        f"Recipe `{settings.name}`; seeds {', '.join(map(str, seeds))}; mean (range) over seeds; "
+        f"Recipe `{settings.name}`; seeds {', '.join(map(str, seeds))}"
+        f"{fewer}; mean (range) over seeds; "
         f"mean of the last {settings.average} checkpoints by {settings.average_by}; "
         f"`{' '.join(settings.evaluate_options)}`.",
         *(score_table(settings, table, split) for split in ("valid", "test")),
@@ -139,7 +145,7 @@ def markdown(settings, table, cost, tests, signatures, alphas):
         "Seconds per epoch: median of the time in updates. An epoch of a stock model trains one "
         "direction; all others train both.",
         BOOTSTRAP,
-        *(significance_table(settings, system, tests) for system in compared),
+        *(significance_table(settings, system, tests) for system in own),
         signature_list(signatures),
     ]
     return "\n\n".join(blocks) + "\n"
