@@ -110,8 +110,17 @@ class System:
 
 
 def spaced(batches, dataset, number: int):
-    """So many of the minibatches, from those of short sentences to those of long ones."""
-    ordered = sorted(batches, key=lambda batch: max(map(dataset.num_tokens, batch)))
+    """So many of the minibatches, from those of short sentences to those of long ones.
+
+    Those of equally long sentences come in the order of their number, their longest source, and all
+    lengths together, so that systems with the same minibatches in any order get the same ones.
+    """
+
+    def place(batch):
+        sources, targets = zip(*map(dataset.size, batch))
+        return max(sources + targets), len(batch), max(sources), sum(sources), sum(targets)
+
+    ordered = sorted(batches, key=place)
     return [ordered[(2 * place + 1) * len(ordered) // (2 * number)] for place in range(number)]
 
 
