@@ -248,6 +248,13 @@ def test_error_rate_and_its_errors(tmp_path):
         scoring.error_rate(tmp_path / "a", tmp_path / "c")
 
 
+def test_a_small_p_is_not_printed_as_zero():
+    tests = {("dual", "dsl", 1): (-1.5, 1e-9), ("dsl", "dual", 2): (0.5, 0.00011)}
+    text = tables.significance_table(tests)
+    assert "| dual - dsl, seed 1 | -1.50 | < 0.0001 |" in text
+    assert "| dsl - dual, seed 2 | +0.50 | 0.0001 |" in text
+
+
 def test_mcnemar_is_the_binomial_test():
     first, second = [True] * 7 + [False] * 4, [False] * 6 + [True] * 2 + [False] * 3
     # six against one of seven

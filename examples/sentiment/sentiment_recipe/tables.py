@@ -61,7 +61,11 @@ def cost_table(results):
 def significance_table(tests):
     """One line for each couple and seed. tests: {(better, worse, seed): (difference, p)}."""
     body = [
-        [f"{first} - {second}, seed {seed}", f"{difference:+.2f}", f"{p:.4f}"]
+        [
+            f"{first} - {second}, seed {seed}",
+            f"{difference:+.2f}",
+            "< 0.0001" if p < 0.0001 else f"{p:.4f}",
+        ]
         for (first, second, seed), (difference, p) in tests.items()
     ]
     return rows(["test error", "difference", "p"], body)
