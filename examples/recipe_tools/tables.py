@@ -16,6 +16,22 @@ from .scores import RESAMPLES, TEST
 BOOTSTRAP = explained(TEST, RESAMPLES)
 
 
+def seeds_text(seeds, runs, titles=None):
+    """ "seeds 1, 2", with " (only 1: NAME, NAME)" for systems of fewer seeds.
+
+    runs: (system, seed) of every run in the tables. titles: {system: what it is called there}.
+    """
+    own, fewer = {}, {}
+    for system, seed in sorted(runs, key=lambda run: run[1]):
+        own.setdefault(system, []).append(str(seed))
+    for system, found in own.items():
+        if len(found) < len(seeds):
+            name = (titles or {}).get(system, system)
+            fewer.setdefault(", ".join(found), []).append(name)
+    notes = "; ".join(f"only {found}: {', '.join(names)}" for found, names in fewer.items())
+    return f"seeds {', '.join(map(str, seeds))}{f' ({notes})' if notes else ''}"
+
+
 def insert(text, path, name):
     """Replace what stands between the marks of `name` in the file `path`.
 

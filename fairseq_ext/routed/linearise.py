@@ -75,18 +75,24 @@ def pairs(name: str, paths, **options) -> Iterator:
 
     name: of the format. options: of its ``forward``.
     """
-    module = check_format(name)
+    check_format(name)
     for path in paths:
         for text_name, lines in texts(path, MEMBERS[name]):
-            for number, text in module.blocks(lines):
-                try:
-                    found = module.forward(text, **options)
-                    if found:
-                        _check(name, *found)
-                except Malformed as error:
-                    found = _located(text_name, number, error)
-                if found:
-                    yield found
+            yield from text_pairs(name, text_name, lines, **options)
+
+
+def text_pairs(name: str, text_name: str, lines: List[str], **options) -> Iterator:
+    """``pairs`` of one of the ``texts``."""
+    module = check_format(name)
+    for number, text in module.blocks(lines):
+        try:
+            found = module.forward(text, **options)
+            if found:
+                _check(name, *found)
+        except Malformed as error:
+            found = _located(text_name, number, error)
+        if found:
+            yield found
 
 
 def _check(name: str, source: str, target: str) -> None:

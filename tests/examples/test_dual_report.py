@@ -89,7 +89,7 @@ def test_report_with_all_systems(script, small, runs):
     assert "| two stock transformers, dual inference |" in text
     for system in RANKED:
         assert f"de-en 0.8 ({system}, seed 1), en-de 0.8 ({system}, seed 1)" in text
-    assert "only" not in text
+    assert "seeds 1, 2; mean (range)" in text
 
 
 def test_a_system_of_fewer_seeds(script, small, runs):
@@ -105,7 +105,7 @@ def test_a_system_of_fewer_seeds(script, small, runs):
     assert data["costs"]["dsl"]["seconds_per_epoch"] == 11
     assert {test["seed"] for test in data["tests"] if test["system"] == "dsl"} == {1}
     text = (runs / "runs" / "report.md").read_text(encoding="utf-8")
-    assert "seeds 1, 2; two stock transformers, DSL: only 1; mean (range)" in text
+    assert "seeds 1, 2 (only 1: two stock transformers, DSL); mean (range)" in text
 
 
 def test_report_says_what_is_missing(script, small, runs, write):

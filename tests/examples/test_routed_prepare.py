@@ -29,7 +29,9 @@ def corpus(tmp_path):
         (raw / amr[key]).write_text(graphs(numbers), encoding="utf-8")
     (raw / "wsj_sample").mkdir()
     with zipfile.ZipFile(raw / settings.text["tree"]["file"], "w") as archive:
-        archive.writestr("a.mrg", "".join(f"( (S (NP (NN w{n}))) )\n" for n in range(20)))
+        for name, numbers in zip("abcd", (range(7), range(7, 17), range(17, 19), range(19, 20))):
+            trees = "".join(f"( (S (NP (NN w{n}))) )\n" for n in numbers)
+            archive.writestr(f"{name}.mrg", trees)
     return settings, raw
 
 
@@ -38,7 +40,7 @@ def test_splits_are_disjoint_and_complete(corpus):
     files = corpora.auxiliary_files(settings, raw)
     trees, amr = corpora.examples("tree", files), corpora.examples("amr", files)
     assert {split: len(pairs) for split, pairs in trees.items()} == {
-        "train": 16, "valid": 2, "test": 2,
+        "train": 17, "valid": 2, "test": 1,
     }  # fmt: skip
     assert {split: len(pairs) for split, pairs in amr.items()} == {
         "train": 14, "valid": 3, "test": 3,
@@ -64,6 +66,9 @@ def test_missing_and_malformed_files_are_named(corpus):
     (raw / "bad").write_text("a O\nb\n", encoding="utf-8")
     with pytest.raises(RecipeError, match="bad, line 2: row 'b'"):
         corpora.linear("ner", raw / "bad")
+    (raw / "bad").write_text(graphs([1]).replace("# ::id a.1\n", ""), encoding="utf-8")
+    with pytest.raises(RecipeError, match="bad: no line '# ::id NAME' above the graph of: It is 1"):
+        corpora.identified(raw / "bad")
 
 
 def test_smaller_cuts_are_parts_of_larger_ones():
@@ -83,15 +88,20 @@ def test_scores_of_helpers(tmp_path, write):
     found = write(tmp_path / "found", ["B-A O", "O B-A"])
     scores = auxiliary_scores("ner", found, wanted)
     assert scores == {
-        "accuracy": 75, "exact": 50, "f1": pytest.approx(200 / 3), "ill_formed": 1,
+        "accuracy": 75, "exact": 50, "f1": pytest.approx(200 / 3),
+        "ill_formed": 0, "wrong_length": 1,
     }  # fmt: skip
+    wanted = write(tmp_path / "wanted", ["(S A B )S", "(S A )S", "(S A )S"])
+    found = write(tmp_path / "found", ["(S A B )S", "(S A A )S", "(S A"])
+    scores = auxiliary_scores("tree", found, wanted)
+    assert (scores["ill_formed"], scores["wrong_length"]) == (1, 1)
     assert set(auxiliary_scores("amr", found, wanted)) == {"accuracy", "exact"}
 
 
 def test_report(tmp_path, script, write, sentences, capsys):
     settings = read_settings("multi30k")
     write(tmp_path / "data" / "raw" / "main" / "test.de", sentences)
-    helper = {"accuracy": 1.0, "exact": 2.0, "f1": 3.0}
+    helper = {"accuracy": 1.0, "exact": 2.0, "f1": 3.0, "ill_formed": 4, "wrong_length": 5}
     for wrong, kind in zip((30, 25, 15, 5, 10), KINDS):
         run = tmp_path / "runs" / f"{kind}.5000.1"
         write(run / "test.en-de.hyp", ["nothing at all"] * wrong + sentences[wrong:])
@@ -108,7 +118,10 @@ def test_report(tmp_path, script, write, sentences, capsys):
     script("report", "routed").main(list(map(str, words)))
     text = capsys.readouterr().out
     assert "| routed.5000 | 35.00 | 55.00 | 9.00 |" in text
-    assert "| full.5000 | 3.00 | 1.00 | 2.00 |" in text and "| single.5000 | 3.00 |" not in text
+    assert (
+        "| full.5000 | 3.00 | 1.00 | 2.00 | 4.00 | 5.00 |" in text
+        and "| single.5000 | 3.00 |" not in text
+    )
     (line,) = [line for line in text.splitlines() if line.startswith("| routed.5000 - partial")]
     assert float(line.split("|")[2]) > 0
     assert "| routed.5000 | 9,000 | 12,000 | 3,000 | 200 |" in text

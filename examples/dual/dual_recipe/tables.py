@@ -3,7 +3,15 @@
 import statistics
 
 from recipe_tools.scores import METRICS
-from recipe_tools.tables import BOOTSTRAP, SIGNIFICANT, cell, rows, signature_list, spread
+from recipe_tools.tables import (
+    BOOTSTRAP,
+    SIGNIFICANT,
+    cell,
+    rows,
+    seeds_text,
+    signature_list,
+    spread,
+)
 
 NAMES = {
     "stock": "two stock transformers",
@@ -126,17 +134,10 @@ def alpha_line(alphas):
 def markdown(settings, table, cost, tests, signatures, alphas):
     """The whole report."""
     seeds = sorted({seed for *_, seed in tests})
-    own = {}  # of each compared system
-    for system, _, _, seed in tests:
-        own.setdefault(system, set()).add(seed)
-    fewer = "".join(
-        f"; {NAMES[system]}: only {', '.join(map(str, sorted(found)))}"
-        for system, found in own.items()
-        if len(found) < len(seeds)
-    )
+    compared = dict.fromkeys(system for system, *_ in tests)
+    runs = dict.fromkeys((system, seed) for system, _, _, seed in tests)
     blocks = [
-        f"Recipe `{settings.name}`; seeds {', '.join(map(str, seeds))}"
-        f"{fewer}; mean (range) over seeds; "
+        f"Recipe `{settings.name}`; {seeds_text(seeds, runs, NAMES)}; mean (range) over seeds; "
         f"mean of the last {settings.average} checkpoints by {settings.average_by}; "
         f"`{' '.join(settings.evaluate_options)}`.",
         *(score_table(settings, table, split) for split in ("valid", "test")),
@@ -145,7 +146,7 @@ def markdown(settings, table, cost, tests, signatures, alphas):
         "Seconds per epoch: median of the time in updates. An epoch of a stock model trains one "
         "direction; all others train both.",
         BOOTSTRAP,
-        *(significance_table(settings, system, tests) for system in own),
+        *(significance_table(settings, system, tests) for system in compared),
         signature_list(signatures),
     ]
     return "\n\n".join(blocks) + "\n"

@@ -1,5 +1,6 @@
 """The tasks' sentences: translation cut to a size, named entities, trees and graphs linearised."""
 
+import itertools
 import random
 import re
 
@@ -27,14 +28,26 @@ def auxiliary_files(settings, raw):
 
 
 def linear(task, path):
-    """[(sentence, target)] of a corpus. Raises RecipeError with file and line."""
+    """[[(sentence, target)] of each text] of a corpus. Raises RecipeError with file and line."""
+    found = []
     try:
-        found = list(linearise.pairs(task, [path]))
-        bad = next((one for one in found if isinstance(one, Malformed)), None)
-        if bad:
-            raise bad
+        for name, lines in linearise.texts(path, linearise.MEMBERS[task]):
+            found.append(list(linearise.text_pairs(task, name, lines)))
+            for one in found[-1]:
+                if isinstance(one, Malformed):
+                    raise one
     except ValueError as error:
         raise RecipeError(str(error)) from error
+    return found
+
+
+def shares(texts):
+    """{split: pairs}: whole texts in their order, about 80%, 10% and 10% of all pairs."""
+    found = {split: [] for split in SPLITS}
+    total = sum(map(len, texts))
+    for pairs in texts:
+        before = 10 * sum(map(len, found.values()))
+        found["train" if before < 8 * total else "valid" if before < 9 * total else "test"] += pairs
     return found
 
 
@@ -43,20 +56,22 @@ def identified(path):
     found = {}
     for _, lines in linearise.texts(path):
         for _, text in graphs.blocks(lines):
-            pair = graphs.forward(text)
+            pair, name = graphs.forward(text), IDENTIFIER.search(text)
+            if pair and not name:
+                raise RecipeError(f"{path}: no line '# ::id NAME' above the graph of: {pair[0]}")
             if pair:
-                found[IDENTIFIER.search(text).group(1)] = pair
+                found[name.group(1)] = pair
     return found
 
 
 def examples(task, files):
     """{split: [(sentence, target)]} of an auxiliary task."""
     if task == "ner":
-        return {split: linear(task, files[f"ner.{split}"]) for split in SPLITS}
+        return {
+            split: list(itertools.chain(*linear(task, files[f"ner.{split}"]))) for split in SPLITS
+        }
     if task == "tree":
-        trees = linear(task, files["tree.file"])
-        first, second = len(trees) * 8 // 10, len(trees) * 9 // 10
-        return {"train": trees[:first], "valid": trees[first:second], "test": trees[second:]}
+        return shares(linear(task, files["tree.file"]))
     linear(task, files["amr.whole"])  # names what is malformed
     whole, train, test = (identified(files[f"amr.{key}"]) for key in ("whole", "train", "test"))
     rest = [pair for name, pair in whole.items() if name not in train and name not in test]

@@ -38,7 +38,11 @@ def perplexity(output, command, inputs, source):
 
 
 def auxiliary_scores(task, hypotheses, references):
-    """{"accuracy", "exact", and where there is one "f1"} in percent; "ill_formed" lines."""
+    """{"accuracy", "exact"} in percent.
+
+    Where there is an F1 also "f1", in percent, and the numbers of lines that are "ill_formed" (no
+    trees) and of "wrong_length" (trees or tags for more or fewer words).
+    """
     lines = read_aligned(hypotheses, references)
     found = {
         "accuracy": metrics.accuracy(metrics.token_accuracy(*lines)),
@@ -47,5 +51,6 @@ def auxiliary_scores(task, hypotheses, references):
     if task in F1:
         counts = F1[task](*lines)
         found["f1"] = metrics.f1(counts)
-        found["ill_formed"] = counts.get("ill_formed", counts["wrong_length"])
+        found["ill_formed"] = counts.get("ill_formed", 0)
+        found["wrong_length"] = counts["wrong_length"]
     return found

@@ -13,9 +13,10 @@ AUXILIARY = ("ner", "tree", "amr")
 # the paper's four in its order of merit, then what they do not separate: one layer instead of
 # three, alone and with everything shared, and the routed unit without other tasks
 MODELS = ("single", "full", "partial", "routed", "shallow", "shallow_full", "unit")
-LONG = {"single_long": "single", "routed_long": "routed"}  # the same with more updates
+# some of them with more updates
+LONG = {f"{kind}_long": kind for kind in ("single", "routed", "shallow", "shallow_full")}
 KINDS = (*MODELS, *LONG)
-ALONE = ("single", "single_long", "shallow", "unit")  # translation is their only task
+ALONE = ("single", "shallow", "unit")  # translation is their only task
 NUMBERS = (
     *("source_vocabulary", "target_vocabulary", "graph_vocabulary"),
     *("longest", "valid_sentences", "seed"),
@@ -92,9 +93,10 @@ class Settings:
             raise RecipeError(
                 f"SYSTEM {name!r} is unknown; allowed: ({'|'.join(KINDS)}).({'|'.join(self.sizes)})"
             )
-        pairs = self.pairs[:1] if kind in ALONE else self.pairs
+        model = LONG.get(kind, kind)
+        pairs = self.pairs[:1] if model in ALONE else self.pairs
         updates = self.sizes[size] * (self.long if kind in LONG else 1)
-        return System(kind, size, pairs, LONG.get(kind, kind), updates)
+        return System(kind, size, pairs, model, updates)
 
 
 def read_sizes(path, parser):

@@ -1,9 +1,10 @@
 """Tables of what was run; systems that were not are left out."""
 
-from recipe_tools.tables import BOOTSTRAP, cell, rows, signature_list, spread
+from recipe_tools.tables import BOOTSTRAP, cell, rows, seeds_text, signature_list, spread
 
 from .settings import KINDS
 
+FAULTY = {"ill_formed": "ill-formed lines", "wrong_length": "of another length"}
 TRANSLATION = {"bleu": "BLEU", "ter": "TER", "ppl": "perplexity"}
 # (baseline, system): each of the paper's against the one before and the first; what depth, the
 # other tasks and the unit contribute
@@ -11,6 +12,7 @@ CONTRASTS = (
     *(("single", "full"), ("full", "partial"), ("partial", "routed"), ("single", "routed")),
     *(("single", "shallow"), ("shallow", "shallow_full"), ("shallow_full", "routed")),
     *(("shallow", "unit"), ("unit", "routed"), ("single_long", "routed_long")),
+    *(("shallow_long", "shallow_full_long"), ("shallow_full_long", "routed_long")),
 )
 
 
@@ -40,7 +42,7 @@ def auxiliary_tables(settings, results):
     for pair in settings.pairs[1:]:
         names = {"accuracy": "token accuracy", "exact": "exact match"}
         if pair.split("-")[1] != "amr":
-            names = {"f1": "F1", **names}
+            names = {"f1": "F1", **names, **FAULTY}
         yield score_table(settings, results, pair, names)
 
 
@@ -68,7 +70,7 @@ def cost_table(results):
 def markdown(settings, seeds, results, tests, signatures):
     """The whole report."""
     blocks = [
-        f"Recipe `{settings.name}` of `examples/routed`; seeds {', '.join(map(str, seeds))}; mean "
+        f"Recipe `{settings.name}` of `examples/routed`; {seeds_text(seeds, results)}; mean "
         f"(range) over seeds; test sets, {settings.files['test']} for translation; the checkpoint "
         f"with the best validation perplexity; `{' '.join(settings.words['evaluate', 'options'])}`."
         " Perplexity per subword, its end included.",

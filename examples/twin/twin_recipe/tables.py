@@ -1,6 +1,6 @@
 """Tables of what was run; systems that were not are left out."""
 
-from recipe_tools.tables import BOOTSTRAP, cell, rows, spread
+from recipe_tools.tables import BOOTSTRAP, cell, rows, seeds_text, spread
 
 from .settings import SYSTEMS
 
@@ -42,7 +42,7 @@ def test_table(metrics, tests):
     """tests: {(system, metric name): what `scoring.compare` found}."""
     if not tests:
         return None
-    header, body = ["less the baseline, test"], []
+    header, body = ["less the baseline of the same seeds, test"], []
     for metric in metrics:
         header += [metric.title, "p"]
     for name in dict.fromkeys(system for system, _ in tests):
@@ -74,7 +74,7 @@ def markdown(settings, seeds, results, tests):
     searched = any(metric.source == "hyp" for metric in metrics)
     search = f"; `{' '.join(settings.words['evaluate'])}`" if searched else ""
     blocks = [
-        f"Recipe `{settings.name}` of `examples/twin`; seeds {', '.join(map(str, seeds))}; mean "
+        f"Recipe `{settings.name}` of `examples/twin`; {seeds_text(seeds, results, TITLES)}; mean "
         f"(range) over seeds; the {settings.checkpoint} checkpoint{search}.",
         score_table(metrics, results),
         test_table(metrics, tests),
