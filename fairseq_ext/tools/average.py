@@ -1,8 +1,9 @@
 """`fairseq-ext average`: the mean of the parameters of several checkpoints.
 
-theta = (theta_1 + ... + theta_n) / n, accumulated in float32, for every floating-point tensor.
-The result keeps the configuration and drops the optimiser, so that fairseq-generate and
-`--finetune-from-model` read it and its size is that of the parameters.
+theta = (theta_1 + ... + theta_n) / n, accumulated in float32, for every floating-point tensor of
+the model and of the criterion (a twin's backward network). The result keeps the configuration and
+drops the optimiser, so that fairseq-generate and `--finetune-from-model` read it and its size is
+that of the parameters.
 """
 
 import re
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from . import UsageError, atomic_path
 
+OF_CRITERION = "criterion."
 # what fairseq-train writes: checkpoint7.pt (epoch 7), checkpoint_2_350.pt (epoch 2, update 350)
 NAMES = {
     "epochs": re.compile(r"checkpoint(\d+)\.pt"),
@@ -71,8 +73,14 @@ def check_same(reference, parameters, path):
             )
 
 
+def parameters_of(state):
+    """{name: tensor} of the model, and "criterion." with its name for those of the criterion."""
+    criterion = (state.get("criterion") or {}).items()
+    return {**state["model"], **{OF_CRITERION + name: tensor for name, tensor in criterion}}
+
+
 def mean(paths):
-    """(state of the last checkpoint, {name: mean over all}).
+    """(state of the last checkpoint, {name: mean over all}, names as in `parameters_of`).
 
     paths: checkpoint files; one is in memory at a time. Half-precision parameters come out in
     float32; integers and flags (version markers, counters) are those of the last checkpoint.
@@ -84,7 +92,7 @@ def mean(paths):
     total, state = {}, None
     for path in paths:
         state = load_checkpoint_to_cpu(str(path))
-        parameters = state["model"]
+        parameters = parameters_of(state)
         if total:
             check_same(total, parameters, path)
         done = {}
@@ -114,7 +122,10 @@ def run(args):
         if not Path(path).is_file():
             raise UsageError(f"--inputs {path} is not a file")
     state, parameters = mean(paths)
-    state["model"] = parameters
+    state["model"] = {name: parameters.pop(name) for name in state["model"]}
+    # what is left is the criterion's; fairseq writes None where it has no parameters
+    rest = {name[len(OF_CRITERION) :]: tensor for name, tensor in parameters.items()}
+    state["criterion"] = rest or None
     if OmegaConf.is_config(state.get("cfg")):
         # plain containers, as fairseq-train writes them
         state["cfg"] = OmegaConf.to_container(state["cfg"], resolve=True, enum_to_str=True)

@@ -41,7 +41,7 @@ def add_arguments(parser):
         "counts of the dictionary, otherwise the sentences looked at)",
     )
     parser.add_argument(
-        "--show", default="0,1,2", metavar="ID,...", help="sentences to draw (default: 0,1,2)"
+        "--show", metavar="ID,...", help="sentences to draw (default: the first three)"
     )
     parser.add_argument(
         "--sentences", type=int, default=1000, metavar="N", help="look at N at most (default: 1000)"
@@ -116,10 +116,19 @@ def batches(args, model, task):
     limits = utils.resolve_max_positions(task.max_positions(), model.max_positions())
     indices = dataset.ordered_indices()
     indices, _ = dataset.filter_indices_by_size(indices, limits)
-    chosen = sorted(indices.tolist())[: args.sentences]
-    indices = indices[[index in set(chosen) for index in indices.tolist()]]
+    chosen = set(sorted(indices.tolist())[: args.sentences])
+    indices = indices[[index in chosen for index in indices.tolist()]]
+    longest = max(map(dataset.num_tokens, chosen), default=0)
+    if longest > args.max_tokens:
+        raise UsageError(
+            f"--max-tokens {args.max_tokens}: --subset {args.subset} has a sentence of {longest}; "
+            "allowed: at least that"
+        )
     for batch in dataset.batch_by_size(indices, max_tokens=args.max_tokens):
-        sample = dataset.collater([dataset[index] for index in batch])
+        try:
+            sample = dataset.collater([dataset[index] for index in batch])
+        except FileNotFoundError as error:  # features
+            raise UsageError(f"DATA {args.data}: {error}") from error
         if pair:
             sample["net_input"]["pair"] = pair
         yield sample
@@ -300,6 +309,8 @@ def write_rows(output, names, rows):
 
 def shown(args, sentences) -> List[List[Token]]:
     """The sentences that --show names; UsageError for one that there is not."""
+    if args.show is None:
+        return list(sentences.values())[:3]
     wanted = args.show.split(",")
     for number in wanted:
         if not number.isdecimal() or int(number) not in sentences:

@@ -81,7 +81,7 @@ class CaptionDataset(FairseqDataset):
         paths: feature files.
         dictionary: of the words.
         captions: the captions, or None where they are to be found.
-        shuffle: draw a new order for every epoch.
+        shuffle: captions of one length in an order that is drawn, once a run.
     """
 
     def __init__(self, paths: List[str], dictionary: Dictionary, captions=None, shuffle=False):

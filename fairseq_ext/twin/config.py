@@ -62,12 +62,18 @@ class TwinConfig(FairseqDataclass):
 def check(cfg) -> None:
     """Raise ValueError, naming the option, for values that do not go together."""
     if not 0.0 <= cfg.twin_weight < float("inf"):
-        raise ValueError(f"--twin-weight {cfg.twin_weight}: must be at least 0")
+        raise ValueError(f"--twin-weight {cfg.twin_weight}: must be at least 0 and finite")
     check_rate("--label-smoothing", cfg.label_smoothing)
-    if cfg.twin_stabilise and (cfg.twin_target != "backward" or cfg.twin_map):
+    given = {
+        "--twin-target": cfg.twin_target if cfg.twin_target != "backward" else None,
+        "--twin-map": cfg.twin_map,
+        "--twin-distance": cfg.twin_distance if cfg.twin_distance != "mse" else None,
+    }
+    given = [f"{option} {value}" for option, value in given.items() if value is not None]
+    if cfg.twin_stabilise and given:
         raise ValueError(
-            "--twin-stabilise looks at the forward states alone: leave out --twin-target "
-            f"{cfg.twin_target} and --twin-map {cfg.twin_map or 'None'}"
+            f"--twin-stabilise looks at the norms of the forward states alone: leave out "
+            f"{', '.join(given)}"
         )
     if cfg.twin_map == "affine" and cfg.twin_target != "backward":
         raise ValueError(

@@ -28,6 +28,15 @@ class TwinTransformerModel(TransformerModel):
     """``transformer`` for the criterion ``twin``."""
 
     @classmethod
+    def build_model(cls, args, task):
+        """ValueError for ``--adaptive-softmax-cutoff``, which gives no logits."""
+        if getattr(args, "adaptive_softmax_cutoff", None):
+            raise ValueError(
+                f"--adaptive-softmax-cutoff {args.adaptive_softmax_cutoff}: allowed: leave it out"
+            )
+        return super().build_model(args, task)
+
+    @classmethod
     def build_backward(cls, args, task) -> BackwardDecoder:
         decoder = cls.build_model(args, task).decoder
         return BackwardDecoder(decoder, decoder.output_embed_dim, run)

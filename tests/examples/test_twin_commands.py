@@ -94,7 +94,10 @@ def test_distances_are_of_words(tmp_path):
 
     for recipe in RECIPES:
         command = distance_command(read_settings(recipe), "c.pt", tmp_path, "distance")
-        assert command[-1] in UNITS
+        assert command[command.index("--unit") + 1] in UNITS
+        kind = read_settings(recipe).kind
+        assert ("--text" in command) == (command[command.index("--unit") + 1] != "token")
+        assert (kind.UNIT == "characters") == (kind.__name__.endswith("speech"))
 
 
 def test_unknown_systems_are_named():

@@ -83,6 +83,9 @@ def test_strings_of_digits(script, recordings, tmp_path, capsys):
     rows = [line.split("\t") for line in lines(folder / "test.tsv")[1:]]
     assert [row[2] for row in rows] == lines(tmp_path / "data" / "raw" / "test.ref")
     assert all(len(row[2].split()) in (2, 3) for row in rows) and len(rows) == 5
+    texts = lines(tmp_path / "data" / "raw" / "train.ref")
+    characters = lines(tmp_path / "data" / "raw" / "train.characters")
+    assert [line.split() for line in characters] == [list(t.replace(" ", "\u2581")) for t in texts]
     assert all((folder / "features" / row[1]).is_file() for row in rows)
     assert not list((tmp_path / "data" / "wavs").glob("*.wav"))
     prepare(script, recordings, tmp_path / "data", recipe)

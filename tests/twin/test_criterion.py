@@ -221,6 +221,11 @@ def options(**values):
             r"stabilise.*--twin-target zeros",
         ),
         ({"twin_stabilise": True, "twin_map": "affine"}, r"stabilise.*--twin-map affine"),
+        (
+            {"twin_stabilise": True, "twin_distance": "euclidean"},
+            r"stabilise.*leave out --twin-distance euclidean",
+        ),
+        ({"twin_weight": float("inf")}, r"--twin-weight inf: must be at least 0 and finite"),
         ({"twin_map": "affine", "twin_target": "zeros"}, r"--twin-map affine.*allowed: identity"),
         ({"twin_map": "affine", "twin_target": "noise"}, r"--twin-map affine.*allowed: identity"),
     ],

@@ -1,5 +1,6 @@
 """`fairseq-ext twin-distance`: numbers by hand, and a trained checkpoint against the criterion."""
 
+import argparse
 import csv
 import math
 import re
@@ -147,6 +148,35 @@ def test_words_are_counted_in_a_text(checkpoint, toy_corpus, tmp_path):
     assert {row["sentence"] for row in rows_of(tmp_path / "out.tokens.tsv")} == {"0", "1", "2"}
 
 
+def test_as_many_sentences_are_drawn_as_there_are(checkpoint, toy_corpus, tmp_path):
+    assert distance(checkpoint, toy_corpus.two, "--output", tmp_path / "o", "--sentences", 2) == 0
+    drawn = tool.shown(argparse.Namespace(show=None), {7: ["a"], 9: ["b"]})
+    assert drawn == [["a"], ["b"]]
+
+
+def test_an_average_has_its_own_backward_network(checkpoint, toy_corpus, tmp_path):
+    state = torch.load(checkpoint, map_location="cpu", weights_only=True)
+    for tensor in state["criterion"].values():
+        tensor.mul_(3)
+    torch.save(state, tmp_path / "other.pt")
+    words = (
+        "average",
+        "--inputs",
+        checkpoint,
+        tmp_path / "other.pt",
+        "--output",
+        tmp_path / "m.pt",
+    )
+    assert command.main([str(word) for word in words]) == 0
+    mean = torch.load(tmp_path / "m.pt", map_location="cpu", weights_only=True)
+    before = torch.load(checkpoint, map_location="cpu", weights_only=True)
+    assert list(mean["criterion"]) == list(before["criterion"])
+    for part, factor in (("model", 1), ("criterion", 2)):
+        for name, tensor in before[part].items():
+            torch.testing.assert_close(mean[part][name], factor * tensor)
+    assert distance(tmp_path / "m.pt", toy_corpus.two, "--output", tmp_path / "out") == 0
+
+
 @pytest.mark.parametrize(
     "options, message",
     [
@@ -154,6 +184,7 @@ def test_words_are_counted_in_a_text(checkpoint, toy_corpus, tmp_path):
         (("--pair", "xx-yy"), "--pair xx-yy: .* is of one direction"),
         (("--text", "nowhere"), "--text nowhere: No such file"),
         (("--sentences", "0"), "--sentences 0"),
+        (("--max-tokens", "2"), "--max-tokens 2: --subset test has a sentence of [0-9]+; allowed"),
         (("--subset", "nowhere"), "DATA .*nowhere"),
     ],
 )

@@ -197,3 +197,8 @@ def test_no_backward_network_where_none_is_needed(data, monkeypatch, flags):
     cfg = configured(data, "twin_lstm", *flags, criterion="twin")
     task, _ = built(cfg)
     assert not list(task.build_criterion(cfg.criterion).parameters())
+
+
+def test_the_transformer_needs_logits_of_all_words(data):
+    with pytest.raises(ValueError, match=r"--adaptive-softmax-cutoff \S*5\S*: allowed: leave"):
+        built(configured(data, "twin_transformer", "--adaptive-softmax-cutoff", "5"))

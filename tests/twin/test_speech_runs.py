@@ -115,6 +115,19 @@ def test_exported_without_the_twin(data, run, tmp_path, capsys):
     assert inprocess.hypotheses(found[0]) == inprocess.hypotheses(found[1])
 
 
+def test_distance_names_missing_features(data, run, tmp_path, capsys):
+    features = sorted((data / "features" / "valid").glob("*.npy"))[0]
+    words = ["twin-distance", run[0] / "checkpoint_last.pt", data, "--subset", "valid"]
+    words = [str(word) for word in [*words, "--output", tmp_path / "out", "--unit", "characters"]]
+    assert command.main(words) == 0
+    moved = features.rename(tmp_path / "moved.npy")
+    try:
+        assert command.main(words) == 2
+    finally:
+        moved.rename(features)
+    assert features.name in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_recordings_are_transcribed(tmp_path):
     data = prepared(tmp_path, {"train": 200, "valid": 40})

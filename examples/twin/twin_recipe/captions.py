@@ -28,6 +28,7 @@ KEYS = {
 }
 METRICS = (Right(), SacreBLEU("bleu"), Perplexity())
 UNIT = "token"
+TEXT = None
 BATCH = 4000
 CELL, CELLS, JITTER = 28, 4, 3
 PLURALS = [f"{name}es" if name == "six" or name == "zero" else f"{name}s" for name in NAMES]

@@ -33,4 +33,6 @@ def generate_command(settings, checkpoint, data, split):
 def distance_command(settings, checkpoint, data, prefix):
     """fairseq-ext twin-distance of the test set."""
     command = ["fairseq-ext", "twin-distance", checkpoint, data / "bin", "--output", prefix]
-    return [*command, "--unit", settings.kind.UNIT]
+    command += ["--unit", settings.kind.UNIT]
+    text = settings.kind.TEXT
+    return [*command, "--text", data / text(settings)] if text else command

@@ -3,6 +3,8 @@
 KEYS            keys of [data] besides `kind`
 METRICS         what is measured, the most important first (metrics.py)
 UNIT            what a word is to fairseq-ext twin-distance
+TEXT            function (settings) -> the training text in DATA, tokens as in the data, for its
+                counts of words; None where the dictionary has them
 BATCH           tokens (of speech: frames) in a batch when likelihoods are computed
 files           function (settings, raw) -> {name: raw file}
 build           function (settings, files, folder, root, workers) -> counts; makes folder/bin, what

@@ -13,6 +13,7 @@ from .metrics import Perplexity
 KEYS = {"archive", *SPLITS, "tokens_per_sample"}
 METRICS = (Perplexity(),)
 UNIT = "token"
+TEXT = None
 BATCH = 4000
 
 

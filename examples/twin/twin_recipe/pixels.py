@@ -13,6 +13,7 @@ from .metrics import Nats
 KEYS = {"train_images", "test_images", "images", "binarise", "seed"}
 METRICS = (Nats(),)
 UNIT = "token"
+TEXT = None
 BATCH = 40000
 LENGTH = 28 * 28 + 1
 

@@ -11,11 +11,13 @@ from recipe_tools.commands import execute
 from recipe_tools.files import written
 from recipe_tools.settings import SPLITS
 
+from fairseq_ext.tools.twin_distance import SEPARATORS
+
 from .metrics import CharacterErrors, Perplexity, Right, WordErrors
 
 KEYS = {"recordings", "digits", "strings", "valid", "test", "pause_ms", "seed", "hop_ms"}
 METRICS = (CharacterErrors(), WordErrors(), Right(), Perplexity())
-UNIT = "sentencepiece"
+UNIT = "characters"
 BATCH = 6000
 NAMES = "zero one two three four five six seven eight nine".split()
 RECORDING = re.compile(r"(?:.*/)?(\d)_(\w+)_(\d+)\.wav")
@@ -31,6 +33,10 @@ def files(settings, raw):
 
 def task(settings):
     return ["--task", "speech_to_text"]
+
+
+def TEXT(settings):
+    return "raw/train.characters"
 
 
 def held_out(settings, key):
@@ -106,6 +112,10 @@ def write_split(strings, split, folder):
                 stream.writeframes(samples)
     with written(folder / "raw" / f"{split}.ref") as stream:
         stream.writelines(" ".join(NAMES[d] for d in digits) + "\n" for digits, *_ in strings)
+    with written(folder / "raw" / f"{split}.characters") as stream:
+        for digits, *_ in strings:
+            text = SEPARATORS[UNIT].join(NAMES[digit] for digit in digits)
+            stream.write(" ".join(text) + "\n")
 
 
 def build(settings, files, folder, root, workers):

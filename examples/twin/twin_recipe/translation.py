@@ -18,6 +18,10 @@ def sides(settings):
     return settings.data["source"], settings.data["target"]
 
 
+def TEXT(settings):
+    return f"text/train.{sides(settings)[1]}"
+
+
 def files(settings, raw):
     stems = {split: settings.data[split] for split in SPLITS}
     found = inputs_of(stems, sides(settings), raw)
