@@ -91,8 +91,9 @@ def layer_owners(
 def build_units(cfg, tasks: Sequence[str]) -> Tuple[UnitStack, List[RoutedUnit]]:
     """The encoder's and the decoder's units.
 
-    Raises ValueError, naming the option, for sizes out of range and for options that
-    --sharing leaves no meaning.
+    Raises ValueError, naming the option, for sizes out of range and for --shared-encoder-layers and
+    --shared-decoder-layers with --sharing blocks. With --sharing layers, --shared-blocks and
+    --router-size are not looked at.
     """
     size, blocks = size_of(cfg), 0
     layers = {"encoder": cfg.encoder_layers, "decoder": cfg.decoder_layers}

@@ -84,6 +84,8 @@ def pairs(name: str, paths, **options) -> Iterator:
 def text_pairs(name: str, text_name: str, lines: List[str], **options) -> Iterator:
     """``pairs`` of one of the ``texts``."""
     module = check_format(name)
+    if hasattr(module, "of_file"):
+        options = {**module.of_file(lines), **options}
     for number, text in module.blocks(lines):
         try:
             found = module.forward(text, **options)

@@ -11,7 +11,7 @@ from typing import Callable, Dict, Iterable, List
 from fairseq import metrics
 from sacrebleu.metrics import TER
 
-from ..streams.bleu import PairBleu
+from ..streams.bleu import UNKNOWN, PairBleu
 from ..streams.metrics import BLEU_ORDER, Log, log_pair_bleu, pair_logs
 from . import scores
 from .formats import Malformed
@@ -78,7 +78,8 @@ class TaskScores(PairBleu):
 def count_sums(kind: str, hypotheses: List[str], references: List[str]) -> Dict[str, int]:
     """The counts of ``scores.py``.
 
-    F1 leaves out sentences whose reference cannot be read: a symbol of it is not in the dictionary.
+    F1 leaves out sentences with a symbol in the reference that is not in the dictionary, and those
+    whose reference cannot be read.
     """
     found = {
         "accuracy": scores.token_accuracy(hypotheses, references),
@@ -86,6 +87,8 @@ def count_sums(kind: str, hypotheses: List[str], references: List[str]) -> Dict[
         "f1": dict.fromkeys(COUNTED["f1"], 0),
     }
     for hypothesis, reference in zip(hypotheses, references) if kind in F1 else ():
+        if UNKNOWN in reference.split():
+            continue
         try:
             counts = F1[kind]([hypothesis], [reference])
         except Malformed:

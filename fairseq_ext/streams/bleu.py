@@ -10,6 +10,9 @@ from fairseq.data import Dictionary, encoders
 
 from .metrics import BLEU_ORDER
 
+# in the place of a word of a reference that is not in the dictionary
+UNKNOWN = "UNKNOWNINREFERENCE"
+
 
 class PairBleu:
     """Translates validation batches and returns the sums that corpus BLEU is made of.
@@ -44,7 +47,7 @@ class PairBleu:
         # an unknown word must not be scored as a match
         return (
             [self._line(pair, tokens, "UNKNOWNINHYPOTHESIS") for tokens in found],
-            [self._line(pair, tokens, "UNKNOWNINREFERENCE") for tokens in wanted],
+            [self._line(pair, tokens, UNKNOWN) for tokens in wanted],
         )
 
     def _line(self, pair: str, tokens, unknown: str) -> str:

@@ -59,6 +59,8 @@ class PairPatience:
         for pair in self.pairs:
             if pair in gone or self.joins.get(pair, -1) >= stats["num_updates"]:
                 continue
+            if f"{pair}_loss" not in agg:  # --max-valid-steps left none of its batches
+                continue
             score = self.pair_score(pair, stats, agg)
             if is_stalled(self.run_state, pair, score, self.judged_by_bleu(pair), self.patience):
                 self.pair_stalled(pair, epoch)

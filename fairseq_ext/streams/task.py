@@ -227,6 +227,10 @@ class StreamsTask(PairParallel, Steps, PairPatience, TranslationTask):
                 f"{path}: no {split}.{source}-{target} or {split}.{target}-{source} "
                 f"for the pair {pair}"
             ) from error
+        if dataset.tgt is None and not self.pair:
+            raise FileNotFoundError(
+                f"{path}: {split} of the pair {pair} has no sentences of {target}"
+            )
         if len(dataset) == 0:
             raise ValueError(f"{path}: {split} of the pair {pair} holds no sentence")
         return dataset

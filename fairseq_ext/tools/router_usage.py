@@ -2,7 +2,8 @@
 
 PREFIX.tsv holds the mean of tau over tokens, for each task, layer and kind of token; PREFIX.png
 draws it by block and task in one panel for each layer, PREFIX.categories.png by kind of token in
-the top decoder layer, one panel for each task. A token of the decoder is the one it is to write.
+the encoder and in the top decoder layer, one panel for each task. A token of the decoder is the one
+it is to write.
 """
 
 import argparse
@@ -25,9 +26,9 @@ def add_arguments(parser):
     parser.add_argument("data", metavar="DATA", help="folder of fairseq-preprocess")
     parser.add_argument(
         "--output",
-        required=True,
+        default="router-usage",
         metavar="PREFIX",
-        help="write PREFIX.tsv, PREFIX.png and PREFIX.categories.png",
+        help="write PREFIX.tsv, PREFIX.png, PREFIX.categories.png (default: router-usage)",
     )
     parser.add_argument("--subset", default="test", help="which sentences (default: test)")
     parser.add_argument(
@@ -78,6 +79,11 @@ class TokenSums:
     def __add__(self, other):
         return TokenSums(self.sums + other.sums, self.counts + other.counts)
 
+    @classmethod
+    def mean(cls, layers):
+        """Of layers that saw the same tokens."""
+        return cls(sum(each.sums for each in layers) / len(layers), layers[0].counts)
+
     def share(self, index=None):
         """([mean tau of each block], tokens) of the symbols ``index``; None without tokens."""
         sums = self.sums if index is None else self.sums[index]
@@ -87,7 +93,7 @@ class TokenSums:
 
 
 def collect(model, pair: str, samples: Iterable, dictionaries) -> Dict[str, TokenSums]:
-    """{layer: sums} over the samples of a pair; ENCODER is the sum of all encoder layers.
+    """{layer: sums} over the samples of a pair; ENCODER is the mean of all encoder layers.
 
     model: has ``router_weights(src_tokens, prev_output_tokens, pair)`` -> {"encoder...": (B, S, n),
     "decoder...": (B, T, n)}. samples: batches of the pair's dataset. dictionaries: {lang: ...}.
@@ -105,9 +111,9 @@ def collect(model, pair: str, samples: Iterable, dictionaries) -> Dict[str, Toke
             words = source if encoder else target
             tokens = inputs["src_tokens"] if encoder else sample["target"]
             own = TokenSums.of(tau, tokens, len(words), words.pad())
-            for name in (ENCODER, layer) if encoder else (layer,):
-                found[name] = found[name] + own if name in found else own
-    return found
+            found[layer] = found[layer] + own if layer in found else own
+    layers = [sums for layer, sums in found.items() if layer.startswith(ENCODER)]
+    return {ENCODER: TokenSums.mean(layers), **found} if layers else found
 
 
 # ---------------------------------------------------------------- kinds of tokens
@@ -227,13 +233,13 @@ def draw_layers(rows: List[Row]):
 
 
 def draw_categories(rows: List[Row]):
-    """Stacked bars, one for each kind of token that the top decoder layer writes."""
+    """Stacked bars, one for each kind of token that the encoder reads and the decoder writes."""
     top = [row.layer for row in rows if not row.layer.startswith(ENCODER)][-1]
-    found = [row for row in rows if row.layer == top]
-    tasks = list(dict.fromkeys(row.task for row in found))
-    figure, axes = _panels([f"{task}, {top}" for task in tasks])
-    for panel, task in zip(axes, tasks):
-        own = [row for row in found if row.task == task]
+    tasks = list(dict.fromkeys(row.task for row in rows))
+    places = [(task, layer) for task in tasks for layer in (ENCODER, top)]
+    figure, axes = _panels([f"{task}, {layer}" for task, layer in places])
+    for panel, (task, layer) in zip(axes, places):
+        own = [row for row in rows if row.task == task and row.layer == layer]
         floor = [0.0] * len(own)
         for block in range(len(own[0].share)):
             values = [row.share[block] for row in own]

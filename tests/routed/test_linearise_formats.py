@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from fairseq_ext.routed import linearise
 from fairseq_ext.routed.formats import Malformed, graphs, ner, trees
 from fairseq_ext.routed.formats.ner import Span
 
@@ -66,6 +67,19 @@ def test_faulty_rows_are_named(text, line, reason):
     with pytest.raises(Malformed, match=reason) as error:
         ner.forward(text)
     assert error.value.line == line
+
+
+def test_the_rows_of_a_file_have_as_many_columns(tmp_path):
+    """Of a word's three columns the last is no tag, and a faulty first row is named itself."""
+    path = tmp_path / "file"
+    path.write_text(
+        "-DOCSTART- O\n\nEU NNP I-NP I-ORG\n\nPeter NNP I-NP\n\nhe O\nsays VBZ I-VP O\n",
+        encoding="utf-8",
+    )
+    found = list(linearise.pairs("ner", [path]))
+    assert found[0] == ("EU", "B-ORG")
+    assert f"{path}, line 5: row 'Peter NNP I-NP' has 3 columns; allowed: as many" in str(found[1])
+    assert f"{path}, line 7: row 'he O' has 2 columns" in str(found[2]) and len(found) == 3
 
 
 def test_as_many_tags_as_words():
@@ -146,11 +160,11 @@ def test_faulty_trees_are_named(text, reason):
         ("(S NN", r"\(S is not closed"),
         ("(S NN )S )S", "'no closing bracket' is due"),
         ("(S )S", r"nothing between \(S and \)S"),
-        ("(S NN )S (S NN )S", "2 parts outermost"),
-        ("NN", "allowed: one bracket"),
-        ("", "0 parts outermost"),
+        ("(S NN )S (S NN )S", "is not one bracket with everything inside"),
+        ("NN", "'NN' is not one bracket"),
+        ("", "'' is not one bracket"),
         ("( NN )", "'\\(' where"),
-        ("(S NN )S NN", "2 parts outermost"),
+        ("(S NN )S NN", "is not one bracket with everything inside"),
     ],
 )
 def test_lines_that_are_no_trees_are_named(line, reason):

@@ -100,7 +100,7 @@ def test_means_against_loops(batches):
         layers = BOTH if row.layer == "encoder" else [row.layer]
         side = "source" if encoder else "target"
         expected, count = literal_mean(batches, layers, side, symbols_of(row, encoder))
-        assert row.tokens == count
+        assert row.tokens * len(layers) == count  # the encoder's layers read the same tokens
         assert row.share == pytest.approx(expected, abs=1e-6)
         assert sum(row.share) == pytest.approx(1)
         seen.add((row.layer, row.kind))
@@ -191,6 +191,7 @@ def test_files_of_a_checkpoint(trained, toy_corpus, tmp_path, capsys):
     # words, the end and the task token of the 24 test sentences
     words = sum(len(line.split()) for line in toy_corpus.lines["xx"][-24:])
     whole = {(r["task"], r["layer"]): int(r["tokens"]) for r in rows if r["kind"] == "all"}
+    assert whole["xx-yy", "encoder"] == words + 2 * 24
     assert whole["xx-yy", "encoder.0.forwards"] == words + 2 * 24
     words = sum(len(line.split()) for line in toy_corpus.lines["zz"][-24:])
     assert whole["xx-zz", "decoder.0"] == words + 24

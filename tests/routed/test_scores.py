@@ -6,6 +6,7 @@ import pytest
 
 from fairseq_ext.routed import scores
 from fairseq_ext.routed.formats import Malformed
+from fairseq_ext.routed.validation import count_sums
 
 
 def added(first, second):
@@ -174,3 +175,11 @@ def test_constituents_against_the_brackets_of_the_line():
             expected.append((symbol[1:], sum(leaves[:place]), sum(leaves[:end])))
     found = scores.constituents(scores.trees.read_line(GOLD))
     assert sorted(found.elements()) == sorted(expected) and len(expected) == 6
+
+
+def test_unknown_references_are_left_out_of_f1():
+    """Two unknown labels would read as two leaves of a well-formed tree."""
+    wanted = ["(S UNKNOWNINREFERENCE NN UNKNOWNINREFERENCE )S", "(S NN )S"]
+    found = count_sums("trees", ["(S NN )S", "(S NN )S"], wanted)
+    assert found["_f1_gold"] == found["_f1_predicted"] == found["_f1_matched"] == 1
+    assert found["_exact_total"] == 2

@@ -234,6 +234,21 @@ def test_the_objective_is_the_weighted_sum_of_means(data):
     assert log["xx-ner:sample_size"] == sample["xx-ner"]["ntokens"]
 
 
+def test_a_pair_that_was_not_validated_is_not_judged(data, tmp_path):
+    """--max-valid-steps: the batches of the first pairs are all that is looked at."""
+    flags = ["--batch-size", 60, "--lr", 0, "--task-patience", 2, "--save-interval", 100]
+    train(data, tmp_path, 12, *flags, "--max-valid-steps", 1)
+    assert ends(tmp_path)[0]["streams"]["more"] == {"weight": {"xx-yy": 0.5, "xx-ner": 0.5}}
+
+
+def test_a_target_that_is_not_there_is_named(data, tmp_path):
+    shutil.copytree(data, tmp_path / "data")
+    for path in (tmp_path / "data").glob("train.xx-ner.ner.*"):
+        path.unlink()
+    with pytest.raises(FileNotFoundError, match="train of the pair xx-ner has no sentences of ner"):
+        train(tmp_path / "data", tmp_path / "run", 2, "--batch-size", 24)
+
+
 def test_data_that_are_not_there_are_named(data, tmp_path):
     pairs = ["--lang-pairs", "xx-yy,xx-amr", "--main-pair", "xx-yy"]
     with pytest.raises(ValueError, match="no dictionary for language 'amr'"):

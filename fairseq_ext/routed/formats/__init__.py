@@ -5,6 +5,7 @@ A module NAME has
     blocks(lines)               (number of its first line from 1, its text) of each item of a file
     forward(text, **options)    (source line, target line); None for an item without a sentence
     backward(source, target, **options)     the text of one item in the format of the corpus
+    of_file(lines)              where items must agree within a file: the options of forward for it
 
 All raise ``Malformed``. A source line is the sentence, words separated by spaces. Nothing here
 imports fairseq or torch.

@@ -8,6 +8,7 @@
 A row is a word; its first column is the word, its last one the tag. Blank lines part sentences.
 """
 
+from collections import Counter
 from typing import Iterator, List, NamedTuple, Tuple
 
 from . import Malformed, paragraphs
@@ -67,26 +68,35 @@ def tags_of(entities: List[Span], length: int, scheme: str) -> List[str]:
     return tags
 
 
-def rows(text: str) -> Iterator[List[str]]:
-    """The columns of each row. Raises Malformed where there are fewer than two, or not as many."""
-    width = 0
+def of_file(lines: List[str]):
+    """The number of columns that most rows of a file have, as an option of ``forward``."""
+    rows_of_words = (line.split() for line in lines if line.strip())
+    counts = Counter(len(columns) for columns in rows_of_words if columns[0] != DOCUMENT)
+    return {"width": counts.most_common(1)[0][0]} if counts else {}
+
+
+def rows(text: str, width: int = 0) -> Iterator[List[str]]:
+    """The columns of each row. Raises Malformed where there are fewer than two, or not ``width``.
+
+    width: 0 for that of the first row.
+    """
     for place, line in enumerate(text.split("\n")):
         columns = line.split()
         width = width or len(columns)
         if len(columns) < 2 or len(columns) != width:
-            wanted = f"as many as in the row before ({width})" if width > 1 else "a word and a tag"
+            wanted = f"as many as the others have ({width})" if width > 1 else "a word and a tag"
             raise Malformed(f"row {line!r} has {len(columns)} columns; allowed: {wanted}", place)
         yield columns
 
 
-def forward(text: str, scheme: str = "iob2"):
+def forward(text: str, scheme: str = "iob2", width: int = 0):
     """A block of rows -> (words, tags), or None for the mark of a document.
 
-    scheme: of the tags that are written; "keep" leaves them as they are.
+    scheme: of the tags that are written; "keep" leaves them as they are. width: see ``rows``.
     """
-    table = list(rows(text))
-    if len(table) == 1 and table[0][0] == DOCUMENT:
+    if "\n" not in text and text.split()[0] == DOCUMENT:
         return None
+    table = list(rows(text, width))
     tags = [columns[-1] for columns in table]
     for place, tag in enumerate(tags):
         try:

@@ -177,7 +177,7 @@ def read_line(line: str) -> Phrase:
     if opened:
         raise Malformed(f"({opened[-1].label} is not closed")
     if len(root.children) != 1 or isinstance(root.children[0], str):
-        raise Malformed(f"{len(root.children)} parts outermost; allowed: one bracket")
+        raise Malformed(f"{line!r} is not one bracket with everything inside")
     return root.children[0]
 
 
