@@ -66,7 +66,7 @@ test: setup  ## the fast tests
 test-slow: setup  ## all tests
 	$(PYTEST) -m 'slow or not slow' $(ARGS)
 
-bench: setup  ## speed and memory beside stock fairseq, into docs/benchmarks: about 25 minutes
+bench: setup  ## speed and memory beside stock fairseq, into docs/benchmarks: half an hour
 	$(BIN)/python examples/benchmark/run.py --into docs/benchmarks/README.md $(ARGS)
 
 bench-growth: setup  ## how time grows with the input, into docs/benchmarks: about 25 minutes
