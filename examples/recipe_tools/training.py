@@ -1,10 +1,15 @@
 """Running fairseq-train for one system and seed."""
 
+import json
+from difflib import unified_diff
 from pathlib import Path
 
 from . import RecipeError
 from .cli import ARGUMENTS, make_parser, parse_with_extra
-from .commands import execute, run_name, shown
+from .commands import execute, run_name, shown, user_dir
+from .files import written
+
+RECORD = "command.json"
 
 
 def training_arguments(doc, argv, recipe=ARGUMENTS["--recipe"]["default"]):
@@ -21,6 +26,30 @@ def progress(line):
         if mark in line:
             return mark.split(" | ")[1] + " " + line.split(mark, 1)[1].strip()
     return None
+
+
+def check_command(args, command, run):
+    """Write down what RUN is trained with, apart from where things are.
+
+    Raises RecipeError, with what differs, where it was begun with something else: fairseq-train
+    would go on with it, or find it finished, and the results would have the wrong name.
+    """
+    places = {args.data: "DATA", args.runs: "RUNS", user_dir(): "USER_DIR"}
+    words = [str(word) for word in command]
+    for path, name in places.items():
+        words = [word.replace(str(path), name) for word in words]
+    record = run / RECORD
+    if not record.is_file():
+        with written(record) as stream:
+            json.dump(words, stream, indent=1)
+        return
+    before = json.loads(record.read_text(encoding="utf-8"))
+    changes = [line for line in unified_diff(before, words, lineterm="", n=1) if line[0] in "+- "]
+    if changes:
+        raise RecipeError(
+            f"{run} was begun with other options: {' '.join(changes[2:])}; allowed: the same, "
+            f"another folder RUNS, or to remove {run} and begin anew"
+        )
 
 
 def train(args, command, folder, needed=None, run=None):
@@ -41,5 +70,6 @@ def train(args, command, folder, needed=None, run=None):
             raise RecipeError(f"{path} does not exist; run {again} first")
     run = run or args.runs / run_name(args.system, args.seed)
     run.mkdir(parents=True, exist_ok=True)
+    check_command(args, command, run)
     execute(command, Path(f"{run}.log"), mode="a", show=progress)
     print(f"trained: {run}")

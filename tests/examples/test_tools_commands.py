@@ -1,12 +1,13 @@
 """Running commands: their log, their errors, and that none is left behind."""
 
+import argparse
 import os
 import signal
 import subprocess
 import sys
 
 import pytest
-from recipe_tools import RecipeError
+from recipe_tools import RecipeError, training
 from recipe_tools.commands import execute, flags
 
 SLEEPER = """
@@ -41,3 +42,29 @@ def test_the_end_of_the_log_comes_with_the_error(tmp_path):
 
 def test_flags():
     assert flags({"embed_dim": 8, "layers": 2}) == ["--embed-dim", 8, "--layers", 2]
+
+
+def test_a_run_goes_on_with_its_own_options_alone(tmp_path, monkeypatch):
+    begun = []
+    monkeypatch.setattr(
+        training, "execute", lambda command, *more, **options: begun.append(command)
+    )
+    (tmp_path / "data").mkdir()
+
+    def train(root, *options):
+        args = argparse.Namespace(
+            data=root / "data", runs=root / "runs", system="dual", seed=1, dry_run=False
+        )
+        command = ["fairseq-train", args.data, *options, "--save-dir", args.runs / "dual.1"]
+        training.train(args, command, args.data)
+
+    train(tmp_path, "--lr", 0.1, "--fp16")
+    train(tmp_path, "--lr", 0.1, "--fp16")
+    message = r"begun with other options:  --lr -0.1 \+0.2  --fp16; allowed: the same, another"
+    with pytest.raises(RecipeError, match=message):
+        train(tmp_path, "--lr", 0.2, "--fp16")
+    assert len(begun) == 2
+    moved = tmp_path.with_name(f"{tmp_path.name} moved")  # where it lies makes no difference
+    tmp_path.rename(moved)
+    train(moved, "--lr", 0.1, "--fp16")
+    assert len(begun) == 3
