@@ -94,8 +94,9 @@ def section(found, tfidf):
     seeds = sorted(
         {one["seed"] for many in found.values() for each in many.values() for one in each}
     )
+    words = f" ({data['words']:,} most frequent words)" if data["words"] else ""
     blocks = [
-        f"**{data['corpus']}**, vocabulary {data['vocabulary']}, seeds "
+        f"**{data['corpus']}**, vocabulary {data['vocabulary']}{words}, seeds "
         f"{', '.join(map(str, seeds))}, mean ± standard deviation, in percent; the checkpoint with "
         "the lowest validation loss.",
         couple_table(found),
