@@ -24,7 +24,12 @@ SEPARATORS = {"letter": "|", "characters": "\u2581"}
 def add_arguments(parser):
     parser.add_argument("checkpoint", metavar="CHECKPOINT", help="of a run with --criterion twin")
     parser.add_argument("data", metavar="DATA", help="the data folder")
-    parser.add_argument("--output", required=True, metavar="PREFIX", help="write PREFIX.tsv ...")
+    parser.add_argument(
+        "--output",
+        default="twin-distance",
+        metavar="PREFIX",
+        help="write PREFIX.tsv ... (default: twin-distance)",
+    )
     parser.add_argument("--subset", default="test", help="which sentences (default: test)")
     parser.add_argument("--pair", metavar="PAIR", help="direction of a multi-way model")
     parser.add_argument(
