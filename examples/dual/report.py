@@ -53,7 +53,8 @@ def paired_tests(settings, results, data, runs):
     for system, seed in results:
         if system in settings.systems[1:]:  # the stock models
             continue
-        for split in ("valid", "test"):
+        # alpha was chosen on the validation set
+        for split in ("test",) if system in RANKED else ("valid", "test"):
             for direction in settings.directions:
                 references = data / "raw" / f"{split}.{direction.split('-')[1]}"
                 name = f"{split}.{direction}.hyp"

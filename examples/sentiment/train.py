@@ -21,7 +21,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from recipe_tools.cli import script
 from recipe_tools.commands import best_of, language_model_command, run_name
-from recipe_tools.training import train, training_arguments
+from recipe_tools.training import check_command, train, training_arguments
 from sentiment_recipe.commands import train_command
 from sentiment_recipe.settings import LANGUAGE_MODEL, read_settings, system_named
 
@@ -39,11 +39,14 @@ def main(argv=None):
         again = f"train.py DATA RUNS {LANGUAGE_MODEL} {args.seed}"
         needed[again] = best_of(args.runs, LANGUAGE_MODEL, args.seed)
     for stage in settings.stages:
+        command = train_command(settings, args.system, args.seed, args.data, run, stage, args.extra)
         # a stage that patience has ended would go on if it were called again
         finished = run / stage.name / "finished"
         if finished.exists():
+            if not args.dry_run:
+                check_command(args, command, run / stage.name)
+            print(f"finished: {run / stage.name}")
             continue
-        command = train_command(settings, args.system, args.seed, args.data, run, stage, args.extra)
         train(args, command, args.data / "bin", needed, run=run / stage.name)
         if not args.dry_run:
             finished.touch()

@@ -29,21 +29,27 @@ def entry(number: int, dictionary) -> Tensor:
     return torch.tensor([number + dictionary.nspecial])
 
 
-def check_texts(file: str, sizes: Sequence[int]) -> None:
-    """ValueError for a text of no words; ``sizes`` count the end symbol."""
+def check_texts(file: str, sizes: Sequence[int], before: int = 0) -> None:
+    """ValueError for a text of no words; ``sizes`` count the end symbol.
+
+    before: lines of the file before these.
+    """
     empty = np.flatnonzero(np.asarray(sizes) < 2)
     if len(empty):
-        raise ValueError(f"{file}: line {empty[0] + 1}: an empty text ({len(empty)} of them)")
+        line = before + empty[0] + 1
+        raise ValueError(f"{file}: line {line}: an empty text ({len(empty)} of them)")
 
 
-def check_labels(file: str, targets: Sequence[Tensor], dictionary, lang: str) -> None:
+def check_labels(
+    file: str, targets: Sequence[Tensor], dictionary, lang: str, before: int = 0
+) -> None:
     """ValueError, with the line, for what is not one known label and the end symbol.
 
-    lang: "language" of the labels, whose dictionary it is.
+    lang: "language" of the labels, whose dictionary it is. before: lines of the file before these.
     """
     names = labels(dictionary)
     first, last = dictionary.nspecial, dictionary.nspecial + len(names)
-    for line, target in enumerate(targets, start=1):
+    for line, target in enumerate(targets, start=before + 1):
         if len(target) != 2:
             raise ValueError(f"{file}: line {line}: {len(target) - 1} words, a label is one")
         if not first <= int(target[0]) < last:

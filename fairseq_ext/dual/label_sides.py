@@ -19,6 +19,8 @@ class LabelSides:
     dictionaries: Dict[str, Any]
     pair: Optional[str]
 
+    _lines_read = 0  # fairseq-interactive gives them by the buffer
+
     def build_model(self, cfg, from_checkpoint=False):
         model = super().build_model(cfg, from_checkpoint)
         self.label_lang = getattr(model, "label_lang", None)
@@ -35,16 +37,18 @@ class LabelSides:
 
     def build_dataset_for_inference(self, src_tokens, src_lengths, **more):
         if self.label_lang:
-            self._check("input", self.pair.split("-")[0], src_tokens, src_lengths)
+            lang = self.pair.split("-")[0]
+            self._check("input", lang, src_tokens, src_lengths, self._lines_read)
+            self._lines_read += len(src_lengths)
         return super().build_dataset_for_inference(src_tokens, src_lengths, **more)
 
-    def _check(self, file: str, lang: str, sentences, sizes) -> None:
+    def _check(self, file: str, lang: str, sentences, sizes, before: int = 0) -> None:
         if sentences is None:  # sources without references
             return
         if lang == self.label_lang:
-            check_labels(file, sentences, self.dictionaries[lang], lang)
+            check_labels(file, sentences, self.dictionaries[lang], lang, before)
         else:
-            check_texts(file, sizes)
+            check_texts(file, sizes, before)
 
     def build_generator(self, models, args, *more, **options):
         """For labels ``LabelSearch``, otherwise the stock generator."""

@@ -1,11 +1,14 @@
 """The models of the other direction, for dual inference: the same checkpoint's or another's."""
 
 import pickle
+from types import SimpleNamespace
 from typing import List
 
 from fairseq import checkpoint_utils, utils
 from omegaconf import open_dict
 from torch import nn
+
+from ..common.stored import Stored, check_symbols
 
 
 def reverse_of(pair: str) -> str:
@@ -49,6 +52,7 @@ def load_model(path: str, pair: str, data: str) -> nn.Module:
     state["args"] = None
     cfg = state["cfg"].task
     source, target = pair.split("-")
+    stored = Stored("--dual-path", path, None, SimpleNamespace(data=cfg.get("data")), {})
     trained = f"{cfg.get('source_lang')}-{cfg.get('target_lang')}"
     several = getattr(state["cfg"].model, "lang_pairs", None)
     if not several and trained != pair:
@@ -56,7 +60,9 @@ def load_model(path: str, pair: str, data: str) -> nn.Module:
     with open_dict(cfg):
         cfg.data, cfg.source_lang, cfg.target_lang, cfg.eval_bleu = data, source, target, False
     try:
-        models, _, _ = checkpoint_utils.load_model_ensemble_and_task([path], state=state)
+        models, _, task = checkpoint_utils.load_model_ensemble_and_task([path], state=state)
     except (ValueError, RuntimeError) as error:
         raise ValueError(f"{place}: it does not fit {data} in {pair}: {error}") from error
+    for lang, words in zip((source, target), (task.source_dictionary, task.target_dictionary)):
+        check_symbols(stored, f"dict.{lang}.txt", lang, words)
     return models[0]

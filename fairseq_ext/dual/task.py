@@ -125,7 +125,17 @@ class DualTranslationTask(LabelSides, StreamsTask):
         model = super().build_model(cfg, from_checkpoint)
         if from_checkpoint and not hasattr(model, "direction"):
             self._choose_direction()
+            self._check_direction(cfg)
         return model
+
+    def _check_direction(self, cfg) -> None:
+        """ValueError where a stock model, which has one direction, translates another."""
+        languages = [getattr(cfg, f"{side}_lang", None) for side in ("source", "target")]
+        if self.pair and all(languages) and "-".join(languages) != self.pair:
+            raise ValueError(
+                f"--path: the checkpoint translates {'-'.join(languages)}; -s and -t ask for "
+                f"{self.pair}"
+            )
 
     def build_generator(self, models, args, *more, **options):
         """The stock generator; with --dual-alpha below 1 its n-best lists are ranked by Eq. 7."""

@@ -4,6 +4,8 @@ Time is that of the log's stamps, or fairseq's `wall` where it has none, without
 run that was resumed. The picture has a row for each metric: over updates, and over time.
 """
 
+import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -23,12 +25,19 @@ from .plot import (
 from .training_log import Run
 
 METRICS = ("loss", "ppl", "bleu")
+PAIR_LOSS = re.compile(r"[^_]+-[^_]+_loss")
 # of other metrics more is better
-LOWER = ("loss", "ppl", "error", "ter")
+LOWER = ("loss", "ppl", "nll", "error", "ter", "wer", "uer", "duality", "L_t")
 
 
 def add_arguments(parser):
     add_log_arguments(parser, METRICS)
+    parser.add_argument(
+        "--pair",
+        metavar="PAIR",
+        help="of a run with several language pairs the metrics of this one, beside runs of one "
+        "direction; default: what the run logs of all together",
+    )
 
 
 def hours_at(run, updates):
@@ -49,6 +58,37 @@ def by_time(run):
         updates, values = zip(*points)
         curves[key] = list(zip(hours_at(run, updates).tolist(), values))
     return Run(run.label, curves)
+
+
+def of_pair(run, pair):
+    """The run with PAIR_metric, where its log has that, in the place of metric."""
+    begin = f"{pair}_"
+    own = {
+        (split, name[len(begin) :]): points
+        for (split, name), points in run.curves.items()
+        if name.startswith(begin)
+    }
+    return Run(run.label, {**run.curves, **own}, run.times)
+
+
+def check_pair(runs, pair):
+    """UsageError where no log has the pair; a remark where a sum stands beside one direction."""
+    several = {
+        run.label: sorted(
+            {name.rpartition("_")[0] for name in run.metrics() if PAIR_LOSS.fullmatch(name)}
+        )
+        for run in runs
+    }
+    known = sorted({each for pairs in several.values() for each in pairs})
+    if pair and pair not in known:
+        raise UsageError(f"--pair {pair}: allowed: {', '.join(known) or 'leave it out'}")
+    if not pair and known and not all(several.values()):
+        which = ", ".join(label for label, pairs in several.items() if pairs)
+        print(
+            f"{which}: the figures are of {', '.join(known)} together, the other runs' of one "
+            "direction; --pair takes one of them",
+            file=sys.stderr,
+        )
 
 
 def lowest(metric):
@@ -116,6 +156,9 @@ def draw(runs, timed, panels, title=None):
 def run(args):
     """Write the picture and beside it .tsv (all points) and .md (the summary, also printed)."""
     runs = read_runs(args)
+    check_pair(runs, args.pair)
+    if args.pair:
+        runs = [of_pair(run, args.pair) for run in runs]
     panels = select(runs, args.metric, args.per_pair, METRICS)
     timed = [by_time(run) for run in runs]
     save(draw(runs, timed, panels, args.title), args.output)

@@ -11,6 +11,7 @@ where 17 is the number of the sentence, from 0.
 
 import gzip
 import re
+import zlib
 from pathlib import Path
 
 from . import UsageError
@@ -31,7 +32,7 @@ def read_lines(path):
         content = Path(path).read_bytes()
         if Path(path).suffix == ".gz":
             content = gzip.decompress(content)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise UsageError(f"cannot read {path}: {getattr(error, 'strerror', error)}") from error
     try:
         text = content.decode("utf-8")
@@ -52,6 +53,8 @@ def marked_lines(lines, mark, count, path):
     for line in lines:
         if line.startswith(f"{mark}-"):
             number, _, text = line[2:].partition("\t")
+            if not number.isdecimal():
+                raise UsageError(f"{path}: {line[:40]!r} has no number after {mark}-")
             found.setdefault(int(number), text)
     if found.keys() != set(range(count)):
         missing = sorted(set(range(count)) - set(found))

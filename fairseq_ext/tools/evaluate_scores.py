@@ -31,7 +31,10 @@ class Metric:
                 raise UsageError(
                     f"--tokenize {tokenize}: sacrebleu has {', '.join(sorted(BLEU.TOKENIZERS))}"
                 )
-            self.metric = BLEU(lowercase=name == "bleu_lower", tokenize=tokenize)
+            try:
+                self.metric = BLEU(lowercase=name == "bleu_lower", tokenize=tokenize)
+            except (RuntimeError, OSError) as error:  # packages or files of a tokeniser
+                raise UsageError(f"--tokenize {tokenize}: {error}") from error
         else:
             self.metric = CHRF() if name == "chrf" else TER()
 
@@ -68,8 +71,11 @@ class Comet:
             raise UsageError(
                 "--comet needs the package comet; install it: pip install unbabel-comet"
             ) from error
-        path = model if model.endswith(".ckpt") else comet.download_model(model)
-        self.model, self.sources = comet.load_from_checkpoint(path), sources
+        try:
+            path = model if model.endswith(".ckpt") else comet.download_model(model)
+            self.model, self.sources = comet.load_from_checkpoint(path), sources
+        except Exception as error:  # whatever the package and the hub raise
+            raise UsageError(f"--comet {model}: {type(error).__name__}: {error}") from error
         self.label = f"model:{model}|version:{getattr(comet, '__version__', 'unknown')}"
 
     def statistics(self, hypotheses, references):

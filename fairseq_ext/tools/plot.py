@@ -56,15 +56,19 @@ def read_runs(args):
     labels = args.label or default_labels(paths)
     if len(labels) != len(paths):
         raise UsageError(f"--label: {len(labels)} names for {len(paths)} logs; give one for each")
+    if len(set(labels)) != len(labels):
+        raise UsageError(f"--label {' '.join(labels)}: allowed: a name of its own for each log")
     return [read_run(path, label) for path, label in zip(paths, labels)]
 
 
 def default_labels(paths):
-    """File names without suffix; with the folder's name where two are the same."""
-    stems = [path.stem for path in paths]
-    if len(set(stems)) == len(stems):
-        return stems
-    return [f"{path.resolve().parent.name}/{path.stem}" for path in paths]
+    """File names without suffix; with as many folders before them as tell them apart."""
+    parts = [path.resolve().with_suffix("").parts for path in paths]
+    for depth in range(1, max(map(len, parts)) + 1):
+        labels = ["/".join(part[-depth:]) for part in parts]
+        if len(set(labels)) == len(labels):
+            break
+    return labels
 
 
 def pairs_of(metric, existing):

@@ -26,6 +26,8 @@ SPLIT_KEY = re.compile(r"^(.+?)_num_updates$")
 UPDATES = "num_updates"
 STAMP = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) \| ")
 RESUMED = "| Loaded checkpoint "
+# a run that begins, perhaps again in the same log
+BEGUN = "| No existing checkpoint found "
 
 
 class Run:
@@ -97,7 +99,7 @@ class Clock:
         if not match:
             return
         now = datetime.fromisoformat(match[1])
-        if self._now is None:
+        if self._now is None or BEGUN in line:
             self.seconds = 0.0
         elif RESUMED in line and self._marked is not None:
             self.seconds = self._marked

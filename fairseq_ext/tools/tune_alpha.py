@@ -5,6 +5,7 @@ options, and ranked for every alpha.
 """
 
 import ast
+import pickle
 from pathlib import Path
 from typing import Any, List, NamedTuple
 
@@ -19,6 +20,10 @@ from .plot import SUFFIXES, new_figure, save, write_table
 ALPHAS = [number / 10 for number in range(11)]
 # the only metric of which less is better
 LOWER = "ter"
+# what a wrong checkpoint, folder, --bpe or --model-overrides ends in
+FAULTY = (ValueError, OSError, RuntimeError, EOFError, SyntaxError, pickle.UnpicklingError)
+# options of fairseq-generate that change what is printed and are not looked at here
+UNUSED = ("prefix_size", "constraints", "replace_unk")
 
 
 class Accuracy:
@@ -82,6 +87,11 @@ def configuration(words: List[str]):
         raise UsageError(f"--task {cfg.task._name}: allowed: dual_translation")
     if cfg.common_eval.path is None:
         raise UsageError("--path CHECKPOINT is missing after --")
+    for name in UNUSED:
+        value = getattr(cfg.generation, name)
+        if value:
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(f"{option} {value}: tune-alpha does not look at it; leave it out")
     # any value below 1 has the lists scored
     cfg.task.dual_alpha = 0.5
     return cfg
@@ -212,11 +222,13 @@ def run(args):
             raise UsageError(f"--alpha {alpha}: allowed: 0 to 1")
     if Path(args.output).suffix not in SUFFIXES:
         raise UsageError(f"--output {args.output}: the name must end in {', '.join(SUFFIXES)}")
+    if not Path(args.output).resolve().parent.is_dir():
+        raise UsageError(f"--output {args.output}: there is no such folder")
     references, cfg = read_lines(args.ref), configuration(args.generate)
     try:
         lists = candidates(cfg)
-    except (ValueError, OSError) as error:
-        raise UsageError(str(error)) from error
+    except FAULTY as error:
+        raise UsageError(f"{type(error).__name__}: {error}") from error
     if len(lists) != len(references):
         raise UsageError(
             f"--ref {args.ref} has {len(references)} lines; --gen-subset {cfg.dataset.gen_subset} "

@@ -3,6 +3,7 @@
 import argparse
 import functools
 import itertools
+import shutil
 
 import numpy as np
 import pytest
@@ -246,6 +247,24 @@ def test_two_stock_models(checkpoint, search):
 def test_bad_input(checkpoint, search, model, options, message):
     with pytest.raises(ValueError, match=message):
         search(checkpoint(model), *options)
+
+
+def test_a_stock_model_of_the_other_direction(checkpoint, search):
+    with pytest.raises(ValueError, match="--path: the checkpoint translates yy-xx; -s and -t ask"):
+        search(checkpoint("yy-xx"))
+
+
+def test_a_second_checkpoint_with_other_words(checkpoint, search, toy_corpus, tmp_path):
+    """As many words in another order: the scores would be of other sentences."""
+    shutil.copytree(toy_corpus.two, tmp_path / "other")
+    words = tmp_path / "other" / "dict.xx.txt"
+    lines = words.read_text(encoding="utf-8").splitlines()
+    words.write_text("".join(f"{line}\n" for line in reversed(lines)), encoding="utf-8")
+    state = torch.load(checkpoint("yy-xx"), map_location="cpu", weights_only=True)
+    state["cfg"]["task"]["data"] = str(tmp_path / "other")
+    torch.save(state, tmp_path / "other.pt")
+    with pytest.raises(ValueError, match="--dual-path .*other.pt: was trained with .*dict.xx.txt"):
+        search(checkpoint("xx-yy"), "--dual-alpha", 0.5, "--dual-path", tmp_path / "other.pt")
 
 
 def test_a_second_checkpoint_that_does_not_fit(checkpoint, search, tmp_path):

@@ -214,6 +214,7 @@ def test_bad_lines_are_named(run_of, reviews, tmp_path, lines, message):
     "source, target, line, message",
     [
         ("text", "label", "", "input: line 1: an empty text"),
+        ("text", "label", "good film\n\n", "input: line 2: an empty text"),
         ("label", "text", "great", "input: line 1: a label that dict.label.txt does not have"),
         ("label", "text", "pos neg", "input: line 1: 2 words, a label is one"),
     ],

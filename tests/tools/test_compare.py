@@ -101,6 +101,37 @@ def test_files(tmp_path, capsys):
     assert len(lines) == 1 + 2 * (3 + 2 + 2)
 
 
+def test_one_direction_of_a_model_of_several(tmp_path, capsys):
+    line = "valid | epoch 001 | valid on 'valid' subset | loss 4 | de-en_loss 3 | en-de_loss 5 | "
+    both = FIRST + [(95, f"{line}num_updates 30")]
+    logs = [
+        write(tmp_path / "one.log", stamped(FIRST)),
+        write(tmp_path / "both.log", stamped(both)),
+    ]
+    words = ["compare", *map(str, logs), "--output", str(tmp_path / "a.png"), "--metric", "loss"]
+    assert command.main(words) == 0
+    printed = capsys.readouterr()
+    assert "| one | 4.5 |" in printed.out and "| both | 4 |" in printed.out
+    assert "both: the figures are of de-en, en-de together" in printed.err
+    assert command.main([*words, "--pair", "de-en"]) == 0
+    printed = capsys.readouterr()
+    assert "| one | 4.5 |" in printed.out and "| both | 3 |" in printed.out and not printed.err
+    assert command.main([*words, "--pair", "de-fr"]) == 2
+    assert "--pair de-fr: allowed: de-en, en-de" in capsys.readouterr().err
+
+
+def test_what_less_is_better_of():
+    assert all(map(compare.lowest, ("de-en_loss", "ppl", "text_nll", "wer", "l_duality", "L_t")))
+    assert not any(map(compare.lowest, ("bleu", "worst_bleu", "f1", "accuracy")))
+
+
+def test_a_run_that_begins_again_in_its_log_begins_at_zero(tmp_path):
+    begun = (0, "fairseq.trainer | No existing checkpoint found out/checkpoint_last.pt")
+    again = [(7200 + seconds, text) for seconds, text in [begun, *FIRST]]
+    run = read_run(write(tmp_path / "log", stamped([begun, *FIRST[:2], *again])), "run")
+    assert hours(run, 10, 20, 30) == [30, 55, 90]
+
+
 def test_a_log_without_times_is_named(tmp_path, capsys):
     log = write(tmp_path / "resumed.log", unstamped(FIRST + SECOND))
     output = tmp_path / "curves.png"

@@ -200,6 +200,11 @@ def test_plain_files_are_read(tmp_path):
     plain.write_bytes(b"good\nbad \xff\n")
     with pytest.raises(UsageError, match=r"plain, line 2: not UTF-8"):
         evaluate_input.read_lines(plain)
+    packed.write_bytes(packed.read_bytes()[:12] + b"damaged")
+    with pytest.raises(UsageError, match="cannot read .*packed.gz"):
+        evaluate_input.read_lines(packed)
+    with pytest.raises(UsageError, match="log: .* has no number after D-"):
+        evaluate_input.marked_lines(["D-x\t1"], "D", 1, "log")
     with pytest.raises(UsageError, match="cannot read .*none"):
         evaluate_input.read_lines(tmp_path / "none")
 

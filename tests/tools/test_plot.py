@@ -205,6 +205,8 @@ def test_labels_name_the_folder_where_file_names_are_the_same():
     paths = [Path("runs/one/train.log"), Path("runs/two/train.log")]
     assert plot.default_labels(paths) == ["one/train", "two/train"]
     assert plot.default_labels(paths[:1]) == ["train"]
+    paths = [Path("one/dual/train.log"), Path("two/dual/train.log"), Path("two/dual/valid.log")]
+    assert plot.default_labels(paths) == ["one/dual/train", "two/dual/train", "two/dual/valid"]
 
 
 @pytest.mark.parametrize("log_format", ["simple", pytest.param("json", marks=pytest.mark.slow)])

@@ -45,6 +45,19 @@ def test_the_best_point():
     assert tune_alpha.best(points, "ter").alpha == 0
 
 
+@pytest.mark.parametrize("error", tune_alpha.FAULTY)
+def test_what_does_not_load_is_no_traceback(tmp_path, monkeypatch, capsys, error):
+    def fails(cfg):
+        raise error("of another size")
+
+    monkeypatch.setattr(tune_alpha, "candidates", fails)
+    reference = tmp_path / "ref"
+    reference.write_text("a\n", encoding="utf-8")
+    words = ["--ref", reference, "--output", tmp_path / "a.png", "--", "DATA", "--path", "x.pt"]
+    assert command.main(["tune-alpha", *map(str, words)]) == 2
+    assert f"{error.__name__}: of another size" in capsys.readouterr().err
+
+
 def test_bad_options(tmp_path, capsys):
     reference = tmp_path / "ref"
     reference.write_text("a\n", encoding="utf-8")
@@ -60,5 +73,8 @@ def test_bad_options(tmp_path, capsys):
     other = ("DATA", "--path", "x.pt", "--task", "translation")
     assert "--task translation: allowed: dual_translation" in fails(more=other)
     assert "data 'DATA': not a folder" in fails()
+    assert "there is no such folder" in fails(output="none/a.png")
+    more = ("DATA", "--path", "x.pt", "--prefix-size", "2")
+    assert "--prefix-size 2: tune-alpha does not look at it" in fails(more=more)
     with pytest.raises(SystemExit):
         command.main(["tune-alpha", "--ref", "r", "--output", "o.png"])

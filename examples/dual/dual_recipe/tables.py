@@ -128,7 +128,10 @@ def alpha_line(alphas):
         for run, found in alphas.items()
         for direction, alpha in found.items()
     ]
-    return [f"Dual inference, alpha by BLEU on the validation set: {', '.join(each)}."] * bool(each)
+    return [
+        f"Dual inference, alpha by BLEU on the validation set, whose rows flatter it: "
+        f"{', '.join(each)}."
+    ] * bool(each)
 
 
 def markdown(settings, table, cost, tests, signatures, alphas):
