@@ -3,7 +3,7 @@
 import pytest
 import torch
 from speed import limits
-from speed.products import Products
+from speed.products import CUDNN, Products
 
 from fairseq_ext.common import products
 
@@ -37,18 +37,20 @@ def test_products_are_counted(monkeypatch):
 
 def test_products_of_cudnn_are_counted():
     """Without a GPU: its arguments, as its schema places them. Two directions, packed rows."""
-    for name, (_, place) in {
-        "_cudnn_rnn": (1, 14), "_cudnn_rnn_backward": (2, 18)
-    }.items():  # fmt: skip
-        schema = getattr(torch.ops.aten, name).default._schema
+    for function, (_, first, place) in CUDNN.items():
+        schema = function._schema
+        assert schema.arguments[first].name == "batch_first"
         assert schema.arguments[place].name == "batch_sizes"
         assert [one.name for one in schema.arguments[:3]] == ["input", "weight", "weight_stride0"]
     weights = [torch.empty(20, 6), torch.empty(20, 5), torch.empty(20), torch.empty(20)] * 2
     found = Products(1)
-    found._cudnn(torch.empty(9, 6), weights, 4, [4, 3, 2], 2)
+    found._cudnn(torch.empty(9, 6), weights, 4, False, [4, 3, 2], 2)
     assert found.operations() == 2 * 2 * 2 * 9 * 20 * (6 + 5)
     unpacked = Products(1)
-    unpacked._cudnn(torch.empty(3, 4, 6), weights[:4], 4, [], 1)
+    unpacked._cudnn(torch.empty(3, 4, 6), weights[:4], 4, False, [], 1)
+    turned = Products(1)
+    turned._cudnn(torch.empty(4, 3, 6), weights[:4], 4, True, [], 1)
+    assert turned.counts == unpacked.counts
     assert unpacked.operations() == 2 * 12 * 20 * (6 + 5)
 
 

@@ -25,9 +25,10 @@ ATTENTION = {
     if hasattr(aten, name := f"_scaled_dot_product_{kind}{ending}")
 }  # fmt: skip
 # LSTM layers of oneDNN and of cuDNN: how often every product of the forward pass is done, and for
-# cuDNN the place of the argument with the number of sequences at each step
+# cuDNN the places of the arguments that say whether the batch comes first, and the number of
+# sequences at each step
 RNN_LAYER = {aten.mkldnn_rnn_layer.default: 1, aten.mkldnn_rnn_layer_backward.default: 2}
-CUDNN = {aten._cudnn_rnn.default: (1, 14), aten._cudnn_rnn_backward.default: (2, 18)}
+CUDNN = {aten._cudnn_rnn.default: (1, 10, 14), aten._cudnn_rnn_backward.default: (2, 14, 18)}
 HIDING = ("rnn_layer", "_cudnn_rnn", "scaled_dot_product", "_mkl_linear", "mkldnn_linear")
 
 
@@ -59,8 +60,8 @@ class Products(TorchDispatchMode):
         elif function in RNN_LAYER:
             self._rnn_layer(*args[:3], RNN_LAYER[function])
         elif function in CUDNN:
-            times, place = CUDNN[function]
-            self._cudnn(*args[:3], args[place], times)
+            times, first, sizes = CUDNN[function]
+            self._cudnn(*args[:3], args[first], args[sizes], times)
         elif "mkldnn._linear_pointwise" in str(function):
             self._linear(*args[:2])
         elif any(name in str(function) for name in HIDING):
@@ -80,10 +81,11 @@ class Products(TorchDispatchMode):
             self.weights[name] = size
             self.traffic += size
 
-    def _cudnn(self, inputs, weights, stride, batch_sizes, times):
-        """inputs (N, I) of packed or (T, B, I) of other sequences; every layer and direction."""
+    def _cudnn(self, inputs, weights, stride, batch_first, batch_sizes, times):
+        """inputs (N, I) of packed sequences, (B, T, I) or (T, B, I) of others; all layers."""
         if not batch_sizes:
-            batch_sizes = [inputs.size(1)] * inputs.size(0)
+            steps, rows = inputs.shape[:2][::-1] if batch_first else inputs.shape[:2]
+            batch_sizes = [rows] * steps
         for place in range(0, len(weights), stride):
             of_inputs, of_states = weights[place], weights[place + 1]  # (4H, I), (4H, H)
             rows = of_inputs.new_empty(sum(batch_sizes), of_inputs.size(1))

@@ -8,9 +8,11 @@ import time
 from argparse import Namespace
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from . import REPOSITORY, limits
+from .corpus import LANGS
 from .families import Row
 from .limits import synchronise
 from .products import Products
@@ -47,8 +49,8 @@ def device_flags(args) -> str:
 class System:
     """One model in training: its task, its trainer, and the minibatches of a turn.
 
-    These are of all lengths that the corpus has, and the same in every turn: so many as
-    ``args.updates``, evenly spaced among those of an epoch, which are made within the time.
+    These are of all lengths that the corpus has, and the same in every turn and for every system:
+    so many as ``args.updates``, evenly spaced among those of an epoch, made within the time.
     """
 
     def __init__(self, data, flags: str, args):
@@ -64,8 +66,11 @@ class System:
         model = self.task.build_model(cfg.model)
         self.trainer = Trainer(cfg, self.task, model, self.task.build_criterion(cfg.criterion))
         self.task.load_dataset("train")
+        # fairseq forgets the peak of the GPU's memory after every update otherwise
+        self.trainer.cuda_env = None
         self.iterator = self.trainer.get_train_iterator(1)
-        self.indices = spaced(self.iterator.frozen_batches, self.iterator.dataset, args.updates)
+        chosen = spaced(minibatches(data, cfg.dataset), args.updates)
+        self.indices = [indices_of(lines, self.iterator.dataset) for lines in chosen]
 
     def batches(self):
         """The minibatches of a turn."""
@@ -109,19 +114,39 @@ class System:
         return sum(p.numel() for p in {id(p): p for p in found}.values() if p.requires_grad)
 
 
-def spaced(batches, dataset, number: int):
-    """So many of the minibatches, from those of short sentences to those of long ones.
+def minibatches(data, options):
+    """fairseq's minibatches of the corpus in ``data``, as lists of numbers of its lines.
 
-    Those of equally long sentences come in the order of their number, their longest source, and all
-    lengths together, so that systems with the same minibatches in any order get the same ones.
+    options: cfg.dataset. Sorted by the first language's side, as fairseq sorts by the source.
     """
+    from fairseq.data import data_utils
 
-    def place(batch):
-        sources, targets = zip(*map(dataset.size, batch))
-        return max(sources + targets), len(batch), max(sources), sum(sources), sum(targets)
+    pair = "-".join(LANGS)
+    sides = [
+        data_utils.load_indexed_dataset(str(Path(data) / f"train.{pair}.{lang}")) for lang in LANGS
+    ]
+    # copies: the arrays end with their datasets
+    first, second = (np.array(side.sizes, dtype=np.int64) for side in sides)
+    order = np.lexsort((second, first))
+    return data_utils.batch_by_size(
+        order,
+        num_tokens_fn=lambda line: max(first[line], second[line]),
+        num_tokens_vec=np.maximum(first, second)[order],
+        max_tokens=options.max_tokens,
+        max_sentences=options.batch_size,
+        required_batch_size_multiple=options.required_batch_size_multiple,
+    )
 
-    ordered = sorted(batches, key=place)
-    return [ordered[(2 * place + 1) * len(ordered) // (2 * number)] for place in range(number)]
+
+def spaced(batches, number: int):
+    """So many of the minibatches, evenly spaced from the first to the last."""
+    return [batches[(2 * place + 1) * len(batches) // (2 * number)] for place in range(number)]
+
+
+def indices_of(lines, dataset):
+    """The indices of these lines of the corpus in a dataset, of every pair that it holds."""
+    starts = getattr(dataset, "starts", {"the only pair": 0})
+    return [start + int(line) for start in starts.values() for line in lines]
 
 
 def samples(batch):
@@ -159,7 +184,8 @@ class Translator(Trained):
         super().__init__(words, "valid", sentences, args.device, args.precision == "fp16")
         batches = self.batches
         wanted = max(1, min(len(batches), TRANSLATED.get(sentences, sentences) // sentences))
-        self.batches = batches[:: len(batches) // wanted][:wanted]
+        step = len(batches) // wanted  # from short sentences to long ones
+        self.batches = batches[step // 2 :: step][:wanted]
         self.sentences = sum(len(batch["id"]) for batch in self.batches)
         if args.device == "cuda":
             self.batches = [utils.move_to_cuda(batch) for batch in self.batches]
@@ -191,6 +217,12 @@ class Member:
         self.translators = {}
         self.idle = memory(args.device)
         self.systems = [System(data, flags, args) for flags in row.models]
+
+    def first(self):
+        """The first update of each model."""
+        for system in self.systems:
+            system.trainer.train_step([next(system.batches())])
+        synchronise(self.args.device)
 
     def train(self):
         """(seconds, target tokens) of a turn of each model."""

@@ -45,7 +45,7 @@ class Remote:
         )
         try:
             self._ask([row._asdict(), str(data), str(folder), vars(args)])
-            self.call("train")
+            self.call("first")
         except BaseException:
             self.close()
             raise
@@ -88,7 +88,7 @@ class Inline:
 
         start = time.perf_counter()
         self.name, self.member = row.name, Member(row, data, folder, args)
-        self.call("train")
+        self.call("first")
         self.first_update = time.perf_counter() - start
 
     def call(self, method: str, *arguments):
