@@ -70,6 +70,14 @@ def test_each_system_reads_its_data_and_starts_from_what_it_needs(settings, tmp_
     for flag, run in (("--translation-model", "single.50"), ("--language-model", "lm")):
         assert option(fused, flag) == str(tmp_path / f"{run}.en-de.3" / "checkpoint_best.pt")
 
+    more = words_of(settings, "more.50.en-de", tmp_path)
+    single = str(tmp_path / "single.50.en-de.3" / "checkpoint_best.pt")
+    assert option(more, "--finetune-from-model") == single
+    assert option(more, "--train-only") == "output"
+    assert option(more, "--arch") == option(command, "--arch")
+    for flag in ("--max-update", "--warmup-updates", "--validate-interval-updates", "--lr"):
+        assert option(more, flag) == option(fused, flag)
+
     model = words_of(settings, "lm.en-de", tmp_path)
     assert option(model, "--task") == "language_modeling"
     assert model[1] == str(tmp_path / "data" / "bin" / "lm.en-de")

@@ -30,8 +30,10 @@ def model_options(settings, system, seed, runs):
         options = ["--arch", settings.arch["fusion"]]
         return [*options, "--translation-model", single, "--language-model", language_model]
     options = ["--arch", settings.arch["model"], *settings.options["model"]]
-    if system.tuned:
+    if system.tuned or system.kind == "more":
         options += ["--finetune-from-model", best_of(runs, system.starts_from[0], seed)]
+    if system.kind == "more":
+        options += ["--train-only", "output"]  # what deep fusion trains
     return options
 
 

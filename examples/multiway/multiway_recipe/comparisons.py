@@ -55,6 +55,7 @@ def low_row(pair, direction, percent, sentences):
         {
             "Single": (f"single.{percent}.{direction}", direction),
             "Single, longer": (f"long.{percent}.{direction}", direction),
+            "Single, more": (f"more.{percent}.{direction}", direction),
             "Single+DF": (f"df.{percent}.{direction}", direction),
             "Multi": (f"multi.{percent}.{pair}", direction),
             "Multi, tuned": (f"multi.{percent}.{pair}.tuned", direction),
@@ -75,7 +76,8 @@ def low_resource(settings, cuts):
         if cut_folder(pair, percent) in cuts
     )
     contrasts = (
-        *(("Single", "Single+DF"), ("Single+DF", "Multi"), ("Single", "Multi")),
+        *(("Single", "Single+DF"), ("Single, more", "Single+DF")),
+        *(("Single+DF", "Multi"), ("Single", "Multi")),
         ("Single, longer", "Multi"),
     )
     return Comparison("Low resource: one pair cut", rows, contrasts)

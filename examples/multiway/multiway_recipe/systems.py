@@ -8,6 +8,7 @@ single.PERCENT.DIRECTION   one direction of the cut pair
 long.PERCENT.DIRECTION     the same with more updates
 lm.DIRECTION           language model of the target side of the other pairs
 df.PERCENT.DIRECTION   deep fusion of single.PERCENT.DIRECTION and lm.DIRECTION
+more.PERCENT.DIRECTION     single.PERCENT.DIRECTION with the further updates of df, no language model
 ... .tuned             after training: what is shared and the output layers once more
 """
 
@@ -39,7 +40,7 @@ class System:
 
     @property
     def kind(self):
-        """multi, single, long, zero-shot, lm or df."""
+        """multi, single, long, more, zero-shot, lm or df."""
         return self.name.split(".")[0]
 
     @property
@@ -65,13 +66,16 @@ def cut_folder(pair, percent):
 
 
 def low_resource_systems(settings, pair, percent):
-    """One model of all directions, and three baselines for each direction of the cut pair."""
+    """One model of all directions, and the baselines for each direction of the cut pair."""
     folder, both = cut_folder(pair, percent), (pair, reverse(pair))
     yield System(f"multi.{percent}.{pair}", folder, settings.directions, both, "low_resource")
     for direction in both:
         name = f"single.{percent}.{direction}"
         yield System(name, folder, (direction,), (direction,), "low_resource")
         yield System(f"long.{percent}.{direction}", folder, (direction,), (direction,), "long")
+        # what deep fusion trains, as long as it does
+        more = f"more.{percent}.{direction}"
+        yield System(more, folder, (direction,), (direction,), "fusion", (name,))
         before = (name, f"lm.{direction}")
         name = f"df.{percent}.{direction}"
         yield System(name, folder, (direction,), (direction,), "fusion", before)
@@ -122,7 +126,7 @@ def find_system(settings, name):
             f"SYSTEM {name!r} is unknown; allowed: multi, zero-shot, "
             f"single.({'|'.join(settings.directions)}), "
             f"multi.({percents}).({'|'.join(settings.low_pairs)}), "
-            f"(single|long).({percents}).({low}), lm.({low}), df.({percents}).({low}); multi and "
-            "zero-shot also with .tuned at the end"
+            f"(single|long|more|df).({percents}).({low}), lm.({low}); multi and zero-shot also with "
+            ".tuned at the end"
         )
     return systems[name]
