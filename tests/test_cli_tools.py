@@ -263,6 +263,13 @@ def test_atomic_path_leaves_the_old_file_when_writing_fails(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_atomic_path_does_not_write_over_a_folder(tmp_path):
+    with pytest.raises(UsageError, match="it is a folder"):
+        with atomic_path(tmp_path):
+            raise AssertionError
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_atomic_path_writes_a_file_of_ordinary_mode(tmp_path):
     plain, path = tmp_path / "plain", tmp_path / "result.txt"
     plain.write_text("")

@@ -240,6 +240,11 @@ class BeamSearchGenerator(SequenceGenerator):
         found = []
         tables = record.count.tolist(), lengths.tolist(), scores.tolist()
         for row, (count, length, score) in enumerate(zip(*tables)):
+            if not count:
+                raise RuntimeError(
+                    f"sentence {row + 1} of the batch: no hypothesis has a finite score; the "
+                    "model's probabilities are not finite, or the options leave no word"
+                )
             order = sorted(range(count), key=lambda number: -score[number])
             found.append(
                 [

@@ -64,7 +64,8 @@ def encoder_sizes(text: Optional[str], langs: Iterable[str], default: int) -> Di
     """
     langs = list(langs)
     sizes = dict.fromkeys(langs, default)
-    for part in (text or "").split(","):
+    # a number for all comes first, wherever it stands
+    for part in sorted((text or "").split(","), key=lambda part: "=" in part):
         lang, equals, number = (part if "=" in part else f"={part}").strip().partition("=")
         if not number and not equals or part == "":
             continue

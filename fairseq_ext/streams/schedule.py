@@ -12,9 +12,10 @@ A pair may take part late, and may leave: then the schedule goes on with the oth
 an epoch is set by the pairs that take part when it begins.
 """
 
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
+from torch.nn import ModuleDict
 
 SCHEDULES = ("joint", "cycle", "main+aux", "temperature")
 Slot = Tuple[str, ...]
@@ -30,12 +31,23 @@ def parse_lang_pairs(text: str) -> List[str]:
                 f"--lang-pairs {text!r}: {pair!r} is not of the form SOURCE-TARGET "
                 "with two different languages without a dash in their names"
             )
+    check_languages({lang for pair in pairs for lang in pair.split("-")})
     if not pairs:
         raise ValueError(f"--lang-pairs {text!r}: names no pair")
     repeated = sorted({pair for pair in pairs if pairs.count(pair) > 1})
     if repeated:
         raise ValueError(f"--lang-pairs {text!r}: {repeated[0]!r} is named twice")
     return pairs
+
+
+def check_languages(names: Iterable[str]) -> None:
+    """ValueError for a name that torch does not take for a part of a model."""
+    for name in names:
+        if "." in name or hasattr(ModuleDict, name):
+            raise ValueError(
+                f"language {name!r}: allowed: a name without a dot that is no attribute of "
+                f"torch.nn.ModuleDict, such as {name.replace('.', '')}_"
+            )
 
 
 def sides(pairs: Sequence[str]) -> Tuple[List[str], List[str]]:

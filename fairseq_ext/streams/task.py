@@ -291,9 +291,14 @@ class StreamsTask(PairParallel, Steps, PairPatience, TranslationTask):
             self.dataset_to_epoch_iter[dataset] = iterator
         return iterator
 
+    def _directions_share_batches(self) -> bool:
+        """Whether an update has the same sentences in both directions of a language pair."""
+        both = {"-".join(reversed(pair.split("-"))) for pair in self.pairs} & set(self.pairs)
+        return str(self.cfg.schedule) == "joint" and bool(both)
+
     def _batches(self, dataset, seed, sizes, max_positions, ignore_invalid_inputs):
         """{pair: minibatches of the pair's own sentence numbers}."""
-        if max_positions is not None:  # both directions of a pair may share their batches
+        if max_positions is not None and self._directions_share_batches():
             max_positions = (min(max_positions), min(max_positions))
         batches = {}
         for pair, part in dataset.datasets.items():

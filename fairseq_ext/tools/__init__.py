@@ -19,9 +19,11 @@ def atomic_path(path):
     """Yield a temporary file beside `path` that becomes `path` when the block ends well.
 
     An error inside the block leaves an existing `path` as it was and removes the temporary file.
-    Raises UsageError when the folder of `path` does not exist.
+    Raises UsageError when the folder of `path` does not exist, and when `path` is one.
     """
     path = Path(path)
+    if path.is_dir():
+        raise UsageError(f"cannot write {path}: it is a folder")
     if not path.parent.is_dir():
         raise UsageError(f"cannot write {path}: {path.parent} is not a folder")
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent)

@@ -9,6 +9,7 @@ and, to leave all that was there alone, --train-only encoder.NEW,decoder.NEW.
 """
 
 import argparse
+from types import SimpleNamespace
 
 from . import UsageError, atomic_path
 from .checkpoint import read
@@ -73,6 +74,7 @@ def build(args, state):
     from fairseq import tasks
     from omegaconf import OmegaConf
 
+    from ..common.stored import Stored, check_symbols
     from ..streams.schedule import parse_lang_pairs
 
     cfg = OmegaConf.to_container(OmegaConf.create(state["cfg"]), enum_to_str=True)
@@ -89,11 +91,15 @@ def build(args, state):
         cfg["model"], pairs, args.encoder_hidden_size, {pair.split("-")[0] for pair in known}
     )
     cfg["model"]["lang_pairs"] = cfg["task"]["lang_pairs"] = ",".join(pairs)
+    before = SimpleNamespace(data=cfg["task"]["data"])
     cfg["task"].update(data=args.data, source_lang=None, target_lang=None, eval_bleu=False)
     torch.manual_seed(args.seed)
     try:
         task = tasks.setup_task(argparse.Namespace(**cfg["task"], task=cfg["task"]["_name"]))
         model = task.build_model(OmegaConf.create(cfg["model"]), from_checkpoint=True)
+        stored = Stored("CHECKPOINT", args.checkpoint, None, before, {})
+        for lang in sorted({lang for pair in known for lang in pair.split("-")}):
+            check_symbols(stored, f"dict.{lang}.txt", lang, task.dictionaries[lang])
     except ValueError as error:
         raise UsageError(f"DATA: {error}") from error
     return model, cfg

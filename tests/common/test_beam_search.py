@@ -150,6 +150,16 @@ def test_ensemble_and_words_that_are_no_numbers():
         same(ours.generate(None, sample(words)), stock.generate(None, sample(words)))
 
 
+def test_a_sentence_without_a_finite_hypothesis_is_named():
+    words = dictionary(40)
+    broken = model(words)
+    for parameter in broken.parameters():
+        parameter.data.fill_(float("nan"))
+    generator = BeamSearchGenerator([broken], words, beam_size=4, max_len_b=12)
+    with pytest.raises(RuntimeError, match="sentence 1 of the batch: no hypothesis has a finite"):
+        generator.generate(None, sample(words))
+
+
 def test_alignments():
     words = dictionary(40)
     ours, stock = (

@@ -165,6 +165,7 @@ def test_tiny_architecture(dictionaries):
         ("yy=5", {"xx": 12, "yy": 5, "zz": 12}),
         ("6", {"xx": 6, "yy": 6, "zz": 6}),
         ("6,zz=4, yy=3", {"xx": 6, "yy": 3, "zz": 4}),
+        ("zz=4,yy=3,6", {"xx": 6, "yy": 3, "zz": 4}),
     ],
 )
 def test_encoder_sizes_by_language(option, expected):

@@ -90,6 +90,13 @@ def test_bad_lang_pairs_name_the_option_and_the_value(text, message):
     assert f"--lang-pairs {text!r}" in str(error.value) and message in str(error.value)
 
 
+@pytest.mark.parametrize("name", ["to", "zh.cn", "type"])
+def test_names_that_torch_does_not_take(name):
+    with pytest.raises(ValueError, match=f"language '{name}': allowed: a name without a dot"):
+        parse_lang_pairs(f"{name}-en")
+    assert parse_lang_pairs("en-to_,zh_CN-en") == ["en-to_", "zh_CN-en"]
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [

@@ -2,9 +2,11 @@
 
 import shutil
 
+import numpy as np
 import pytest
 import torch
 from common import inprocess
+from fairseq import options, tasks
 from streams.support import check_objective, first_update
 
 TWO = ["-s", "xx", "-t", "yy", "--share-all-embeddings"]
@@ -315,6 +317,21 @@ def test_bfloat16_moves_no_untouched_module(toy_corpus, train_small, tmp_path):
             stored(tmp_path / f"checkpoint_1_{number}.pt") for number in (update - 1, update)
         )
         assert moved_components(before, after) == languages
+
+
+@pytest.mark.parametrize("schedule, left", [("joint", (4, 4)), ("cycle", (9, 4))])
+def test_limits_of_both_sides(toy_corpus, schedule, left):
+    """They differ, unless an update has the same sentences in both directions."""
+    words = [toy_corpus.two, "--task", "dual_translation", "-s", "xx", "-t", "yy"]
+    words += ["--schedule", schedule, "--arch", "dual_transformer_tiny", "--optimizer", "adam"]
+    cfg = inprocess.configuration(options.get_training_parser(), list(map(str, words)))
+    task = tasks.setup_task(cfg.task)
+    task.load_dataset("train")
+    batches = task._batches(task.dataset("train"), 1, {"max_sentences": 8}, (9, 4), True)
+    part = task.dataset("train").datasets["xx-yy"]
+    kept = [index for batch in batches["xx-yy"] for index in batch]
+    wanted = (part.src_sizes <= left[0]) & (part.tgt_sizes <= left[1])
+    assert sorted(kept) == np.flatnonzero(wanted).tolist()
 
 
 def test_no_sentence_within_the_limits_names_the_pair(toy_corpus, train_small, tmp_path):

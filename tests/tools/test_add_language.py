@@ -87,7 +87,19 @@ def test_other_dictionaries_and_other_files_are_named(trained, toy_corpus, tmp_p
         (data / f"dict.{lang}.txt").write_text(text + "more 1\n" * (lang == "yy"))
     assert add(trained, data, tmp_path / "out.pt", "--pair", "zz-xx") == 2
     message = capsys.readouterr().err
-    assert "dict.yy.txt is not the dictionary" in message
+    assert re.search(r"was trained with .*dict.yy.txt, which has .*; dict.yy.txt of the", message)
+    # as many words in another order
+    lines = toy_corpus.dictionary.read_text().splitlines()
+    (data / "dict.yy.txt").write_text("".join(f"{line}\n" for line in reversed(lines)))
+    assert add(trained, data, tmp_path / "out.pt", "--pair", "zz-xx") == 2
+    assert re.search("was trained with .*dict.yy.txt, whose word", capsys.readouterr().err)
+    # where the checkpoint's own folder is gone, the number of words is all there is to compare
+    state = torch.load(trained, map_location="cpu", weights_only=True)
+    state["cfg"]["task"]["data"] = "nowhere"
+    torch.save(state, tmp_path / "moved.pt")
+    (data / "dict.yy.txt").write_text("".join(f"{line}\n" for line in [*lines, "more 1"]))
+    assert add(tmp_path / "moved.pt", data, tmp_path / "out.pt", "--pair", "zz-xx") == 2
+    assert "dict.yy.txt is not the dictionary" in capsys.readouterr().err
     torch.save({"args": None, "model": {}}, tmp_path / "other.pt")
     for name, held in (("none.pt", "is not a file"), ("other.pt", "not a model of fairseq")):
         assert add(tmp_path / name, toy_corpus.three, tmp_path / "out.pt", "--pair", "zz-xx") == 2

@@ -8,7 +8,7 @@ single.PERCENT.DIRECTION   one direction of the cut pair
 long.PERCENT.DIRECTION     the same with more updates
 lm.DIRECTION           language model of the target side of the other pairs
 df.PERCENT.DIRECTION   deep fusion of single.PERCENT.DIRECTION and lm.DIRECTION
-more.PERCENT.DIRECTION     single.PERCENT.DIRECTION with the further updates of df, no language model
+more.PERCENT.DIRECTION     single.PERCENT.DIRECTION with the updates of df, no language model
 ... .tuned             after training: what is shared and the output layers once more
 """
 
@@ -126,7 +126,7 @@ def find_system(settings, name):
             f"SYSTEM {name!r} is unknown; allowed: multi, zero-shot, "
             f"single.({'|'.join(settings.directions)}), "
             f"multi.({percents}).({'|'.join(settings.low_pairs)}), "
-            f"(single|long|more|df).({percents}).({low}), lm.({low}); multi and zero-shot also with "
-            ".tuned at the end"
+            f"(single|long|more|df).({percents}).({low}), lm.({low}); multi and zero-shot also "
+            "with .tuned at the end"
         )
     return systems[name]
