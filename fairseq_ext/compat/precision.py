@@ -1,4 +1,4 @@
-"""--bf16 and --fp16 on the device at hand."""
+"""--bf16, --fp16 and --amp on the device at hand."""
 
 import types
 
@@ -81,3 +81,18 @@ def fp16_needs_cuda(module):
         return build(cls, cfg, params, **named)
 
     optimizer.build_optimizer = build_optimizer
+
+
+@patch(
+    "fairseq.optim.amp_optimizer",
+    because="fairseq 0.12.2 with any torch: under --amp on CUDA gradients are divided by the loss "
+    "scale when they are clipped and once more in the step",
+)
+def amp_unscales_once(module):
+    """Give the scaler the object whose gradients it has unscaled: it knows them by identity."""
+
+    def step(self):
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+
+    module.AMPOptimizer.step = step

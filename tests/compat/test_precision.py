@@ -119,3 +119,24 @@ def test_bf16_trains_on_cuda(tiny_training, run, tmp_path):
     run("fairseq-train", *tiny_training, *saving, "--max-update", 2, "--bf16")
     log = run("fairseq-train", *tiny_training, *saving, "--max-update", 4, "--bf16")
     assert "@ 2 updates" in log and "num_updates 4" in log
+
+
+@pytest.mark.skipif(not hasattr(torch, "amp") or not hasattr(torch.amp, "GradScaler"),
+                    reason="before torch 2.3 only CUDA has a scaler")  # fmt: skip
+def test_amp_unscales_gradients_once():
+    from fairseq.optim.amp_optimizer import AMPOptimizer
+    from fairseq.optim.sgd import SGD
+    from omegaconf import OmegaConf
+
+    weight = torch.nn.Parameter(torch.tensor([1.0]))
+    cfg = OmegaConf.create({"lr": [0.5], "momentum": 0.0, "weight_decay": 0.0})
+    optimizer = object.__new__(AMPOptimizer)  # its own scaler is of CUDA
+    optimizer.fp32_optimizer = SGD(cfg, [weight])
+    optimizer._grad_scaler = torch.amp.GradScaler("cpu", init_scale=128.0)
+    optimizer.min_loss_scale = 1e-4
+    for norm in (0.0, 10.0):
+        optimizer.backward(3 * weight.sum())
+        assert float(optimizer.clip_grad_norm(norm)) == 3
+        optimizer.step()
+        weight.grad = None
+    assert weight.item() == 1 - 2 * 0.5 * 3
