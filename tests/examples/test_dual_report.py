@@ -80,7 +80,9 @@ def test_report_with_all_systems(script, small, runs):
     report.main(words)
     data = json.loads((runs / "runs" / "report.json").read_text(encoding="utf-8"))
     assert {test["system"] for test in data["tests"]} == {"dual", *FURTHER}
-    assert len(data["tests"]) == (1 + len(FURTHER)) * 8
+    # two seeds, two directions; not on the validation set, by which alpha was chosen
+    assert len(data["tests"]) == (1 + len(FURTHER)) * 8 - len(RANKED) * 4
+    assert {test["split"] for test in data["tests"] if test["system"] in RANKED} == {"test"}
     assert data["scores"]["test"]["de-en"]["dsl"] == data["scores"]["test"]["de-en"]["dual"]
     text = (runs / "runs" / "report.md").read_text(encoding="utf-8")
     for row in ("| two stock transformers, DSL |", "| dual model, DSL |", "| dsl - stock |"):
