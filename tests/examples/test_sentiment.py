@@ -297,7 +297,8 @@ def test_recipe(run, tmp_path):
     assert "is up to date" in step("prepare", raw, data)
     for system in ("lm.text", *settings.SYSTEMS):
         assert "trained:" in step("train", data, runs, system, 1)
-    assert step("train", data, runs, "dual", 1) == ""
+    again = step("train", data, runs, "dual", 1).splitlines()
+    assert again == [f"finished: {runs / 'dual.1' / stage}" for stage in ("first", "second")]
     for system, measures in (
         ("generator", {"perplexity"}),
         ("classifier", {"error", "dual_error", "alpha"}),

@@ -32,8 +32,11 @@ def score_table(settings, results, pair, names):
             many = by_system(results).get(f"{kind}.{size}", [])
             values = [result["scores"][pair] for result in many if pair in result["scores"]]
             if values:
-                columns = [spread([one[name] for one in values]) for name in names]
-                body.append([f"{kind}.{size}", *map(cell, columns)])
+                cells = []
+                for name in names:
+                    found = spread([one[name] for one in values])
+                    cells.append(f"{found['mean']:,.0f}" if name in FAULTY else cell(found))
+                body.append([f"{kind}.{size}", *cells])
     return rows([pair, *names.values()], body) if body else None
 
 

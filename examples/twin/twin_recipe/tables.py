@@ -60,7 +60,8 @@ def cost_table(results):
     best = {name: min(one["seconds_per_update"] for one in many) for name, many in found.items()}
     for name, many in found.items():
         counts = many[0]["parameters"]
-        ratio = f"{best[name] / best['baseline']:.2f}" if "baseline" in best else "-"
+        # the log of a very short run has no seconds
+        ratio = f"{best[name] / best['baseline']:.2f}" if best.get("baseline") else "-"
         numbers = [f"{counts[part]:,}" for part in ("model", "criterion")]
         updates = f"{many[0]['updates']:,}"
         body.append([TITLES[name], *numbers, updates, f"{1000 * best[name]:.0f}", ratio])
