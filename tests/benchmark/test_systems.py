@@ -100,6 +100,21 @@ def test_batches_are_evenly_spaced():
     assert systems.spaced(batches[:1], 2) == 2 * [[0]]
 
 
+def test_the_first_update_is_one(tiny, data, tmp_path):
+    tiny.updates = 3
+    for row in families.rows("dual", tiny):
+        member = Inline(row, data, tmp_path, tiny).member
+        assert [one.trainer.get_num_updates() for one in member.systems] == [1] * len(row.models)
+
+
+def test_the_shortest_sentences_are_not_what_is_translated(tiny, data, tmp_path):
+    member = Inline(families.rows("duo", tiny)[0], data, tmp_path, tiny).member
+    found = member._translator(1, 4)
+    shortest = sorted(found.task.dataset("valid").src_sizes)[:4]
+    (batch,) = found.batches
+    assert sorted(batch["net_input"]["src_lengths"].tolist()) > shortest
+
+
 def test_padding_is_counted(tiny, data):
     system = systems.System(data, families.rows("duo", tiny)[0].models[0], tiny)
     (batch,) = system.batches()

@@ -11,7 +11,12 @@ TRANSLATION = {"bleu": "BLEU", "ter": "TER", "ppl": "perplexity"}
 CONTRASTS = (
     *(("single", "full"), ("full", "partial"), ("partial", "routed"), ("single", "routed")),
     *(("single", "shallow"), ("shallow", "shallow_full"), ("shallow_full", "routed")),
-    *(("shallow", "unit"), ("unit", "routed"), ("single_long", "routed_long")),
+    *(
+        ("shallow", "routed"),
+        ("shallow", "unit"),
+        ("unit", "routed"),
+        ("single_long", "routed_long"),
+    ),
     *(("shallow_long", "shallow_full_long"), ("shallow_full_long", "routed_long")),
 )
 
