@@ -101,8 +101,9 @@ def main(arguments=None):
     say = Clock()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        longest = max([128, *(sentences for _, sentences in args.searches)])
-        data = write_corpus(folder, args.train_sentences, args.vocab, args.length, valid=longest)
+        # three times the largest batch: the one that is translated is of middle length
+        valid = max([128, *(3 * sentences for _, sentences in args.searches)])
+        data = write_corpus(folder, args.train_sentences, args.vocab, args.length, valid=valid)
         families, machine = measure(args, data, folder, say)
     settings = {
         name: value

@@ -9,6 +9,7 @@ fairseq-preprocess makes the two files PREFIX.src and PREFIX.tgt into training d
 turns sentences and predictions into the format of the corpus.
 """
 
+import codecs
 import gzip
 import io
 import zipfile
@@ -33,7 +34,7 @@ def check_format(name: str):
 def decoded(name: str, content: bytes) -> List[str]:
     """The lines of a text. Raises ValueError with file and line where it is not UTF-8."""
     lines = []
-    for number, line in enumerate(io.BytesIO(content), start=1):
+    for number, line in enumerate(io.BytesIO(content.removeprefix(codecs.BOM_UTF8)), start=1):
         try:
             lines.append(line.decode("utf-8").rstrip("\r\n"))
         except UnicodeDecodeError as error:

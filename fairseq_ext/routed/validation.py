@@ -33,8 +33,11 @@ COUNTED = {
 COUNT_NAMES = tuple(f"_{score}_{name}" for score, names in COUNTED.items() for name in names)
 
 
-def parse_target_kinds(text: str) -> Dict[str, str]:
-    """ "ner=tags,amr=graphs" -> {"ner": "tags", "amr": "graphs"}; ValueError for anything else."""
+def parse_target_kinds(text: str, targets: Iterable[str] = ()) -> Dict[str, str]:
+    """ "ner=tags,amr=graphs" -> {"ner": "tags", "amr": "graphs"}; ValueError for anything else.
+
+    targets: the languages that there are; without any, all are allowed.
+    """
     kinds: Dict[str, str] = {}
     for entry in (entry.strip() for entry in text.split(",") if entry.strip()):
         lang, _, kind = entry.partition("=")
@@ -42,6 +45,9 @@ def parse_target_kinds(text: str) -> Dict[str, str]:
             raise ValueError(
                 f"--target-kinds {entry!r}: must be LANG=KIND with a kind among {', '.join(KINDS)}"
             )
+        if lang in kinds or (targets and lang not in targets):
+            allowed = f"each of {', '.join(targets)} once" if targets else "each language once"
+            raise ValueError(f"--target-kinds {entry!r}: {lang!r}; allowed: {allowed}")
         kinds[lang] = kind
     return kinds
 

@@ -273,16 +273,27 @@ def load(args):
         task = tasks.setup_task(argparse.Namespace(**cfg["task"], task=cfg["task"]["_name"]))
         model = task.build_model(OmegaConf.create(cfg["model"]), from_checkpoint=True)
         model.load_state_dict(state["model"])
-        task.load_dataset(args.subset)
     except (ValueError, RuntimeError, FileNotFoundError) as error:
         raise UsageError(f"DATA {args.data}: {error}") from error
     return model.eval(), task, pairs
 
 
-def batches(dataset, max_tokens: int):
-    """The collated batches of one pair's dataset."""
+def batches(task, pair: str, args):
+    """The collated batches of one pair's subset."""
+    task.pair = pair  # the data of others need not be there
+    try:
+        task.load_dataset(args.subset)
+    except (ValueError, FileNotFoundError) as error:
+        raise UsageError(f"DATA {args.data}: {error}") from error
+    dataset = task.dataset(args.subset)
+    longest = int(dataset.sizes.max())
+    if args.max_tokens < longest:
+        raise UsageError(
+            f"--max-tokens {args.max_tokens}: allowed: {longest} or more, tokens of the longest "
+            f"sentence of {pair}"
+        )
     indices = dataset.ordered_indices()
-    for batch in dataset.batch_by_size(indices, max_tokens=max_tokens):
+    for batch in dataset.batch_by_size(indices, max_tokens=args.max_tokens):
         yield dataset.collater([dataset[index] for index in batch])
 
 
@@ -294,9 +305,8 @@ def run(args):
     model, task, pairs = load(args)
     rows = []
     for pair in pairs:
-        samples = batches(task.datasets[args.subset].datasets[pair], args.max_tokens)
         try:
-            found = collect(model, pair, samples, task.dictionaries)
+            found = collect(model, pair, batches(task, pair, args), task.dictionaries)
         except ValueError as error:
             raise UsageError(f"CHECKPOINT {args.checkpoint}: {error}") from error
         token = task.task_token(pair)

@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 from recipe_tools import RecipeError
-from routed_recipe import corpora
+from routed_recipe import corpora, scoring
 from routed_recipe.scoring import auxiliary_scores
 from routed_recipe.settings import KINDS, read_settings
 
@@ -81,6 +81,17 @@ def test_symbols_are_joined_as_sentencepiece_does(tmp_path):
     corpora.spell_symbols(tmp_path / "in", tmp_path / "out")
     pieces = (tmp_path / "out").read_text(encoding="utf-8").strip()
     assert pieces.replace(" ", "").replace("\u2581", " ").strip() == "(S (NP NN )NP )S"
+
+
+def test_scores_of_translations(tmp_path, write, monkeypatch):
+    wanted = write(tmp_path / "wanted", ["a b c d", "e"])
+    found = write(tmp_path / "found", ["a b x d", "e"])
+    rate, signature = scoring.error_rate(found, wanted)
+    assert rate == pytest.approx(100 / 5) and "tok:tercom" in signature
+    # probabilities 1/2, 1/4 and 1/8, 1: the geometric mean of their inverses is 2 ** (6 / 4)
+    log = write(tmp_path / "log", ["P-1\t-3 0", "H-1\t-9\tx", "P-0\t-1.0 -2.0"])
+    monkeypatch.setattr(scoring, "make", lambda *words: words[-1](log))
+    assert scoring.perplexity(tmp_path / "out", [], [], wanted) == pytest.approx(2**1.5)
 
 
 def test_scores_of_helpers(tmp_path, write):

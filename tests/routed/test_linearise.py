@@ -106,6 +106,7 @@ def test_members_of_archives_are_named(tmp_path, capsys):
         ("f.gz", b"no gzip", "f.gz cannot be read"),
         ("f.zip", b"no zip", "f.zip cannot be read"),
         ("f.txt", b"-DOCSTART- O\n", "f.txt: no sentence is left"),
+        ("f.txt", b"\xef\xbb\xbf-DOCSTART- O\n", "f.txt: no sentence is left"),
         (None, b"", "none cannot be read"),
     ],
 )

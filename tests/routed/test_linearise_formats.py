@@ -51,7 +51,8 @@ def test_random_entities_survive_the_tags(scheme):
 
 
 def test_marks_of_documents_are_no_sentences():
-    assert ner.forward("-DOCSTART- -X- O O") is None
+    lines = ["-DOCSTART- -X- O O", "EU O", "says O", "-DOCSTART- O", "", "he O"]
+    assert list(ner.blocks(lines)) == [(2, "EU O\nsays O"), (6, "he O")]
 
 
 @pytest.mark.parametrize(
@@ -256,6 +257,11 @@ def test_random_graphs_survive_both_ways():
         assert graphs.forward(text.strip()) == ("some words", line)
 
 
+def test_brackets_in_texts_and_comments_are_none():
+    text = '# ::snt a (b\n(a / b\n  :op1 "x)" :op2 "y\\")")'
+    assert graphs.forward(text) == ("a (b", '( b :op1 "x)" :op2 "y\\")" )')
+
+
 def test_comments_are_no_graphs():
     assert graphs.forward("# AMR release; corpus: lpp\n# of a day") is None
 
@@ -269,6 +275,10 @@ def test_comments_are_no_graphs():
         ("# ::snt a\n(a :ARG0 (b / c))", 0, "variable a has no concept"),
         ("# ::snt a\n(a / b :ARG0 (a / c))", 0, "variable a has two concepts"),
         ("# ::snt a\n(a / b)\n(c / d)", 0, "2 graphs; allowed: one"),
+        ("# ::snt a\n(a / b)\n   :ARG1 (c / d))", 2, "':ARG1' after the last bracket"),
+        ("# ::snt a\n(a / b))", 1, r"'\)' after the last bracket"),
+        ("# ::snt a\n()", 0, "a bracket without content"),
+        ("# ::snt a\n(a / b :ARG0 ())", 0, "a bracket without content"),
         ("(a / b)", 0, "no sentence: a line '# ::snt"),
         ("# ::snt a", 0, "no graph after the sentence"),
     ],

@@ -176,6 +176,8 @@ LAYERS = ["--sharing", "layers"]
         (["--task-patience", 1, "--pair-patience", 2], "not go together with --pair-patience"),
         (["--task-patience", 1, "--disable-validation"], "together with --disable-validation"),
         (["--target-kinds", "zz=song"], "--target-kinds 'zz=song': must be LANG=KIND"),
+        (["--target-kinds", "nre=tags"], "'nre=tags': 'nre'; allowed: each of yy, zz once"),
+        (["--target-kinds", "yy=tags,yy=trees"], "'yy=trees': 'yy'; allowed: each of yy, zz once"),
         (["--num-batch-buckets", 4], "--num-batch-buckets 4"),
     ],
 )

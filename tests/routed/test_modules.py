@@ -20,7 +20,7 @@ from routed.support import (
     value,
 )
 
-from fairseq_ext.routed.modules import BidirectionalUnit, Blocks, RoutedUnit, Router
+from fairseq_ext.routed.modules import BidirectionalUnit, Blocks, RoutedUnit, Router, UnitStack
 from fairseq_ext.routed.sequence import Size, decode
 from reference import routed as reference
 from reference.gradient import central_difference, random_entries
@@ -193,6 +193,18 @@ def test_unit_without_tasks_and_errors():
     assert unit(torch.randn(2, 5, 4))[0].shape == (2, 5, 6)
     with pytest.raises(ValueError, match="task 'de-en': the unit has blocks for xx-yy, xx-zz"):
         RoutedUnit(4, 3, 2, TASKS)(torch.randn(2, 5, 4), "de-en")
+
+
+def test_units_in_place_of_a_bidirectional_gru_of_two_layers():
+    """As docs/routed.md shows it, without tasks."""
+    stack = UnitStack([BidirectionalUnit(4, 3), BidirectionalUnit(12, 3)], dropout=0.5).eval()
+    padding = torch.tensor([[False] * 5, [False] * 3 + [True] * 2])
+    x = torch.randn(2, 5, 4)
+    states, tau = stack(x, padding)
+    assert states.shape == (2, 5, 12) and tau[1][0].shape == (2, 5, 3)
+    literal, _ = stack(x, padding, literal=True)
+    assert torch.allclose(states[~padding], literal[~padding], atol=1e-6)
+    assert torch.allclose(states[1, :3], stack(x[1:, :3], padding[1:, :3])[0][0], atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """`fairseq-ext router-usage`: means of tau against loops over tokens, and a trained checkpoint."""
 
 import csv
+import shutil
 
 import pytest
 import torch
@@ -204,12 +205,26 @@ def test_files_of_a_checkpoint(trained, toy_corpus, tmp_path, capsys):
         assert str(tmp_path / name) in printed
 
 
+def test_data_of_other_tasks_are_not_needed(trained, toy_corpus, tmp_path):
+    checkpoint = trained("routed_gru", "--shared-blocks", 2)
+    data = tmp_path / "data"
+    data.mkdir()
+    for path in toy_corpus.three.iterdir():
+        if path.name.startswith(("dict.", "test.xx-zz")):
+            shutil.copy(path, data)
+    flags = ["--pairs", "xx-zz", "--output", tmp_path / "use"]
+    assert call(checkpoint, data, *flags) == 0
+    with open(tmp_path / "use.tsv", encoding="utf-8") as stream:
+        assert {row["task"] for row in csv.DictReader(stream, delimiter="\t")} == {"xx-zz"}
+
+
 def test_what_cannot_be_shown_is_named(trained, toy_corpus, tmp_path, capsys):
     checkpoint = trained("mtl_full_gru")
     for words, message in (
         ((), "the model has no router"),
         (("--pairs", "zz-xx"), f"--pairs zz-xx: allowed: {PAIRS}"),
         (("--subset", "none"), "no none.xx-yy"),
+        (("--max-tokens", 2), "--max-tokens 2: allowed: "),
     ):
         assert call(checkpoint, toy_corpus.three, "--output", tmp_path / "x", *words) == 2
         assert message in capsys.readouterr().err

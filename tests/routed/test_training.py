@@ -6,8 +6,10 @@ import shutil
 import pytest
 import torch
 from common import inprocess
+from sacrebleu.metrics import TER
 from streams.support import check_objective, first_update
 
+from fairseq_ext.routed import scores
 from fairseq_ext.streams import patience
 
 TASK = ["--task", "routed_mtl"]
@@ -69,10 +71,10 @@ def test_every_task_has_its_scores(trained):
     last = [record for record in records if "valid_loss" in record][-1]
     both = {"accuracy", "exact", "f1"}
     wanted = {"xx-yy": {"bleu", "ter"}, "xx-ner": both, "xx-parse": both}
-    for pair, scores in wanted.items():
-        for score in ("loss", "ppl", "weight", *scores):
+    for pair, names in wanted.items():
+        for score in ("loss", "ppl", "weight", *names):
             assert last[f"valid_{pair}_{score}"] >= 0, (pair, score)
-        assert not {f"valid_{pair}_{score}" for score in {"bleu", *both} - scores} & set(last)
+        assert not {f"valid_{pair}_{score}" for score in {"bleu", *both} - names} & set(last)
     assert last["valid_bleu"] == last["valid_worst_bleu"] == last["valid_xx-yy_bleu"]
     assert last["valid_xx-ner_accuracy"] > 40, "two tags to choose from"
     assert any(record.get("train_xx-yy_weight") == 1.0 for record in records)
@@ -83,19 +85,23 @@ def test_scores_of_validation_are_those_of_the_translations(trained, data):
     folder, records = trained
     last = [record for record in records if "valid_loss" in record][-1]
     flags = ["--gen-subset", "valid", "--beam", 1, "--max-len-a", 1, "--max-len-b", 8]
-    output = generate(data, folder / "checkpoint_last.pt", "ner", *flags)
-    found, wanted = inprocess.hypotheses(output), inprocess.references(output)
-    exact = sum(found[number][0][1] == text for number, text in wanted.items())
-    assert last["valid_xx-ner_exact"] == pytest.approx(100 * exact / len(wanted), abs=0.01)
-    from fairseq_ext.routed import scores
 
-    hypotheses = [found[number][0][1] for number in wanted]
-    for name, function, percent in (
-        ("accuracy", scores.token_accuracy, scores.accuracy),
-        ("f1", scores.ner_f1, scores.f1),
-    ):
-        expected = percent(function(hypotheses, list(wanted.values())))
-        assert last[f"valid_xx-ner_{name}"] == pytest.approx(expected, abs=0.01)
+    def lines(target):
+        output = generate(data, folder / "checkpoint_last.pt", target, *flags)
+        found, wanted = inprocess.hypotheses(output), inprocess.references(output)
+        return [found[number][0][1] for number in wanted], list(wanted.values())
+
+    def check(name, expected):
+        assert last[f"valid_xx-{name}"] == pytest.approx(expected, abs=0.01)
+
+    hypotheses, references = lines("yy")
+    check("yy_ter", TER().corpus_score(hypotheses, [references]).score)
+    for target, f1 in (("ner", scores.ner_f1), ("parse", scores.bracket_f1)):
+        both = lines(target)
+        exact = sum(found == wanted for found, wanted in zip(*both))
+        check(f"{target}_exact", 100 * exact / len(both[0]))
+        check(f"{target}_accuracy", scores.accuracy(scores.token_accuracy(*both)))
+        check(f"{target}_f1", scores.f1(f1(*both)))
 
 
 @pytest.mark.parametrize("target", ["yy", "parse"])

@@ -72,8 +72,10 @@ def examples(task, files):
         }
     if task == "tree":
         return shares(linear(task, files["tree.file"]))
-    linear(task, files["amr.whole"])  # names what is malformed
-    whole, train, test = (identified(files[f"amr.{key}"]) for key in ("whole", "train", "test"))
+    paths = [files[f"amr.{key}"] for key in ("whole", "train", "test")]
+    for path in paths:
+        linear(task, path)  # names what is malformed
+    whole, train, test = map(identified, paths)
     rest = [pair for name, pair in whole.items() if name not in train and name not in test]
     return {"train": list(train.values()), "valid": rest, "test": list(test.values())}
 

@@ -22,6 +22,8 @@ SENSE = re.compile(r"(?<=\w)-\d\d+$")
 ALIGNMENT = re.compile(r"~[a-z]?\.?\d+(,\d+)*$")
 VARIABLE = re.compile(r"[a-z]\d*")
 NUMBER = re.compile(r"[-+]?\d[\d.,:/-]*")
+# a quoted text, a comment, a bracket, anything else
+PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|#.*|[()]|[^\s()]+')
 # values that are no concepts (AMR guidelines)
 CONSTANTS = ("-", "+", "imperative", "expressive", "interrogative")
 
@@ -36,6 +38,22 @@ class Node(NamedTuple):
 
 
 # ---------------------------------------------------------------- PENMAN -> line
+
+
+def _check_end(text: str) -> None:
+    """Raise Malformed for anything but comments and other graphs after a graph's last bracket.
+
+    penman would leave it out in silence.
+    """
+    depth, over = 0, False
+    for number, line in enumerate(text.split("\n")):
+        for piece in PIECE.findall(line):
+            if piece.startswith("#"):
+                continue
+            if over and piece != "(":
+                raise Malformed(f"{piece!r} after the last bracket of the graph", number)
+            depth += (piece == "(") - (piece == ")")
+            over = depth == 0
 
 
 def read_penman(text: str):
@@ -56,6 +74,7 @@ def read_penman(text: str):
         line = (getattr(error, "lineno", None) or 1) - 1
         reason = getattr(error, "message", None) or str(error)
         raise Malformed(f"not a graph: {reason}", line) from error
+    _check_end(text)
     if len(trees) != 1:
         raise Malformed(f"{len(trees)} graphs; allowed: one, and blank lines between graphs")
     sentence = " ".join(trees[0].metadata.get(SENTENCE, "").split())
@@ -89,6 +108,8 @@ def _atom(text: str, concepts: Dict[str, str]) -> str:
 
 def _linear(node, concepts: Dict[str, str]) -> List[str]:
     variable, branches = node
+    if variable is None:
+        raise Malformed("a bracket without content")
     symbols = [concepts[variable]]
     for role, target in branches:
         role = ALIGNMENT.sub("", role)

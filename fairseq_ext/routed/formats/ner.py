@@ -5,7 +5,8 @@
     German JJ I-NP I-MISC
     call NN I-NP O
 
-A row is a word; its first column is the word, its last one the tag. Blank lines part sentences.
+A row is a word; its first column is the word, its last one the tag. Blank lines and the marks of
+documents part sentences.
 """
 
 from collections import Counter
@@ -17,7 +18,10 @@ DOCUMENT = "-DOCSTART-"
 OUTSIDE = "O"
 SCHEMES = ("iob2", "iob1", "keep")
 
-blocks = paragraphs
+
+def blocks(lines):
+    """``paragraphs``, without the marks of documents."""
+    return paragraphs("" if line.split()[:1] == [DOCUMENT] else line for line in lines)
 
 
 class Span(NamedTuple):
@@ -90,12 +94,10 @@ def rows(text: str, width: int = 0) -> Iterator[List[str]]:
 
 
 def forward(text: str, scheme: str = "iob2", width: int = 0):
-    """A block of rows -> (words, tags), or None for the mark of a document.
+    """A block of rows -> (words, tags).
 
     scheme: of the tags that are written; "keep" leaves them as they are. width: see ``rows``.
     """
-    if "\n" not in text and text.split()[0] == DOCUMENT:
-        return None
     table = list(rows(text, width))
     tags = [columns[-1] for columns in table]
     for place, tag in enumerate(tags):
