@@ -10,7 +10,7 @@ SYSTEM is KIND.SIZE, for instance routed.5000:
     routed     all tasks, one layer of three shared blocks, a router, and a block for each task
     unit       the same for the translation task alone
     shallow, shallow_full    as single and full, with one wider layer instead of three
-    single_long, shallow_long, shallow_full_long, routed_long    with three times the updates
+    KIND_long        any of these with three times the updates
 Checkpoints go to RUNS/SYSTEM.SEED/, the log to RUNS/SYSTEM.SEED.log; the same command goes on with
 a training that was stopped.
 """

@@ -106,7 +106,7 @@ def test_results_depend_on_the_settings_of_their_own_system(tmp_path, settings, 
     path.write_text(text.replace("--shared-blocks 3", "--shared-blocks 2"), encoding="utf-8")
     other = read_settings(path)
     changed = [kind for kind in KINDS if other.relevant(kind) != settings.relevant(kind)]
-    assert changed == ["routed", "unit", "routed_long"]
+    assert changed == ["routed", "unit", "routed_long", "unit_long"]
 
 
 def used_for_translation(command):

@@ -13,8 +13,7 @@ AUXILIARY = ("ner", "tree", "amr")
 # the paper's four in its order of merit, then what they do not separate: one layer instead of
 # three, alone and with everything shared, and the routed unit without other tasks
 MODELS = ("single", "full", "partial", "routed", "shallow", "shallow_full", "unit")
-# some of them with more updates
-LONG = {f"{kind}_long": kind for kind in ("single", "routed", "shallow", "shallow_full")}
+LONG = {f"{kind}_long": kind for kind in MODELS}  # with more updates
 KINDS = (*MODELS, *LONG)
 ALONE = ("single", "shallow", "unit")  # translation is their only task
 NUMBERS = (

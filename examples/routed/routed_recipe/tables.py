@@ -8,17 +8,12 @@ FAULTY = {"ill_formed": "ill-formed lines", "wrong_length": "of another length"}
 TRANSLATION = {"bleu": "BLEU", "ter": "TER", "ppl": "perplexity"}
 # (baseline, system): each of the paper's against the one before and the first; what depth, the
 # other tasks and the unit contribute
-CONTRASTS = (
+ONCE = (
     *(("single", "full"), ("full", "partial"), ("partial", "routed"), ("single", "routed")),
     *(("single", "shallow"), ("shallow", "shallow_full"), ("shallow_full", "routed")),
-    *(
-        ("shallow", "routed"),
-        ("shallow", "unit"),
-        ("unit", "routed"),
-        ("single_long", "routed_long"),
-    ),
-    *(("shallow_long", "shallow_full_long"), ("shallow_full_long", "routed_long")),
+    *(("shallow", "routed"), ("shallow", "unit"), ("unit", "routed")),
 )
+CONTRASTS = (*ONCE, *((f"{one}_long", f"{other}_long") for one, other in ONCE))
 
 
 def by_system(results):
