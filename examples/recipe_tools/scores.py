@@ -53,11 +53,14 @@ def seconds_per_epoch(log):
     return statistics.median(seconds for seconds, _ in whole.values()), epochs
 
 
-def seconds_per_update(log):
-    """(mean seconds of training per update, number of updates), see `whole_epochs`."""
+def seconds_per_update(log, shortest=0):
+    """(mean seconds of training per update, number of updates), see `whole_epochs`.
+
+    shortest: least seconds of an epoch; 0.0 is returned where they are shorter on average.
+    """
     whole, _, updates = whole_epochs(log)
     seconds, counted = map(sum, zip(*whole.values()))
-    return seconds / counted, updates
+    return (seconds / counted if seconds >= shortest * len(whole) else 0.0), updates
 
 
 def told(function):

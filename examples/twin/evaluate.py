@@ -4,8 +4,8 @@
     python evaluate.py DATA RUNS SYSTEM SEED --recipe digits
 
 Writes into RUNS/SYSTEM.SEED/, for the validation and test sets: SPLIT.hyp (what was predicted),
-SPLIT.nll (nats and tokens of each reference); scores.json; and of systems with a backward network
-what fairseq-ext twin-distance draws (distance.png ...).
+SPLIT.nll (nats and tokens of each reference), as the metrics need them; scores.json; and of
+systems with a backward network what fairseq-ext twin-distance draws (distance.png ...).
 """
 
 import json
@@ -24,7 +24,9 @@ from recipe_tools.scores import seconds_per_update
 from twin_recipe.commands import checkpoint_of, distance_command, generate_command
 from twin_recipe.likelihood import likelihoods
 from twin_recipe.scoring import parameters_of, scores
-from twin_recipe.settings import WITH_BACKWARD, check_system, read_settings
+from twin_recipe.settings import WITH_BACKWARD, read_settings
+
+SHORTEST = 10  # seconds of an epoch whose time is measured; fairseq prints whole ones
 
 
 def evaluate(settings, data, checkpoint):
@@ -35,10 +37,11 @@ def evaluate(settings, data, checkpoint):
         if any(metric.source == "hyp" for metric in metrics):
             command = generate_command(settings, checkpoint, data, split)
             translate(run / f"{split}.hyp", command, [checkpoint, data / STAMP], references)
-        batch = settings.kind.BATCH
-        with written(run / f"{split}.nll") as stream:
-            for pair in likelihoods(checkpoint, data / "bin", split, user_dir(), batch):
-                stream.write(" ".join(map(repr, pair)) + "\n")
+        if any(metric.source == "nll" for metric in metrics):
+            batch = settings.kind.BATCH
+            with written(run / f"{split}.nll") as stream:
+                for pair in likelihoods(checkpoint, data / "bin", split, user_dir(), batch):
+                    stream.write(" ".join(map(repr, pair)) + "\n")
         found[split] = scores(metrics, run, split, references)
     return found
 
@@ -46,7 +49,7 @@ def evaluate(settings, data, checkpoint):
 def main(argv=None):
     args = make_parser(__doc__, "data", "runs", "system", "seed", "--recipe").parse_args(argv)
     settings = read_settings(args.recipe)
-    check_system(args.system)
+    settings.check_system(args.system)
     checkpoint = checkpoint_of(settings, args.runs, args.system, args.seed)
     if not checkpoint.is_file():
         raise RecipeError(f"{checkpoint} does not exist; run train.py first")
@@ -55,7 +58,7 @@ def main(argv=None):
     if args.system in WITH_BACKWARD:
         command = distance_command(settings, checkpoint, args.data, run / "distance")
         make(run / "distance.tsv", command, [checkpoint, args.data / STAMP])
-    seconds, updates = seconds_per_update(f"{run}.log")
+    seconds, updates = seconds_per_update(f"{run}.log", SHORTEST)
     result = {
         "system": args.system,
         "seed": args.seed,

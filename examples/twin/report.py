@@ -17,19 +17,19 @@ from recipe_tools.cli import script
 from recipe_tools.commands import run_name
 from recipe_tools.evaluation import publish, read_results, report_arguments
 from twin_recipe.scoring import compare
-from twin_recipe.settings import SYSTEMS, read_settings
+from twin_recipe.settings import read_settings
 from twin_recipe.tables import markdown
 
 
 def paired_tests(settings, data, runs, results, seeds):
-    """{(system, metric): difference and p} of every system against the baseline."""
+    """{(system, the one it is compared with, metric): what `compare` found}."""
     tests, references = {}, data / "raw" / "test.ref"
-    for system in SYSTEMS[1:]:
+    for system, other in settings.contrasts:
         both = [seed for seed in seeds
-                if all((name, seed) in results for name in ("baseline", system))]  # fmt: skip
+                if all((name, seed) in results for name in (other, system))]  # fmt: skip
         for metric in settings.kind.METRICS if both else ():
-            found = compare(metric, runs, "baseline", system, both, references)
-            tests[system, metric.name] = found
+            found = compare(metric, runs, other, system, both, references)
+            tests[system, other, metric.name] = found
     return tests
 
 
@@ -37,12 +37,12 @@ def main(argv=None):
     args = report_arguments(__doc__, argv)
     settings, seeds = read_settings(args.recipe), sorted(set(args.seeds))
     again = f" --recipe {settings.name}"
-    results, missing = read_results(args.runs, SYSTEMS, seeds, settings.relevant, again)
+    results, missing = read_results(args.runs, settings.systems, seeds, settings.relevant, again)
     tests = paired_tests(settings, args.data, args.runs, results, seeds)
     data = {
         "recipe": settings.name,
         "results": {run_name(*key): result for key, result in results.items()},
-        "tests": {f"{system} - baseline, {name}": each for (system, name), each in tests.items()},
+        "tests": {f"{one} - {other}, {name}": each for (one, other, name), each in tests.items()},
         "missing": missing,
     }
     text = markdown(settings, seeds, results, tests)

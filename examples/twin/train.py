@@ -22,13 +22,13 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 from recipe_tools.cli import script
 from recipe_tools.training import train, training_arguments
 from twin_recipe.commands import train_command
-from twin_recipe.settings import check_system, read_settings
+from twin_recipe.settings import read_settings
 
 
 def main(argv=None):
     args = training_arguments(__doc__, argv)
     settings = read_settings(args.recipe)
-    check_system(args.system)
+    settings.check_system(args.system)
     command = train_command(settings, args.system, args.seed, args.data, args.runs, args.extra)
     train(args, command, args.data / "bin")
 

@@ -7,7 +7,7 @@ from common.inprocess import configuration
 from fairseq import options, tasks
 from recipe_tools import RecipeError
 from twin_recipe.commands import distance_command, generate_command, train_command
-from twin_recipe.settings import FOLDER, SYSTEMS, WITH_BACKWARD, check_system, read_settings
+from twin_recipe.settings import FOLDER, WITH_BACKWARD, read_settings
 
 RECIPES = sorted(path.stem for path in FOLDER.glob("*.cfg"))
 TASKS = {
@@ -36,13 +36,15 @@ def arguments(command):
 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_systems_differ_in_the_criterion_only(recipe, tmp_path):
-    own = set(map(tuple, (read_settings(recipe).words[system] for system in SYSTEMS)))
-    assert len(own) == len(SYSTEMS)
+    settings = read_settings(recipe)
+    assert len({settings.words[system] for system in settings.systems}) == len(settings.systems)
     rest = []
-    for system in SYSTEMS:
+    for system in settings.systems:
         words = words_of(recipe, system, tmp_path)
-        for word in read_settings(recipe).words[system]:
-            words.remove(word)
+        own = list(settings.words[system])
+        place = words.index("--criterion")
+        assert words[place : place + len(own)] == own
+        del words[place : place + len(own)]
         del words[words.index("--save-dir") + 1]
         rest.append(words)
     assert all(words == rest[0] for words in rest)
@@ -66,7 +68,8 @@ def test_commands_parse_and_build(recipe, data):
     import torch
 
     counts = set()
-    for system in SYSTEMS if recipe == "digits" else ("baseline", "learnt"):
+    systems = read_settings(recipe).systems
+    for system in systems if recipe == "digits" else ("baseline", "learnt"):
         words = words_of(recipe, system, data)
         cfg = configuration(options.get_training_parser(), arguments(words))
         task = tasks.setup_task(cfg.task)
@@ -101,8 +104,16 @@ def test_distances_are_of_words(tmp_path):
 
 
 def test_unknown_systems_are_named():
-    with pytest.raises(RecipeError, match="SYSTEM 'twin' is unknown; allowed: baseline, noise"):
-        check_system("twin")
+    with pytest.raises(RecipeError, match="SYSTEM 'twin' is unknown; allowed: baseline, both, "):
+        read_settings("digits").check_system("twin")
+    with pytest.raises(RecipeError, match="SYSTEM 'both' is unknown; allowed: baseline, noise, "):
+        read_settings("ptb").check_system("both")
+
+
+def test_what_is_compared():
+    pairs = read_settings("digits").contrasts
+    assert ("both", "baseline") in pairs and pairs[-2:] == [("learnt", "zeros"), ("learnt", "both")]
+    assert read_settings("ptb").contrasts[-1] == ("learnt", "zeros")
 
 
 @pytest.mark.parametrize(
@@ -112,7 +123,7 @@ def test_unknown_systems_are_named():
         ("hop_ms = 15", "hop = 15", r"section \[data\] has hop; allowed: .*hop_ms"),
         ("hop_ms = 15", "vocabulary = 15", r"section \[data\] has no hop_ms"),
         ("warmup = 5", "warmup = 100", r"warmup = 100; allowed: 0 to 99 per cent"),
-        ("updates = 800", "updates = few", r"\[train\] updates = few; allowed: a whole number"),
+        ("updates = 600", "updates = few", r"\[train\] updates = few; allowed: a whole number"),
         ("checkpoint = last", "checkpoint = first", "checkpoint = first; allowed: best, last"),
         ("noise = ", "loud = ", r"section \[systems\] has no noise"),
     ],
@@ -128,9 +139,9 @@ def test_errors_name_file_and_key(tmp_path, old, new, message):
 def test_results_depend_on_the_settings_of_their_own_system(tmp_path):
     text = (FOLDER / "digits.cfg").read_text(encoding="utf-8")
     path = tmp_path / "digits.cfg"
-    path.write_text(text.replace("zeros --twin-weight 0.5", "zeros --twin-weight 2"), "utf-8")
+    path.write_text(text.replace("zeros --twin-weight 1.5", "zeros --twin-weight 2"), "utf-8")
     mine, other = read_settings("digits"), read_settings(path)
-    assert [one for one in SYSTEMS if mine.relevant(one) != other.relevant(one)] == ["zeros"]
+    assert [one for one in mine.systems if mine.relevant(one) != other.relevant(one)] == ["zeros"]
 
 
 def test_train_prints_the_command(tmp_path, script, capsys):

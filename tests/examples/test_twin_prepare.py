@@ -134,6 +134,10 @@ def test_composed_strings():
         pauses = len(values) - 50 * len(digits)
         least, most = (speech.RATE * ms // 1000 * (len(digits) - 1) for ms in (10, 20))
         assert least <= pauses <= most
+    # each recording of a speaker comes before one comes again
+    dealt = speech.compose(given, 6, (2, 2), (0, 0), rng)
+    assert [speaker for *_, speaker in dealt] == ["ann", "bob"] * 3
+    assert len({digit for digits, _, speaker in dealt if speaker == "ann" for digit in digits}) == 6
     single = speech.compose(given, 0, (1, 1), (0, 0), rng)
     assert [digits for digits, *_ in single] == [[n] for n in range(10)] + [[7]]
 
@@ -262,6 +266,10 @@ def test_language(script, tmp_path):
             archive.writestr(f"ptb.{split}.txt", f" a <unk> {split} \n\n b a \n")
     prepare(script, tmp_path / "raw", tmp_path / "data", "ptb")
     assert lines(tmp_path / "data" / "raw" / "test.ref") == ["a <unk> test", "b a"]
+    recipe = changed(tmp_path, "ptb", train_lines=1)
+    prepare(script, tmp_path / "raw", tmp_path / "fewer", recipe)
+    assert lines(tmp_path / "fewer" / "raw" / "train.ref") == ["a <unk> train"]
+    assert len(lines(tmp_path / "fewer" / "raw" / "valid.ref")) == 2
     recipe = changed(tmp_path, "ptb", test="other.txt")
     with pytest.raises(RecipeError, match=r"ptb.zip holds no other.txt \(\[data\] test\)"):
         prepare(script, tmp_path / "raw", tmp_path / "more", recipe)
@@ -269,10 +277,12 @@ def test_language(script, tmp_path):
 
 def test_translation(script, raw, tmp_path):
     values = {"train": "train", "valid": "val", "test": "test_a", "vocabulary": 50}
+    values["train_lines"] = 30
     recipe = changed(tmp_path, "multi30k", **values)
     prepare(script, raw, tmp_path / "data", recipe)
     references = lines(tmp_path / "data" / "raw" / "test.ref")
     assert references == lines(raw / "test_a.en")
+    assert lines(tmp_path / "data" / "raw" / "train.de") == lines(raw / "train.de")[:30]
     assert (tmp_path / "data" / "bin" / "train.de-en.de.bin").is_file()
 
 

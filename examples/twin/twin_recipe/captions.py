@@ -19,14 +19,15 @@ from recipe_tools.settings import SPLITS
 
 from fairseq_ext.tools.idx import read_idx
 
-from .metrics import Perplexity, Right, SacreBLEU
+from .metrics import Right, SacreBLEU
 from .speech import NAMES
 
 KEYS = {
     *("train_images", "train_labels", "test_images", "test_labels"),
     *("strips", "captions", "features", "components", "seed"),
 }
-METRICS = (Right(), SacreBLEU("bleu"), Perplexity())
+OPTIONAL_KEYS = set()
+METRICS = (Right(), SacreBLEU("bleu"))
 UNIT = "token"
 TEXT = None
 BATCH = 4000

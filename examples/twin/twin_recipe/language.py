@@ -10,7 +10,7 @@ from recipe_tools.settings import SPLITS
 
 from .metrics import Perplexity
 
-KEYS = {"archive", *SPLITS, "tokens_per_sample"}
+KEYS, OPTIONAL_KEYS = {"archive", *SPLITS, "tokens_per_sample"}, {"train_lines"}
 METRICS = (Perplexity(),)
 UNIT = "token"
 TEXT = None
@@ -39,7 +39,7 @@ def binarise(folder, workers):
 
 
 def build(settings, files, folder, root, workers):
-    counts = {}
+    (train_lines,), counts = settings.numbers("train_lines", 1, "0"), {}
     with zipfile.ZipFile(files["archive"]) as archive:
         for split in SPLITS:
             name = settings.data[split]
@@ -47,6 +47,8 @@ def build(settings, files, folder, root, workers):
                 raise RecipeError(f"{files['archive']} holds no {name} ([data] {split})")
             text = io.TextIOWrapper(archive.open(name), encoding="utf-8")
             lines = [line.strip() for line in text if line.strip()]
+            if split == "train" and train_lines:
+                lines = lines[:train_lines]
             with written(folder / "raw" / f"{split}.ref") as stream:
                 stream.writelines(line + "\n" for line in lines)
             counts[split] = len(lines)

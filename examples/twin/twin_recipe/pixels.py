@@ -11,6 +11,7 @@ from . import language
 from .metrics import Nats
 
 KEYS = {"train_images", "test_images", "images", "binarise", "seed"}
+OPTIONAL_KEYS = set()
 METRICS = (Nats(),)
 UNIT = "token"
 TEXT = None

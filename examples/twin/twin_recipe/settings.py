@@ -12,18 +12,21 @@ from recipe_tools.settings import check_keys, choice, number, read_config
 from .kinds import KINDS
 
 FOLDER = Path(__file__).resolve().parent.parent
-# the rows of the paper's Table 1
-SYSTEMS = ("baseline", "noise", "norm", "zeros", "identity", "learnt")
-WITH_BACKWARD = ("identity", "learnt")
+# the rows of the paper's Table 1, and the backward network without a penalty
+SYSTEMS = ("baseline", "both", "noise", "norm", "zeros", "identity", "learnt")
+WITH_BACKWARD = ("both", "identity", "learnt")
+# (system, the one that it is compared with): the paper's claims beside those about the baseline
+CONTRASTS = (("learnt", "zeros"), ("learnt", "both"))
 REQUIRED = {
     "data": {"kind"},
     "model": {"options"},
-    "systems": set(SYSTEMS),
+    "systems": set(SYSTEMS) - {"both"},
     "train": {"updates", "validations", "warmup", "options"},
     "evaluate": {"checkpoint", "options"},
 }
 CHECKPOINTS = ("best", "last")
-ANY_KIND = {"data": set().union(*(kind.KEYS for kind in KINDS.values()))}
+OPTIONAL = {"systems": {"both"}}  # where no encoder learns for both networks it is the baseline
+KEYS = set().union(*(kind.KEYS | kind.OPTIONAL_KEYS for kind in KINDS.values()))
 
 
 @dataclass(frozen=True)
@@ -46,13 +49,29 @@ class Settings:
     words: Dict[str, Tuple[str, ...]]
     text: Dict[str, Dict[str, str]]
 
+    @property
+    def systems(self):
+        """Those that the file has, in the order of the tables."""
+        return tuple(system for system in SYSTEMS if system in self.text["systems"])
+
+    @property
+    def contrasts(self):
+        """[(system, the one that it is compared with)]: each with the baseline, and CONTRASTS."""
+        others = [both for both in CONTRASTS if set(both) <= set(self.systems)]
+        return [(system, "baseline") for system in self.systems[1:]] + others
+
+    def check_system(self, name):
+        """Raise RecipeError for a system that there is not."""
+        if name not in self.systems:
+            raise RecipeError(f"SYSTEM {name!r} is unknown; allowed: {', '.join(self.systems)}")
+
     def relevant(self, system):
         """The settings that results of a system depend on."""
         return {**self.text, "systems": self.text["systems"][system], "name": self.name}
 
-    def numbers(self, key, count):
+    def numbers(self, key, count, default=None):
         """So many whole numbers, the value of a key of [data]."""
-        words = self.data[key].split()
+        words = self.data.get(key, default).split()
         if len(words) != count or not all(word.isdecimal() for word in words):
             raise self.error(key, f"{count} whole number{'s' if count > 1 else ''}")
         return [int(word) for word in words]
@@ -62,26 +81,21 @@ class Settings:
         return RecipeError(f"{self.path}: [data] {key} = {self.data[key]}; allowed: {allowed}")
 
 
-def check_system(name):
-    """Raise RecipeError for a system that there is not."""
-    if name not in SYSTEMS:
-        raise RecipeError(f"SYSTEM {name!r} is unknown; allowed: {', '.join(SYSTEMS)}")
-
-
 def read_settings(name):
     """The `Settings` called `name`, a file or one of this recipe's .cfg files.
 
     Raises RecipeError with the file and the key.
     """
-    path, parser = read_config(name, FOLDER, REQUIRED, ANY_KIND)
+    path, parser = read_config(name, FOLDER, REQUIRED, {**OPTIONAL, "data": KEYS})
     kind = KINDS[choice(parser, path, "data", "kind", KINDS)]
-    check_keys(parser, path, {**REQUIRED, "data": {"kind", *kind.KEYS}}, {})
+    own = {**REQUIRED, "data": {"kind", *kind.KEYS}}
+    check_keys(parser, path, own, {**OPTIONAL, "data": kind.OPTIONAL_KEYS})
     warmup = number(parser, path, "train", "warmup")
     if warmup >= 100:
         raise RecipeError(f"{path}: [train] warmup = {warmup}; allowed: 0 to 99 per cent")
     words = {section: shlex.split(parser[section]["options"]) for section in REQUIRED
              if "options" in parser[section]}  # fmt: skip
-    words.update({system: shlex.split(parser["systems"][system]) for system in SYSTEMS})
+    words.update({system: shlex.split(text) for system, text in parser["systems"].items()})
     return Settings(
         name=path.stem,
         path=path,

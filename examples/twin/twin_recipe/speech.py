@@ -1,6 +1,7 @@
 """Spoken digits: recordings of one speaker after the other, written as words in characters."""
 
 import io
+import itertools
 import random
 import re
 import wave
@@ -13,10 +14,11 @@ from recipe_tools.settings import SPLITS
 
 from fairseq_ext.tools.twin_distance import SEPARATORS
 
-from .metrics import CharacterErrors, Perplexity, Right, WordErrors
+from .metrics import CharacterErrors, Right, WordErrors
 
 KEYS = {"recordings", "digits", "strings", "valid", "test", "pause_ms", "seed", "hop_ms"}
-METRICS = (CharacterErrors(), WordErrors(), Right(), Perplexity())
+OPTIONAL_KEYS = set()
+METRICS = (CharacterErrors(), WordErrors(), Right())
 UNIT = "characters"
 BATCH = 6000
 NAMES = "zero one two three four five six seven eight nine".split()
@@ -81,15 +83,19 @@ def recordings_by_split(settings, path):
 def compose(recordings, count, lengths, pauses, rng):
     """`count` strings: [(list of digits, samples, speaker)].
 
+    The speakers take turns; no recording comes again before all of its speaker have come.
     lengths: least and most digits; with 0 strings every recording is one by itself, once.
     pauses: least and most milliseconds between digits.
     """
     if not count:
         return [([d], samples, s) for s, many in recordings.items() for d, samples in many]
-    found = []
-    for _ in range(count):
-        speaker = rng.choice(sorted(recordings))
-        chosen = rng.choices(recordings[speaker], k=rng.randint(*lengths))
+    found, left = [], {speaker: [] for speaker in sorted(recordings)}
+    for speaker in itertools.islice(itertools.cycle(left), count):
+        chosen = []
+        for _ in range(rng.randint(*lengths)):
+            many = recordings[speaker]
+            left[speaker] = left[speaker] or rng.sample(many, len(many))
+            chosen.append(left[speaker].pop())
         parts = [chosen[0][1]]
         for _, samples in chosen[1:]:
             # not quite silence, whose logarithm would be an outlier

@@ -6,6 +6,7 @@ from .settings import SYSTEMS
 
 TITLES = {
     "baseline": "baseline",
+    "both": "+ backward network, no penalty",
     "noise": "+ Gaussian noise",
     "norm": "+ stabilising norm",
     "zeros": "+ AR",
@@ -39,32 +40,40 @@ def score_table(metrics, results):
 
 
 def test_table(metrics, tests):
-    """tests: {(system, metric name): what `scoring.compare` found}."""
+    """tests: {(system, the one it is compared with, metric name): what `scoring.compare` found}."""
     if not tests:
         return None
-    header, body = ["less the baseline of the same seeds, test"], []
+    header, body = ["difference of the same seeds, test"], []
     for metric in metrics:
         header += [metric.title, "p"]
-    for name in dict.fromkeys(system for system, _ in tests):
+    for system, other in dict.fromkeys((one, other) for one, other, _ in tests):
         cells = []
         for metric in metrics:
-            found = tests[name, metric.name]
-            cells += [f"{found['difference']:+.2f}", f"{found['p']:.3f}"]
-        body.append([TITLES[name], *cells])
+            found = tests[system, other, metric.name]
+            cells += [signed(found["difference"], found["by_seed"]), f"{found['p']:.3f}"]
+        body.append([f"{TITLES[system]} less {TITLES[other]}", *cells])
     return rows(header, body)
+
+
+def signed(mean, by_seed):
+    """ "+0.50 (-0.10 to +1.10)", the range where there are several seeds."""
+    text = f" ({min(by_seed):+.2f} to {max(by_seed):+.2f})" if len(by_seed) > 1 else ""
+    return f"{mean:+.2f}{text}"
 
 
 def cost_table(results):
     """Parameters and time; the baseline's time is one."""
     found, body = by_system(results), []
+    # 0: epochs too short for the seconds in the log
     best = {name: min(one["seconds_per_update"] for one in many) for name, many in found.items()}
     for name, many in found.items():
         counts = many[0]["parameters"]
-        # the log of a very short run has no seconds
-        ratio = f"{best[name] / best['baseline']:.2f}" if best.get("baseline") else "-"
+        timed = best[name] and best.get("baseline")
+        ratio = f"{best[name] / best['baseline']:.2f}" if timed else "-"
         numbers = [f"{counts[part]:,}" for part in ("model", "criterion")]
         updates = f"{many[0]['updates']:,}"
-        body.append([TITLES[name], *numbers, updates, f"{1000 * best[name]:.0f}", ratio])
+        milliseconds = f"{1000 * best[name]:.0f}" if best[name] else "-"
+        body.append([TITLES[name], *numbers, updates, milliseconds, ratio])
     header = ["system", "parameters", "in training also", "updates", "ms per update", "ratio"]
     return rows(header, body)
 

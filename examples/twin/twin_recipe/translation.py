@@ -8,7 +8,7 @@ from recipe_tools.subwords import SentencePiece
 
 from .metrics import Perplexity, SacreBLEU
 
-KEYS = {"source", "target", *SPLITS, "vocabulary"}
+KEYS, OPTIONAL_KEYS = {"source", "target", *SPLITS, "vocabulary"}, {"train_lines"}
 METRICS = (SacreBLEU("bleu"), SacreBLEU("chrf"), Perplexity())
 UNIT = "sentencepiece"
 BATCH = 4000
@@ -36,7 +36,8 @@ def task(settings):
 def build(settings, files, folder, root, workers):
     (vocabulary,), (source, target) = settings.numbers("vocabulary", 1), sides(settings)
     inputs = {tuple(name.split(".")): path for name, path in files.items()}
-    counts = copy_plain(inputs, folder / "raw")
+    (train_lines,) = settings.numbers("train_lines", 1, "0")
+    counts = copy_plain(inputs, folder / "raw", train_lines)
     (folder / "text").mkdir()
     for language in (source, target):
         path = folder / f"{language}.{SentencePiece.file}"
