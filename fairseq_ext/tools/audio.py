@@ -77,6 +77,8 @@ def read_wav(path, sample_rate: int) -> np.ndarray:
             f"{path} has {channels} channels of {bits} bits at {rate} Hz; allowed: 1 channel of "
             f"16 bits at {sample_rate} Hz"
         )
+    if len(content) % 2:
+        raise AudioError(f"{path} ends within a sample; allowed: 2 bytes for each")
     return np.frombuffer(content, dtype="<i2").astype(np.float64)
 
 

@@ -72,8 +72,10 @@ def read_folder(folder: Path) -> Split:
 
 
 def _check_row(row, place, seen):
-    if any(not value for value in row.values()) or None in row:
-        raise UsageError(f"{place}: allowed: a value in each column, as many as there are names")
+    empty = next((name for name, value in row.items() if name and not value), None)
+    if empty or None in row:
+        what = f"{empty} is empty" if empty else f"{row[None]} is in no column"
+        raise UsageError(f"{place}: {what}; allowed: a value in each column")
     name = row["id"]
     if name in seen or Path(name).name != name:
         raise UsageError(f"{place}: id {name!r}; allowed: a file name that no other line has")
@@ -129,6 +131,13 @@ def settings(args, config: Path, is_training: bool) -> Banks:
     for name, value in banks._asdict().items():
         if value <= 0:
             raise UsageError(f"--{name.replace('_', '-')} {value}; allowed: more than 0")
+    for name, samples in (("hop", banks.hop), ("window", banks.window)):
+        if samples < 1:
+            value = getattr(banks, f"{name}_ms")
+            raise UsageError(
+                f"--{name}-ms {value}: {samples} samples at {banks.sample_rate} Hz; "
+                "allowed: 1 or more"
+            )
     return banks
 
 

@@ -141,8 +141,17 @@ def test_more_recordings_with_the_settings_of_the_training(corpus, capsys):
     "old, new, message",
     [
         ("tgt_text", "text", r"train.tsv, line 1: no column tgt_text; there are"),
-        ("\tten\t", "\t\t", "train.tsv, line 3: allowed: a value in each column"),
-        ("\tten\tann", "\tten", "train.tsv, line 3: allowed: a value in each column"),
+        (
+            "\tten\t",
+            "\t\t",
+            "train.tsv, line 3: tgt_text is empty; allowed: a value in each",
+        ),
+        ("\tten\tann", "\tten", "train.tsv, line 3: speaker is empty; allowed: a value in each"),
+        (
+            "\tten\tann",
+            "\tten\tann\tx",
+            "is in no column; allowed: a value",
+        ),
         ("train1\t", "train0\t", "train.tsv, line 3: id 'train0'; allowed: a file name that no"),
         ("train1\t", "../x\t", "train.tsv, line 3: id '../x'"),
         ("wavs/train1", "wavs/other", "train.tsv, line 3: there is no .*wavs/other.wav"),
@@ -169,6 +178,10 @@ def test_faults_of_recordings_are_named(corpus, capsys):
         write_wav(wav, noise(800), rate, channels, width)
         assert prepare(corpus) == 2
         assert f"train1.wav has {message}" in capsys.readouterr().err
+    write_wav(wav, noise(800), 8000, 1, 2)
+    wav.write_bytes(wav.read_bytes()[:-1])
+    assert prepare(corpus) == 2
+    assert "train1.wav ends within a sample; allowed: 2 bytes" in capsys.readouterr().err
     write_wav(wav, noise(199))
     assert prepare(corpus) == 2
     assert "train1.wav: 199 samples; allowed: at least a window, 200" in capsys.readouterr().err
@@ -189,6 +202,10 @@ def test_faults_of_the_command_are_named(corpus, capsys):
         ((*tables, *data), "--sample-rate is missing; allowed"),
         ((*tables, *data, "--sample-rate", 0), "--sample-rate 0; allowed: more than 0"),
         ((*tables, *data, *rate, "--hop-ms", -1), "--hop-ms -1.0; allowed: more than 0"),
+        (
+            (*tables, *data, *rate, "--hop-ms", 0.05),
+            "--hop-ms 0.05: 0 samples at 8000 Hz; allowed",
+        ),
         ((corpus / "none.tsv", *data, *rate), "none.tsv is neither a file nor a folder"),
         ((corpus / "empty", *data, *rate), "empty holds no .wav file"),
         ((corpus / "void.tsv", *data, *rate), "void.tsv has no line below"),

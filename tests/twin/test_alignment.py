@@ -96,7 +96,14 @@ class Unmasked(EndMatched):
         return torch.ones_like(padding)
 
 
-@pytest.mark.parametrize("twin", [PaddedFlip, OffByOne, EndMatched, Unmasked])
+class PaddingMatched(EndMatched):
+    """Padding counts, and the end symbol does not."""
+
+    def matched(self, padding):
+        return contract.matched(padding) | padding
+
+
+@pytest.mark.parametrize("twin", [PaddedFlip, OffByOne, EndMatched, Unmasked, PaddingMatched])
 def test_a_wrong_matching_is_found(twin):
     with pytest.raises(AssertionError, match="token|forward|backward"):
         check_alignment(twin(), LENGTHS[0], 0)

@@ -41,6 +41,16 @@ def randomise(penalty, seed=3):
     return penalty.double()
 
 
+def check_gradient(loss, leaf, array, expected):
+    """The gradient of ``loss`` in ``leaf`` beside differences of ``expected()``, a function of the
+    array that it shares.
+    """
+    loss.backward()
+    for index in random_entries(array, 6, np.random.default_rng(1)):
+        wanted = central_difference(expected, array, index)
+        assert leaf.grad[index].item() == pytest.approx(wanted, rel=1e-6, abs=1e-8)
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("learnt", [False, True])
 @pytest.mark.parametrize("kind", DISTANCES)
@@ -73,24 +83,32 @@ def test_distance_to_backward_states(kind, learnt, shape):
 def test_zeros_penalise_the_norm_of_the_states(kind):
     """Table 1, AR."""
     states, others, keep = random_case((3, 4, 5))
-    penalty = TwinPenalty("zeros", kind)
-    found = penalty(torch.from_numpy(states), torch.from_numpy(keep)).sum()
-    expected = reference_sum(states, np.zeros_like(others), keep, kind, penalty)
-    assert found.item() == pytest.approx(expected, rel=1e-12)
+    penalty, tensor = TwinPenalty("zeros", kind), torch.from_numpy(states).requires_grad_()
+    found = penalty(tensor, torch.from_numpy(keep)).sum()
+
+    def expected():
+        return reference_sum(states, np.zeros_like(others), keep, kind, penalty)
+
+    assert found.item() == pytest.approx(expected(), rel=1e-12)
+    check_gradient(found, tensor, states, expected)
 
 
 @pytest.mark.parametrize("kind", DISTANCES)
 def test_noise_is_gaussian_and_new_each_time(kind):
     """Table 1, Gaussian noise."""
     states, _, keep = random_case((3, 4, 5))
-    penalty, tensor = TwinPenalty("noise", kind), torch.from_numpy(states)
+    penalty, tensor = TwinPenalty("noise", kind), torch.from_numpy(states).requires_grad_()
     torch.manual_seed(5)
     noise = torch.randn_like(tensor).numpy()
     torch.manual_seed(5)
     found, again = (penalty(tensor, torch.from_numpy(keep)) for _ in range(2))
-    expected = reference_sum(states, noise, keep, kind, penalty)
-    assert found.sum().item() == pytest.approx(expected, rel=1e-12)
+
+    def expected():
+        return reference_sum(states, noise, keep, kind, penalty)
+
+    assert found.sum().item() == pytest.approx(expected(), rel=1e-12)
     assert not torch.equal(found, again)
+    check_gradient(found.sum(), tensor, states, expected)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
