@@ -141,17 +141,9 @@ def test_more_recordings_with_the_settings_of_the_training(corpus, capsys):
     "old, new, message",
     [
         ("tgt_text", "text", r"train.tsv, line 1: no column tgt_text; there are"),
-        (
-            "\tten\t",
-            "\t\t",
-            "train.tsv, line 3: tgt_text is empty; allowed: a value in each",
-        ),
+        ("\tten\t", "\t\t", "train.tsv, line 3: tgt_text is empty; allowed: a value in each"),
         ("\tten\tann", "\tten", "train.tsv, line 3: speaker is empty; allowed: a value in each"),
-        (
-            "\tten\tann",
-            "\tten\tann\tx",
-            "is in no column; allowed: a value",
-        ),
+        ("\tten\tann", "\tten\tann\tx", "is in no column; allowed: a value"),
         ("train1\t", "train0\t", "train.tsv, line 3: id 'train0'; allowed: a file name that no"),
         ("train1\t", "../x\t", "train.tsv, line 3: id '../x'"),
         ("wavs/train1", "wavs/other", "train.tsv, line 3: there is no .*wavs/other.wav"),
