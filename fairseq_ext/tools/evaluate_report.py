@@ -16,10 +16,11 @@ def spread(values):
 
 
 def cell(values):
-    """A spread, `mean (min-max)`; with one seed only the value."""
+    """A spread, `mean (min-max)`, `mean (min to max)` below zero; with one seed only the value."""
     if values["min"] == values["max"]:
         return f"{values['mean']:.2f}"
-    return f"{values['mean']:.2f} ({values['min']:.2f}-{values['max']:.2f})"
+    between = "-" if values["min"] >= 0 else " to "
+    return f"{values['mean']:.2f} ({values['min']:.2f}{between}{values['max']:.2f})"
 
 
 def rows(header, body):

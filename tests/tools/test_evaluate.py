@@ -12,7 +12,7 @@ import sacrebleu
 from sacrebleu.significance import PairedTest
 
 from fairseq_ext import __main__ as command
-from fairseq_ext.tools import UsageError, evaluate_input
+from fairseq_ext.tools import UsageError, evaluate_input, evaluate_report
 from fairseq_ext.tools.evaluate_scores import METRICS, Metric, Scored, paired_test, resample
 
 SACREBLEU = {"bleu": "BLEU", "chrf": "CHRF", "ter": "TER"}
@@ -330,3 +330,15 @@ def test_comet_where_it_is_installed(files, tmp_path, capsys, monkeypatch):
     assert test["difference"] > 20 and test["p"] < 0.01
     short = write(tmp_path / "short", ["one"])
     assert f"--source {short} has 1 lines" in fails(capsys, *words, "--source", short)
+
+
+@pytest.mark.parametrize(
+    "values, text",
+    [
+        ([1.5], "1.50"),
+        ([1.0, 2.0], "1.50 (1.00-2.00)"),
+        ([-3.0, -1.0], "-2.00 (-3.00 to -1.00)"),
+    ],
+)
+def test_a_range_below_zero_has_no_two_dashes(values, text):
+    assert evaluate_report.cell(evaluate_report.spread(values)) == text
