@@ -3,7 +3,8 @@
 
     python curves.py RUNS SEED ... --output FILE.png [--recipe multi30k]
 
-One panel for each size; runs whose log is not there are left out.
+One panel for each size, those with three times the updates dashed; runs whose log is not there are
+left out.
 """
 
 import sys
@@ -15,7 +16,7 @@ from recipe_tools import RecipeError
 from recipe_tools.cli import make_parser, script
 from recipe_tools.commands import run_name
 from recipe_tools.curves import name_axes, panels, save, validation_curve
-from routed_recipe.settings import KINDS, read_settings
+from routed_recipe.settings import KINDS, LONG, read_settings
 
 
 def curves_of(settings, runs, seeds):
@@ -42,9 +43,12 @@ def main(argv=None):
     for size, by_kind in curves.items():
         for kind, many in by_kind.items():
             for place, points in enumerate(many):
-                label, colour = None if place else kind, f"C{KINDS.index(kind)}"
-                axes[size].plot(*zip(*points), color=colour, label=label)
+                label, colour = None if place else kind, f"C{KINDS.index(LONG.get(kind, kind))}"
+                line = "--" if kind in LONG else "-"
+                axes[size].plot(*zip(*points), line, color=colour, label=label)
         axes[size].set_yscale("log")
+        axes[size].yaxis.set_major_formatter("{x:g}")
+        axes[size].yaxis.set_minor_formatter("{x:g}")
     name_axes(axes, "updates", "validation perplexity")
     save(figure, args.output)
     print(f"written: {args.output}")

@@ -139,7 +139,7 @@ def test_errors_name_file_and_key(tmp_path, old, new, message):
 def test_results_depend_on_the_settings_of_their_own_system(tmp_path):
     text = (FOLDER / "digits.cfg").read_text(encoding="utf-8")
     path = tmp_path / "digits.cfg"
-    path.write_text(text.replace("zeros --twin-weight 1.5", "zeros --twin-weight 2"), "utf-8")
+    path.write_text(text.replace("zeros --twin-weight 0.5", "zeros --twin-weight 2"), "utf-8")
     mine, other = read_settings("digits"), read_settings(path)
     assert [one for one in mine.systems if mine.relevant(one) != other.relevant(one)] == ["zeros"]
 
