@@ -140,7 +140,8 @@ class RoutedMtlTask(StreamsTask):
         if cfg.num_batch_buckets:
             raise ValueError(f"--num-batch-buckets {cfg.num_batch_buckets}: not with routed_mtl")
         check_task_patience(cfg)
-        own = cfg.target_kinds != RoutedMtlConfig.target_kinds  # or else: what may be there
+        # the default, and the options of others for a single task, name more than there is
+        own = len(pairs) > 1 and cfg.target_kinds != RoutedMtlConfig.target_kinds
         parse_target_kinds(cfg.target_kinds, sides(pairs)[1] if own else ())
         task = super().setup_task(cfg, **kwargs)
         parse_gamma(cfg.task_gamma, task.pairs)

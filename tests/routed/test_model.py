@@ -195,7 +195,7 @@ def test_wrong_main_pairs_are_named(routed_task):
 
 
 def test_one_pair_is_a_single_task(routed_task):
-    task, model = routed_task(pairs="xx-yy", main=None)
+    task, model = routed_task("--target-kinds", "zz=tags", pairs="xx-yy", main=None)
     assert str(task.cfg.schedule) == "cycle" and model.pairs == ["xx-yy"]
 
 
