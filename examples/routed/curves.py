@@ -34,11 +34,8 @@ def curves_of(settings, runs, seeds):
     return found
 
 
-def main(argv=None):
-    parser = make_parser(__doc__, "runs", "seeds", "--recipe")
-    parser.add_argument("--output", metavar="FILE", type=Path, required=True, help=".png, .pdf ...")
-    args = parser.parse_args(argv)
-    curves = curves_of(read_settings(args.recipe), args.runs, sorted(set(args.seeds)))
+def draw(curves):
+    """The picture of what ``curves_of`` found."""
     figure, axes = panels(list(curves), 3)
     for size, by_kind in curves.items():
         for kind, many in by_kind.items():
@@ -50,7 +47,15 @@ def main(argv=None):
         axes[size].yaxis.set_major_formatter("{x:g}")
         axes[size].yaxis.set_minor_formatter("{x:g}")
     name_axes(axes, "updates", "validation perplexity")
-    save(figure, args.output)
+    return figure
+
+
+def main(argv=None):
+    parser = make_parser(__doc__, "runs", "seeds", "--recipe")
+    parser.add_argument("--output", metavar="FILE", type=Path, required=True, help=".png, .pdf ...")
+    args = parser.parse_args(argv)
+    curves = curves_of(read_settings(args.recipe), args.runs, sorted(set(args.seeds)))
+    save(draw(curves), args.output)
     print(f"written: {args.output}")
 
 

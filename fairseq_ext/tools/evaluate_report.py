@@ -17,10 +17,11 @@ def spread(values):
 
 def cell(values):
     """A spread, `mean (min-max)`, `mean (min to max)` below zero; with one seed only the value."""
+    # + 0.0: no "-0.00"
+    mean, least, most = (f"{round(values[name], 2) + 0.0:.2f}" for name in ("mean", "min", "max"))
     if values["min"] == values["max"]:
-        return f"{values['mean']:.2f}"
-    between = "-" if values["min"] >= 0 else " to "
-    return f"{values['mean']:.2f} ({values['min']:.2f}{between}{values['max']:.2f})"
+        return mean
+    return f"{mean} ({least}{' to ' if least.startswith('-') else '-'}{most})"
 
 
 def rows(header, body):

@@ -176,4 +176,8 @@ def test_seconds_per_update_leave_out_resumed_epochs(tmp_path, write):
 
     resumed = "2026 | INFO | Loaded checkpoint last.pt (epoch 3 @ 25 updates)"
     lines = [end(1, 10, 10), end(2, 20, 20), resumed, end(3, 1, 30), end(4, 6, 40)]
-    assert seconds_per_update(write(tmp_path / "log", lines)) == (pytest.approx(36 / 30), 40)
+    log = write(tmp_path / "log", lines)
+    assert seconds_per_update(log) == (pytest.approx(36 / 30), 40)
+    # three epochs of 12 seconds on average
+    assert seconds_per_update(log, 12) == (pytest.approx(36 / 30), 40)
+    assert seconds_per_update(log, 13) == (0.0, 40)

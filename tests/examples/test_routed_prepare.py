@@ -137,3 +137,20 @@ def test_report(tmp_path, script, write, sentences, capsys):
     assert float(line.split("|")[2]) > 0
     assert "| routed.5000 | 9,000 | 12,000 | 3,000 | 200 |" in text
     assert "routed.10000.1" in text.split("not evaluated: ")[1]
+
+
+def test_curves(tmp_path, script, write):
+    settings = read_settings("multi30k")
+    for system in ("routed.5000", "routed_long.5000", "single.all"):
+        valid = "epoch 001 | valid on 'valid' subset | loss 3 | en-de_ppl {} | num_updates {}"
+        write(tmp_path / f"{system}.1.log", [valid.format(9, 10), valid.format(7, 20)])
+    module = script("curves", "routed")
+    figure = module.draw(module.curves_of(settings, tmp_path, [1, 2]))
+    short, long = figure.axes[0].lines
+    assert (short.get_linestyle(), long.get_linestyle()) == ("-", "--")
+    assert short.get_color() == long.get_color() != figure.axes[1].lines[0].get_color()
+    assert list(long.get_ydata()) == [9, 7] and len(figure.axes) == 2
+    module.main([str(tmp_path), "1", "--output", str(tmp_path / "curves.png")])
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(RecipeError, match="holds no log of these seeds"):
+        module.curves_of(settings, tmp_path, [3])

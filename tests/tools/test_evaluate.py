@@ -338,6 +338,7 @@ def test_comet_where_it_is_installed(files, tmp_path, capsys, monkeypatch):
         ([1.5], "1.50"),
         ([1.0, 2.0], "1.50 (1.00-2.00)"),
         ([-3.0, -1.0], "-2.00 (-3.00 to -1.00)"),
+        ([-0.34, 0.339], "0.00 (-0.34 to 0.34)"),
     ],
 )
 def test_a_range_below_zero_has_no_two_dashes(values, text):

@@ -50,15 +50,9 @@ def test_table(metrics, tests):
         cells = []
         for metric in metrics:
             found = tests[system, other, metric.name]
-            cells += [signed(found["difference"], found["by_seed"]), f"{found['p']:.3f}"]
+            cells += [cell(spread(found["by_seed"])), f"{found['p']:.3f}"]
         body.append([f"{TITLES[system]} less {TITLES[other]}", *cells])
     return rows(header, body)
-
-
-def signed(mean, by_seed):
-    """ "+0.50 (-0.10 to +1.10)", the range where there are several seeds."""
-    text = f" ({min(by_seed):+.2f} to {max(by_seed):+.2f})" if len(by_seed) > 1 else ""
-    return f"{mean:+.2f}{text}"
 
 
 def cost_table(results):
