@@ -92,7 +92,7 @@ def main(argv=None):
         "alphas": alphas,
         "signatures": named,
     }
-    publish(args, text, data, settings.name)
+    publish(args, {settings.name: text}, data)
 
 
 if __name__ == "__main__":

@@ -66,7 +66,7 @@ def main(argv=None):
         for name, found in corpora.items()
     }
     heat_maps(corpora, args.picture or args.output.with_name(args.output.name + ".png"))
-    publish(args, "\n".join(texts), data, "duo classifier")
+    publish(args, {"duo classifier": "\n".join(texts)}, data)
 
 
 if __name__ == "__main__":

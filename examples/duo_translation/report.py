@@ -50,7 +50,7 @@ def main(argv=None):
         "tests": {" ".join(key): found for key, found in tests.items()},
         "missing": missing,
     }
-    publish(args, text, data, f"duo {settings.name}")
+    publish(args, {f"duo {settings.name}": text}, data)
     print(f"not evaluated: {', '.join(missing) or 'nothing'}")
 
 

@@ -67,7 +67,7 @@ def main(argv=None):
         "signatures": signatures,
         "missing": missing_runs(compared, results, seeds),
     }
-    publish(args, text, data, f"multiway {settings.name}")
+    publish(args, {f"multiway {settings.name}": text}, data)
     print(f"not evaluated: {', '.join(data['missing']) or 'nothing'}")
 
 

@@ -111,13 +111,17 @@ def report_arguments(doc, argv, recipe=ARGUMENTS["--recipe"]["default"]):
     return parser.parse_args(argv)
 
 
-def publish(args, text, data, mark):
-    """Write a report as NAME.md and NAME.json, print it, and put it between the marks of --into."""
-    output = args.output or args.runs / "report"
+def publish(args, parts, data):
+    """Write a report as NAME.md and NAME.json, print it, and put it between the marks of --into.
+
+    parts: {name of the marks: text that goes between them}.
+    """
+    output, text = args.output or args.runs / "report", "\n".join(parts.values())
     with written(output.with_name(output.name + ".json")) as stream:
         json.dump(data, stream, indent=1)
     with written(output.with_name(output.name + ".md")) as stream:
         stream.write(text)
     if args.into:
-        insert(text, args.into, mark)
+        for mark, part in parts.items():
+            insert(part, args.into, mark)
     print(text)

@@ -4,8 +4,8 @@
     python report.py DATA RUNS SEED ... [--recipe multi30k] [--output NAME] [--into FILE.md]
 
 Reads what evaluate.py wrote; systems that were not evaluated are left out and named at the end.
---into replaces what stands in FILE.md between <!-- begin routed RECIPE --> and
-<!-- end routed RECIPE -->.
+--into replaces what stands in FILE.md, for every SIZE of which there are results, between
+<!-- begin routed RECIPE SIZE --> and <!-- end routed RECIPE SIZE -->.
 """
 
 import sys
@@ -44,14 +44,20 @@ def main(argv=None):
     tests, paired = paired_tests(settings, args.data, args.runs, results, seeds)
     signatures = {**next(iter(results.values()))["signatures"]}
     signatures.update({f"{name}, paired": text for name, text in paired.items()})
-    text = markdown(settings, seeds, results, tests, signatures)
+    parts = {}
+    for size in settings.sizes:
+        some = {key: result for key, result in results.items() if key[0].endswith(f".{size}")}
+        if some:
+            few = {names: found for names, found in tests.items() if names[0].endswith(f".{size}")}
+            text = markdown(settings, seeds, some, few, signatures)
+            parts[f"routed {settings.name} {size}"] = text
     data = {
         "recipe": settings.name,
         "results": {run_name(*key): result for key, result in results.items()},
         "tests": {" - ".join(names): found for names, found in tests.items()},
         "missing": missing,
     }
-    publish(args, text, data, f"routed {settings.name}")
+    publish(args, parts, data)
     print(f"not evaluated: {', '.join(missing) or 'nothing'}")
 
 

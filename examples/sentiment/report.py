@@ -87,7 +87,7 @@ def main(argv=None):
         "scores": table,
         "tests": [[*key, *values] for key, values in tests.items()],
     }
-    publish(args, text, data, settings.name)
+    publish(args, {settings.name: text}, data)
 
 
 if __name__ == "__main__":

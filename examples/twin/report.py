@@ -46,7 +46,7 @@ def main(argv=None):
         "missing": missing,
     }
     text = markdown(settings, seeds, results, tests)
-    publish(args, text, data, f"twin {settings.name}")
+    publish(args, {f"twin {settings.name}": text}, data)
     print(f"not evaluated: {', '.join(missing) or 'nothing'}")
 
 

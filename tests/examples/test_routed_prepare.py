@@ -109,24 +109,28 @@ def test_scores_of_helpers(tmp_path, write):
     assert set(auxiliary_scores("amr", found, wanted)) == {"accuracy", "exact"}
 
 
-def test_report(tmp_path, script, write, sentences, capsys):
+def evaluated(folder, write, sentences, faults):
+    """What evaluate.py leaves of seed 1. faults: {system: lines that are wrong}; returns words."""
     settings = read_settings("multi30k")
-    write(tmp_path / "data" / "raw" / "main" / "test.de", sentences)
+    write(folder / "data" / "raw" / "main" / "test.de", sentences)
     helper = {"accuracy": 1.0, "exact": 2.0, "f1": 3.0, "ill_formed": 4, "wrong_length": 5}
-    for wrong, kind in zip((30, 25, 15, 5, 10), KINDS):
-        run = tmp_path / "runs" / f"{kind}.5000.1"
+    for system, wrong in faults.items():
+        run = folder / "runs" / f"{system}.1"
         write(run / "test.en-de.hyp", ["nothing at all"] * wrong + sentences[wrong:])
-        pairs = settings.system(f"{kind}.5000").pairs
-        scores = {pair: helper for pair in pairs[1:]}
+        scores = {pair: helper for pair in settings.system(system).pairs[1:]}
         scores["en-de"] = {"bleu": 40.0 - wrong, "ter": 50.0 + wrong, "ppl": 9.0}
         result = {
-            "settings": settings.relevant(kind), "scores": scores, "signatures": {"bleu": "x"},
+            "settings": settings.relevant(system.split(".")[0]), "scores": scores,
             "parameters": {"translation": 9000, "all": 12000}, "seconds_per_update": 0.2,
-            "updates": 3000,
+            "updates": 3000, "signatures": {"bleu": "x"},
         }  # fmt: skip
         write(run / "scores.json", [json.dumps(result)])
-    words = [tmp_path / "data", tmp_path / "runs", 1]
-    script("report", "routed").main(list(map(str, words)))
+    return [str(folder / "data"), str(folder / "runs"), "1"]
+
+
+def test_report(tmp_path, script, write, sentences, capsys):
+    faults = {f"{kind}.5000": wrong for wrong, kind in zip((30, 25, 15, 5, 10), KINDS)}
+    script("report", "routed").main(evaluated(tmp_path, write, sentences, faults))
     text = capsys.readouterr().out
     assert "| routed.5000 | 35.00 | 55.00 | 9.00 |" in text
     assert (
@@ -137,6 +141,21 @@ def test_report(tmp_path, script, write, sentences, capsys):
     assert float(line.split("|")[2]) > 0
     assert "| routed.5000 | 9,000 | 12,000 | 3,000 | 200 |" in text
     assert "routed.10000.1" in text.split("not evaluated: ")[1]
+
+
+def test_every_size_has_its_place_on_a_page(tmp_path, script, write, sentences, capsys):
+    faults = {"single.5000": 9, "full.5000": 7, "single.all": 5, "full.all": 3}
+    words = evaluated(tmp_path, write, sentences, faults)
+    marks = [f"<!-- {{}} routed multi30k {size} -->" for size in ("5000", "10000", "all")]
+    lines = [mark.format(side) for mark in marks for side in ("begin", "end")]
+    page = write(tmp_path / "page.md", lines)
+    script("report", "routed").main([*words, "--into", str(page)])
+    first, second, third = page.read_text().split("<!-- end routed multi30k ")[:3]
+    assert "| full.5000 - single.5000 |" in first and "full.all" not in first
+    assert second == f"5000 -->\n{lines[2]}\n"  # no results, no change
+    assert "| full.all - single.all |" in third and "5000" not in third.split("\n", 1)[1]
+    text = (tmp_path / "runs" / "report.md").read_text()
+    assert "full.5000" in text and "full.all" in text
 
 
 def test_curves(tmp_path, script, write):
