@@ -16,7 +16,12 @@ FOLDER = Path(__file__).resolve().parent.parent
 SYSTEMS = ("baseline", "both", "noise", "norm", "zeros", "identity", "learnt")
 WITH_BACKWARD = ("both", "identity", "learnt")
 # (system, the one that it is compared with): the paper's claims beside those about the baseline
-CONTRASTS = (("learnt", "zeros"), ("learnt", "both"))
+CONTRASTS = (
+    ("identity", "zeros"),
+    ("learnt", "zeros"),
+    ("identity", "both"),
+    ("learnt", "both"),
+)
 REQUIRED = {
     "data": {"kind"},
     "model": {"options"},
