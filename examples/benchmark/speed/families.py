@@ -74,6 +74,7 @@ def one_way(pair):
 
 
 FORTH = one_way(DIRECTIONS[0])
+SEARCH = f"--task fast_translation {FORTH}"  # the suite's beam search, for models of one direction
 PLAIN = "--criterion cross_entropy"
 
 
@@ -96,10 +97,10 @@ def rows(family: str, args) -> List[Row]:
         peer = Row("stock transformer", [f"{FORTH} {stock_transformer(args)}"], FORTH, False)
         duo = f"{FORTH} --arch duo_transformer {plain(args)} {CHUNKED}"
         twin = f"{FORTH} --arch twin_transformer {sided(args)} {TWIN}"
-        return [peer, Row(family, [duo if family == "duo" else twin], FORTH, True)]
+        return [peer, Row(family, [duo if family == "duo" else twin], SEARCH, True)]
     if family == "twin_lstm":
         ours = f"{FORTH} {lstm(args, 'twin_lstm')} --criterion twin"
-        return [stock_lstm(args), Row(family, [ours], FORTH, True)]
+        return [stock_lstm(args), Row(family, [ours], SEARCH, True)]
     return [stock_lstm(args), several_pairs(family, args, DIRECTIONS[:1])]
 
 
