@@ -12,7 +12,7 @@ CHANGES = {
     "strips = 4000 500 1000": "strips = 60 10 10",
     "components = 48": "components = 0",
     "--feature-size 61 --embed-dim 64 --hidden-size 128": "--feature-size 125 --hidden-size 16",
-    "updates = 4000": "updates = 6",
+    "updates = 2000": "updates = 6",
     "validations = 10": "validations = 2",
 }
 
