@@ -21,6 +21,14 @@ def test_members_take_turns_and_the_first_turn_warms_up():
     assert len(said) == 6 and said[0] == "turn 1/3: a 2/s"
 
 
+@pytest.mark.parametrize("family", families.FAMILIES)
+def test_stock_translates_by_its_own_search_and_the_suite_by_its_own(family, tiny):
+    searches = {True: set(), False: set()}
+    for row in families.rows(family, tiny):
+        searches[row.ours].add("--task" in row.task)
+    assert searches == {True: {True}, False: {False}}
+
+
 def test_equal_width_inverts_a_cost():
     def cost(width):
         return 3 * width**2 + 40 * width + 1000
