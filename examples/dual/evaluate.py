@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from dual_recipe.commands import average_command, generate_command, tune_command
+from dual_recipe.commands import average_command, generate_command, train_command, tune_command
 from dual_recipe.settings import RANKED, read_settings
 from recipe_tools import RecipeError
 from recipe_tools.cli import make_parser, script
@@ -29,6 +29,7 @@ from recipe_tools.files import lines_of, written
 from recipe_tools.parameters import parameters_of
 from recipe_tools.scores import METRICS, score, seconds_per_epoch
 from recipe_tools.subwords import SUBWORDS
+from recipe_tools.training import check_trained
 
 
 def arguments(argv):
@@ -44,10 +45,8 @@ def subword_options(data):
 
 def average(settings, run):
     """Path of the averaged checkpoint."""
-    last, output = run / "checkpoint_last.pt", run / "average.pt"
-    if not last.is_file():
-        raise RecipeError(f"{last} does not exist; run train.py first")
-    make(output, average_command(settings, run, output), [last])
+    output = run / "average.pt"
+    make(output, average_command(settings, run, output), [run / "checkpoint_last.pt"])
     return output
 
 
@@ -56,11 +55,13 @@ def models_of(settings, args, directions):
 
     Raises RecipeError for what is not trained.
     """
-    trained = RANKED.get(args.system, args.system)
-    paths = {
-        each: average(settings, args.runs / run_name(trained.format(each), args.seed))
-        for each in directions
-    }
+    trained, paths = RANKED.get(args.system, args.system), {}
+    for each in directions:
+        name = trained.format(each)
+        run = args.runs / run_name(name, args.seed)
+        command = train_command(settings, name, args.seed, args.data, run)
+        check_trained(args, command, run / "checkpoint_last.pt")
+        paths[each] = average(settings, run)
     opposite = dict(zip(directions, reversed(directions)))
     separate = len(set(paths.values())) > 1
     others = {each: ["--dual-path", paths[opposite[each]]] if separate else [] for each in paths}

@@ -14,9 +14,8 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from duo_translation_recipe.commands import generate_command, last_of
+from duo_translation_recipe.commands import generate_command, last_of, train_command
 from duo_translation_recipe.settings import read_settings
-from recipe_tools import RecipeError
 from recipe_tools.cli import make_parser, script
 from recipe_tools.commands import user_dir
 from recipe_tools.corpus import STAMP, stamp_of
@@ -25,6 +24,7 @@ from recipe_tools.evaluation import translate
 from recipe_tools.files import written
 from recipe_tools.parameters import parameters_of
 from recipe_tools.scores import METRICS, score, seconds_per_update
+from recipe_tools.training import check_trained
 
 
 def main(argv=None):
@@ -32,8 +32,8 @@ def main(argv=None):
     settings = read_settings(args.recipe)
     _, direction = settings.parts(args.system)
     checkpoint = last_of(args.runs, args.system, args.seed)
-    if not checkpoint.is_file():
-        raise RecipeError(f"{checkpoint} does not exist; run train.py first")
+    command = train_command(settings, args.system, args.seed, args.data, args.runs)
+    check_trained(args, command, checkpoint)
     stamp_of(args.data)
     run, scores, signatures = checkpoint.parent, {}, {}
     source, target = direction.split("-")

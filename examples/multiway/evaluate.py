@@ -16,7 +16,12 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from multiway_recipe.commands import best_of, generate_command, interactive_command
+from multiway_recipe.commands import (
+    best_of,
+    generate_command,
+    interactive_command,
+    train_command,
+)
 from multiway_recipe.settings import read_settings
 from multiway_recipe.systems import find_system
 from recipe_tools import RecipeError
@@ -28,6 +33,7 @@ from recipe_tools.files import lines_of, written
 from recipe_tools.parameters import parameters_of
 from recipe_tools.scores import METRICS, log_likelihoods, score, seconds_per_update
 from recipe_tools.subwords import SentencePiece
+from recipe_tools.training import check_trained
 
 SPLITS = ("valid", "test")
 
@@ -130,8 +136,8 @@ def main(argv=None):
             f"{args.runs / args.system}.{args.seed}.log"
         )
     checkpoint = best_of(args.runs, args.system, args.seed)
-    if not checkpoint.is_file():
-        raise RecipeError(f"{checkpoint} does not exist; run train.py first")
+    command = train_command(settings, system, args.seed, args.data, args.runs)
+    check_trained(args, command, checkpoint)
     stamp_of(args.data)
     scores, signatures = evaluate(settings, system, Evaluation(settings, args.data, checkpoint))
     seconds, updates = seconds_per_update(f"{checkpoint.parent}.log")

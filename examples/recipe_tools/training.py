@@ -28,28 +28,58 @@ def progress(line):
     return None
 
 
+def placeless(args, command):
+    """The words of a command, whatever the folders are called."""
+    places = {args.data: "DATA", args.runs: "RUNS", user_dir(): "USER_DIR"}
+    words = [str(word) for word in command]
+    for path, name in places.items():
+        words = [word.replace(str(path), name) for word in words]
+    return words
+
+
+def changes_of(before, now):
+    """The words that differ, + and - before them, and a word around them; empty when none do."""
+    return [line for line in unified_diff(before, now, lineterm="", n=1) if line[0] in "+- "]
+
+
 def check_command(args, command, run):
     """Write down what RUN is trained with, apart from where things are.
 
     Raises RecipeError, with what differs, where it was begun with something else: fairseq-train
     would go on with it, or find it finished, and the results would have the wrong name.
     """
-    places = {args.data: "DATA", args.runs: "RUNS", user_dir(): "USER_DIR"}
-    words = [str(word) for word in command]
-    for path, name in places.items():
-        words = [word.replace(str(path), name) for word in words]
-    record = run / RECORD
+    words, record = placeless(args, command), run / RECORD
     if not record.is_file():
         with written(record) as stream:
             json.dump(words, stream, indent=1)
         return
-    before = json.loads(record.read_text(encoding="utf-8"))
-    changes = [line for line in unified_diff(before, words, lineterm="", n=1) if line[0] in "+- "]
+    changes = changes_of(json.loads(record.read_text(encoding="utf-8")), words)
     if changes:
         raise RecipeError(
             f"{run} was begun with other options: {' '.join(changes[2:])}; allowed: the same, "
             f"another folder RUNS, or to remove {run} and begin anew"
         )
+
+
+def check_trained(args, command, checkpoint):
+    """Evaluation's question whether a checkpoint is what the recipe now describes.
+
+    command: the recipe's, without what train.py was given after --, which is not compared.
+    Raises RecipeError when it does not exist, or was trained with other options: it would be
+    reported with settings that are not its own.
+    """
+    if not checkpoint.is_file():
+        raise RecipeError(f"{checkpoint} does not exist; run train.py first")
+    words, record = placeless(args, command), checkpoint.parent / RECORD
+    if record.is_file():  # what was trained by other means is scored as it is
+        before = json.loads(record.read_text(encoding="utf-8"))[: len(words)]
+        changes = changes_of(before, words)
+        if changes:
+            raise RecipeError(
+                f"{checkpoint} was trained with other options than the recipe has now: "
+                f"{' '.join(changes[2:])}; allowed: the settings it was trained with, or to "
+                f"remove {checkpoint.parent} and train anew"
+            )
 
 
 def train(args, command, folder, needed=None, run=None):

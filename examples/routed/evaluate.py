@@ -13,7 +13,6 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from recipe_tools import RecipeError
 from recipe_tools.cli import make_parser, script
 from recipe_tools.commands import user_dir
 from recipe_tools.corpus import STAMP, stamp_of
@@ -21,7 +20,8 @@ from recipe_tools.evaluation import make, translate
 from recipe_tools.files import written
 from recipe_tools.parameters import parameters_of
 from recipe_tools.scores import score, seconds_per_update
-from routed_recipe.commands import best_of, generate_command, usage_command
+from recipe_tools.training import check_trained
+from routed_recipe.commands import best_of, generate_command, train_command, usage_command
 from routed_recipe.scoring import auxiliary_scores, error_rate, perplexity
 from routed_recipe.settings import read_settings
 
@@ -50,8 +50,8 @@ def main(argv=None):
     settings = read_settings(args.recipe)
     system = settings.system(args.system)
     checkpoint = best_of(args.runs, args.system, args.seed)
-    if not checkpoint.is_file():
-        raise RecipeError(f"{checkpoint} does not exist; run train.py first")
+    command = train_command(settings, args.system, args.seed, args.data, args.runs)
+    check_trained(args, command, checkpoint)
     stamp_of(args.data)
     scores, signatures = evaluate(settings, system, args.data, checkpoint)
     run, folder = checkpoint.parent, args.data / "bin" / system.size

@@ -24,7 +24,13 @@ from recipe_tools.evaluation import make, translate
 from recipe_tools.files import lines_of
 from recipe_tools.parameters import parameters_of
 from recipe_tools.scores import seconds_per_update
-from sentiment_recipe.commands import checkpoint_of, generate_command, tune_command
+from recipe_tools.training import check_trained
+from sentiment_recipe.commands import (
+    checkpoint_of,
+    generate_command,
+    train_command,
+    tune_command,
+)
 from sentiment_recipe.scoring import (
     best_alpha,
     error_rate,
@@ -114,9 +120,12 @@ def main(argv=None):
     checkpoint, other = checkpoint_of(args.runs, args.system, args.seed), None
     if system.directions == (CLASSIFIER,):
         other = checkpoint_of(args.runs, "generator", args.seed)
-    for path in filter(None, (checkpoint, other)):
-        if not path.is_file():
-            raise RecipeError(f"{path} does not exist; run train.py first")
+    trained = {args.system: checkpoint, "generator": other}
+    for name, path in trained.items():
+        if path:
+            run, stage = args.runs / run_name(name, args.seed), settings.stages[-1]
+            command = train_command(settings, name, args.seed, args.data, run, stage)
+            check_trained(args, command, path)
     stamp_of(args.data)
     found = scores_of(system, Evaluation(settings, args.data, checkpoint, other))
     run = args.runs / run_name(args.system, args.seed)

@@ -14,14 +14,19 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from recipe_tools import RecipeError
 from recipe_tools.cli import make_parser, script
 from recipe_tools.commands import user_dir
 from recipe_tools.corpus import STAMP, stamp_of
 from recipe_tools.evaluation import make, translate
 from recipe_tools.files import written
 from recipe_tools.scores import seconds_per_update
-from twin_recipe.commands import checkpoint_of, distance_command, generate_command
+from recipe_tools.training import check_trained
+from twin_recipe.commands import (
+    checkpoint_of,
+    distance_command,
+    generate_command,
+    train_command,
+)
 from twin_recipe.likelihood import likelihoods
 from twin_recipe.scoring import parameters_of, scores
 from twin_recipe.settings import WITH_BACKWARD, read_settings
@@ -51,8 +56,8 @@ def main(argv=None):
     settings = read_settings(args.recipe)
     settings.check_system(args.system)
     checkpoint = checkpoint_of(settings, args.runs, args.system, args.seed)
-    if not checkpoint.is_file():
-        raise RecipeError(f"{checkpoint} does not exist; run train.py first")
+    command = train_command(settings, args.system, args.seed, args.data, args.runs)
+    check_trained(args, command, checkpoint)
     stamp_of(args.data)
     found, run = evaluate(settings, args.data, checkpoint), checkpoint.parent
     if args.system in WITH_BACKWARD:

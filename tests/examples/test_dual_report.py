@@ -147,9 +147,10 @@ def test_evaluate_needs_a_trained_run(script, small, tmp_path):
 def test_who_searches_and_who_ranks(script, small, monkeypatch):
     module, settings = script("evaluate"), read_settings(small)
     monkeypatch.setattr(module, "average", lambda settings, run: str(run / "average.pt"))
+    monkeypatch.setattr(module, "check_trained", lambda *words: None)
 
     def found(system):
-        args = Namespace(runs=Path("runs"), system=system, seed=3)
+        args = Namespace(data=Path("data"), runs=Path("runs"), system=system, seed=3)
         return module.models_of(settings, args, settings.directions_of(system))
 
     first, second = "runs/stock.de-en.3/average.pt", "runs/stock.en-de.3/average.pt"

@@ -68,3 +68,25 @@ def test_a_run_goes_on_with_its_own_options_alone(tmp_path, monkeypatch):
     tmp_path.rename(moved)
     train(moved, "--lr", 0.1, "--fp16")
     assert len(begun) == 3
+
+
+def test_what_is_scored_was_trained_as_the_recipe_says(tmp_path):
+    args = argparse.Namespace(data=tmp_path / "data", runs=tmp_path / "runs")
+    run = args.runs / "dual.1"
+    run.mkdir(parents=True)
+
+    def command(*options):
+        return ["fairseq-train", args.data, "--lr", 0.1, "--save-dir", run, *options]
+
+    with pytest.raises(
+        RecipeError, match=r"checkpoint_last\.pt does not exist; run train\.py first"
+    ):
+        training.check_trained(args, command(), run / "checkpoint_last.pt")
+    (run / "checkpoint_last.pt").touch()
+    training.check_trained(args, command(), run / "checkpoint_last.pt")  # trained by hand
+    training.check_command(args, command("--fp16"), run)  # --fp16 came after --
+    training.check_trained(args, command(), run / "checkpoint_last.pt")
+    other = ["fairseq-train", args.data, "--lr", 0.2, "--save-dir", run]
+    message = r"than the recipe has now:  --lr -0.1 \+0.2  --save-dir; allowed: the settings it"
+    with pytest.raises(RecipeError, match=message):
+        training.check_trained(args, other, run / "checkpoint_last.pt")
