@@ -1,11 +1,12 @@
 """What one item of each format becomes, and back: examples by hand, random ones, faulty ones."""
 
 import random
+import re
 
 import pytest
 
-from fairseq_ext.routed import linearise
-from fairseq_ext.routed.formats import Malformed, graphs, ner, trees
+from fairseq_ext.routed import linearise, scores
+from fairseq_ext.routed.formats import DEEPEST, Malformed, graphs, ner, trees
 from fairseq_ext.routed.formats.ner import Span
 
 # ---------------------------------------------------------------- named entities
@@ -165,6 +166,8 @@ def test_faulty_trees_are_named(text, reason):
         ("NN", "'NN' is not one bracket"),
         ("", "'' is not one bracket"),
         ("( NN )", "'\\(' where"),
+        ("(S NN) )S", r"a bracket within 'NN\)'"),
+        ("(( NN )(", r"a bracket within '\(\('"),
         ("(S NN )S NN", "is not one bracket with everything inside"),
     ],
 )
@@ -255,6 +258,47 @@ def test_random_graphs_survive_both_ways():
         line = f"( top :ARG0 {random_line(rng, 4)} )"
         text = graphs.backward("some words", line)
         assert graphs.forward(text.strip()) == ("some words", line)
+
+
+@pytest.mark.parametrize(
+    "symbol", ['"a', 'a"', '"a"b', "a/b", "a:b", ":", ":r:", "a~1", "#a", "a)", "/", '"']
+)
+def test_symbols_that_penman_would_misread_are_named(symbol):
+    line = f"( b {symbol} c )" if symbol.startswith(":") else f"( b :r {symbol} )"
+    with pytest.raises(Malformed, match=f"^'{re.escape(symbol)}' is no bracket, role, concept"):
+        graphs.backward("x", line)
+
+
+def test_whatever_is_written_can_be_read():
+    rng, written = random.Random(5), 0
+    for _ in range(2000):
+        symbol = "".join(rng.choice('ab"()/:~#-1.,\\') for _ in range(rng.randint(1, 4)))
+        line = f"( b {symbol} c )" if symbol.startswith(":") else f"( b :r {symbol} )"
+        try:
+            text = graphs.backward("x", line)
+        except Malformed:
+            continue
+        written += 1
+        assert graphs.forward(text.strip(), senses=True) == ("x", line)
+    assert written > 100
+
+
+def test_deep_graphs_and_trees_are_named():
+    """Those below the limit pass through every function that calls itself."""
+    graph = "( a :r " * (DEEPEST - 1) + "b" + " )" * (DEEPEST - 1)
+    assert graphs.forward(graphs.backward("x", graph).strip()) == ("x", graph)
+    tree = "(S " * (DEEPEST - 2) + "(NN a)" + ")" * (DEEPEST - 2)
+    sentence, line = trees.forward(tree)
+    assert trees.forward(trees.backward(sentence, line).strip()) == (sentence, line)
+    assert scores.bracket_f1([line], [line])["matched"] == DEEPEST - 2
+    for call in (
+        lambda: graphs.backward("x", f"( a :r {graph} )"),
+        lambda: graphs.forward("# ::snt x\n" + "(a / a :r " * 2000 + "(b / b)" + ")" * 2000),
+        lambda: trees.forward(f"(S {tree} (S {tree}))"),
+        lambda: trees.read_line("(S " * 2000 + "NN" + " )S" * 2000),
+    ):
+        with pytest.raises(Malformed, match=f"more than {DEEPEST} brackets within one another"):
+            call()
 
 
 def test_brackets_in_texts_and_comments_are_none():

@@ -14,7 +14,7 @@ A node without relations stands without brackets.
 import re
 from typing import Dict, List, NamedTuple, Tuple
 
-from . import Malformed, paragraphs
+from . import Malformed, check_depth, paragraphs
 
 SENTENCE = "snt"
 WIKI = ":wiki"
@@ -24,6 +24,8 @@ VARIABLE = re.compile(r"[a-z]\d*")
 NUMBER = re.compile(r"[-+]?\d[\d.,:/-]*")
 # a quoted text, a comment, a bracket, anything else
 PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|#.*|[()]|[^\s()]+')
+# what a line may consist of: brackets, quoted texts, roles, anything else without PENMAN's signs
+SYMBOL = re.compile(r'[()]|"(?:[^"\\]|\\.)*"|(?!#):?[^\s()/:"~]+')
 # values that are no concepts (AMR guidelines)
 CONSTANTS = ("-", "+", "imperative", "expressive", "interrogative")
 
@@ -38,6 +40,15 @@ class Node(NamedTuple):
 
 
 # ---------------------------------------------------------------- PENMAN -> line
+
+
+def _brackets(text: str) -> int:
+    """How many brackets are open at once, at most."""
+    depth = deepest = 0
+    for piece in PIECE.findall(text):
+        depth += (piece == "(") - (piece == ")")
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def _check_end(text: str) -> None:
@@ -68,6 +79,7 @@ def read_penman(text: str):
         if f"::{SENTENCE} " in text:
             raise Malformed("no graph after the sentence")
         return None
+    check_depth(_brackets(text))
     try:
         trees = list(penman.iterparse(text))
     except PenmanError as error:
@@ -157,6 +169,7 @@ def read_line(line: str) -> Node:
                 raise Malformed("an opening bracket where none is due")
             inner.relations.append((role, Node("", [])))
             opened.append(inner.relations[-1][1])
+            check_depth(len(opened))  # a node without brackets has some in PENMAN
             role = ""
         elif inner is not root and not inner.concept and not inner.relations:
             _name(opened, symbol)
@@ -182,6 +195,13 @@ def _is_constant(text: str) -> bool:
     return text in CONSTANTS or text.startswith('"') or NUMBER.fullmatch(text) is not None
 
 
+def _check_symbols(line: str) -> None:
+    """Raise Malformed for a symbol that PENMAN would read as something else, as a lone quote."""
+    for symbol in line.split():
+        if not SYMBOL.fullmatch(symbol):
+            raise Malformed(f"{symbol!r} is no bracket, role, concept or constant of PENMAN")
+
+
 def backward(source: str, target: str) -> str:
     """(sentence, linearised graph) -> PENMAN with its sentence.
 
@@ -190,6 +210,7 @@ def backward(source: str, target: str) -> str:
     """
     import penman
 
+    _check_symbols(target)
     used: Dict[str, int] = {}
 
     def branch(node: Node):

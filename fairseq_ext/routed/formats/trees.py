@@ -12,7 +12,7 @@ Traces and other empty elements (-NONE-) and the phrases that hold nothing else 
 import re
 from typing import List, NamedTuple, Optional, Tuple, Union
 
-from . import Malformed
+from . import Malformed, check_depth
 
 # what stands for a word: its part of speech, one symbol for all, or the word itself
 LEAVES = ("tag", "xx", "word")
@@ -90,6 +90,10 @@ def read_treebank(text: str):
     """One tree as nltk reads it. Raises Malformed for faulty brackets and words without a tag."""
     from nltk.tree import Tree
 
+    depth = 0
+    for bracket in re.findall("[()]", text):
+        depth += 1 if bracket == "(" else -1
+        check_depth(depth)
     try:
         tree = Tree.fromstring(text, remove_empty_top_bracketing=True)
     except ValueError as error:
@@ -162,8 +166,11 @@ def read_line(line: str) -> Phrase:
     root, opened = Phrase("", []), []
     for symbol in line.split():
         inner = opened[-1] if opened else root
+        if "(" in symbol[1:] or ")" in symbol[1:]:
+            raise Malformed(f"a bracket within {symbol!r}")
         if symbol.startswith("(") and len(symbol) > 1:
             opened.append(Phrase(symbol[1:], []))
+            check_depth(len(opened) + 2)  # the treebank's outermost one and those of words
             inner.children.append(opened[-1])
         elif not symbol.startswith((")", "(")):
             inner.children.append(symbol)
