@@ -9,6 +9,8 @@ import argparse
 
 # models whose parameters and options are those of a stock model
 STOCK = {"twin_lstm": "lstm", "twin_transformer": "transformer", "twin_lstm_lm": "lstm_lm"}
+# tasks that are a stock one with another search
+STOCK_TASKS = {"fast_translation": "translation"}
 PLAIN = "label_smoothed_cross_entropy"
 
 
@@ -32,6 +34,7 @@ def plain_checkpoint(state, parameters, model, origin):
     if stock is not None:
         config["common"] = dict(config["common"], user_dir=None)
         config["model"] = _stock_options(config["model"], stock)
+        config["task"] = _stock_task(config["task"])
     history = dict(
         state["optimizer_history"][-1],
         criterion_name="LabelSmoothedCrossEntropyCriterion",
@@ -64,7 +67,15 @@ def _stock_options(namespace, stock):
     """The Namespace of a legacy model's options, for the stock model."""
     left_out = ("user_dir", "twin_")
     kept = {k: v for k, v in vars(namespace).items() if not k.startswith(left_out)}
+    if "task" in kept:
+        kept["task"] = STOCK_TASKS.get(kept["task"], kept["task"])
     return argparse.Namespace(**{**kept, "_name": stock, "arch": stock, "criterion": PLAIN})
+
+
+def _stock_task(task):
+    """The task's options, with the name that fairseq itself knows."""
+    name = task.get("_name") if isinstance(task, dict) else None
+    return dict(task, _name=STOCK_TASKS[name]) if name in STOCK_TASKS else task
 
 
 def use(stock, output):

@@ -22,6 +22,13 @@ def share(text):
     return value
 
 
+def seed(text):
+    """--sample."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text}; allowed: a whole number from 0")
+    return int(text)
+
+
 def add_arguments(parser):
     parser.add_argument("images", metavar="IDX", help="idx3 file of images, plain or .gz")
     parser.add_argument(
@@ -40,7 +47,7 @@ def add_arguments(parser):
     )
     how.add_argument(
         "--sample",
-        type=int,
+        type=seed,
         metavar="SEED",
         help="instead: a pixel is 1 with its intensity as probability",
     )

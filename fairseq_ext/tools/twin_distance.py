@@ -9,6 +9,7 @@ the word, and L_t against -log P_f.
 import math
 from collections import Counter
 from typing import Dict, Iterable, List, NamedTuple, Tuple
+from zipfile import BadZipFile
 
 from . import UsageError, atomic_path
 from .checkpoint import read
@@ -31,6 +32,11 @@ def add_arguments(parser):
         help="write PREFIX.tsv ... (default: twin-distance)",
     )
     parser.add_argument("--subset", default="test", help="which sentences (default: test)")
+    parser.add_argument(
+        "--features",
+        metavar="DIR",
+        help="of captions: folder of the feature files (default: that of the training)",
+    )
     parser.add_argument("--pair", metavar="PAIR", help="direction of a multi-way model")
     parser.add_argument(
         "--unit",
@@ -79,6 +85,13 @@ def load(args):
     run = DictConfig(state["cfg"], flags={"allow_objects": True})
     run.task.data = args.data
     options = run.task if isinstance(run.task, DictConfig) else vars(run.task)
+    if args.features is not None:
+        if "features" not in options:
+            raise UsageError(
+                f"--features {args.features}: {args.checkpoint} is of the task "
+                f"{options.get('_name')}, which reads none; leave it out"
+            )
+        options["features"] = args.features
     if "eval_bleu" in options:
         options["eval_bleu"] = False
     if "lang_pairs" in options:
@@ -130,13 +143,21 @@ def batches(args, model, task):
             "allowed: at least that"
         )
     for batch in dataset.batch_by_size(indices, max_tokens=args.max_tokens):
-        try:
-            sample = dataset.collater([dataset[index] for index in batch])
-        except FileNotFoundError as error:  # features
-            raise UsageError(f"DATA {args.data}: {error}") from error
+        sample = dataset.collater([_item(dataset, index, args.data) for index in batch])
         if pair:
             sample["net_input"]["pair"] = pair
         yield sample
+
+
+def _item(dataset, index, data):
+    """One entry of the dataset; UsageError naming the file where its features cannot be read."""
+    try:
+        return dataset[index]
+    except (OSError, ValueError, EOFError, BadZipFile) as error:
+        # of speech_to_text and of image_captioning; the error does not always say the file
+        paths = getattr(dataset, "audio_paths", getattr(dataset, "paths", None))
+        known = paths is None or str(paths[index]) in str(error)
+        raise UsageError(f"DATA {data}: {'' if known else f'{paths[index]}: '}{error}") from error
 
 
 # ---------------------------------------------------------------- numbers
@@ -219,14 +240,25 @@ def words_with_frequency(sentences, unit, frequencies) -> List[Word]:
     return sorted(found, key=lambda word: (-word.frequency, word.text))
 
 
+def _words_in(path, unit):
+    """The words of a text one after the other; UsageError with the line that is not UTF-8."""
+    with open(path, "rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                symbols = line.decode("utf-8").split()
+            except UnicodeDecodeError as error:
+                raise UsageError(
+                    f"--text {path}, line {number}: not UTF-8 ({error.reason})"
+                ) from error
+            for word, _ in words_of(symbols, unit):
+                yield word
+
+
 def counted(args, dictionary):
     """{word: how often it is in the training text}, or None to count what is looked at."""
     if args.text:
         try:
-            with open(args.text, encoding="utf-8") as lines:
-                return Counter(
-                    word for line in lines for word, _ in words_of(line.split(), args.unit)
-                )
+            return Counter(_words_in(args.text, args.unit))
         except OSError as error:
             raise UsageError(f"--text {args.text}: {error.strerror}") from error
     if args.unit == "token":

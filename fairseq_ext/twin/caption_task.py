@@ -11,6 +11,7 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, List, Optional
+from zipfile import BadZipFile
 
 import numpy as np
 import torch
@@ -44,7 +45,7 @@ def read_features(path: str) -> torch.Tensor:
     """
     try:
         array = np.load(path)
-    except (OSError, ValueError, EOFError) as error:
+    except (OSError, ValueError, EOFError, BadZipFile) as error:  # a .npz is a zip
         raise ValueError(f"{path}: no .npy file of features: {error}") from error
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiu" or not array.size:
         raise ValueError(f"{path}: no .npy file of features: allowed: an array of numbers")

@@ -17,6 +17,13 @@ from .config import TwinConfig, check
 from .contract import TwinCall, TwinOutput, align, backward_tokens, matched
 from .modules import TwinPenalty
 
+# options of tasks that are refused: what the criterion does that they do not go with
+REFUSED = {
+    "left_pad_target": "reverses targets that are padded on the right",
+    "add_bos_token": "matches states by targets that are each the next input, and the symbol that "
+    "is put before both inputs and targets breaks this",
+}
+
 
 @register_criterion("twin", dataclass=TwinConfig)
 class TwinCriterion(FairseqCriterion):
@@ -52,14 +59,11 @@ class TwinCriterion(FairseqCriterion):
     def build_criterion(cls, cfg: TwinConfig, task):
         """Build the backward network too, unless ``cfg`` comes from a checkpoint.
 
-        ValueError, naming the option, for bad values and for a model without the contract.
+        ValueError, naming the option, for bad values, for options of the task that do not go with
+        a twin, and for a model without the contract.
         """
         check(cfg)
-        if getattr(getattr(task, "cfg", None), "left_pad_target", False):
-            raise ValueError(
-                "--left-pad-target: the criterion twin reverses targets that are padded on the "
-                "right; leave it out"
-            )
+        _check_task(task)
         network = state_size = None
         if not cfg.twin_stored:
             model, model_cfg = _model_of_the_run(cfg)
@@ -160,6 +164,16 @@ class TwinCriterion(FairseqCriterion):
         """
         if state_dict is not None:
             return super().load_state_dict(state_dict, strict)
+
+
+def _check_task(task) -> None:
+    """ValueError for options with which tokens would be padded or matched wrongly."""
+    for options in (getattr(task, "cfg", None), getattr(task, "args", None)):
+        for name, reason in REFUSED.items():
+            if getattr(options, name, False):
+                raise ValueError(
+                    f"--{name.replace('_', '-')}: the criterion twin {reason}; leave it out"
+                )
 
 
 def _perplexity(name):

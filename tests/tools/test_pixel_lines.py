@@ -82,6 +82,14 @@ def test_what_cannot_be_read_is_named(tmp_path, capsys):
     assert call(tmp_path / "empty", "--output", tmp_path / "out") == 2
     assert "empty holds no image" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "option, value", [("--threshold", 0), ("--sample", -1), ("--sample", 1.5), ("--sample", "x")]
+)
+def test_bad_values_are_named(tmp_path, images, capsys, option, value):
+    (tmp_path / "a").write_bytes(idx(images))
     with pytest.raises(SystemExit):
-        call(tmp_path / "empty", "--output", tmp_path / "out", "--threshold", 0)
-    assert "--threshold: 0; allowed" in capsys.readouterr().err
+        call(tmp_path / "a", "--output", tmp_path / "out", option, value)
+    assert f"{option}: {value}; allowed: " in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

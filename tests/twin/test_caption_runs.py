@@ -1,6 +1,7 @@
 """The task ``image_captioning`` and its architectures in fairseq's commands; errors by name."""
 
 import random
+import shutil
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from common import inprocess
 from fairseq import options, tasks
 from fairseq_cli import preprocess
 
+from fairseq_ext import __main__ as command
 from fairseq_ext.twin.caption_task import CaptionDataset, feature_paths, read_features
 
 ARCHITECTURES = ["twin_caption_lstm", "twin_caption_attention"]
@@ -106,6 +108,26 @@ def test_trained_resumed_scored_and_searched(data, runs, tmp_path, arch):
     ]
     model = inprocess.parameters(checkpoint)
     assert sum(name.endswith("embedding.weight") for name in model) == 1
+
+
+def test_distance_finds_moved_features_and_names_bad_ones(data, runs, tmp_path, capsys):
+    folder, _ = runs("twin_caption_lstm")
+    copy, images = tmp_path / "data", tmp_path / "elsewhere"
+    shutil.copytree(data, copy)
+    images.mkdir()
+    (copy / "images").rename(images / "images")
+    words = ["twin-distance", folder / "checkpoint_last.pt", copy, "--subset", "valid"]
+    words = [str(word) for word in [*words, "--output", tmp_path / "out"]]
+    assert command.main(words) == 2
+    assert "name their folder with --features" in capsys.readouterr().err
+    words += ["--features", str(images)]
+    assert command.main(words) == 0
+    capsys.readouterr()
+    bad = images / "images" / "valid1.npy"
+    for content in (b"", b"nothing of numpy", b"PK\x03\x04", bad.read_bytes()[:-5]):
+        bad.write_bytes(content)
+        assert command.main(words) == 2
+        assert str(bad) in capsys.readouterr().err
 
 
 @pytest.mark.slow

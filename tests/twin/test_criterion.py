@@ -250,9 +250,13 @@ def test_model_without_the_contract(arch, target):
     assert "multiway_gru" in str(error.value)
 
 
-def test_targets_padded_on_the_left():
-    task = SimpleNamespace(cfg=SimpleNamespace(left_pad_target=True))
-    with pytest.raises(ValueError, match="--left-pad-target"):
+@pytest.mark.parametrize("holder", ["cfg", "args"])
+@pytest.mark.parametrize("option", ["left_pad_target", "add_bos_token"])
+def test_targets_that_are_not_the_inputs_that_follow(holder, option):
+    """fairseq's older tasks, such as language_modeling, keep their options in ``args``."""
+    task = SimpleNamespace(**{"cfg": None, holder: SimpleNamespace(**{option: True})})
+    name = f"--{option.replace('_', '-')}"
+    with pytest.raises(ValueError, match=f"{name}: the criterion twin .*; leave it out"):
         TwinCriterion.build_criterion(options(twin_target="zeros"), task)
 
 

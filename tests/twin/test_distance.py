@@ -177,11 +177,21 @@ def test_an_average_has_its_own_backward_network(checkpoint, toy_corpus, tmp_pat
     assert distance(tmp_path / "m.pt", toy_corpus.two, "--output", tmp_path / "out") == 0
 
 
+def test_a_text_that_is_not_utf8_is_named(checkpoint, toy_corpus, tmp_path, capsys):
+    text = tmp_path / "text"
+    text.write_bytes("schön\n".encode("utf-8") + "schön\n".encode("latin-1"))
+    options = ("--output", tmp_path / "out", "--text", text)
+    assert distance(checkpoint, toy_corpus.two, *options) == 2
+    assert f"--text {text}, line 2: not UTF-8" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == [text]
+
+
 @pytest.mark.parametrize(
     "options, message",
     [
         (("--show", "0,99"), "--show 0,99: '99' is none of the 24 sentences"),
         (("--pair", "xx-yy"), "--pair xx-yy: .* is of one direction"),
+        (("--features", "x"), "--features x: .* of the task translation, .*; leave it out"),
         (("--text", "nowhere"), "--text nowhere: No such file"),
         (("--sentences", "0"), "--sentences 0"),
         (("--max-tokens", "2"), "--max-tokens 2: --subset test has a sentence of [0-9]+; allowed"),

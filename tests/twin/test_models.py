@@ -111,6 +111,30 @@ def test_properties_of_a_decoder(data, stock):
     check_stepwise(model, source, prev, PAD)
 
 
+class SourceLess:
+    """A language model as an encoder-decoder model whose decoder sees no source."""
+
+    def __init__(self, model):
+        self.model, self.eval = model, model.eval
+
+    def encoder(self, source, src_lengths=None):
+        return None
+
+    def decoder(self, prev, encoder_out=None, incremental_state=None):
+        return self.model(prev, incremental_state=incremental_state)
+
+
+@pytest.mark.parametrize("flags", [(), ("--decoder-layers", "3", "--residuals")])
+def test_properties_of_a_language_model(data, flags):
+    model = SourceLess(couple(data, "lstm_lm", *flags)[0])
+    targets = random_sentences((6, 5, 3), WORDS, END, seed=4)
+    check_padding_invariance(model, targets, targets, PAD, left_pad_source=True)
+    check_batch_mate_invariance(model, targets, targets, PAD, words=WORDS)
+    prev = torch.stack(shift(random_sentences((4, 4), WORDS, END, seed=5)))
+    check_causality(model, prev, prev, PAD, words=WORDS)
+    check_stepwise(model, prev, prev, PAD)
+
+
 def test_the_fused_layers_train_like_the_loop(data):
     """Gradients of the fused kernel and of stock fairseq's steps."""
     models = couple(data, "lstm_lm", "--decoder-layers", "2", "--residuals")

@@ -115,17 +115,21 @@ def test_exported_without_the_twin(data, run, tmp_path, capsys):
     assert inprocess.hypotheses(found[0]) == inprocess.hypotheses(found[1])
 
 
-def test_distance_names_missing_features(data, run, tmp_path, capsys):
+def test_distance_names_bad_features(data, run, tmp_path, capsys):
     features = sorted((data / "features" / "valid").glob("*.npy"))[0]
     words = ["twin-distance", run[0] / "checkpoint_last.pt", data, "--subset", "valid"]
     words = [str(word) for word in [*words, "--output", tmp_path / "out", "--unit", "characters"]]
     assert command.main(words) == 0
+    content = features.read_bytes()
     moved = features.rename(tmp_path / "moved.npy")
     try:
-        assert command.main(words) == 2
+        for bad in (None, b"", b"nothing of numpy", b"PK\x03\x04", content[:-5]):
+            if bad is not None:
+                features.write_bytes(bad)
+            assert command.main(words) == 2
+            assert str(features) in capsys.readouterr().err
     finally:
-        moved.rename(features)
-    assert features.name in capsys.readouterr().err
+        moved.replace(features)
 
 
 @pytest.mark.slow

@@ -179,6 +179,18 @@ def test_exported_checkpoint(runs, tmp_path, stock):
     assert "twin" not in str(cfg)
 
 
+def test_exported_from_fast_translation(data, tmp_path, capsys):
+    """Fairseq alone does not know that task; the file and the printed command say translation."""
+    fast = ("--task", "fast_translation", "--max-update", 1, "--disable-validation")
+    train(data["lstm"], tmp_path, "lstm", *fast)
+    words = ["export", tmp_path / "checkpoint_last.pt", "--to", "fairseq"]
+    assert command.main([str(word) for word in [*words, "--output", tmp_path / "stock.pt"]]) == 0
+    assert f"fairseq-generate DATA --path {tmp_path}" in capsys.readouterr().out
+    state, trained = load(tmp_path / "stock.pt"), load(tmp_path / "checkpoint_last.pt")
+    assert state["cfg"]["task"] == {**trained["cfg"]["task"], "_name": "translation"}
+    assert "fast_translation" not in str(state["cfg"])
+
+
 @pytest.mark.parametrize(
     "more, message",
     [
@@ -227,6 +239,36 @@ def test_rows_of_table_1_without_a_backward_network(data, tmp_path, options):
     training = [one for one in records if "train_loss" in one][-1]
     assert "train_L_t" in training and "train_backward_nll_loss" not in training
     assert load(tmp_path / "checkpoint_last.pt")["criterion"] is None
+
+
+def test_language_model_in_16_bits(data, tmp_path):
+    """Parameters of both networks and of g are bfloat16; a second run goes on with them."""
+    for updates in (2, 4):
+        options = ("--bf16", "--max-update", updates, "--disable-validation")
+        records = train(data["lstm_lm"], tmp_path, "lstm_lm", *options)
+        training = [one for one in records if "train_L_t" in one][-1]
+        assert training["train_num_updates"] == updates
+        assert 0 < training["train_L_t"] < float("inf")
+        assert 0 < training["train_loss"] < float("inf")
+    state = load(tmp_path / "checkpoint_last.pt")
+    for tensor in (*state["model"].values(), *state["criterion"].values()):
+        assert torch.equal(tensor, tensor.bfloat16().float())
+    # the optimiser works on float32 copies of the parameters
+    moments = state["last_optimizer_state"]["state"].values()
+    assert {moment["exp_avg"].dtype for moment in moments} == {torch.float32}
+
+
+def test_distance_in_a_language_model(runs, data, toy_corpus, tmp_path):
+    """Every word of the subset once, in the order of its sentences."""
+    words = ["twin-distance", runs("lstm_lm")[0], data["lstm_lm"], "--subset", "valid"]
+    words += ["--output", tmp_path / "distance"]
+    assert command.main([str(word) for word in words]) == 0
+    table = (tmp_path / "distance.tokens.tsv").read_text(encoding="utf-8").splitlines()
+    found = [line.split("\t") for line in table[1:]]
+    lines = (toy_corpus.text / "valid.yy").read_text(encoding="utf-8").splitlines()
+    wanted = [(str(number), word) for number, line in enumerate(lines) for word in line.split()]
+    assert [(row[0], row[2]) for row in found] == wanted
+    assert all(float(row[3]) > 0 and float(row[4]) > 0 for row in found)
 
 
 def test_multiway_model(toy_corpus, tmp_path):
