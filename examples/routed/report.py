@@ -42,14 +42,13 @@ def main(argv=None):
         args.runs, names, seeds, lambda name: settings.relevant(name.split(".")[0])
     )
     tests, paired = paired_tests(settings, args.data, args.runs, results, seeds)
-    signatures = {**next(iter(results.values()))["signatures"]}
-    signatures.update({f"{name}, paired": text for name, text in paired.items()})
-    parts = {}
+    found, parts = next(iter(results.values()))["signatures"], {}
+    of_tests = {f"{name}, paired": text for name, text in paired.items()}
     for size in settings.sizes:
         some = {key: result for key, result in results.items() if key[0].endswith(f".{size}")}
         if some:
-            few = {names: found for names, found in tests.items() if names[0].endswith(f".{size}")}
-            text = markdown(settings, seeds, some, few, signatures)
+            few = {names: test for names, test in tests.items() if names[0].endswith(f".{size}")}
+            text = markdown(settings, seeds, some, few, {**found, **(of_tests if few else {})})
             parts[f"routed {settings.name} {size}"] = text
     data = {
         "recipe": settings.name,

@@ -1,12 +1,13 @@
-"""Scores of the auxiliary tasks against counts by hand, loops and, where it is there, seqeval."""
+"""Scores of the auxiliary tasks against counts by hand and loops."""
 
 import random
 
 import pytest
+from fairseq import metrics
 
 from fairseq_ext.routed import scores
 from fairseq_ext.routed.formats import Malformed
-from fairseq_ext.routed.validation import count_sums
+from fairseq_ext.routed.validation import UNKNOWN, count_sums, log_scores
 
 
 def added(first, second):
@@ -108,20 +109,6 @@ def test_entities_against_loops():
     assert added(*parts) == counts
 
 
-def test_entities_against_seqeval():
-    metrics = pytest.importorskip("seqeval.metrics", reason="seqeval is not installed (optional)")
-    rng = random.Random(2)
-    sizes = [rng.randint(1, 9) for _ in range(200)]
-    found, wanted = ([random_tags(rng, size) for size in sizes] for _ in range(2))
-    counts = scores.ner_f1([" ".join(tags) for tags in found], [" ".join(t) for t in wanted])
-    for own, theirs in (
-        (scores.f1, metrics.f1_score),
-        (scores.precision, metrics.precision_score),
-        (scores.recall, metrics.recall_score),
-    ):
-        assert own(counts) == pytest.approx(100 * theirs(wanted, found))
-
-
 # ---------------------------------------------------------------- trees
 
 GOLD = "(S (NP DT NN )NP (VP VBD (NP NN )NP (PP IN (NP NN )NP )PP )VP )S"
@@ -183,3 +170,33 @@ def test_unknown_references_are_left_out_of_f1():
     found = count_sums("trees", ["(S NN )S", "(S NN )S"], wanted)
     assert found["_f1_gold"] == found["_f1_predicted"] == found["_f1_matched"] == 1
     assert found["_exact_total"] == 2
+
+
+# ---------------------------------------------------------------- graphs
+
+
+def test_graphs_are_counted_by_symbols_and_lines():
+    """No F1, whether the line is a graph or not; an unknown symbol is never right."""
+    wanted = ["( know :ARG0 i :ARG1 ( it :mod i ) )", "it", f"( {UNKNOWN} :mod i )"]
+    found = ["( know :ARG0 i :ARG1 it )", "it", "( UNKNOWNINHYPOTHESIS :mod i )"]
+    counts = count_sums("graphs", found, wanted)
+    # 5 of 11 until the second bracket, 1 of 1, 4 of 5
+    assert counts == {
+        "_accuracy_matched": 10, "_accuracy_total": 17, "_exact_matched": 1, "_exact_total": 3,
+        "_f1_matched": 0, "_f1_predicted": 0, "_f1_gold": 0,
+    }  # fmt: skip
+
+
+def test_scores_of_graphs_are_those_of_all_batches_and_workers():
+    """Logged from sums, not as a mean of percentages; F1 and BLEU are not logged."""
+    parts = ((["a b c", "( a"], ["a b c", "( b )"]), (["a"], ["a"]))
+    logs = []
+    for found, wanted in parts:
+        sums = count_sums("graphs", found, wanted)
+        logs.append({f"en-amr:{name}": value for name, value in sums.items()})
+    with metrics.aggregate(new_root=True) as meters:
+        log_scores(logs, "en-amr", "graphs")
+        values = meters.get_smoothed_values()
+    # symbols: 3 of 3, 1 of 3, 1 of 1; lines: 1 of 2, 1 of 1
+    shown = {name: value for name, value in values.items() if not name.startswith("_")}
+    assert shown == {"en-amr_accuracy": 71.43, "en-amr_exact": 66.67}

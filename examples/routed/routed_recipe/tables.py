@@ -9,7 +9,8 @@ TRANSLATION = {"bleu": "BLEU", "ter": "TER", "ppl": "perplexity"}
 # (baseline, system): each of the paper's against the one before and the first; what depth, the
 # other tasks and the unit contribute
 ONCE = (
-    *(("single", "full"), ("full", "partial"), ("partial", "routed"), ("single", "routed")),
+    *(("single", "full"), ("full", "partial"), ("partial", "routed"), ("full", "routed")),
+    ("single", "routed"),
     *(("single", "shallow"), ("shallow", "shallow_full"), ("shallow_full", "routed")),
     *(("shallow", "routed"), ("shallow", "unit"), ("unit", "routed")),
 )
@@ -81,7 +82,7 @@ def markdown(settings, seeds, results, tests, signatures):
         contrast_lines(tests),
         *auxiliary_tables(settings, results),
         cost_table(results),
-        BOOTSTRAP,
+        BOOTSTRAP if tests else None,
         signature_list(signatures),
     ]
     return "\n\n".join(filter(None, blocks)) + "\n"

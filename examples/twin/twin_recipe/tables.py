@@ -14,6 +14,11 @@ TITLES = {
     "learnt": "+ TwinNet, learnt g",
 }
 
+PAIRED = (
+    BOOTSTRAP.replace("of the same seed", "over all seeds")
+    + " p knows of other sentences, not of other seeds: for these see the range."
+)
+
 
 def by_system(results):
     """{system: [its results, by seed]} in the order of Table 1."""
@@ -83,6 +88,6 @@ def markdown(settings, seeds, results, tests):
         score_table(metrics, results),
         test_table(metrics, tests),
         cost_table(results),
-        BOOTSTRAP.replace("of the same seed", "over all seeds") if tests else None,
+        PAIRED if tests else None,
     ]
     return "\n\n".join(filter(None, blocks)) + "\n"
