@@ -1,18 +1,15 @@
 """Two workers end where one worker with the same global batch ends.
 
-Gloo on CPU, started by torchrun with the real fairseq-train. Dropout is 0 because each worker
-draws its own.
+Of dual_translation; of routed_mtl in routed/, of the twin in twin/.
 """
 
 import json
-import os
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 import torch
-from common import inprocess
+from common.workers import Runs, after_update, largest_difference, parameters
 
 from fairseq_ext.streams.dataset import ValidationPlan
 from fairseq_ext.streams.task import StreamsTask
@@ -21,73 +18,14 @@ JOINT = ["-s", "xx", "-t", "yy", "--share-all-embeddings"]
 CYCLE = ["--lang-pairs", "xx-yy,yy-zz", "--schedule", "cycle"]
 # the pairs of CYCLE's updates; both directions of each
 CYCLE_PAIRS = [("xx", "yy"), ("yy", "xx"), ("yy", "zz"), ("zz", "yy")]
-SIZES = ["--embed-dim", 16, "--ffn-embed-dim", 24, "--attention-heads", 2, "--layers", 1]
-
-
-class Runs:
-    """Trains when first asked for a run and remembers its folder."""
-
-    def __init__(self, run, user_dir, toy_corpus, folder):
-        self.run, self.user_dir, self.corpus, self.folder = run, user_dir, toy_corpus, folder
-        self.port = 20000 + os.getpid() % 10000
-        self.finished = {}
-
-    def __call__(self, workers, pairs, backend="legacy_ddp"):
-        key = (workers, tuple(pairs), backend)
-        if key not in self.finished:
-            self.finished[key] = self.folder / f"run{len(self.finished)}"
-            self.train(self.finished[key], workers, pairs, backend)
-        return self.finished[key]
-
-    def train(self, save_dir, workers, pairs, backend="legacy_ddp", probe=None):
-        """Train and return the records of the log; ``probe`` is for parallel_probe.py."""
-        arguments = [self.corpus.three, "--user-dir", self.user_dir, "--save-dir", save_dir]
-        arguments += ["--task", "dual_translation", "--arch", "dual_transformer_tiny", *SIZES]
-        arguments += ["--dropout", 0, "--criterion", "label_smoothed_cross_entropy"]
-        arguments += ["--optimizer", "adam", "--lr", 0.005, "--batch-size", 16, "--seed", 7]
-        # the gradient of the bias of attention keys is zero but for rounding (a softmax does not
-        # see it), about 1e-10; with Adam's default 1e-8 that rounding would become a step
-        arguments += ["--adam-eps", 1e-6]
-        arguments += ["--clip-norm", 1.0, "--cpu", "--num-workers", 0, "--no-progress-bar"]
-        arguments += ["--max-update", 8, "--save-interval-updates", 1]
-        arguments += ["--update-freq", 2 if workers == 1 else 1, *pairs]
-        if workers == 1:
-            return inprocess.train(*arguments)
-        self.port += 1
-        launcher = ["python", "-m", "torch.distributed.run", "--nproc_per_node", workers]
-        script = Path(__file__).parent / "common" / "parallel_probe.py"
-        launcher += ["--master_port", self.port, script if probe else self._script("train")]
-        distributed = ["--distributed-backend", "gloo", "--ddp-backend", backend]
-        distributed += ["--distributed-no-spawn", "--distributed-world-size", workers]
-        distributed += ["--log-format", "json"]
-        environment = {"PROBE": str(probe)} if probe else None
-        output = self.run(*launcher, *arguments, *distributed, env=environment)
-        return inprocess.records(
-            line[line.index("{") :] for line in output.splitlines() if '| {"' in line
-        )
-
-    @staticmethod
-    def _script(command):
-        """The installed fairseq-NAME script, which torchrun runs with Python."""
-        return os.path.join(os.path.dirname(sys.executable), f"fairseq-{command}")
+DUAL = ["--task", "dual_translation", "--arch", "dual_transformer_tiny", "--embed-dim", 16]
+DUAL += ["--ffn-embed-dim", 24, "--attention-heads", 2, "--layers", 1]
+DUAL += ["--criterion", "label_smoothed_cross_entropy"]
 
 
 @pytest.fixture(scope="module")
 def runs(run, user_dir, toy_corpus, tmp_path_factory):
-    return Runs(run, user_dir, toy_corpus, tmp_path_factory.mktemp("distributed"))
-
-
-def parameters(folder, name="checkpoint_last.pt"):
-    return torch.load(folder / name, map_location="cpu", weights_only=True)["model"]
-
-
-def largest_difference(one, other):
-    assert one.keys() == other.keys()
-    return max((one[name] - other[name]).abs().max().item() for name in one)
-
-
-def after_update(folder, number):
-    return parameters(folder, next(folder.glob(f"checkpoint_*_{number}.pt")).name)
+    return Runs(run, user_dir, tmp_path_factory.mktemp("distributed"), toy_corpus.three, *DUAL)
 
 
 @pytest.mark.parametrize("pairs", [JOINT, CYCLE], ids=["joint", "cycle"])

@@ -201,6 +201,7 @@ class StreamsTask(PairParallel, Steps, PairPatience, TranslationTask):
 
     def _load_pair(self, path: str, split: str, pair: str, combine: bool):
         source, target = pair.split("-")
+        nothing = f"{path}: {split} of the pair {pair} holds no sentence"
         try:
             dataset = load_langpair_dataset(
                 path,
@@ -227,12 +228,16 @@ class StreamsTask(PairParallel, Steps, PairPatience, TranslationTask):
                 f"{path}: no {split}.{source}-{target} or {split}.{target}-{source} "
                 f"for the pair {pair}"
             ) from error
+        except ValueError as error:
+            if "mmap an empty file" not in str(error):
+                raise
+            raise ValueError(nothing) from error
         if dataset.tgt is None and not self.pair:
             raise FileNotFoundError(
                 f"{path}: {split} of the pair {pair} has no sentences of {target}"
             )
         if len(dataset) == 0:
-            raise ValueError(f"{path}: {split} of the pair {pair} holds no sentence")
+            raise ValueError(nothing)
         return dataset
 
     def get_batch_iterator(

@@ -1,8 +1,6 @@
 """prepare.py and the scores of examples/routed on small corpora."""
 
-import gzip
 import json
-import zipfile
 
 import pytest
 from recipe_tools import RecipeError
@@ -11,28 +9,10 @@ from routed_recipe.scoring import auxiliary_scores
 from routed_recipe.settings import KINDS, read_settings
 
 
-def graphs(numbers):
-    return "".join(f"# ::id a.{n}\n# ::snt It is {n} .\n(i / it :quant {n})\n\n" for n in numbers)
-
-
 @pytest.fixture
-def corpus(tmp_path):
+def corpus(routed_raw):
     """(settings, raw files of the auxiliary tasks)."""
-    settings, raw = read_settings("multi30k"), tmp_path / "raw"
-    rows = "EU NNP I-NP I-ORG\nsays VBZ I-VP O\n\n" * 30
-    for name in settings.text["ner"].values():
-        (raw / name).parent.mkdir(parents=True, exist_ok=True)
-        (raw / name).write_bytes(gzip.compress(rows.encode()))
-    amr = settings.text["amr"]
-    (raw / "amr_little_prince").mkdir()
-    for key, numbers in (("whole", range(20)), ("train", range(14)), ("test", range(17, 20))):
-        (raw / amr[key]).write_text(graphs(numbers), encoding="utf-8")
-    (raw / "wsj_sample").mkdir()
-    with zipfile.ZipFile(raw / settings.text["tree"]["file"], "w") as archive:
-        for name, numbers in zip("abcd", (range(7), range(7, 17), range(17, 19), range(19, 20))):
-            trees = "".join(f"( (S (NP (NN w{n}))) )\n" for n in numbers)
-            archive.writestr(f"{name}.mrg", trees)
-    return settings, raw
+    return read_settings("multi30k"), routed_raw
 
 
 def test_splits_are_disjoint_and_complete(corpus):
@@ -66,7 +46,7 @@ def test_missing_and_malformed_files_are_named(corpus):
     (raw / "bad").write_text("a O\nb\n", encoding="utf-8")
     with pytest.raises(RecipeError, match="bad, line 2: row 'b'"):
         corpora.linear("ner", raw / "bad")
-    (raw / "bad").write_text(graphs([1]).replace("# ::id a.1\n", ""), encoding="utf-8")
+    (raw / "bad").write_text("# ::snt It is 1 .\n(i / it :quant 1)\n", encoding="utf-8")
     with pytest.raises(RecipeError, match="bad: no line '# ::id NAME' above the graph of: It is 1"):
         corpora.identified(raw / "bad")
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 from common import inprocess
 from fairseq.data import Dictionary
+from matplotlib.figure import Figure
 
 from fairseq_ext import __main__ as command
 from fairseq_ext.tools import UsageError, router_usage
@@ -153,6 +154,96 @@ def test_wrong_bands_are_named(text):
         router_usage.parse_bands(text)
 
 
+# ---------------------------------------------------------------- the bars of the pictures
+
+
+def read_table(text):
+    """The lines of a .tsv file as dictionaries, the share of each block under "share"."""
+    rows = list(csv.DictReader(text.splitlines(), delimiter="\t"))
+    for row in rows:
+        row["share"] = [float(row[name]) for name in row if name.startswith("block ")]
+    return rows
+
+
+def groups_of(panel):
+    """{label: bars} of a panel, in the order in which they were drawn."""
+    return {bars.get_label(): bars.patches for bars in panel.containers}
+
+
+def check_layers(figure, rows):
+    """A bar of the table's share for each layer (panel), task (colour) and block (place)."""
+    whole = [row for row in rows if row["kind"] == "all"]
+    layers = list(dict.fromkeys(row["layer"] for row in whole))
+    assert [panel.get_title() for panel in figure.axes] == layers
+    for panel in figure.axes:
+        own = {row["task"]: row["share"] for row in whole if row["layer"] == panel.get_title()}
+        drawn, right_ends, colours = groups_of(panel), {}, set()
+        assert list(drawn) == list(own)
+        for task, bars in drawn.items():
+            assert [bar.get_height() for bar in bars] == pytest.approx(own[task], abs=1e-6)
+            colours |= {bar.get_facecolor() for bar in bars}
+            for block, bar in enumerate(bars):
+                assert bar.get_y() == 0 and round(bar.get_x() + bar.get_width() / 2) == block
+                # from left to right in the order of the tasks, no bar over another
+                assert bar.get_x() >= right_ends.get(block, block - 0.5) - 1e-9
+                right_ends[block] = bar.get_x() + bar.get_width()
+        assert len(colours) == len(own)
+        names = [label.get_text() for label in panel.get_xticklabels()]
+        assert names == [f"Block {block + 1}" for block in range(len(whole[0]["share"]))]
+
+
+def check_categories(figure, rows):
+    """For each task, encoder and top decoder layer: a stack of the table's shares by category."""
+    top = [row["layer"] for row in rows if row["layer"].startswith("decoder")][-1]
+    tasks = dict.fromkeys(row["task"] for row in rows)
+    places = [(task, layer) for task in tasks for layer in ("encoder", top)]
+    assert [panel.get_title() for panel in figure.axes] == [", ".join(place) for place in places]
+    for panel, place in zip(figure.axes, places):
+        own = [row for row in rows if (row["task"], row["layer"]) == place]
+        names = [label.get_text() for label in panel.get_xticklabels()]
+        assert names == [row["category"] for row in own]
+        drawn = groups_of(panel)
+        assert list(drawn) == [f"Block {block + 1}" for block in range(len(own[0]["share"]))]
+        for number, row in enumerate(own):
+            bars, floor = [patches[number] for patches in drawn.values()], 0.0
+            assert [bar.get_height() for bar in bars] == pytest.approx(row["share"], abs=1e-6)
+            for bar in bars:
+                assert round(bar.get_x() + bar.get_width() / 2, 6) == number
+                assert bar.get_y() == pytest.approx(floor, abs=1e-6)
+                floor += bar.get_height()
+            assert floor == pytest.approx(1)
+
+
+PICTURES = [
+    pytest.param(router_usage.draw_layers, check_layers, id="layers"),
+    pytest.param(router_usage.draw_categories, check_categories, id="categories"),
+]
+
+
+@pytest.fixture
+def rows(batches):
+    """Of two tasks whose shares differ."""
+    found, own = [], {"xx-yy": batches, "xx-zz": batches[:1]}
+    words = {**DICTIONARIES, "zz": DICTIONARIES["yy"]}
+    for pair, some in own.items():
+        sums = router_usage.collect(Fake(), pair, some, words)
+        found += router_usage.rows_of(pair, sums, words, [2, 4], 3)
+    return found
+
+
+@pytest.mark.parametrize("draw, check", PICTURES)
+def test_bars_are_as_high_as_the_table_says(rows, draw, check):
+    table = read_table("\n".join(router_usage.table(rows)))
+    check(draw(rows), table)
+    # the twins that take the next row's shares, or the next block's, are caught
+    for wrong in (
+        [row._replace(share=other.share) for row, other in zip(rows, rows[1:] + rows[:1])],
+        [row._replace(share=row.share[1:] + row.share[:1]) for row in rows],
+    ):
+        with pytest.raises(AssertionError):
+            check(draw(wrong), table)
+
+
 # ---------------------------------------------------------------- a trained checkpoint
 
 PAIRS = "xx-yy,xx-zz"
@@ -178,8 +269,14 @@ def call(*words):
     return command.main(["router-usage", *map(str, words)])
 
 
-def test_files_of_a_checkpoint(trained, toy_corpus, tmp_path, capsys):
-    checkpoint = trained("routed_gru", "--shared-blocks", 2)
+def test_files_of_a_checkpoint(trained, toy_corpus, tmp_path, capsys, monkeypatch):
+    checkpoint, figures, save = trained("routed_gru", "--shared-blocks", 2), [], Figure.savefig
+
+    def keep(figure, *words, **options):
+        figures.append(figure)
+        return save(figure, *words, **options)
+
+    monkeypatch.setattr(Figure, "savefig", keep)
     assert call(checkpoint, toy_corpus.three, "--output", tmp_path / "use", "--tokens", 4) == 0
     with open(tmp_path / "use.tsv", encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream, delimiter="\t"))
@@ -203,6 +300,10 @@ def test_files_of_a_checkpoint(trained, toy_corpus, tmp_path, capsys):
     for name in ("use.png", "use.categories.png"):
         assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
         assert str(tmp_path / name) in printed
+    table = read_table((tmp_path / "use.tsv").read_text(encoding="utf-8"))
+    layers_figure, categories_figure = figures
+    check_layers(layers_figure, table)
+    check_categories(categories_figure, table)
 
 
 def test_data_of_other_tasks_are_not_needed(trained, toy_corpus, tmp_path):

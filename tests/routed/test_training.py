@@ -6,6 +6,7 @@ import shutil
 import pytest
 import torch
 from common import inprocess
+from fairseq.data import indexed_dataset
 from sacrebleu.metrics import TER
 from streams.support import check_objective, first_update
 
@@ -14,31 +15,39 @@ from fairseq_ext.streams import patience
 
 TASK = ["--task", "routed_mtl"]
 THREE = ["--lang-pairs", "xx-yy,xx-ner,xx-parse", "--main-pair", "xx-yy"]
+# one task of every kind
+FOUR = ["--lang-pairs", "xx-yy,xx-ner,xx-parse,xx-amr", "--main-pair", "xx-yy"]
+AUX = ("ner", "parse", "amr")
 SMALL = ["--embed-dim", 12, "--hidden-size", 10, "--attention-size", 12, "--dropout", 0.1]
 OPTIMISE = ["--optimizer", "adam", "--lr", 0.01, "--clip-norm", 1, "--seed", 1]
 EVALUATE = ["--eval-bleu", "--eval-bleu-args", '{"beam": 1, "max_len_a": 1, "max_len_b": 8}']
+F1 = {"ner": scores.ner_f1, "parse": scores.bracket_f1}
 
 
 def aux_line(lang, words):
-    """Tags and a tree of a sentence of the toy corpus: an. is a person, av. a verb."""
+    """Tags, a tree or a graph of a sentence of the toy corpus: an. is a person, av. a verb."""
     if lang == "ner":
         return " ".join("B-PER" if word.startswith("an") else "O" for word in words)
+    if lang == "amr":
+        agent, verb, patient, *time = words
+        more = [":time", *time] if time else []
+        return " ".join(["(", verb, ":ARG0", agent, ":ARG1", patient, *more, ")"])
     first, verb, *rest = ("NN" if word.startswith("an") else "VB" for word in words)
     return " ".join(["(S (NP", first, ")NP (VP", verb, *rest, ")VP )S"])
 
 
 @pytest.fixture(scope="module")
 def data(toy_corpus, tmp_path_factory, run):
-    """Binarised xx-yy, and xx-ner and xx-parse made from the words of xx."""
+    """Binarised xx-yy, and xx-ner, xx-parse and xx-amr made from the words of xx."""
     folder = tmp_path_factory.mktemp("tasks")
     for split in toy_corpus.sizes:
         for lang in ("xx", "yy"):
             shutil.copy(toy_corpus.text / f"{split}.{lang}", folder)
         lines = (folder / f"{split}.xx").read_text().splitlines()
-        for lang in ("ner", "parse"):
+        for lang in AUX:
             text = "".join(aux_line(lang, line.split()) + "\n" for line in lines)
             (folder / f"{split}.{lang}").write_text(text)
-    for target in ("yy", "ner", "parse"):
+    for target in ("yy", *AUX):
         prefixes = [f"--{split}pref={folder / split}" for split in toy_corpus.sizes]
         run(
             "fairseq-preprocess", "-s", "xx", "-t", target, *prefixes, "--destdir", folder / "bin",
@@ -56,9 +65,9 @@ def train(data, folder, updates, *flags, arch="routed_gru", pairs=THREE, sizes=S
 
 @pytest.fixture(scope="module")
 def trained(data, tmp_path_factory):
-    """(folder with a checkpoint after a few updates on three tasks, records of the log)."""
+    """(folder with a checkpoint after a few updates on four tasks, records of the log)."""
     folder = tmp_path_factory.mktemp("routed")
-    return folder, train(data, folder, 30, "--batch-size", 24, *EVALUATE)
+    return folder, train(data, folder, 60, "--batch-size", 24, *EVALUATE, pairs=FOUR)
 
 
 def generate(data, checkpoint, target, *flags):
@@ -69,12 +78,12 @@ def generate(data, checkpoint, target, *flags):
 def test_every_task_has_its_scores(trained):
     folder, records = trained
     last = [record for record in records if "valid_loss" in record][-1]
-    both = {"accuracy", "exact", "f1"}
-    wanted = {"xx-yy": {"bleu", "ter"}, "xx-ner": both, "xx-parse": both}
+    text, both = {"bleu", "ter"}, {"accuracy", "exact", "f1"}
+    wanted = {"xx-yy": text, "xx-ner": both, "xx-parse": both, "xx-amr": both - {"f1"}}
     for pair, names in wanted.items():
         for score in ("loss", "ppl", "weight", *names):
             assert last[f"valid_{pair}_{score}"] >= 0, (pair, score)
-        assert not {f"valid_{pair}_{score}" for score in {"bleu", *both} - names} & set(last)
+        assert not {f"valid_{pair}_{score}" for score in (text | both) - names} & set(last)
     assert last["valid_bleu"] == last["valid_worst_bleu"] == last["valid_xx-yy_bleu"]
     assert last["valid_xx-ner_accuracy"] > 40, "two tags to choose from"
     assert any(record.get("train_xx-yy_weight") == 1.0 for record in records)
@@ -96,12 +105,14 @@ def test_scores_of_validation_are_those_of_the_translations(trained, data):
 
     hypotheses, references = lines("yy")
     check("yy_ter", TER().corpus_score(hypotheses, [references]).score)
-    for target, f1 in (("ner", scores.ner_f1), ("parse", scores.bracket_f1)):
+    for target in AUX:
         both = lines(target)
         exact = sum(found == wanted for found, wanted in zip(*both))
         check(f"{target}_exact", 100 * exact / len(both[0]))
         check(f"{target}_accuracy", scores.accuracy(scores.token_accuracy(*both)))
-        check(f"{target}_f1", scores.f1(f1(*both)))
+        assert last[f"valid_xx-{target}_accuracy"] > 0
+        if target in F1:
+            check(f"{target}_f1", scores.f1(F1[target](*both)))
 
 
 @pytest.mark.parametrize("target", ["yy", "parse"])
@@ -120,7 +131,7 @@ def test_scoring_gives_the_scores_of_beam_search(trained, data, tmp_path, target
         "--destdir", tmp_path / "bin", "--srcdict", data / "dict.xx.txt",
         "--tgtdict", data / f"dict.{target}.txt",
     )  # fmt: skip
-    for lang in {"yy", "ner", "parse"} - {target}:
+    for lang in {"yy", *AUX} - {target}:
         shutil.copy(data / f"dict.{lang}.txt", tmp_path / "bin")
     words = ["--score-reference", "--batch-size", 5]
     scored = inprocess.hypotheses(generate(tmp_path / "bin", checkpoint, target, *words))
@@ -255,9 +266,26 @@ def test_a_target_that_is_not_there_is_named(data, tmp_path):
         train(tmp_path / "data", tmp_path / "run", 2, "--batch-size", 24)
 
 
+@pytest.mark.parametrize("kind", ["mmap", "lazy"])
+@pytest.mark.parametrize("split", ["train", "valid", "test"])
+def test_a_split_without_a_sentence_is_named(trained, data, tmp_path, split, kind):
+    """Of a helper in training, and at inference; fairseq-preprocess writes it without complaint."""
+    folder = tmp_path / "data"
+    shutil.copytree(data, folder)
+    for lang in ("xx", "ner"):
+        path = str(folder / f"{split}.xx-ner.{lang}")
+        indexed_dataset.make_builder(f"{path}.bin", kind, 20).finalize(f"{path}.idx")
+    with pytest.raises(ValueError) as caught:
+        if split == "test":
+            generate(folder, trained[0] / "checkpoint_last.pt", "ner")
+        else:
+            train(folder, tmp_path / "run", 2, "--batch-size", 24)
+    assert f"{folder}: {split} of the pair xx-ner holds no sentence" in str(caught.value)
+
+
 def test_data_that_are_not_there_are_named(data, tmp_path):
-    pairs = ["--lang-pairs", "xx-yy,xx-amr", "--main-pair", "xx-yy"]
-    with pytest.raises(ValueError, match="no dictionary for language 'amr'"):
+    pairs = ["--lang-pairs", "xx-yy,xx-zz", "--main-pair", "xx-yy"]
+    with pytest.raises(ValueError, match="no dictionary for language 'zz'"):
         train(data, tmp_path, 2, "--batch-size", 24, pairs=pairs)
     pairs = ["--lang-pairs", "xx-yy,ner-yy", "--main-pair", "xx-yy"]
     with pytest.raises(FileNotFoundError, match=r"no (train|valid)\.ner-yy or \w+\.yy-ner"):
@@ -266,7 +294,9 @@ def test_data_that_are_not_there_are_named(data, tmp_path):
 
 def test_directions_that_are_no_task_are_named(trained, data):
     words = [*TASK, "-s", "yy", "-t", "xx", "--path", trained[0] / "checkpoint_last.pt"]
-    with pytest.raises(ValueError, match="the checkpoint translates xx-yy, xx-ner, xx-parse"):
+    with pytest.raises(
+        ValueError, match="the checkpoint translates xx-yy, xx-ner, xx-parse, xx-amr"
+    ):
         inprocess.generate(data, *words)
 
 

@@ -1,0 +1,78 @@
+"""fairseq-train with one worker, in the test process, and with several.
+
+Gloo on CPU, started by torchrun with the real fairseq-train.
+"""
+
+import os
+import socket
+import sys
+from pathlib import Path
+
+import torch
+from common import inprocess
+
+PROBE = Path(__file__).parent / "parallel_probe.py"
+# the gradient of the bias of attention keys is zero but for rounding (a softmax does not see it),
+# about 1e-10; with Adam's default 1e-8 that rounding would become a step
+OPTIMISE = ["--optimizer", "adam", "--adam-eps", 1e-6, "--lr", 0.005, "--clip-norm", 1.0]
+
+
+def free_port():
+    """A port that nothing listens on; tests of several processes run side by side."""
+    with socket.socket() as one:
+        one.bind(("localhost", 0))
+        return one.getsockname()[1]
+
+
+class Runs:
+    """Trains when first asked for a run and remembers its folder.
+
+    run: ``run_command``. folder: where the runs go. common: words that all runs have, the data
+        first. One worker adds up two minibatches an update, so that it sees what two workers see.
+    """
+
+    def __init__(self, run, user_dir, folder, *common):
+        self.run, self.folder = run, folder
+        self.common = [*common, "--user-dir", user_dir]
+        self.finished = {}
+
+    def __call__(self, workers, flags, backend="legacy_ddp"):
+        key = (workers, tuple(flags), backend)
+        if key not in self.finished:
+            self.finished[key] = self.folder / f"run{len(self.finished)}"
+            self.train(self.finished[key], workers, flags, backend)
+        return self.finished[key]
+
+    def train(self, save_dir, workers, flags, backend="legacy_ddp", probe=None):
+        """Train and return the records of the log; ``probe`` is for parallel_probe.py."""
+        arguments = [*self.common, "--save-dir", save_dir, *OPTIMISE, "--batch-size", 16]
+        arguments += ["--dropout", 0, "--seed", 7]  # each worker draws its own dropout
+        arguments += ["--cpu", "--num-workers", 0, "--no-progress-bar"]
+        arguments += ["--max-update", 8, "--save-interval-updates", 1]
+        arguments += ["--update-freq", 2 if workers == 1 else 1, *flags]
+        if workers == 1:
+            return inprocess.train(*arguments)
+        script = os.path.join(os.path.dirname(sys.executable), "fairseq-train")
+        launcher = ["python", "-m", "torch.distributed.run", "--nproc_per_node", workers]
+        launcher += ["--master_port", free_port(), PROBE if probe else script]
+        distributed = ["--distributed-backend", "gloo", "--ddp-backend", backend]
+        distributed += ["--distributed-no-spawn", "--distributed-world-size", workers]
+        distributed += ["--log-format", "json"]
+        environment = {"PROBE": str(probe)} if probe else None
+        output = self.run(*launcher, *arguments, *distributed, env=environment)
+        return inprocess.records(
+            line[line.index("{") :] for line in output.splitlines() if '| {"' in line
+        )
+
+
+def parameters(folder, name="checkpoint_last.pt"):
+    return torch.load(folder / name, map_location="cpu", weights_only=True)["model"]
+
+
+def largest_difference(one, other):
+    assert one.keys() == other.keys()
+    return max((one[name] - other[name]).abs().max().item() for name in one)
+
+
+def after_update(folder, number):
+    return parameters(folder, next(folder.glob(f"checkpoint_*_{number}.pt")).name)
