@@ -110,6 +110,24 @@ def test_trained_resumed_scored_and_searched(data, runs, tmp_path, arch):
     assert sum(name.endswith("embedding.weight") for name in model) == 1
 
 
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_exported_without_the_twin(data, runs, tmp_path, arch):
+    checkpoint, exported = runs(arch)[0] / "checkpoint_last.pt", tmp_path / "plain.pt"
+    words = ["export", checkpoint, "--to", "fairseq", "--output", exported]
+    assert command.main([str(word) for word in words]) == 0
+    trained, plain = (
+        torch.load(path, map_location="cpu", weights_only=True) for path in (checkpoint, exported)
+    )
+    assert trained["criterion"] and not plain["criterion"]
+    assert set(plain["model"]) == set(trained["model"])
+    named = ("--task", "image_captioning", "--gen-subset", "valid", "--max-len-b", 6)
+    found = [
+        inprocess.hypotheses(inprocess.generate(data, *named, "--path", path))
+        for path in (checkpoint, exported)
+    ]
+    assert found[0] and found[0] == found[1]
+
+
 def test_distance_finds_moved_features_and_names_bad_ones(data, runs, tmp_path, capsys):
     folder, _ = runs("twin_caption_lstm")
     copy, images = tmp_path / "data", tmp_path / "elsewhere"
