@@ -191,6 +191,22 @@ def test_exported_from_fast_translation(data, tmp_path, capsys):
     assert "fast_translation" not in str(state["cfg"])
 
 
+def test_exported_multiway(toy_corpus, tmp_path):
+    task = ("--task", "multiway_translation", "--lang-pairs", "xx-yy,yy-xx")
+    sizes = ("--arch", "multiway_gru_tiny", "--embed-dim", 8, "--hidden-size", 8)
+    inprocess.train(
+        *(toy_corpus.two, *task, *sizes, "--criterion", "twin", "--optimizer", "adam"),
+        *("--batch-size", 16, "--max-update", 2, "--disable-validation", "--save-dir", tmp_path),
+    )
+    checkpoint, exported = tmp_path / "checkpoint_last.pt", tmp_path / "plain.pt"
+    words = ["export", checkpoint, "--to", "fairseq", "--output", exported]
+    assert command.main([str(word) for word in words]) == 0
+    assert load(checkpoint)["criterion"] and not load(exported)["criterion"]
+    named = ("--task", "multiway_translation", "-s", "yy", "-t", "xx", "--max-len-b", 6, "--path")
+    found = [inprocess.generate(toy_corpus.two, *named, path) for path in (checkpoint, exported)]
+    assert inprocess.hypotheses(found[0]) == inprocess.hypotheses(found[1])
+
+
 @pytest.mark.parametrize(
     "more, message",
     [
