@@ -120,8 +120,7 @@ def main(argv=None):
     checkpoint, other = checkpoint_of(args.runs, args.system, args.seed), None
     if system.directions == (CLASSIFIER,):
         other = checkpoint_of(args.runs, "generator", args.seed)
-    trained = {args.system: checkpoint, "generator": other}
-    for name, path in trained.items():
+    for name, path in ((args.system, checkpoint), ("generator", other)):
         if path:
             run, stage = args.runs / run_name(name, args.seed), settings.stages[-1]
             command = train_command(settings, name, args.seed, args.data, run, stage)

@@ -90,3 +90,28 @@ def test_what_is_scored_was_trained_as_the_recipe_says(tmp_path):
     message = r"than the recipe has now:  --lr -0.1 \+0.2  --save-dir; allowed: the settings it"
     with pytest.raises(RecipeError, match=message):
         training.check_trained(args, other, run / "checkpoint_last.pt")
+
+
+@pytest.mark.parametrize(
+    "recipe, system, folder",
+    [
+        ("dual", "stock.de-en", ""),
+        ("duo_translation", "fusion.de-en", ""),
+        ("multiway", "single.de-en", ""),
+        ("routed", "full.5000", ""),
+        ("sentiment", "dual", "second"),
+        ("sentiment", "generator", "second"),
+        ("twin --recipe digits", "norm", ""),
+    ],
+)
+def test_every_recipe_asks_what_it_scores(script, tmp_path, recipe, system, folder):
+    name, *words = recipe.split()
+    run = tmp_path / "runs" / f"{system}.1" / folder
+    run.mkdir(parents=True)
+    for kind in ("best", "last"):
+        (run / f"checkpoint_{kind}.pt").touch()
+    (run / training.RECORD).write_text('["fairseq-train"]', encoding="utf-8")
+    with pytest.raises(RecipeError, match="was trained with other options than the recipe has now"):
+        script("evaluate", name).main(
+            [str(tmp_path / "data"), str(tmp_path / "runs"), system, "1", *words]
+        )
