@@ -1,9 +1,10 @@
 """The optimiser ``fused_adam``: fairseq's ``adam`` with all parameters in one kernel.
 
 Without NVIDIA's apex, fairseq's own takes ten small operations for every parameter of a model. The
-rules are those of Loshchilov and Hutter (2019), *Decoupled Weight Decay Regularization*, as there;
-epsilon is added to the corrected square root (Kingma and Ba, 2015, Algorithm 1), where fairseq adds
-it before the correction.
+rules are those of Loshchilov and Hutter (2019), *Decoupled Weight Decay Regularization*, as there.
+Epsilon is added to the square root of the mean before its correction, as fairseq does; torch adds
+it after (Kingma and Ba, 2015, Algorithm 1). In the first updates steps from minute gradients are
+much larger then, and recurrent models learn otherwise.
 """
 
 import ast
@@ -54,7 +55,7 @@ class FusedAdam(FairseqOptimizer):
         super().__init__(cfg)
         params = list(params)
         flat = [one for group in params for one in group["params"]] if _grouped(params) else params
-        self._optimizer = torch.optim.AdamW(
+        self._optimizer = _AdamW(
             params, **self.optimizer_config, **({"fused": True} if is_fused(flat) else {})
         )
 
@@ -72,6 +73,45 @@ class FusedAdam(FairseqOptimizer):
     @property
     def supports_flat_params(self) -> bool:
         return True
+
+
+class _AdamW(torch.optim.AdamW):
+    """torch's, with epsilon before the correction.
+
+    ages: {parameter: steps that it took}; known here, so that no step waits for the device.
+    """
+
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        self.ages = {}
+
+    def step(self, closure=None):
+        groups = self.param_groups
+        self.param_groups = [part for group in groups for part in self._by_age(group)]
+        try:
+            return super().step(closure)
+        finally:
+            self.param_groups = groups
+
+    def _by_age(self, group):
+        """The group in parts of as many steps, each with an epsilon that the correction undoes."""
+        parts = {}
+        for param in group["params"]:
+            if param.grad is None:
+                continue
+            if param not in self.ages:  # a new one, or one from a checkpoint
+                self.ages[param] = int(self.state[param].get("step", 0))
+            self.ages[param] += 1
+            parts.setdefault(self.ages[param], []).append(param)
+        second = group["betas"][1]
+        return [
+            {**group, "params": params, "eps": group["eps"] / (1 - second**age) ** 0.5}
+            for age, params in parts.items()
+        ]
+
+    def load_state_dict(self, state_dict):
+        self.ages = {}
+        super().load_state_dict(state_dict)
 
 
 def _grouped(params) -> bool:

@@ -10,8 +10,8 @@ from fairseq_ext.common import optimizer
 from fairseq_ext.common.optimizer import FusedAdam, betas_of
 
 
-def config():
-    values = {"lr": [0.01], "adam_betas": "(0.8, 0.95)", "adam_eps": 1e-9, "weight_decay": 0.1}
+def config(epsilon=1e-9):
+    values = {"lr": [0.01], "adam_betas": "(0.8, 0.95)", "adam_eps": epsilon, "weight_decay": 0.1}
     return OmegaConf.create({**values, "fp16_adam_stats": False})
 
 
@@ -20,15 +20,21 @@ def parameters():
     return [torch.nn.Parameter(torch.randn(3, 4)), torch.nn.Parameter(torch.randn(5))]
 
 
+@pytest.mark.parametrize("epsilon", [1e-9, 0.5])
 @pytest.mark.parametrize("fused", [True, False])
-def test_steps_are_those_of_fairseq(monkeypatch, fused):
-    """Also for a parameter that some updates do not touch, and for a rate that changes."""
+def test_steps_are_those_of_fairseq(monkeypatch, fused, epsilon):
+    """Also for a parameter that some updates do not touch, for a rate that changes, and where
+    epsilon is no smaller than the gradients; half of the updates from a checkpoint."""
     if not fused:
         monkeypatch.setattr(optimizer, "is_fused", lambda params: False)
     both = [(kind, parameters()) for kind in (FusedAdam, FairseqAdam)]
-    built = [(kind(config(), params), params) for kind, params in both]
+    built = [(kind(config(epsilon), params), params) for kind, params in both]
     torch.manual_seed(2)
     for step in range(12):
+        if step == 6:
+            state, params = built[0][0].state_dict(), built[0][1]
+            built[0] = FusedAdam(config(epsilon), params), params
+            built[0][0].load_state_dict(state)
         gradients = [torch.randn(3, 4), torch.randn(5)]
         for one, params in built:
             one.set_lr(0.01 * (1 + step))
