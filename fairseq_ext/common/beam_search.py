@@ -10,9 +10,10 @@ Dimensions: B sentences, K beam, R = B * K rows, V words, S source positions, T 
 """
 
 import math
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import torch
+from fairseq.models import FairseqIncrementalDecoder
 from fairseq.search import BeamSearch
 from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
 from torch import Tensor
@@ -20,6 +21,7 @@ from torch import Tensor
 from .products import resting_weights
 
 CHUNK = 16  # words of which ``best`` first looks at the maximum
+SHORT = 1 << 13  # numbers that are sorted as fast as they are looked at in chunks
 CHECK_ON_GPU = 8  # steps after which sentences may leave the batch: each time waits for the device
 
 
@@ -41,7 +43,7 @@ def best(log_p: Tensor, sums: Tensor, count: int) -> Tuple[Tensor, Tensor, Tenso
     count = min(count, beam * words - 1)
     chunks = words // CHUNK
     flat, places = log_p.flatten(1), None
-    if beam * chunks > 2 * count:
+    if beam * chunks > 2 * count and log_p.numel() > SHORT:
         # word w of the first CHUNK * chunks lies in chunk w % chunks
         inner = torch.arange(0, CHUNK * chunks, chunks, device=log_p.device)
         maxima = log_p[..., : CHUNK * chunks].unflatten(2, (CHUNK, chunks)).amax(2)
@@ -64,6 +66,18 @@ def best(log_p: Tensor, sums: Tensor, count: int) -> Tuple[Tensor, Tensor, Tenso
 
 def _no_nan(scores: Tensor) -> Tensor:
     return scores.masked_fill_(scores.isnan(), -math.inf)
+
+
+def _moves(decoder) -> List[Callable]:
+    """What fairseq calls to give the rows of a decoder's state a new order, found once.
+
+    fairseq looks for them among all modules at every step.
+    """
+    found = type(decoder).reorder_incremental_state_scripting
+    if found is not FairseqIncrementalDecoder.reorder_incremental_state_scripting:
+        return [decoder.reorder_incremental_state_scripting]
+    name = "reorder_incremental_state"
+    return [getattr(module, name) for module in decoder.modules() if hasattr(module, name)]
 
 
 def _check_every(tokens: Tensor) -> int:
@@ -172,12 +186,17 @@ class BeamSearchGenerator(SequenceGenerator):
         source, beam = net_input["src_tokens"], self.beam_size
         states: List[Dict[str, Any]] = [{} for _ in range(self.model.models_size)]
         alive = torch.arange(source.size(0), device=source.device)
+        firsts = every_first = (alive * beam).unsqueeze(1)  # the first row of a sentence
         encoded = self.model.forward_encoder(net_input)
         encoded = self.model.reorder_encoder_out(encoded, alive.repeat_interleave(beam))
         tokens = source.new_full((source.size(0) * beam, steps + 2), self.pad, dtype=torch.long)
         tokens[:, 0] = self.eos if bos_token is None else bos_token
         sums = torch.zeros(source.size(0), beam, device=source.device)
         blocked = torch.zeros_like(sums, dtype=torch.bool)  # fairseq's cands_to_ignore
+        moves = []
+        if self.model.has_incremental_states():
+            moves = [_moves(model.decoder) for model in self.model.models]
+        numbers = torch.arange(2 * beam, device=source.device)
         every = _check_every(source)
         for step in range(steps + 1):
             log_p, attention = self.model.forward_decoder(
@@ -191,30 +210,42 @@ class BeamSearchGenerator(SequenceGenerator):
             scores, words, parents = best(log_p, sums[:, : log_p.size(1)].type_as(log_p), 2 * beam)
             ends = words.eq(self.eos) & scores.ne(-math.inf)
             ends[:, :beam] &= ~blocked
-            record.end(step, alive, ends[:, :beam], parents[:, :beam], scores[:, :beam])
+            # to ask whether any has ended is worth it where nobody has to wait for the answer
+            ended = every > 1 or bool(ends[:, :beam].any())
+            if ended:
+                record.end(step, alive, ends[:, :beam], parents[:, :beam], scores[:, :beam])
             if step == steps:
                 break
             ends[:, :beam] |= blocked
-            after = ends.long() * ends.size(1) + torch.arange(ends.size(1), device=ends.device)
+            after = ends.long() * ends.size(1) + numbers[: ends.size(1)]
             after, kept = after.topk(beam, dim=1, largest=False)
             blocked = after.ge(ends.size(1))
             sums, words, parents = (one.gather(1, kept) for one in (scores, words, parents))
             record.go_on(step, alive, words, parents, sums)
-            rows = torch.arange(len(alive), device=alive.device)
-            if step % every == 0:
+            before = len(alive)
+            if ended and step % every == 0:
                 rows = (record.count[alive] < beam).nonzero().squeeze(1)
                 if not len(rows):
                     break
-            if len(rows) < len(alive):
-                alive, sums, blocked, words, parents = (
-                    one.index_select(0, rows) for one in (alive, sums, blocked, words, parents)
-                )
-            order = (rows.unsqueeze(1) * beam + parents).flatten()  # (R,)
-            before = tokens[:, : step + 1].index_select(0, order)
-            tokens = tokens[: len(order)]
-            tokens[:, : step + 1], tokens[:, step + 1] = before, words.flatten()
-            self.model.reorder_incremental_state(states, order)
-            encoded = self.model.reorder_encoder_out(encoded, order)
+                if len(rows) < before:
+                    alive, sums, blocked, words, parents, firsts = (
+                        one.index_select(0, rows)
+                        for one in (alive, sums, blocked, words, parents, firsts)
+                    )
+            order = (firsts + parents).flatten()  # (R,)
+            firsts = every_first[: len(alive)]
+            left = len(alive) < before
+            if left or beam > 1:
+                chosen = tokens[:, : step + 1].index_select(0, order)
+                tokens = tokens[: len(order)]
+                tokens[:, : step + 1] = chosen
+                for state, functions in zip(states, moves):
+                    for move in functions:
+                        moved = move(state, order)
+                        state = state if moved is None else moved
+            if left:  # otherwise rows only move within a sentence, whose source is the same
+                encoded = self.model.reorder_encoder_out(encoded, order)
+            tokens[:, step + 1] = words.flatten()
 
     def _forbid(self, step: int, steps: int, log_p: Tensor) -> None:
         """-inf for words (R, V) that may not come, in place."""

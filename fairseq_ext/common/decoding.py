@@ -1,5 +1,6 @@
 """State of incremental decoding: a dict of tensors, one row for each hypothesis or sentence."""
 
+from functools import lru_cache
 from typing import Dict, List, Optional, Tuple, Union
 
 import torch
@@ -68,8 +69,14 @@ def remember(cache: Cache, name: str, newest: List[Tensor]) -> Tuple[List[Tensor
             cache[place] = Growing(one)
         cache[place].append(one)
         found.append(cache[place].buffer)
-    positions = torch.arange(found[0].size(2), device=found[0].device)
-    return found, (positions < cache[f"{name}.0"].length).view(1, 1, 1, -1)
+    return found, _visible(cache[f"{name}.0"].length, found[0].size(2), found[0].device)
+
+
+@lru_cache(maxsize=64)
+def _visible(length: int, room: int, device: torch.device) -> Tensor:
+    """(1, 1, 1, room), the first ``length`` True: the same for all layers and rows of a step."""
+    with torch.inference_mode(False):  # whoever comes next may want gradients
+        return (torch.arange(room, device=device) < length).view(1, 1, 1, -1)
 
 
 def reorder_cache(cache: Cache, new_order: Tensor) -> None:

@@ -22,6 +22,7 @@ except AttributeError:
 if os.environ.get(SWITCH) == "0":
     _arranged = _linear = None
 WORTH_ARRANGING = 1 << 17  # numbers of a matrix; smaller ones gain nothing
+FEW_ROWS = 32  # with fewer, arranging costs more than a search of some tens of steps gains
 # multiplications of a product, some milliseconds; smaller ones gain nothing, and oneDNN prepares
 # itself for every new shape, which takes half a millisecond
 WORTH_ONEDNN = 1 << 27
@@ -100,7 +101,8 @@ def linear(inputs: Tensor, weight: Tensor, bias: Optional[Tensor] = None) -> Ten
         bias: (O,).
     """
     large = inputs.numel() * weight.size(0) >= WORTH_ONEDNN
-    kept = at_rest() if weight.numel() >= WORTH_ARRANGING else None
+    many = inputs.numel() >= FEW_ROWS * inputs.size(-1)
+    kept = at_rest() if many and weight.numel() >= WORTH_ARRANGING else None
     if (kept is None and not large) or not _by_onednn(inputs, weight):
         return F.linear(inputs, weight, bias)
     rows = inputs.reshape(-1, inputs.size(-1))

@@ -15,6 +15,7 @@ from .layers import Linear
 from .sizes import check_sizes
 
 FEW = 16  # queries
+SMALL = 1 << 13  # numbers of all queries
 HALF = torch.bfloat16, torch.float16
 
 
@@ -63,20 +64,21 @@ def attend(
     look; ``causal`` (T = S): position t sees positions <= t. Returns (.., T, d) and, with
     ``need_weights``, the attention (.., T, S).
     """
-    # for the few queries of a step of decoding torch's CPU kernel is slower than products
-    few = query.device.type == "cpu" and query.size(-2) <= FEW and not torch.is_grad_enabled()
+    # torch's CPU kernel is slower than products for the few queries of many rows of a search
+    few = query.device.type == "cpu" and query.size(-2) <= FEW and query.numel() > SMALL
+    few = few and not torch.is_grad_enabled()
     fused = hasattr(F, "scaled_dot_product_attention")  # torch 2.0
     if fused and not need_weights and not (few and not causal):
         return _fused(query, key, value, visible, dropout, causal), None
     scores = (query / math.sqrt(query.size(-1))) @ key.transpose(-2, -1)  # (.., T, S)
     if visible is not None:
-        scores = scores.masked_fill(~visible, float("-inf"))
+        scores.masked_fill_(~visible, float("-inf"))
     if causal:
         later = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1)
-        scores = scores.masked_fill(later, float("-inf"))
+        scores.masked_fill_(later, float("-inf"))
     exact = torch.promote_types(scores.dtype, torch.float)
     weights = torch.softmax(scores, dim=-1, dtype=exact).to(value.dtype)
-    mixed = F.dropout(weights, dropout) @ value
+    mixed = (F.dropout(weights, dropout) if dropout else weights) @ value
     return mixed, weights if need_weights else None
 
 

@@ -6,7 +6,12 @@ import pytest
 import torch
 from fairseq import search
 from fairseq.data import Dictionary
-from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, FairseqIncrementalDecoder
+from fairseq.models import (
+    FairseqDecoder,
+    FairseqEncoder,
+    FairseqEncoderDecoderModel,
+    FairseqIncrementalDecoder,
+)
 from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
 from torch import nn
 
@@ -14,6 +19,12 @@ from fairseq_ext.common import beam_search
 from fairseq_ext.common.beam_search import BeamSearchGenerator, BeamSearchWithAlignment, best
 
 SENTENCES, LENGTH = 7, 5
+
+
+@pytest.fixture(autouse=True)
+def words_in_chunks(monkeypatch):
+    """Also of the small vocabularies here."""
+    monkeypatch.setattr(beam_search, "SHORT", 0)
 
 
 class Encoder(FairseqEncoder):
@@ -131,6 +142,66 @@ def test_the_toy_ends_its_sentences_at_different_steps():
     assert len({max(len(one["tokens"]) for one in nbest) for nbest in found}) > 1
 
 
+class OtherDecoder(Decoder):
+    def reorder_incremental_state_scripting(self, incremental_state, new_order):
+        self.reorder_incremental_state(incremental_state, new_order)
+
+
+class WholeDecoder(FairseqDecoder):
+    """Not incremental: it reads all words at every step."""
+
+    def __init__(self, words):
+        super().__init__(words)
+        self.inside = Decoder(words, False)
+
+    def forward(self, prev_output_tokens, encoder_out=None, **_unused):
+        state = {}
+        for length in range(1, prev_output_tokens.size(1) + 1):
+            found = self.inside(prev_output_tokens[:, :length], encoder_out, state)
+        return found
+
+    def max_positions(self):
+        return 100
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_other_decoders(beam):
+    words = dictionary(40)
+    wanted = SequenceGenerator([model(words)], words, beam_size=beam, max_len_b=12)
+    wanted = wanted.generate(None, sample(words))
+    for kind in (lambda: OtherDecoder(words, False), lambda: WholeDecoder(words)):
+        other = model(words)
+        decoder = kind()
+        getattr(decoder, "inside", decoder).load_state_dict(other.decoder.state_dict())
+        other.decoder = decoder.eval()
+        ours = BeamSearchGenerator([other], words, beam_size=beam, max_len_b=12)
+        same(ours.generate(None, sample(words)), wanted)
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_rows_move_only_when_they_have_to(beam):
+    """The source when sentences leave; the state also when hypotheses change places."""
+    words, moved = dictionary(40), {"source": [], "state": []}
+    watched = model(words)
+    for part, name, key in (
+        (watched.encoder, "reorder_encoder_out", "source"),
+        (watched.decoder, "reorder_incremental_state", "state"),
+    ):
+        function = getattr(part, name)
+
+        def watch(value, new_order, function=function, key=key):
+            moved[key].append(len(new_order) // beam)
+            return function(value, new_order)
+
+        setattr(part, name, watch)
+    generator = BeamSearchGenerator([watched], words, beam_size=beam, max_len_b=12)
+    generator.generate(None, sample(words))
+    assert len(set(moved["source"])) == len(moved["source"]) > 2
+    assert moved["source"] == sorted(moved["source"], reverse=True)
+    if beam == 1:
+        assert moved["state"] == moved["source"][1:]
+
+
 @pytest.mark.parametrize("every", [2, 5])
 def test_sentences_may_stay_longer_than_needed(monkeypatch, every):
     words = dictionary(40)
@@ -196,7 +267,9 @@ def test_bad_lengths():
 @pytest.mark.parametrize("words", [3, 16, 31, 64, 1000, 1003])
 @pytest.mark.parametrize("beam", [1, 5])
 @pytest.mark.parametrize("count", [1, 2, 10])
-def test_best_sorts_like_the_whole(words, beam, count):
+@pytest.mark.parametrize("short", [0, 1 << 13])
+def test_best_sorts_like_the_whole(words, beam, count, short, monkeypatch):
+    monkeypatch.setattr(beam_search, "SHORT", short)
     torch.manual_seed(words)
     log_p = torch.randn(6, beam, words).round(decimals=4)
     log_p[0] = -math.inf

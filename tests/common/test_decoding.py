@@ -36,14 +36,26 @@ def test_what_is_remembered_follows_its_rows():
         assert len(cache["context_visible"]) == sentences
 
 
+def test_what_is_visible_may_be_used_with_gradients_later():
+    cache, newest = {}, [torch.ones(1, 1, 1, WIDTH)]
+    with torch.inference_mode():
+        remember({}, "layer", newest)
+    _, visible = remember(cache, "layer", newest)
+    scores = torch.zeros(visible.shape, requires_grad=True)
+    scores.masked_fill(~visible, 1.0).sum().backward()
+    assert scores.grad.sum() == 1
+
+
 @pytest.mark.parametrize("queries", [1, 5])
 @pytest.mark.parametrize("masked", [False, True])
-def test_few_queries_attend_like_many(monkeypatch, queries, masked):
+@pytest.mark.parametrize("small", [0, transformer.SMALL])
+def test_few_queries_attend_like_many(monkeypatch, queries, masked, small):
     if not hasattr(F, "scaled_dot_product_attention"):
         pytest.skip("torch before 2.0 has one way only")
     torch.manual_seed(0)
     query, key, value = torch.randn(6, 2, queries, 8), *torch.randn(2, 6, 2, 16, 8)
     visible = torch.rand(6, 1, 1, 16) > 0.3 if masked else None
+    monkeypatch.setattr(transformer, "SMALL", small)
     with torch.no_grad():
         found, _ = attend(query, key, value, visible, 0.0)
         monkeypatch.setattr(transformer, "FEW", 0)

@@ -30,6 +30,7 @@ def test_without_onednn(monkeypatch):
 
 def test_weights_at_rest_are_arranged_once(monkeypatch):
     monkeypatch.setattr(products, "WORTH_ARRANGING", 1)
+    monkeypatch.setattr(products, "FEW_ROWS", 14)
     weight = torch.nn.Parameter(torch.randn(40, 24), requires_grad=False)
     bias, x = torch.randn(40), torch.randn(2, 7, 24)
     wanted = torch.nn.functional.linear(x, weight, bias)
@@ -44,6 +45,9 @@ def test_weights_at_rest_are_arranged_once(monkeypatch):
         assert len(arranged) == 1
         for _ in range(4):  # a matrix that the caller made may be another one next time
             products.linear(x, weight * 1, bias)
+        few = torch.nn.Parameter(torch.randn(40, 24), requires_grad=False)
+        for _ in range(4):  # not worth it
+            products.linear(x[:1], few, bias)
         assert len(arranged) == 1
         with torch.enable_grad():
             assert products.at_rest() is None
