@@ -154,6 +154,50 @@ class _Record:
         return found[0], found[1], found[2] if attention else None
 
 
+class _Rows:
+    """The words of every row so far, and what the models know of it.
+
+    Args:
+        model: fairseq's ensemble.
+        net_input: of the batch.
+        beam: K.
+        empty: a row without words.
+        begin: the word that all begin with.
+    """
+
+    def __init__(self, model, net_input, beam: int, empty: Tensor, begin: int):
+        self.model = model
+        sentences = torch.arange(net_input["src_tokens"].size(0), device=empty.device)
+        order = sentences.repeat_interleave(beam)
+        self.encoded = model.reorder_encoder_out(model.forward_encoder(net_input), order)
+        self.states: List[Dict[str, Any]] = [{} for _ in range(model.models_size)]
+        self.moves: List[List[Callable]] = []
+        if model.has_incremental_states():
+            self.moves = [_moves(one.decoder) for one in model.models]
+        self.tokens = empty.long().repeat(len(order), 1)
+        self.tokens[:, 0] = begin
+
+    def predict(self, step: int, temperature: float) -> Tuple[Tensor, Optional[Tensor]]:
+        """Log-probabilities of the next word (R, V), attention (R, S) if the models have it."""
+        tokens = self.tokens[:, : step + 1]
+        return self.model.forward_decoder(tokens, self.encoded, self.states, temperature)
+
+    def go_on(self, step: int, words: Tensor, order: Tensor, beam: int) -> None:
+        """Row r is what row order[r] was, with a word more; sentences may be missing."""
+        fewer = len(order) < len(self.tokens)
+        if fewer or beam > 1:
+            before = self.tokens[:, : step + 1].index_select(0, order)
+            self.tokens = self.tokens[: len(order)]
+            self.tokens[:, : step + 1] = before
+            for state, functions in zip(self.states, self.moves):
+                for move in functions:
+                    moved = move(state, order)
+                    state = state if moved is None else moved
+        if fewer:  # otherwise rows only move within a sentence, whose source is the same
+            self.encoded = self.model.reorder_encoder_out(self.encoded, order)
+        self.tokens[:, step + 1] = words
+
+
 class BeamSearchGenerator(SequenceGenerator):
     """fairseq's ``SequenceGenerator``; takes its arguments and returns what it returns."""
 
@@ -184,24 +228,16 @@ class BeamSearchGenerator(SequenceGenerator):
     def _search(self, net_input, steps: int, bos_token: Optional[int], record: _Record) -> None:
         """All steps of all sentences; ``steps``: words before the end symbol, at most."""
         source, beam = net_input["src_tokens"], self.beam_size
-        states: List[Dict[str, Any]] = [{} for _ in range(self.model.models_size)]
+        begin = self.eos if bos_token is None else bos_token
+        rows = _Rows(self.model, net_input, beam, source.new_full((steps + 2,), self.pad), begin)
         alive = torch.arange(source.size(0), device=source.device)
         firsts = every_first = (alive * beam).unsqueeze(1)  # the first row of a sentence
-        encoded = self.model.forward_encoder(net_input)
-        encoded = self.model.reorder_encoder_out(encoded, alive.repeat_interleave(beam))
-        tokens = source.new_full((source.size(0) * beam, steps + 2), self.pad, dtype=torch.long)
-        tokens[:, 0] = self.eos if bos_token is None else bos_token
         sums = torch.zeros(source.size(0), beam, device=source.device)
         blocked = torch.zeros_like(sums, dtype=torch.bool)  # fairseq's cands_to_ignore
-        moves = []
-        if self.model.has_incremental_states():
-            moves = [_moves(model.decoder) for model in self.model.models]
         numbers = torch.arange(2 * beam, device=source.device)
         every = _check_every(source)
         for step in range(steps + 1):
-            log_p, attention = self.model.forward_decoder(
-                tokens[:, : step + 1], encoded, states, self.temperature
-            )
+            log_p, attention = rows.predict(step, self.temperature)
             self._forbid(step, steps, log_p)
             if attention is not None:
                 record.attend(alive, attention)
@@ -222,30 +258,17 @@ class BeamSearchGenerator(SequenceGenerator):
             blocked = after.ge(ends.size(1))
             sums, words, parents = (one.gather(1, kept) for one in (scores, words, parents))
             record.go_on(step, alive, words, parents, sums)
-            before = len(alive)
             if ended and step % every == 0:
-                rows = (record.count[alive] < beam).nonzero().squeeze(1)
-                if not len(rows):
+                stay = (record.count[alive] < beam).nonzero().squeeze(1)
+                if not len(stay):
                     break
-                if len(rows) < before:
+                if len(stay) < len(alive):
                     alive, sums, blocked, words, parents, firsts = (
-                        one.index_select(0, rows)
+                        one.index_select(0, stay)
                         for one in (alive, sums, blocked, words, parents, firsts)
                     )
-            order = (firsts + parents).flatten()  # (R,)
+            rows.go_on(step, words.flatten(), (firsts + parents).flatten(), beam)
             firsts = every_first[: len(alive)]
-            left = len(alive) < before
-            if left or beam > 1:
-                chosen = tokens[:, : step + 1].index_select(0, order)
-                tokens = tokens[: len(order)]
-                tokens[:, : step + 1] = chosen
-                for state, functions in zip(states, moves):
-                    for move in functions:
-                        moved = move(state, order)
-                        state = state if moved is None else moved
-            if left:  # otherwise rows only move within a sentence, whose source is the same
-                encoded = self.model.reorder_encoder_out(encoded, order)
-            tokens[:, step + 1] = words.flatten()
 
     def _forbid(self, step: int, steps: int, log_p: Tensor) -> None:
         """-inf for words (R, V) that may not come, in place."""

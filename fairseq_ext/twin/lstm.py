@@ -20,9 +20,11 @@ from fairseq.models.lstm import (
 )
 from fairseq.models.lstm_lm import LSTMLanguageModel
 from fairseq.models.lstm_lm import base_architecture as language_model_architecture
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional as F
 
 from ..common.architectures import architecture
+from ..common.steps import linear_steps, lstm_cell, position_steps
 from .contract import BackwardDecoder, decode
 
 EncoderOut = Optional[Tuple[Tensor, Tensor, Tensor, Tensor]]
@@ -41,7 +43,8 @@ def run(decoder: LSTMDecoder, tokens: Tensor, encoder_out: EncoderOut):
         states, attention = _fused(decoder, vectors), None
         features = decoder.dropout_out_module(states)
     else:
-        states, features, attention = _fed(decoder, vectors, encoder_out)
+        fed = _fed if vectors.device.type == "cpu" else _literal
+        states, features, attention = fed(decoder, vectors, encoder_out)
     features = features.transpose(0, 1)  # (B, T, H)
     if hasattr(decoder, "additional_fc"):
         features = decoder.dropout_out_module(decoder.additional_fc(features))  # (B, T, O)
@@ -65,18 +68,23 @@ def _fused(decoder: LSTMDecoder, vectors: Tensor) -> Tensor:
     return states
 
 
-def _fed(decoder: LSTMDecoder, vectors: Tensor, encoder_out) -> Tuple[Tensor, Tensor, Any]:
-    """h (T, B, H), the input of the output layer (T, B, H) and attention (B, T, S) or None.
-
-    Every step reads the output of the step before (input feeding), so that the layers cannot run
-    over the whole sequence one after the other.
-    """
-    source, hidden, cell, padding = encoder_out
-    hidden, cell = list(hidden), list(cell)
+def _initial(decoder: LSTMDecoder, encoder_out):
+    """h and m (B, H) of each layer before the first step, and what it reads as the last output."""
+    hidden, cell = list(encoder_out[1]), list(encoder_out[2])
     if decoder.encoder_hidden_proj is not None:
         hidden = [decoder.encoder_hidden_proj(one) for one in hidden]
         cell = [decoder.encoder_cell_proj(one) for one in cell]
-    feed = vectors.new_zeros(vectors.size(1), decoder.hidden_size)  # (B, H)
+    return hidden, cell, hidden[0].new_zeros(hidden[0].size(0), decoder.hidden_size)
+
+
+def _literal(decoder: LSTMDecoder, vectors: Tensor, encoder_out) -> Tuple[Tensor, Tensor, Any]:
+    """h (T, B, H), the input of the output layer (T, B, H) and attention (B, T, S) or None.
+
+    Every step reads the output of the step before (input feeding), so that the layers cannot run
+    over the whole sequence one after the other. The stock cells, step by step.
+    """
+    source, padding = encoder_out[0], encoder_out[3]
+    hidden, cell, feed = _initial(decoder, encoder_out)
     states: List[Tensor] = []
     outputs: List[Tensor] = []
     weights: List[Tensor] = []
@@ -94,6 +102,73 @@ def _fed(decoder: LSTMDecoder, vectors: Tensor, encoder_out) -> Tuple[Tensor, Te
         outputs.append(feed)
     attention = torch.stack(weights).permute(2, 0, 1) if weights else None  # (B, T, S)
     return torch.stack(states), torch.stack(outputs), attention
+
+
+def _fed(decoder: LSTMDecoder, vectors: Tensor, encoder_out) -> Tuple[Tensor, Tensor, Any]:
+    """The same with all that the recurrence allows outside of the loop, gradients included.
+
+    The stock attention's query is a product of h and of a matrix, and so is its output of the
+    context: both matrices go into the source, once for each of its positions.
+    """
+    dtype = decoder.layers[0].weight_hh.dtype  # --amp: the loop in the precision of the weights
+    with torch.autocast(vectors.device.type, enabled=False):
+        return _fed_steps(decoder, vectors.to(dtype), _in(dtype, encoder_out))
+
+
+def _in(dtype, encoder_out):
+    source, hidden, cell, padding = encoder_out
+    return (*(one.to(dtype) for one in (source, hidden, cell)), padding)
+
+
+def _fed_steps(decoder: LSTMDecoder, vectors: Tensor, encoder_out):
+    hidden, cell, feed = _initial(decoder, encoder_out)
+    width, rows = vectors.size(2), vectors.size(1)
+    first, *uppers = decoder.layers
+    gates = F.linear(vectors, first.weight_ih[:, :width], first.bias_ih + first.bias_hh)
+    layers = [(linear_steps(torch.cat([first.weight_ih[:, width:], first.weight_hh], 1), rows), 0)]
+    for one in uppers:
+        weight = torch.cat([one.weight_ih, one.weight_hh], dim=1)
+        layers.append((linear_steps(weight, rows), one.bias_ih + one.bias_hh))
+    attend = None if decoder.attention is None else _Attention(decoder.attention, encoder_out)
+    states: List[Tensor] = []
+    outputs: List[Tensor] = []
+    weights: List[Tensor] = []
+    for of_step in gates:
+        inputs = feed
+        for number, (layer, bias) in enumerate(layers):
+            sums = layer(torch.cat([inputs, hidden[number]], dim=1)) + (bias if number else of_step)
+            hidden[number], cell[number] = lstm_cell(sums, cell[number])
+            inputs = decoder.dropout_out_module(hidden[number])
+        feed = hidden[-1]
+        if attend is not None:
+            feed, attention = attend(feed)
+            weights.append(attention)  # (B, S)
+        feed = decoder.dropout_out_module(feed)
+        states.append(hidden[-1])
+        outputs.append(feed)
+    attention = torch.stack(weights, dim=1) if weights else None  # (B, T, S)
+    return torch.stack(states), torch.stack(outputs), attention
+
+
+class _Attention:
+    """The stock layer, which has no biases, for the steps of a loop."""
+
+    def __init__(self, layer: nn.Module, encoder_out):
+        source, self.padding = encoder_out[0].transpose(0, 1), encoder_out[3]  # (B, S, C)
+        units = layer.input_proj.in_features
+        context, state = layer.output_proj.weight.split([source.size(2), units], dim=1)
+        keys = source @ layer.input_proj.weight  # (B, S, H)
+        self.compare, _ = position_steps(keys)
+        _, self.mix = position_steps(F.linear(source, context))
+        self.of_state = linear_steps(state, source.size(0))
+
+    def __call__(self, state: Tensor) -> Tuple[Tensor, Tensor]:
+        """h (B, H) -> output (B, H), attention (B, S)."""
+        scores = self.compare(state)
+        if self.padding is not None:
+            scores = scores.masked_fill(self.padding.t(), float("-inf"))
+        weights = scores.softmax(dim=1)
+        return torch.tanh(self.mix(weights) + self.of_state(state)), weights
 
 
 @register_model("twin_lstm")

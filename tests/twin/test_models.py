@@ -226,3 +226,33 @@ def test_no_backward_network_where_none_is_needed(data, monkeypatch, flags):
 def test_the_transformer_needs_logits_of_all_words(data):
     with pytest.raises(ValueError, match=r"--adaptive-softmax-cutoff \S*5\S*: allowed: leave"):
         built(configured(data, "twin_transformer", "--adaptive-softmax-cutoff", "5"))
+
+
+@pytest.mark.parametrize("flags", [flags for stock, flags in CASES if stock == "lstm"])
+def test_the_loop_with_gradients_after_it_trains_like_the_literal_one(data, flags, monkeypatch):
+    """States, attention and gradients; dropout draws the same numbers."""
+    torch.manual_seed(0)
+    model = couple(data, "lstm", *flags, "--dropout", "0.4")[0].double().train()
+    model.decoder.need_attn = True
+    given = inputs("lstm")
+    found = []
+    for function in (lstm._fed, lstm._literal):
+        torch.manual_seed(1)
+        encoder_out = model.encoder(given["src_tokens"], given["src_lengths"])
+        vectors = model.decoder.embed_tokens(given["prev_output_tokens"]).transpose(0, 1)
+        states, outputs, attention = function(model.decoder, vectors, encoder_out)
+        model.zero_grad()
+        total = (states.sin() + outputs.cos()).sum()
+        total = total if attention is None else total + attention.square().sum()
+        total.backward()
+        grads = {name: one.grad for name, one in model.named_parameters()}
+        found.append((states, outputs, attention, grads))
+    torch.testing.assert_close(found[0], found[1])
+
+
+def test_training_takes_the_fast_loop(data, monkeypatch):
+    model, called = couple(data, "lstm")[0], []
+    fed = lstm._fed
+    monkeypatch.setattr(lstm, "_fed", lambda *parts: called.append(1) or fed(*parts))
+    model.train()(**inputs("lstm"))
+    assert called

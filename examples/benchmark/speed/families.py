@@ -5,9 +5,10 @@ from typing import List, NamedTuple
 from .corpus import LANGS
 
 DIRECTIONS = tuple("-".join(pair) for pair in (LANGS, LANGS[::-1]))
-SMOOTHED = "--label-smoothing 0.1 --criterion label_smoothed_cross_entropy"
-CHUNKED = "--label-smoothing 0.1 --criterion chunked_label_smoothed_cross_entropy"
-TWIN = "--label-smoothing 0.1 --criterion twin"
+STOCK, FUSED = "--optimizer adam", "--optimizer fused_adam"
+SMOOTHED = f"--label-smoothing 0.1 --criterion label_smoothed_cross_entropy {STOCK}"
+CHUNKED = f"--label-smoothing 0.1 --criterion chunked_label_smoothed_cross_entropy {FUSED}"
+TWIN = f"--criterion twin {FUSED}"
 EQUAL = "stock lstm, equal FLOP"
 # systems whose stock peer is the lstm with attention; the others' is the Transformer
 RECURRENT = ("twin_lstm", "multiway", "routed")
@@ -83,7 +84,7 @@ def stock_transformer(args):
 
 
 def stock_lstm(args, name="stock lstm", hidden=None):
-    return Row(name, [f"{FORTH} {lstm(args, hidden=hidden)} {PLAIN}"], FORTH, False)
+    return Row(name, [f"{FORTH} {lstm(args, hidden=hidden)} {PLAIN} {STOCK}"], FORTH, False)
 
 
 def rows(family: str, args) -> List[Row]:
@@ -96,10 +97,10 @@ def rows(family: str, args) -> List[Row]:
     if family in ("duo", "twin_transformer"):
         peer = Row("stock transformer", [f"{FORTH} {stock_transformer(args)}"], FORTH, False)
         duo = f"{FORTH} --arch duo_transformer {plain(args)} {CHUNKED}"
-        twin = f"{FORTH} --arch twin_transformer {sided(args)} {TWIN}"
+        twin = f"{FORTH} --arch twin_transformer {sided(args)} {TWIN} --label-smoothing 0.1"
         return [peer, Row(family, [duo if family == "duo" else twin], SEARCH, True)]
     if family == "twin_lstm":
-        ours = f"{FORTH} {lstm(args, 'twin_lstm')} --criterion twin"
+        ours = f"{FORTH} {lstm(args, 'twin_lstm')} {TWIN}"
         return [stock_lstm(args), Row(family, [ours], SEARCH, True)]
     return [stock_lstm(args), several_pairs(family, args, DIRECTIONS[:1])]
 
@@ -110,8 +111,8 @@ def several_pairs(family: str, args, pairs) -> Row:
     # joint: an update holds a minibatch of every pair
     task, arch = {
         "dual": ("dual_translation", f"--arch dual_transformer {plain(args)} {CHUNKED}"),
-        "multiway": ("multiway_translation", f"{multiway(args)} {PLAIN}"),
-        "routed": ("routed_mtl", f"{routed(args)} {PLAIN}"),
+        "multiway": ("multiway_translation", f"{multiway(args)} {PLAIN} {FUSED}"),
+        "routed": ("routed_mtl", f"{routed(args)} {PLAIN} {FUSED}"),
     }[family]
     task = f"--task {task} --schedule joint"
     return Row(family, [f"{task} --lang-pairs {pairs} {arch}"], f"{task} {first}", True)

@@ -36,7 +36,7 @@ def prepare(precision: str, threads: int) -> None:
 
 def common_flags(args) -> str:
     """What all trainings have in common. Batches are made within the time that is measured."""
-    flags = "--optimizer adam --lr 0.0005 --lr-scheduler fixed --seed 1 --no-save --num-workers 0"
+    flags = "--lr 0.0005 --lr-scheduler fixed --seed 1 --no-save --num-workers 0"
     flags += f" --max-tokens {args.max_tokens} {device_flags(args)}"
     return f"{flags} {args.flags}"
 
