@@ -1,7 +1,8 @@
 """``twin_lstm`` and ``twin_lstm_lm``: fairseq's ``lstm`` and ``lstm_lm`` with a twin.
 
-Options, parameters and function are the stock models'; the decoder's states are new, and a decoder
-that reads nothing but words runs in torch's fused kernel.
+Options, parameters and function are the stock models'; the decoder's states are new. A decoder
+that reads nothing but words runs in torch's fused kernel; one with a source, on CPUs, in a loop
+that keeps what does not depend on its states outside.
 
 Dimensions: B sentences, S source positions, T target positions, E embedding, H units, O output,
 V vocabulary; time comes first where a suffix says so.
