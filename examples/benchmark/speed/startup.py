@@ -50,10 +50,12 @@ def run(words):
     The output is None where the process fails.
     """
     path = os.pathsep.join([str(REPOSITORY), *(entry for entry in sys.path if entry)])
+    environment = {**os.environ, "PYTHONPATH": path}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # installed files are compiled
     start = time.perf_counter()
     finished = subprocess.run(
         [sys.executable, *words],
-        env={**os.environ, "PYTHONPATH": path},
+        env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         encoding="utf-8",
