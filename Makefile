@@ -5,17 +5,21 @@
 #   VENV    where the environment lives                      make test VENV=/tmp/venv
 #   ARGS    more arguments for pytest or the benchmark       make test ARGS="tests/dual -k decode"
 #   WORKERS processes that share the test files              make test WORKERS=8
+#   PACKAGE, COUNT, SEED  what is mutated                    make mutation PACKAGE=dual COUNT=30
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow bench bench-growth bench-smoke docs lint clean
+.PHONY: help setup demo test test-slow campaign bench bench-growth bench-smoke docs lint style mutation clean
 
 PYTHON ?= python3
 TORCH ?= torch==2.13.0
 VENV ?= .venv
 ARGS ?=
 WORKERS ?= 2
+PACKAGE ?=
+COUNT ?= 15
+SEED ?= 1
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
@@ -66,6 +70,11 @@ test: setup  ## the fast tests
 test-slow: setup  ## all tests
 	$(PYTEST) -m 'slow or not slow' $(ARGS)
 
+campaign: setup  ## kill 250 trainings, end 500, type 10,000 odd lines into each system; into docs/reliability.md
+	$(BIN)/python tests/campaigns/interrupted.py --into docs/reliability.md $(ARGS)
+	$(BIN)/python tests/campaigns/aborts.py --into docs/reliability.md
+	$(BIN)/python tests/campaigns/odd_lines.py --into docs/reliability.md
+
 bench: setup  ## speed and memory beside stock fairseq, into docs/benchmarks: half an hour
 	$(BIN)/python examples/benchmark/run.py --into docs/benchmarks/README.md $(ARGS)
 
@@ -79,9 +88,18 @@ docs: setup  ## build the manual in build/docs
 	$(BIN)/python -m mkdocs build --strict -f docs/site/mkdocs.yml
 	@echo "docs: build/docs/index.html"
 
-lint: setup  ## ruff, both checks
+lint: setup  ## ruff, both checks, and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+style: setup  ## types, names, comments and docstrings in numbers
+	$(BIN)/python tests/style/measure.py
+
+mutation: setup  ## change lines of PACKAGE one at a time; which changes does no test notice?
+	$(PIP) install -q -c $(PINS) "$(TORCH)" -e '.[mutation]'
+	nice $(BIN)/python tests/mutation/run.py --package "$(PACKAGE)" --count $(COUNT) \
+	  --seed $(SEED) $(ARGS)
 
 clean:  ## remove what was built; the environment stays
 	rm -rf build dist *.egg-info .pytest_cache .ruff_cache

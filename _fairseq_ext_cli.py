@@ -5,30 +5,34 @@ commands must not: `user-dir` stands in scripts, `doctor` has to work where fair
 `run` prepares the import of fairseq.
 """
 
+from __future__ import annotations
+
 import importlib.util
 import logging
 import sys
 import types
 
+# sub-commands and options that import neither fairseq nor torch
 LIGHT = frozenset(
     ("user-dir", "doctor", "run", "plot", "compare", "evaluate", "-h", "--help", "--version")
 )
 
 
-def _bare_package():
+def _bare_package() -> None:
     """Make the sub-modules of `fairseq_ext` importable without running its `__init__`."""
     spec = importlib.util.find_spec("fairseq_ext")
     package = types.ModuleType("fairseq_ext")
-    package.__path__ = list(spec.submodule_search_locations)
+    assert spec is not None  # it was installed together with this file
+    package.__path__ = list(spec.submodule_search_locations or ())
     sys.modules["fairseq_ext"] = package
 
 
-def main():
-    """Run the command line; returns the exit status."""
+def main() -> int:
+    """Run the command line and return the exit status."""
     if len(sys.argv) < 2 or sys.argv[1] in LIGHT:
         _bare_package()
     else:
-        # at import it recommends tensorboardX to everybody
+        # its import logs a recommendation of tensorboardX
         logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
     from fairseq_ext.__main__ import main as package_main
 

@@ -112,10 +112,13 @@ setup(
         "linearise": ["nltk", "penman"],
         "recipes": ["gensim", "scikit-learn"],
         "docs": ["mkdocs"],
+        # of tests/mutation; apart from "dev", because no other test needs it
+        "mutation": ["cosmic-ray>=8.7"],
         "dev": [
             "ctranslate2",
             "matplotlib",
             "mkdocs",
+            "mypy; python_version >= '3.10'",
             "nltk",
             "penman",
             "pytest",

@@ -5,6 +5,7 @@ from . import compat
 compat.require_fairseq()
 compat.activate()
 
-from . import common, dual, duo, multiway, routed, twin  # noqa: E402,F401  (they register)
+# importing a system registers what it defines
+from . import common, dual, duo, multiway, routed, twin  # noqa: E402,F401
 
 __version__ = "0.1.0"

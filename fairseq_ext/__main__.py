@@ -3,34 +3,25 @@
 import argparse
 import difflib
 import importlib
-import os
+import itertools
 import sys
+from typing import Optional, Sequence
 
+from .compat.user_errors import (
+    BROKEN_PIPE_STATUS,
+    discard_stdout,
+    exit_message,
+    exit_with,
+    print_error,
+)
 from .tools import UsageError
+from .tools.commands import command_table
 
-# sub-command: (module in fairseq_ext/tools, one line of help)
-COMMANDS = {
-    "user-dir": ("user_dir", "print the path to give to fairseq's --user-dir"),
-    "list": ("listing", "list architectures, tasks and criterions by system, or one's options"),
-    "doctor": ("doctor", "check this installation and say what to do about problems"),
-    "run": ("launch", "run a stock fairseq command, also where .pth files are not read"),
-    "tune-alpha": ("tune_alpha", "choose alpha of dual inference on the validation set"),
-    "export": ("export", "write one direction, or a forward network, for other programs"),
-    "add-language": ("add_language", "add languages or pairs to a multi-way checkpoint"),
-    "linearise": ("linearise", "make annotated corpora into parallel text, and back"),
-    "router-usage": ("router_usage", "show how much each task uses each shared block"),
-    "filter-banks": ("filter_banks", "make filter banks of wav files, and what training needs"),
-    "pixel-lines": ("pixel_lines", "make lines of black and white pixels of MNIST images"),
-    "twin-distance": ("twin_distance", "show how far the states of a model and its twin are apart"),
-    "plot": ("plot", "draw training curves from a training log"),
-    "compare": ("compare", "learning curves of several runs, by update and by time"),
-    "evaluate": ("evaluate", "score translations, and test the differences of systems"),
-    "average": ("average", "average the parameters of several checkpoints"),
-}
+COMMANDS = command_table()
 
 
-def version():
-    """The version of this distribution, or what can be said where it is not installed."""
+def version() -> str:
+    """Return the version of this distribution, or what can be said where it is not installed."""
     from importlib import metadata
 
     try:
@@ -39,34 +30,38 @@ def version():
         return "(not installed; running from its folder)"
 
 
-def overview():
-    """The parser of the bare command: help and version; it knows no options of sub-commands."""
+def overview() -> argparse.ArgumentParser:
+    """Return the parser of the bare command: help and version, no options of sub-commands."""
     width = max(map(len, COMMANDS))
-    table = "\n".join(f"  {name:<{width}}  {text}" for name, (_, text) in COMMANDS.items())
+    table = []
+    for group, names in itertools.groupby(COMMANDS, lambda name: COMMANDS[name].group):
+        table.append(f"commands for {group}:")
+        table += [f"  {name:<{width}}  {COMMANDS[name].summary}" for name in names]
     parser = argparse.ArgumentParser(
         prog="fairseq-ext",
         usage="fairseq-ext COMMAND [options]; fairseq-ext COMMAND --help",
         description="Sequence-to-sequence papers as a fairseq plugin.",
-        epilog=f"commands:\n{table}",
+        epilog="\n".join(table),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"fairseq-ext {version()}")
     return parser
 
 
-def unknown(name):
-    """Message for a COMMAND that is none."""
+def unknown(name: str) -> str:
+    """Return the message for a COMMAND that is none."""
     close = difflib.get_close_matches(name, COMMANDS, n=1)
     hint = f" (did you mean {close[0]}?)" if close else ""
     return f"COMMAND {name!r} is unknown{hint}; allowed: {', '.join(COMMANDS)}"
 
 
-def main(argv=None):
-    """Run the command line `argv` (default: the process's) and return the exit status.
+def main(arguments: Optional[Sequence[str]] = None) -> int:
+    """Run the command line `arguments` (default: the process's) and return the exit status.
 
-    2 for bad usage, as argparse does; otherwise what the sub-command returns.
+    2 for bad usage, as argparse does; 1 for a file that cannot be used; otherwise what the
+    sub-command returns.
     """
-    argv = list(sys.argv[1:] if argv is None else argv)
+    argv = list(sys.argv[1:] if arguments is None else arguments)
     if not argv:
         overview().print_help(sys.stderr)
         return 2
@@ -76,19 +71,24 @@ def main(argv=None):
         overview().error(f"COMMAND is missing before {' '.join(argv)}")
     if name not in COMMANDS:
         overview().error(unknown(name))
-    module_name, text = COMMANDS[name]
-    module = importlib.import_module(f".tools.{module_name}", __package__)
-    parser = argparse.ArgumentParser(prog=f"fairseq-ext {name}", description=text)
-    module.add_arguments(parser)
+    command = COMMANDS[name]
+    parser = argparse.ArgumentParser(prog=f"fairseq-ext {name}", description=command.summary)
     try:
-        return module.run(parser.parse_args(rest))
+        module = importlib.import_module(f".{command.module}", __package__)
+        module.add_arguments(parser)
+        return getattr(module, command.function)(parser.parse_args(rest))
     except UsageError as error:
-        print(f"{parser.prog}: error: {error}", file=sys.stderr)
+        print_error(parser.prog, error, str(error))
         return 2
     except BrokenPipeError:
         # the reader of a pipe, such as head, has seen enough; end as a signal would have ended us
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 128 + 13
+        discard_stdout()
+        return BROKEN_PIPE_STATUS
+    except Exception as error:
+        last = exit_message(error)
+        if last is None:
+            raise
+        exit_with(parser.prog, error, last)
 
 
 if __name__ == "__main__":

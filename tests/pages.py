@@ -24,6 +24,7 @@ FOREIGN = {
     *("--no-deps", "--no-build-isolation", "--target", "--user-dir", "--index-url", "--pre"),  # pip
     *("--nproc_per_node", "--nproc-per-node", "--nnodes"),  # torchrun
     *("--echo", "--extra-index-url"),  # sacrebleu, pip
+    "--entropy-weight",  # of the example in docs/adding-a-system.md
 }
 
 
@@ -140,8 +141,8 @@ def own_options():
     from fairseq_ext import __main__ as command
 
     found = {o for action in command.overview()._actions for o in action.option_strings}
-    for module_name, _ in command.COMMANDS.values():
-        module = importlib.import_module(f"fairseq_ext.tools.{module_name}")
+    for entry in command.COMMANDS.values():
+        module = importlib.import_module(f"fairseq_ext.{entry.module}")
         found |= _added_by(module.add_arguments)
     for path in (REPOSITORY / "examples").rglob("*.py"):
         found |= set(re.findall(r'"(--[a-z][\w-]*)"', path.read_text(encoding="utf-8")))

@@ -107,8 +107,8 @@ def check_parses(name, *words):
 
     if name == "fairseq-ext":
         parser = command.argparse.ArgumentParser()
-        module_name, _ = command.COMMANDS[words[0]]
-        command.importlib.import_module(f"fairseq_ext.tools.{module_name}").add_arguments(parser)
+        module_name = command.COMMANDS[words[0]].module
+        command.importlib.import_module(f"fairseq_ext.{module_name}").add_arguments(parser)
         parser.parse_args(words[1:])
         return
     parser = pages.fairseq_parsers()[name]()
@@ -194,13 +194,23 @@ def test_links_lead_somewhere(page):
 
 
 def test_everything_registered_is_in_the_manual():
-    from fairseq_ext.tools import listing
+    from fairseq_ext.tools.installation import listing
 
     manual = "\n".join(page.read_text(encoding="utf-8") for page in pages.pages())
     kinds = [kinds for kinds in listing.catalogue().values()]
     names = [entry["name"] for kind in kinds for entries in kind.values() for entry in entries]
     missing = [name for name in names if not re.search(rf"\b{re.escape(name)}\b", manual)]
     assert names and not missing
+
+
+def test_terms_lead_to_code_that_exists():
+    """The vocabulary of docs/notation.md names files of the package and what they define."""
+    text = (REPOSITORY / "docs" / "notation.md").read_text(encoding="utf-8")
+    named = re.findall(r"\| `([a-z]\w*/[\w/]+\.py)(?:: (\w+))?` \|", text)
+    assert len(named) > 10
+    for file, symbol in named:
+        source = (REPOSITORY / "fairseq_ext" / file).read_text(encoding="utf-8")
+        assert not symbol or re.search(rf"(?m)^(class|def) {symbol}\b", source), (file, symbol)
 
 
 def test_the_manual_builds(run, tmp_path):

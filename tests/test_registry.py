@@ -65,17 +65,19 @@ def tree(path):
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def imported_parts(path):
-    """Top-level folders or modules of the package that the file at ``path`` imports."""
+def imported_modules(path):
+    """Names of the modules of the package that the file at ``path`` imports, as tuples."""
     package = path.relative_to(PACKAGE).parent.parts
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.ImportFrom) and node.level:
             base = package[: len(package) - node.level + 1]
             names = node.module.split(".") if node.module else []
-            if base or names:
-                yield (*base, *names)[0]
-            else:
-                yield from (name.name for name in node.names)
+            yield from ((*base, *names, name.name) for name in node.names)
+
+
+def imported_parts(path):
+    """Top-level folders or modules of the package that the file at ``path`` imports."""
+    return {parts[0] for parts in imported_modules(path)}
 
 
 def test_names_of_the_manual_are_registered():
@@ -136,8 +138,8 @@ TASKS = {
     "": "dual_translation",
 }
 ONE_DICTIONARY = ("language_modeling", "image_captioning")
-# these start from checkpoints and from a config.yaml: tests/multiway/test_deep_fusion_runs.py and
-# tests/twin/test_speech_runs.py build them
+# these start from checkpoints and from a config.yaml: tests/multiway/test_deep_fusion.py and
+# tests/twin/test_speech_task.py build them
 BUILT_ELSEWHERE = ("deep_fusion_gru", "twin_speech_lstm")
 
 
@@ -182,15 +184,23 @@ def test_no_absolute_import_of_the_package(path):
 
 @pytest.mark.parametrize("path", SOURCES, ids=relative)
 def test_dependencies_run_one_way(path):
-    """compat <- common <- streams <- systems <- tools; a system never imports another."""
-    folder = path.relative_to(PACKAGE).parts[0]
-    if folder.endswith(".py") or folder == "tools":
+    """compat <- common <- streams <- systems <- their commands; a system never imports another.
+
+    tools is what commands of all systems use: it imports no system, and of a system only the
+    commands import it.
+    """
+    folder, *rest = path.relative_to(PACKAGE).parts
+    if folder.endswith(".py"):
         return
     allowed = LAYERS.get(folder, SYSTEM_MAY_IMPORT) | {folder}
+    if rest[0] == "commands":
+        allowed |= {"tools"}
     assert set(imported_parts(path)) <= allowed
+    imported = {".".join(parts[:2]) for parts in imported_modules(path)}
+    assert rest[0] == "commands" or f"{folder}.commands" not in imported or folder == "tools"
 
 
-@pytest.mark.parametrize("path", sorted(PACKAGE.glob("*/modules.py")), ids=relative)
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("modules.py")), ids=relative)
 def test_modules_are_plain_torch(path):
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
@@ -236,7 +246,8 @@ def test_card_leads_to_code_and_tests_that_exist(card):
     symbols = re.findall(r"`(\w+/)?(\w+\.py): ([A-Z]\w+)", text)
     assert symbols
     for folder, file, symbol in symbols:
-        path = (PACKAGE / folder if folder else card.parent) / file
+        inside = card.parent / folder / file
+        path = inside if inside.is_file() else PACKAGE / folder / file
         assert f"class {symbol}" in path.read_text(encoding="utf-8"), symbol
     for file in re.findall(r"\btests/[\w/]+\.py", text):
         assert (REPOSITORY / file).is_file(), file

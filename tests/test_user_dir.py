@@ -62,7 +62,7 @@ def found(run, user_dir, toy_corpus, installed, tmp_path_factory):
 def test_model_is_built(way, found, user_dir, installed):
     outcome = found[way]
     assert "error" not in outcome, outcome["error"]
-    assert outcome["model"] == "fairseq_ext.dual.model"
+    assert outcome["model"] == "fairseq_ext.dual.transformer.model"
     package = installed / "fairseq_ext" if way.startswith("installed") else user_dir
     assert Path(outcome["file"]) == package / "__init__.py"
 
@@ -80,4 +80,4 @@ def test_spawned_child_unpickles_the_config(run, installed, toy_corpus):
     """With a copy that the child can only know from its parent."""
     command = ["python", "-W", "ignore", PROBES / "spawn_probe.py", toy_corpus.two]
     output = run(*command, installed / "fairseq_ext", cwd=toy_corpus.folder)
-    assert "child built fairseq_ext.dual.model" in output
+    assert "child built fairseq_ext.dual.transformer.model" in output

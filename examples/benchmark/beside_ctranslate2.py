@@ -42,20 +42,20 @@ class CTranslate2:
         self.translator = ctranslate2.Translator(
             str(folder), device="cpu", compute_type="float32", intra_threads=args.threads
         )
-        self.batches = [(ids, [one.split() for one in rows]) for ids, rows in sources]
+        self.batches = [(ids, [sentence.split() for sentence in rows]) for ids, rows in sources]
         self.options = {"beam_size": args.beam, "max_decoding_length": args.longest}
 
     def translate(self):
-        found = {}
+        translations = {}
         for numbers, rows in self.batches:
             results = self.translator.translate_batch(rows, **self.options)
             for number, result in zip(numbers, results):
-                found[number] = " ".join(result.hypotheses[0])
-        return found
+                translations[number] = " ".join(result.hypotheses[0])
+        return translations
 
 
 def exported(args, folder, to):
-    """The direction as `fairseq-ext export` writes it."""
+    """Export the direction with `fairseq-ext export` and return its folder."""
     output = folder / to
     command = ["fairseq-ext", "export", args.checkpoint, "-s", args.source_lang]
     command += ["-t", args.target_lang, "--to", to, "--output", output, "--data", args.data]
@@ -66,14 +66,14 @@ def exported(args, folder, to):
 
 
 def seconds(member):
-    """(seconds, sentences) of one pass."""
+    """Return (seconds, sentences) of one pass."""
     start = time.perf_counter()
-    found = member.translate()
-    return time.perf_counter() - start, len(found)
+    translations = member.translate()
+    return time.perf_counter() - start, len(translations)
 
 
 def measure(args, folder):
-    """{system: figures}"""
+    """Return {system: figures}."""
     stock = Translator(args, exported(args, folder, "fairseq"), "translation", args.sentences)
     members = {
         STOCK: stock,
@@ -81,16 +81,21 @@ def measure(args, folder):
         OTHER: CTranslate2(args, exported(args, folder, "ctranslate2"), stock.sources()),
     }
     turns = in_turns(members, seconds, args.repeats, lambda text: print(text, flush=True))
-    rates = {name: 1 / statistics.median(found) for name, found in turns.items()}
-    wanted = stock.translate()
+    rates = {
+        name: 1 / statistics.median(seconds_per_sentence)
+        for name, seconds_per_sentence in turns.items()
+    }
+    stock_translations = stock.translate()
     results = {}
     for name, member in members.items():
-        found = member.translate()
-        same = sum(found[number] == wanted[number] for number in wanted)
+        translations = member.translate()
+        same = sum(
+            translations[number] == stock_translations[number] for number in stock_translations
+        )
         results[name] = {
             "sentences/s": rates[name],
             "ratio to stock": rates[name] / rates[STOCK],
-            "same, %": 100 * same / len(wanted),
+            "same, %": 100 * same / len(stock_translations),
             "turns": turns[name],
         }
     return results

@@ -27,14 +27,14 @@ COLUMNS = ("sentences/s", "time ratio", "operations ratio", "share of the limit"
 
 
 def spaced(batches, sentences: int):
-    """As many of the batches as hold some so many sentences, evenly spaced, at least one."""
-    wanted = max(1, round(sentences / max(len(batch["id"]) for batch in batches)))
-    step = max(1, len(batches) // wanted)
+    """Return evenly spaced batches of about so many sentences in all, at least one batch."""
+    number = max(1, round(sentences / max(len(batch["id"]) for batch in batches)))
+    step = max(1, len(batches) // number)
     return batches[step // 2 :: step]
 
 
 def alone(member, batch):
-    """(operations, seconds of the products alone, seconds) of a batch."""
+    """Return (operations, seconds of the products alone, seconds) of a batch."""
     with Products(len(batch["id"])) as products:
         member.translate([batch])
     taken = []
@@ -46,7 +46,7 @@ def alone(member, batch):
 
 
 def measure(args, sentences: int):
-    """{member: figures} with so many sentences at a time."""
+    """Return {member: figures} with so many sentences at a time."""
     task = "dual_translation"
     members = {
         SEARCH: translation.Translator(args, args.checkpoint, task, sentences),
@@ -58,21 +58,21 @@ def measure(args, sentences: int):
 
     def seconds(member):
         start = time.perf_counter()
-        found = member.translate(batches)
-        return time.perf_counter() - start, len(found)
+        translations = member.translate(batches)
+        return time.perf_counter() - start, len(translations)
 
     turns = in_turns(members, seconds, args.repeats, lambda text: print(text, flush=True))
-    medians = {name: statistics.median(found) for name, found in turns.items()}
+    medians = {name: statistics.median(costs) for name, costs in turns.items()}
     counted = {name: alone(member, batches[len(batches) // 2]) for name, member in members.items()}
     results = {}
-    for name, found in turns.items():
+    for name, costs in turns.items():
         operations, products, whole = counted[name]
         results[name] = {
             "sentences/s": 1 / medians[name],
             "time ratio": medians[name] / medians[SEARCH],
             "operations ratio": operations / counted[SEARCH][0],
             "share of the limit": products / whole,
-            "turns": found,
+            "turns": costs,
         }
     return results
 
@@ -102,11 +102,11 @@ def main(arguments=None):
         raise RecipeError(f"--alpha {args.alpha}: must be at least 0 and less than 1")
     translation.set_up(args.threads)
     results = {
-        f"{number} at a time, {name}": found
+        f"{number} at a time, {name}": figures
         for number in args.sentences
-        for name, found in measure(args, number).items()
+        for name, figures in measure(args, number).items()
     }
-    sizes = f"{args.source_lang}-{args.target_lang}, beam {args.beam}, some {args.limit} sentences"
+    sizes = f"{args.source_lang}-{args.target_lang}, beam {args.beam}, about {args.limit} sentences"
     passes.report(args, results, COLUMNS, sizes, what="translation")
 
 

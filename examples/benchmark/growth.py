@@ -38,7 +38,7 @@ SMALLER = {"layers": 2, "embed_dim": 128, "ffn_embed_dim": 512, "hidden": 128, "
 
 
 def parse(arguments=None):
-    """The options, checked and completed. Raises RecipeError naming the one that is wrong."""
+    """Return the options, checked and completed. Raises RecipeError naming a wrong one."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=Path, metavar="FILE",
                         help="default: build/benchmark/growth, or growth beside PAGE")  # fmt: skip
@@ -75,7 +75,7 @@ def parse(arguments=None):
 
 
 def check_values(args) -> None:
-    """RecipeError for --values that are no axis, and for --axis pairs without a system for it."""
+    """Raise RecipeError for --values without an axis, or --axis pairs without a fitting system."""
     values = args.values
     if values is not None and len(args.axis) != 1:
         raise RecipeError(f"--values: needs one --axis, not {', '.join(args.axis)}")
@@ -98,19 +98,19 @@ def check_values(args) -> None:
 
 
 def measure(args, folder: Path, say):
-    """{axis: {system: {kind: values, seconds, operations and slopes}}}"""
+    """Return {axis: {system: {kind: values, seconds, operations and slopes}}}."""
     from speed.growth import measure_axis, slopes
 
-    found = {}
+    measured = {}
     for axis in args.axis:
         for system in args.system:
             if axis == "pairs" and system not in SHARED:
                 continue
             curves = measure_axis(axis, args.values or AXES[axis], system, args, folder, say)
-            found.setdefault(axis, {})[system] = {
+            measured.setdefault(axis, {})[system] = {
                 name: {**curve._asdict(), "slopes": slopes(curve)} for name, curve in curves.items()
             }
-    return found
+    return measured
 
 
 def main(arguments=None):

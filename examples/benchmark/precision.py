@@ -1,17 +1,18 @@
-"""Does a faster way of computing change what a model learns? Validation losses side by side.
+"""Compare validation losses of fast ways of computing with those of stock fairseq's way.
 
     python examples/benchmark/precision.py data-bin/multi30k/bin -s de -t en
     python examples/benchmark/precision.py DATA -s de -t en --system multiway --way bf16
 
 DATA is made by fairseq-preprocess with one dictionary for both languages, as by
-examples/dual/prepare.py. Every system is trained as often as there are ways, from the same seed, on
-the same batches; `literal`, which comes first, is what the others are compared with: single
-precision, products, criterion and optimiser as in stock fairseq. `seed` is that with another seed,
-so that one sees what chance does. What is trained already is not trained again. Writes
-OUTPUT.json, .md and .png, the logs to OUTPUT.runs.
+examples/dual/prepare.py. Every system is trained once in each way, from the same seed, on the same
+batches. `literal` comes first and is the reference of the others: single precision, with products,
+criterion and optimiser as in stock fairseq. `seed` is `literal` with another seed, which shows the
+effect of chance. Finished trainings are not repeated. Writes OUTPUT.json, .md and .png, and the
+logs to OUTPUT.runs.
 """
 
 import argparse
+import shlex
 import sys
 from pathlib import Path
 
@@ -43,7 +44,7 @@ ALLOWED = 0.5  # per cent
 
 
 def parse(arguments=None):
-    """The options, checked. Raises RecipeError naming the one that is wrong."""
+    """Return the options, checked. Raises RecipeError naming a wrong one."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", metavar="DATA", type=Path)
     parser.add_argument("-s", "--source-lang", required=True, metavar="SOURCE")
@@ -68,7 +69,7 @@ def parse(arguments=None):
 
 
 def command(args, system: str, way: str, run: Path):
-    """fairseq-train of a system, computed one way."""
+    """Return the fairseq-train command of a system that is computed one way."""
     pair = f"{args.source_lang}-{args.target_lang}"
     there_and_back = f"{pair},{args.target_lang}-{args.source_lang}"
     criterion = SMOOTHED if way in (LITERAL, "seed") else CHUNKED
@@ -84,11 +85,11 @@ def command(args, system: str, way: str, run: Path):
     words += ["--max-tokens", args.max_tokens, "--validate-interval", NEVER]
     words += ["--validate-interval-updates", max(1, args.updates // 4)]
     words += ["--no-save", "--save-dir", run, *REPORTING, *WAYS[way][1].split()]
-    return [*words, *args.flags.split(), *(["--cpu"] if args.device == "cpu" else [])]
+    return [*words, *shlex.split(args.flags), *(["--cpu"] if args.device == "cpu" else [])]
 
 
 def curve(args, system: str, way: str):
-    """[(updates, validation loss in bits)] of a training, which is run unless it was before."""
+    """Return [(updates, validation loss in bits)] of a training; it runs unless it ran before."""
     run = args.output.with_name(f"{args.output.name}.runs") / f"{system}.{way}"
     words, log, done = command(args, system, way, run), Path(f"{run}.log"), run / "command"
     text = shown(words)
@@ -100,9 +101,9 @@ def curve(args, system: str, way: str):
     return validation_curve(log, "loss")
 
 
-def difference(found, of: str) -> float:
-    """By how many per cent a way's last loss is above the literal one's."""
-    (_, literal), (_, other) = found[LITERAL][-1], found[of][-1]
+def difference(curves, of: str) -> float:
+    """Return by how many per cent a way's last loss is above the literal one's."""
+    (_, literal), (_, other) = curves[LITERAL][-1], curves[of][-1]
     return 100 * (other - literal) / literal
 
 
@@ -110,21 +111,22 @@ def markdown(record) -> str:
     from speed.report import heading, table
 
     lines = []
-    for system, found in record["curves"].items():
-        for way, points in found.items():
-            changed = "" if way == LITERAL else f"{difference(found, way):+.2f}"
+    for system, curves in record["curves"].items():
+        for way, points in curves.items():
+            changed = "" if way == LITERAL else f"{difference(curves, way):+.2f}"
             lines.append([system, way, *(f"{loss:.4f}" for _, loss in points), changed])
     updates = [f"{updates:,}" for updates, _ in points]
     columns = ["system", "way", *(f"after {number} updates" for number in updates), "per cent"]
-    text = f"{heading(record)}. Validation loss in bits per token; the goal is a difference of at "
-    return f"{text}most {ALLOWED}%.\n\n" + table(columns, lines)
+    text = f"{heading(record)}. Validation loss in bits per token. The last column is the "
+    text += f"difference from {LITERAL} in per cent; the tolerance is {ALLOWED}%.\n\n"
+    return text + table(columns, lines)
 
 
 def draw(record, path) -> None:
-    """A panel for each system, a line for each way."""
+    """Draw a panel for each system, with a line for each way."""
     figure, axes = panels(list(record["curves"]), len(record["curves"]))
-    for system, found in record["curves"].items():
-        for way, points in found.items():
+    for system, curves in record["curves"].items():
+        for way, points in curves.items():
             axes[system].plot(*zip(*points), marker="o", label=way)
         axes[system].set_xlabel("updates")
         axes[system].set_ylabel("validation loss, bits")

@@ -5,12 +5,12 @@
     make bench                                             all systems, into docs/benchmarks
 
 dual stands beside two stock Transformers, duo and twin_transformer beside one; twin_lstm, multiway
-and routed beside the stock ``lstm`` with attention, the last two also beside one as wide as makes
-the operations of an update the same. Each system has a process of its own; they take turns on the
-same made-up corpus, and each figure is the median over the turns. Training is fairseq's Trainer,
-translation fairseq-generate's task and generator. The operations of an update are those of its
-matrix products, counted while it runs; the limit is the time of the same products alone or, where
-that is longer, of moving the weights through memory. Writes OUTPUT.json, .md and .png.
+and routed beside the stock ``lstm`` with attention, the last two also beside a second one, widened
+to equal FLOPs per update. Each system has a process of its own. The systems take turns on the same
+synthetic corpus, and each figure is the median over the turns. Training runs fairseq's Trainer,
+translation the task and generator of fairseq-generate. The operations of an update are those of its
+matrix products, counted while it runs. The limit is the time of the same products alone or, if that
+is longer, of moving the weights through memory. Writes OUTPUT.json, .md and .png.
 """
 
 import argparse
@@ -38,7 +38,7 @@ from speed.harness import SEARCHES, Clock, measure_family
 
 
 def parse(arguments=None):
-    """The options, checked and completed. Raises RecipeError naming the one that is wrong."""
+    """Return the options, checked and completed. Raises RecipeError naming a wrong one."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
         "--output", type=Path, metavar="FILE", help="default: build/benchmark/cpu or cuda"
@@ -73,8 +73,8 @@ def parse(arguments=None):
 
 
 def measure(args, data: Path, folder: Path, say):
-    """(families: {name: [setting with results]}, machine: [what it does at best])."""
-    found, machine = {}, []
+    """Return ({family: [setting with results]}, [peak rates of the machine])."""
+    families, machine = {}, []
     for precision in args.precision:
         for threads in args.threads:
             here = {"precision": precision, "threads": threads}
@@ -83,9 +83,9 @@ def measure(args, data: Path, folder: Path, say):
             for family in args.system:
                 say(f"{family}, {precision}, {threads} thread(s)")
                 results, best = measure_family(family, data, folder, settings, say=say)
-                found.setdefault(family, []).append({**here, "results": results})
+                families.setdefault(family, []).append({**here, "results": results})
             machine.append({**here, **best})
-    return found, machine
+    return families, machine
 
 
 def main(arguments=None):

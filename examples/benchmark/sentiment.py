@@ -26,9 +26,9 @@ LABELS = 2
 
 
 def candidates(args):
-    """{system: function that does both passes of an update}."""
+    """Return {system: function that does both passes of an update}."""
     from fairseq_ext.common.losses import label_smoothed_cross_entropy
-    from fairseq_ext.dual.lstm_modules import DualLSTM, Size
+    from fairseq_ext.dual.lstm_classifier.modules import DualLSTM, Size
 
     torch.manual_seed(1)
     size = Size(args.embed_dim, args.hidden_size, args.dropout)

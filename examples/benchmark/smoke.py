@@ -31,7 +31,7 @@ SIZES = {
 
 
 def parse(arguments=None):
-    """The options, checked. Raises RecipeError naming the one that is wrong."""
+    """Return the options, checked. Raises RecipeError naming a wrong one."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
         "--expected", type=Path, default=EXPECTED, metavar="FILE", help="default: expected.json"
@@ -52,7 +52,7 @@ def parse(arguments=None):
 
 
 def read_expected(path: Path):
-    """The stored record. Raises RecipeError for a file that is not one of these sizes."""
+    """Return the stored record. Raises RecipeError for a file that is not one of these sizes."""
     again = "write it with --write on a quiet machine"
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
@@ -66,50 +66,50 @@ def read_expected(path: Path):
 
 
 def too_low(measured, stored):
-    """{what: (measured, at least)} of the ratios that are lower than the stored ones allow.
+    """Return {name: (measured, minimum)} of the ratios below what the stored ones allow.
 
     Raises RecipeError naming a ratio that was never stored.
     """
-    found = {}
+    lower = {}
     for name, ratio in measured.items():
         if name not in stored["ratios"]:
             raise RecipeError(f"{name}: no expected ratio; write them again with --write")
         least = stored["ratios"][name] * (1 - stored["tolerance"])
         if ratio < least:
-            found[name] = ratio, least
-    return found
+            lower[name] = ratio, least
+    return lower
 
 
 def ratios_of(family: str, data, folder: Path, settings, say):
-    """{"FAMILY, training": ratio, "FAMILY, translation": ratio} of ours to the first stock row."""
+    """Return {"FAMILY, training" or "FAMILY, translation": our ratio to the first stock row}."""
     from speed.worker import Inline
 
     members = {}
     for number, row in enumerate(rows(family, settings)):
-        own = folder / f"{family}.{number}"
-        own.mkdir(exist_ok=True)
-        members[row.name] = Inline(row, data, own, settings)
+        member_folder = folder / f"{family}.{number}"
+        member_folder.mkdir(exist_ok=True)
+        members[row.name] = Inline(row, data, member_folder, settings)
     asked = {
         "training": ("train",),
         "translation": ("translate", settings.beam, settings.sentences),
     }
-    found = {}
+    measured = {}
     for name, words in asked.items():
-        turns = in_turns(members, lambda one, words=words: one.call(*words), settings.repeats)
+        turns = in_turns(members, lambda member, words=words: member.call(*words), settings.repeats)
         stock, ours = (summary(turns[row])["rate"] for row in members)
-        found[f"{family}, {name}"] = ours / stock
+        measured[f"{family}, {name}"] = ours / stock
         say(f"{family}, {name}: {ours / stock:.3f} times stock")
-    return found
+    return measured
 
 
 def measure(systems, say, stored=None):
-    """{what: ratio}; with stored ratios the better of two where the first is too low."""
+    """Return {name: ratio}; one that is below the stored ratio is the better of two attempts."""
     from speed.corpus import write_corpus
     from speed.systems import prepare
 
     settings = argparse.Namespace(**SIZES, device="cpu", precision="fp32", threads=1, flags="")
     prepare(settings.precision, settings.threads)
-    found = {}
+    measured = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         data = write_corpus(folder, 1000, settings.vocab, settings.length, settings.sentences)
@@ -119,8 +119,8 @@ def measure(systems, say, stored=None):
                 say(f"{family}: once more")
                 again = ratios_of(family, data, folder, settings, say)
                 ratios = {what: max(ratio, again[what]) for what, ratio in ratios.items()}
-            found.update(ratios)
-    return found
+            measured.update(ratios)
+    return measured
 
 
 def main(arguments=None):

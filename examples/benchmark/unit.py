@@ -23,12 +23,12 @@ COLUMNS = ("ms", "GFLOP", "GFLOP/s", "share of the limit")
 
 
 def equal_width(operations: float, size: int) -> int:
-    """H' with 3 H' (I + H') = the multiplications of a step in the forward pass."""
+    """Return H' such that 3 H' (I + H') is the number of multiplications of a forward step."""
     return round((math.sqrt(size**2 + 4 * operations / 3) - size) / 2)
 
 
 def candidates(args):
-    """{name: function that does both passes}."""
+    """Return {name: function that does both passes}."""
     from fairseq_ext.routed.modules import RoutedUnit
 
     torch.manual_seed(1)

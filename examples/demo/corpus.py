@@ -24,7 +24,7 @@ SPLITS = ("train", "valid", "test")
 
 
 def parallel_sentences(langs: Sequence[str], seed: int) -> Iterator[Tuple[str, ...]]:
-    """Endless parallel sentences, in the order of ``langs``, none repeated in any language.
+    """Yield endless parallel sentences, in the order of ``langs``, none repeated in any language.
 
     :raises ValueError: for a language that the grammar does not speak
     """
@@ -38,17 +38,17 @@ def parallel_sentences(langs: Sequence[str], seed: int) -> Iterator[Tuple[str, .
     while True:
         meaning = sample_sentence(rng)
         row = tuple(LANGUAGES[lang](meaning) for lang in langs)
-        if any(text in known for text, known in zip(row, seen)):
+        if any(text in texts for text, texts in zip(row, seen)):
             continue
-        for text, known in zip(row, seen):
-            known.add(text)
+        for text, texts in zip(row, seen):
+            texts.add(text)
         yield row
 
 
 def make_corpus(
     langs: Sequence[str], sizes: Dict[str, int], seed: int
 ) -> Dict[str, List[Tuple[str, ...]]]:
-    """The rows of every split; valid and test are drawn first, so they do not depend on train.
+    """Return the rows of every split; valid and test are drawn first, independently of train.
 
     :param sizes: number of sentence pairs by split
     """

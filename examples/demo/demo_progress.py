@@ -15,11 +15,11 @@ TAIL_LINES = 15
 
 
 class StepFailed(Exception):
-    """A step of the demo did not work; the message says which one and where to look."""
+    """A step of the demo failed; the message says which one and where to look."""
 
 
 def duration(seconds: float) -> str:
-    """ "2:05"."""
+    """Return minutes and seconds, such as "2:05"."""
     return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
 
 
@@ -38,11 +38,11 @@ class Progress:
         self.text, self.width, self.shown = "", 0, self.start
 
     def elapsed(self) -> float:
-        """Seconds since the step began."""
+        """Return the seconds since the step began."""
         return self.clock() - self.start
 
     def show(self, text: Optional[str] = None, force: bool = False) -> None:
-        """Take over a new text, if given, and print the line when it is time to."""
+        """Take over the text, unless it is None, and print the line when it is due."""
         if text is not None:
             self.text = text
         now = self.clock()
@@ -66,7 +66,7 @@ class Progress:
 
 
 class TrainingStatus:
-    """Turns lines of ``fairseq-train --log-format json`` into a line for people.
+    """Turns lines of ``fairseq-train --log-format json`` into a readable line.
 
     :param updates: --max-update
     :param pairs: directions whose validation BLEU is shown
@@ -78,7 +78,7 @@ class TrainingStatus:
         self.loss, self.bleu = "", ""
 
     def __call__(self, line: str) -> Optional[str]:
-        """The new status, or None when the line has no numbers."""
+        """Return the new status, or None when the line has no numbers."""
         start = line.find('{"epoch"')
         if start < 0:
             return None
@@ -94,7 +94,7 @@ class TrainingStatus:
         return f"update {done}/{self.updates}{self.loss}{self.bleu}{self._remaining(done)}"
 
     def _remaining(self, done: int) -> str:
-        """Time to go, from the speed since the first line (a resumed run starts in the middle)."""
+        """Return the remaining time, from the speed since the first line (for resumed runs)."""
         if self.first is None:
             self.first = (done, self.clock())
         seen, since = done - self.first[0], self.clock() - self.first[1]
@@ -116,7 +116,7 @@ def run_command(
     env: Dict[str, str],
     describe: Callable[[str], Optional[str]] = lambda line: None,
 ) -> str:
-    """Run ``command``, its output to the file ``log``, with a line of progress.
+    """Run ``command`` with a line of progress; its output goes to the file ``log``.
 
     :param describe: turns a line of output into the text to show, or None to keep the last one
     :returns: the last text shown

@@ -21,24 +21,24 @@ class Score:
 
 
 def read_hypotheses(output: str, count: int) -> List[str]:
-    """The detokenised hypotheses (lines "D-number"), in the order of the test file.
+    """Return the detokenised hypotheses (lines "D-number"), in the order of the test file.
 
     :param output: what fairseq-generate printed, with --nbest 1
     :param count: lines of the test file
     :raises ValueError: when one is missing or comes twice
     """
-    found = {int(number): text for number, text in _HYPOTHESIS.findall(output)}
+    hypotheses = {int(number): text for number, text in _HYPOTHESIS.findall(output)}
     lines = len(_HYPOTHESIS.findall(output))
-    if sorted(found) != list(range(count)) or lines != count:
+    if sorted(hypotheses) != list(range(count)) or lines != count:
         raise ValueError(
-            f"fairseq-generate printed {lines} hypotheses for {len(found)} sentences; "
+            f"fairseq-generate printed {lines} hypotheses for {len(hypotheses)} sentences; "
             f"one for each of the {count} sentences of the test file is needed"
         )
-    return [found[number] for number in range(count)]
+    return [hypotheses[number] for number in range(count)]
 
 
 def score(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
-    """Corpus BLEU and chrF of raw text against raw references."""
+    """Return corpus BLEU and chrF of raw text against raw references."""
     from sacrebleu.metrics import BLEU, CHRF
 
     bleu, chrf = BLEU(), CHRF()
@@ -51,7 +51,7 @@ def score(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
 
 
 def verdict(bleu: Dict[str, float], required: float) -> Tuple[str, int]:
-    """The last line of the demo and its exit status.
+    """Return the last line of the demo and its exit status.
 
     :param bleu: BLEU by direction, such as {"en-de": 97.2, "de-en": 96.8}
     :param required: what every direction has to reach

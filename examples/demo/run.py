@@ -55,7 +55,7 @@ class Demo:
         self.curves = self.work / "curves.png"
 
     def steps(self) -> List[Tuple[str, Callable[[], None], Dict[str, object]]]:
-        """(name, function, the options that its result depends on) in order."""
+        """Return (name, function, options that its result depends on) of each step, in order."""
         args = self.args
         sizes = {split: getattr(args, split) for split in corpus.SPLITS}
         return [
@@ -67,7 +67,7 @@ class Demo:
         ]
 
     def fairseq(self, step: str, command: List[object], describe=lambda line: None) -> None:
-        """Run one of our own or of fairseq's commands, as the user would."""
+        """Run a command of this project or of fairseq, as the user would."""
         words = [str(word) for word in command]
         print(f"  $ {shlex.join(words)}")
         if words[0] != "fairseq-ext":
@@ -80,7 +80,7 @@ class Demo:
         run_command(step, program, self.logs / f"{step}.log", env, describe)
 
     def make_corpus(self) -> None:
-        """Raw sentences: text/{train,valid,test}.{en,de}."""
+        """Write the raw sentences text/{train,valid,test}.{en,de}."""
         args = self.args
         sizes = {split: getattr(args, split) for split in corpus.SPLITS}
         corpus.write_corpus(self.text, LANGS, sizes, args.corpus_seed)
@@ -88,7 +88,7 @@ class Demo:
             print(f"  {lang}  {self.lines('train', lang)[0]}")
 
     def lines(self, split: str, lang: str) -> List[str]:
-        """The raw sentences of one file of the corpus."""
+        """Return the raw sentences of one file of the corpus."""
         return (self.text / f"{split}.{lang}").read_text(encoding="utf-8").splitlines()
 
     def prepare(self) -> None:
@@ -120,12 +120,12 @@ class Demo:
         self.fairseq("prepare", [*command, "--destdir", self.binary])
 
     def task(self, source: str, target: str) -> List[object]:
-        """The options that training and translation share."""
+        """Return the options that training and translation share."""
         task = ["--user-dir", USER_DIR, "--task", "dual_translation"]
         return [self.binary, *task, "-s", source, "-t", target]
 
     def train(self) -> None:
-        """Both directions into one model; goes on from the last checkpoint, if there is one."""
+        """Train both directions in one model, from the last checkpoint if there is one."""
         updates = self.args.updates
         command = ["fairseq-train", *self.task(*LANGS), "--arch", "dual_transformer_tiny"]
         command += ["--embed-dim", 128, "--ffn-embed-dim", 256, "--share-all-embeddings"]
@@ -142,12 +142,12 @@ class Demo:
         self.fairseq("train", command, TrainingStatus(updates, list(PAIRS)))
 
     def discard_training(self) -> None:
-        """Remove what a training with other options left."""
+        """Remove the checkpoints of a training with other options."""
         shutil.rmtree(self.checkpoints, ignore_errors=True)
         (self.work / "train.log").unlink(missing_ok=True)
 
     def translate(self) -> None:
-        """The test sentences, in both directions, with the same checkpoint and data."""
+        """Translate the test sentences in both directions with the same checkpoint and data."""
         for pair in PAIRS:
             source, target = pair.split("-")
             command = ["fairseq-generate", *self.task(source, target), "--gen-subset", "test"]
@@ -162,17 +162,17 @@ class Demo:
             self.hypotheses(pair).write_text(text, encoding="utf-8")
 
     def hypotheses(self, pair: str) -> Path:
-        """The file of translations of the test set."""
+        """Return the file of translations of the test set."""
         return self.work / f"test.{pair}.txt"
 
     def plot(self) -> None:
-        """Loss and BLEU of both directions, as a picture."""
+        """Draw loss and BLEU of both directions."""
         command = ["fairseq-ext", "plot", self.work / "train.log", "--output", self.curves]
         command += ["--metric", "loss", "bleu", "--per-pair", "--tsv"]
         self.fairseq("curves", [*command, "--title", "dual_transformer_tiny"])
 
     def scores(self) -> Dict[str, Score]:
-        """The scores of each direction."""
+        """Return the scores of each direction."""
         return {
             pair: score(
                 self.hypotheses(pair).read_text(encoding="utf-8").splitlines(),
@@ -182,7 +182,7 @@ class Demo:
         }
 
     def print_samples(self) -> None:
-        """A few test sentences, those with ambiguous words first."""
+        """Print a few test sentences, those with ambiguous words first."""
         for number in choose_samples(self.lines("test", "en"), self.lines("test", "de")):
             for pair in PAIRS:
                 source, target = pair.split("-")
@@ -196,7 +196,7 @@ class Demo:
 
 
 def choose_samples(english: Sequence[str], german: Sequence[str], count: int = 4) -> List[int]:
-    """Numbers of sentences that show different ambiguous words, filled up with the first ones."""
+    """Return the numbers of sentences with different ambiguous words, then the first ones."""
     senses = [*AMBIGUOUS_NOUNS, *AMBIGUOUS_VERBS]
     words = sorted({sense.en[0] for sense in senses} | {sense.de[0] for sense in senses})
     chosen: List[int] = []
@@ -212,7 +212,7 @@ def choose_samples(english: Sequence[str], german: Sequence[str], count: int = 4
 
 
 def open_work_folder(folder: Path) -> None:
-    """Make the work folder, or check that it is one of ours.
+    """Make the work folder, or check that the demo made it.
 
     :raises StepFailed: for a folder with other things in it, since steps delete old results
     """
@@ -227,7 +227,7 @@ def open_work_folder(folder: Path) -> None:
 
 
 def run_steps(demo: Demo) -> None:
-    """Run what is not done yet, or was done with other options."""
+    """Run the steps that are not done yet, or were done with other options."""
     settings: Dict[str, object] = {}
     steps = demo.steps()
     current = True
@@ -279,7 +279,7 @@ def report(demo: Demo) -> int:
 
 
 def positive(text: str) -> int:
-    """Type of an option whose value is a whole number from 1 on."""
+    """Return a whole number of at least 1, the type of an option."""
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text}: a whole number from 1 on is allowed")
@@ -287,7 +287,7 @@ def positive(text: str) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The options."""
+    """Return the parser of the options."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     # not the number of cores: the model is so small that threads mostly wait for each other, and
     # beside another busy process two of them were five times slower than one
@@ -323,7 +323,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def stop(number: int, frame: object) -> None:
-    """SIGTERM ends the demo like Ctrl-C, so that the command it waits for does not go on alone."""
+    """End the demo on SIGTERM as on Ctrl-C, so that the running command ends too."""
     raise KeyboardInterrupt
 
 

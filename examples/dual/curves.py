@@ -23,8 +23,8 @@ from recipe_tools.tables import insert, rows
 
 
 def validation_losses(settings, runs, seeds):
-    """{(direction, "stock" or "dual"): [the nll in bits after each epoch, for each seed]}."""
-    found = {}
+    """Return {(direction, "stock" or "dual"): [nll in bits after each epoch, for each seed]}."""
+    losses = {}
     for direction in settings.directions:
         for system, run, metric in (
             ("stock", f"stock.{direction}", "nll_loss"),
@@ -33,12 +33,12 @@ def validation_losses(settings, runs, seeds):
             for seed in seeds:
                 log = runs / f"{run_name(run, seed)}.log"
                 values = [value for _, value in validation_curve(log, metric)]
-                found.setdefault((direction, system), []).append(values)
-    return found
+                losses.setdefault((direction, system), []).append(values)
+    return losses
 
 
 def draw(settings, losses):
-    """One panel for each direction, one curve for each system and seed."""
+    """Return a picture with a panel for each direction and a curve for each system and seed."""
     figure, axes = panels(settings.directions, 2)
     for direction, panel in axes.items():
         for system, colour in COLOURS.items():
@@ -51,7 +51,7 @@ def draw(settings, losses):
 
 
 def table(settings, losses):
-    """Markdown: mean over seeds by epoch, and how far the dual model is behind."""
+    """Return Markdown: the means over seeds by epoch, and the gap of the dual model."""
     epochs = min(len(values) for curves in losses.values() for values in curves)
     header, columns = ["epoch"], []
     for direction in settings.directions:

@@ -27,42 +27,42 @@ from recipe_tools.tables import cell, insert, rows, spread
 
 
 def depths_of(settings, runs, seeds):
-    """Numbers of layers that were evaluated, the recipe's among them, in order.
+    """Return the evaluated numbers of layers, the recipe's among them, in order.
 
     Raises RecipeError where it is the only one.
     """
-    found = {settings.sizes["layers"]}
+    depths = {settings.sizes["layers"]}
     for kind in settings.systems:
         for seed in seeds:
             for path in runs.glob(f"{kind}@*.{seed}/scores.json"):
                 depth = path.parent.name[len(kind) + 1 : -len(f".{seed}")]
-                found |= {int(depth)} if depth.isdigit() else set()
-    if len(found) == 1:
+                depths |= {int(depth)} if depth.isdigit() else set()
+    if len(depths) == 1:
         raise RecipeError(
             f"{runs} has one number of layers; run train.py and evaluate.py of dual@N and "
-            f"{', '.join(f'{each}@N' for each in settings.systems[1:])} with another N first"
+            f"{', '.join(f'{kind}@N' for kind in settings.systems[1:])} with another N first"
         )
-    return sorted(found)
+    return sorted(depths)
 
 
 def read_results(settings, runs, seeds, depth):
-    """{(system, seed): content of scores.json} of one number of layers.
+    """Return {(system, seed): content of scores.json} of one number of layers.
 
     Raises RecipeError, with what to run, for a missing or outdated one.
     """
-    found = {}
+    results = {}
     for kind in settings.systems:
         system = kind if depth == settings.sizes["layers"] else f"{kind}@{depth}"
-        own = settings.at_depth(system)
+        depth_settings = settings.at_depth(system)
         for seed in seeds:
             again = f"evaluate.py DATA RUNS {system} {seed}"
             path = runs / run_name(system, seed) / "scores.json"
-            found[kind, seed] = read_result(path, own.relevant(system), again)
-    return found
+            results[kind, seed] = read_result(path, depth_settings.relevant(system), again)
+    return results
 
 
 def summary(settings, results, seeds):
-    """{"parameters": {"stock" or "dual": count}, direction: {"stock" or "dual": [BLEU, ..]}}."""
+    """Return {"parameters": {system: count}, direction: {system: [BLEU, ..]}} of stock and dual."""
 
     def unique(*kinds):
         return sum(results[kind, seeds[0]]["parameters"]["unique"] for kind in kinds)
@@ -78,22 +78,22 @@ def summary(settings, results, seeds):
 
 
 def draw(settings, tables):
-    """One panel for each direction: a curve through the means, a point for each seed."""
+    """Return a picture with a panel for each direction: the means as a curve, a point per seed."""
     figure, axes = panels(settings.directions, 2)
     for direction, panel in axes.items():
         for label, colour in COLOURS.items():
             values = [table[direction][label] for table in tables.values()]
-            means = [statistics.fmean(each) for each in values]
+            means = [statistics.fmean(scores) for scores in values]
             panel.plot(list(tables), means, color=colour, label=label)
-            for depth, each in zip(tables, values):
-                panel.plot([depth] * len(each), each, "o", color=colour, markersize=3)
+            for depth, scores in zip(tables, values):
+                panel.plot([depth] * len(scores), scores, "o", color=colour, markersize=3)
         panel.set_xticks(list(tables))
     name_axes(axes, "layers", f"BLEU, {settings.files['test']}")
     return figure
 
 
 def depth_table(settings, tables):
-    """Markdown: parameters, mean and range over seeds, and how far the dual model is ahead."""
+    """Return Markdown: parameters, mean and range over seeds, and the gain of the dual model."""
     header, body = ["layers", "parameters, both stock", "dual"], []
     for direction in settings.directions:
         header += [f"{direction} stock", "dual", "dual - stock"]
@@ -116,8 +116,9 @@ def main(argv=None):
     }
     save(draw(settings, tables), args.output)
     text = (
-        f"Recipe `{settings.name}`; BLEU of {settings.files['test']}; seeds "
-        f"{', '.join(map(str, seeds))}; mean (range) over seeds.\n\n{depth_table(settings, tables)}"
+        f"Recipe `{settings.name}`, BLEU of {settings.files['test']}; seeds "
+        f"{', '.join(map(str, seeds))}; mean (range) over seeds. The columns `dual - stock` have "
+        f"the difference of the means.\n\n{depth_table(settings, tables)}"
     )
     if args.into:
         insert(text, args.into, f"depth {settings.name}")

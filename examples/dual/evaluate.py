@@ -37,39 +37,42 @@ def arguments(argv):
 
 
 def subword_options(data):
-    """What makes fairseq-generate print plain text."""
+    """Return the options that make fairseq-generate print plain text."""
     name = stamp_of(data)["bpe"]
     kind = SUBWORDS[name]
     return ["--bpe", name, kind.flag, data / kind.file]
 
 
 def average(settings, run):
-    """Path of the averaged checkpoint."""
+    """Average the last checkpoints and return the path of the result."""
     output = run / "average.pt"
     make(output, average_command(settings, run, output), [run / "checkpoint_last.pt"])
     return output
 
 
 def models_of(settings, args, directions):
-    """{direction: (checkpoint that searches, options that name the other one of dual inference)}.
+    """Return {direction: (searching checkpoint, options that name the other one of the reranker)}.
 
     Raises RecipeError for what is not trained.
     """
     trained, paths = RANKED.get(args.system, args.system), {}
-    for each in directions:
-        name = trained.format(each)
+    for direction in directions:
+        name = trained.format(direction)
         run = args.runs / run_name(name, args.seed)
         command = train_command(settings, name, args.seed, args.data, run)
         check_trained(args, command, run / "checkpoint_last.pt")
-        paths[each] = average(settings, run)
+        paths[direction] = average(settings, run)
     opposite = dict(zip(directions, reversed(directions)))
     separate = len(set(paths.values())) > 1
-    others = {each: ["--dual-path", paths[opposite[each]]] if separate else [] for each in paths}
-    return {each: (path, others[each]) for each, path in paths.items()}
+    others = {
+        direction: ["--dual-path", paths[opposite[direction]]] if separate else []
+        for direction in paths
+    }
+    return {direction: (path, others[direction]) for direction, path in paths.items()}
 
 
 def tuned_alpha(settings, args, model, run, direction):
-    """alpha of Eq. 7 that is best on the validation set; curve and table go to `run`."""
+    """Return the alpha of Eq. 7 that is best on the validation set; curve and table go to `run`."""
     picture, (checkpoint, other) = run / f"alpha.{direction}.png", model
     options = [*other, *subword_options(args.data)]
     command = tune_command(settings, checkpoint, args.data, direction, picture, options)
@@ -79,10 +82,10 @@ def tuned_alpha(settings, args, model, run, direction):
 
 
 def hypotheses(settings, args, model, run, direction, split, alpha):
-    """File of translations of one split in one direction; alpha: of dual inference, or None."""
+    """Return the file of translations of a split; alpha: of dual inference, or None."""
     output, (checkpoint, other) = run / f"{split}.{direction}.hyp", model
     options = subword_options(args.data)
-    if alpha is not None:
+    if alpha is not None and float(alpha) < 1:  # 1 is plain beam search
         options += [*other, "--dual-alpha", alpha]
     command = generate_command(
         settings, args.system, checkpoint, args.data, direction, split, options
@@ -92,7 +95,7 @@ def hypotheses(settings, args, model, run, direction, split, alpha):
 
 
 def scores_of(settings, args, models, run, alphas):
-    """({split: {direction: {metric: value}}}, signatures)."""
+    """Return ({split: {direction: {metric: value}}}, signatures)."""
     scores, signatures = {}, {}
     for split in ("valid", "test"):
         scores[split] = {}
@@ -108,11 +111,11 @@ def scores_of(settings, args, models, run, alphas):
 
 
 def parameters(args, models):
-    """Those of all checkpoints together."""
+    """Return the parameters of all checkpoints together."""
     total = Counter()
     for checkpoint in dict.fromkeys(path for path, _ in models.values()):
-        own = [direction for direction, (path, _) in models.items() if path == checkpoint]
-        total.update(parameters_of(checkpoint, args.data / "bin", user_dir(), own))
+        directions = [direction for direction, (path, _) in models.items() if path == checkpoint]
+        total.update(parameters_of(checkpoint, args.data / "bin", user_dir(), directions))
     return dict(total)
 
 
@@ -130,7 +133,8 @@ def main(argv=None):
     if args.system in RANKED:
         run.mkdir(exist_ok=True)
         alphas = {
-            each: tuned_alpha(settings, args, model, run, each) for each, model in models.items()
+            direction: tuned_alpha(settings, args, model, run, direction)
+            for direction, model in models.items()
         }
     scores, signatures = scores_of(settings, args, models, run, alphas)
     logs = dict.fromkeys(f"{path.parent}.log" for path, _ in models.values())

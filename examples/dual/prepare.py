@@ -31,7 +31,7 @@ def arguments(argv):
 
 
 def description(settings, bpe, inputs):
-    """What the result depends on, as stored in the stamp."""
+    """Return what the result depends on, as stored in the stamp."""
     return {
         "recipe": settings.name,
         "bpe": bpe,
@@ -44,7 +44,7 @@ def description(settings, bpe, inputs):
 
 
 def build(settings, bpe, inputs, folder, workers):
-    """Everything, in `folder`; returns the counts."""
+    """Prepare everything in `folder` and return the counts."""
     counts = build_joint(settings, bpe, inputs, folder, workers)
     for language, system in settings.language_models.items():
         language_data(folder / "bin", settings.directions[0], language, system)

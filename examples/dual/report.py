@@ -29,18 +29,16 @@ def scores_file(runs, system, seed):
 
 
 def read_results(settings, runs, seeds):
-    """{(system, seed): content of scores.json}. Raises RecipeError naming a missing or
-    outdated one.
-    """
-    wanted = [(system, seed) for system in settings.systems for seed in seeds]
-    wanted += [
+    """Return {(system, seed): content of scores.json}. RecipeError if missing or outdated."""
+    runs_to_read = [(system, seed) for system in settings.systems for seed in seeds]
+    runs_to_read += [
         (system, seed)
         for system in FURTHER
         for seed in seeds
         if scores_file(runs, system, seed).is_file()
     ]
     results = {}
-    for system, seed in wanted:
+    for system, seed in runs_to_read:
         again = f"evaluate.py DATA RUNS {system} {seed}"
         path = scores_file(runs, system, seed)
         results[system, seed] = read_result(path, settings.relevant(system), again)
@@ -48,7 +46,7 @@ def read_results(settings, runs, seeds):
 
 
 def paired_tests(settings, results, data, runs):
-    """({(system, split, direction, seed): differences to stock and p-values}, signatures)."""
+    """Return ({(system, split, direction, seed): differences to stock and p}, signatures)."""
     tests, signatures = {}, {}
     for system, seed in results:
         if system in settings.systems[1:]:  # the stock models
@@ -59,8 +57,10 @@ def paired_tests(settings, results, data, runs):
                 references = data / "raw" / f"{split}.{direction.split('-')[1]}"
                 name = f"{split}.{direction}.hyp"
                 stock = runs / run_name(f"stock.{direction}", seed) / name
-                found, signatures = compare(stock, runs / run_name(system, seed) / name, references)
-                tests[system, split, direction, seed] = found
+                differences, signatures = compare(
+                    stock, runs / run_name(system, seed) / name, references
+                )
+                tests[system, split, direction, seed] = differences
     return tests, signatures
 
 
@@ -75,8 +75,8 @@ def main(argv=None):
     named = {METRICS[metric]: text for metric, text in signatures.items()}
     named.update({f"{name}, paired": text for name, text in paired.items()})
     alphas = {
-        f"{system}, seed {seed}": found["alpha"]
-        for (system, seed), found in results.items()
+        f"{system}, seed {seed}": result["alpha"]
+        for (system, seed), result in results.items()
         if system in RANKED
     }
     text = markdown(settings, table, cost, tests, named, alphas)

@@ -18,7 +18,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from duo_recipe.forked import commands, execute
-from duo_recipe.results import SCORES, claimed, kept, scores_of_test, training_facts
+from duo_recipe.results import SCORES, claimed, scores_of_test, stored_result, training_facts
 from duo_recipe.systems import (
     METHODS,
     named_files,
@@ -48,7 +48,7 @@ def arguments(argv):
 
 
 def train_and_test(functions, args, files, system, seed):
-    """Everything of one run but its scores.json; returns that."""
+    """Train and test a system; return the content of its scores.json."""
     folder = args.runs / run_name(system.name, seed)
     command = train_command(args.data, args.runs, files, system, seed, args.extra)
     execute(functions, command, folder / "train.log")
@@ -71,13 +71,13 @@ def main(argv=None):
     for seed in args.seeds:
         for system in systems(files, args.methods):
             settings = settings_of(stamp, system, files, args.extra)
-            if kept(args.runs / run_name(system.name, seed), settings) is None:
+            if stored_result(args.runs / run_name(system.name, seed), settings) is None:
                 left.append((system, seed))
     functions = commands() if left else {}
     for system, seed in left:
         folder = args.runs / run_name(system.name, seed)
         with claimed(folder) as mine:
-            if not mine or kept(folder):
+            if not mine or stored_result(folder):
                 continue
             result = train_and_test(functions, args, files, system, seed)
             with written(folder / SCORES) as stream:

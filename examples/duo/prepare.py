@@ -39,16 +39,16 @@ def arguments(argv):
     return parser.parse_args(argv)
 
 
-def with_validation(found, seed):
-    """{"train", "valid", "test"}: every tenth of the shuffled training texts is for validation."""
-    train = list(found["train"])
+def with_validation(splits, seed):
+    """Return {"train", "valid", "test"}: a tenth of the shuffled training texts is for valid."""
+    train = list(splits["train"])
     random.Random(seed).shuffle(train)
-    held = max(1, len(train) // VALIDATION)
-    return {"train": train[held:], "valid": train[:held], "test": found["test"]}
+    size = max(1, len(train) // VALIDATION)
+    return {"train": train[size:], "valid": train[:size], "test": splits["test"]}
 
 
 def write_dictionary(splits, path, size):
-    """fairseq's format, word and count, the most frequent word first; size: 0 = all words."""
+    """Write words and counts in fairseq's format, most frequent first; size: 0 = all words."""
     words = collections.Counter(
         word for pairs in splits.values() for text, _ in pairs for word in text.split()
     )
@@ -61,7 +61,7 @@ def write_dictionary(splits, path, size):
 def main(argv=None):
     args = arguments(argv)
     files = sorted(path for path in args.raw.glob("*") if path.is_file())
-    wanted = {
+    description = {
         "corpus": args.corpus,
         "seed": args.seed,
         "vocabulary": args.vocabulary,
@@ -85,7 +85,7 @@ def main(argv=None):
         execute(command, folder / "preprocess.log")
         return {split: len(pairs) for split, pairs in splits.items()}
 
-    counts = make_folder(args.data, wanted, args.force, build)
+    counts = make_folder(args.data, description, args.force, build)
     if counts:
         print(", ".join(f"{count} {split}" for split, count in counts.items()))
 

@@ -21,15 +21,15 @@ from recipe_tools.evaluation import publish
 
 
 def heat_maps(corpora, path):
-    """The mean test accuracies of all couples as colours, one panel for each corpus."""
+    """Draw the mean test accuracies of all couples as colours, with a panel for each corpus."""
     figure, axes = panels(list(corpora), 3)
-    for corpus, found in corpora.items():
-        names, panel = set_names(found), axes[corpus]
+    for corpus, by_method in corpora.items():
+        names, panel = set_names(by_method), axes[corpus]
         grid = [[float("nan")] * len(names) for _ in names]
         for row, first in enumerate(names):
             for column, second in enumerate(names[row:], start=row):
                 sets = ("single", (first,)) if first == second else ("duo", (first, second))
-                results = of(found, *sets)
+                results = of(by_method, *sets)
                 if results:
                     grid[row][column] = mean(results, "accuracy")
         panel.grid(False)
@@ -53,17 +53,17 @@ def main(argv=None):
     args = parser.parse_args(argv)
     corpora, texts = {}, []
     for runs in args.runs:
-        found, path = all_results(runs), runs / "tfidf.json"
+        by_method, path = all_results(runs), runs / "tfidf.json"
         tfidf = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
-        corpora[runs.name] = found
-        texts.append(section(found, tfidf))
+        corpora[runs.name] = by_method
+        texts.append(section(by_method, tfidf))
     data = {
         name: {
             f"{method}.{'+'.join(sets)}": results
-            for method, by_sets in found.items()
+            for method, by_sets in by_method.items()
             for sets, results in by_sets.items()
         }
-        for name, found in corpora.items()
+        for name, by_method in corpora.items()
     }
     heat_maps(corpora, args.picture or args.output.with_name(args.output.name + ".png"))
     publish(args, {"duo classifier": "\n".join(texts)}, data)

@@ -20,7 +20,7 @@ from recipe_tools.files import lines_of, written
 
 
 def read(data, split):
-    """(texts, labels)."""
+    """Return (texts, labels)."""
     return tuple(list(lines_of(data / "text" / f"{split}.{kind}")) for kind in ("text", "label"))
 
 
@@ -32,12 +32,14 @@ def main(argv=None):
         from sklearn.metrics import f1_score
     except ImportError as error:
         raise RecipeError(f"{error}; pip install scikit-learn") from error
-    (texts, labels), (test_texts, test_labels) = (read(args.data, one) for one in ("train", "test"))
+    (texts, labels), (test_texts, test_labels) = (
+        read(args.data, split) for split in ("train", "test")
+    )
     words = TfidfVectorizer(token_pattern=r"\S+", lowercase=False)
     model = LogisticRegression(max_iter=1000).fit(words.fit_transform(texts), labels)
-    found = model.predict(words.transform(test_texts))
-    right = sum(one == other for one, other in zip(found, test_labels))
-    macro = f1_score(test_labels, found, average="macro")
+    predicted = model.predict(words.transform(test_texts))
+    right = sum(label == reference for label, reference in zip(predicted, test_labels))
+    macro = f1_score(test_labels, predicted, average="macro")
     scores = {"accuracy": 100 * right / len(test_labels), "macro_f1": 100 * float(macro)}
     args.runs.mkdir(parents=True, exist_ok=True)
     with written(args.runs / "tfidf.json") as stream:

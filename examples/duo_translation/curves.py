@@ -28,7 +28,7 @@ METRICS = {"bleu": "BLEU", "ppl": "perplexity"}
 
 
 def mean_curve(logs, metric):
-    """[(epoch, mean over the logs)] of the updates at which all of them were validated."""
+    """Return [(epoch, mean over the logs)] of the updates at which all of them were validated."""
     epochs, _, _ = whole_epochs(logs[0])
     length = max(updates for _, updates in epochs.values())  # the last epoch may be cut off
     curves = [dict(validation_curve(log, metric)) for log in logs]
@@ -39,30 +39,30 @@ def mean_curve(logs, metric):
 
 
 def curves_of(settings, runs, seeds):
-    """{direction: {row: {metric: [(epoch, mean)]}}}. Raises RecipeError when there is no log."""
-    found = {}
+    """Return {direction: {row: {metric: [(epoch, mean)]}}}. Raises RecipeError without a log."""
+    by_direction = {}
     for direction in settings.directions:
         for row in ROWS:
             logs = [runs / f"{run_name(f'{row}.{direction}', seed)}.log" for seed in seeds]
             logs = [log for log in logs if log.is_file()]
             if logs:
                 curves = {metric: mean_curve(logs, metric) for metric in METRICS}
-                found.setdefault(direction, {})[row] = curves
-    if not found:
+                by_direction.setdefault(direction, {})[row] = curves
+    if not by_direction:
         raise RecipeError(f"RUNS {runs} holds no log of these seeds; run train.py")
-    return found
+    return by_direction
 
 
 def draw(curves):
-    """One panel for each direction and metric, one curve for each row."""
+    """Return a picture with a panel for each direction and metric and a curve for each row."""
     names = [f"{direction}, {name}" for direction in curves for name in METRICS.values()]
     figure, axes = panels(names, 2)
     for direction, by_row in curves.items():
         for metric, name in METRICS.items():
             panel = axes[f"{direction}, {name}"]
-            for row, found in by_row.items():
+            for row, by_metric in by_row.items():
                 colour = f"C{list(ROWS).index(row)}"
-                panel.plot(*zip(*found[metric]), color=colour, marker="o", label=ROWS[row][0])
+                panel.plot(*zip(*by_metric[metric]), color=colour, marker="o", label=ROWS[row][0])
             if metric == "ppl":
                 panel.set_yscale("log")
     name_axes(axes, "epoch", "validation set")

@@ -27,14 +27,14 @@ def main(argv=None):
     args = parser.parse_args(argv)
     settings = read_settings(args.recipe)
     inputs = inputs_of(settings.files, settings.languages, args.raw)
-    wanted = {
+    description = {
         "recipe": settings.name,
         "data": settings.text["data"],
         "inputs": describe_inputs(inputs),
     }
     counts = make_folder(
         args.data,
-        wanted,
+        description,
         args.force,
         lambda folder: build_joint(settings, "sentencepiece", inputs, folder, args.workers),
     )

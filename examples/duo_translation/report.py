@@ -23,15 +23,15 @@ from recipe_tools.scores import METRICS
 
 
 def paired_tests(settings, data, runs, results, seeds):
-    """({(direction, baseline, row): [differences and p-values, by seed]}, signatures)."""
+    """Return ({(direction, baseline, row): [differences and p-values, by seed]}, signatures)."""
     tests, signatures = {}, {}
     for direction in settings.directions:
         references = data / "raw" / f"test.{direction.split('-')[1]}"
         for contrast in contrasts():
             places = [(f"{row}.{direction}", f"test.{direction}.hyp") for row in contrast]
-            found, named = paired_by_seed(runs, results, places, seeds, references)
-            if found:
-                tests[(direction, *contrast)], signatures = found, named
+            by_seed, named = paired_by_seed(runs, results, places, seeds, references)
+            if by_seed:
+                tests[(direction, *contrast)], signatures = by_seed, named
     return tests, signatures
 
 
@@ -40,14 +40,14 @@ def main(argv=None):
     settings, seeds = read_settings(args.recipe), sorted(set(args.seeds))
     results, missing = read_results(args.runs, settings.systems, seeds, settings.relevant)
     tests, paired = paired_tests(settings, args.data, args.runs, results, seeds)
-    found = next(iter(results.values()))["signatures"]
-    signatures = {METRICS[metric]: text for metric, text in found.items()}
+    first_signatures = next(iter(results.values()))["signatures"]
+    signatures = {METRICS[metric]: text for metric, text in first_signatures.items()}
     signatures.update({f"{name}, paired": text for name, text in paired.items()})
     text = markdown(settings, seeds, results, tests, signatures)
     data = {
         "recipe": settings.name,
         "results": {run_name(*key): result for key, result in results.items()},
-        "tests": {" ".join(key): found for key, found in tests.items()},
+        "tests": {" ".join(key): by_seed for key, by_seed in tests.items()},
         "missing": missing,
     }
     publish(args, {f"duo {settings.name}": text}, data)

@@ -34,8 +34,8 @@ def arguments(argv):
 
 
 def validation_bleu(settings, runs, seeds):
-    """{(direction, "Single" or "Multi"): [[(updates per pair, BLEU)] by seed]} of the logs."""
-    found = {}
+    """Return {(direction, "Single" or "Multi"): [[(updates per pair, BLEU)] by seed]}."""
+    curves_by_system = {}
     for direction in settings.directions:
         for label, name in (("Single", f"single.{direction}"), ("Multi", "multi")):
             pairs = len(find_system(settings, name).pairs)
@@ -46,15 +46,17 @@ def validation_bleu(settings, runs, seeds):
                 if log.is_file()
             ]
             if curves:
-                found[direction, label] = curves
-    if not found:
+                curves_by_system[direction, label] = curves
+    if not curves_by_system:
         raise RecipeError(f"RUNS {runs} holds no log of multi or single.DIRECTION; run train.py")
-    return found
+    return curves_by_system
 
 
 def draw_updates(settings, curves):
-    """One panel for each direction, one curve for each system and seed."""
-    shown = [each for each in settings.directions if any(each == key[0] for key in curves)]
+    """Return a picture with a panel for each direction and a curve for each system and seed."""
+    shown = [
+        direction for direction in settings.directions if any(direction == key[0] for key in curves)
+    ]
     figure, axes = panels(shown, 3)
     for (direction, label), many in curves.items():
         for number, points in enumerate(many):
@@ -66,11 +68,13 @@ def draw_updates(settings, curves):
 
 
 def bleu_by_percent(settings, runs, seeds):
-    """{(direction, column): {percent: [test BLEU, by seed]}} of what was evaluated."""
-    found = {}
+    """Return {(direction, column): {percent: [test BLEU, by seed]}} of what was evaluated."""
+    values_by_system = {}
     for direction in settings.low_directions:
         pair = next(
-            each for each in settings.low_pairs if set(each.split("-")) == set(direction.split("-"))
+            low_pair
+            for low_pair in settings.low_pairs
+            if set(low_pair.split("-")) == set(direction.split("-"))
         )
         for percent in settings.percents:
             for column, (system, key) in low_row(pair, direction, percent, 0).cells.items():
@@ -81,15 +85,19 @@ def bleu_by_percent(settings, runs, seeds):
                     if path.is_file()
                 ]
                 if values and column in COLOURS:
-                    found.setdefault((direction, column), {})[percent] = values
-    if not found:
+                    values_by_system.setdefault((direction, column), {})[percent] = values
+    if not values_by_system:
         raise RecipeError(f"RUNS {runs} holds no scores.json of a cut pair; run evaluate.py")
-    return found
+    return values_by_system
 
 
 def draw_data(settings, values):
-    """One panel for each direction of a cut pair, one line for each system."""
-    shown = [each for each in settings.low_directions if any(each == key[0] for key in values)]
+    """Return a picture with a panel for each direction of a cut pair and a line for each system."""
+    shown = [
+        direction
+        for direction in settings.low_directions
+        if any(direction == key[0] for key in values)
+    ]
     figure, axes = panels(shown, 2)
     for (direction, column), by_percent in values.items():
         x = sorted(by_percent)

@@ -54,12 +54,12 @@ class Evaluation:
         return self.data / "raw" / f"{split}.{language}"
 
     def subwords(self, language):
-        """What makes fairseq spell text of `language`, and print plain text in any language."""
+        """Return the options that spell text of `language` and print plain text."""
         model = self.data / f"{language}.{SentencePiece.file}"
         return ["--bpe", "sentencepiece", SentencePiece.flag, model]
 
     def translated(self, split, direction):
-        """File of translations from the binarised set."""
+        """Return the file of translations from the binarised set."""
         source = direction.split("-")[0]
         command = generate_command(
             self.settings, self.checkpoint, self.data, direction, split, self.subwords(source)
@@ -68,7 +68,7 @@ class Evaluation:
         return translate(output, command, self.inputs, self.text(split, source))
 
     def pivoted(self, split, direction):
-        """File of translations of the translations into the pivot language."""
+        """Return the file of translations of the translations into the pivot language."""
         source, target = direction.split("-")
         pivot = self.settings.pivot
         first = self.translated(split, f"{source}-{pivot}")
@@ -84,7 +84,7 @@ class Evaluation:
         return translate(output, command, [*self.inputs, first], first)
 
     def likelihood(self, split, direction):
-        """Mean log-probability of the references, per sentence, natural logarithm."""
+        """Return the mean log-probability of the references per sentence, natural logarithm."""
         source, target = direction.split("-")
         command = generate_command(
             self.settings, self.checkpoint, self.data, direction, split, self.subwords(source)
@@ -100,7 +100,7 @@ class Evaluation:
         return statistics.fmean(map(float, lines_of(output)))
 
     def scores(self, split, direction, pivoted=False):
-        """({metric: value}, signatures); the likelihood belongs to the direct translation."""
+        """Return ({metric: value}, signatures); the likelihood is of the direct translation."""
         make_file = self.pivoted if pivoted else self.translated
         target = direction.split("-")[1]
         values, signatures = score(make_file(split, direction), self.text(split, target))
@@ -114,7 +114,7 @@ class Evaluation:
 
 
 def evaluate(settings, system, evaluation):
-    """({split: {direction, or that through the pivot language: {metric: value}}}, signatures)."""
+    """Return ({split: {direction (or through the pivot): {metric: value}}}, signatures)."""
     scores, signatures = {}, {}
     for split in SPLITS:
         scores[split] = {}

@@ -37,7 +37,7 @@ def arguments(argv):
 
 
 def description(settings, inputs):
-    """What the result depends on, as stored in the stamp."""
+    """Return what the result depends on, as stored in the stamp."""
     return {
         "recipe": settings.name,
         "bpe": "sentencepiece",
@@ -53,24 +53,28 @@ def description(settings, inputs):
 
 
 def learn_subwords(settings, folder, inputs):
-    """One model per language, from all its training text; writes text/ from raw/."""
+    """Learn one model per language from all its training text; write text/ from raw/."""
     for language in settings.languages:
         path = folder / f"{language}.{SentencePiece.file}"
         SentencePiece.learn([folder / "raw" / f"train.{language}"], settings.vocabulary, 0, path)
         model = SentencePiece(path)
-        for name in (f"{split}.{each}" for split, each in inputs if each == language):
+        for name in (
+            f"{split}.{file_language}"
+            for split, file_language in inputs
+            if file_language == language
+        ):
             apply_subwords(model, folder / "raw" / name, folder / "text" / name)
 
 
 def binarise(settings, folder, workers):
-    """bin/all: every pair, with one dictionary per language; returns their sizes."""
+    """Write bin/all: every pair, with one dictionary per language; return the dictionary sizes."""
     destination = folder / "bin" / "all"
     for pair in settings.pairs:
         command = preprocess_command(pair, settings.files, folder / "text", destination, workers)
         for side, language in zip(("src", "tgt"), pair.split("-")):
             # a language's first pair makes its dictionary
-            known = destination / f"dict.{language}.txt"
-            command += [f"--{side}dict", known] if known.is_file() else []
+            dictionary = destination / f"dict.{language}.txt"
+            command += [f"--{side}dict", dictionary] if dictionary.is_file() else []
         execute(command, folder / f"preprocess.{pair}.log")
     return {
         language: SPECIAL + sum(1 for _ in lines_of(destination / f"dict.{language}.txt"))
@@ -79,7 +83,7 @@ def binarise(settings, folder, workers):
 
 
 def build(settings, inputs, folder, workers):
-    """Everything, in `folder`; returns the counts."""
+    """Prepare everything in `folder` and return the counts."""
     for name in ("raw", "text", "bin"):
         (folder / name).mkdir()
     counts = copy_plain(inputs, folder / "raw")

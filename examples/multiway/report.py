@@ -26,16 +26,16 @@ from recipe_tools.scores import METRICS
 
 
 def paired_tests(comparison, data, runs, results, seeds):
-    """({(row label, contrast): [differences and p-values, by seed]}, signatures), test set."""
+    """Return ({(row label, contrast): [differences and p, by seed]}, signatures), test set."""
     tests, signatures = {}, {}
     for row in comparison.rows:
         references = data / "raw" / f"test.{row.target}"
         for contrast in comparison.contrasts:
             cells = [row.cells[column] for column in contrast]
             places = [(system, f"test.{key}.hyp") for system, key in cells]
-            found, named = paired_by_seed(runs, results, places, seeds, references)
-            if found:
-                tests[row.label, contrast], signatures = found, named
+            by_seed, named = paired_by_seed(runs, results, places, seeds, references)
+            if by_seed:
+                tests[row.label, contrast], signatures = by_seed, named
     return tests, signatures
 
 
@@ -58,11 +58,11 @@ def main(argv=None):
     data = {
         "recipe": settings.name,
         "seeds": seeds,
-        "scores": {each.title: summary(each, results) for each, _ in compared},
+        "scores": {comparison.title: summary(comparison, results) for comparison, _ in compared},
         "tests": [
-            {"row": row, "contrast": contrast, "by seed": found}
+            {"row": row, "contrast": contrast, "by seed": by_seed}
             for _, tests in compared
-            for (row, contrast), found in tests.items()
+            for (row, contrast), by_seed in tests.items()
         ],
         "signatures": signatures,
         "missing": missing_runs(compared, results, seeds),

@@ -9,4 +9,4 @@ before its first import from here lets it find this package.
 
 
 class RecipeError(ValueError):
-    """A problem that the user can solve: the message names the file or option and the remedy."""
+    """A problem that the user can solve; the message names the file or option and the remedy."""

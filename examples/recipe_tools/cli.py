@@ -23,7 +23,7 @@ ARGUMENTS = {
 
 
 def make_parser(doc, *names):
-    """A parser with the arguments `names` of ARGUMENTS; what else a script takes, it adds."""
+    """Return a parser with the arguments `names` of ARGUMENTS; scripts add their others."""
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])
     for name in names:
         parser.add_argument(name, **ARGUMENTS[name])
@@ -31,19 +31,19 @@ def make_parser(doc, *names):
 
 
 def parse_with_extra(parser, argv):
-    """The arguments, with what follows `--` as the list `extra`.
+    """Return the arguments, with the words after `--` as the list `extra`.
 
     By hand: argparse gives options after -- to no positional that has begun before.
     """
     words = list(sys.argv[1:] if argv is None else argv)
-    own = words[: words.index("--")] if "--" in words else words
-    args = parser.parse_args(own)
-    args.extra = words[len(own) + 1 :]
+    script_words = words[: words.index("--")] if "--" in words else words
+    args = parser.parse_args(script_words)
+    args.extra = words[len(script_words) + 1 :]
     return args
 
 
 def script(main):
-    """Run a script; a problem that the user can solve is shown without a traceback.
+    """Run a script; show a problem that the user can solve without a traceback.
 
     A script that is told to stop ends like one that is interrupted: with the command it runs.
     """

@@ -17,17 +17,17 @@ END = "</w>"
 
 
 def kind(symbol):
-    """Letters, marks and digits: True; punctuation and signs: False."""
+    """True for letters, marks and digits; False for punctuation and signs."""
     return unicodedata.category(symbol[0])[0] in "LMN"
 
 
 def neighbours(symbols):
-    """Pairs of neighbouring symbols that may be merged: both of letters, or both of signs."""
+    """Return the neighbouring symbols that may be merged: both of letters, or both of signs."""
     return [pair for pair in zip(symbols, symbols[1:]) if kind(pair[0]) == kind(pair[1])]
 
 
 def joined(symbols, pair):
-    """`symbols` with every occurrence of `pair`, from the left, merged."""
+    """Return `symbols` with every occurrence of `pair`, from the left, merged."""
     result, place = [], 0
     while place < len(symbols):
         if tuple(symbols[place : place + 2]) == pair:
@@ -40,7 +40,7 @@ def joined(symbols, pair):
 
 
 def learn_codes(words, vocabulary):
-    """The merges, most frequent first: [(left, right, frequency)].
+    """Return the merges, most frequent first: [(left, right, frequency)].
 
     words: Counter of words. vocabulary: number of symbols, characters included; fewer come out
     when no pair occurs twice any more. Equal frequencies are taken in alphabetical order.
@@ -48,10 +48,10 @@ def learn_codes(words, vocabulary):
     """
     spelled = [[*word[:-1], word[-1] + END] for word in words]
     weights = list(words.values())
-    known = {symbol for symbols in spelled for symbol in symbols}
-    if vocabulary <= len(known):
+    vocabulary_symbols = {symbol for symbols in spelled for symbol in symbols}
+    if vocabulary <= len(vocabulary_symbols):
         raise RecipeError(
-            f"vocabulary = {vocabulary}: the text has {len(known)} characters already"
+            f"vocabulary = {vocabulary}: the text has {len(vocabulary_symbols)} characters already"
         )
     counts, places = Counter(), defaultdict(set)
     for index, symbols in enumerate(spelled):
@@ -61,15 +61,15 @@ def learn_codes(words, vocabulary):
     heap = [(-count, pair) for pair, count in counts.items()]
     heapq.heapify(heap)
     codes = []
-    while heap and len(known) < vocabulary:
+    while heap and len(vocabulary_symbols) < vocabulary:
         count, pair = heapq.heappop(heap)
         if -count != counts[pair]:
             continue  # an outdated entry: each change pushed a new one
         if -count < 2:
             break
-        if pair[0] + pair[1] in known:
+        if pair[0] + pair[1] in vocabulary_symbols:
             continue  # fastBPE wants one pair per symbol
-        known.add(pair[0] + pair[1])
+        vocabulary_symbols.add(pair[0] + pair[1])
         codes.append((*pair, -count))
         changed = set()
         for index in places.pop(pair):
@@ -82,7 +82,7 @@ def learn_codes(words, vocabulary):
                 counts[new] += weights[index]
                 places[new].add(index)
             changed.update(before, after)
-        for each in changed:
-            if counts[each] > 0:
-                heapq.heappush(heap, (-counts[each], each))
+        for changed_pair in changed:
+            if counts[changed_pair] > 0:
+                heapq.heappush(heap, (-counts[changed_pair], changed_pair))
     return codes

@@ -22,31 +22,31 @@ REPORTING = ["--log-format", "simple", "--log-interval", 50, "--no-progress-bar"
 
 
 def user_dir():
-    """Path for `--user-dir`: the installed package, else that of the clone."""
-    found = importlib.util.find_spec("fairseq_ext")
-    if found is not None and found.submodule_search_locations:
-        return Path(next(iter(found.submodule_search_locations)))
+    """Return the path for `--user-dir`: the installed package, else that of the clone."""
+    spec = importlib.util.find_spec("fairseq_ext")
+    if spec is not None and spec.submodule_search_locations:
+        return Path(next(iter(spec.submodule_search_locations)))
     return Path(__file__).resolve().parents[2] / "fairseq_ext"
 
 
 def run_name(system, seed):
-    """Name of a run's folder and log."""
+    """Return the name of a run's folder and log."""
     return f"{system}.{seed}"
 
 
 def flags(sizes):
-    """{"embed_dim": 8} -> ["--embed-dim", 8]."""
+    """Return options of sizes: ["--embed-dim", 8] for {"embed_dim": 8}."""
     return [word for key, value in sizes.items() for word in (f"--{key.replace('_', '-')}", value)]
 
 
 def annealing(updates, warmup):
-    """The learning rate rises over `warmup` per cent of the updates and then falls to zero."""
+    """Return a schedule: the rate rises for `warmup` per cent of the updates and falls to zero."""
     options = ["--lr-scheduler", "polynomial_decay", "--total-num-update", updates]
     return [*options, "--warmup-updates", updates * warmup // 100]
 
 
 def preprocess_command(pair, splits, texts, destination, workers):
-    """fairseq-preprocess of the files `texts`/SPLIT.LANGUAGE, dictionaries not yet decided on."""
+    """Return the fairseq-preprocess command of `texts`/SPLIT.LANGUAGE, without dictionaries."""
     source, target = pair.split("-")
     command = ["fairseq-preprocess", "-s", source, "-t", target]
     for split in splits:
@@ -55,12 +55,12 @@ def preprocess_command(pair, splits, texts, destination, workers):
 
 
 def best_of(runs, system, seed):
-    """The checkpoint of a run that suits the validation set best."""
+    """Return the checkpoint of a run that is best on the validation set."""
     return runs / run_name(system, seed) / "checkpoint_best.pt"
 
 
 def language_model_command(part, folder, seed, save_dir, extra=()):
-    """fairseq-train of a language model by the stock task.
+    """Return the fairseq-train command of a language model with the stock task.
 
     part: {"arch": name, "options": words}. folder: `language_data`. `extra` comes last and wins.
     """
@@ -70,12 +70,12 @@ def language_model_command(part, folder, seed, save_dir, extra=()):
 
 
 def shown(command):
-    """A command line for people and shells."""
+    """Return a command line that people and shells can read."""
     return " ".join(shlex.quote(str(word)) for word in command)
 
 
 def environment():
-    """The variables of the commands; what the user has set wins.
+    """Return the variables of the commands; what the user has set wins.
 
     One arithmetic thread by default: small models gain nothing from more.
     """
@@ -86,7 +86,7 @@ def environment():
 
 
 def program(name, variables):
-    """The words that start `name`: an installed command, or `fairseq-ext` from the clone."""
+    """Return the words that start `name`: an installed command, or `fairseq-ext` from the clone."""
     path = shutil.which(name, path=variables["PATH"])
     if path:
         return [path]
@@ -98,7 +98,7 @@ def program(name, variables):
 
 
 def execute(command, log, mode="w", show=None, more=None):
-    """Run a command, its output going to the file `log`.
+    """Run a command; its output goes to the file `log`.
 
     mode: "a" appends to the log of an earlier part of the run.
     show: function line -> text or None; what it returns is printed as it comes.

@@ -18,7 +18,7 @@ CHUNK = 10000
 
 
 def inputs_of(files, languages, raw):
-    """{(split, language): raw file}. files: {split: name of its files without the language}."""
+    """Return {(split, language): raw file}. files: {split: file name without the language}."""
     if not raw.is_dir():
         raise RecipeError(f"RAW {raw} is not a folder")
     return {
@@ -29,7 +29,7 @@ def inputs_of(files, languages, raw):
 
 
 def describe_inputs(inputs):
-    """The inputs as stored in the stamp."""
+    """Return the inputs as stored in the stamp."""
     return {
         f"{split}.{language}": {"sha256": digest(path), "name": path.name}
         for (split, language), path in inputs.items()
@@ -50,7 +50,10 @@ def copy_plain(inputs, folder, train_lines=0):
         paths = [inputs[split, language] for language in languages]
         counts[split] = 0
         with contextlib.ExitStack() as stack:
-            outputs = [stack.enter_context(written(folder / f"{split}.{it}")) for it in languages]
+            outputs = [
+                stack.enter_context(written(folder / f"{split}.{language}"))
+                for language in languages
+            ]
             last = train_lines if split == "train" and train_lines else None
             for lines in itertools.islice(aligned(*paths), last):
                 if split == "train" and not all(lines):
@@ -65,7 +68,7 @@ def copy_plain(inputs, folder, train_lines=0):
 
 
 def apply_subwords(model, source, destination):
-    """Write the file `destination`: the lines of `source` spelt by `model`."""
+    """Write the lines of `source`, spelt by `model`, to the file `destination`."""
     lines = lines_of(source)
     with written(destination) as stream:
         while chunk := list(itertools.islice(lines, CHUNK)):
@@ -73,7 +76,7 @@ def apply_subwords(model, source, destination):
 
 
 def language_data(folder, pair, language, name):
-    """folder/name: one side of the binarised `pair` in `folder`, for the task language_modeling."""
+    """Make folder/name for the task language_modeling from one side of the binarised `pair`."""
     destination = folder / name
     destination.mkdir()
     shutil.copy(folder / f"dict.{language}.txt", destination / "dict.txt")
@@ -84,7 +87,7 @@ def language_data(folder, pair, language, name):
 
 
 def install(folder, destination):
-    """Give the finished `folder` its name; what stood there goes away after it is replaced."""
+    """Give the finished `folder` its name; then remove what had that name before."""
     old = destination.with_name(f"{destination.name}.old{os.getpid()}")
     if destination.exists():
         os.replace(destination, old)
@@ -92,15 +95,15 @@ def install(folder, destination):
     shutil.rmtree(old, ignore_errors=True)
 
 
-def is_current(wanted, data, force):
-    """Is DATA already what was asked for? Raises RecipeError when it is something else."""
+def is_current(description, data, force):
+    """True if DATA is already what was asked for. Raises RecipeError when it is something else."""
     if not data.exists() or (data.is_dir() and not any(data.iterdir())):
         return False
     stamp = data / STAMP
     if not stamp.is_file():
         raise RecipeError(f"DATA {data} exists and was not made by this script; name another one")
-    found = json.loads(stamp.read_text(encoding="utf-8"))
-    changed = sorted(key for key in wanted if found.get(key) != wanted[key])
+    stored = json.loads(stamp.read_text(encoding="utf-8"))
+    changed = sorted(key for key in description if stored.get(key) != description[key])
     if changed and not force:
         raise RecipeError(
             f"DATA {data} was made with other {', '.join(changed)}; name another folder, or "
@@ -109,12 +112,12 @@ def is_current(wanted, data, force):
     return not changed
 
 
-def make_folder(data, wanted, force, build):
-    """Make the folder `data` whole or not at all; returns its counts, or, if it is current, None.
+def make_folder(data, description, force, build):
+    """Make the folder `data` whole or not at all; return its counts, or None if it is current.
 
-    wanted: what the result depends on. build: function (empty folder) -> counts.
+    description: what the result depends on. build: function (empty folder) -> counts.
     """
-    if is_current(wanted, data, force):
+    if is_current(description, data, force):
         print(f"{data} is up to date")
         return None
     data = Path(os.path.abspath(data))
@@ -124,7 +127,7 @@ def make_folder(data, wanted, force, build):
         work.mkdir()
         counts = build(work)
         with written(work / STAMP) as stream:
-            json.dump({**wanted, "counts": counts}, stream, indent=1)
+            json.dump({**description, "counts": counts}, stream, indent=1)
         install(work, data)
     finally:
         shutil.rmtree(work, ignore_errors=True)
@@ -132,7 +135,7 @@ def make_folder(data, wanted, force, build):
 
 
 def stamp_of(data):
-    """The stamp of a prepared folder. Raises RecipeError when there is none."""
+    """Return the stamp of a prepared folder. Raises RecipeError when there is none."""
     stamp = data / STAMP
     if not stamp.is_file():
         raise RecipeError(f"DATA {data} has no {STAMP}; run prepare.py first")

@@ -4,13 +4,13 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from fairseq_ext.tools import UsageError, atomic_path
-from fairseq_ext.tools.training_log import read_run
+from fairseq_ext.tools.curves.training_log import read_run
 
 from . import RecipeError
 
 
 def validation_curve(log, metric):
-    """[(updates, value)] of a metric of the validation set.
+    """Return [(updates, value)] of a metric of the validation set.
 
     Raises RecipeError naming the log when it cannot be read or has no such metric.
     """
@@ -24,7 +24,7 @@ def validation_curve(log, metric):
 
 
 def panels(titles, columns):
-    """(figure, {title: axes}): one panel for each title, `columns` in a row."""
+    """Return (figure, {title: axes}): one panel for each title, `columns` in a row."""
     columns = min(columns, len(titles))
     lines = -(-len(titles) // columns)
     figure = Figure(figsize=(4.5 * columns, 3.6 * lines), layout="constrained")

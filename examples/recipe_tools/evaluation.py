@@ -13,7 +13,7 @@ from .tables import insert
 
 
 def make(output, command, inputs, finish=None):
-    """Run `command`, which makes `output`, unless that was done; returns seconds, or None.
+    """Run `command`, which makes `output`, unless it is current; return the seconds, or None.
 
     It was done when `output` is newer than all `inputs` and came from the same command line, which
     is kept beside it. finish: function log -> None that makes `output` from what was printed.
@@ -35,7 +35,7 @@ def make(output, command, inputs, finish=None):
 
 
 def translate(output, command, inputs, source):
-    """Make the file of translations `output` of the plain text `source`, one line per sentence.
+    """Make and return the translations `output` of the plain text `source`, a sentence per line.
 
     command: fairseq-generate or fairseq-interactive. inputs: what `output` must be newer than.
     """
@@ -52,7 +52,7 @@ def translate(output, command, inputs, source):
 
 
 def read_result(path, settings, again):
-    """Content of a scores.json.
+    """Return the content of a scores.json.
 
     settings: those of the recipe now, as a dict. again: words of the command that makes the file.
     Raises RecipeError when it is missing or was made with other settings.
@@ -70,7 +70,7 @@ def read_result(path, settings, again):
 
 
 def read_results(runs, names, seeds, relevant, more=""):
-    """({(name, seed): content of scores.json}, names of runs that were not evaluated).
+    """Return ({(name, seed): content of scores.json}, names of runs that were not evaluated).
 
     relevant: function name -> the settings that its results depend on. more: words of evaluate.py
     after the seed. Raises RecipeError for an outdated one, and when there is none.
@@ -90,21 +90,21 @@ def read_results(runs, names, seeds, relevant, more=""):
 
 
 def paired_by_seed(runs, results, places, seeds, references):
-    """([what `scores.compare` finds, by seed], signatures) of the seeds that both systems have.
+    """Return ([result of `scores.compare`], signatures) over the seeds that both systems have.
 
     places: [(system, name of its translations in a run's folder)] of the baseline and the other.
     """
-    found, signatures = [], {}
+    by_seed, signatures = [], {}
     for seed in seeds:
         if all((name, seed) in results for name, _ in places):
             files = [runs / run_name(name, seed) / file for name, file in places]
-            one, signatures = compare(*files, references)
-            found.append(one)
-    return found, signatures
+            test, signatures = compare(*files, references)
+            by_seed.append(test)
+    return by_seed, signatures
 
 
 def report_arguments(doc, argv, recipe=ARGUMENTS["--recipe"]["default"]):
-    """The arguments of every report.py; recipe: the settings where none are named."""
+    """Return the arguments of a report.py; recipe: the settings where none are named."""
     parser = make_parser(doc, "data", "runs", "seeds", "--recipe", "--into")
     parser.set_defaults(recipe=recipe)
     parser.add_argument("--output", metavar="NAME", type=Path, help="default: RUNS/report")

@@ -11,7 +11,7 @@ from . import RecipeError
 
 
 def find(folder, stem, language):
-    """`folder/stem.language`, plain or .gz. Raises RecipeError naming both when none exists."""
+    """Return `folder/stem.language`, plain or .gz. Raises RecipeError if neither exists."""
     plain = Path(folder) / f"{stem}.{language}"
     packed = Path(f"{plain}.gz")
     for path in (plain, packed):
@@ -21,7 +21,7 @@ def find(folder, stem, language):
 
 
 def lines_of(path):
-    """The lines of a plain or .gz text file, without line ends and surrounding white space.
+    """Yield the lines of a plain or .gz text file, without line ends and surrounding white space.
 
     Raises RecipeError with file and line number where the text is not UTF-8.
     """
@@ -35,7 +35,7 @@ def lines_of(path):
 
 
 def aligned(*paths):
-    """Tuples of the lines with the same number of several files.
+    """Yield tuples of the lines with the same number of several files.
 
     Raises RecipeError with both counts when the files differ in their number of lines.
     """
@@ -54,7 +54,7 @@ def aligned(*paths):
 
 
 def digest(path):
-    """SHA-256 of a file."""
+    """Return the SHA-256 of a file."""
     summed = hashlib.sha256()
     with open(path, "rb") as stream:
         for block in iter(lambda: stream.read(1 << 20), b""):
@@ -64,7 +64,7 @@ def digest(path):
 
 @contextlib.contextmanager
 def written(path):
-    """A text file to write that takes the name `path` only when all went well."""
+    """Open a text file to write that takes the name `path` only when all went well."""
     temporary = Path(f"{path}.tmp{os.getpid()}")
     try:
         with open(temporary, "w", encoding="utf-8", newline="\n") as stream:

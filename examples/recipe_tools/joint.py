@@ -7,7 +7,7 @@ from .subwords import SUBWORDS
 
 
 def build_joint(settings, bpe, inputs, folder, workers):
-    """Make raw/, text/, the subword model and bin/ in the empty `folder`; returns the counts.
+    """Make raw/, text/, the subword model and bin/ in the empty `folder`; return the counts.
 
     settings: languages, directions, source, files, vocabulary, and subword_lines and train_lines
     (0 = all) of a recipe. bpe: a name of SUBWORDS. inputs: see `corpus.inputs_of`.
@@ -30,7 +30,7 @@ def build_joint(settings, bpe, inputs, folder, workers):
 
 
 def print_counts(settings, counts, data):
-    """What was made: sentences of each split, and the size of the dictionary."""
+    """Print the sentences of each split, and the size of the dictionary."""
     for split, name in settings.files.items():
         print(f"{split:<6} {counts[split]:>9,} sentence pairs ({name})")
     print(f"dropped {counts['dropped']:>8,} training pairs with an empty side")

@@ -4,7 +4,7 @@ from argparse import Namespace
 
 
 def sentence(dictionary):
-    """A batch of one sentence: (1, 4) tokens that end with the end-of-sentence symbol."""
+    """Return a batch of one sentence: (1, 4) tokens that end with the end-of-sentence symbol."""
     import torch
 
     words = range(dictionary.nspecial, dictionary.nspecial + 3)
@@ -12,7 +12,7 @@ def sentence(dictionary):
 
 
 def count_parameters(model, directions):
-    """{"unique": scalars stored once, "used": scalars that get a gradient in some direction}.
+    """Return {"unique": scalars stored once, "used": scalars with a gradient in some direction}.
 
     model: a fairseq encoder-decoder model, or one with `direction(pair)` that gives such.
     directions: [(pair, source dictionary, target dictionary)].
@@ -36,7 +36,7 @@ def count_parameters(model, directions):
 
 
 def parameters_of(checkpoint, data, user_dir, pairs):
-    """`count_parameters` of a checkpoint file.
+    """Return `count_parameters` of a checkpoint file.
 
     data: folder with the dictionaries. pairs: the directions that the system translates.
     """

@@ -5,9 +5,10 @@ import math
 import re
 import statistics
 
-from fairseq_ext.tools import UsageError, evaluate_input
-from fairseq_ext.tools.evaluate_scores import METRICS as ALL_METRICS
-from fairseq_ext.tools.evaluate_scores import (
+from fairseq_ext.tools import UsageError
+from fairseq_ext.tools.evaluate import inputs
+from fairseq_ext.tools.evaluate.scores import METRICS as ALL_METRICS
+from fairseq_ext.tools.evaluate.scores import (
     TESTS,
     Metric,
     Scored,
@@ -26,12 +27,12 @@ UPDATES = re.compile(r"\| num_updates (\d+)\b")
 
 
 def whole_epochs(log):
-    """({epoch: (seconds of training, updates)}, last epoch, last update) of fairseq-train's log.
+    """Return ({epoch: (seconds, updates)}, last epoch, last update) of a fairseq-train log.
 
     Only the updates count: no validation, no writing of checkpoints. An epoch that was resumed
     is left out because its time is that of its rest. Raises RecipeError when none ended.
     """
-    found, resumed, last, before = {}, set(), 0, 0
+    epochs, resumed, last, before = {}, set(), 0, 0
     with open(log, encoding="utf-8", errors="replace") as lines:
         for line in lines:
             if "Loaded checkpoint" in line:
@@ -40,21 +41,21 @@ def whole_epochs(log):
             if match:
                 last, updates = int(match.group(1)), UPDATES.search(line)
                 total = int(updates.group(1)) if updates else before
-                found[last], before = (float(match.group(2)), total - before), total
-    whole = {epoch: each for epoch, each in found.items() if epoch not in resumed}
+                epochs[last], before = (float(match.group(2)), total - before), total
+    whole = {epoch: timing for epoch, timing in epochs.items() if epoch not in resumed}
     if not whole:
         raise RecipeError(f"{log}: no epoch of training ended in it")
     return whole, last, before
 
 
 def seconds_per_epoch(log):
-    """(median seconds of training per epoch, number of epochs), see `whole_epochs`."""
+    """Return (median seconds of training per epoch, number of epochs), see `whole_epochs`."""
     whole, epochs, _ = whole_epochs(log)
     return statistics.median(seconds for seconds, _ in whole.values()), epochs
 
 
 def seconds_per_update(log, shortest=0):
-    """(mean seconds of training per update, number of updates), see `whole_epochs`.
+    """Return (mean seconds of training per update, number of updates), see `whole_epochs`.
 
     shortest: least seconds of an epoch; 0.0 is returned where they are shorter on average.
     """
@@ -64,7 +65,7 @@ def seconds_per_update(log, shortest=0):
 
 
 def told(function):
-    """A function of `fairseq-ext`'s tools whose errors are RecipeErrors."""
+    """Return a function of `fairseq-ext`'s tools whose errors are RecipeErrors."""
 
     @functools.wraps(function)
     def call(*values):
@@ -76,17 +77,17 @@ def told(function):
     return call
 
 
-read_lines = told(evaluate_input.read_lines)
-sentence_lines = told(evaluate_input.sentence_lines)
+read_lines = told(inputs.read_lines)
+sentence_lines = told(inputs.sentence_lines)
 
 
 def translations(log, count):
-    """The best translation of each sentence, in order, from the output of fairseq-generate."""
+    """Return the best translation of each sentence, in order, from fairseq-generate's output."""
     return [text.partition("\t")[2] for text in sentence_lines(log, "D", count)]
 
 
 def log_likelihoods(log, count):
-    """Natural log-probability of each reference, from fairseq-generate --score-reference.
+    """Return the natural log-probability of each reference, from fairseq-generate's output.
 
     It prints the base-2 logarithm of each token, the end of the sentence included.
     """
@@ -95,34 +96,34 @@ def log_likelihoods(log, count):
 
 
 def read_aligned(hypotheses, references):
-    """Lines of both files. Raises RecipeError when their numbers differ."""
-    wanted = read_lines(references)
-    return told(evaluate_input.read_hypotheses)(hypotheses, wanted, references), wanted
+    """Return the lines of both files. Raises RecipeError when their numbers differ."""
+    reference_lines = read_lines(references)
+    return told(inputs.read_hypotheses)(hypotheses, reference_lines, references), reference_lines
 
 
 def score(hypotheses, references):
-    """({metric: value}, {metric: signature}) of a file of translations, percent."""
-    lines, wanted = read_aligned(hypotheses, references)
+    """Return ({metric: value}, {metric: signature}) of a file of translations, percent."""
+    lines, reference_lines = read_aligned(hypotheses, references)
     values, signatures = {}, {}
     for metric in map(Metric, METRICS):
-        values[metric.name] = metric.score(metric.statistics(lines, wanted).sum(axis=0))
+        values[metric.name] = metric.score(metric.statistics(lines, reference_lines).sum(axis=0))
         signatures[metric.name] = metric.signature()
     return values, signatures
 
 
 def compare(baseline, system, references):
-    """Paired bootstrap of two files of translations: ({metric: difference and p}, signatures).
+    """Compare two files of translations by paired bootstrap: ({metric: result}, signatures).
 
-    Metrics: bleu and chrf; see fairseq_ext/tools/evaluate_scores.py for the test.
+    Metrics: bleu and chrf; see fairseq_ext/tools/evaluate/scores.py for the test.
     """
-    first, wanted = read_aligned(baseline, references)
+    first, reference_lines = read_aligned(baseline, references)
     second, _ = read_aligned(system, references)
-    resamples, found, signatures = resample(len(wanted)), {}, {}
+    resamples, tests, signatures = resample(len(reference_lines)), {}, {}
     for metric in map(Metric, ("bleu", "chrf")):
         both = (
-            Scored(metric, [metric.statistics(lines, wanted)], resamples)
+            Scored(metric, [metric.statistics(lines, reference_lines)], resamples)
             for lines in (first, second)
         )
-        (found[metric.name],) = paired_test(metric, *both)
+        (tests[metric.name],) = paired_test(metric, *both)
         signatures[metric.title] = signature_of_test(metric, TEST, RESAMPLES)
-    return found, signatures
+    return tests, signatures

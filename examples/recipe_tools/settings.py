@@ -10,15 +10,15 @@ SPLITS = ("train", "valid", "test")
 
 
 def locate(name, folder):
-    """Path of the settings `name`: a file, or the name of a .cfg file in `folder`."""
+    """Return the path of the settings `name`: a file, or the name of a .cfg file in `folder`."""
     path = Path(name)
     if path.is_file():
         return path
     path = folder / f"{name}.cfg"
     if path.is_file():
         return path
-    known = ", ".join(sorted(found.stem for found in folder.glob("*.cfg")))
-    raise RecipeError(f"--recipe {name} is neither a file nor one of: {known}")
+    allowed = ", ".join(sorted(file.stem for file in folder.glob("*.cfg")))
+    raise RecipeError(f"--recipe {name} is neither a file nor one of: {allowed}")
 
 
 def check_keys(parser, path, required, optional):
@@ -37,7 +37,7 @@ def check_keys(parser, path, required, optional):
 
 
 def read_config(name, folder, required, optional):
-    """(path, ConfigParser) of the settings `name`, see `locate`.
+    """Return (path, ConfigParser) of the settings `name`, see `locate`.
 
     required, optional: {section: set of keys}. Raises RecipeError with the file and the key.
     """
@@ -53,7 +53,7 @@ def read_config(name, folder, required, optional):
 
 
 def number(parser, path, section, key, default=None):
-    """A non-negative whole number of the file."""
+    """Return a non-negative whole number of the file."""
     text = parser[section].get(key, default)
     if not text.isdigit():
         raise RecipeError(f"{path}: [{section}] {key} = {text}; allowed: a whole number >= 0")
@@ -61,7 +61,7 @@ def number(parser, path, section, key, default=None):
 
 
 def warmup_of(parser, path):
-    """[train] warmup, per cent of the updates. Raises RecipeError unless some updates remain."""
+    """Return [train] warmup in per cent. Raises RecipeError unless some updates remain."""
     warmup = number(parser, path, "train", "warmup")
     if warmup >= 100:
         raise RecipeError(f"{path}: [train] warmup = {warmup}; allowed: whole numbers from 0 to 99")
@@ -69,13 +69,13 @@ def warmup_of(parser, path):
 
 
 def command_part(parser, section):
-    """{"arch", "options"} of a section: an architecture and words of a command line."""
+    """Return {"arch", "options"} of a section: an architecture and words of a command line."""
     options = tuple(shlex.split(parser[section]["options"]))
     return {"arch": parser[section]["arch"], "options": options}
 
 
 def choice(parser, path, section, key, allowed, default=None):
-    """One of the `allowed` words."""
+    """Return the value of a key if it is one of the `allowed` words."""
     text = parser[section].get(key, default)
     if text not in allowed:
         raise RecipeError(f"{path}: {key} = {text}; allowed: {', '.join(allowed)}")

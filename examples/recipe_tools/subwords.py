@@ -18,20 +18,20 @@ SEED = 1
 
 
 def sample(paths, count):
-    """Lines of all `paths` one after the other, or `count` of them drawn at random."""
+    """Return the lines of all `paths` one after the other, or `count` of them drawn at random."""
     lines = itertools.chain.from_iterable(map(lines_of, paths))
     if not count:
         return lines
     # reservoir sampling: one pass, `count` lines in memory
-    rng, kept = random.Random(SEED), []
+    rng, reservoir = random.Random(SEED), []
     for seen, line in enumerate(lines):
         if seen < count:
-            kept.append(line)
+            reservoir.append(line)
         else:
             place = rng.randint(0, seen)
             if place < count:
-                kept[place] = line
-    return iter(kept)
+                reservoir[place] = line
+    return iter(reservoir)
 
 
 class SentencePiece:
@@ -67,7 +67,7 @@ class SentencePiece:
         self.processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
 
     def encode(self, lines):
-        """List of lines -> list of lines of pieces, separated by spaces."""
+        """Return lines of pieces separated by spaces, for lines of text."""
         return [" ".join(pieces) for pieces in self.processor.encode(lines, out_type=str)]
 
 
@@ -106,7 +106,7 @@ class FastBPE:
         self.applier = fastBPE.fastBPE(str(model))
 
     def encode(self, lines):
-        """List of lines -> list of lines of pieces, separated by spaces."""
+        """Return lines of pieces separated by spaces, for lines of text."""
         return self.applier.apply([self.normalise(line) for line in lines])
 
 

@@ -1,6 +1,6 @@
 """Values over seeds, Markdown tables, and putting them into a page."""
 
-from fairseq_ext.tools.evaluate_report import (  # noqa: F401  (the recipes' reports use them)
+from fairseq_ext.tools.evaluate.report import (  # noqa: F401  (the recipes' reports use them)
     SIGNIFICANT,
     cell,
     explained,
@@ -17,18 +17,19 @@ BOOTSTRAP = explained(TEST, RESAMPLES)
 
 
 def seeds_text(seeds, runs, titles=None):
-    """ "seeds 1, 2", with " (only 1: NAME, NAME)" for systems of fewer seeds.
+    """Return "seeds 1, 2", with ` (seed 1 only: "NAME", "NAME")` for systems of fewer seeds.
 
     runs: (system, seed) of every run in the tables. titles: {system: what it is called there}.
     """
-    own, fewer = {}, {}
+    seeds_by_system, fewer = {}, {}
     for system, seed in sorted(runs, key=lambda run: run[1]):
-        own.setdefault(system, []).append(str(seed))
-    for system, found in own.items():
-        if len(found) < len(seeds):
+        seeds_by_system.setdefault(system, []).append(str(seed))
+    for system, system_seeds in seeds_by_system.items():
+        if len(system_seeds) < len(seeds):
             name = (titles or {}).get(system, system)
-            fewer.setdefault(", ".join(found), []).append(name)
-    notes = "; ".join(f"only {found}: {', '.join(names)}" for found, names in fewer.items())
+            seed = "seed" if len(system_seeds) == 1 else "seeds"
+            fewer.setdefault(f"{seed} {', '.join(system_seeds)} only", []).append(f'"{name}"')
+    notes = "; ".join(f"{label}: {', '.join(names)}" for label, names in fewer.items())
     return f"seeds {', '.join(map(str, seeds))}{f' ({notes})' if notes else ''}"
 
 

@@ -13,7 +13,7 @@ RECORD = "command.json"
 
 
 def training_arguments(doc, argv, recipe=ARGUMENTS["--recipe"]["default"]):
-    """The arguments of every train.py; recipe: the settings where none are named."""
+    """Return the arguments of a train.py; recipe: the settings where none are named."""
     parser = make_parser(doc, "data", "runs", "system", "seed", "--recipe", "--dry-run")
     parser.set_defaults(recipe=recipe)
     parser.epilog = "What follows -- is given to fairseq-train and wins over the recipe."
@@ -21,7 +21,7 @@ def training_arguments(doc, argv, recipe=ARGUMENTS["--recipe"]["default"]):
 
 
 def progress(line):
-    """Of the log of fairseq-train, the ends of epochs and the validations."""
+    """Return a line of the log of fairseq-train that ends an epoch or a validation, or None."""
     for mark in ("| INFO | train | ", "| INFO | valid | "):
         if mark in line:
             return mark.split(" | ")[1] + " " + line.split(mark, 1)[1].strip()
@@ -29,7 +29,7 @@ def progress(line):
 
 
 def placeless(args, command):
-    """The words of a command, whatever the folders are called."""
+    """Return the words of a command with placeholders for the folders."""
     places = {args.data: "DATA", args.runs: "RUNS", user_dir(): "USER_DIR"}
     words = [str(word) for word in command]
     for path, name in places.items():
@@ -38,12 +38,12 @@ def placeless(args, command):
 
 
 def changes_of(before, now):
-    """The words that differ, + and - before them, and a word around them; empty when none do."""
+    """Return the words that differ, marked + and -, each with its neighbours; empty if none do."""
     return [line for line in unified_diff(before, now, lineterm="", n=1) if line[0] in "+- "]
 
 
 def check_command(args, command, run):
-    """Write down what RUN is trained with, apart from where things are.
+    """Store the command that RUN is trained with, without the places of its files.
 
     Raises RecipeError, with what differs, where it was begun with something else: fairseq-train
     would go on with it, or find it finished, and the results would have the wrong name.
@@ -62,7 +62,7 @@ def check_command(args, command, run):
 
 
 def check_trained(args, command, checkpoint):
-    """Evaluation's question whether a checkpoint is what the recipe now describes.
+    """Raise RecipeError unless the recipe still describes the training of the checkpoint.
 
     command: the recipe's, without what train.py was given after --, which is not compared.
     Raises RecipeError when it does not exist, or was trained with other options: it would be

@@ -20,22 +20,22 @@ from routed_recipe.settings import KINDS, LONG, read_settings
 
 
 def curves_of(settings, runs, seeds):
-    """{size: {kind: [points, by seed]}}. Raises RecipeError when there is no log."""
-    found = {}
+    """Return {size: {kind: [points, by seed]}}. Raises RecipeError when there is no log."""
+    by_size = {}
     for size in settings.sizes:
         for kind in KINDS:
             for seed in seeds:
                 log = runs / f"{run_name(f'{kind}.{size}', seed)}.log"
                 if log.is_file():
                     points = validation_curve(log, f"{settings.main}_ppl")
-                    found.setdefault(size, {}).setdefault(kind, []).append(points)
-    if not found:
+                    by_size.setdefault(size, {}).setdefault(kind, []).append(points)
+    if not by_size:
         raise RecipeError(f"RUNS {runs} holds no log of these seeds; run train.py")
-    return found
+    return by_size
 
 
 def draw(curves):
-    """The picture of what ``curves_of`` found."""
+    """Return the picture of what ``curves_of`` returns."""
     figure, axes = panels(list(curves), 3)
     for size, by_kind in curves.items():
         for kind, many in by_kind.items():

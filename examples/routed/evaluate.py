@@ -27,19 +27,19 @@ from routed_recipe.settings import read_settings
 
 
 def evaluate(settings, system, data, checkpoint):
-    """({pair: {metric: value}}, signatures) on the test sets."""
+    """Return ({pair: {metric: value}}, signatures) on the test sets."""
     run, inputs, scores, signatures = checkpoint.parent, [checkpoint, data / STAMP], {}, {}
     for pair in system.pairs:
         target = pair.split("-")[1]
         raw = data / "raw" / ("main" if pair == settings.main else target)
-        source, wanted = raw / f"test.{settings.source}", raw / f"test.{target}"
+        source, references = raw / f"test.{settings.source}", raw / f"test.{target}"
         command = generate_command(settings, checkpoint, data, system, pair, "test")
         output = translate(run / f"test.{pair}.hyp", command, inputs, source)
         if pair != settings.main:
-            scores[pair] = auxiliary_scores(target, output, wanted)
+            scores[pair] = auxiliary_scores(target, output, references)
             continue
-        values, signatures = score(output, wanted)
-        values["ter"], signatures["ter"] = error_rate(output, wanted)
+        values, signatures = score(output, references)
+        values["ter"], signatures["ter"] = error_rate(output, references)
         values["ppl"] = perplexity(run / f"test.{pair}.references", command, inputs, source)
         scores[pair] = values
     return scores, signatures

@@ -36,7 +36,7 @@ def arguments(argv):
 
 
 def spell(settings, folder, models):
-    """text/ from raw/."""
+    """Write text/ from raw/."""
     for task in ("main", *AUXILIARY):
         (folder / "text" / task).mkdir(parents=True)
         for split in SPLITS:
@@ -49,21 +49,21 @@ def spell(settings, folder, models):
 
 
 def cut_main(settings, folder, size, count):
-    """text/SIZE/: the translation task with so many training sentences; returns their number."""
-    kept = set(cut(count, size, settings.numbers["seed"]))
+    """Write text/SIZE/, the translation task cut to that size; return its number of sentences."""
+    line_numbers = set(cut(count, size, settings.numbers["seed"]))
     (folder / "text" / size).mkdir()
     for split in SPLITS:
         for language in (settings.source, settings.target):
             name = f"{split}.{language}"
             with written(folder / "text" / size / name) as stream:
                 for number, line in enumerate(lines_of(folder / "text" / "main" / name)):
-                    if split != "train" or number in kept:
+                    if split != "train" or number in line_numbers:
                         stream.write(line + "\n")
-    return len(kept)
+    return len(line_numbers)
 
 
 def make_dictionaries(settings, folder):
-    """bin/dict.LANGUAGE.txt from all training text; English has one for all tasks."""
+    """Write bin/dict.LANGUAGE.txt from all training text; English has one for all tasks."""
     texts = folder / "text"
     english = texts / f"all.{settings.source}"
     with written(english) as stream:
@@ -79,7 +79,7 @@ def make_dictionaries(settings, folder):
 
 
 def binarise(settings, folder, workers):
-    """bin/SIZE for every size, all with the same dictionaries."""
+    """Write bin/SIZE for every size, all with the same dictionaries."""
     make_dictionaries(settings, folder)
     for size in settings.sizes:
         for pair in settings.pairs:
@@ -92,7 +92,7 @@ def binarise(settings, folder, workers):
 
 
 def build(settings, inputs, files, folder, workers):
-    """Everything, in `folder`; returns the counts."""
+    """Prepare everything in `folder` and return the counts."""
     for name in ("raw/main", "text", "bin"):
         (folder / name).mkdir(parents=True)
     counts = {"main": copy_plain(inputs, folder / "raw" / "main")}
@@ -109,7 +109,7 @@ def main(argv=None):
     settings = read_settings(args.recipe)
     inputs = inputs_of(settings.files, (settings.source, settings.target), args.raw)
     files = auxiliary_files(settings, args.raw)
-    wanted = {
+    description = {
         "recipe": settings.name,
         "data": {**settings.text["data"], **{task: settings.text[task] for task in AUXILIARY}},
         "inputs": describe_inputs(inputs),
@@ -117,7 +117,7 @@ def main(argv=None):
     }
     counts = make_folder(
         args.data,
-        wanted,
+        description,
         args.force,
         lambda folder: build(settings, inputs, files, folder, args.workers),
     )

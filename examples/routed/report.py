@@ -21,16 +21,16 @@ from routed_recipe.tables import CONTRASTS, markdown
 
 
 def paired_tests(settings, data, runs, results, seeds):
-    """({(system, baseline): [differences and p-values, by seed]}, signatures)."""
+    """Return ({(system, baseline): [differences and p-values, by seed]}, signatures)."""
     tests, signatures = {}, {}
     references = data / "raw" / "main" / f"test.{settings.target}"
     for size in settings.sizes:
         for contrast in CONTRASTS:
             names = [f"{kind}.{size}" for kind in contrast]
             places = [(name, f"test.{settings.main}.hyp") for name in names]
-            found, named = paired_by_seed(runs, results, places, seeds, references)
-            if found:
-                tests[names[1], names[0]], signatures = found, named
+            by_seed, named = paired_by_seed(runs, results, places, seeds, references)
+            if by_seed:
+                tests[names[1], names[0]], signatures = by_seed, named
     return tests, signatures
 
 
@@ -42,18 +42,20 @@ def main(argv=None):
         args.runs, names, seeds, lambda name: settings.relevant(name.split(".")[0])
     )
     tests, paired = paired_tests(settings, args.data, args.runs, results, seeds)
-    found, parts = next(iter(results.values()))["signatures"], {}
+    first_signatures, parts = next(iter(results.values()))["signatures"], {}
     of_tests = {f"{name}, paired": text for name, text in paired.items()}
     for size in settings.sizes:
         some = {key: result for key, result in results.items() if key[0].endswith(f".{size}")}
         if some:
             few = {names: test for names, test in tests.items() if names[0].endswith(f".{size}")}
-            text = markdown(settings, seeds, some, few, {**found, **(of_tests if few else {})})
+            text = markdown(
+                settings, seeds, some, few, {**first_signatures, **(of_tests if few else {})}
+            )
             parts[f"routed {settings.name} {size}"] = text
     data = {
         "recipe": settings.name,
         "results": {run_name(*key): result for key, result in results.items()},
-        "tests": {" - ".join(names): found for names, found in tests.items()},
+        "tests": {" - ".join(names): by_seed for names, by_seed in tests.items()},
         "missing": missing,
     }
     publish(args, parts, data)

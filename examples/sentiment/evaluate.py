@@ -51,7 +51,7 @@ SCORED = ("valid", "test")
 
 
 class Evaluation:
-    """One checkpoint, and where what is made of it goes.
+    """A checkpoint and the files that its evaluation writes.
 
     other: the checkpoint that is asked for log P(text | label); None: the same.
     """
@@ -65,28 +65,28 @@ class Evaluation:
         return generate_command(self.settings, self.data, self.checkpoint, direction, split, extra)
 
     def errors(self, name, *extra):
-        """{split: error rate} of labels, which go to SPLIT.`name`."""
-        found = {}
+        """Return {split: error rate} of labels, which go to SPLIT.`name`."""
+        rates = {}
         for split in SCORED:
             texts, labels = (self.data / "text" / f"{split}.{kind}" for kind in ("text", "label"))
             output = self.run / f"{split}.{name}"
             translate(output, self.command(CLASSIFIER, split, *extra), self.inputs, texts)
-            found[split] = error_rate(output, labels)
-        return found
+            rates[split] = error_rate(output, labels)
+        return rates
 
     def perplexities(self):
-        """{split: conditional perplexity}; the likelihoods go to SPLIT.nll."""
-        found = {}
+        """Return {split: conditional perplexity}; the likelihoods go to SPLIT.nll."""
+        by_split = {}
         for split in SCORED:
             output = self.run / f"{split}.nll"
             count = sum(1 for _ in lines_of(self.data / "text" / f"{split}.text"))
             finish = functools.partial(write_likelihoods, output, count)
             make(output, self.command(GENERATOR, split, "--score-reference"), self.inputs, finish)
-            found[split] = perplexity(output)
-        return found
+            by_split[split] = perplexity(output)
+        return by_split
 
     def alpha(self):
-        """alpha with the fewest errors on the validation set, and the words that ask for l_g."""
+        """Return the alpha with the fewest validation errors, and the options that give l_g."""
         words = ["--dual-path", self.other] if self.other else []
         output = self.run / "alpha.png"
         command = tune_command(self.settings, self.data, self.checkpoint, output, words)
@@ -95,16 +95,17 @@ class Evaluation:
 
 
 def scores_of(system, evaluation):
-    """{"error", "perplexity", "dual_error": {split: value}} and "alpha", what the system has."""
-    found = {}
+    """Return {"error", "perplexity", "dual_error": {split: value}, "alpha"} where they exist."""
+    scores = {}
     if CLASSIFIER in system.directions:
-        found["error"] = evaluation.errors("label")
+        scores["error"] = evaluation.errors("label")
         alpha, words = evaluation.alpha()
-        found["alpha"] = alpha
-        found["dual_error"] = evaluation.errors("dual.label", "--dual-alpha", alpha, *words)
+        scores["alpha"] = alpha
+        ranking = ["--dual-alpha", alpha, *words] if float(alpha) < 1 else []
+        scores["dual_error"] = evaluation.errors("dual.label", *ranking)
     if GENERATOR in system.directions:
-        found["perplexity"] = evaluation.perplexities()
-    return found
+        scores["perplexity"] = evaluation.perplexities()
+    return scores
 
 
 def main(argv=None):
@@ -126,7 +127,7 @@ def main(argv=None):
             command = train_command(settings, name, args.seed, args.data, run, stage)
             check_trained(args, command, path)
     stamp_of(args.data)
-    found = scores_of(system, Evaluation(settings, args.data, checkpoint, other))
+    scores = scores_of(system, Evaluation(settings, args.data, checkpoint, other))
     run = args.runs / run_name(args.system, args.seed)
     logs = [run / f"{stage.name}.log" for stage in settings.stages]
     result = {
@@ -134,14 +135,14 @@ def main(argv=None):
         "system": args.system,
         "seed": args.seed,
         "settings": settings.relevant(args.system),
-        "scores": found,
+        "scores": scores,
         "parameters": parameters_of(checkpoint, args.data / "bin", user_dir(), system.directions),
         # the second stage is too short to be timed by epochs, and an update of it is as long
         "seconds_per_update": seconds_per_update(logs[0])[0],
         "updates": [updates_of(log) for log in logs],
     }
     write_result(run / "scores.json", result)
-    for name, values in found.items():
+    for name, values in scores.items():
         shown = values.items() if isinstance(values, dict) else [("valid", values)]
         print(name, "  ".join(f"{split} {value:.2f}" for split, value in shown), flush=True)
     print(f"written: {run / 'scores.json'}")

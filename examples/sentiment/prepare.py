@@ -32,7 +32,7 @@ def arguments(argv):
 
 
 def build(settings, archive, folder, workers):
-    """Everything, in `folder`; returns the counts."""
+    """Prepare everything in `folder` and return the counts."""
     reviews = read_reviews(archive, settings.words)
     splits = {"test": reviews["test"]}
     splits["valid"], splits["train"] = split_off(reviews["train"], settings.valid)
@@ -57,14 +57,14 @@ def main(argv=None):
     settings = read_settings(args.recipe)
     if not args.raw.is_file():
         raise RecipeError(f"RAW {args.raw} is not a file; it must be the archive")
-    wanted = {
+    description = {
         **{key: getattr(settings, key) for key in ("valid", "words", "vocabulary")},
         "language_models": [LANGUAGE_MODEL],
         "archive": digest(args.raw),
     }
     counts = make_folder(
         args.data,
-        wanted,
+        description,
         args.force,
         lambda folder: build(settings, args.raw, folder, args.workers),
     )

@@ -34,7 +34,7 @@ FILES = {"error": "test.label", "dual_error": "test.dual.label"}
 
 
 def read_results(settings, runs, seeds):
-    """{(system, seed): content of scores.json}. RecipeError for a missing or outdated one.
+    """Return {(system, seed): content of scores.json}. RecipeError if one is missing or outdated.
 
     Of the systems that are `supervised` those that were evaluated.
     """
@@ -59,7 +59,7 @@ def read_results(settings, runs, seeds):
 
 
 def paired_tests(table, data, runs, seeds):
-    """{(row, row, seed): (difference of the error rates, p)} of the test set; rows: of `table`."""
+    """Return {(row, row, seed): (difference of the error rates, p)} of the test set."""
     tests, references = {}, data / "text" / "test.label"
     for couple in COUPLES:
         if not set(couple) <= set(table):

@@ -19,31 +19,31 @@ from twin_recipe.settings import SYSTEMS, WITH_BACKWARD, read_settings
 from twin_recipe.tables import TITLES
 
 from fairseq_ext.tools import UsageError
-from fairseq_ext.tools.training_log import read_run
+from fairseq_ext.tools.curves.training_log import read_run
 
 LOSS, DISTANCE = "validation loss, bits per token", "mean L_t"
 
 
 def curves_of(runs, seeds):
-    """{system: [{(set, metric): points}, by seed]}. Raises RecipeError when there is no log."""
-    found = {}
+    """Return {system: [{(set, metric): points}, by seed]}. Raises RecipeError without a log."""
+    curves = {}
     for system in SYSTEMS:
         for seed in seeds:
             log = runs / f"{run_name(system, seed)}.log"
             if log.is_file():
                 try:
-                    found.setdefault(system, []).append(read_run(log, log.stem).curves)
+                    curves.setdefault(system, []).append(read_run(log, log.stem).curves)
                 except UsageError as error:
                     raise RecipeError(str(error)) from error
-    if not found:
+    if not curves:
         raise RecipeError(f"RUNS {runs} holds no log of these seeds; run train.py")
-    return found
+    return curves
 
 
-def draw(found, title):
-    """Both panels; L_t of the systems with a backward network, whose scale is the same."""
+def draw(curves_by_system, title):
+    """Draw both panels; L_t only of systems with a backward network, which share a scale."""
     figure, axes = panels([LOSS, DISTANCE], 2)
-    for system, many in found.items():
+    for system, many in curves_by_system.items():
         for place, curves in enumerate(many):
             name, colour = None if place else TITLES[system], f"C{SYSTEMS.index(system)}"
             for panel, key in ((LOSS, ("valid", "loss")), (DISTANCE, ("train", "L_t"))):

@@ -35,8 +35,8 @@ SHORTEST = 10  # seconds of an epoch whose time is measured; fairseq prints whol
 
 
 def evaluate(settings, data, checkpoint):
-    """{split: {metric: value}} of the validation and test sets."""
-    run, found, metrics = checkpoint.parent, {}, settings.kind.METRICS
+    """Return {split: {metric: value}} of the validation and test sets."""
+    run, by_split, metrics = checkpoint.parent, {}, settings.kind.METRICS
     for split in ("valid", "test"):
         references = data / "raw" / f"{split}.ref"
         if any(metric.source == "hyp" for metric in metrics):
@@ -47,8 +47,8 @@ def evaluate(settings, data, checkpoint):
             with written(run / f"{split}.nll") as stream:
                 for pair in likelihoods(checkpoint, data / "bin", split, user_dir(), batch):
                     stream.write(" ".join(map(repr, pair)) + "\n")
-        found[split] = scores(metrics, run, split, references)
-    return found
+        by_split[split] = scores(metrics, run, split, references)
+    return by_split
 
 
 def main(argv=None):
@@ -59,7 +59,7 @@ def main(argv=None):
     command = train_command(settings, args.system, args.seed, args.data, args.runs)
     check_trained(args, command, checkpoint)
     stamp_of(args.data)
-    found, run = evaluate(settings, args.data, checkpoint), checkpoint.parent
+    scores_by_split, run = evaluate(settings, args.data, checkpoint), checkpoint.parent
     if args.system in WITH_BACKWARD:
         command = distance_command(settings, checkpoint, args.data, run / "distance")
         make(run / "distance.tsv", command, [checkpoint, args.data / STAMP])
@@ -68,14 +68,14 @@ def main(argv=None):
         "system": args.system,
         "seed": args.seed,
         "settings": settings.relevant(args.system),
-        "scores": found,
+        "scores": scores_by_split,
         "parameters": parameters_of(checkpoint),
         "seconds_per_update": seconds,
         "updates": updates,
     }
     with written(run / "scores.json") as stream:
         json.dump(result, stream, indent=1)
-    for split, values in found.items():
+    for split, values in scores_by_split.items():
         print(split, "  ".join(f"{name} {value:.3f}" for name, value in values.items()))
 
 

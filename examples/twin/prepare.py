@@ -29,7 +29,7 @@ def main(argv=None):
     args = parser.parse_args(argv)
     settings, root = read_settings(args.recipe), Path(os.path.abspath(args.data))
     files = settings.kind.files(settings, args.raw)
-    wanted = {
+    description = {
         "recipe": settings.name,
         "data": settings.data,
         "inputs": {name: digest(path) for name, path in files.items()},
@@ -40,7 +40,7 @@ def main(argv=None):
         return settings.kind.build(settings, files, folder, root, args.workers)
 
     try:
-        counts = make_folder(args.data, wanted, args.force, build)
+        counts = make_folder(args.data, description, args.force, build)
     except UsageError as error:
         raise RecipeError(str(error)) from error
     for name, count in (counts or {}).items():

@@ -22,14 +22,14 @@ from twin_recipe.tables import markdown
 
 
 def paired_tests(settings, data, runs, results, seeds):
-    """{(system, the one it is compared with, metric): what `compare` found}."""
+    """Return {(system, compared system, metric): result of `compare`}."""
     tests, references = {}, data / "raw" / "test.ref"
     for system, other in settings.contrasts:
         both = [seed for seed in seeds
                 if all((name, seed) in results for name in (other, system))]  # fmt: skip
         for metric in settings.kind.METRICS if both else ():
-            found = compare(metric, runs, other, system, both, references)
-            tests[system, other, metric.name] = found
+            test = compare(metric, runs, other, system, both, references)
+            tests[system, other, metric.name] = test
     return tests
 
 
@@ -42,7 +42,9 @@ def main(argv=None):
     data = {
         "recipe": settings.name,
         "results": {run_name(*key): result for key, result in results.items()},
-        "tests": {f"{one} - {other}, {name}": each for (one, other, name), each in tests.items()},
+        "tests": {
+            f"{system} - {other}, {name}": test for (system, other, name), test in tests.items()
+        },
         "missing": missing,
     }
     text = markdown(settings, seeds, results, tests)

@@ -13,7 +13,7 @@ from torch import Tensor
 def additive_attention(
     query: Tensor, keys: Tensor, values: Tensor, energy: Tensor, padding: Tensor
 ) -> Tuple[Tensor, Tensor]:
-    """e_i = energy . tanh(keys_i + query);  a = softmax(e);  sum_i a_i values_i.
+    """Return sum_i a_i values_i with a = softmax(e), e_i = energy . tanh(keys_i + query).
 
     Args:
         query: (R, A).

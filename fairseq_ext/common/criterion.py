@@ -1,10 +1,14 @@
 """The label-smoothed cross entropy of fairseq, in less memory."""
 
+from typing import Any, Dict, Tuple
+
 from fairseq.criterions import register_criterion
 from fairseq.criterions.label_smoothed_cross_entropy import (
     LabelSmoothedCrossEntropyCriterion,
     LabelSmoothedCrossEntropyCriterionConfig,
 )
+from fairseq.models import BaseFairseqModel
+from torch import Tensor
 
 from .losses import label_smoothed_cross_entropy
 
@@ -19,8 +23,14 @@ class ChunkedLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
     have no such tensor: use stock ``adaptive_loss`` for them.
     """
 
-    def compute_loss(self, model, net_output, sample, reduce=True):
-        """Sum over the batch (``reduce``) or (N,) values of the loss and of the nll, in nats."""
+    def compute_loss(
+        self,
+        model: BaseFairseqModel,
+        net_output: Tuple,
+        sample: Dict[str, Any],
+        reduce: bool = True,
+    ) -> Tuple[Tensor, Tensor]:
+        """Return the loss and the nll in nats: sums over the batch (``reduce``) or (N,) each."""
         logits = net_output[0]  # (B, T, V)
         target = model.get_targets(sample, net_output)  # (B, T)
         if self.ignore_prefix_size > 0:

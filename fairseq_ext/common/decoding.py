@@ -10,11 +10,12 @@ PER_SENTENCE = "context_"
 ROOM = 16  # positions
 
 
-class Growing:
-    """Keys or values of R rows, to which every step adds a position, in a buffer with more room.
+class KVCache:
+    """Keys or values of R rows; every step appends a position to a buffer with spare room.
 
-    A step copies it once, when the rows change their order, and not again to make it longer. Its
-    length is a multiple of ``ROOM``: products and softmax over few odd positions take longer.
+    A step copies the buffer once, when the rows change their order, and not again to make it
+    longer. Its length is a multiple of ``ROOM``: products and softmax over few odd positions take
+    longer.
 
     Args:
         rows: (R, H, .., d), of a first position.
@@ -23,59 +24,65 @@ class Growing:
     def __init__(self, rows: Tensor):
         self.buffer = rows.new_zeros(*rows.shape[:2], ROOM, rows.size(3))  # (R, H, T', d)
         self.length = 0  # T
-        self._other: Optional[Tensor] = None  # the buffer of the step before: new pages are slow
+        # the buffer of the step before is written to again: fresh pages of memory are slow
+        self._spare: Optional[Tensor] = None
 
     def append(self, newest: Tensor) -> None:
-        """(R, H, 1, d), in place."""
+        """Add a position (R, H, 1, d), in place."""
         if self.length == self.buffer.size(2):
             room = self.buffer.new_zeros(*newest.shape[:2], ROOM, newest.size(3))
             self.buffer = torch.cat([self.buffer, room], dim=2)
-            self._other = None
+            self._spare = None
         self.buffer[:, :, self.length] = newest[:, :, 0]
         self.length += 1
 
     def size(self, axis: int) -> int:
-        """As of a tensor; of the axes but T'."""
+        """Return the size of the buffer along ``axis``, as a tensor does."""
         return self.buffer.size(axis)
 
-    def index_select(self, axis: int, order: Tensor) -> "Growing":
-        """As of a tensor, along the rows; in place."""
-        fits = self._other is not None and len(order) <= len(self._other)
-        other = self._other[: len(order)] if fits else None
-        before, self.buffer = self.buffer, torch.index_select(self.buffer, axis, order, out=other)
+    def index_select(self, axis: int, order: Tensor) -> "KVCache":
+        """Select rows as of a tensor, in place, and return the cache itself."""
+        target = None
+        if self._spare is not None and len(order) <= len(self._spare):
+            target = self._spare[: len(order)]
+        before, self.buffer = self.buffer, torch.index_select(self.buffer, axis, order, out=target)
         if before.device.type == "cpu":
-            self._other = before
+            self._spare = before
         return self
 
 
-Cache = Dict[str, Union[Tensor, Growing]]
+Cache = Dict[str, Union[Tensor, KVCache]]
 
 
-def remember(cache: Cache, name: str, newest: List[Tensor]) -> Tuple[List[Tensor], Tensor]:
-    """Keys, values or whatever a step makes of the newest position, with those of all before.
+def append_to_cache(cache: Cache, name: str, newest: List[Tensor]) -> Tuple[List[Tensor], Tensor]:
+    """Store what a step computed for the newest position, and return it for all positions.
 
     Args:
-        cache: where they are kept.
-        name: of this list.
+        cache: the state of the search.
+        name: the name of this list in it, such as that of a layer.
         newest: (R, H, 1, d) each.
 
     Returns:
         (R, H, T', d) each, visible (1, 1, 1, T'), which is False where nothing is yet.
     """
-    found = []
-    for number, one in enumerate(newest):
-        place = f"{name}.{number}"
-        if place not in cache:
-            cache[place] = Growing(one)
-        cache[place].append(one)
-        found.append(cache[place].buffer)
-    return found, _visible(cache[f"{name}.0"].length, found[0].size(2), found[0].device)
+    stored = []
+    for number, rows in enumerate(newest):
+        key = f"{name}.{number}"
+        if key not in cache:
+            cache[key] = KVCache(rows)
+        entry = cache[key]
+        assert isinstance(entry, KVCache)
+        entry.append(rows)
+        stored.append(entry)
+    buffers = [entry.buffer for entry in stored]
+    return buffers, _visible(stored[0].length, buffers[0].size(2), buffers[0].device)
 
 
 @lru_cache(maxsize=64)
 def _visible(length: int, room: int, device: torch.device) -> Tensor:
-    """(1, 1, 1, room), the first ``length`` True: the same for all layers and rows of a step."""
-    with torch.inference_mode(False):  # whoever comes next may want gradients
+    """Return (1, 1, 1, room), the first ``length`` True, for all layers and rows of a step."""
+    # the result is stored: in inference mode later callers could not take gradients with it
+    with torch.inference_mode(False):
         return (torch.arange(room, device=device) < length).view(1, 1, 1, -1)
 
 
@@ -93,8 +100,8 @@ def reorder_cache(cache: Cache, new_order: Tensor) -> None:
     rows, sentences = cache[per_row[0]].size(0), cache[per_sentence[0]].size(0)
     beam = rows // sentences
     if beam == 1 or new_order.numel() != rows:
-        kept = new_order.view(-1, beam)[:, 0] // beam  # (B',)
+        sentence_order = new_order.view(-1, beam)[:, 0] // beam  # (B',)
         for name in per_sentence:
-            cache[name] = cache[name].index_select(0, kept)
+            cache[name] = cache[name].index_select(0, sentence_order)
     for name in per_row:
         cache[name] = cache[name].index_select(0, new_order)

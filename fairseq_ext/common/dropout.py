@@ -4,25 +4,61 @@ There torch draws a number of double precision for every value, a good part of t
 of a small Transformer. Sixteen random bits are enough.
 """
 
+import logging
+from typing import Any, List, Optional
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 LEVELS = 1 << 16
+logger = logging.getLogger(__name__)
+
+
+class RetainsDropout:
+    """Mixin for modules with dropout: fairseq's --retain-dropout keeps it on at inference.
+
+    --retain-dropout-modules takes names of classes, as of fairseq's own models.
+    """
+
+    training: bool
+    apply_during_inference = False
+
+    @property
+    def module_name(self) -> str:
+        """Return the module's name for --retain-dropout-modules, as in ``FairseqDropout``."""
+        return type(self).__name__
+
+    @property
+    def is_dropping(self) -> bool:
+        """True if the module drops values now."""
+        return self.training or self.apply_during_inference
+
+    def make_generation_fast_(
+        self,
+        name: str = "",
+        retain_dropout: bool = False,
+        retain_dropout_modules: Optional[List[str]] = None,
+        **_unused: Any,
+    ) -> None:
+        """Prepare for inference; fairseq calls this for every module of a model."""
+        if retain_dropout and self.module_name in (retain_dropout_modules or [self.module_name]):
+            logger.info(f"Enabling dropout during inference for module: {name}")
+            self.apply_during_inference = True
 
 
 def dropout(values: Tensor, rate: float, training: bool = True) -> Tensor:
-    """As torch.nn.functional.dropout, by torch's random numbers, which torch.manual_seed starts.
+    """Drop values as torch.nn.functional.dropout does, by torch's seeded random numbers.
 
     On CPUs ``rate`` is rounded to a multiple of 2^-16, and the mean stays what it is.
     """
     if not training or not 0 < rate < 1 - 1 / LEVELS or values.device.type != "cpu":
         return F.dropout(values, rate, training)
-    return values * kept(values, rate)
+    return values * dropout_mask(values, rate)
 
 
-def kept(like: Tensor, rate: float) -> Tensor:
-    """0 with the probability ``rate``, otherwise 1 / (1 - rate): shape and type of ``like``."""
+def dropout_mask(like: Tensor, rate: float) -> Tensor:
+    """Return 0 with probability ``rate`` and 1 / (1 - rate) otherwise, shaped as ``like``."""
     dropped = round(rate * LEVELS)
     count = like.numel()
     bits = torch.empty((count + 3) // 4, dtype=torch.int64).random_(-(2**63), None)

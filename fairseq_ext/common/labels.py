@@ -4,56 +4,64 @@ fairseq-preprocess puts special symbols before the words and fills the dictionar
 "madeupword" entries after them; neither is a label.
 """
 
-from typing import List, Sequence
+from typing import List, Optional, Sequence
 
 import numpy as np
 import torch
+from fairseq.data import Dictionary
 from torch import Tensor
 
 MADE_UP = "madeupword"
 
 
-def labels(dictionary) -> List[str]:
-    """The names of the labels; number c of the model's scores is the label at c."""
+def labels(dictionary: Dictionary) -> List[str]:
+    """Return the names of the labels; score c of a model is that of label c."""
     words = dictionary.symbols[dictionary.nspecial :]
     return [word for word in words if not word.startswith(MADE_UP)]
 
 
-def numbers(target: Tensor, dictionary) -> Tensor:
-    """Targets (B, 2), a label and the end symbol each -> numbers of labels (B,)."""
+def numbers(target: Tensor, dictionary: Dictionary) -> Tensor:
+    """Return the numbers of the labels (B,) of targets (B, 2), a label and the end symbol each."""
     return target[:, 0] - dictionary.nspecial
 
 
-def entry(number: int, dictionary) -> Tensor:
-    """The hypothesis (1,) that says label ``number``."""
+def entry(number: int, dictionary: Dictionary) -> Tensor:
+    """Return the hypothesis (1,) that consists of label ``number``."""
     return torch.tensor([number + dictionary.nspecial])
 
 
-def check_texts(file: str, sizes: Sequence[int], before: int = 0) -> None:
-    """ValueError for a text of no words; ``sizes`` count the end symbol.
+def _place(file: Optional[str], line: int, count: int) -> str:
+    """Return the beginning of an error about a line; "" for a single line without a file."""
+    if file:
+        return f"{file}: line {line}: "
+    return f"text {line} of {count}: " if count > 1 else ""
 
-    before: lines of the file before these.
+
+def check_texts(file: Optional[str], sizes: Sequence[int]) -> None:
+    """Raise ValueError for a text without words; ``sizes`` count the end symbol.
+
+    file: where the texts come from; None if they are not from a file.
     """
     empty = np.flatnonzero(np.asarray(sizes) < 2)
     if len(empty):
-        line = before + empty[0] + 1
-        raise ValueError(f"{file}: line {line}: an empty text ({len(empty)} of them)")
+        place = _place(file, empty[0] + 1, len(sizes))
+        raise ValueError(f"{place}an empty text" + f" ({len(empty)} of them)" * bool(file))
 
 
 def check_labels(
-    file: str, targets: Sequence[Tensor], dictionary, lang: str, before: int = 0
+    file: Optional[str], targets: Sequence[Tensor], dictionary: Dictionary, lang: str
 ) -> None:
-    """ValueError, with the line, for what is not one known label and the end symbol.
+    """Raise ValueError, with the line, for a target that is not a label and the end symbol.
 
-    lang: "language" of the labels, whose dictionary it is. before: lines of the file before these.
+    lang: the "language" of the labels, as in dict.LANG.txt. file: as of ``check_texts``.
     """
     names = labels(dictionary)
     first, last = dictionary.nspecial, dictionary.nspecial + len(names)
-    for line, target in enumerate(targets, start=before + 1):
+    for line, target in enumerate(targets, start=1):
+        place = _place(file, line, len(targets))
         if len(target) != 2:
-            raise ValueError(f"{file}: line {line}: {len(target) - 1} words, a label is one")
+            raise ValueError(f"{place}{len(target) - 1} words, a label is one")
         if not first <= int(target[0]) < last:
             raise ValueError(
-                f"{file}: line {line}: a label that dict.{lang}.txt does not have; it has "
-                f"{', '.join(names[:10])}"
+                f"{place}a label that dict.{lang}.txt does not have; it has {', '.join(names[:10])}"
             )

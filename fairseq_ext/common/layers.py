@@ -6,7 +6,7 @@ from . import products
 
 
 class Linear(nn.Linear):
-    """torch's layer with the product of products.py."""
+    """torch's layer, multiplied by ``products.linear``."""
 
     def forward(self, inputs: Tensor) -> Tensor:
         """(.., I) -> (.., O)."""
@@ -14,7 +14,7 @@ class Linear(nn.Linear):
 
 
 def linear(inputs: int, outputs: int, bias: bool = True) -> Linear:
-    """Xavier weights, zero bias."""
+    """Return a linear layer with Xavier weights and zero bias."""
     layer = Linear(inputs, outputs, bias=bias)
     nn.init.xavier_uniform_(layer.weight)
     if bias:
@@ -23,7 +23,7 @@ def linear(inputs: int, outputs: int, bias: bool = True) -> Linear:
 
 
 def embedding(vocab_size: int, embed_dim: int, padding_index: int) -> nn.Embedding:
-    """Normal with deviation D^-1/2; the row of the padding symbol is zero."""
+    """Return a table of normal values with deviation D^-1/2, zero for the padding symbol."""
     table = nn.Embedding(vocab_size, embed_dim, padding_index)
     nn.init.normal_(table.weight, std=embed_dim**-0.5)
     nn.init.zeros_(table.weight[padding_index])

@@ -16,16 +16,18 @@ gradient, a few rows at a time while they are in the cache. Written with log_sof
 the same loss keeps log p, and its backward pass makes several more arrays of that size.
 """
 
-from typing import Tuple
+from typing import Any, Iterator, Tuple
 
 import torch
+from torch import Tensor
 
 # Rows are taken so that a chunk of logits stays in a core's cache; on a GPU the chunk only
 # bounds the temporary memory, and few large kernels are better than many small ones.
 CHUNK_ELEMENTS = {"cpu": 1 << 18, "cuda": 1 << 27}
 
 
-def _row_chunks(logits):
+def _row_chunks(logits: Tensor) -> Iterator[slice]:
+    """Yield the rows of ``logits`` (N, V) in parts that fit a core's cache."""
     rows, vocab = logits.shape
     size = max(1, CHUNK_ELEMENTS.get(logits.device.type, 1 << 24) // vocab)
     return (slice(start, start + size) for start in range(0, rows, size))
@@ -33,7 +35,7 @@ def _row_chunks(logits):
 
 class _LabelSmoothedCrossEntropy(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, logits, target, epsilon):
+    def forward(ctx: Any, logits: Tensor, target: Tensor, epsilon: float) -> Tuple[Tensor, Tensor]:
         rows, vocab = logits.shape
         epsilon_i = epsilon / (vocab - 1)
         computed = torch.promote_types(logits.dtype, torch.float32)
@@ -52,7 +54,7 @@ class _LabelSmoothedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, grad_loss, _grad_nll):
+    def backward(ctx: Any, grad_loss: Tensor, _grad_nll: Tensor) -> Tuple[Tensor, None, None]:
         logits, target = ctx.saved_tensors
         epsilon_i = ctx.epsilon / (logits.size(1) - 1)
         confidence = 1.0 - ctx.epsilon - epsilon_i
@@ -68,15 +70,15 @@ class _LabelSmoothedCrossEntropy(torch.autograd.Function):
 
 
 def label_smoothed_cross_entropy(
-    logits: torch.Tensor, target: torch.Tensor, epsilon: float, padding_index: int
-) -> Tuple[torch.Tensor, torch.Tensor]:
-    """Loss and negative log-likelihood of every token, in nats.
+    logits: Tensor, target: Tensor, epsilon: float, padding_index: int
+) -> Tuple[Tensor, Tensor]:
+    """Return the loss and the negative log-likelihood of every token, in nats.
 
     Args:
         logits: (N, V), any floating type; computed in float32 or better.
         target: (N,) indices.
         epsilon: smoothing, 0 <= epsilon < 1.
-        padding_index: targets with this index count nothing.
+        padding_index: targets with this index have no loss.
 
     Returns:
         loss (N,), differentiable; nll (N,), not differentiable; both zero at padding.

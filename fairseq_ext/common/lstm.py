@@ -5,7 +5,7 @@
 Dimensions: B sentences, S positions, I input, H units. Masks are bool, True = padding.
 """
 
-from typing import Optional, Tuple
+from typing import List, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -24,13 +24,18 @@ class LSTM(nn.LSTM):
         hidden_size: H.
     """
 
+    weight_ih_l0: Tensor
+    weight_hh_l0: Tensor
+    bias_ih_l0: Tensor
+    bias_hh_l0: Tensor
+
     def __init__(self, input_size: int, hidden_size: int):
         super().__init__(input_size, hidden_size, batch_first=True)
         self.bias_hh_l0.requires_grad_(False)
         self.reset_parameters()
 
-    def reset_parameters(self):
-        """Xavier for the inputs, orthogonal for each gate's recurrence, zero biases but one."""
+    def reset_parameters(self) -> None:
+        """Set Xavier values for W, orthogonal ones for each gate's U, zero biases, 1 for f."""
         nn.init.xavier_uniform_(self.weight_ih_l0)
         for part in self.weight_hh_l0.chunk(4):
             nn.init.orthogonal_(part)
@@ -38,18 +43,20 @@ class LSTM(nn.LSTM):
         nn.init.zeros_(self.bias_hh_l0)
         nn.init.ones_(self.bias_ih_l0[self.hidden_size : 2 * self.hidden_size])
 
-    def forward(self, inputs: Tensor) -> Tensor:
+    def forward(self, inputs: Tensor) -> Tensor:  # type: ignore[override]  # no states, one output
         """(B, S, I) -> h (B, S, H). Padding has to stand after the real positions."""
         return self.carry(inputs)[0]
 
-    def carry(self, inputs: Tensor, before: Optional[Tuple[Tensor, Tensor]] = None):
-        """The same from h and m (1, B, H) ``before`` on, and the last h and m."""
+    def carry(
+        self, inputs: Tensor, before: Optional[Tuple[Tensor, Tensor]] = None
+    ) -> Tuple[Tensor, Tuple[Tensor, Tensor]]:
+        """Return h (B, S, H) and the last h and m (1, B, H), beginning with h and m ``before``."""
         return super().forward(inputs, before)
 
     def literal(self, inputs: Tensor) -> Tensor:
-        """(B, S, I) -> h (B, S, H), step by step: the specification of ``forward``."""
+        """Return h (B, S, H), step by step: the specification of ``forward``."""
         state = memory = inputs.new_zeros(inputs.size(0), self.hidden_size)
-        states = []
+        states: List[Tensor] = []
         for position in range(inputs.size(1)):
             gates = F.linear(inputs[:, position], self.weight_ih_l0, self.bias_ih_l0)
             i, f, c, o = (gates + F.linear(state, self.weight_hh_l0)).chunk(4, dim=1)

@@ -9,63 +9,65 @@ much larger then, and recurrent models learn otherwise.
 
 import ast
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Sequence, Tuple, Union
 
 import torch
 from fairseq.dataclass import FairseqDataclass
 from fairseq.optim import FairseqOptimizer, register_optimizer
 from omegaconf import II
+from torch import Tensor
+
+Parameters = Union[List[Tensor], List[Dict[str, Any]]]
 
 
 @dataclass
 class FusedAdamConfig(FairseqDataclass):
     adam_betas: str = field(
-        default="(0.9, 0.999)", metadata={"help": "decay of both running averages"}
+        default="(0.9, 0.999)", metadata={"help": "decay rates of both running averages"}
     )
     adam_eps: float = field(default=1e-8, metadata={"help": "epsilon"})
     weight_decay: float = field(default=0.0, metadata={"help": "weight decay"})
     lr: List[float] = II("optimization.lr")
 
 
-def betas_of(given: str) -> Tuple[float, float]:
-    """ "(0.9, 0.98)" -> both; ValueError, naming the option, unless each is in [0, 1)."""
+def parse_betas(text: str) -> Tuple[float, float]:
+    """Return both numbers of "(0.9, 0.98)"; ValueError, with the option, unless in [0, 1)."""
     try:
-        first, second = ast.literal_eval(str(given))
+        first, second = ast.literal_eval(str(text))
         if 0 <= first < 1 and 0 <= second < 1:
             return float(first), float(second)
     except (ValueError, TypeError, SyntaxError):
         pass
-    raise ValueError(f"--adam-betas {given}: allowed: two numbers in [0, 1), e.g. '(0.9, 0.98)'")
+    raise ValueError(f"--adam-betas {text}: allowed: two numbers in [0, 1), e.g. '(0.9, 0.98)'")
 
 
-def is_fused(params) -> bool:
-    """Whether this torch has the kernel for the parameters' device: CUDA 2.0, CPU 2.4."""
+def has_fused_kernel(parameters: Sequence[Tensor]) -> bool:
+    """True if this torch has the kernel for the parameters' device: CUDA 2.0, CPU 2.4."""
     version = tuple(int(part) for part in torch.__version__.split(".")[:2])
-    return version >= ((2, 0) if params[0].device.type == "cuda" else (2, 4))
+    return version >= ((2, 0) if parameters[0].device.type == "cuda" else (2, 4))
 
 
 @register_optimizer("fused_adam", dataclass=FusedAdamConfig)
 class FusedAdam(FairseqOptimizer):
-    """torch's AdamW, fused where torch can; the state is kept in single precision.
+    """fairseq's ``adam``, all parameters in one kernel where torch has it.
 
-    Works with --fp16 and --bf16, not with their memory-efficient variants.
+    The base is torch's AdamW; the state is kept in single precision. Works with --fp16 and --bf16,
+    not with their memory-efficient variants.
     """
 
-    def __init__(self, cfg: FusedAdamConfig, params):
+    def __init__(self, cfg: FusedAdamConfig, params: Parameters):
         super().__init__(cfg)
-        params = list(params)
-        flat = [one for group in params for one in group["params"]] if _grouped(params) else params
-        self._optimizer = _AdamW(
-            params, **self.optimizer_config, **({"fused": True} if is_fused(flat) else {})
-        )
+        params = list(params)  # type: ignore[assignment]  # a generator in fairseq's trainer
+        fused = {"fused": True} if has_fused_kernel(_flat(params)) else {}
+        self._optimizer = _AdamW(params, **self.optimizer_config, **fused)
 
     @property
     def optimizer_config(self) -> Dict[str, Any]:
-        """What wins over the values in a checkpoint."""
+        """Return the options of this run, which replace those of a checkpoint."""
         lr = self.cfg.lr
         return {
             "lr": float(lr if isinstance(lr, (int, float)) else lr[0]),
-            "betas": betas_of(self.cfg.adam_betas),
+            "betas": parse_betas(self.cfg.adam_betas),
             "eps": self.cfg.adam_eps,
             "weight_decay": self.cfg.weight_decay,
         }
@@ -78,14 +80,15 @@ class FusedAdam(FairseqOptimizer):
 class _AdamW(torch.optim.AdamW):
     """torch's, with epsilon before the correction.
 
-    ages: {parameter: steps that it took}; known here, so that no step waits for the device.
+    ages: {parameter: steps that it took}, on the host, so that no step waits for the device.
     """
 
-    def __init__(self, *args, **options):
-        super().__init__(*args, **options)
-        self.ages = {}
+    def __init__(self, params: Parameters, **options: Any):
+        super().__init__(params, **options)
+        self.ages: Dict[Tensor, int] = {}
 
-    def step(self, closure=None):
+    def step(self, closure: Any = None) -> Any:
+        """Take a step, in parts of equal age; as of torch's optimisers."""
         groups = self.param_groups
         self.param_groups = [part for group in groups for part in self._by_age(group)]
         try:
@@ -93,26 +96,35 @@ class _AdamW(torch.optim.AdamW):
         finally:
             self.param_groups = groups
 
-    def _by_age(self, group):
-        """The group in parts of as many steps, each with an epsilon that the correction undoes."""
-        parts = {}
-        for param in group["params"]:
-            if param.grad is None:
+    def _by_age(self, group: Dict[str, Any]) -> List[Dict[str, Any]]:
+        """Split a group into parameters of equal age.
+
+        torch divides by sqrt(1 - beta2^age) before it adds epsilon. A group with epsilon divided
+        by the same number gets what fairseq computes, but all of its parameters need one age.
+        """
+        parts: Dict[int, List[Tensor]] = {}
+        for parameter in group["params"]:
+            if parameter.grad is None:
                 continue
-            if param not in self.ages:  # a new one, or one from a checkpoint
-                self.ages[param] = int(self.state[param].get("step", 0))
-            self.ages[param] += 1
-            parts.setdefault(self.ages[param], []).append(param)
+            if parameter not in self.ages:  # a new parameter, or from a checkpoint
+                self.ages[parameter] = int(self.state[parameter].get("step", 0))
+            self.ages[parameter] += 1
+            parts.setdefault(self.ages[parameter], []).append(parameter)
         second = group["betas"][1]
         return [
             {**group, "params": params, "eps": group["eps"] / (1 - second**age) ** 0.5}
             for age, params in parts.items()
         ]
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
         self.ages = {}
         super().load_state_dict(state_dict)
 
 
-def _grouped(params) -> bool:
-    return bool(params) and isinstance(params[0], dict)
+def _flat(params: Parameters) -> List[Tensor]:
+    """Return the parameters of all groups, or of a list without groups."""
+    return [
+        parameter
+        for part in params
+        for parameter in (part["params"] if isinstance(part, dict) else [part])
+    ]

@@ -7,16 +7,17 @@ FAIRSEQ_EXT_ONEDNN=0 in the environment leaves all to torch.
 import contextlib
 import os
 from contextvars import ContextVar
-from typing import Any, Callable, Dict, Iterator, Optional, Tuple
+from typing import Any, Callable, Dict, Hashable, Iterator, Optional, Tuple, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+Value = TypeVar("Value")
 SWITCH = "FAIRSEQ_EXT_ONEDNN"
 try:  # what torch.compile uses for frozen weights; torch without oneDNN has neither
-    _arranged = torch.ops.mkldnn._reorder_linear_weight
-    _linear = torch.ops.mkldnn._linear_pointwise
+    _arranged: Any = torch.ops.mkldnn._reorder_linear_weight
+    _linear: Any = torch.ops.mkldnn._linear_pointwise
 except AttributeError:
     _arranged = _linear = None
 if os.environ.get(SWITCH) == "0":
@@ -28,72 +29,84 @@ FEW_ROWS = 32  # with fewer, arranging costs more than a search of some tens of 
 WORTH_ONEDNN = 1 << 27
 
 
-class _Kept:
-    """What is made of weights while they are at rest, until they are no more.
+class WeightCache:
+    """What a search computes once from weights that do not change between its steps.
 
-    made: {(id of the owner, names): (owner, value)}. arranged: {id of a matrix: (matrix, what
-    oneDNN reads or None)}; the objects are kept so that no other one gets their id.
+    A search makes one, and it lives as long as the search. Layers read it through a context
+    variable, since nothing else of the search reaches them: fairseq calls models with tokens and
+    the incremental state, and these call ``torch.nn.Linear`` with its inputs alone. An attribute of
+    the layers would outlive the search, be copied with the model and be shared by searches in other
+    threads.
+
+    values: {(module, names): what ``compute_once`` returned}. arranged: {matrix: its copy in
+    oneDNN's order, None before its second use}. Modules and tensors are equal to themselves alone,
+    and the dictionaries keep them alive.
     """
 
-    def __init__(self):
-        self.made: Dict[Any, Tuple[Any, Any]] = {}
-        self.arranged: Dict[int, Tuple[Tensor, Optional[Tensor]]] = {}
+    def __init__(self) -> None:
+        self.values: Dict[Tuple[Hashable, ...], Any] = {}
+        self.arranged: Dict[Tensor, Optional[Tensor]] = {}
 
-    def of(self, weight: Tensor, rows: int) -> Optional[Tensor]:
-        """The matrix as oneDNN reads it, from its second use on; None for one that may be new."""
-        known = id(weight) in self.arranged
-        if not known and not isinstance(weight, nn.Parameter):
+    @contextlib.contextmanager
+    def active(self) -> Iterator["WeightCache"]:
+        """Declare that no parameter changes and no gradient is taken, as in the steps of a search.
+
+        Inside, ``linear`` arranges large matrices once and ``compute_once`` stores its values here.
+        """
+        token = _active_cache.set(self)
+        try:
+            yield self
+        finally:
+            _active_cache.reset(token)
+
+    def arrange(self, weight: Tensor, rows: int) -> Optional[Tensor]:
+        """Return the matrix in oneDNN's order from its second use on, None before.
+
+        None as well for a matrix that is no parameter and may be new in every step.
+        """
+        if weight not in self.arranged:
+            if isinstance(weight, nn.Parameter):
+                self.arranged[weight] = None
             return None
-        if known and self.arranged[id(weight)][1] is None:
-            self.arranged[id(weight)] = weight, _arranged(weight.detach(), rows)
-        return self.arranged.setdefault(id(weight), (weight, None))[1]
+        if self.arranged[weight] is None:
+            self.arranged[weight] = _arranged(weight.detach(), rows)
+        return self.arranged[weight]
+
+    def compute_once(self, make: Callable[[], Value], *key: Hashable) -> Value:
+        """Return ``make()``, which is called once for each key.
+
+        Matrices among the values may be arranged from their first use on, like parameters.
+        """
+        if key not in self.values:
+            value = self.values[key] = make()
+            for tensor in value if isinstance(value, tuple) else (value,):
+                if isinstance(tensor, Tensor):
+                    self.arranged[tensor] = None
+        return self.values[key]
 
 
-_kept: ContextVar[Optional[_Kept]] = ContextVar("kept", default=None)
+_active_cache: ContextVar[Optional[WeightCache]] = ContextVar("weight_cache", default=None)
 
 
-@contextlib.contextmanager
-def resting_weights() -> Iterator[None]:
-    """Within it no parameter changes and there are no gradients, as in the steps of a search.
+def active_cache() -> Optional[WeightCache]:
+    """Return the cache of the search that runs now, None outside and where gradients are taken."""
+    return None if torch.is_grad_enabled() else _active_cache.get()
 
-    ``linear`` then arranges large matrices once, and ``made_once`` keeps what it is given. Both are
-    gone afterwards.
+
+def compute_once(make: Callable[[], Value], module: nn.Module, *names: Hashable) -> Value:
+    """Return ``make()``: a tensor, or a tuple of them, that depends on parameters alone.
+
+    A search calls it once for each module and names.
     """
-    token = _kept.set(_kept.get() or _Kept())
-    try:
-        yield
-    finally:
-        _kept.reset(token)
-
-
-def at_rest() -> Optional[_Kept]:
-    """What is kept, within ``resting_weights``; otherwise None."""
-    return None if torch.is_grad_enabled() else _kept.get()
-
-
-def made_once(make: Callable[[], Any], owner: Any, *names: Any) -> Any:
-    """``make()``, one or several tensors that depend on parameters alone.
-
-    With resting weights it is called once for each owner and names.
-    """
-    kept = at_rest()
-    if kept is None:
-        return make()
-    key = (id(owner), *names)
-    if key not in kept.made:
-        value = make()
-        kept.made[key] = owner, value
-        for one in value if isinstance(value, tuple) else (value,):
-            if isinstance(one, Tensor):
-                kept.arranged[id(one)] = one, None
-    return kept.made[key][1]
+    cache = active_cache()
+    return make() if cache is None else cache.compute_once(make, module, *names)
 
 
 def linear(inputs: Tensor, weight: Tensor, bias: Optional[Tensor] = None) -> Tensor:
-    """F.linear, x weight^T + bias; large products in single precision on CPUs by oneDNN.
+    """Return x weight^T + bias as F.linear does; oneDNN computes large fp32 products on CPUs.
 
-    The gradient of x too, and those of gradients. The gradient of the weight, g^T x, gains nothing
-    and is torch's.
+    oneDNN also computes the gradient of x, and gradients of gradients. The gradient of the weight,
+    g^T x, would gain nothing and is torch's.
 
     Args:
         inputs: x (.., I).
@@ -102,28 +115,28 @@ def linear(inputs: Tensor, weight: Tensor, bias: Optional[Tensor] = None) -> Ten
     """
     large = inputs.numel() * weight.size(0) >= WORTH_ONEDNN
     many = inputs.numel() >= FEW_ROWS * inputs.size(-1)
-    kept = at_rest() if many and weight.numel() >= WORTH_ARRANGING else None
-    if (kept is None and not large) or not _by_onednn(inputs, weight):
+    cache = active_cache() if many and weight.numel() >= WORTH_ARRANGING else None
+    if (cache is None and not large) or not _by_onednn(inputs, weight):
         return F.linear(inputs, weight, bias)
     rows = inputs.reshape(-1, inputs.size(-1))
-    arranged = None if kept is None else kept.of(weight, rows.size(0))
+    arranged = None if cache is None else cache.arrange(weight, rows.size(0))
     if arranged is not None:
-        found = _linear(rows, arranged, bias, "none", [], "")
+        outputs = _linear(rows, arranged, bias, "none", [], "")
     elif large:
-        found = (_Linear.apply if torch.is_grad_enabled() else _product)(rows, weight, bias)
+        outputs = (_Linear.apply if torch.is_grad_enabled() else _product)(rows, weight, bias)
     else:
         return F.linear(inputs, weight, bias)
-    return found.view(*inputs.shape[:-1], weight.size(0))
+    return outputs.view(*inputs.shape[:-1], weight.size(0))
 
 
 class _Linear(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, rows, weight, bias):
+    def forward(ctx: Any, rows: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
         ctx.save_for_backward(rows, weight)
         return _product(rows, weight, bias)
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: Tensor) -> Tuple[Optional[Tensor], ...]:
         (rows, weight), needed = ctx.saved_tensors, ctx.needs_input_grad
         return (
             linear(grad, weight.t()) if needed[0] else None,
@@ -139,10 +152,10 @@ def _product(rows: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
 
 
 def _by_onednn(*factors: Tensor) -> bool:
-    """Whether all are what oneDNN is asked for, and no autocast changes them."""
+    """True if all are float32 CPU tensors and autocast is off."""
     return (
         _linear is not None
-        and all(one.device.type == "cpu" and one.dtype == torch.float32 for one in factors)
+        and all(factor.device.type == "cpu" and factor.dtype == torch.float32 for factor in factors)
         and torch.backends.mkldnn.is_available()
         and not _autocast()
     )
@@ -156,19 +169,18 @@ def _autocast() -> bool:
 
 
 def repeated_linear(weight: Tensor, rows: int) -> Callable[[Tensor], Tensor]:
-    """The function x -> x weight^T, to be called many times.
+    """Return the function x -> x weight^T for the steps of a loop.
 
-    For the steps of a loop: oneDNN keeps the matrix in the order in which it reads it, so that
-    this is done once and not at every call. Elsewhere it is ``F.linear``. No gradients: for use
-    inside of autograd functions.
+    The matrix is brought into oneDNN's order once and not in every call; where oneDNN gains nothing
+    the function is ``F.linear``. It has no gradients: for use inside of autograd functions.
 
     Args:
         weight: (O, I), in any memory layout.
         rows: of x (rows, I).
     """
     on_cpu = weight.device.type == "cpu" and weight.dtype == torch.float32
-    known = _arranged is not None and torch.backends.mkldnn.is_available()
-    if not (on_cpu and known and weight.numel() >= WORTH_ARRANGING):
+    has_onednn = _arranged is not None and torch.backends.mkldnn.is_available()
+    if not (on_cpu and has_onednn and weight.numel() >= WORTH_ARRANGING):
         return lambda x: F.linear(x, weight)
     arranged = _arranged(weight.detach(), rows)
     return lambda x: _linear(x, arranged, None, "none", [], "")

@@ -11,7 +11,7 @@ Dimensions: B sentences, S positions, I input, H units. Gates stand side by side
 r, u, c. Masks are bool, True = padding.
 """
 
-from typing import Callable
+from typing import Any, Callable, List
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +19,7 @@ from torch.nn import functional as F
 
 
 def gru_cell(gates_x: Tensor, gates_h: Tensor, state: Tensor) -> Tensor:
-    """One step: W x + b (B, 3H), U h (B, 3H) and h (B, H) -> h' (B, H)."""
+    """Return h' (B, H) of one step from W x + b (B, 3H), U h (B, 3H) and h (B, H)."""
     reset_x, update_x, candidate_x = gates_x.chunk(3, dim=-1)
     reset_h, update_h, candidate_h = gates_h.chunk(3, dim=-1)
     reset = torch.sigmoid(reset_x + reset_h)
@@ -39,13 +39,18 @@ class GRU(nn.GRU):
         hidden_size: H.
     """
 
+    weight_ih_l0: Tensor
+    weight_hh_l0: Tensor
+    bias_ih_l0: Tensor
+    bias_hh_l0: Tensor
+
     def __init__(self, input_size: int, hidden_size: int):
         super().__init__(input_size, hidden_size, batch_first=True)
         self.bias_hh_l0.requires_grad_(False)
         self.reset_parameters()
 
-    def reset_parameters(self):
-        """Xavier for W; orthogonal for each gate's U; zero biases."""
+    def reset_parameters(self) -> None:
+        """Set Xavier values for W; orthogonal for each gate's U; zero biases."""
         nn.init.zeros_(self.bias_ih_l0)
         nn.init.zeros_(self.bias_hh_l0)
         for part in self.weight_ih_l0.chunk(3):
@@ -53,14 +58,14 @@ class GRU(nn.GRU):
         for part in self.weight_hh_l0.chunk(3):
             nn.init.orthogonal_(part)
 
-    def forward(self, inputs: Tensor) -> Tensor:
+    def forward(self, inputs: Tensor) -> Tensor:  # type: ignore[override]  # no states, one output
         """(B, S, I) -> (B, S, H). Padding has to stand after the real positions."""
         return super().forward(inputs)[0]
 
     def literal(self, inputs: Tensor) -> Tensor:
-        """The same step by step: the specification that ``forward`` is tested against."""
+        """Return the same, step by step: the specification that ``forward`` is tested against."""
         state = inputs.new_zeros(inputs.size(0), self.hidden_size)  # (B, H)
-        states = []
+        states: List[Tensor] = []
         for position in range(inputs.size(1)):
             gates_x = F.linear(inputs[:, position], self.weight_ih_l0, self.bias_ih_l0)
             state = gru_cell(gates_x, F.linear(state, self.weight_hh_l0), state)
@@ -69,7 +74,7 @@ class GRU(nn.GRU):
 
 
 def leading_padding(tokens: Tensor, padding_index: int) -> Tensor:
-    """Padding symbols in front of each row: (B, S) -> (B, 1)."""
+    """Return the number of padding symbols in front of each row: (B, S) -> (B, 1)."""
     return tokens.eq(padding_index).long().cumprod(dim=1).sum(dim=1, keepdim=True)
 
 
@@ -94,7 +99,9 @@ def put_back(values: Tensor, leading: Tensor, dim: int) -> Tensor:
 
 
 def reversal(padding: Tensor) -> Tensor:
-    """Positions (B, S) that reverse every sentence within its length and keep padding at the end.
+    """Return positions (B, S) that reverse every sentence within its length.
+
+    Padding stays at the end.
 
     The permutation is its own inverse: ``reorder(reorder(x, p), p)`` is x.
     """
@@ -104,7 +111,7 @@ def reversal(padding: Tensor) -> Tensor:
 
 
 def reorder(rows: Tensor, positions: Tensor) -> Tensor:
-    """rows[b, s] = rows[b, positions[b, s]]; (B, S, I), (B, S) -> (B, S, I)."""
+    """Return rows[b, positions[b, s]] at [b, s]; (B, S, I), (B, S) -> (B, S, I)."""
     size, length, width = rows.shape
     first = length * torch.arange(size, device=rows.device).unsqueeze(1)  # (B, 1)
     flat = rows.reshape(size * length, width)
@@ -120,7 +127,7 @@ class Bidirectional(nn.Module):
     unit: the layer's class, such as ``GRU``; a subclass names it.
     """
 
-    unit: Callable[[int, int], nn.Module]
+    unit: Callable[[int, int], Any]
 
     def __init__(self, input_size: int, hidden_size: int):
         super().__init__()

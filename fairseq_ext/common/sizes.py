@@ -1,7 +1,7 @@
 """Ranges of sizes and rates. Every error names the option, its value and what is allowed."""
 
 from dataclasses import fields
-from typing import Sequence
+from typing import Any, Sequence
 
 
 def check_rate(option: str, value: float) -> None:
@@ -10,7 +10,7 @@ def check_rate(option: str, value: float) -> None:
         raise ValueError(f"{option} {value}: must be in [0, 1)")
 
 
-def check_sizes(size, may_be_zero: Sequence[str] = (), **options: str) -> None:
+def check_sizes(size: Any, may_be_zero: Sequence[str] = (), **options: str) -> None:
     """Raise ValueError for a field out of range.
 
     Args:
@@ -19,12 +19,12 @@ def check_sizes(size, may_be_zero: Sequence[str] = (), **options: str) -> None:
         may_be_zero: names of sizes that may also be 0.
         options: {field: its option} where that is not --FIELD with dashes.
     """
-    for one in fields(size):
-        option = options.get(one.name, "--" + one.name.replace("_", "-"))
-        value = getattr(size, one.name)
-        if one.type is float:
+    for field in fields(size):
+        option = options.get(field.name, "--" + field.name.replace("_", "-"))
+        value = getattr(size, field.name)
+        if field.type is float:
             check_rate(option, value)
-        elif one.type is int:
-            least = 0 if one.name in may_be_zero else 1
+        elif field.type is int:
+            least = 0 if field.name in may_be_zero else 1
             if value < least:
                 raise ValueError(f"{option} {value}: must be at least {least}")

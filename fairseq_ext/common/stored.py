@@ -1,4 +1,4 @@
-"""Trained models that a run is given by an option: read as data, checked, named in every error."""
+"""Read trained models that an option names, as data; every error names the option and the file."""
 
 import os
 import pickle
@@ -11,7 +11,11 @@ from torch import Tensor
 
 
 class Stored(NamedTuple):
-    """What a checkpoint holds: the option that named it, its path, configurations, weights."""
+    """The contents of a checkpoint.
+
+    option, path: the option that named it, and its file. model, task: their configurations.
+    weights: {name: parameter}.
+    """
 
     option: str
     path: str
@@ -21,22 +25,24 @@ class Stored(NamedTuple):
 
     @property
     def architecture(self) -> str:
-        """Name of the registered model, whatever the name of its sizes."""
+        """Return the name of the registered model, not that of its sizes."""
         name = self.model._name
         return ARCH_MODEL_NAME_REGISTRY.get(name, name)
 
     def error(self, text: str) -> ValueError:
+        """Return an error that begins with the option and the file."""
         return ValueError(f"{self.option} {self.path}: {text}")
 
 
 def read_stored(option: str, path: str) -> Stored:
-    """The checkpoint at ``path``, on the CPU; ValueError if there is none that can be read."""
+    """Return the checkpoint at ``path``, on the CPU; ValueError if it cannot be read."""
     if not os.path.isfile(path):
         raise ValueError(f"{option} {path}: there is no such file")
+    # what torch and pickle raise for files that are no checkpoints
     try:
         state = checkpoint_utils.load_checkpoint_to_cpu(path)
-    except (OSError, EOFError, RuntimeError, pickle.UnpicklingError) as error:
-        raise ValueError(f"{option} {path}: {error}") from error
+    except (OSError, EOFError, RuntimeError, ValueError, pickle.UnpicklingError) as error:
+        raise ValueError(f"{option} {path}: {str(error).removeprefix(f'{path}: ')}") from error
     cfg = state["cfg"]
     return Stored(option, path, cfg.model, cfg.task, state["model"])
 
@@ -47,19 +53,20 @@ def check_symbols(stored: Stored, file: str, lang: str, dictionary: Dictionary) 
     Checkpoints hold no symbols. They are compared with ``file`` of the data folder that the
     checkpoint names, as long as it is there.
     """
+    # a run may have been moved: without its dictionary nothing can be compared
     folders = utils.split_paths(stored.task.data or "")
-    known = os.path.join(folders[0], file) if folders else ""
-    if not os.path.isfile(known):
+    path = os.path.join(folders[0], file) if folders else ""
+    if not os.path.isfile(path):
         return
-    theirs = Dictionary.load(known).symbols
-    for number, (own, other) in enumerate(zip(dictionary.symbols, theirs)):
-        if own != other:
+    trained = Dictionary.load(path).symbols
+    for index, (symbol, trained_symbol) in enumerate(zip(dictionary.symbols, trained)):
+        if symbol != trained_symbol:
             raise stored.error(
-                f"was trained with {known}, whose word {number} is {other!r}; in dict.{lang}.txt "
-                f"of the run's data it is {own!r}"
+                f"was trained with {path}, whose word {index} is {trained_symbol!r}; in "
+                f"dict.{lang}.txt of the run's data it is {symbol!r}"
             )
-    if len(theirs) != len(dictionary):
+    if len(trained) != len(dictionary):
         raise stored.error(
-            f"was trained with {known}, which has {len(theirs)} words; dict.{lang}.txt of the "
+            f"was trained with {path}, which has {len(trained)} words; dict.{lang}.txt of the "
             f"run's data has {len(dictionary)}"
         )

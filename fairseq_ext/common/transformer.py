@@ -5,7 +5,7 @@ Dimensions: R rows, B sentences, T positions, S attended positions, D model, d w
 
 import math
 from dataclasses import dataclass
-from typing import Optional, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -42,7 +42,10 @@ class TransformerSize:
 
 
 def projection(inputs: int, *outputs: int) -> Linear:
-    """Projections of one input side by side: (inputs,) -> (sum(outputs),); each Xavier / sqrt 2."""
+    """Return projections of one input side by side, Xavier / sqrt 2 each.
+
+    (.., inputs) -> (.., sum(outputs))
+    """
     layer = Linear(inputs, sum(outputs))
     for weight in layer.weight.split(outputs):
         nn.init.xavier_uniform_(weight, gain=1 / math.sqrt(2))
@@ -58,10 +61,10 @@ def attend(
     causal: bool = False,
     need_weights: bool = False,
 ) -> Tuple[Tensor, Optional[Tensor]]:
-    """softmax(query key^T / sqrt(d)) value, the first axes being batch and head.
+    """Return softmax(query key^T / sqrt(d)) value; the first axes are batch and head.
 
-    Query (.., T, d), key and value (.., S, d); ``visible`` (.., 1, S) is False where nobody may
-    look; ``causal`` (T = S): position t sees positions <= t. Returns (.., T, d) and, with
+    Query (.., T, d), key and value (.., S, d); ``visible`` (.., 1, S) is False where no query
+    may look; ``causal`` (T = S): position t sees positions <= t. Returns (.., T, d) and, with
     ``need_weights``, the attention (.., T, S).
     """
     # torch's CPU kernel is slower than products for the few queries of many rows of a search
@@ -82,19 +85,32 @@ def attend(
     return mixed, weights if need_weights else None
 
 
-def _fused(query, key, value, visible, dropout, causal):
-    """torch's kernel; in single precision where its backward pass in 16 bits is slower, on CPUs."""
-    options = {"attn_mask": visible, "dropout_p": dropout, "is_causal": causal}
-    inputs = query, key, value
+def _fused(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    visible: Optional[Tensor],
+    dropout: float,
+    causal: bool,
+) -> Tensor:
+    """Return torch's own attention.
+
+    In single precision on CPUs, where its backward pass in 16 bits is slower.
+    """
+    options: Dict[str, Any] = {"attn_mask": visible, "dropout_p": dropout, "is_causal": causal}
     if query.device.type == "cpu" and query.dtype in HALF and torch.is_grad_enabled():
         with torch.autocast("cpu", enabled=False):  # which would take 16 bits again
-            single = (part.float() for part in inputs)
-            return F.scaled_dot_product_attention(*single, **options).to(value.dtype)
-    return F.scaled_dot_product_attention(*inputs, **options)
+            outputs = F.scaled_dot_product_attention(
+                query.float(), key.float(), value.float(), **options
+            )
+            return outputs.to(value.dtype)
+    return F.scaled_dot_product_attention(query, key, value, **options)
 
 
 class Positions(nn.Module):
     """Sinusoidal positions as fairseq counts them: padding_index + 1 is the first real token."""
+
+    table: Tensor
 
     def __init__(self, embed_dim: int, padding_index: int, length: int = 256):
         super().__init__()

@@ -4,11 +4,14 @@ For any model of that task, also a stock one; checkpoints of either task are che
 """
 
 from dataclasses import dataclass
+from typing import Any, List
 
+from fairseq.models import BaseFairseqModel
+from fairseq.sequence_generator import SequenceGenerator
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
-from .beam_search import own_search
+from .beam_search import fast_search
 
 
 @dataclass
@@ -20,6 +23,20 @@ class FastTranslationConfig(TranslationConfig):
 class FastTranslationTask(TranslationTask):
     """fairseq's ``TranslationTask``; hypotheses and scores are the same."""
 
-    def build_generator(self, models, args, **options):
+    def build_generator(
+        self, models: List[BaseFairseqModel], args: Any, **options: Any
+    ) -> SequenceGenerator:
         """As fairseq's; a ``seq_gen_cls`` among the options wins."""
-        return super().build_generator(models, args, **own_search(args, options))
+        return super().build_generator(models, args, **fast_search(args, options))
+
+
+def check_right_padding(task: Any) -> None:
+    """Raise ValueError for --left-pad-target, for models that read everything before a word.
+
+    task: any task; those without the option pad on the right.
+    """
+    if getattr(getattr(task, "cfg", None), "left_pad_target", False):
+        raise ValueError(
+            "--left-pad-target: this model needs targets padded on the right, otherwise a sentence "
+            "would depend on the others of its batch; leave it out"
+        )

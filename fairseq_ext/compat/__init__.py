@@ -7,38 +7,54 @@ The start-up hook loads this package while `fairseq_ext` itself is not imported 
 file here says `from . import name`: such a statement imports the outer package first.
 """
 
+from __future__ import annotations
+
 import importlib
 import importlib.util
 import sys
 
-from .finder import install
-from .registry import status as _status
+from .import_hook import PatchingFinder, install
+from .patch_registry import Status
+from .patch_registry import status as _status
 
-THEMES = (
+# modules with patches; of two patches of one function the later wraps the earlier
+PATCH_MODULES = (
     "dataclass_defaults",
     "hydra_support",
     "numpy_names",
     "encoder_layers",
     "checkpoints",
     "precision",
+    "retained_dropout",
     "distributed",
+    "resuming",
+    "checkpoint_writing",
     "scoring",
-    "quiet",
+    "warning_filters",
+    "data_files",
+    "preprocess_input",
+    "interactive",  # takes the place of a function that the next ones wrap
+    "checkpoint_reading",
+    "commands",
+    "shards",
+    "ngram_blocking",
+    "unknown_words",
+    "prefetch_thread",
 )
 
-for _theme in THEMES:
-    importlib.import_module(f"{__name__}.{_theme}")  # fills the registry
+for _name in PATCH_MODULES:
+    importlib.import_module(f"{__name__}.{_name}")  # fills the registry
 
 
-def activate():
-    """Make the patches act on every fairseq module, imported already or later.
+def activate() -> type[PatchingFinder]:
+    """Apply the patches to every fairseq module, imported already or later.
 
-    Idempotent. Returns the meta-path finder that does the work.
+    Returns the meta-path finder that does this. A second call changes nothing.
     """
     return install()
 
 
-def require_fairseq():
+def require_fairseq() -> None:
     """Raise ModuleNotFoundError with the remedy if fairseq is not installed."""
     if importlib.util.find_spec("fairseq") is None:
         raise ModuleNotFoundError(
@@ -49,9 +65,9 @@ def require_fairseq():
         )
 
 
-def status():
-    """What became of each patch in this process: a list of `registry.Status`.
+def status() -> list[Status]:
+    """Return what became of each patch in this process.
 
-    Fields: name, needed_because, active (bool), reason.
+    The fields of a `Status` are name, needed_because, active (bool) and reason.
     """
     return _status()

@@ -1,8 +1,14 @@
-"""Data parallel training on CPU, and the launchers of torch."""
+"""Data-parallel training on CPUs, and the launchers of torch."""
+
+from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING, Any
 
-from .registry import patch, since
+from .patch_registry import PatchedModule, patch, since
+
+if TYPE_CHECKING:
+    from torch import nn
 
 
 @patch(
@@ -10,14 +16,16 @@ from .registry import patch, since
     because="any torch: --ddp-backend pytorch_ddp passes device_ids, which torch refuses for "
     "modules on the CPU",
 )
-def data_parallel_on_cpu(module):
+def data_parallel_on_cpu(module: PatchedModule) -> None:
     """Wrap models on the CPU without device ids."""
     wrap = module.DistributedDataParallel
 
-    def DistributedDataParallel(module, *args, **named):
+    def DistributedDataParallel(  # noqa: N802  (it replaces the class of this name)
+        module: nn.Module, *args: Any, **kwargs: Any
+    ) -> nn.Module:
         if next(module.parameters()).device.type == "cpu":
-            named.update(device_ids=None, output_device=None)
-        return wrap(module, *args, **named)
+            kwargs.update(device_ids=None, output_device=None)
+        return wrap(module, *args, **kwargs)
 
     module.DistributedDataParallel = DistributedDataParallel
 
@@ -27,11 +35,13 @@ def data_parallel_on_cpu(module):
     because="torch 2.0: torch.distributed.launch passes --local-rank, fairseq knows --local_rank",
     conditions=[since("torch", 2, 0)],
 )
-def local_rank_with_hyphen(module):
+def local_rank_with_hyphen(module: PatchedModule) -> None:
     """Let commands with options for several workers take --local-rank as well."""
     add = module.add_distributed_training_args
 
-    def add_distributed_training_args(parser, default_world_size=None):
+    def add_distributed_training_args(
+        parser: argparse.ArgumentParser, default_world_size: int | None = None
+    ) -> argparse._ArgumentGroup:
         group = add(parser, default_world_size)
         group.add_argument(
             "--local-rank",

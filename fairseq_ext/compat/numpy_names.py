@@ -1,9 +1,12 @@
 """Names that numpy dropped, and its new rule for mixed integers."""
 
-import types
+from __future__ import annotations
 
-from .registry import patch, since
-from .shadow import shadow
+import types
+from typing import Any
+
+from .module_overlay import overlay_names
+from .patch_registry import PatchedModule, patch, since
 
 
 @patch(
@@ -15,18 +18,18 @@ from .shadow import shadow
     "argument percentile(interpolation=): bucketing, blocks of tokens and masks fail",
     conditions=[since("numpy", 1, 24)],
 )
-def numpy_old_names(module):
+def numpy_old_names(module: PatchedModule) -> None:
     """Show the four modules that use them a numpy that still has these names."""
     import numpy
 
-    def percentile(*args, interpolation=None, **named):
+    def percentile(*args: Any, interpolation: str | None = None, **kwargs: Any) -> Any:
         if interpolation is not None:
-            named["method"] = interpolation
-        return numpy.percentile(*args, **named)
+            kwargs["method"] = interpolation
+        return numpy.percentile(*args, **kwargs)
 
-    old = {"int": int, "float": float, "compat": types.SimpleNamespace(long=int)}
+    old: dict[str, Any] = {"int": int, "float": float, "compat": types.SimpleNamespace(long=int)}
     missing = {name: value for name, value in old.items() if name not in vars(numpy)}
-    shadow(module, "np", percentile=percentile, **missing)
+    overlay_names(module, "np", percentile=percentile, **missing)
 
 
 @patch(
@@ -35,13 +38,13 @@ def numpy_old_names(module):
     "overflow",
     conditions=[since("numpy", 2, 0)],
 )
-def numpy_int32_offsets(module):
+def numpy_int32_offsets(module: PatchedModule) -> None:
     """Compute the offsets of a binarised file with Python integers."""
     builder = module.MMapIndexedDatasetBuilder
     finalize = builder.finalize
 
-    def finalize_with_int(self, index_file):
+    def finalize_with_int(self: Any, index_file: str) -> None:
         self._sizes = [int(size) for size in self._sizes]
-        return finalize(self, index_file)
+        finalize(self, index_file)
 
     builder.finalize = finalize_with_int

@@ -1,56 +1,72 @@
 """Take parameters out of a saved optimizer state."""
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Sequence
 
 
-class Place(NamedTuple):
+class SavedParameter(NamedTuple):
     """One parameter that a saved state was written for: its size, and whether to take it out."""
 
     size: int
-    dropped: bool
+    is_dropped: bool
 
 
-def without_places(state_dict, places):
-    """The state of an optimizer without the dropped parameters.
+def without_dropped_parameters(
+    state_dict: dict[str, Any], parameters: Sequence[SavedParameter]
+) -> dict[str, Any]:
+    """Return the state of an optimizer without the dropped parameters.
 
-    state_dict: as written by torch optimizers: "state" {number: {name: tensor or value}} and
-        "param_groups" with lists of numbers; numbers follow the order of the parameters. With
-        fairseq's --fp16 there is one flat parameter instead, all of them behind each other.
-    places: all parameters at the time of writing, in order.
-    Returns state_dict itself when it was not written for these places; otherwise a new one.
+    Args:
+        state_dict: as torch optimizers write it: "state" {number: {name: tensor or value}} and
+            "param_groups" with lists of numbers; numbers follow the order of the parameters. With
+            fairseq's --fp16 there is one flat parameter instead, all of them concatenated.
+        parameters: all parameters at the time of writing, in order.
+
+    Returns state_dict itself when it was not written for these parameters; otherwise a new one.
     """
     groups = state_dict.get("param_groups") or []
     numbers = [number for group in groups for number in group["params"]]
-    if not any(place.dropped for place in places):
+    if not any(parameter.is_dropped for parameter in parameters):
         return state_dict
-    if numbers == list(range(len(places))):
-        return _renumbered(state_dict, places)
+    if numbers == list(range(len(parameters))):
+        return _renumbered(state_dict, parameters)
     if len(numbers) == 1:
-        return _cut(state_dict, places)
+        return _cut_flat_parameter(state_dict, parameters)
     return state_dict
 
 
-def _renumbered(state_dict, places):
-    kept = [number for number, place in enumerate(places) if not place.dropped]
-    new = {old: number for number, old in enumerate(kept)}
+def _renumbered(state_dict: dict[str, Any], parameters: Sequence[SavedParameter]) -> dict[str, Any]:
+    """Return a state with one entry per parameter, without the dropped entries."""
+    remaining = [number for number, entry in enumerate(parameters) if not entry.is_dropped]
+    new_number = {old: new for new, old in enumerate(remaining)}
     groups = [
-        {**group, "params": [new[number] for number in group["params"] if number in new]}
+        {
+            **group,
+            "params": [new_number[old] for old in group["params"] if old in new_number],
+        }
         for group in state_dict["param_groups"]
     ]
-    state = {new[number]: entry for number, entry in state_dict["state"].items() if number in new}
+    state = {
+        new_number[old]: entry for old, entry in state_dict["state"].items() if old in new_number
+    }
     return {**state_dict, "state": state, "param_groups": groups}
 
 
-def _cut(state_dict, places):
+def _cut_flat_parameter(
+    state_dict: dict[str, Any], parameters: Sequence[SavedParameter]
+) -> dict[str, Any]:
+    """Return a state of one flat parameter, without the pieces of the dropped ones."""
     import torch
 
-    sizes = [place.size for place in places]
+    sizes = [parameter.size for parameter in parameters]
 
-    def cut(value):
+    def cut(value: Any) -> Any:
+        # a number of steps, or a tensor with one value, stays
         if not torch.is_tensor(value) or value.numel() != sum(sizes):
             return value
-        parts = zip(value.split(sizes), places)
-        return torch.cat([part for part, place in parts if not place.dropped])
+        pieces = zip(value.split(sizes), parameters)
+        return torch.cat([piece for piece, parameter in pieces if not parameter.is_dropped])
 
     state = {
         number: {name: cut(value) for name, value in entry.items()}

@@ -1,28 +1,47 @@
 """--bf16, --fp16 and --amp on the device at hand."""
 
+from __future__ import annotations
+
+import argparse
 import types
+from typing import TYPE_CHECKING, Any, Iterable, Sequence
 
-from .registry import patch
+from .patch_registry import PatchedModule, patch
+
+if TYPE_CHECKING:
+    from fairseq.dataclass.configs import FairseqConfig
+    from fairseq.models import BaseFairseqModel
+    from fairseq.optim.amp_optimizer import AMPOptimizer
+    from fairseq.optim.fp16_optimizer import FP16Optimizer
+    from torch import Tensor
 
 
-def _asked_for_tpu(parser, input_args):
-    known, _ = parser.parse_known_args(input_args)
-    return bool(getattr(known, "tpu", False))
+def _has_tpu_option(parser: argparse.ArgumentParser, input_args: Sequence[str] | None) -> bool:
+    """Return True if the command line has --tpu."""
+    args, _ = parser.parse_known_args(input_args)
+    return bool(getattr(args, "tpu", False))
 
 
 @patch(
     "fairseq.options",
     because="fairseq 0.12.2 with any torch: --bf16 switches --tpu on and dies without torch_xla",
 )
-def bf16_without_tpu(module):
+def bf16_without_tpu(module: PatchedModule) -> None:
     """Leave `args.tpu` as the user gave it."""
     parse = module.parse_args_and_arch
 
-    def parse_args_and_arch(parser, input_args=None, parse_known=False, **named):
-        parsed = parse(parser, input_args=input_args, parse_known=parse_known, **named)
+    def parse_args_and_arch(
+        parser: argparse.ArgumentParser,
+        input_args: Sequence[str] | None = None,
+        parse_known: bool = False,
+        *more: Any,
+        **kwargs: Any,
+    ) -> Any:
+        parsed = parse(parser, input_args, parse_known, *more, **kwargs)
         args = parsed[0] if parse_known else parsed
         if getattr(args, "bf16", False) and getattr(args, "tpu", False):
-            args.tpu = _asked_for_tpu(parser, input_args)
+            # fairseq set it because of --bf16; read the command line again to see what the user set
+            args.tpu = _has_tpu_option(parser, input_args)
         return parsed
 
     module.parse_args_and_arch = parse_args_and_arch
@@ -32,7 +51,7 @@ def bf16_without_tpu(module):
     "fairseq.dataclass.configs",
     because="fairseq 0.12.2: the help of --bf16 says that it implies --tpu",
 )
-def bf16_help(module):
+def bf16_help(module: PatchedModule) -> None:
     """Say in --help what --bf16 does."""
     field = module.CommonConfig.__dataclass_fields__["bf16"]
     words = "use bfloat16 on the device at hand (CPU, CUDA; TPU with --tpu)"
@@ -44,14 +63,14 @@ def bf16_help(module):
     because="fairseq 0.12.2: fairseq-generate, -interactive and -eval-lm accept --bf16 and ignore "
     "it",
 )
-def bf16_inference(module):
+def bf16_inference(module: PatchedModule) -> None:
     """Convert the model when it is prepared for inference under --bf16."""
     import torch
 
     base = module.BaseFairseqModel
     prepare = base.prepare_for_inference_
 
-    def prepare_for_inference_(self, cfg):
+    def prepare_for_inference_(self: BaseFairseqModel, cfg: FairseqConfig) -> None:
         prepare(self, cfg)
         if getattr(cfg.common, "bf16", False):
             self.to(dtype=torch.bfloat16)
@@ -64,13 +83,14 @@ def bf16_inference(module):
     because="fairseq 0.12.2 with any torch: --fp16 keeps its parameters on a CUDA device; without "
     "one it dies with an error about drivers",
 )
-def fp16_needs_cuda(module):
+def fp16_needs_cuda(module: PatchedModule) -> None:
     """Refuse --fp16 on a CPU by name."""
     optimizer = module.FP16Optimizer
     build = optimizer.build_optimizer.__func__
 
-    @classmethod
-    def build_optimizer(cls, cfg, params, **named):
+    def build_optimizer(
+        cls: type[FP16Optimizer], cfg: FairseqConfig, params: Iterable[Tensor], **kwargs: Any
+    ) -> FP16Optimizer:
         params = list(params)
         flat = not (cfg.common.bf16 or cfg.common.fp16_no_flatten_grads)
         if flat and params and params[0].device.type == "cpu":
@@ -78,9 +98,9 @@ def fp16_needs_cuda(module):
                 "--fp16 was given and the model is on the CPU: its flat parameters need CUDA. "
                 "On a CPU use --bf16, or add --fp16-no-flatten-grads"
             )
-        return build(cls, cfg, params, **named)
+        return build(cls, cfg, params, **kwargs)
 
-    optimizer.build_optimizer = build_optimizer
+    optimizer.build_optimizer = classmethod(build_optimizer)
 
 
 @patch(
@@ -88,10 +108,10 @@ def fp16_needs_cuda(module):
     because="fairseq 0.12.2 with any torch: under --amp on CUDA gradients are divided by the loss "
     "scale when they are clipped and once more in the step",
 )
-def amp_unscales_once(module):
-    """Give the scaler the object whose gradients it has unscaled: it knows them by identity."""
+def amp_unscales_once(module: PatchedModule) -> None:
+    """Give the scaler the optimizer whose gradients it has unscaled: it tells them by identity."""
 
-    def step(self):
+    def step(self: AMPOptimizer) -> None:
         self.scaler.step(self.optimizer)
         self.scaler.update()
 

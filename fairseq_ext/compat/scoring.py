@@ -1,16 +1,24 @@
 """fairseq-score --sacrebleu and --sentence-bleu."""
 
+from __future__ import annotations
+
+import argparse
 import sys
 
-from .registry import patch
+from .patch_registry import PatchedModule, patch
+from .user_errors import OptionError
 
 
-def _lines(path, ignore_case):
+def _read_lines(path: str, ignore_case: bool) -> list[str]:
+    """Return the lines of a text file, or of the standard input for "-"."""
     if path == "-":
         text = sys.stdin.read()
     else:
         with open(path, encoding="utf-8") as file:
-            text = file.read()
+            try:
+                text = file.read()
+            except UnicodeDecodeError as error:
+                raise ValueError(f"{path}: not UTF-8 ({error.reason})") from error
     # not splitlines: that also breaks lines at form feeds and other separators inside a sentence
     lines = text.split("\n")
     if lines[-1] == "":
@@ -18,18 +26,29 @@ def _lines(path, ignore_case):
     return [line.lower() for line in lines] if ignore_case else lines
 
 
-def _read_both(args):
-    system = _lines(args.sys, args.ignore_case)
-    reference = _lines(args.ref, args.ignore_case)
+def _read_both(args: argparse.Namespace) -> tuple[list[str], list[str]]:
+    """Return the lines of --sys and --ref; ValueError unless they are as many and not none."""
+    system = _read_lines(args.sys, args.ignore_case)
+    reference = _read_lines(args.ref, args.ignore_case)
     if len(system) != len(reference):
         raise ValueError(
             f"--sys {args.sys} has {len(system)} lines and --ref {args.ref} has "
             f"{len(reference)}: they must be as many"
         )
+    if not system:
+        raise ValueError(f"--sys {args.sys} and --ref {args.ref} are empty; allowed: lines")
     return system, reference
 
 
-def _sacrebleu(args):
+def _check_order(args: argparse.Namespace) -> None:
+    # fairseq's own scorer counts n-grams up to 4
+    highest = None if args.sacrebleu else 4
+    if args.order < 1 or (highest and args.order > highest):
+        allowed = f"1 to {highest}" if highest else "at least 1"
+        raise OptionError(f"--order {args.order} is not allowed; allowed: {allowed}")
+
+
+def _print_sacrebleu(args: argparse.Namespace) -> None:
     from sacrebleu.metrics import BLEU
 
     system, reference = _read_both(args)
@@ -38,7 +57,7 @@ def _sacrebleu(args):
     print(metric.get_signature())
 
 
-def _sentence_bleu(args):
+def _print_sentence_bleu(args: argparse.Namespace) -> None:
     from fairseq.data.dictionary import Dictionary
     from fairseq.scoring import bleu
 
@@ -56,17 +75,20 @@ def _sentence_bleu(args):
     because="sacrebleu 2.0 wants lists where --sacrebleu passes a file; fairseq 0.12: "
     "--sentence-bleu passes three numbers where the scorer wants its configuration",
 )
-def score_with_sacrebleu_and_by_sentence(module):
-    """Answer these two options ourselves; every other call goes to the stock command."""
+def score_with_sacrebleu_and_by_sentence(module: PatchedModule) -> None:
+    """Replace the code of these two options; every other call goes to the stock command."""
     stock = module.cli_main
 
-    def cli_main():
+    def cli_main() -> None:
         args = module.get_parser().parse_args()
+        _check_order(args)
         if args.sacrebleu:
-            _sacrebleu(args)
+            _print_sacrebleu(args)
         elif args.sentence_bleu:
-            _sentence_bleu(args)
+            _print_sentence_bleu(args)
         else:
+            if args.sys != "-":  # the standard input can be read only once
+                _read_both(args)
             stock()
 
     module.cli_main = cli_main

@@ -1,18 +1,30 @@
 """Dual learning's task: both directions of every pair, on the same sentences, in every update."""
 
 from dataclasses import dataclass, field
-from typing import Dict, List, Optional
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
 import numpy as np
-from fairseq.data import Dictionary
+from fairseq.criterions import FairseqCriterion
+from fairseq.data import Dictionary, FairseqDataset, LanguagePairDataset
 from fairseq.dataclass import ChoiceEnum
+from fairseq.models import BaseFairseqModel
+from fairseq.sequence_generator import SequenceGenerator
 from fairseq.tasks import register_task
+from torch import Tensor
 
+from ..common.search_options import LABELS, refuse_options
+from ..streams.dataset import StreamsDataset
+from ..streams.language_pair import LanguagePair, languages, reverse_of
+from ..streams.model import HasDirections
 from ..streams.schedule import SCHEDULES
 from ..streams.task import StreamsConfig, StreamsTask
-from .inference import LENGTH_NORMS, DualInference, Reverse, check_alpha
-from .label_sides import LabelSides
-from .reverse import load_models, one_direction, reverse_of, same_models
+from .lstm_classifier.label_sides import LabelSearch, LabelSide
+from .reranker import LENGTH_NORMS, DualReranker, ReverseScorer, check_alpha
+from .reverse_models import load_models, model_of_direction, reversed_models
+from .transformer.roles import is_trained
+
+# options of dual inference, and the values with which there is none
+RANKING: Dict[str, Any] = {"dual_alpha": 1.0, "dual_path": None, "dual_length_norm": "tokens"}
 
 
 @dataclass
@@ -20,24 +32,27 @@ class DualTranslationConfig(StreamsConfig):
     schedule: ChoiceEnum(SCHEDULES) = field(
         default="joint",
         metadata={
-            "help": "pairs of each update: joint (the paper: -log P(y|x; f) - log P(x|y; g) on the "
-            "same sentences), cycle, main+aux, temperature"
+            "help": "pairs that take part in each update: joint (the paper: -log P(y|x; f) - log "
+            "P(x|y; g) on the same sentences), cycle, main+aux or temperature"
         },
     )
     one_way: bool = field(
         default=False,
-        metadata={"help": "train the pairs named and not their reverses too: the baselines"},
+        metadata={"help": "train only the pairs named, without their reverses (the baselines)"},
     )
     dual_alpha: float = field(
         default=1.0,
         metadata={
-            "help": "at inference: alpha of Eq. 7; the beam's n-best are ranked by "
-            "alpha * log P(y|x) + (1 - alpha) * log P(x|y); 1 = plain beam search"
+            "help": "at inference: alpha of Eq. 7; the n-best list of the beam is ranked by alpha "
+            "* log P(y|x) + (1 - alpha) * log P(x|y); 1 = plain beam search"
         },
     )
     dual_length_norm: ChoiceEnum(LENGTH_NORMS) = field(
         default="tokens",
-        metadata={"help": "the two terms of --dual-alpha are for each token, or for the sentence"},
+        metadata={
+            "help": "length normalisation of the two terms of --dual-alpha: per token, or none "
+            "(per sentence)"
+        },
     )
     dual_path: Optional[str] = field(
         default=None,
@@ -49,133 +64,202 @@ class DualTranslationConfig(StreamsConfig):
 
 
 @register_task("dual_translation", dataclass=DualTranslationConfig)
-class DualTranslationTask(LabelSides, StreamsTask):
+class DualTranslationTask(StreamsTask):
     """-s de -t en trains de-en and en-de; --lang-pairs de-en,fr-en both directions of each.
 
     For dual inference --path may also be a model of -s -t only, such as fairseq's transformer.
-
-    from_checkpoint: whether the model is a trained one, of which only inference is wanted.
     """
 
     cfg: DualTranslationConfig
-    from_checkpoint = False
+    label_side: Optional[LabelSide] = None
     _coupled = False
 
     @classmethod
-    def setup_task(cls, cfg: DualTranslationConfig, **kwargs):
+    def setup_task(cls, cfg: DualTranslationConfig, **kwargs: Any) -> "DualTranslationTask":
+        """Return the task; ValueError, naming the option, for values that do not fit."""
         check_alpha(cfg.dual_alpha)
         return super().setup_task(cfg, **kwargs)
 
     @classmethod
     def training_pairs(cls, cfg: DualTranslationConfig) -> List[str]:
+        """Return the directions that a run with these options trains."""
         pairs = super().training_pairs(cfg)
         if cfg.one_way:
             return pairs
-        reverse = ["-".join(reversed(pair.split("-"))) for pair in pairs]
-        both = [direction for couple in zip(pairs, reverse) for direction in couple]
+        both = [direction for pair in pairs for direction in (pair, reverse_of(pair))]
+        # a user may have named both directions of a pair
         return list(dict.fromkeys(both))
 
     def can_translate(self, pair: str) -> bool:
-        """Also directions without training data: every component encodes and decodes."""
-        langs = {lang for known in self.pairs for lang in known.split("-")}
-        source, target = pair.split("-")
-        return source != target and {source, target} <= langs
+        """True if other pairs have trained both roles of ``pair``, with data of it or without."""
+        return is_trained(pair, self.pairs)
 
     # ---------------------------------------------------------------- dual supervised learning
 
     def couple_directions(self) -> None:
-        """From now on one call of the criterion is given a pair and its reverse.
+        """Give the criterion a pair and its reverse in one call, from now on.
 
-        ValueError for options with which an update may hold one of them alone.
+        Raises ValueError for options with which an update may hold one of them alone.
         """
         allowed = dict(
             schedule="joint", one_way=False, join_at=None, pair_patience=0, pair_parallel=False
         )
         for name, value in allowed.items():
-            found = self.cfg[name]
-            if str(found or None) != str(value or None):
+            actual = self.cfg[name]
+            if str(actual or None) != str(value or None):
                 raise ValueError(
-                    f"--{name.replace('_', '-')} {found}: dual supervised learning needs both "
+                    f"--{name.replace('_', '-')} {actual}: dual supervised learning needs both "
                     f"directions of a pair in every update; allowed: {value or 'leave it out'}"
                 )
         self._coupled = True
 
     def pair_dictionaries(self) -> Dict[str, Dictionary]:
-        """{lang: dictionary} of the languages that are trained."""
-        langs = (lang for pair in self.pairs for lang in pair.split("-"))
-        return {lang: self.dictionaries[lang] for lang in langs}
+        """Return {lang: dictionary} of the languages that are trained."""
+        return {lang: self.dictionaries[lang] for lang in languages(self.pairs)}
 
-    def calls(self, sample):
+    def calls(self, sample: Mapping[str, Dict[str, Any]]) -> Mapping[str, Any]:
+        """Return {name: what one call of the criterion is given}."""
         if not self._coupled:
             return sample
-        couples: Dict[str, Dict] = {}
+        couples: Dict[str, Dict[str, Any]] = {}
         for pair, part in sample.items():
+            # both directions of a pair have the same sorted names
             couples.setdefault(",".join(sorted((pair, reverse_of(pair)))), {})[pair] = part
         return couples
 
-    def load_dataset(self, split, epoch=1, combine=False, **kwargs):
+    def load_dataset(
+        self, split: str, epoch: float = 1, combine: bool = False, **kwargs: Any
+    ) -> None:
+        """Read a split; ValueError where coupled directions have different sentences."""
         super().load_dataset(split, epoch, combine, **kwargs)
         if self._coupled and split == self.cfg.train_subset:
-            check_same_sentences(self.datasets[split].datasets, split)
+            check_same_sentences(self.datasets[split], split)
 
-    # ---------------------------------------------------------------- inference
+    # ---------------------------------------------------------------- a side of labels
 
-    def build_model(self, cfg, from_checkpoint=False):
-        self.from_checkpoint = from_checkpoint
+    @property
+    def label_lang(self) -> Optional[str]:
+        """Return the side of the labels, None while there is no model that has one."""
+        return self.label_side.lang if self.label_side else None
+
+    def _load_pair(self, path: str, split: str, pair: str, combine: bool) -> LanguagePairDataset:
+        """Read a pair; ValueError, with the line, for data that are no texts and labels."""
+        dataset = super()._load_pair(path, split, pair, combine)
+        if self.label_side:
+            self.label_side.check_pair(f"{path}: {split}", pair, dataset)
+        return dataset
+
+    def build_dataset_for_inference(
+        self, src_tokens: List[Tensor], src_lengths: Sequence[int], **options: Any
+    ) -> FairseqDataset:
+        """Return the data set of sentences that were typed in; ValueError for an empty text."""
+        if self.label_side and self.pair:
+            lang = LanguagePair.parse(self.pair).source
+            self.label_side.check_sentences(None, lang, src_tokens, src_lengths)
+        return super().build_dataset_for_inference(src_tokens, src_lengths, **options)
+
+    def build_criterion(self, cfg: Any) -> FairseqCriterion:
+        """Return the criterion; ValueError for label smoothing with a side of labels."""
+        criterion = super().build_criterion(cfg)
+        if self.label_side:
+            self.label_side.check_criterion(criterion)
+        return criterion
+
+    # ---------------------------------------------------------------- model and inference
+
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> BaseFairseqModel:
+        """Return the model for the pairs of the run or, from a checkpoint, of the checkpoint.
+
+        Raises ValueError for options of dual inference in training, and for a direction that the
+        checkpoint does not translate.
+        """
+        if not from_checkpoint:
+            check_ranking(self.cfg, "training, which ranks no translations")
         model = super().build_model(cfg, from_checkpoint)
-        if from_checkpoint and not hasattr(model, "direction"):
+        label_lang = getattr(model, "label_lang", None)
+        self.label_side = (
+            LabelSide(label_lang, self.dictionaries[label_lang]) if label_lang else None
+        )
+        if self.label_side:
+            self.label_side.check_bleu(self.cfg.eval_bleu and not from_checkpoint)
+        if from_checkpoint and not isinstance(model, HasDirections):
             self._choose_direction()
             self._check_direction(cfg)
+        elif from_checkpoint and self.pair:
+            model.direction(self.pair)  # ValueError where separate models have no such direction
         return model
 
-    def _check_direction(self, cfg) -> None:
-        """ValueError where a stock model, which has one direction, translates another."""
-        languages = [getattr(cfg, f"{side}_lang", None) for side in ("source", "target")]
-        if self.pair and all(languages) and "-".join(languages) != self.pair:
+    def _check_direction(self, cfg: Any) -> None:
+        """Raise ValueError where a stock model, which has one direction, translates another."""
+        source, target = (getattr(cfg, f"{side}_lang", None) for side in ("source", "target"))
+        trained = f"{source}-{target}"
+        if self.pair and source and target and trained != self.pair:
             raise ValueError(
-                f"--path: the checkpoint translates {'-'.join(languages)}; -s and -t ask for "
-                f"{self.pair}"
+                f"--path: the checkpoint translates {trained}; -s and -t ask for {self.pair}"
             )
 
-    def build_generator(self, models, args, *more, **options):
-        """The stock generator; with --dual-alpha below 1 its n-best lists are ranked by Eq. 7."""
+    def build_generator(
+        self, models: List[BaseFairseqModel], args: Any, *more: Any, **options: Any
+    ) -> Union[SequenceGenerator, LabelSearch, DualReranker]:
+        """Return the search of the direction: a beam search, or a list of all labels.
+
+        With --dual-alpha below 1 its n-best lists are ranked by Eq. 7.
+        """
+        if self.label_lang and self.pair and self.pair.endswith(f"-{self.label_lang}"):
+            refuse_options(args, LABELS, "all labels of a text are scored, there is no search")
+            options["seq_gen_cls"] = LabelSearch
         generator = super().build_generator(models, args, *more, **options)
         if self.cfg.dual_alpha == 1:
+            check_ranking(self.cfg, "--dual-alpha 1, plain beam search")
             return generator
         if getattr(args, "score_reference", False):
             raise ValueError(
                 f"--dual-alpha {self.cfg.dual_alpha} with --score-reference: there is one "
                 "translation of each sentence and nothing to rank; allowed: --dual-alpha 1"
             )
-        reverse = Reverse(self._reverse(models), self.source_dictionary, self.cfg.left_pad_source)
+        reverse = ReverseScorer(
+            self._reverse_models(models), self.source_dictionary, self.cfg.left_pad_source
+        )
         norm = str(self.cfg.dual_length_norm)
-        return DualInference(generator, reverse, self.cfg.dual_alpha, norm)
+        return DualReranker(generator, reverse, self.cfg.dual_alpha, norm)
 
-    def _reverse(self, models):
-        """The models of the other direction, where and as those of --path are."""
+    def _reverse_models(self, models: Sequence[BaseFairseqModel]) -> List[BaseFairseqModel]:
+        """Return the models of the reverse direction, on the device and of the type of --path's."""
+        assert self.pair is not None  # the generator of the direction has been built
         pair = reverse_of(self.pair)
         if not self.cfg.dual_path:
-            return same_models(models, pair)
+            return reversed_models(models, pair)
         like = next(models[0].parameters())
-        found = load_models(self.cfg.dual_path, pair, self.cfg.data)
-        return [model.to(like) for model in found]
+        return [model.to(like) for model in load_models(self.cfg.dual_path, pair, self.cfg.data)]
 
-    def _directions(self, models):
-        if all(hasattr(model, "direction") for model in models):
+    def _directions(self, models: Sequence[BaseFairseqModel]) -> List[BaseFairseqModel]:
+        """Return the chosen direction of each model; a stock model has one direction alone."""
+        if self.pair is None or all(isinstance(model, HasDirections) for model in models):
             return super()._directions(models)
-        return [one_direction(model, self.pair) for model in models]
+        return [model_of_direction(model, self.pair) for model in models]
 
 
-def check_same_sentences(datasets, split: str) -> None:
-    """Raise ValueError unless sentence N of a pair is sentence N of its reverse, by their lengths.
+def check_ranking(cfg: DualTranslationConfig, where: str) -> None:
+    """Raise ValueError for an option of dual inference; ``where`` says why it does nothing."""
+    for name, value in RANKING.items():
+        if str(cfg[name]) != str(value):
+            raise ValueError(
+                f"--{name.replace('_', '-')} {cfg[name]} does nothing in {where}; allowed: "
+                "leave it out"
+            )
+
+
+def check_same_sentences(dataset: StreamsDataset, split: str) -> None:
+    """Raise ValueError unless sentence N of a pair is sentence N of its reverse, as long.
 
     A folder may hold both train.de-en and train.en-de, and --truncate-source cuts one side of each.
     """
-    for pair, dataset in datasets.items():
-        other = datasets[reverse_of(pair)]
-        if not np.array_equal(dataset.src_sizes, other.tgt_sizes):
+    for pair, part in dataset.datasets.items():
+        other = reverse_of(pair)
+        same = dataset.sets[pair] == dataset.sets[other]
+        if not (same and np.array_equal(part.src_sizes, dataset.datasets[other].tgt_sizes)):
             raise ValueError(
-                f"{split} of {pair} and of {reverse_of(pair)}: other sentences or other lengths; "
-                f"dual supervised learning needs one binarised {split} set for both, and no "
+                f"{split} of {pair} and of {other}: other sentences or other lengths; dual "
+                f"supervised learning needs one binarised {split} set for both, and no "
                 "--truncate-source"
             )

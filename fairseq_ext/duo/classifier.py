@@ -1,14 +1,19 @@
-"""``duo_classifier``: what fairseq needs of it; the equations are in classifier_modules.py.
+"""The model ``duo_classifier`` for fairseq; the equations are in classifier_modules.py.
 
 Dimensions: B texts, T words, L labels.
 """
 
+from typing import Any, Collection, Dict, Optional, Tuple
+
 from fairseq.models import BaseFairseqModel, register_model
+from fairseq.tasks import FairseqTask
+from torch import Tensor
 
 from ..common.labels import labels
 from .classifier_modules import Classifier
 from .config import DuoClassifierConfig, register_classifiers
-from .model import option, stored
+from .freezing import frozen_before, record_sets
+from .model import embedding_set, option
 
 DEFAULT_DIM = 300
 
@@ -22,32 +27,68 @@ class DuoClassifierModel(BaseFairseqModel):
         self.classifier = classifier
 
     @classmethod
-    def build_model(cls, cfg: DuoClassifierConfig, task):
-        """ValueError, naming the option or the file, for what does not go together."""
-        method = str(cfg.meta_embedding)
-        given = [name for name in ("embed_path_p", "embed_dim_p") if getattr(cfg, name) is not None]
-        if method == "single" and given:
-            raise ValueError(f"{option(given[0])}: --meta-embedding single has no P")
-        two = method != "single" and (method != "mean-mlp" or bool(given))
-        tables = []
-        for stream in "sp" if two else "s":
-            learnt = getattr(cfg, f"embed_path_{stream}") is None or cfg.train_embeddings
-            table = stored(cfg, "", stream, task.source_dictionary, DEFAULT_DIM)
-            table.weight.requires_grad = learnt
-            tables.append(table)
-        p = tables[1] if two else None
-        count = len(labels(task.target_dictionary))
-        attention = str(cfg.duo_attention)
-        return cls(
-            Classifier(tables[0], p, cfg.ffn_embed_dim, count, method, attention, cfg.dropout)
-        )
+    def build_model(cls, cfg: DuoClassifierConfig, task: FairseqTask) -> "DuoClassifierModel":
+        """Return the model of the options.
 
-    def forward(self, src_tokens, src_lengths=None):
+        Raises ValueError, naming the option or the file, for what does not go together.
+        """
+        method = str(cfg.meta_embedding)
+        # options of P that the user has set
+        p_options = [
+            name for name in ("embed_path_p", "embed_dim_p") if getattr(cfg, name) is not None
+        ]
+        if method == "single" and p_options:
+            raise ValueError(f"{option(p_options[0])}: --meta-embedding single has no P")
+        attention = str(cfg.duo_attention)
+        if method == "mean-mlp" and attention != "softmax":
+            raise ValueError(
+                f"--duo-attention {attention}: --meta-embedding mean-mlp has no attention; leave "
+                "it out"
+            )
+        _check_learnt(cfg)
+        two = method != "single" and (method != "mean-mlp" or bool(p_options))
+        sets = []
+        before: Collection[str] = () if cfg.train_embeddings else frozen_before(cfg)
+        for stream in "sp" if two else "s":
+            entry = embedding_set(cfg, "", stream, task.source_dictionary, DEFAULT_DIM)
+            # a set that a checkpoint has frozen stays frozen, though its file is not named again
+            if (entry.path is not None or stream in before) and not cfg.train_embeddings:
+                entry.table.weight.requires_grad = False
+            sets.append(entry)
+        record_sets(cfg, sets)
+        s, p = sets[0].table, sets[1].table if two else None
+        count = len(labels(task.target_dictionary))
+        return cls(Classifier(s, p, cfg.ffn_embed_dim, count, method, attention, cfg.dropout))
+
+    def forward(
+        self, src_tokens: Tensor, src_lengths: Optional[Tensor] = None
+    ) -> Tuple[Tensor, Dict[str, Any]]:
+        """Return the scores (B, L); the second value is what fairseq expects beside them."""
         return self.classifier(src_tokens), {}
 
-    def get_normalized_probs(self, net_output, log_probs, sample=None):
+    def get_normalized_probs(
+        self,
+        net_output: Tuple[Tensor, Dict[str, Any]],
+        log_probs: bool,
+        sample: Optional[Dict[str, Any]] = None,
+    ) -> Tensor:
+        """Return the probabilities of the labels, or their logarithms (B, L), in float32."""
         scores = net_output[0].float()
         return scores.log_softmax(dim=-1) if log_probs else scores.softmax(dim=-1)
+
+
+def _check_learnt(cfg: DuoClassifierConfig) -> None:
+    """Raise ValueError for --train-embeddings where no embedding comes from a file.
+
+    Checkpoints hold the widths of the files that were read.
+    """
+    names = [f"embed_{kind}_{stream}" for kind in ("path", "dim") for stream in "sp"]
+    begins = cfg.frozen_embeddings is not None or frozen_before(cfg)
+    if cfg.train_embeddings and not begins and not any(getattr(cfg, name) for name in names):
+        raise ValueError(
+            "--train-embeddings: no embedding comes from a file, and others are trained anyway; "
+            "leave it out"
+        )
 
 
 register_classifiers()

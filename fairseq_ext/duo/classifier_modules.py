@@ -26,7 +26,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..common.dropout import dropout
+from ..common.dropout import RetainsDropout, dropout
 from ..common.layers import linear
 from ..common.sizes import check_rate
 
@@ -35,12 +35,13 @@ ATTENTIONS = ("softmax", "linear")
 
 
 def duo_attention(w: Tensor, keys: Tensor, values: Tensor, padding: Tensor, kind: str) -> Tensor:
-    """Attention(w, keys, values) of Eq. 1 and 2: softmax(w K^T) V, or (w K^T) V ("linear").
+    """Return Attention(w, keys, values) of Eq. 1 and 2: softmax(w K^T) V, or (w K^T) V ("linear").
 
     w (d,), keys (B, T, d), values (B, T, d'), padding (B, T) -> (B, d').
     """
     scores = keys @ w  # (B, T)
     if kind == "softmax":
+        # exp and its sum are taken in single precision at least, also under autocast
         exact = torch.promote_types(scores.dtype, torch.float32)
         weights = scores.masked_fill(padding, float("-inf")).softmax(dim=1, dtype=exact)
         weights = weights.to(values)
@@ -49,7 +50,7 @@ def duo_attention(w: Tensor, keys: Tensor, values: Tensor, padding: Tensor, kind
     return torch.einsum("bt,btd->bd", weights, values)
 
 
-class DuoSentence(nn.Module):
+class DuoSentence(RetainsDropout, nn.Module):
     """Eq. 1 - 3: the embedding e of a text."""
 
     def __init__(self, s_dim: int, p_dim: int, out_dim: int, kind: str, dropout: float):
@@ -63,17 +64,17 @@ class DuoSentence(nn.Module):
         """S (B, T, d1), P (B, T, d2), padding (B, T) -> e (B, F)."""
         a_p = duo_attention(self.w_s, s, p, padding, self.kind)  # (B, d2)
         a_s = duo_attention(self.w_p, p, s, padding, self.kind)  # (B, d1)
-        both = dropout(torch.cat([a_p, a_s], dim=1), self.dropout, self.training)
+        both = dropout(torch.cat([a_p, a_s], dim=1), self.dropout, self.is_dropping)
         return self.w_o(both)
 
 
 def average(s: Tensor, p: Tensor) -> Tensor:
-    """(S + P) / 2, the narrower one filled up with zeros: (.., d1), (.., d2) -> (.., max)."""
+    """Return (S + P) / 2, the narrower filled up with zeros: (.., d1), (.., d2) -> (.., max)."""
     width = max(s.size(-1), p.size(-1))
     return (F.pad(s, (0, width - s.size(-1))) + F.pad(p, (0, width - p.size(-1)))) / 2
 
 
-class Classifier(nn.Module):
+class Classifier(RetainsDropout, nn.Module):
     """Texts -> scores of labels, by Eq. 1 - 3 or by one of the baselines.
 
     Args:
@@ -98,9 +99,9 @@ class Classifier(nn.Module):
     ):
         super().__init__()
         check_rate("--dropout", dropout)
-        for option, value in (("--ffn-embed-dim", out_dim), ("labels in the dictionary", labels)):
-            if value < 1:
-                raise ValueError(f"{option} {value}: must be at least 1")
+        for option, size in (("--ffn-embed-dim", out_dim), ("labels in the dictionary", labels)):
+            if size < 1:
+                raise ValueError(f"{option} {size}: must be at least 1")
         for option, value, allowed in (
             ("--meta-embedding", method, METHODS),
             ("--duo-attention", attention, ATTENTIONS),
@@ -109,29 +110,33 @@ class Classifier(nn.Module):
                 raise ValueError(f"{option} {value}: must be one of {', '.join(allowed)}")
         if (p is None) != (method == "single") and method != "mean-mlp":
             raise ValueError(f"--meta-embedding {method}: takes {'one' if p else 'two'} embeddings")
+        assert s.padding_idx is not None
         self.s, self.p, self.method, self.dropout = s, p, method, dropout
+        self.padding_index = s.padding_idx
         d1, d2 = s.embedding_dim, p.embedding_dim if p is not None else 0
         if method == "mean-mlp":
             self.inner, self.outer = linear(d1 + d2, out_dim), linear(out_dim, labels)
             return
-        one = {"single": d1, "average": max(d1, d2), "concatenation": d1 + d2}.get(method)
-        self.sentence = DuoSentence(one or d1, one or d2, out_dim, attention, dropout)
+        # the baselines put one embedding into both places of Eq. 1 - 3
+        shared = {"single": d1, "average": max(d1, d2), "concatenation": d1 + d2}.get(method)
+        self.sentence = DuoSentence(shared or d1, shared or d2, out_dim, attention, dropout)
         self.w_y = linear(out_dim, labels, bias=False)
 
     def forward(self, tokens: Tensor) -> Tensor:
         """(B, T), every row with at least one word -> scores (B, L)."""
-        padding = tokens.eq(self.s.padding_idx)  # (B, T)
+        padding = tokens.eq(self.padding_index)  # (B, T)
         s = self.s(tokens)  # (B, T, d1)
         p = self.p(tokens) if self.p is not None else s
         if self.method == "mean-mlp":
             words = torch.cat([s, p], dim=-1) if self.p is not None else s
+            # the mean over words that are not padding
             real = (~padding).to(words)  # (B, T)
             mean = torch.einsum("bt,btd->bd", real, words) / real.sum(dim=1, keepdim=True)
-            hidden = F.relu(self.inner(dropout(mean, self.dropout, self.training)))
-            return self.outer(dropout(hidden, self.dropout, self.training))
+            hidden = F.relu(self.inner(dropout(mean, self.dropout, self.is_dropping)))
+            return self.outer(dropout(hidden, self.dropout, self.is_dropping))
         if self.method == "average":
             s = p = average(s, p)
         elif self.method == "concatenation":
             s = p = torch.cat([s, p], dim=-1)
         e = self.sentence(s, p, padding)  # (B, F)
-        return self.w_y(dropout(e, self.dropout, self.training))
+        return self.w_y(dropout(e, self.dropout, self.is_dropping))

@@ -4,11 +4,13 @@ Dimensions: B texts, L labels.
 """
 
 import math
+from typing import Any, Dict, List, Tuple
 
 import torch
 from fairseq import metrics
 from fairseq.criterions import FairseqCriterion, register_criterion
 from fairseq.dataclass import FairseqDataclass
+from fairseq.models import BaseFairseqModel
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -22,47 +24,53 @@ class LabelCrossEntropy(FairseqCriterion):
     Logged: ``loss`` in bits per text, ``accuracy`` and, in validation, ``macro_f1`` in percent.
     """
 
-    def forward(self, model, sample, reduce=True):
-        """Loss (sum over the batch; (B,) values without ``reduce``), texts, sums to be logged."""
+    def forward(
+        self, model: BaseFairseqModel, sample: Dict[str, Any], reduce: bool = True
+    ) -> Tuple[Tensor, int, Dict[str, Any]]:
+        """Return the loss (a sum; (B,) without ``reduce``), the texts, and sums to be logged."""
         output = model(**sample["net_input"])
         target = numbers(sample["target"], self.task.target_dictionary)  # (B,)
         log_probs = model.get_normalized_probs(output, log_probs=True)  # (B, L)
         loss = F.nll_loss(log_probs, target, reduction="sum" if reduce else "none")
-        found, texts = log_probs.argmax(dim=1), target.size(0)
-        log = {"loss": loss.detach(), "correct": found.eq(target).sum()}
+        predicted, texts = log_probs.argmax(dim=1), target.size(0)
+        log = {"loss": loss.detach(), "correct": predicted.eq(target).sum()}
         if not self.training:
-            log["label_counts"] = counts(found, target, log_probs.size(1))
+            log["label_counts"] = counts(predicted, target, log_probs.size(1))
         sizes = {"ntokens": sample["ntokens"], "nsentences": texts, "sample_size": texts}
         return loss, texts, {**log, **sizes}
 
     @classmethod
-    def reduce_metrics(cls, logging_outputs) -> None:
-        def total(name):
+    def reduce_metrics(cls, logging_outputs: List[Dict[str, Any]]) -> None:
+        """Log the values of the class docstring; fairseq calls this once per log interval."""
+
+        def total(name: str) -> Any:
             return sum(log.get(name, 0) for log in logging_outputs)
 
         texts = total("sample_size")
         metrics.log_scalar("loss", total("loss") / texts / math.log(2), texts, round=4)
         metrics.log_scalar("accuracy", 100.0 * total("correct") / texts, texts, round=2)
+        # F1 is no mean over batches: the counts are added up, and it is derived from their sum
         if any("label_counts" in log for log in logging_outputs):
             metrics.log_scalar_sum("_label_counts", total("label_counts").cpu())
             metrics.log_derived("macro_f1", lambda meters: macro_f1(meters["_label_counts"].sum))
 
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:
+        """True: all that is logged is a sum over texts."""
         return True
 
 
-def counts(found: Tensor, target: Tensor, labels: int) -> Tensor:
-    """Two (B,) -> (3, L): how often each label was found rightly, found, and true."""
-    found, target = F.one_hot(found, labels), F.one_hot(target, labels)  # (B, L)
-    return torch.stack([found * target, found, target]).sum(dim=1)
+def counts(predicted: Tensor, target: Tensor, labels: int) -> Tensor:
+    """Return (3, L): how often each label was predicted rightly, predicted, and true; from (B,)."""
+    predicted, target = F.one_hot(predicted, labels), F.one_hot(target, labels)  # (B, L)
+    return torch.stack([predicted * target, predicted, target]).sum(dim=1)
 
 
 def macro_f1(label_counts: Tensor) -> float:
-    """Mean of the labels' F1 in percent, over the labels that were found or true at least once.
+    """Return the mean F1 of the labels that were predicted or true at least once, in percent.
 
-    F1 = 2 hits / (found + true); (3, L) counts as ``counts`` makes them.
+    F1 = 2 hits / (predicted + true); (3, L) counts as ``counts`` makes them.
     """
-    hits, found, true = label_counts.double()
-    seen = (found + true) > 0
-    return round((100 * 2 * hits[seen] / (found + true)[seen]).mean().item(), 2)
+    hits, predicted, true = label_counts.double()
+    seen = (predicted + true) > 0
+    return round((100 * 2 * hits[seen] / (predicted + true)[seen]).mean().item(), 2)

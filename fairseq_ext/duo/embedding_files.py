@@ -14,51 +14,59 @@ import gzip
 import logging
 import struct
 import zlib
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO, Dict, Iterable, Optional, Tuple
+from typing import Container, Dict, Iterable, Mapping, Optional, Tuple, Union
 
 import numpy as np
 import torch
+from fairseq.data import Dictionary
 from torch import nn
 
 logger = logging.getLogger(__name__)
 
 GZIP, FASTTEXT_MODEL = b"\x1f\x8b", struct.pack("<i", 793712314)
+Stream = Union[BufferedReader, gzip.GzipFile]
 LONGEST_WORD = 4096  # bytes; a longer one means that the file is something else
 
 
 def read(path: str, words: Iterable[str]) -> Tuple[Dict[str, np.ndarray], int]:
-    """{word: vector (width,) float32} of those of ``words`` that the file has, and the width."""
-    wanted = {word.encode("utf-8"): word for word in words}
+    """Return {word: vector (width,) float32} of the ``words`` that the file has, and the width."""
+    requested = {word.encode("utf-8"): word for word in words}
     if not Path(path).is_file():
         raise ValueError(f"{path}: no such file of word vectors")
+    # by content, not by name: a .vec may be compressed
     with open(path, "rb") as stream:
         compressed = stream.read(2) == GZIP
     with gzip.open(path) if compressed else open(path, "rb") as stream:
         try:
-            start = stream.peek(4)[:4]
+            start = stream.peek(4)[:4]  # left in the stream
             if not start:
                 raise ValueError(f"{path}: empty, a file of word vectors is needed")
             if start == FASTTEXT_MODEL:
                 raise ValueError(f"{path}: a fastText model; take the .vec file beside it")
             binary = Path(path).name.removesuffix(".gz").endswith(".bin")
-            vectors, width = (_read_binary if binary else _read_text)(path, stream, wanted)
+            vectors, width = (_read_binary if binary else _read_text)(path, stream, requested)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise ValueError(f"{path}: broken gzip file: {error}") from error
-    return {wanted[word]: vector for word, vector in vectors.items()}, width
+    return {requested[word]: vector for word, vector in vectors.items()}, width
 
 
 def _header(line: bytes) -> Optional[Tuple[int, int]]:
-    """(words, width) if the line is a header."""
+    """Return (words, width) if the line is a header, else None."""
     fields = line.split()
     if len(fields) == 2 and all(field.isdigit() for field in fields):
         return int(fields[0]), int(fields[1])
     return None
 
 
-def _read_text(path: str, stream: BinaryIO, wanted) -> Tuple[Dict[bytes, np.ndarray], int]:
+def _read_text(
+    path: str, stream: Stream, requested: Container[bytes]
+) -> Tuple[Dict[bytes, np.ndarray], int]:
+    """Return the vectors of the requested words of a text file, and their width."""
     vectors: Dict[bytes, np.ndarray] = {}
-    announced = width = None
+    announced: Optional[int] = None
+    width: Optional[int] = None
     count, number = 0, 0
     for number, line in enumerate(stream, start=1):
         if number == 1:
@@ -67,15 +75,15 @@ def _read_text(path: str, stream: BinaryIO, wanted) -> Tuple[Dict[bytes, np.ndar
                 announced, width = header
                 continue
         fields = line.rstrip().split(b" ")
-        if width is None:
+        if width is None:  # no header: GloVe
             width = len(fields) - 1
         if len(fields) <= width or width < 1:
             raise ValueError(
                 f"{path}:{number}: {len(fields) - 1} numbers after the word, {max(width, 1)} needed"
             )
         count += 1
-        word = b" ".join(fields[:-width])
-        if word in wanted and word not in vectors:
+        word = b" ".join(fields[:-width])  # words of GloVe 840B may hold spaces
+        if word in requested and word not in vectors:
             try:
                 vector = np.array(fields[-width:], dtype=np.bytes_).astype(np.float32)
             except ValueError as error:
@@ -86,10 +94,14 @@ def _read_text(path: str, stream: BinaryIO, wanted) -> Tuple[Dict[bytes, np.ndar
         raise ValueError(
             f"{path}:{number}: the file ends after {count} words, {announced or 'some'} announced"
         )
+    assert width is not None  # of the first line
     return vectors, width
 
 
-def _read_binary(path: str, stream: BinaryIO, wanted) -> Tuple[Dict[bytes, np.ndarray], int]:
+def _read_binary(
+    path: str, stream: Stream, requested: Container[bytes]
+) -> Tuple[Dict[bytes, np.ndarray], int]:
+    """Return the vectors of the requested words of a word2vec .bin file, and their width."""
     header = _header(stream.readline(LONGEST_WORD))
     if not header or header[1] < 1:
         raise ValueError(f"{path}:1: a word2vec .bin file starts with a line 'WORDS WIDTH'")
@@ -98,17 +110,17 @@ def _read_binary(path: str, stream: BinaryIO, wanted) -> Tuple[Dict[bytes, np.nd
     for number in range(1, announced + 1):
         place = f"{path}: word {number} of {announced}"
         word = _binary_word(stream, place)
-        data = stream.read(4 * width)
+        data = stream.read(4 * width)  # float32
         if len(data) < 4 * width:
             raise ValueError(f"{place}: the file ends within its vector")
-        if word in wanted and word not in vectors:
+        if word in requested and word not in vectors:
             vectors[word] = np.frombuffer(data, dtype="<f4")
             _check_finite(vectors[word], place)
     return vectors, width
 
 
-def _binary_word(stream: BinaryIO, place: str) -> bytes:
-    """The bytes before the next space, without the newline that may end the word before."""
+def _binary_word(stream: Stream, place: str) -> bytes:
+    """Return the bytes before the next space, without the newline that may end the word before."""
     word = bytearray()
     while len(word) <= LONGEST_WORD:
         byte = stream.read(1)
@@ -126,9 +138,13 @@ def _check_finite(vector: np.ndarray, place: str) -> None:
 
 
 def embedding(
-    label: str, dictionary, path: Optional[str], width: Optional[int], unit: bool = False
+    label: str,
+    dictionary: Dictionary,
+    path: Optional[str],
+    width: Optional[int],
+    unit: bool = False,
 ) -> nn.Embedding:
-    """An embedding of a fairseq dictionary, from a file or, without ``path``, drawn at random.
+    """Return an embedding of a dictionary, from a file or, without ``path``, drawn at random.
 
     What the file does not have is drawn from N(0, width^-1/2); the row of padding is zero. How much
     it has is logged.
@@ -141,40 +157,46 @@ def embedding(
 
     Raises ValueError, naming the file, where it has another width or none of the words.
     """
-    found: Dict[str, np.ndarray] = {}
-    if path is not None:
-        found, read_width = read(path, dictionary.symbols[dictionary.nspecial :])
+    vectors_of: Dict[str, np.ndarray] = {}
+    if path is None:
+        assert width is not None
+    else:
+        vectors_of, read_width = read(path, dictionary.symbols[dictionary.nspecial :])
         if width not in (None, read_width):
             raise ValueError(f"{path}: vectors of {read_width} numbers, not {width} ({label})")
         width = read_width
     table = nn.Embedding(len(dictionary), width, dictionary.pad())
+    # words without a vector, and all of them without a file
     nn.init.normal_(table.weight, std=width**-0.5)
     nn.init.zeros_(table.weight[dictionary.pad()])
     if path is None:
         return table
-    _report_coverage(label, dictionary, path, found)
-    indices = torch.tensor([dictionary.index(word) for word in found])
-    vectors = torch.from_numpy(np.stack(list(found.values())))
+    _report_coverage(label, dictionary, path, vectors_of)
+    indices = torch.tensor([dictionary.index(word) for word in vectors_of])
+    vectors = torch.from_numpy(np.stack(list(vectors_of.values())))
     if unit:
+        # one factor for all: directions and relative lengths stay
         vectors = vectors / (vectors.square().mean().sqrt() * width**0.5)
     with torch.no_grad():
         table.weight[indices] = vectors.to(table.weight)
     return table
 
 
-def _report_coverage(label: str, dictionary, path: str, found) -> None:
-    """Log it; ValueError where nothing is covered."""
+def _report_coverage(
+    label: str, dictionary: Dictionary, path: str, vectors: Mapping[str, np.ndarray]
+) -> None:
+    """Log how much of the dictionary the file covers; raise ValueError where it is nothing."""
     real = [
         (word, dictionary.count[index])
         for index, word in enumerate(dictionary.symbols)
         if index >= dictionary.nspecial and not word.startswith("madeupword")
     ]
-    if not found:
+    if not vectors:
         raise ValueError(f"{path}: has none of the {len(real)} words of the dictionary ({label})")
     total = sum(count for _, count in real)
-    covered = sum(count for word, count in real if word in found)
+    covered = sum(count for word, count in real if word in vectors)
     logger.info(
-        f"embedding {label} from {path}: {len(found)} of {len(real)} words "
-        f"({100 * len(found) / len(real):.1f}%), {100 * covered / max(total, 1):.1f}% of the "
+        f"embedding {label} from {path}: {len(vectors)} of {len(real)} words "
+        f"({100 * len(vectors) / len(real):.1f}%), {100 * covered / max(total, 1):.1f}% of the "
         "occurrences that the dictionary counts"
     )

@@ -1,28 +1,41 @@
-"""``duo_transformer``: what fairseq needs of the Duo Transformer; the equations are in modules.py.
+"""The model ``duo_transformer`` for fairseq; the equations are in modules.py.
 
 Dimensions as there.
 """
 
 from dataclasses import fields
-from typing import Optional
+from typing import Any, Collection, Dict, List, Optional, Tuple, cast
 
+from fairseq.data import Dictionary
 from fairseq.models import register_model
-from torch import nn
+from fairseq.tasks import FairseqTask
+from torch import Tensor
 
+from ..common.decoding import Cache
+from ..common.translation_task import check_right_padding
 from ..streams.direction import Direction, SourceSide, TargetSide
 from . import embedding_files
-from .config import DuoTransformerConfig, register_transformers
-from .modules import DuoDecoder, DuoEmbedding, DuoEncoder, Size
+from .config import DuoTransformerConfig, EmbeddingsConfig, register_transformers
+from .freezing import EmbeddingSet, frozen_before, record_sets
+from .modules import DuoDecoder, DuoEmbedding, DuoEncoder, DuoSize
 
 STREAMS = ("s", "p")
-OPTIONS = [one.name for one in fields(DuoTransformerConfig)]
+OPTIONS = [entry.name for entry in fields(DuoTransformerConfig)]
 
 
 class DuoTargetSide(TargetSide):
     """Returns the last layer's attention outside of training, as alignments need it."""
 
-    def decode(self, prev_tokens, encoded, cache, encoder_out):
-        return self.module.decode(prev_tokens, *encoded[0], cache, not self.training)
+    def decode(
+        self,
+        prev_tokens: Tensor,
+        encoded: List[Tuple[Tensor, Tensor]],
+        cache: Optional[Cache],
+        encoder_out: Dict[str, Any],
+    ) -> Tuple[Tensor, Optional[Tensor]]:
+        """Return hidden states (R, T, D) and, outside of training, the attention (R, T, S)."""
+        decoder = cast(DuoDecoder, self.module)
+        return decoder.decode(prev_tokens, *encoded[0], cache, not self.training)
 
 
 @register_model("duo_transformer", dataclass=DuoTransformerConfig)
@@ -30,38 +43,61 @@ class DuoTransformerModel(Direction):
     """A Transformer of two streams, for fairseq's task ``translation``."""
 
     @classmethod
-    def build_model(cls, cfg: DuoTransformerConfig, task):
-        """ValueError, naming the option or the file, for what does not go together."""
+    def build_model(cls, cfg: DuoTransformerConfig, task: FairseqTask) -> "DuoTransformerModel":
+        """Return the model of the options.
+
+        Raises ValueError, naming the option or the file, for what does not go together.
+        """
+        # the decoder takes targets that are padded on the right
+        check_right_padding(task)
         size = size_of(cfg)
         source, target = task.source_dictionary, task.target_dictionary
-        own = [name for name in OPTIONS if name.startswith("target_embed") and getattr(cfg, name)]
+        target_options = [
+            name for name in OPTIONS if name.startswith("target_embed") and getattr(cfg, name)
+        ]
+        # one S and one P for both sides need one dictionary
         if cfg.share_all_embeddings:
             if source != target:
                 raise ValueError(
                     f"--share-all-embeddings: the dictionaries of source ({len(source)} entries) "
                     f"and target ({len(target)} entries) differ; binarise with --joined-dictionary"
                 )
-            if own:
-                raise ValueError(f"{option(own[0])}: not with --share-all-embeddings")
-        read = embeddings(cfg, size, source, "")
-        written = read if cfg.share_all_embeddings else embeddings(cfg, size, target, "target_")
+            if target_options:
+                raise ValueError(f"{option(target_options[0])}: not with --share-all-embeddings")
+        sets = embedding_sets(cfg, size, source, "")
+        source_embedding = target_embedding = embedding_layer(size, sets)
+        if not cfg.share_all_embeddings:
+            target_sets = embedding_sets(cfg, size, target, "target_")
+            target_embedding = embedding_layer(size, target_sets)
+            sets = [*sets, *target_sets]
+        # checkpoints that do not say what is frozen give the widths of the files that were read
+        widths = [getattr(cfg, name) for name in OPTIONS if "embed_dim_" in name]
+        if cfg.freeze_embeddings and not any([*(entry.is_frozen for entry in sets), *widths]):
+            raise ValueError(
+                "--freeze-embeddings: no embedding comes from a file, and none is frozen in a "
+                "checkpoint that the run begins with; allowed: with --embed-path-s or another file"
+            )
+        record_sets(cfg, sets)
         limits = cfg.max_source_positions, cfg.max_target_positions
         return cls(
-            SourceSide(DuoEncoder(size, read), source, limits[0]),
-            DuoTargetSide(DuoDecoder(size, written), target, limits[1]),
+            SourceSide(DuoEncoder(size, source_embedding), source, limits[0]),
+            DuoTargetSide(DuoDecoder(size, target_embedding), target, limits[1]),
         )
 
-    def max_positions(self):
+    def max_positions(self) -> Tuple[int, int]:
+        """Return the limits of source and target, in tokens."""
         return self.encoder.max_positions(), self.decoder.max_positions()
 
 
 def option(name: str) -> str:
+    """Return the option of a field, as the user types it."""
     return "--" + name.replace("_", "-")
 
 
-def size_of(cfg) -> Size:
-    """The sizes; ValueError for an addition of Table 6 without the streams that it is about."""
+def size_of(cfg: DuoTransformerConfig) -> DuoSize:
+    """Return the sizes; ValueError for an addition of Table 6 without its two streams."""
     two = cfg.duo_meta_embeddings == "on"
+    # Table 6 adds sharing, normalisation and fusion to two streams
     if not two:
         for name in ("duo_share_kv", "duo_norm", "duo_fusion"):
             value = getattr(cfg, name)
@@ -72,7 +108,7 @@ def size_of(cfg) -> Size:
         for name in OPTIONS:
             if "embed_" in name and name.endswith("_p") and getattr(cfg, name) is not None:
                 raise ValueError(f"{option(name)}: there is no P with --duo-meta-embeddings off")
-    return Size(
+    return DuoSize(
         embed_dim=cfg.embed_dim,
         ffn_dim=cfg.ffn_embed_dim,
         heads=cfg.attention_heads,
@@ -87,25 +123,36 @@ def size_of(cfg) -> Size:
     )
 
 
-def embeddings(cfg, size: Size, dictionary, prefix: str) -> DuoEmbedding:
-    """Those of one language, whose options start with ``prefix``."""
-    tables = []
+def embedding_sets(
+    cfg: DuoTransformerConfig, size: DuoSize, dictionary: Dictionary, prefix: str
+) -> List[EmbeddingSet]:
+    """Return the sets of one language, whose options start with ``prefix``."""
+    sets = []
+    before: Collection[str] = frozen_before(cfg) if cfg.freeze_embeddings else ()
     for stream in STREAMS[: size.streams]:
-        from_file = getattr(cfg, f"{prefix}embed_path_{stream}") is not None
-        table = stored(cfg, prefix, stream, dictionary, size.embed_dim, unit=True)
-        table.weight.requires_grad = not (cfg.freeze_embeddings and from_file)
-        tables.append(table)
-    return DuoEmbedding(tables, size.embed_dim, size.dropout)
+        entry = embedding_set(cfg, prefix, stream, dictionary, size.embed_dim, unit=True)
+        frozen = cfg.freeze_embeddings and (entry.path is not None or entry.name in before)
+        entry.table.weight.requires_grad = not frozen
+        sets.append(entry)
+    return sets
 
 
-def stored(
-    cfg, prefix: str, stream: str, dictionary, default_dim: int, unit: bool = False
-) -> nn.Embedding:
-    """The set S or P as the options say; the run's checkpoints keep its width instead of the file.
+def embedding_layer(size: DuoSize, sets: List[EmbeddingSet]) -> DuoEmbedding:
+    """Return the layer that embeds words by S and P of one language."""
+    return DuoEmbedding([entry.table for entry in sets], size.embed_dim, size.dropout)
 
-    What is built from a checkpoint gets its vectors from there: the file need not exist any more.
-    (Checkpoints hold the run's configuration; of it fairseq hands ``build_model`` the model's part,
-    or for an architecture without a name of its own a copy of that part with the same parent.)
+
+def embedding_set(
+    cfg: EmbeddingsConfig,
+    prefix: str,
+    stream: str,
+    dictionary: Dictionary,
+    default_dim: int,
+    unit: bool = False,
+) -> EmbeddingSet:
+    """Return the set S or P of the options.
+
+    default_dim: its width without a file and without an option. unit: see ``embedding``.
     """
     names = f"{prefix}embed_path_{stream}", f"{prefix}embed_dim_{stream}"
     path, width = (getattr(cfg, name) for name in names)
@@ -115,10 +162,7 @@ def stored(
         width = default_dim
     label = (prefix + stream).replace("_", " ").upper()
     table = embedding_files.embedding(label, dictionary, path, width, unit)
-    run: Optional[object] = cfg._get_parent() if hasattr(cfg, "_get_parent") else None
-    if path is not None and run is not None:
-        run.model[names[0]], run.model[names[1]] = None, table.embedding_dim
-    return table
+    return EmbeddingSet(prefix, stream, table, path)
 
 
 register_transformers()

@@ -25,15 +25,15 @@ Masks are bool, True = padding.
 
 import math
 from dataclasses import dataclass
-from typing import List, Optional, Sequence, Tuple
+from typing import List, Optional, Sequence, Tuple, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..common import products
-from ..common.decoding import PER_SENTENCE, Cache, remember
-from ..common.dropout import dropout
+from ..common.decoding import PER_SENTENCE, Cache, append_to_cache
+from ..common.dropout import RetainsDropout, dropout
 from ..common.layers import Linear, linear
 from ..common.transformer import Positions, TransformerSize, attend, projection
 
@@ -42,7 +42,7 @@ NORMS = ("decoder", "all", "off")
 
 
 @dataclass
-class Size(TransformerSize):
+class DuoSize(TransformerSize):
     """Sizes, dropout rates and switches; raises ValueError with the option's name.
 
     ``streams``: N. ``share_kv``: K and V of one embedding are one projection. ``duo_norm``: where
@@ -60,7 +60,7 @@ class Size(TransformerSize):
             raise ValueError(f"--duo-norm {self.duo_norm}: must be one of {', '.join(NORMS)}")
 
 
-class DuoAttention(nn.Module):
+class DuoAttention(RetainsDropout, nn.Module):
     """Eq. 4 and 5: A_z = MultiHead(Q = x_other, K = x_other, V = x_z) for each stream z.
 
     Each stream has its query map and its output map. With ``share_kv`` one map makes the keys of a
@@ -68,24 +68,25 @@ class DuoAttention(nn.Module):
     where ordinary attention has three; without it there are six. One stream is ordinary attention.
     """
 
-    def __init__(self, size: Size):
+    def __init__(self, size: DuoSize):
         super().__init__()
         self.heads, self.dropout = size.heads, size.attention_dropout
         width, streams = size.embed_dim, range(size.streams)
+        # K = V of one embedding (Sec. 3.2.1), or a projection each
         parts = [width] if size.share_kv else [width, width]
         self.parts = len(parts)
         self.query = nn.ModuleList(projection(width, width) for _ in streams)
         self.key_value = nn.ModuleList(projection(width, *parts) for _ in streams)
         self.output = nn.ModuleList(linear(width, width) for _ in streams)
 
-    def keys_values(self, states: Streams) -> List[Streams]:
-        """Per stream (B, S, D) -> [keys, values], or [both in one], each (B, H, S, D/H)."""
-        found = []
+    def keys_values(self, states: Sequence[Tensor]) -> List[Streams]:
+        """Return [keys, values], or [both in one], per stream: (B, S, D) -> (B, H, S, D/H) each."""
+        keys_values = []
         for state, layer in zip(states, self.key_value):
             sentences, length, _ = state.shape
-            made = layer(state).view(sentences, length, self.parts, self.heads, -1)
-            found.append(list(made.permute(2, 0, 3, 1, 4).unbind(0)))
-        return found
+            projected = layer(state).view(sentences, length, self.parts, self.heads, -1)
+            keys_values.append(list(projected.permute(2, 0, 3, 1, 4).unbind(0)))
+        return keys_values
 
     def forward(
         self,
@@ -95,7 +96,7 @@ class DuoAttention(nn.Module):
         causal: bool = False,
         need_weights: bool = False,
     ) -> Tuple[Streams, Optional[Tensor]]:
-        """States, per stream (R, T, D), look at ``keys_values`` (B, H, S, D/H).
+        """Return what the states, per stream (R, T, D), read from ``keys_values`` (B, H, S, D/H).
 
         ``visible`` (B, 1, 1, S) is False where nobody may look. The rows of one sentence stand
         together and read its keys and values where they are.
@@ -106,10 +107,11 @@ class DuoAttention(nn.Module):
         """
         rows, length, _ = states[0].shape
         sentences = keys_values[0][0].size(0)
-        dropout = self.dropout if self.training else 0.0
+        dropout = self.dropout if self.is_dropping else 0.0
         outputs, shares = [], []
         for z, output in enumerate(self.output):
             other = len(states) - 1 - z
+            # with share_kv the list has one entry, which is the first and the last
             key, value = keys_values[other][0], keys_values[z][-1]
             query = self.query[other](states[other]).view(sentences, -1, self.heads, key.size(-1))
             query = query.transpose(1, 2)  # (B, H, R/B * T, D/H)
@@ -120,33 +122,35 @@ class DuoAttention(nn.Module):
         return outputs, torch.stack(shares).mean(dim=0) if need_weights else None
 
 
-class DuoNorm(nn.Module):
+class DuoNorm(RetainsDropout, nn.Module):
     """x_S' = LN(x_S + A_P), x_P' = LN(x_P + A_S) (Eq. 6), or uncrossed LN(x_z + A_z).
 
     Each stream has its gain and bias.
     """
 
-    def __init__(self, size: Size, crossed: bool):
+    def __init__(self, size: DuoSize, crossed: bool):
         super().__init__()
         self.crossed, self.dropout = crossed, size.dropout
         self.norms = nn.ModuleList(nn.LayerNorm(size.embed_dim) for _ in range(size.streams))
 
     def forward(self, states: Streams, changes: Streams) -> Streams:
         """Per stream (R, T, D)."""
+        # Eq. 6: S is normalised with what P has attended to
         if self.crossed:
             changes = changes[::-1]
         return [
-            norm(state + dropout(change, self.dropout, self.training))
+            norm(state + dropout(change, self.dropout, self.is_dropping))
             for norm, state, change in zip(self.norms, states, changes)
         ]
 
 
-class Layer(nn.Module):
+class DuoLayer(RetainsDropout, nn.Module):
     """Duo self-attention, in the decoder also duo attention over the encoder, feed-forward."""
 
-    def __init__(self, size: Size, decoder: bool):
+    def __init__(self, size: DuoSize, decoder: bool):
         super().__init__()
         self.size = size
+        # by default in the decoder alone (Sec. 3.4)
         crossed = size.duo_norm == "all" or (decoder and size.duo_norm == "decoder")
         self.self_attention = DuoAttention(size)
         self.self_attention_norm = DuoNorm(size, crossed)
@@ -157,34 +161,44 @@ class Layer(nn.Module):
         self.feed_forward_out = Linear(size.ffn_dim, size.embed_dim)
         self.feed_forward_norm = nn.LayerNorm(size.embed_dim)
 
-    def attend_self(self, states: Streams, visible, causal: bool, cache, name: str) -> Streams:
-        """The first sub-layer; with a ``cache`` the states are those of the newest position."""
-        made = self.self_attention.keys_values(states)
+    def attend_self(
+        self,
+        states: Streams,
+        visible: Optional[Tensor],
+        causal: bool,
+        cache: Optional[Cache],
+        name: str,
+    ) -> Streams:
+        """Return the states after self-attention; with a ``cache``, of the newest position."""
+        keys_values = self.self_attention.keys_values(states)
         if cache is not None:
-            for z, parts in enumerate(made):
-                made[z], visible = remember(cache, f"{name}.{z}", parts)
-        changes, _ = self.self_attention(states, made, visible, causal and cache is None)
+            for z, parts in enumerate(keys_values):
+                keys_values[z], visible = append_to_cache(cache, f"{name}.{z}", parts)
+        # the cache holds no later position: nothing is left to hide
+        changes, _ = self.self_attention(states, keys_values, visible, causal and cache is None)
         return self.self_attention_norm(states, changes)
 
-    def attend_context(self, states: Streams, keys_values, visible, need_weights: bool):
-        """The decoder's second sub-layer: streams, and the attention (R, T, S) or None."""
+    def attend_context(
+        self, states: Streams, keys_values: List[Streams], visible: Tensor, need_weights: bool
+    ) -> Tuple[Streams, Optional[Tensor]]:
+        """Return the states after attention to the source, and its weights (R, T, S) or None."""
         changes, weights = self.context_attention(
             states, keys_values, visible, need_weights=need_weights
         )
         return self.context_attention_norm(states, changes), weights
 
     def feed_forward(self, states: Streams) -> Streams:
-        """The last sub-layer, the same for both streams."""
-        size, found = self.size, []
+        """Return the states after the feed-forward sub-layer, the same for both streams."""
+        size, outputs = self.size, []
         for state in states:
             hidden = F.relu(self.feed_forward_in(state))  # (R, T, F)
-            hidden = dropout(hidden, size.activation_dropout, self.training)
-            change = dropout(self.feed_forward_out(hidden), size.dropout, self.training)
-            found.append(self.feed_forward_norm(state + change))
-        return found
+            hidden = dropout(hidden, size.activation_dropout, self.is_dropping)
+            change = dropout(self.feed_forward_out(hidden), size.dropout, self.is_dropping)
+            outputs.append(self.feed_forward_norm(state + change))
+        return outputs
 
 
-class DuoEmbedding(nn.Module):
+class DuoEmbedding(RetainsDropout, nn.Module):
     """E_S and E_P of one dictionary, each with a learnt map to D if it is not that wide.
 
     Args:
@@ -195,13 +209,15 @@ class DuoEmbedding(nn.Module):
 
     def __init__(self, tables: Sequence[nn.Embedding], embed_dim: int, dropout: float = 0.0):
         super().__init__()
-        self.tables = nn.ModuleList(tables)
+        self.tables = cast(Sequence[nn.Embedding], nn.ModuleList(tables))
+        assert tables[0].padding_idx is not None
         self.adapters = nn.ModuleList(
             nn.Identity()
             if table.embedding_dim == embed_dim
             else linear(table.embedding_dim, embed_dim, bias=False)
             for table in tables
         )
+        # both tables belong to one dictionary
         self.padding_index = tables[0].padding_idx
         self.positions = Positions(embed_dim, self.padding_index)
         self.scale, self.dropout = math.sqrt(embed_dim), dropout
@@ -209,9 +225,10 @@ class DuoEmbedding(nn.Module):
     def forward(self, tokens: Tensor, only_last: bool = False) -> Streams:
         """Tokens (R, T) -> per stream sqrt(D) E_z[token] W_z + position: (R, T, D) or (R, 1, D)."""
         positions = self.positions(tokens, only_last)
+        # positions count all tokens before the newest one
         tokens = tokens[:, -1:] if only_last else tokens
         return [
-            dropout(self.scale * adapt(table(tokens)) + positions, self.dropout, self.training)
+            dropout(self.scale * adapt(table(tokens)) + positions, self.dropout, self.is_dropping)
             for table, adapt in zip(self.tables, self.adapters)
         ]
 
@@ -219,10 +236,11 @@ class DuoEmbedding(nn.Module):
 class DuoEncoder(nn.Module):
     """Embeddings and layers; both streams of the last layer are what a decoder attends to."""
 
-    def __init__(self, size: Size, embedding: DuoEmbedding):
+    def __init__(self, size: DuoSize, embedding: DuoEmbedding):
         super().__init__()
         self.embedding = embedding
-        self.layers = nn.ModuleList(Layer(size, decoder=False) for _ in range(size.layers))
+        layers = nn.ModuleList(DuoLayer(size, decoder=False) for _ in range(size.layers))
+        self.layers = cast(Sequence[DuoLayer], layers)
 
     def encode(self, tokens: Tensor) -> Tuple[Tensor, Tensor]:
         """(B, S) -> streams side by side (B, S, N * D), padding (B, S)."""
@@ -230,6 +248,7 @@ class DuoEncoder(nn.Module):
         visible = ~padding[:, None, None, :]  # (B, 1, 1, S)
         states = self.embedding(tokens)
         for layer in self.layers:
+            # both streams run side by side through all layers
             states = layer.attend_self(states, visible, causal=False, cache=None, name="")
             states = layer.feed_forward(states)
         return torch.cat(states, dim=-1), padding
@@ -238,10 +257,11 @@ class DuoEncoder(nn.Module):
 class DuoDecoder(nn.Module):
     """Embeddings, layers, fusion and the tied output matrix."""
 
-    def __init__(self, size: Size, embedding: DuoEmbedding):
+    def __init__(self, size: DuoSize, embedding: DuoEmbedding):
         super().__init__()
         self.size, self.embedding = size, embedding
-        self.layers = nn.ModuleList(Layer(size, decoder=True) for _ in range(size.layers))
+        layers = nn.ModuleList(DuoLayer(size, decoder=True) for _ in range(size.layers))
+        self.layers = cast(Sequence[DuoLayer], layers)
         if size.fusion:
             widths = sum(table.embedding_dim for table in embedding.tables)
             self.fuse = linear(size.streams * size.embed_dim, size.embed_dim, bias=False)  # W_F
@@ -255,7 +275,7 @@ class DuoDecoder(nn.Module):
         cache: Optional[Cache] = None,
         need_weights: bool = False,
     ) -> Tuple[Tensor, Optional[Tensor]]:
-        """The states that predict the token after each of ``prev_tokens``.
+        """Return the states that predict the token after each of ``prev_tokens``.
 
         Args:
             prev_tokens: (R, T), padded on the right or not at all.
@@ -270,26 +290,33 @@ class DuoDecoder(nn.Module):
             h (R, T, D), or (R, 1, D) with a cache; attention (R, T, S) or None.
         """
         incremental = cache is not None
-        cache = cache if incremental else {}
+        cache = {} if cache is None else cache
         if PER_SENTENCE + "visible" not in cache:
             self._read(context, context_padding, cache)
+        visible = cast(Tensor, cache[PER_SENTENCE + "visible"])
         states = self.embedding(prev_tokens, only_last=incremental)
         weights, last = None, len(self.layers) - 1
         for index, layer in enumerate(self.layers):
-            own = cache if incremental else None
-            states = layer.attend_self(states, None, causal=True, cache=own, name=str(index))
-            keys_values = [
-                [cache[name] for name in names] for names in self._context_names(index, layer)
+            # a whole sequence is computed at once: its keys and values need not be stored
+            layer_cache = cache if incremental else None
+            states = layer.attend_self(
+                states, None, causal=True, cache=layer_cache, name=str(index)
+            )
+            keys_values: List[Streams] = [
+                [cast(Tensor, cache[name]) for name in names]
+                for names in self._context_names(index, layer)
             ]
             states, weights = layer.attend_context(
-                states, keys_values, cache[PER_SENTENCE + "visible"], need_weights and index == last
+                states, keys_values, visible, need_weights and index == last
             )
             states = layer.feed_forward(states)
         if self.size.fusion:
             return self.fuse(torch.cat(states, dim=-1)), weights
+        # one stream is its own mean: a stock Transformer
         return torch.stack(states).mean(dim=0), weights
 
-    def _context_names(self, index: int, layer: Layer) -> List[List[str]]:
+    def _context_names(self, index: int, layer: DuoLayer) -> List[List[str]]:
+        """Return the names in the cache of the source's keys and values, for each stream."""
         parts = range(layer.context_attention.parts)
         return [
             [f"{PER_SENTENCE}{index}.{z}.{number}" for number in parts]
@@ -297,23 +324,27 @@ class DuoDecoder(nn.Module):
         ]
 
     def _read(self, context: Tensor, padding: Tensor, cache: Cache) -> None:
+        """Store the keys and values of the source in the cache, once per sentence."""
         cache[PER_SENTENCE + "visible"] = ~padding[:, None, None, :]  # (B, 1, 1, S)
         streams = context.chunk(self.size.streams, dim=-1)
         for index, layer in enumerate(self.layers):
-            made = layer.context_attention.keys_values(streams)
-            for names, parts in zip(self._context_names(index, layer), made):
+            keys_values = layer.context_attention.keys_values(streams)
+            for names, parts in zip(self._context_names(index, layer), keys_values):
                 cache.update(zip(names, parts))
 
     def logits(self, states: Tensor) -> Tensor:
-        """h (R, T, D) -> (R, T, V)."""
+        """Return the logits: h (R, T, D) -> (R, T, V)."""
         tables = [table.weight for table in self.embedding.tables]  # each (V, W_z)
         if not self.size.fusion:
             adapt = self.embedding.adapters[0]
-            return products.linear(states, products.made_once(lambda: adapt(tables[0]), self))
+            return products.linear(states, products.compute_once(lambda: adapt(tables[0]), self))
         # [E_S ; E_P] W_out is made once for many tokens; for few, h goes the other way round
         width, inner, tokens = self.project.in_features, states.size(-1), states[..., 0].numel()
-        if products.at_rest() is not None or tokens * (width - inner) > width * inner:
-            made = products.made_once(lambda: self.project(torch.cat(tables, dim=-1)), self)
-            return products.linear(states, made)
-        parts = states.matmul(self.project.weight).split([one.size(1) for one in tables], dim=-1)
-        return sum(products.linear(part, table) for part, table in zip(parts, tables))
+        if products.active_cache() is not None or tokens * (width - inner) > width * inner:
+            output_matrix = products.compute_once(
+                lambda: self.project(torch.cat(tables, dim=-1)), self
+            )
+            return products.linear(states, output_matrix)
+        widths = [table.size(1) for table in tables]
+        parts = states.matmul(self.project.weight).split(widths, dim=-1)
+        return cast(Tensor, sum(products.linear(part, table) for part, table in zip(parts, tables)))

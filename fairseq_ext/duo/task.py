@@ -3,35 +3,50 @@
 The data are what ``fairseq-preprocess -s text -t label`` makes; a line of the label file is one
 word. Training, ``fairseq-validate`` and early stopping are fairseq's own. ``fairseq-interactive``
 and ``fairseq-generate`` say the most probable label of a text, with ``--nbest N`` the N most
-probable; the score of H- and D- lines is log2 P(label | text), as fairseq's scores are, and the
-P- line is P(label | text) itself.
+probable, with ``--score-reference`` the true one; the score of H- and D- lines is
+log2 P(label | text), as fairseq's scores are, and the P- line is P(label | text) itself.
 """
 
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Optional
+from typing import Any, Dict, FrozenSet, List, Optional, Sequence, Tuple
 
 import torch
-from fairseq.data import Dictionary, LanguagePairDataset, data_utils
+from fairseq.criterions import FairseqCriterion
+from fairseq.data import (
+    ConcatDataset,
+    Dictionary,
+    FairseqDataset,
+    LanguagePairDataset,
+    data_utils,
+    indexed_dataset,
+)
 from fairseq.dataclass import FairseqDataclass
+from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask, register_task
-from omegaconf import MISSING
+from omegaconf import II, MISSING
+from torch import Tensor
 
 from ..common import labels
+from ..common.search_options import LABELS, refuse_options
 
 
 @dataclass
 class TextClassificationConfig(FairseqDataclass):
     data: str = field(
-        default=MISSING, metadata={"help": "folder made by fairseq-preprocess -s text -t label"}
+        default=MISSING, metadata={"help": "folder written by fairseq-preprocess -s text -t label"}
     )
     source_lang: Optional[str] = field(
-        default="text", metadata={"help": "ending of the files of texts", "argparse_alias": "-s"}
+        default="text",
+        metadata={"help": "ending of the names of text files", "argparse_alias": "-s"},
     )
     target_lang: Optional[str] = field(
-        default="label", metadata={"help": "ending of the files of labels", "argparse_alias": "-t"}
+        default="label",
+        metadata={"help": "ending of the names of label files", "argparse_alias": "-t"},
     )
+    dataset_impl: Optional[str] = II("dataset.dataset_impl")
+    required_seq_len_multiple: int = II("dataset.required_seq_len_multiple")
 
 
 @register_task("text_classification", dataclass=TextClassificationConfig)
@@ -43,9 +58,9 @@ class TextClassificationTask(FairseqTask):
         self.texts, self.names = texts, names
 
     @classmethod
-    def setup_task(cls, cfg: TextClassificationConfig, **_unused):
-        """ValueError for a folder without dictionaries, or with fewer than two labels."""
-        found = []
+    def setup_task(cls, cfg: TextClassificationConfig, **_unused: Any) -> "TextClassificationTask":
+        """Return the task; ValueError for a folder without dictionaries, or with one label."""
+        dictionaries = []
         for kind in (cfg.source_lang, cfg.target_lang):
             path = Path(cfg.data) / f"dict.{kind}.txt"
             if not path.is_file():
@@ -53,30 +68,24 @@ class TextClassificationTask(FairseqTask):
                     f"{path}: no such dictionary; {cfg.data} must be a folder made by "
                     f"fairseq-preprocess -s {cfg.source_lang} -t {cfg.target_lang}"
                 )
-            found.append(cls.load_dictionary(str(path)))
-        names = labels.labels(found[1])
+            dictionaries.append(cls.load_dictionary(str(path)))
+        names = labels.labels(dictionaries[1])
         if len(names) < 2:
             raise ValueError(f"{path}: {len(names)} labels ({names}), at least 2 needed")
-        return cls(cfg, *found)
+        return cls(cfg, *dictionaries)
 
-    def load_dataset(self, split, combine=False, **_unused):
-        """ValueError, with the line, for an empty text or for what is not one known label."""
-        pair = f"{split}.{self.cfg.source_lang}-{self.cfg.target_lang}"
-        sides = []
-        for kind, dictionary in (
-            (self.cfg.source_lang, self.texts),
-            (self.cfg.target_lang, self.names),
-        ):
-            prefix = str(Path(self.cfg.data) / f"{pair}.{kind}")
-            side = data_utils.load_indexed_dataset(prefix, dictionary)
-            if side is None:
-                raise FileNotFoundError(f"{prefix}.idx: no such binarised file")
-            sides.append((prefix, side))
-        (text_file, texts), (label_file, targets) = sides
-        if len(texts) != len(targets):
-            raise ValueError(f"{text_file}: {len(texts)} texts, but {len(targets)} labels")
-        labels.check_texts(text_file, texts.sizes)
-        labels.check_labels(label_file, targets, self.names, self.cfg.target_lang)
+    def load_dataset(self, split: str, combine: bool = False, **_unused: Any) -> None:
+        """Read a split into ``self.datasets``.
+
+        Raises ValueError, with the line, for an empty text or for what is not one known label.
+        """
+        parts = [self._load_part(split)]
+        while combine and self._has_part(f"{split}{len(parts)}"):  # train, train1, train2 ...
+            parts.append(self._load_part(f"{split}{len(parts)}"))
+        texts, targets = (
+            side[0] if len(side) == 1 else ConcatDataset(list(side)) for side in zip(*parts)
+        )
+        # padded on the right, without the end symbol: the classifier reads words alone
         self.datasets[split] = LanguagePairDataset(
             texts,
             texts.sizes,
@@ -87,10 +96,42 @@ class TextClassificationTask(FairseqTask):
             left_pad_source=False,
             input_feeding=False,
             remove_eos_from_source=True,
+            pad_to_multiple=self.cfg.required_seq_len_multiple,
         )
 
-    def build_dataset_for_inference(self, src_tokens, src_lengths, **_unused):
-        labels.check_texts("text to be labelled", src_lengths)
+    def _prefix(self, split: str, lang: str) -> str:
+        pair = f"{self.cfg.source_lang}-{self.cfg.target_lang}"
+        return str(Path(self.cfg.data) / f"{split}.{pair}.{lang}")
+
+    def _has_part(self, split: str) -> bool:
+        """True if there are texts of this name."""
+        prefix = self._prefix(split, self.cfg.source_lang)
+        return indexed_dataset.infer_dataset_impl(prefix) is not None
+
+    def _load_part(self, split: str) -> Tuple[FairseqDataset, FairseqDataset]:
+        """Return checked texts and labels of one pair of files."""
+        sides = []
+        for lang, dictionary in (
+            (self.cfg.source_lang, self.texts),
+            (self.cfg.target_lang, self.names),
+        ):
+            prefix = self._prefix(split, lang)
+            side = data_utils.load_indexed_dataset(prefix, dictionary, self.cfg.dataset_impl)
+            if side is None:
+                raise FileNotFoundError(f"{prefix}.idx: no such binarised file")
+            sides.append((prefix, side))
+        (text_file, texts), (label_file, targets) = sides
+        if len(texts) != len(targets):
+            raise ValueError(f"{text_file}: {len(texts)} texts, but {len(targets)} labels")
+        labels.check_texts(text_file, texts.sizes)
+        labels.check_labels(label_file, targets, self.names, self.cfg.target_lang)
+        return texts, targets
+
+    def build_dataset_for_inference(
+        self, src_tokens: List[Tensor], src_lengths: Sequence[int], **_unused: Any
+    ) -> LanguagePairDataset:
+        """Return the data set of texts that were typed in; ValueError if a text is empty."""
+        labels.check_texts(None, src_lengths)
         return LanguagePairDataset(
             src_tokens,
             src_lengths,
@@ -101,43 +142,78 @@ class TextClassificationTask(FairseqTask):
             remove_eos_from_source=True,
         )
 
-    def build_generator(self, models, args, **_unused):
-        return LabelGenerator(self.names)
+    def build_criterion(self, cfg: Any) -> FairseqCriterion:
+        """Return the criterion; ValueError for those of fairseq, which expect a word after each."""
+        criterion = super().build_criterion(cfg)
+        if type(criterion).__module__.startswith("fairseq.criterions"):
+            name = getattr(cfg, "_name", None) or type(criterion).__name__
+            raise ValueError(
+                f"--criterion {name} does not fit --task text_classification, whose models give "
+                "one distribution for a text; allowed: label_cross_entropy"
+            )
+        return criterion
+
+    def build_generator(
+        self, models: List[BaseFairseqModel], args: Any, **_unused: Any
+    ) -> "LabelGenerator":
+        """Return what lists all labels or, with --score-reference, the true one alone."""
+        refuse_options(args, LABELS, "all labels of a text are scored, there is no search")
+        return LabelGenerator(self.names, bool(getattr(args, "score_reference", False)))
 
     @property
-    def source_dictionary(self):
+    def source_dictionary(self) -> Dictionary:
+        """Return the dictionary of the texts."""
         return self.texts
 
     @property
-    def target_dictionary(self):
+    def target_dictionary(self) -> Dictionary:
+        """Return the dictionary of the labels."""
         return self.names
 
 
 class LabelGenerator:
-    """What fairseq's commands ask for hypotheses: all labels, the most probable first."""
+    """What fairseq's commands ask for hypotheses: all labels, the most probable first.
 
-    symbols_to_strip_from_output = frozenset()
+    references: the true label of each text instead, with its score.
+    """
 
-    def __init__(self, dictionary: Dictionary):
-        self.dictionary = dictionary
+    symbols_to_strip_from_output: FrozenSet[int] = frozenset()
 
-    def generate(self, models, sample, **_unused):
-        """For each text its hypotheses; several models give the mean of their probabilities."""
-        probs = [
-            model.get_normalized_probs(model(**sample["net_input"]), log_probs=False)
-            for model in models
-        ]
-        probs, order = torch.stack(probs).mean(dim=0).cpu().sort(dim=1, descending=True)  # (B, L)
+    def __init__(self, dictionary: Dictionary, references: bool = False):
+        self.dictionary, self.references = dictionary, references
+
+    @torch.no_grad()
+    def generate(
+        self, models: List[BaseFairseqModel], sample: Dict[str, Any], **_unused: Any
+    ) -> List[List[Dict[str, Any]]]:
+        """Return the hypotheses of each text; several models give the mean of their probabilities.
+
+        ValueError where the true labels are asked for and there are none.
+        """
+        if self.references and sample.get("target") is None:
+            raise ValueError("--score-reference: the texts have no labels; allowed: without it")
+        per_model = []
+        for model in models:
+            output = model(**sample["net_input"])
+            per_model.append(model.get_normalized_probs(output, log_probs=True))
+        # logarithms: a probability below 1e-45 would be zero, and its place in the list lost
+        log_probs = torch.stack(per_model).logsumexp(dim=0) - math.log(len(models))  # (B, L)
+        if self.references:
+            order = labels.numbers(sample["target"], self.dictionary).unsqueeze(1)  # (B, 1)
+            scores = log_probs.gather(1, order).cpu()
+        else:
+            scores, order = log_probs.cpu().sort(dim=1, descending=True)
         return [
-            [self._hypothesis(number, prob) for number, prob in zip(*row)]
-            for row in zip(order.tolist(), probs)
+            [self._hypothesis(number, score) for number, score in zip(*row)]
+            for row in zip(order.tolist(), scores)
         ]
 
-    def _hypothesis(self, number: int, prob):
+    def _hypothesis(self, number: int, score: Tensor) -> Dict[str, Any]:
+        """Return a hypothesis of fairseq's generators that consists of label ``number``."""
         return {
             "tokens": labels.entry(number, self.dictionary),
-            "score": prob.log(),
-            "positional_scores": prob.view(1) * math.log(2),  # fairseq divides by log 2
+            "score": score,
+            "positional_scores": score.exp().view(1) * math.log(2),  # fairseq divides by log 2
             "attention": None,
             "alignment": torch.empty(0),
         }

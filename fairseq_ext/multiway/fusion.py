@@ -17,18 +17,18 @@ language model, O readout, V vocabulary.
 """
 
 from dataclasses import dataclass
-from typing import Optional, Tuple
+from typing import Optional, Tuple, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..common.decoding import Cache
-from ..common.dropout import dropout
+from ..common.dropout import RetainsDropout, dropout
 from ..common.layers import embedding, linear
 from ..common.recurrent import GRU, gru_cell
 from ..common.sizes import check_sizes
-from .modules import Decoder, Size
+from .modules import MultiwayDecoder, MultiwaySize
 
 STATE = "language_state"  # in the cache
 CLOSED = -1.0  # b_g at the start (the paper): g_t is about 0.26, mostly the translation model
@@ -48,7 +48,7 @@ class LanguageSize:
         check_sizes(self)
 
 
-class LanguageState(nn.Module):
+class LanguageState(RetainsDropout, nn.Module):
     """The recurrent part of a language model: words read -> s_t.
 
     Args:
@@ -67,28 +67,30 @@ class LanguageState(nn.Module):
         self.recurrence = GRU(size.embed_dim, size.hidden_size)
 
     def forward(self, tokens: Tensor, cache: Optional[Cache] = None) -> Tensor:
-        """States after each of ``tokens`` (R, T), padded on the right or not at all: (R, T, L).
+        """Return the states (R, T, L) after each of ``tokens`` (R, T).
 
-        With a cache only the newest token is read, (R, 1, L), and the state is kept there.
+        The tokens are padded on the right or not at all. With a cache only the newest token is
+        read, (R, 1, L), and the state is stored there.
         """
         if cache is not None:
             tokens = tokens[:, -1:]
-        vectors = dropout(self.embedding(tokens), self.dropout, self.training)  # (R, T, D)
+        vectors = dropout(self.embedding(tokens), self.dropout, self.is_dropping)  # (R, T, D)
         if cache is None:
             return self.recurrence(vectors)
-        gru, before = self.recurrence, cache.get(STATE)
+        gru, before = self.recurrence, cast(Optional[Tensor], cache.get(STATE))
         if before is None:
             before = vectors.new_zeros(vectors.size(0), gru.hidden_size)
         gates_x = F.linear(vectors[:, 0], gru.weight_ih_l0, gru.bias_ih_l0)
-        cache[STATE] = gru_cell(gates_x, F.linear(before, gru.weight_hh_l0), before)  # (R, L)
-        return cache[STATE].unsqueeze(1)
+        state = gru_cell(gates_x, F.linear(before, gru.weight_hh_l0), before)  # (R, L)
+        cache[STATE] = state
+        return state.unsqueeze(1)
 
 
-class FusedDecoder(Decoder):
+class FusedDecoder(MultiwayDecoder):
     """A decoder whose readout also reads a language model's state.
 
     W_s starts at zero: the fused model starts as the translation model. What is trained has a name
-    that begins with "readout" or "output", as in ``Decoder``.
+    that begins with "readout" or "output", as in ``MultiwayDecoder``.
 
     Args:
         size: of the decoder.
@@ -98,7 +100,7 @@ class FusedDecoder(Decoder):
     """
 
     def __init__(
-        self, size: Size, language_size: LanguageSize, vocab_size: int, padding_index: int
+        self, size: MultiwaySize, language_size: LanguageSize, vocab_size: int, padding_index: int
     ):
         super().__init__(size, vocab_size, padding_index)
         units = language_size.hidden_size
@@ -111,7 +113,7 @@ class FusedDecoder(Decoder):
     def more_of_the_readout(
         self, prev_tokens: Tensor, cache: Optional[Cache] = None
     ) -> Tuple[Tensor, ...]:
-        """g_t W_s s_t: (R, T, O), or (R, 1, O) with a cache."""
+        """Return g_t W_s s_t: (R, T, O), or (R, 1, O) with a cache."""
         states = self.language(prev_tokens, cache)  # (R, T, L)
         gate = torch.sigmoid(self.readout_gate(states))  # (R, T, 1)
         return (gate * self.readout_language(states),)

@@ -4,15 +4,18 @@ The equations are in fusion.py; the softmax follows on s_t: p(y_t) = softmax(W s
 """
 
 from dataclasses import dataclass, field
-from typing import Optional
+from typing import Any, Dict, Optional, Tuple, cast
 
+from fairseq.data import Dictionary
 from fairseq.dataclass import FairseqDataclass
 from fairseq.models import FairseqIncrementalDecoder, FairseqLanguageModel, register_model
+from fairseq.tasks import FairseqTask
 from omegaconf import II
 from torch import Tensor, nn
 
 from ..common.architectures import architecture
-from ..common.dropout import dropout
+from ..common.decoding import Cache
+from ..common.dropout import RetainsDropout, dropout
 from ..common.layers import linear
 from ..common.sizes import check_rate
 from .fusion import LanguageSize, LanguageState
@@ -23,19 +26,22 @@ CACHE = "language"
 @dataclass
 class GRULanguageModelConfig(FairseqDataclass):
     embed_dim: int = field(default=620, metadata={"help": "D, width of the embedding E_s"})
-    hidden_size: int = field(default=1000, metadata={"help": "L, GRU units of the state s_t"})
+    hidden_size: int = field(
+        default=1000, metadata={"help": "L, number of GRU units of the state s_t"}
+    )
     dropout: float = field(
-        default=0.0, metadata={"help": "on embeddings and on the states before the softmax"}
+        default=0.0,
+        metadata={"help": "dropout rate on embeddings and on the states before the softmax"},
     )
     share_decoder_input_output_embed: bool = field(
         default=False,
-        metadata={"help": "the softmax's matrix W is the embedding E_s; needs D = L"},
+        metadata={"help": "tie the matrix W of the softmax to the embedding E_s; needs D = L"},
     )
     tokens_per_sample: int = II("task.tokens_per_sample")
     max_target_positions: Optional[int] = II("task.max_target_positions")
 
 
-class LanguageModelDecoder(FairseqIncrementalDecoder):
+class LanguageModelDecoder(RetainsDropout, FairseqIncrementalDecoder):
     """Embedding, GRU and softmax.
 
     Args:
@@ -50,7 +56,7 @@ class LanguageModelDecoder(FairseqIncrementalDecoder):
         self,
         language: LanguageState,
         output: nn.Linear,
-        dictionary,
+        dictionary: Dictionary,
         max_positions: int,
         dropout: float = 0.0,
     ):
@@ -59,27 +65,43 @@ class LanguageModelDecoder(FairseqIncrementalDecoder):
         self._max_positions, self.dropout = max_positions, dropout
 
     def extract_features(
-        self, prev_output_tokens, encoder_out=None, incremental_state=None, **_unused
-    ):
-        """(R, T) tokens -> s (R, T, L), or (R, 1, L) with an incremental state."""
+        self,
+        prev_output_tokens: Tensor,
+        encoder_out: None = None,
+        incremental_state: Optional[Dict[str, Cache]] = None,
+        **_unused: Any,
+    ) -> Tuple[Tensor, Dict[str, Any]]:
+        """Return s_t of (R, T) tokens, s (R, T, L), or (R, 1, L) with an incremental state."""
+        # the cache is kept under one name: this decoder has one part with a state
         cache = None if incremental_state is None else incremental_state.setdefault(CACHE, {})
         states = self.language(prev_output_tokens, cache)
-        return dropout(states, self.dropout, self.training), {}
+        return dropout(states, self.dropout, self.is_dropping), {}
 
-    def forward(self, prev_output_tokens, encoder_out=None, incremental_state=None, **_unused):
-        """(R, T) tokens -> logits (R, T, V), or (R, 1, V) with an incremental state."""
+    def forward(
+        self,
+        prev_output_tokens: Tensor,
+        encoder_out: None = None,
+        incremental_state: Optional[Dict[str, Cache]] = None,
+        **_unused: Any,
+    ) -> Tuple[Tensor, Dict[str, Any]]:
+        """Return the logits of (R, T) tokens, (R, T, V), or (R, 1, V) with an incremental state."""
         states, extra = self.extract_features(prev_output_tokens, None, incremental_state)
         return self.output_layer(states), extra
 
-    def output_layer(self, features: Tensor, **_unused) -> Tensor:
+    def output_layer(self, features: Tensor, **_unused: Any) -> Tensor:
+        """Return the logits of states (.., L)."""
         return self.output(features)
 
-    def reorder_incremental_state(self, incremental_state, new_order):
+    def reorder_incremental_state(
+        self, incremental_state: Dict[str, Cache], new_order: Tensor
+    ) -> None:
+        """Make row r of the state what row ``new_order[r]`` was; fairseq's search calls this."""
         cache = incremental_state.get(CACHE, {})
         for name in cache:
-            cache[name] = cache[name].index_select(0, new_order)
+            cache[name] = cast(Tensor, cache[name]).index_select(0, new_order)
 
-    def max_positions(self):
+    def max_positions(self) -> int:
+        """Return the length of the longest text in tokens."""
         return self._max_positions
 
 
@@ -88,8 +110,8 @@ class GRULanguageModel(FairseqLanguageModel):
     """One layer; trained on the target language's text for ``deep_fusion_gru``."""
 
     @classmethod
-    def build_model(cls, cfg: GRULanguageModelConfig, task):
-        """ValueError, naming the option, for sizes that do not fit."""
+    def build_model(cls, cfg: GRULanguageModelConfig, task: FairseqTask) -> "GRULanguageModel":
+        """Return the model; ValueError, naming the option, for sizes that do not fit."""
         size = LanguageSize(cfg.embed_dim, cfg.hidden_size)
         check_rate("--dropout", cfg.dropout)
         inputs, outputs = task.source_dictionary, task.target_dictionary
@@ -98,6 +120,7 @@ class GRULanguageModel(FairseqLanguageModel):
         if cfg.share_decoder_input_output_embed:
             _check_shareable(size, len(inputs), len(outputs))
             output.weight = language.embedding.weight
+        # a text is as long as a sample, unless the task has a limit of its own
         length = cfg.max_target_positions or cfg.tokens_per_sample
         return cls(LanguageModelDecoder(language, output, outputs, length, cfg.dropout))
 

@@ -3,47 +3,64 @@
 What fairseq needs of a model is here; the equations are in modules.py.
 """
 
-from typing import Dict, List, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, cast
 
+from fairseq.data import Dictionary
 from fairseq.models import register_model
+from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
+from ..common.decoding import Cache
 from ..streams.direction import Direction, SourceSide, TargetSide
+from ..streams.language_pair import LanguagePair, sides
 from ..streams.model import StreamsModel
-from ..streams.schedule import sides
-from .config import MultiwayConfig, encoder_sizes, register_architectures, size_of
-from .modules import Decoder, Encoder, SharedAttention, decode, decode_all
+from .config import MultiwayConfig, encoder_sizes, encoder_types, register_architectures, size_of
+from .modules import MultiwayDecoder, MultiwayEncoder, SharedAttention, decode, decode_all
+
+# annotations (B, S, A) and padding (B, S) of a source
+Encoded = Tuple[Tensor, Tensor]
 
 
-class DecodingPath(nn.Module):
+class DecoderWithAttention(nn.Module):
     """A decoder with the shared attention."""
 
-    def __init__(self, decoder: Decoder, attention: SharedAttention):
+    def __init__(self, decoder: MultiwayDecoder, attention: SharedAttention):
         super().__init__()
         self.decoder, self.attention = decoder, attention
 
     def logits(self, readout: Tensor) -> Tensor:
+        """Return the logits: (R, T, O) -> (R, T, V)."""
         return self.decoder.logits(readout)
 
 
 class MultiwayTarget(TargetSide):
     """Decodes from one source or, averaged early, from several."""
 
-    def decode(self, prev_tokens, encoded, cache, encoder_out):
-        path = self.module
+    def decode(
+        self,
+        prev_tokens: Tensor,
+        encoded: List[Encoded],
+        cache: Optional[Cache],
+        encoder_out: Dict[str, Any],
+    ) -> Tuple[Tensor, Optional[Tensor]]:
+        """Return the readout and, where it is needed, the attention over the joined sources."""
+        path = cast(DecoderWithAttention, self.module)
         readout, weights = decode(path.decoder, path.attention, encoded, prev_tokens, cache)
         if not self.need_attention:
             return readout, None
         rows, length = encoder_out["rows"], encoder_out["length"]
         total = weights[0].new_zeros(*weights[0].shape[:2], length)  # (R, T, S)
-        for own, positions in zip(weights, encoder_out["positions"]):
-            index = positions.index_select(0, rows).unsqueeze(1).expand_as(own)
-            total.scatter_add_(2, index, own / len(weights))
+        # alignments are asked for in positions of the line that the user typed
+        for source_weights, positions in zip(weights, encoder_out["positions"]):
+            index = positions.index_select(0, rows).unsqueeze(1).expand_as(source_weights)
+            total.scatter_add_(2, index, source_weights / len(weights))
         return readout, total
 
 
-def select_source(tokens: Tensor, number: Optional[int], pad: int, eos: int):
-    """The words of one source among several that stand one after the other, each ending in eos.
+def select_source(
+    tokens: Tensor, number: Optional[int], pad: int, eos: int
+) -> Tuple[Tensor, Tensor]:
+    """Return the words of a source among several in a row, each of which ends in eos.
 
     Args:
         tokens: (B, S), padded at either end.
@@ -55,8 +72,10 @@ def select_source(tokens: Tensor, number: Optional[int], pad: int, eos: int):
     chosen = tokens.ne(pad)
     if number is not None:
         ends = tokens.eq(eos).long()
+        # how many sentences have ended before a word says which source it belongs to
         chosen &= (ends.cumsum(dim=1) - ends).eq(number)
     width = int(chosen.sum(dim=1).max())
+    # a stable sort moves what was chosen to the front, in its order
     positions = (~chosen).long().argsort(dim=1, stable=True)[:, :width]
     words = tokens.gather(1, positions)
     return words.masked_fill(~chosen.gather(1, positions), pad), positions
@@ -65,11 +84,20 @@ def select_source(tokens: Tensor, number: Optional[int], pad: int, eos: int):
 class SourceOf(SourceSide):
     """The encoder of the source with this ``number`` (None: of the only one)."""
 
-    def __init__(self, module: nn.Module, dictionary, max_positions: int, number: Optional[int]):
+    def __init__(
+        self,
+        module: MultiwayEncoder,
+        dictionary: Dictionary,
+        max_positions: int,
+        number: Optional[int],
+    ):
         super().__init__(module, dictionary, max_positions)
         self.number = number
 
-    def forward(self, src_tokens, src_lengths=None, **_unused):
+    def forward(
+        self, src_tokens: Tensor, src_lengths: Optional[Tensor] = None, **_unused: Any
+    ) -> Dict[str, Any]:
+        """Return the encoded source, with the positions of its words in ``src_tokens``."""
         pad, eos = self.dictionary.pad(), self.dictionary.eos()
         words, positions = select_source(src_tokens, self.number, pad, eos)
         out = super().forward(words)
@@ -83,7 +111,10 @@ class EarlySources(SourceSide):
         super().__init__(encoders[0].module, encoders[0].dictionary, encoders[0].max_positions())
         self.encoders = nn.ModuleList(encoders)
 
-    def forward(self, src_tokens, src_lengths=None, **_unused):
+    def forward(
+        self, src_tokens: Tensor, src_lengths: Optional[Tensor] = None, **_unused: Any
+    ) -> Dict[str, Any]:
+        """Return what ``SourceOf`` does, with lists over all sources."""
         parts = [encoder(src_tokens) for encoder in self.encoders]
         listed = {name: [part[name][0] for part in parts] for name in ("encoded", "positions")}
         return {**parts[0], **listed}
@@ -98,13 +129,23 @@ class BackwardDecoders(nn.Module):
         state_size: H.
     """
 
-    def __init__(self, decoders: Dict[str, Decoder], attention: SharedAttention, state_size: int):
+    def __init__(
+        self, decoders: Mapping[str, MultiwayDecoder], attention: SharedAttention, state_size: int
+    ):
         super().__init__()
-        self.decoders, self.attention = nn.ModuleDict(decoders), attention
+        self.decoders = cast(Mapping[str, MultiwayDecoder], nn.ModuleDict(dict(decoders)))
+        self.attention = attention
         self.state_size = state_size
 
-    def forward(self, tokens: Tensor, condition):
-        """(B, T), (target language, encoded sources) -> logits (B, T, V), z (B, T, H)."""
+    def forward(
+        self, tokens: Tensor, condition: Tuple[str, List[Encoded]]
+    ) -> Tuple[Tensor, Tensor]:
+        """Return logits (B, T, V) and z (B, T, H).
+
+        Args:
+            tokens: (B, T).
+            condition: the target language and the encoded sources.
+        """
         target, encoded = condition
         decoder = self.decoders[target]
         states, readout, _ = decode_all(decoder, self.attention, encoded, tokens)
@@ -126,29 +167,38 @@ class MultiwayModel(StreamsModel):
 
     def __init__(
         self,
-        encoders: Dict[str, Encoder],
-        decoders: Dict[str, Decoder],
+        encoders: Dict[str, MultiwayEncoder],
+        decoders: Dict[str, MultiwayDecoder],
         attention: SharedAttention,
-        dictionaries,
+        dictionaries: Dict[str, Dictionary],
         pairs: List[str],
-        max_positions,
+        max_positions: Tuple[int, int],
     ):
         super().__init__(dictionaries, pairs, max_positions)
-        self.encoders, self.decoders = nn.ModuleDict(encoders), nn.ModuleDict(decoders)
+        self.encoders = cast(Mapping[str, MultiwayEncoder], nn.ModuleDict(encoders))
+        self.decoders = cast(Mapping[str, MultiwayDecoder], nn.ModuleDict(decoders))
         self.attention = attention
 
     @classmethod
-    def build_model(cls, cfg: MultiwayConfig, task):
+    def build_model(cls, cfg: MultiwayConfig, task: FairseqTask) -> "MultiwayModel":
+        """Return a model with the components that --lang-pairs names."""
+        assert cfg.lang_pairs is not None  # the task has chosen them
         size, pairs = size_of(cfg), cfg.lang_pairs.split(",")
         sources, targets = sides(pairs)
+        # encoders may differ in width and in kind (Sec. 4): the attention sees A alone
         units = encoder_sizes(cfg.encoder_hidden_size, sources, size.hidden_size)
+        kinds = encoder_types(cfg.encoder_type, sources)
         dictionaries = {lang: task.dictionaries[lang] for lang in sources + targets}
 
-        def vocabulary(lang):
+        def vocabulary(lang: str) -> Tuple[int, int]:
+            """Return the number of words and the padding index."""
             return len(dictionaries[lang]), dictionaries[lang].pad()
 
         return cls(
-            {lang: Encoder(size, units[lang], *vocabulary(lang)) for lang in sources},
+            {
+                lang: MultiwayEncoder(size, units[lang], *vocabulary(lang), kinds[lang])
+                for lang in sources
+            },
             {lang: cls.build_decoder(cfg, *vocabulary(lang)) for lang in targets},
             SharedAttention(size),
             dictionaries,
@@ -157,50 +207,64 @@ class MultiwayModel(StreamsModel):
         )
 
     @classmethod
-    def build_decoder(cls, cfg: MultiwayConfig, vocab_size: int, padding_index: int) -> Decoder:
-        """The decoder of a target language."""
-        return Decoder(size_of(cfg), vocab_size, padding_index)
+    def build_decoder(
+        cls, cfg: MultiwayConfig, vocab_size: int, padding_index: int
+    ) -> MultiwayDecoder:
+        """Return the decoder of a target language."""
+        return MultiwayDecoder(size_of(cfg), vocab_size, padding_index)
 
     @classmethod
-    def build_backward(cls, cfg: MultiwayConfig, task) -> BackwardDecoders:
-        """For the criterion ``twin``, whose contract.py says what it and ``forward`` do."""
+    def build_backward(cls, cfg: MultiwayConfig, task: FairseqTask) -> BackwardDecoders:
+        """Return the backward network for the criterion ``twin``; its contract.py says more."""
+        # its encoders are dropped: both networks read the forward model's annotations
         model = cls.build_model(cfg, task)
         return BackwardDecoders(model.decoders, model.attention, cfg.hidden_size)
 
-    def forward(self, src_tokens, src_lengths, prev_output_tokens, pair=None, twin=None, **_unused):
-        """Teacher-forced logits (B, T, V) of the direction ``pair`` (default: the first)."""
-        source, target = (pair or self.pairs[0]).split("-")
-        if "+" in source:
-            return self.direction(pair)(src_tokens, src_lengths, prev_output_tokens)
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Tensor,
+        prev_output_tokens: Tensor,
+        pair: Optional[str] = None,
+        twin: Optional[Callable[[Tensor, Any], Any]] = None,
+        **_unused: Any,
+    ) -> Any:
+        """Return teacher-forced logits (B, T, V) of the direction ``pair`` (default: the first)."""
+        parsed = LanguagePair.parse(pair or self.pairs[0])
+        if len(parsed.sources) > 1:
+            return self.direction(str(parsed))(src_tokens, src_lengths, prev_output_tokens)
+        source, target = parsed
+        # training batches are of one pair: no direction object is needed
         encoded = [self.encoders[source].encode(src_tokens)]
         decoder = self.decoders[target]
         states, readout, _ = decode_all(decoder, self.attention, encoded, prev_output_tokens)
-        output = decoder.logits(readout), {}
+        output: Tuple[Tensor, Dict[str, Any]] = (decoder.logits(readout), {})
         return output if twin is None else (output, twin(states, (target, encoded)))
 
     def direction(self, pair: str, need_attention: bool = False) -> Direction:
-        """An encoder-decoder model of one direction that shares this model's parameters.
+        """Return an encoder-decoder model of one direction that shares this model's parameters.
 
         Any encoder goes with any decoder; "de+fr-en" averages its sources early. ValueError for a
         language without an encoder or decoder.
         """
-        sources, target = pair.split("-")
-        encoders = self._sources(sources)
+        parsed = LanguagePair.parse(pair)
+        encoders = self._sources(parsed.sources)
         encoder = encoders[0] if len(encoders) == 1 else EarlySources(encoders)
-        return self._direction(encoder, target, need_attention)
+        return self._direction(encoder, parsed.target, need_attention)
 
     def directions(self, pair: str, need_attention: bool = False) -> List[Direction]:
-        """One direction for each source of "de+fr-en": an ensemble of them averages late."""
-        sources, target = pair.split("-")
-        encoders = self._sources(sources)
-        return [self._direction(encoder, target, need_attention) for encoder in encoders]
+        """Return one direction for each source of "de+fr-en": an ensemble of them averages late."""
+        parsed = LanguagePair.parse(pair)
+        encoders = self._sources(parsed.sources)
+        return [self._direction(encoder, parsed.target, need_attention) for encoder in encoders]
 
-    def _sources(self, names: str) -> List[SourceOf]:
-        langs = names.split("+")
-        numbers = range(len(langs)) if len(langs) > 1 else [None]
+    def _sources(self, langs: Sequence[str]) -> List[SourceOf]:
+        """Return the encoders of the source languages, numbered where there are several."""
+        numbers: Sequence[Optional[int]] = range(len(langs)) if len(langs) > 1 else [None]
         return [self._source(lang, number) for lang, number in zip(langs, numbers)]
 
     def _source(self, lang: str, number: Optional[int]) -> SourceOf:
+        """Return the encoder of a language; ValueError if there is none."""
         if lang not in self.encoders:
             raise ValueError(
                 f"source {lang!r}: the model has encoders for {', '.join(self.encoders)}"
@@ -210,23 +274,26 @@ class MultiwayModel(StreamsModel):
         )
 
     def _direction(self, encoder: SourceSide, lang: str, need_attention: bool) -> Direction:
+        """Return the direction to a target language; ValueError for one without a decoder."""
         if lang not in self.decoders:
             raise ValueError(
                 f"target {lang!r}: the model has decoders for {', '.join(self.decoders)}"
             )
-        path = DecodingPath(self.decoders[lang], self.attention)
+        path = DecoderWithAttention(self.decoders[lang], self.attention)
         decoder = MultiwayTarget(
             path, self.dictionaries[lang], self._max_positions[1], need_attention
         )
+        # the mode is that of this model: directions are built after .eval()
         return Direction(encoder, decoder).train(self.training)
 
     def parameter_groups(self) -> Dict[str, List[str]]:
-        """Names of parameters by part: shared, output, encoder.LANG, decoder.LANG.
+        """Return the names of parameters by part: shared, output, encoder.LANG, decoder.LANG.
 
         output: the readouts and softmaxes of all decoders, which decoder.LANG holds as well.
         """
         groups: Dict[str, List[str]] = {"shared": [], "output": []}
         for name, _ in self.named_parameters():
+            # encoders.LANG.., decoders.LANG.. or attention..
             part, lang = name.split(".")[:2]
             if part == "attention":
                 groups["shared"].append(name)
@@ -237,8 +304,8 @@ class MultiwayModel(StreamsModel):
         return groups
 
     def pair_parameters(self, pair: str) -> List[str]:
-        """Names of the parameters that training on ``pair`` moves."""
-        source, target = pair.split("-")
+        """Return the names of the parameters that training on ``pair`` moves."""
+        source, target = LanguagePair.parse(pair)
         groups = self.parameter_groups()
         return groups["shared"] + groups[f"encoder.{source}"] + groups[f"decoder.{target}"]
 

@@ -25,22 +25,26 @@ attention, I initial state, O readout, V vocabulary. Masks are bool, True = padd
 """
 
 from dataclasses import dataclass
-from typing import List, NamedTuple, Optional, Tuple
+from typing import List, NamedTuple, Optional, Tuple, cast
 
 import torch
 from torch import Tensor, nn
 
 from ..common.attention import additive_attention
-from ..common.attentive_gru import attentive_gru
 from ..common.decoding import Cache
-from ..common.dropout import dropout
+from ..common.dropout import RetainsDropout, dropout
 from ..common.layers import embedding, linear
-from ..common.recurrent import BidirectionalGRU, align_left, gru_cell
+from ..common.recurrent import align_left, gru_cell
 from ..common.sizes import check_sizes
+from .attentive_gru import attentive_gru
+from .encoders import ENCODERS
+
+# z (R, T, H), c (R, T, H), a (R, T, S) of every source
+Decoded = Tuple[Tensor, Tensor, List[Tensor]]
 
 
 @dataclass
-class Size:
+class MultiwaySize:
     """Sizes and the dropout rate; ValueError with the option's name for one out of range.
 
     embed_dim: D. hidden_size: H. context_size: A. readout_size: O. init_hidden_size and init_size:
@@ -60,7 +64,7 @@ class Size:
         check_sizes(self)
 
 
-class Encoder(nn.Module):
+class MultiwayEncoder(RetainsDropout, nn.Module):
     """Encoder n: bidirectional GRU and the map into the common space (Eq. 1, 9).
 
     Args:
@@ -68,27 +72,36 @@ class Encoder(nn.Module):
         hidden_size: G; encoders may differ in it.
         vocab_size: V.
         padding_index: index of the padding symbol.
+        kind: what stands in place of the GRU, a name of ``encoders.ENCODERS`` (Sec. 4).
     """
 
-    def __init__(self, size: Size, hidden_size: int, vocab_size: int, padding_index: int):
+    def __init__(
+        self,
+        size: MultiwaySize,
+        hidden_size: int,
+        vocab_size: int,
+        padding_index: int,
+        kind: str = "gru",
+    ):
         super().__init__()
         self.dropout, self.padding_index = size.dropout, padding_index
         self.embedding = embedding(vocab_size, size.embed_dim, padding_index)
-        self.recurrence = BidirectionalGRU(size.embed_dim, hidden_size)
+        # under this name in checkpoints, whatever the kind
+        self.recurrence = ENCODERS[kind](size.embed_dim, hidden_size)
         self.adapt = linear(2 * hidden_size, size.context_size)  # W_adp, b_adp
 
     def encode(self, tokens: Tensor, literal: bool = False) -> Tuple[Tensor, Tensor]:
-        """Tokens (B, S), padded at either end -> annotations h (B, S, A), padding (B, S).
+        """Return annotations h (B, S, A), padding (B, S) of tokens (B, S), padded at either end.
 
         Both come with the padding at the end. ``literal``: step by step.
         """
         tokens = align_left(tokens, self.padding_index)
         padding = tokens.eq(self.padding_index)  # (B, S)
-        vectors = dropout(self.embedding(tokens), self.dropout, self.training)  # (B, S, D)
+        vectors = dropout(self.embedding(tokens), self.dropout, self.is_dropping)  # (B, S, D)
         return self.adapt(self.recurrence(vectors, padding, literal)), padding
 
 
-class Source(NamedTuple):
+class EncodedSource(NamedTuple):
     """What a decoder needs of one encoded source.
 
     keys: h~ (B, S, A). values: P h + b_P (B, S, H). padding: (B, S). initial: V tanh(W h_1) (B, I).
@@ -103,7 +116,7 @@ class Source(NamedTuple):
 class SharedAttention(nn.Module):
     """What all pairs share: the attention (Eq. 2-4), f_adp, and phi_init (Eq. 11)."""
 
-    def __init__(self, size: Size):
+    def __init__(self, size: MultiwaySize):
         super().__init__()
         self.key = linear(size.context_size, size.context_size)  # L_enc, b
         self.query = linear(size.context_size, size.context_size, bias=False)  # L_dec
@@ -113,29 +126,29 @@ class SharedAttention(nn.Module):
         self.initial_in = linear(size.context_size, size.init_hidden_size, bias=False)  # W
         self.initial_out = linear(size.init_hidden_size, size.init_size, bias=False)  # V
 
-    def prepare(self, annotations: Tensor, padding: Tensor) -> Source:
-        """h (B, S, A) -> all that does not depend on the target.
+    def prepare(self, annotations: Tensor, padding: Tensor) -> EncodedSource:
+        """Return all of the annotations h (B, S, A) that does not depend on the target.
 
         The weights a_t sum to one, so P may be applied to the annotations before they are averaged.
         """
-        return Source(
+        return EncodedSource(
             keys=torch.tanh(self.key(annotations)),
             values=self.value(annotations),
             padding=padding,
             initial=self.initial_out(torch.tanh(self.initial_in(annotations[:, 0]))),
         )
 
-    def forward(self, query: Tensor, source: Source) -> Tuple[Tensor, Tensor]:
-        """d_t (R, A) -> c_t (R, H), a_t (R, S)."""
+    def forward(self, query: Tensor, source: EncodedSource) -> Tuple[Tensor, Tensor]:
+        """Return c_t (R, H) and a_t (R, S) of d_t (R, A)."""
         return additive_attention(
             self.query(query), source.keys, source.values, self.energy, source.padding
         )
 
 
-class Decoder(nn.Module):
+class MultiwayDecoder(RetainsDropout, nn.Module):
     """Decoder m: its part of the attention (Eq. 12), its GRU (Eq. 5) and its readout (Eq. 7)."""
 
-    def __init__(self, size: Size, vocab_size: int, padding_index: int):
+    def __init__(self, size: MultiwaySize, vocab_size: int, padding_index: int):
         super().__init__()
         self.dropout = size.dropout
         units, width = size.hidden_size, size.embed_dim
@@ -154,37 +167,43 @@ class Decoder(nn.Module):
         self.output = linear(size.readout_size, vocab_size)  # O, b_o
 
     def embed(self, prev_tokens: Tensor, first: bool) -> Tensor:
-        """(R, T) -> (R, T, D); with ``first`` the first position is y_0, the zero vector."""
+        """Return E[y] (R, T, D); with ``first`` the first position is y_0, the zero vector."""
         vectors = self.embedding(prev_tokens)
         if first:
             vectors = torch.cat([torch.zeros_like(vectors[:, :1]), vectors[:, 1:]], dim=1)
-        return dropout(vectors, self.dropout, self.training)
+        return dropout(vectors, self.dropout, self.is_dropping)
 
-    def initial_state(self, sources: List[Source]) -> Tensor:
-        """z_0 (B, H) (Eq. 11); of several sources the mean."""
+    def initial_state(self, sources: List[EncodedSource]) -> Tensor:
+        """Return z_0 (B, H) (Eq. 11); of several sources the mean."""
         states = [torch.tanh(self.initial(source.initial)) for source in sources]
-        return sum(states) / len(states)
+        return cast(Tensor, sum(states) / len(states))
 
     def step(
-        self, vectors: Tensor, state: Tensor, attention: SharedAttention, sources: List[Source]
+        self,
+        vectors: Tensor,
+        state: Tensor,
+        attention: SharedAttention,
+        sources: List[EncodedSource],
     ) -> Tuple[Tensor, Tensor, List[Tensor]]:
-        """E[y_{t-1}] (R, D), z_{t-1} (R, H) -> z_t (R, H), c_t (R, H), a_t of every source.
+        """Return z_t (R, H), c_t (R, H), a_t of every source, of E[y_{t-1}] (R, D), z_{t-1} (R, H).
 
         With several sources c_t is the mean of their contexts (early averaging, Firat et al.
         2016b).
         """
         query = torch.tanh(self.query_embedding(vectors) + self.query_state(state))  # d_t (R, A)
-        found = [attention(query, source) for source in sources]
-        context = sum(context for context, _ in found) / len(found)
+        read = [attention(query, source) for source in sources]
+        context = cast(Tensor, sum(context for context, _ in read) / len(read))
         gates = self.gates_embedding(vectors) + self.gates_context(context)
         return (
             gru_cell(gates, self.gates_state(state), state),
             context,
-            [weights for _, weights in found],
+            [weights for _, weights in read],
         )
 
-    def literal(self, vectors: Tensor, attention: SharedAttention, sources: List[Source]):
-        """(R, T, D) -> z, c (R, T, H), [a (R, T, S)], step by step: the specification."""
+    def literal(
+        self, vectors: Tensor, attention: SharedAttention, sources: List[EncodedSource]
+    ) -> Decoded:
+        """Return z, c (R, T, H), [a (R, T, S)] of (R, T, D), step by step: the specification."""
         state = _per_row(self.initial_state(sources), vectors.size(0))
         steps = []
         for t in range(vectors.size(1)):
@@ -194,11 +213,11 @@ class Decoder(nn.Module):
         return (
             torch.stack(states, 1),
             torch.stack(contexts, 1),
-            [torch.stack(own, 1) for own in zip(*weights)],
+            [torch.stack(per_step, 1) for per_step in zip(*weights)],
         )
 
-    def fused(self, vectors: Tensor, attention: SharedAttention, source: Source):
-        """The same for one source, with all that the recurrence allows outside of it."""
+    def fused(self, vectors: Tensor, attention: SharedAttention, source: EncodedSource) -> Decoded:
+        """Return the same for one source, with all that the recurrence allows outside of it."""
         vectors = vectors.transpose(0, 1).contiguous()  # (T, B, D)
         states, weights = attentive_gru(
             self.initial_state([source]),
@@ -217,38 +236,38 @@ class Decoder(nn.Module):
     def readout(
         self, vectors: Tensor, states: Tensor, contexts: Tensor, more: Optional[Tensor] = None
     ) -> Tensor:
-        """tanh(W_h z_t + W_e E[y_{t-1}] + W_c c_t + b_r), the logits' input: (R, T, O).
+        """Return tanh(W_h z_t + W_e E[y_{t-1}] + W_c c_t + b_r), the logits' input (R, T, O).
 
         more: a further term (R, T, O) of the sum, see ``more_of_the_readout``.
         """
         mixed = self.readout_state(states) + self.readout_embedding(vectors)
         mixed = mixed + self.readout_context(contexts)
         mixed = torch.tanh(mixed if more is None else mixed + more)
-        return dropout(mixed, self.dropout, self.training)
+        return dropout(mixed, self.dropout, self.is_dropping)
 
     def more_of_the_readout(
         self, prev_tokens: Tensor, cache: Optional[Cache] = None
     ) -> Tuple[Tensor, ...]:
-        """What decoders of other systems add to the readout's sum; here nothing.
+        """Return what other decoders add to the readout's sum; here nothing.
 
         Takes what ``decode`` takes; returns at most one term, (R, T, O) or with a cache (R, 1, O).
         """
         return ()
 
     def logits(self, readout: Tensor) -> Tensor:
-        """(R, T, O) -> (R, T, V), the softmax's arguments in Eq. 7."""
+        """Return (R, T, V) of (R, T, O), the softmax's arguments in Eq. 7."""
         return self.output(readout)
 
 
 def decode(
-    decoder: Decoder,
+    decoder: MultiwayDecoder,
     attention: SharedAttention,
     encoded: List[Tuple[Tensor, Tensor]],
     prev_tokens: Tensor,
     cache: Optional[Cache] = None,
     literal: bool = False,
 ) -> Tuple[Tensor, List[Tensor]]:
-    """The readout that predicts the token after each of ``prev_tokens``.
+    """Return the readout that predicts the token after each of ``prev_tokens``.
 
     Args:
         decoder: of the target language.
@@ -267,30 +286,34 @@ def decode(
         return decode_all(decoder, attention, encoded, prev_tokens, literal)[1:]
     first = "state" not in cache
     if first:
-        for number, one in enumerate(encoded):
-            for name, tensor in attention.prepare(*one)._asdict().items():
+        # under names of the source, which the search reorders by sentence and not by row
+        for number, (annotations, padding) in enumerate(encoded):
+            for name, tensor in attention.prepare(annotations, padding)._asdict().items():
                 cache[f"context_{number}_{name}"] = tensor
     sources = _cached(cache)
     if first:
         cache["state"] = _per_row(decoder.initial_state(sources), prev_tokens.size(0))
     vectors = decoder.embed(prev_tokens[:, -1:], first)
-    state, context, weights = decoder.step(vectors[:, 0], cache["state"], attention, sources)
+    state, context, weights = decoder.step(
+        vectors[:, 0], cast(Tensor, cache["state"]), attention, sources
+    )
     cache["state"] = state
     more = decoder.more_of_the_readout(prev_tokens, cache)
     readout = decoder.readout(vectors, state.unsqueeze(1), context.unsqueeze(1), *more)
-    return readout, [one.unsqueeze(1) for one in weights]
+    return readout, [source_weights.unsqueeze(1) for source_weights in weights]
 
 
 def decode_all(
-    decoder: Decoder,
+    decoder: MultiwayDecoder,
     attention: SharedAttention,
     encoded: List[Tuple[Tensor, Tensor]],
     prev_tokens: Tensor,
     literal: bool = False,
 ) -> Tuple[Tensor, Tensor, List[Tensor]]:
-    """``decode`` without a cache: z (R, T, H), then what ``decode`` returns."""
-    sources = [attention.prepare(*one) for one in encoded]
+    """Return z (R, T, H), then what ``decode`` returns without a cache."""
+    sources = [attention.prepare(annotations, padding) for annotations, padding in encoded]
     vectors = decoder.embed(prev_tokens, first=True)
+    # the fused loop has one source, with a row for each sentence
     if literal or len(sources) > 1 or prev_tokens.size(0) != sources[0].keys.size(0):
         states, contexts, weights = decoder.literal(vectors, attention, sources)
     else:
@@ -299,14 +322,17 @@ def decode_all(
     return states, decoder.readout(vectors, states, contexts, *more), weights
 
 
-def _cached(cache: Cache) -> List[Source]:
+def _cached(cache: Cache) -> List[EncodedSource]:
+    """Return the sources that the first step has stored."""
     numbers = sum(name.endswith("_keys") for name in cache)
     return [
-        Source(*(cache[f"context_{number}_{name}"] for name in Source._fields))
+        EncodedSource(
+            *(cast(Tensor, cache[f"context_{number}_{name}"]) for name in EncodedSource._fields)
+        )
         for number in range(numbers)
     ]
 
 
 def _per_row(states: Tensor, rows: int) -> Tensor:
-    """(B, H) -> (R, H)."""
+    """Return the states of the rows of the beams: (B, H) -> (R, H)."""
     return states.repeat_interleave(rows // states.size(0), dim=0)

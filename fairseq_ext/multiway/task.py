@@ -1,14 +1,17 @@
 """Multi-way translation's task: one pair after the other; several sources at inference."""
 
 from dataclasses import dataclass, field
-from typing import List
+from typing import Any, Callable, Iterable, List, Sequence, Tuple, Union
 
 import torch
 from fairseq.data import ConcatSentencesDataset, Dictionary, LanguagePairDataset
 from fairseq.dataclass import ChoiceEnum
+from fairseq.models import BaseFairseqModel
 from fairseq.tasks import register_task
+from torch import Tensor
 
 from ..streams.config import StreamsConfig
+from ..streams.language_pair import LanguagePair, sides
 from ..streams.task import StreamsTask
 
 SEPARATOR = "|||"
@@ -19,8 +22,9 @@ class MultiwayTranslationConfig(StreamsConfig):
     source_average: ChoiceEnum(["early", "late"]) = field(
         default="early",
         metadata={
-            "help": "with several sources (-s de+fr): average their contexts and initial states "
-            "(early) or the distributions of one decoder run for each (late; Firat et al. 2016b)"
+            "help": "with several sources (-s de+fr): early averages their contexts and initial "
+            "states, late averages the distributions of one decoder run for each source (Firat et "
+            "al. 2016b)"
         },
     )
 
@@ -34,27 +38,37 @@ class JointDictionary:
     def __init__(self, dictionaries: List[Dictionary]):
         self.dictionaries = dictionaries
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         return getattr(self.dictionaries[0], name)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.dictionaries[0])
 
-    def string(self, tokens, *args, **options) -> str:
-        """The sources as text, "|||" between them."""
-        if torch.is_tensor(tokens) and tokens.dim() == 2:
+    def string(self, tokens: Union[Tensor, Iterable[int]], *args: Any, **options: Any) -> str:
+        """Return the sources as text, "|||" between them."""
+        if isinstance(tokens, Tensor) and tokens.dim() == 2:
             return "\n".join(self.string(row, *args, **options) for row in tokens)
-        parts, part = [], []
+        # sources are told apart by their end symbols
+        parts: List[List[int]] = []
+        part: List[int] = []
         for token in torch.as_tensor(tokens).tolist():
             part.append(token)
             if token == self.eos():
                 parts.append(part)
                 part = []
         texts = [
-            dictionary.string(torch.tensor(part), *args, **options)
-            for dictionary, part in zip(self.dictionaries, parts + [part] * bool(part))
+            dictionary.string(torch.tensor(sentence), *args, **options)
+            for dictionary, sentence in zip(self.dictionaries, parts + [part] * bool(part))
         ]
         return f" {SEPARATOR} ".join(texts)
+
+
+class JoinedSources(ConcatSentencesDataset):
+    """Sources that stand one after the other; also their texts, as --replace-unk reads them."""
+
+    def get_original_text(self, index: int) -> str:
+        """Return the texts of line ``index``, one after the other."""
+        return " ".join(dataset.get_original_text(index) for dataset in self.datasets)
 
 
 @register_task("multiway_translation", dataclass=MultiwayTranslationConfig)
@@ -65,47 +79,66 @@ class MultiwayTranslationTask(StreamsTask):
 
     @classmethod
     def training_pairs(cls, cfg: MultiwayTranslationConfig) -> List[str]:
+        """Return the pairs of the options; those of -s de+fr -t en are de-en and fr-en."""
         if cfg.lang_pairs or "+" not in cfg.source_lang:
             return super().training_pairs(cfg)
         return [f"{source}-{cfg.target_lang}" for source in cfg.source_lang.split("+")]
 
     def can_translate(self, pair: str) -> bool:
-        """Any encoder with any decoder, trained together or not."""
-        sources, target = pair.split("-")
-        sources = sources.split("+")
-        encoders = {known.split("-")[0] for known in self.pairs}
-        decoders = {known.split("-")[1] for known in self.pairs}
+        """True if the sources have encoders and the target a decoder, trained together or not."""
+        parsed = LanguagePair.parse(pair)
+        sources, target = parsed.sources, parsed.target
+        encoders, decoders = sides(self.pairs)
+        # a language is not its own target, and no source stands twice
         different = len({*sources, target}) == len(sources) + 1
-        return different and set(sources) <= encoders and target in decoders
+        return different and set(sources) <= set(encoders) and target in decoders
 
     @property
-    def source_dictionary(self):
-        if self.pair and "+" in self.pair:
+    def source_dictionary(self) -> Union[Dictionary, JointDictionary]:
+        """Return the dictionary of the source, or of all sources of -s de+fr."""
+        if "+" in (self.cfg.source_lang or ""):  # fairseq-generate asks before there is a model
             return JointDictionary([self.dictionaries[lang] for lang in self._sources()])
         return super().source_dictionary
 
     def _sources(self) -> List[str]:
-        return self.pair.split("-")[0].split("+")
+        """Return the languages of -s de+fr."""
+        return self.cfg.source_lang.split("+")
 
-    def _directions(self, models):
+    def build_generator(self, models: List[BaseFairseqModel], args: Any, **options: Any) -> Any:
+        """Return the search; ValueError for --match-source-len with several sources."""
+        if self.pair and "+" in self.pair and getattr(args, "match_source_len", False):
+            raise ValueError(
+                f"--match-source-len with -s {self.cfg.source_lang}: several sources have several "
+                "lengths; allowed with one source"
+            )
+        return super().build_generator(models, args, **options)
+
+    def _directions(self, models: Sequence[Any]) -> List[Any]:
+        """Return the directions that the search runs; several of a model that averages late."""
         if self.pair and "+" in self.pair and str(self.cfg.source_average) == "late":
-            found = [model.directions(self.pair, self._need_attention) for model in models]
-            return [direction for one in found for direction in one]
+            return [
+                direction
+                for model in models
+                for direction in model.directions(self.pair, self._need_attention)
+            ]
         return super()._directions(models)
 
-    def _load_pair(self, path: str, split: str, pair: str, combine: bool):
-        sources, target = pair.split("-")
-        if "+" not in sources:
+    def _load_pair(self, path: str, split: str, pair: str, combine: bool) -> LanguagePairDataset:
+        """Return the data set of a pair; of "de+fr-en" with both sources in every line."""
+        parsed = LanguagePair.parse(pair)
+        if len(parsed.sources) == 1:
             return super()._load_pair(path, split, pair, combine)
-        pairs = [f"{source}-{target}" for source in sources.split("+")]
-        parts = [super(MultiwayTranslationTask, self)._load_pair(path, split, one, combine)
-                 for one in pairs]  # fmt: skip
+        pairs = [f"{source}-{parsed.target}" for source in parsed.sources]
+        load = super()._load_pair
+        parts = [load(path, split, single, combine) for single in pairs]
+        # line N of each pair must be the same target sentence
         _check_aligned(path, split, pairs, parts)
-        for one, part in zip(pairs, parts):
+        for single, part in zip(pairs, parts):
             for line in range(len(part)):
-                place = f"{path}: line {line + 1} of {split} in {one}"
+                place = f"{path}: line {line + 1} of {split} in {single}"
                 _check_one_end(place, part.src[line], part.src_dict)
-        joined = ConcatSentencesDataset(*(part.src for part in parts))
+        # one row for all sources; ``select_source`` takes it apart in the model
+        joined = JoinedSources(*(part.src for part in parts))
         first = parts[0]
         return LanguagePairDataset(
             joined,
@@ -119,30 +152,34 @@ class MultiwayTranslationTask(StreamsTask):
             shuffle=first.shuffle,
         )
 
-    def get_interactive_tokens_and_lengths(self, lines, encode_fn):
-        """Of several sources each line holds one text each, "|||" between them."""
+    def get_interactive_tokens_and_lengths(
+        self, lines: List[str], encode_fn: Callable[[str], str]
+    ) -> Tuple[List[Tensor], List[int]]:
+        """Return the tokens of lines and their numbers; "|||" stands between several sources."""
         if not (self.pair and "+" in self.pair):
             return super().get_interactive_tokens_and_lengths(lines, encode_fn)
         langs = self._sources()
         tokens = []
-        for number, line in enumerate(lines, start=1):
+        for line in lines:
             texts = [text.strip() for text in line.split(SEPARATOR)]
             if len(texts) != len(langs) or not all(texts):
                 raise ValueError(
-                    f"-s {self.cfg.source_lang}: line {number} of the input, {line!r}, must hold "
-                    f"{len(langs)} texts with {SEPARATOR} between them"
+                    f"-s {self.cfg.source_lang}: {line!r} must hold {len(langs)} texts with "
+                    f"{SEPARATOR} between them"
                 )
             encoded = [
-                self.dictionaries[lang].encode_line(encode_fn(text), add_if_not_exist=False)
+                self.dictionaries[lang].encode_line(
+                    self.encode(lang, text, encode_fn), add_if_not_exist=False
+                )
                 for lang, text in zip(langs, texts)
             ]
             for lang, part in zip(langs, encoded):
-                _check_one_end(f"line {number} of the input, {lang}", part, self.dictionaries[lang])
+                _check_one_end(f"{line!r}, {lang}", part, self.dictionaries[lang])
             tokens.append(torch.cat(encoded).long())
-        return tokens, [one.numel() for one in tokens]
+        return tokens, [sentence.numel() for sentence in tokens]
 
 
-def _check_one_end(place: str, tokens: torch.Tensor, dictionary: Dictionary) -> None:
+def _check_one_end(place: str, tokens: Tensor, dictionary: Dictionary) -> None:
     """Raise ValueError unless the sentence ends, and only ends, with the end symbol."""
     ends = tokens.eq(dictionary.eos()).nonzero().flatten().tolist()
     if ends != [len(tokens) - 1]:
@@ -152,16 +189,24 @@ def _check_one_end(place: str, tokens: torch.Tensor, dictionary: Dictionary) -> 
         )
 
 
-def _check_aligned(path: str, split: str, pairs: List[str], parts) -> None:
+def _check_aligned(
+    path: str, split: str, pairs: List[str], parts: List[LanguagePairDataset]
+) -> None:
     """Raise ValueError unless the parts have the same target sentences in the same order."""
+    for pair, part in zip(pairs, parts):
+        if part.tgt is None:
+            target = LanguagePair.parse(pair).target
+            raise ValueError(
+                f"{path}: {split} of {pair} has no sentences of {target}, by which several sources "
+                "are seen to be aligned: binarise them as well, or give the sources to "
+                f"fairseq-interactive, {SEPARATOR} between them"
+            )
     for pair, part in zip(pairs[1:], parts[1:]):
         if len(part) != len(parts[0]):
             raise ValueError(
                 f"{path}: {split} of {pairs[0]} has {len(parts[0])} lines, of {pair} {len(part)}; "
                 "several sources must be aligned line by line"
             )
-        if part.tgt is None:
-            continue
         for line in range(len(part)):
             if not torch.equal(part.tgt[line], parts[0].tgt[line]):
                 raise ValueError(

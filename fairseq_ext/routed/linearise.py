@@ -13,26 +13,27 @@ import codecs
 import gzip
 import io
 import zipfile
-from collections import Counter
 from pathlib import Path
-from typing import Iterator, List, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Tuple, TypeVar, Union
 
-from .formats import Malformed, graphs, ner, trees
+from .formats import Format, LinePair, Malformed, graphs, ner, trees
 
-FORMATS = {"ner": ner, "tree": trees, "amr": graphs}
+PathName = Union[str, Path]
+Item = TypeVar("Item")
+FORMATS: Dict[str, Format] = {"ner": ner, "tree": trees, "amr": graphs}
 # the members of a .zip that count, by the ending of their names
 MEMBERS = {"ner": "", "tree": ".mrg", "amr": ""}
 
 
-def check_format(name: str):
-    """The module of a format. Raises ValueError for another name."""
+def check_format(name: str) -> Format:
+    """Return the module of a format. Raises ValueError for another name."""
     if name not in FORMATS:
         raise ValueError(f"FORMAT {name!r}; allowed: {', '.join(FORMATS)}")
     return FORMATS[name]
 
 
 def decoded(name: str, content: bytes) -> List[str]:
-    """The lines of a text. Raises ValueError with file and line where it is not UTF-8."""
+    """Return the lines of a text. Raises ValueError with file and line where it is not UTF-8."""
     lines = []
     for number, line in enumerate(io.BytesIO(content.removeprefix(codecs.BOM_UTF8)), start=1):
         try:
@@ -42,8 +43,8 @@ def decoded(name: str, content: bytes) -> List[str]:
     return lines
 
 
-def texts(path, ending: str = "") -> Iterator[Tuple[str, List[str]]]:
-    """(name, lines) of a plain or .gz file, or of each member of a .zip in the order of names.
+def texts(path: PathName, ending: str = "") -> Iterator[Tuple[str, List[str]]]:
+    """Yield (name, lines) of a plain or .gz file, or of each member of a .zip by name.
 
     ending: of the names of the members that are read. Raises ValueError, naming the file, when
     there is none or it cannot be read.
@@ -67,12 +68,16 @@ def texts(path, ending: str = "") -> Iterator[Tuple[str, List[str]]]:
 
 
 def _located(name: str, number: int, error: Malformed) -> Malformed:
+    """Return the error with the file and the line; ``number`` is that of the item's first line."""
     return Malformed(f"{name}, line {number + error.line}: {error}")
 
 
-def pairs(name: str, paths, **options) -> Iterator:
-    """(source line, target line) of every item of the files; for a faulty one its ``Malformed``,
-    whose text begins with file and line.
+def pairs(
+    name: str, paths: Iterable[PathName], **options: Any
+) -> Iterator[Union[LinePair, Malformed]]:
+    """Yield (source line, target line) of every item of the files.
+
+    For a faulty item it is its ``Malformed``, whose text begins with file and line.
 
     name: of the format. options: of its ``forward``.
     """
@@ -82,20 +87,20 @@ def pairs(name: str, paths, **options) -> Iterator:
             yield from text_pairs(name, text_name, lines, **options)
 
 
-def text_pairs(name: str, text_name: str, lines: List[str], **options) -> Iterator:
-    """``pairs`` of one of the ``texts``."""
+def text_pairs(
+    name: str, text_name: str, lines: List[str], **options: Any
+) -> Iterator[Union[LinePair, Malformed]]:
+    """Yield what ``pairs`` does, of one of the ``texts``."""
     module = check_format(name)
-    if hasattr(module, "of_file"):
-        options = {**module.of_file(lines), **options}
+    options = {**module.of_file(lines), **options}
     for number, text in module.blocks(lines):
         try:
-            found = module.forward(text, **options)
-            if found:
-                _check(name, *found)
+            pair = module.forward(text, **options)
+            if pair:
+                _check(name, *pair)
+                yield pair
         except Malformed as error:
-            found = _located(text_name, number, error)
-        if found:
-            yield found
+            yield _located(text_name, number, error)
 
 
 def _check(name: str, source: str, target: str) -> None:
@@ -108,8 +113,10 @@ def _check(name: str, source: str, target: str) -> None:
         graphs.read_line(target)
 
 
-def items(name: str, sources, targets, **options) -> Iterator:
-    """Text in the format of the corpus for every line of two files; or its ``Malformed``.
+def items(
+    name: str, sources: PathName, targets: PathName, **options: Any
+) -> Iterator[Union[str, Malformed]]:
+    """Yield text in the format of the corpus for every line of two files, or its ``Malformed``.
 
     Raises ValueError when the files differ in their number of lines.
     """
@@ -127,14 +134,23 @@ def items(name: str, sources, targets, **options) -> Iterator:
             yield _located(str(targets), number, error)
 
 
-def good(found, skip_bad: bool, counts: Counter, problems: List[str]) -> Iterator:
-    """Those that are not ``Malformed``; without ``skip_bad`` the first of these is raised."""
-    for one in found:
-        if isinstance(one, Malformed):
+def well_formed(
+    results: Iterable[Union[Item, Malformed]],
+    skip_bad: bool,
+    counts: Dict[str, int],
+    problems: List[str],
+) -> Iterator[Item]:
+    """Yield the results that are not ``Malformed``, and count both kinds.
+
+    Without ``skip_bad`` the first ``Malformed`` is raised; otherwise its text is put in
+    ``problems``.
+    """
+    for result in results:
+        if isinstance(result, Malformed):
             if not skip_bad:
-                raise one
+                raise result
             counts["skipped"] += 1
-            problems.append(str(one))
+            problems.append(str(result))
         else:
             counts["written"] += 1
-            yield one
+            yield result

@@ -1,16 +1,20 @@
 """The routed model and its baselines as fairseq sees them; the equations are in modules.py."""
 
-from typing import Dict, List
+from typing import Any, Dict, List, Mapping, Optional, Tuple, cast
 
+import torch
+from fairseq.data import Dictionary
 from fairseq.models import register_model
 from torch import Tensor, nn
 
+from ..common.decoding import Cache
 from ..common.layers import embedding
 from ..common.recurrent import leading_padding, put_back
 from ..streams.direction import Direction, SourceSide, TargetSide
+from ..streams.language_pair import LanguagePair, sides
 from ..streams.model import StreamsModel
-from ..streams.schedule import sides
-from .config import RoutedConfig, build_units, register_architectures, size_of
+from ..streams.task import StreamsTask
+from .config import RoutedConfig, build_units, check_sharing, register_architectures, size_of
 from .sequence import Decoder, Encoder, Target, decode
 
 
@@ -21,7 +25,8 @@ class EncodingPath(nn.Module):
         super().__init__()
         self.encoder, self.table, self.task = encoder, table, task
 
-    def encode(self, tokens: Tensor):
+    def encode(self, tokens: Tensor) -> Tuple[Tensor, Tensor]:
+        """Return annotations (B, S, C) and padding (B, S) of tokens (B, S)."""
         return self.encoder(self.table, tokens, self.task)[:2]
 
 
@@ -32,29 +37,53 @@ class DecodingPath(nn.Module):
         super().__init__()
         self.decoder, self.target, self.task = decoder, target, task
 
-    def decode(self, prev_tokens, states, padding, cache, need_weights):
+    def decode(
+        self,
+        prev_tokens: Tensor,
+        states: Tensor,
+        padding: Tensor,
+        cache: Optional[Cache],
+        need_weights: bool,
+    ) -> Tuple[Tensor, Optional[Tensor]]:
+        """Return the readout (R, T, O_L) and, where it is needed, the attention (R, T, S)."""
         encoded = states, padding
         readout, weights = decode(self.decoder, self.target, encoded, prev_tokens, self.task, cache)
         return readout, weights if need_weights else None
 
     def logits(self, readout: Tensor) -> Tensor:
+        """Return the logits (R, T, V) of a readout."""
         return self.target.output(readout)
 
 
 class RoutedSource(SourceSide):
     """A source side that remembers where the sentences began ("leading" (B, 1))."""
 
-    def forward(self, src_tokens, src_lengths=None, **_unused):
+    def forward(
+        self, src_tokens: Tensor, src_lengths: Optional[Tensor] = None, **_unused: Any
+    ) -> Dict[str, Any]:
+        """Return the encoded source, with the number of paddings in front of each sentence."""
         leading = leading_padding(src_tokens, self.dictionary.pad())
         return {**super().forward(src_tokens), "leading": leading}
 
 
 class RoutedTarget(TargetSide):
-    """A target side whose attention is over the source tokens where they stood."""
+    """A target side whose attention is over the source tokens where they stood.
 
-    def decode(self, prev_tokens, encoded, cache, encoder_out):
+    The task token has none: it is no word of the sentence that a target word could be aligned to.
+    """
+
+    def decode(
+        self,
+        prev_tokens: Tensor,
+        encoded: List[Tuple[Tensor, Tensor]],
+        cache: Optional[Cache],
+        encoder_out: Dict[str, Any],
+    ) -> Tuple[Tensor, Optional[Tensor]]:
+        """Return the readout and, where it is needed, the attention."""
         readout, weights = super().decode(prev_tokens, encoded, cache, encoder_out)
         if weights is not None:
+            # words of the target are aligned with words, and the first source token is none
+            weights = torch.cat([torch.zeros_like(weights[..., :1]), weights[..., 1:]], dim=2)
             leading = encoder_out["leading"].index_select(0, encoder_out["rows"])
             weights = put_back(weights, leading, 2)
         return readout, weights
@@ -80,17 +109,22 @@ class RoutedModel(StreamsModel):
         decoder: Decoder,
         sources: Dict[str, nn.Embedding],
         targets: Dict[str, Target],
-        dictionaries,
+        dictionaries: Dict[str, Dictionary],
         pairs: List[str],
-        max_positions,
+        max_positions: Tuple[int, int],
     ):
         super().__init__(dictionaries, pairs, max_positions)
         self.encoder, self.decoder = encoder, decoder
-        self.sources, self.targets = nn.ModuleDict(sources), nn.ModuleDict(targets)
+        self.sources = cast(Mapping[str, nn.Embedding], nn.ModuleDict(sources))
+        self.targets = cast(Mapping[str, Target], nn.ModuleDict(targets))
 
     @classmethod
-    def build_model(cls, cfg: RoutedConfig, task):
-        size, pairs = size_of(cfg), cfg.lang_pairs.split(",")
+    def build_model(cls, cfg: RoutedConfig, task: StreamsTask) -> "RoutedModel":
+        """Return the model of a config; fairseq calls this."""
+        # a trained model is built whatever its stored options say: older versions ignored some
+        if not task.from_checkpoint:
+            check_sharing(cfg)
+        size, pairs = size_of(cfg), cast(str, cfg.lang_pairs).split(",")
         units, decoder_units = build_units(cfg, pairs)
         encoder = Encoder(units, size.dropout)
         decoder = Decoder(size, decoder_units, encoder.output_size)
@@ -98,7 +132,7 @@ class RoutedModel(StreamsModel):
         dictionaries = {lang: task.dictionaries[lang] for lang in sources + targets}
         vocabulary = {lang: (len(words), words.pad()) for lang, words in dictionaries.items()}
 
-        def source(lang):
+        def source(lang: str) -> nn.Embedding:
             words, pad = vocabulary[lang]
             return embedding(words, size.embed_dim, pad)
 
@@ -113,22 +147,30 @@ class RoutedModel(StreamsModel):
         )
 
     def _check(self, pair: str) -> str:
+        """Return the pair; ValueError if the model has no such task."""
         if pair not in self.pairs:
             raise ValueError(f"pair {pair!r}: the model has {', '.join(self.pairs)}")
         return pair
 
-    def forward(self, src_tokens, src_lengths, prev_output_tokens, pair=None, **_unused):
-        """Teacher-forced logits (B, T, V) of the task ``pair`` (default: the first)."""
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Optional[Tensor],
+        prev_output_tokens: Tensor,
+        pair: Optional[str] = None,
+        **_unused: Any,
+    ) -> Tuple[Tensor, Dict[str, Any]]:
+        """Return the teacher-forced logits (B, T, V) of the task ``pair`` (default: the first)."""
         pair = self._check(pair or self.pairs[0])
-        source, target = pair.split("-")
+        source, target = LanguagePair.parse(pair)
         encoded = self.encoder(self.sources[source], src_tokens, pair)[:2]
         part = self.targets[target]
         readout, _ = decode(self.decoder, part, encoded, prev_output_tokens, pair)
         return part.output(readout), {}
 
     def direction(self, pair: str, need_attention: bool = False) -> Direction:
-        """An encoder-decoder model of one task that shares this model's parameters."""
-        source, target = self._check(pair).split("-")
+        """Return an encoder-decoder model of one task that shares this model's parameters."""
+        source, target = LanguagePair.parse(self._check(pair))
         encoder = RoutedSource(
             EncodingPath(self.encoder, self.sources[source], pair),
             self.dictionaries[source],
@@ -145,7 +187,7 @@ class RoutedModel(StreamsModel):
     def router_weights(
         self, src_tokens: Tensor, prev_output_tokens: Tensor, pair: str
     ) -> Dict[str, Tensor]:
-        """tau of every unit, for analysis (Fig. 2).
+        """Return tau of every unit (Eq. 2), for analysis (Fig. 2).
 
         Args:
             src_tokens: (B, S) as the task's dataset makes them, the task token first.
@@ -154,34 +196,36 @@ class RoutedModel(StreamsModel):
 
         Returns:
             {"encoder.L.forwards": (B, S, n), "encoder.L.backwards": (B, S, n), "decoder.L":
-            (B, T, n)} for the layers L = 0, 1, ..; at the positions of the tokens given, and zero
-            at padding, so that sums over positions are sums over tokens. ValueError for a model
+            (B, T, n)} for the layers L = 0, 1, ..; position s belongs to token s. tau is zero at
+            padding, so that sums over positions are sums over tokens. ValueError for a model
             without routers.
         """
-        source, target = self._check(pair).split("-")
+        source, target = LanguagePair.parse(self._check(pair))
         table, part = self.sources[source], self.targets[target]
         annotations, padding, of_encoder = self.encoder(table, src_tokens, pair)
         if not of_encoder[0][0].size(2):
             raise ValueError("--sharing layers: the model has no router")
         encoded = self.decoder.prepare(annotations, padding, pair)
         vectors = self.decoder.embed(part, prev_output_tokens)
-        *_, of_decoder = self.decoder.fused(vectors, encoded, pair)
-        leading = leading_padding(src_tokens, table.padding_idx)
-        found = {}
+        of_decoder = self.decoder.fused(vectors, encoded, pair).routing
+        leading = leading_padding(src_tokens, cast(int, table.padding_idx))
+        weights: Dict[str, Tensor] = {}
+        # the encoder moves padding to the end; callers count positions in their own tokens
         for layer, both in enumerate(of_encoder):
             for way, tau in zip(("forwards", "backwards"), both):
                 tau = tau.masked_fill(padding.unsqueeze(2), 0.0)
-                found[f"encoder.{layer}.{way}"] = put_back(tau, leading, 1)
-        blank = prev_output_tokens.eq(part.embedding.padding_idx).unsqueeze(2)
+                weights[f"encoder.{layer}.{way}"] = put_back(tau, leading, 1)
+        blank = prev_output_tokens.eq(cast(int, part.embedding.padding_idx)).unsqueeze(2)
         for layer, tau in enumerate(of_decoder):
-            found[f"decoder.{layer}"] = tau.masked_fill(blank, 0.0)
-        return found
+            weights[f"decoder.{layer}"] = tau.masked_fill(blank, 0.0)
+        return weights
 
     def parameter_groups(self) -> Dict[str, List[str]]:
-        """Names of parameters by part: shared, task.PAIR, source.LANG, target.LANG, output.
+        """Return the names of the parameters of each part of the model.
 
-        shared: routers, shared blocks or layers, attention and readout. output: the softmaxes of
-        all targets, which target.LANG holds as well.
+        The parts are shared, task.PAIR, source.LANG, target.LANG and output. shared: routers,
+        shared blocks or layers, attention and readout. output: the softmaxes of all targets, which
+        target.LANG holds as well.
         """
         groups: Dict[str, List[str]] = {"shared": [], "output": []}
         for pair in self.pairs:
@@ -193,13 +237,14 @@ class RoutedModel(StreamsModel):
                 if parts[2] == "output":
                     groups["output"].append(name)
                 continue
+            # "...own.PAIR..." is a block of one task, "...own.common..." one of all tasks
             owner = parts[parts.index("own") + 1] if "own" in parts else None
             groups[f"task.{owner}" if owner in self.pairs else "shared"].append(name)
         return groups
 
     def pair_parameters(self, pair: str) -> List[str]:
-        """Names of the parameters that training on ``pair`` moves."""
-        source, target = self._check(pair).split("-")
+        """Return the names of the parameters that training on ``pair`` moves."""
+        source, target = LanguagePair.parse(self._check(pair))
         groups = self.parameter_groups()
         parts = ("shared", f"task.{pair}", f"source.{source}", f"target.{target}")
         return [name for part in parts for name in groups[part]]

@@ -1,20 +1,21 @@
 """Recurrent units with shared blocks, a block per task and a router, in plain torch.
 
-Zaremoodi, Buntine and Haffari (ACL 2018), Sec. 2.1 and 2.2, for one step::
+Zaremoodi, Buntine and Haffari (ACL 2018), Sec. 2.1 and 2.2, for one step. The paper does not number
+its equations; the numbers are those of the card (README.md)::
 
-    s   = tanh(W_x x_t + W_h h_{t-1} + b_s)                       router
-    tau = softmax(W_tau s + b_tau)                                one weight per shared block
-    x~  = tau[i] x_t for shared block i;  x_t for the task's block
-    z = sigmoid(W_z x~ + U_z g_{t-1} + b_z)                       block; g is its own state
-    r = sigmoid(W_r x~ + U_r g_{t-1} + b_r)
-    c = tanh(W_c x~ + U_c (r * g_{t-1}) + b_c)
-    g_t = z * g_{t-1} + (1 - z) * c
-    h_t = [sum_i tau[i] g^(i)_t ; g^(task)_t]                     state of the unit
+    s   = tanh(W_x x_t + W_h h_{t-1} + b_s)                       Eq. 1, router
+    tau = softmax(W_tau s + b_tau)                                Eq. 2, one weight per shared block
+    x~  = tau[i] x_t for shared block i;  x_t for the task's      Eq. 3
+    z = sigmoid(W_z x~ + U_z g_{t-1} + b_z)                       Eq. 4, block; g is its own state
+    r = sigmoid(W_r x~ + U_r g_{t-1} + b_r)                       Eq. 5
+    c = tanh(W_c x~ + U_c (r * g_{t-1}) + b_c)                    Eq. 6
+    g_t = z * g_{t-1} + (1 - z) * c                               Eq. 7
+    h_t = [sum_i tau[i] g^(i)_t ; g^(task)_t]                     Eq. 8, state of the unit
 
 The router and the shared blocks belong to all tasks.
 
-Deviation: the paper prints c = tanh(W_c x~ + U_c g_{t-1} + b_c), without the reset gate r that it
-defines. Cho's unit, which it cites, is meant.
+Deviation from Eq. 6: the paper prints c = tanh(W_c x~ + U_c g_{t-1} + b_c), without the reset gate
+r that it defines. Cho's unit, which it cites, is meant.
 
 Without shared blocks (``shared_blocks=0``) there is no router and the unit is a GRU of Cho's kind,
 h_t = g_t: the layers of the baselines.
@@ -24,24 +25,24 @@ blocks, R units of the router, O = 2H (n = 0: H) state of the unit, G = R + 3HK 
 input. Gates stand side by side in the order z, r, c. Masks are bool, True = padding.
 """
 
-from typing import List, Optional, Sequence, Tuple
+from typing import Any, List, Mapping, Optional, Sequence, Tuple, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..common import products
-from ..common.dropout import dropout
+from ..common.dropout import RetainsDropout, dropout
 from ..common.layers import linear
 from ..common.recurrent import reorder, reversal
-from ..common.routed_gru import Recurrence, routed_gru
+from .routed_gru import Recurrence, routed_gru
 
 COMMON = "common"  # the name of a block that is no task's own
 State = Tuple[Tensor, Tensor]  # of the blocks g (K, B, H), of the unit h (B, O)
 
 
 class Router(nn.Module):
-    """tau = softmax(W_tau tanh(W_x x_t + W_h h_{t-1} + b_s) + b_tau) (Sec. 2.1).
+    """tau = softmax(W_tau tanh(W_x x_t + W_h h_{t-1} + b_s) + b_tau) (Eq. 1 and 2).
 
     Args:
         input_size: I.
@@ -57,13 +58,13 @@ class Router(nn.Module):
         self.output = linear(router_size, shared_blocks)  # W_tau, b_tau
 
     def forward(self, inputs: Tensor, state: Tensor) -> Tensor:
-        """x_t (B, I), h_{t-1} (B, O) -> tau (B, n)."""
+        """Return tau (B, n) of x_t (B, I) and h_{t-1} (B, O)."""
         hidden = torch.tanh(self.input(inputs) + self.state(state))  # s_t (B, R)
         return self.output(hidden).softmax(dim=1)
 
 
 class Blocks(nn.Module):
-    """GRU blocks side by side (Sec. 2.2).
+    """GRU blocks side by side (Eq. 4 to 7).
 
     Args:
         count: how many.
@@ -83,7 +84,7 @@ class Blocks(nn.Module):
                 nn.init.orthogonal_(gate)
 
     def step(self, number: int, inputs: Tensor, before: Tensor) -> Tensor:
-        """Block ``number``: x~_t (B, I), g_{t-1} (B, H) -> g_t (B, H)."""
+        """Return g_t (B, H) of block ``number`` from x~_t (B, I) and g_{t-1} (B, H)."""
         weight_z, weight_r, weight_c = self.weight_input[number].chunk(3)
         state_z, state_r, state_c = self.weight_state[number].chunk(3)
         bias_z, bias_r, bias_c = self.bias[number].chunk(3)
@@ -96,7 +97,7 @@ class Blocks(nn.Module):
 
 
 class RoutedUnit(nn.Module):
-    """The recurrent unit: n shared blocks, one block for each task, and a router.
+    """The recurrent unit (Eq. 8): n shared blocks, one block for each task, and a router.
 
     It takes the place of one layer of a GRU in one direction.
 
@@ -124,23 +125,26 @@ class RoutedUnit(nn.Module):
             size = router_size or hidden_size
             self.router = Router(input_size, self.output_size, shared_blocks, size)
             self.shared = Blocks(shared_blocks, input_size, hidden_size)
+        # "own" is part of the names of the parameters in checkpoints
         self.own = nn.ModuleDict(
             {name: Blocks(1, input_size, hidden_size) for name in tasks or [COMMON]}
         )
 
-    def _own(self, task: Optional[str]) -> Blocks:
-        name = COMMON if COMMON in self.own else task
-        if name not in self.own:
-            raise ValueError(f"task {task!r}: the unit has blocks for {', '.join(self.own)}")
-        return self.own[name]
+    def task_block(self, task: Optional[str]) -> Blocks:
+        """Return the block that reads the input directly: the task's, or that of all tasks."""
+        blocks = cast(Mapping[str, Blocks], self.own)
+        name = COMMON if COMMON in blocks else task
+        if name is None or name not in blocks:
+            raise ValueError(f"task {task!r}: the unit has blocks for {', '.join(blocks)}")
+        return blocks[name]
 
     def _stacked(self, name: str, task: Optional[str]) -> Tensor:
-        """A parameter of all K blocks, the task's last."""
-        own = getattr(self._own(task), name)
-        return torch.cat([getattr(self.shared, name), own]) if self.shared_blocks else own
+        """Return a parameter of all K blocks, the task's last."""
+        last = getattr(self.task_block(task), name)
+        return torch.cat([getattr(self.shared, name), last]) if self.shared_blocks else last
 
     def start(self, output: Tensor) -> State:
-        """State before the first step, from h_0 (B, O).
+        """Return the state before the first step, from h_0 (B, O).
 
         Every shared block starts from the first half: h_0 = [sum_i tau[i] g^(i)_0 ; g^(task)_0]
         then holds for every tau.
@@ -149,32 +153,42 @@ class RoutedUnit(nn.Module):
         return torch.stack([halves[0]] * self.shared_blocks + [halves[-1]]), output
 
     def zero_state(self, inputs: Tensor) -> State:
-        """Zeros for a batch of inputs (B, ...)."""
+        """Return zeros for a batch of inputs (B, ...)."""
         return self.start(inputs.new_zeros(inputs.size(0), self.output_size))
 
-    def step(self, inputs: Tensor, state: State, task: Optional[str] = None):
-        """One step as in the paper: the specification.
+    def step(
+        self, inputs: Tensor, state: State, task: Optional[str] = None
+    ) -> Tuple[State, Tensor]:
+        """Return the state after one step as in the paper, and tau: the specification.
 
-        x_t (B, I), state before -> state after, tau (B, n) or (B, 0).
+        Args:
+            inputs: x_t (B, I).
+            state: before the step.
+            task: whose block to use.
+
+        Returns:
+            state after the step, tau (B, n) or (B, 0).
         """
         blocks, output = state
-        own = self._own(task).step(0, inputs, blocks[-1])
+        of_task = self.task_block(task).step(0, inputs, blocks[-1])
         if not self.shared_blocks:
-            return (own.unsqueeze(0), own), inputs.new_zeros(inputs.size(0), 0)
+            return (of_task.unsqueeze(0), of_task), inputs.new_zeros(inputs.size(0), 0)
         tau = self.router(inputs, output)
         shared = [
             self.shared.step(number, tau[:, number, None] * inputs, blocks[number])
             for number in range(self.shared_blocks)
         ]
         mixed = sum(tau[:, number, None] * block for number, block in enumerate(shared))
-        return (torch.stack([*shared, own]), torch.cat([mixed, own], dim=1)), tau
+        output = torch.cat([cast(Tensor, mixed), of_task], dim=1)
+        return (torch.stack([*shared, of_task]), output), tau
 
     def projection(self, task: Optional[str] = None) -> State:
-        """[W_x ; W of all blocks] (G, I) and [b_s ; zeros] (G,).
+        """Return [W_x ; W of all blocks] (G, I) and [b_s ; zeros] (G,).
 
-        The blocks' biases are added inside the loop, since W (tau x) + b = tau (W x) + b.
+        One product with x then serves router and blocks: W (tau x) + b = tau (W x) + b. The blocks'
+        biases are added inside the loop, behind the multiplication by tau.
         """
-        return products.made_once(lambda: self._projection(task), self, "projection", task)
+        return products.compute_once(lambda: self._projection(task), self, "projection", task)
 
     def _projection(self, task: Optional[str]) -> State:
         blocks = self._stacked("weight_input", task).flatten(0, 1)  # (3HK, I)
@@ -185,8 +199,8 @@ class RoutedUnit(nn.Module):
         return torch.cat([router.weight, blocks]), torch.cat([router.bias, zeros])
 
     def recurrence(self, task: Optional[str] = None) -> Recurrence:
-        """The weights that stay inside the loop."""
-        return products.made_once(lambda: self._recurrence(task), self, "recurrence", task)
+        """Return the weights that stay inside the loop."""
+        return products.compute_once(lambda: self._recurrence(task), self, "recurrence", task)
 
     def _recurrence(self, task: Optional[str]) -> Recurrence:
         blocks = self._stacked("bias", task), self._stacked("weight_state", task)
@@ -202,19 +216,19 @@ class RoutedUnit(nn.Module):
         state: Optional[State] = None,
         literal: bool = False,
     ) -> Tuple[Tensor, Tensor]:
-        """x (B, S, I) -> h (B, S, O), tau (B, S, n).
+        """Return h (B, S, O) and tau (B, S, n) of x (B, S, I).
 
         task: whose block to use. state: before the first step (default: zeros). literal: step by
         step. Padding has to stand after the real positions.
         """
         state = state or self.zero_state(inputs)
         if literal:
-            steps = []
+            steps: List[Tuple[Tensor, Tensor]] = []
             for position in range(inputs.size(1)):
                 state, tau = self.step(inputs[:, position], state, task)
                 steps.append((state[1], tau))
-            outputs, taus = zip(*steps)
-            return torch.stack(outputs, dim=1), torch.stack(taus, dim=1)
+            states, taus = zip(*steps)
+            return torch.stack(states, dim=1), torch.stack(taus, dim=1)
         projected = products.linear(inputs.transpose(0, 1), *self.projection(task))  # (S, B, G)
         outputs, tau, _ = routed_gru(projected, *state, self.recurrence(task))
         return outputs.transpose(0, 1), tau.transpose(0, 1)
@@ -228,7 +242,7 @@ class BidirectionalUnit(nn.Module):
     Args: those of ``RoutedUnit``.
     """
 
-    def __init__(self, *sizes, **options):
+    def __init__(self, *sizes: Any, **options: Any):
         super().__init__()
         self.forwards = RoutedUnit(*sizes, **options)
         self.backwards = RoutedUnit(*sizes, **options)
@@ -237,7 +251,10 @@ class BidirectionalUnit(nn.Module):
     def forward(
         self, inputs: Tensor, padding: Tensor, task: Optional[str] = None, literal: bool = False
     ) -> Tuple[Tensor, Tensor, Tensor]:
-        """x (B, S, I), padding (B, S) at the end -> h (B, S, 2O), tau of both ways (B, S, n)."""
+        """Return h (B, S, 2O) and tau of both ways (B, S, n).
+
+        inputs: x (B, S, I). padding: (B, S), at the end of each row.
+        """
         positions = reversal(padding)
         ahead, tau = self.forwards(inputs, task, literal=literal)
         back, tau_back = self.backwards(reorder(inputs, positions), task, literal=literal)
@@ -245,7 +262,7 @@ class BidirectionalUnit(nn.Module):
         return outputs, tau, reorder(tau_back, positions)
 
 
-class UnitStack(nn.Module):
+class UnitStack(RetainsDropout, nn.Module):
     """Bidirectional units one above the other.
 
     Args:
@@ -255,17 +272,21 @@ class UnitStack(nn.Module):
 
     def __init__(self, units: Sequence[BidirectionalUnit], dropout: float = 0.0):
         super().__init__()
-        self.units, self.dropout = nn.ModuleList(units), dropout
+        self.units = cast(Sequence[BidirectionalUnit], nn.ModuleList(units))
+        self.dropout = dropout
         self.output_size = units[-1].output_size
 
     def forward(
         self, inputs: Tensor, padding: Tensor, task: Optional[str] = None, literal: bool = False
     ) -> Tuple[Tensor, List[Tuple[Tensor, Tensor]]]:
-        """x (B, S, I), padding (B, S) at the end -> h (B, S, 2O), tau of each unit, both ways."""
-        weights = []
+        """Return h (B, S, 2O) of the top unit, and tau of each unit, both ways.
+
+        inputs: x (B, S, I). padding: (B, S), at the end of each row.
+        """
+        weights: List[Tuple[Tensor, Tensor]] = []
         for number, unit in enumerate(self.units):
             if number:
-                inputs = dropout(inputs, self.dropout, self.training)
-            inputs, *tau = unit(inputs, padding, task, literal)
-            weights.append(tuple(tau))
+                inputs = dropout(inputs, self.dropout, self.is_dropping)
+            inputs, tau, tau_back = unit(inputs, padding, task, literal)
+            weights.append((tau, tau_back))
         return inputs, weights

@@ -3,42 +3,42 @@
 Counts of several batches or workers are added up by name; ``f1`` and ``accuracy`` make percentages
 of the sums. A line is what ``linearise`` writes, symbols separated by spaces.
 
-    ner_f1, bracket_f1          matched, predicted, gold     -> f1, precision, recall
-    exact_match, token_accuracy matched, total               -> accuracy
+    ner_f1, bracket_f1, triple_f1   matched, predicted, gold -> f1, precision, recall
+    exact_match, token_accuracy     matched, total           -> accuracy
 """
 
 from collections import Counter
 from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
-from .formats import Malformed, ner, trees
+from .formats import Malformed, graphs, ner, trees
 
 Counts = Dict[str, int]
 
 
 def _both(hypotheses: Sequence[str], references: Sequence[str]) -> Iterator[Tuple[str, str]]:
-    """Pairs of lines. Raises ValueError when there are not equally many."""
+    """Return pairs of lines. Raises ValueError when there are not equally many."""
     if len(hypotheses) != len(references):
         raise ValueError(f"{len(hypotheses)} hypotheses for {len(references)} references")
     return zip(hypotheses, references)
 
 
 def f1(counts: Counts) -> float:
-    """Percent: 2 matched / (predicted + gold), the harmonic mean of precision and recall."""
+    """Return 2 matched / (predicted + gold) in percent, the mean of precision and recall."""
     return _percent(2 * counts["matched"], counts["predicted"] + counts["gold"])
 
 
 def precision(counts: Counts) -> float:
-    """Percent of what was predicted that is right."""
+    """Return how much of what was predicted is right, in percent."""
     return _percent(counts["matched"], counts["predicted"])
 
 
 def recall(counts: Counts) -> float:
-    """Percent of what should have been found that was."""
+    """Return how much of the reference was predicted, in percent."""
     return _percent(counts["matched"], counts["gold"])
 
 
 def accuracy(counts: Counts) -> float:
-    """Percent: matched / total."""
+    """Return matched / total in percent."""
     return _percent(counts["matched"], counts["total"])
 
 
@@ -47,26 +47,27 @@ def _percent(part: int, whole: int) -> float:
 
 
 def exact_match(hypotheses: Sequence[str], references: Sequence[str]) -> Counts:
-    """Lines that are right as a whole: {"matched", "total"}."""
+    """Count lines that are right as a whole: {"matched", "total"}."""
+    # by symbols: spaces between them do not count
     pairs = [(a.split(), b.split()) for a, b in _both(hypotheses, references)]
     return {"matched": sum(a == b for a, b in pairs), "total": len(pairs)}
 
 
 def token_accuracy(hypotheses: Sequence[str], references: Sequence[str]) -> Counts:
-    """Symbols that are right at their position: {"matched", "total"}.
+    """Count symbols that are right at their position: {"matched", "total"}.
 
-    The longer of the two lines counts, so that what is missing and what is too much is wrong.
+    The total is that of the longer line, so that missing and additional symbols count as wrong.
     """
     matched = total = 0
     for hypothesis, reference in _both(hypotheses, references):
-        found, wanted = hypothesis.split(), reference.split()
-        matched += sum(a == b for a, b in zip(found, wanted))
-        total += max(len(found), len(wanted))
+        predicted, gold = hypothesis.split(), reference.split()
+        matched += sum(a == b for a, b in zip(predicted, gold))
+        total += max(len(predicted), len(gold))
     return {"matched": matched, "total": total}
 
 
 def ner_f1(hypotheses: Sequence[str], references: Sequence[str]) -> Counts:
-    """Entities of the same type, beginning and end, as the CoNLL evaluation counts them.
+    """Count entities of the same type, beginning and end, as the CoNLL evaluation does.
 
     {"matched", "predicted", "gold", "wrong_length": lines with more or fewer tags than the
     reference}. A symbol in a hypothesis that is no tag counts as O; one in a reference raises
@@ -74,13 +75,18 @@ def ner_f1(hypotheses: Sequence[str], references: Sequence[str]) -> Counts:
     """
     total: Counts = Counter(matched=0, predicted=0, gold=0, wrong_length=0)
     for hypothesis, reference in _both(hypotheses, references):
-        tags, wanted = [_tag(one) for one in hypothesis.split()], reference.split()
-        found, gold = set(ner.spans(tags)), set(ner.spans(wanted))
-        total["matched"] += len(found & gold)
-        total["predicted"] += len(found)
+        tags, gold_tags = _tags(hypothesis), reference.split()
+        predicted, gold = set(ner.spans(tags)), set(ner.spans(gold_tags))
+        total["matched"] += len(predicted & gold)
+        total["predicted"] += len(predicted)
         total["gold"] += len(gold)
-        total["wrong_length"] += len(tags) != len(wanted)
+        total["wrong_length"] += len(tags) != len(gold_tags)
     return dict(total)
+
+
+def _tags(line: str) -> List[str]:
+    """Return the tags of a hypothesis, O for symbols that are none."""
+    return [_tag(symbol) for symbol in line.split()]
 
 
 def _tag(symbol: str) -> str:
@@ -92,22 +98,22 @@ def _tag(symbol: str) -> str:
 
 
 def constituents(tree: trees.Phrase) -> Counter:
-    """How often each (label, start, end) is in a tree; leaves are counted from 0."""
-    found: Counter = Counter()
+    """Count each (label, start, end) of a tree; leaves have numbers from 0."""
+    counts: Counter = Counter()
 
     def end(phrase: trees.Phrase, start: int) -> int:
         place = start
         for child in phrase.children:
             place = place + 1 if isinstance(child, str) else end(child, place)
-        found[phrase.label, start, place] += 1
+        counts[phrase.label, start, place] += 1
         return place
 
     end(tree, 0)
-    return found
+    return counts
 
 
 def bracket_f1(hypotheses: Sequence[str], references: Sequence[str]) -> Counts:
-    """Labelled bracketing (Parseval): phrases of the same label, first and last leaf.
+    """Count phrases of the same label, first and last leaf: labelled bracketing (Parseval).
 
     {"matched", "predicted", "gold", "ill_formed": hypotheses that are no trees, "wrong_length":
     trees with more or fewer leaves than the reference}. An ill-formed hypothesis predicts nothing.
@@ -116,14 +122,15 @@ def bracket_f1(hypotheses: Sequence[str], references: Sequence[str]) -> Counts:
     """
     total: Counts = Counter(matched=0, predicted=0, gold=0, ill_formed=0, wrong_length=0)
     for hypothesis, reference in _both(hypotheses, references):
-        wanted, tree = trees.read_line(reference), _tree(hypothesis)
-        gold = constituents(wanted)
-        found = constituents(tree) if tree else Counter()
-        total["matched"] += sum((found & gold).values())
-        total["predicted"] += sum(found.values())
+        gold_tree, tree = trees.read_line(reference), _tree(hypothesis)
+        # counters, as a tree may hold the same phrase twice: (NP (NP ...)) over the same leaves
+        gold = constituents(gold_tree)
+        predicted = constituents(tree) if tree else Counter()
+        total["matched"] += sum((predicted & gold).values())
+        total["predicted"] += sum(predicted.values())
         total["gold"] += sum(gold.values())
         total["ill_formed"] += tree is None
-        total["wrong_length"] += tree is not None and len(tree.leaves()) != len(wanted.leaves())
+        total["wrong_length"] += tree is not None and len(tree.leaves()) != len(gold_tree.leaves())
     return dict(total)
 
 
@@ -135,13 +142,53 @@ def _tree(line: str) -> Optional[trees.Phrase]:
 
 
 def by_type(hypotheses: List[str], references: List[str]) -> Dict[str, Counts]:
-    """``ner_f1`` of each type of entity alone: {type: {"matched", "predicted", "gold"}}."""
+    """Return ``ner_f1`` of each type of entity alone: {type: {"matched", "predicted", "gold"}}."""
     total: Dict[str, Counts] = {}
     for hypothesis, reference in _both(hypotheses, references):
-        found = set(ner.spans([_tag(one) for one in hypothesis.split()]))
+        predicted = set(ner.spans(_tags(hypothesis)))
         gold = set(ner.spans(reference.split()))
-        for name, entities in (("matched", found & gold), ("predicted", found), ("gold", gold)):
-            for one in entities:
-                counts = total.setdefault(one.kind, dict(matched=0, predicted=0, gold=0))
+        parts = {"matched": predicted & gold, "predicted": predicted, "gold": gold}
+        for name, entities in parts.items():
+            for entity in entities:
+                counts = total.setdefault(entity.kind, dict(matched=0, predicted=0, gold=0))
                 counts[name] += 1
     return dict(sorted(total.items()))
+
+
+Triple = Tuple[str, str, str]
+
+
+def triples(top: graphs.Node) -> "Counter[Triple]":
+    """Return (concept, role, concept) of every relation of a graph, and ("", ":top", concept)."""
+    counts: "Counter[Triple]" = Counter([("", ":top", top.concept)])
+    waiting = [top]
+    while waiting:
+        node = waiting.pop()
+        for role, child in node.relations:
+            counts[node.concept, role, child.concept] += 1
+            waiting.append(child)
+    return counts
+
+
+def triple_f1(hypotheses: Sequence[str], references: Sequence[str]) -> Counts:
+    """Count relations of linearised graphs with the concepts at their ends, and the top concepts.
+
+    {"matched", "predicted", "gold", "ill_formed": hypotheses that are no graphs}. An ill-formed
+    hypothesis predicts nothing; a reference that is no graph raises ``Malformed``.
+
+    Deviation from Smatch (Cai and Knight 2013), which maps the variables of two graphs onto each
+    other: the lines have no variables. Concepts stand for them, so that the score is certain and
+    needs no search from random beginnings.
+    """
+    total: Counts = Counter(matched=0, predicted=0, gold=0, ill_formed=0)
+    for hypothesis, reference in _both(hypotheses, references):
+        expected = triples(graphs.read_line(reference))
+        try:
+            predicted = triples(graphs.read_line(hypothesis))
+        except Malformed:
+            predicted = Counter()
+            total["ill_formed"] += 1
+        total["matched"] += sum((predicted & expected).values())
+        total["predicted"] += sum(predicted.values())
+        total["gold"] += sum(expected.values())
+    return dict(total)

@@ -1,14 +1,15 @@
 """The sequence-to-sequence model around the units: encoder, attention and decoder in plain torch.
 
 Zaremoodi, Buntine and Haffari (ACL 2018), Sec. 2.3 and 3.3, leave this part to their base system,
-an attentional model with one decoder input per word and a residual readout::
+an attentional model with one decoder input per word and a residual readout. The numbers are those
+of the card::
 
-    a_i = [forwards_i ; backwards_i]                                  annotations of the top units
-    h_0 = tanh(W mean_i a_i)                                          state of the decoder's units
-    e_ti = v . tanh(W_a a_i + b_a + W_q h_{t-1});  alpha_t = softmax(e_t)
-    c_t = sum_i alpha_ti a_i                                          context
-    h_t = unit([E y_{t-1} ; c_t], h_{t-1})
-    p(y_t) = softmax(O tanh(h_t + Q c_t + P E y_{t-1}) + b_o)
+    a_i = [forwards_i ; backwards_i]                                  Eq. 9, annotations
+    h_0 = tanh(W mean_i a_i)                                          Eq. 10, first state
+    e_ti = v . tanh(W_a a_i + b_a + W_q h_{t-1});  alpha_t = softmax(e_t)    Eq. 11
+    c_t = sum_i alpha_ti a_i                                          Eq. 12, context
+    h_t = unit([E y_{t-1} ; c_t], h_{t-1})                            Eq. 13, with Eq. 1 to 8
+    p(y_t) = softmax(O tanh(h_t + Q c_t + P E y_{t-1}) + b_o)         Eq. 14, readout
 
 With several layers a unit reads the state of the one below it, the query sees the states of all
 layers, h_t = [h^1_t ; .. ; h^L_t], and the readout reads the top one.
@@ -22,25 +23,28 @@ projections of the first layer's input, V vocabulary. Masks are bool, True = pad
 """
 
 from dataclasses import dataclass
-from typing import List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple, cast
 
 import torch
 from torch import Tensor, nn
 
 from ..common import products
 from ..common.attention import additive_attention
-from ..common.attentive_stack import StackedLayer, attentive_stack
 from ..common.decoding import Cache
-from ..common.dropout import dropout
+from ..common.dropout import RetainsDropout, dropout
 from ..common.layers import embedding, linear
 from ..common.recurrent import align_left
-from ..common.routed_gru import routed_gru
 from ..common.sizes import check_sizes
-from .modules import RoutedUnit, UnitStack
+from .attentive_stack import StackedLayer, attentive_stack
+from .modules import RoutedUnit, State, UnitStack
+from .routed_gru import routed_gru
+
+# tau of each encoder unit, forwards and backwards, (B, S, n) each
+EncoderRouting = List[Tuple[Tensor, Tensor]]
 
 
 @dataclass
-class Size:
+class RoutedSize:
     """Sizes and the dropout rate; ValueError with the option's name for one out of range.
 
     embed_dim: D. hidden_size: H, units of each block. attention_size: A. router_size: R of the
@@ -53,7 +57,7 @@ class Size:
     router_size: int = 0
     dropout: float = 0.5
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_sizes(self, may_be_zero=["router_size"])
 
 
@@ -71,6 +75,19 @@ class Source(NamedTuple):
     initial: Tensor
 
 
+class Decoded(NamedTuple):
+    """What the decoder computes for all target positions.
+
+    states: h of the top unit (B, T, O_L). contexts: c (B, T, C). attention: alpha (B, T, S).
+    routing: tau of each unit (B, T, n).
+    """
+
+    states: Tensor
+    contexts: Tensor
+    attention: Tensor
+    routing: List[Tensor]
+
+
 class Target(nn.Module):
     """What belongs to a target vocabulary: E, O and b_o.
 
@@ -81,13 +98,13 @@ class Target(nn.Module):
         padding_index: index of the padding symbol.
     """
 
-    def __init__(self, size: Size, readout_size: int, vocab_size: int, padding_index: int):
+    def __init__(self, size: RoutedSize, readout_size: int, vocab_size: int, padding_index: int):
         super().__init__()
         self.embedding = embedding(vocab_size, size.embed_dim, padding_index)
         self.output = linear(readout_size, vocab_size)
 
 
-class Encoder(nn.Module):
+class Encoder(RetainsDropout, nn.Module):
     """A vocabulary's embedding and the units that all vocabularies share.
 
     Args:
@@ -100,19 +117,22 @@ class Encoder(nn.Module):
         self.units, self.dropout = units, dropout
         self.output_size = units.output_size  # C
 
-    def forward(self, table: nn.Embedding, tokens: Tensor, task: str, literal: bool = False):
-        """Tokens (B, S), padded at either end -> a (B, S, C), padding (B, S), tau of the units.
+    def forward(
+        self, table: nn.Embedding, tokens: Tensor, task: str, literal: bool = False
+    ) -> Tuple[Tensor, Tensor, EncoderRouting]:
+        """Return a (B, S, C), padding (B, S) and tau of the units, all with the padding at the end.
 
-        All come with the padding at the end. table: the vocabulary's embedding.
+        table: the vocabulary's embedding. tokens: (B, S), padded at either end.
         """
-        tokens = align_left(tokens, table.padding_idx)
-        padding = tokens.eq(table.padding_idx)  # (B, S)
-        vectors = dropout(table(tokens), self.dropout, self.training)  # (B, S, D)
+        pad = cast(int, table.padding_idx)
+        tokens = align_left(tokens, pad)
+        padding = tokens.eq(pad)  # (B, S)
+        vectors = dropout(table(tokens), self.dropout, self.is_dropping)  # (B, S, D)
         annotations, tau = self.units(vectors, padding, task, literal)
         return annotations, padding, tau
 
 
-class Decoder(nn.Module):
+class Decoder(RetainsDropout, nn.Module):
     """Attention, units and readout.
 
     Args:
@@ -121,10 +141,10 @@ class Decoder(nn.Module):
         context_size: C.
     """
 
-    def __init__(self, size: Size, units: Sequence[RoutedUnit], context_size: int):
+    def __init__(self, size: RoutedSize, units: Sequence[RoutedUnit], context_size: int):
         super().__init__()
         self.dropout, self.embed_dim = size.dropout, size.embed_dim
-        self.units = nn.ModuleList(units)
+        self.units = cast(Sequence[RoutedUnit], nn.ModuleList(units))
         self.state_sizes = [unit.output_size for unit in units]
         states, width = sum(self.state_sizes), size.attention_size
         self.readout_size = self.state_sizes[-1]
@@ -137,31 +157,33 @@ class Decoder(nn.Module):
         self.readout_embedding = linear(size.embed_dim, self.readout_size, bias=False)  # P
 
     def prepare(self, annotations: Tensor, padding: Tensor, task: str) -> Source:
-        """All that depends on the source alone."""
+        """Return all that depends on the source alone."""
         real = (~padding).unsqueeze(2).type_as(annotations)
         mean = (annotations * real).sum(dim=1) / real.sum(dim=1)  # (B, C)
+        # the context enters the first unit through a linear map, and its weights sum to one: map
+        # the annotations once instead of the context at every step
         weight, _ = self.units[0].projection(task)
         projected = products.linear(annotations, weight[:, self.embed_dim :])  # (B, S, G)
-        initial = torch.tanh(self.initial(mean))
+        initial = torch.tanh(self.initial(mean))  # Eq. 10
         return Source(self.key(annotations), annotations, projected, padding, initial)
 
     def embed(self, target: Target, prev_tokens: Tensor) -> Tensor:
-        """(R, T) -> E y (R, T, D)."""
-        return dropout(target.embedding(prev_tokens), self.dropout, self.training)
+        """Return E y (R, T, D) of tokens (R, T)."""
+        return dropout(target.embedding(prev_tokens), self.dropout, self.is_dropping)
 
     def _masks(self, vectors: Tensor) -> List[Optional[Tensor]]:
-        """Dropout of every unit's input (T, B, O_{l-1}); None where nothing is dropped."""
-        if not (self.training and self.dropout):
+        """Return dropout of every unit's input (T, B, O_{l-1}), None where nothing is dropped.
+
+        One mask for the whole sequence costs one call of the random generator instead of T.
+        """
+        if not (self.is_dropping and self.dropout):
             return [None] * len(self.units)
         steps, rows, _ = vectors.shape
-        ones = [vectors.new_ones(steps, rows, unit.output_size) for unit in self.units[:-1]]
-        return [None, *(dropout(one, self.dropout) for one in ones)]
+        shapes = [(steps, rows, width) for width in self.state_sizes[:-1]]
+        return [None, *(dropout(vectors.new_ones(shape), self.dropout) for shape in shapes)]
 
-    def literal(self, vectors: Tensor, source: Source, task: str):
-        """E y (B, T, D) -> top h (B, T, O_L), c (B, T, C), alpha (B, T, S), tau of the units.
-
-        Step by step as in the paper: the specification.
-        """
+    def literal(self, vectors: Tensor, source: Source, task: str) -> Decoded:
+        """Return what ``fused`` does, step by step as in the paper: the specification."""
         starts = source.initial.split(self.state_sizes, dim=1)
         states = [unit.start(start) for unit, start in zip(self.units, starts)]
         masks = self._masks(vectors.transpose(0, 1))
@@ -171,31 +193,36 @@ class Decoder(nn.Module):
             context, weights = additive_attention(
                 query, source.keys, source.annotations, self.energy, source.padding
             )
+            # Eq. 13 with several layers: each reads the state of the one below
             inputs, taus = torch.cat([vectors[:, t], context], dim=1), []
             for number, unit in enumerate(self.units):
-                inputs = inputs if masks[number] is None else inputs * masks[number][t]
+                mask = masks[number]
+                inputs = inputs if mask is None else inputs * mask[t]
                 states[number], tau = unit.step(inputs, states[number], task)
                 inputs = states[number][1]
                 taus.append(tau)
             steps.append((inputs, context, weights, *taus))
-        top, contexts, weights, *taus = (torch.stack(one, dim=1) for one in zip(*steps))
-        return top, contexts, weights, taus
+        top, contexts, weights, *taus = (torch.stack(parts, dim=1) for parts in zip(*steps))
+        return Decoded(top, contexts, weights, taus)
 
-    def fused(self, vectors: Tensor, source: Source, task: str):
-        """The same with all that the recurrence allows outside of it."""
+    def fused(self, vectors: Tensor, source: Source, task: str) -> Decoded:
+        """Return what all steps compute (Eq. 11 to 13), of E y (B, T, D).
+
+        Whatever does not depend on the step before is computed for all steps at once.
+        """
         vectors = vectors.transpose(0, 1)  # (T, B, D)
-        weight, bias = self.units[0].projection(task)
+        first_weight, first_bias = self.units[0].projection(task)
         masks = self._masks(vectors)
-        layers = []
-        for number, (unit, start) in enumerate(
-            zip(self.units, source.initial.split(self.state_sizes, dim=1))
-        ):
-            reads = unit.projection(task) if number else (None, None)
-            layers.append(
-                StackedLayer(*unit.start(start), *reads, masks[number], unit.recurrence(task))
-            )
+        layers: List[StackedLayer] = []
+        starts = source.initial.split(self.state_sizes, dim=1)
+        for unit, start, mask in zip(self.units, starts, masks):
+            state, output = unit.start(start)
+            # the attention projects the inputs of the first unit
+            weight, bias = unit.projection(task) if layers else (None, None)
+            layer = StackedLayer(state, output, weight, bias, mask, unit.recurrence(task))
+            layers.append(layer)
         top, weights, taus = attentive_stack(
-            products.linear(vectors, weight[:, : self.embed_dim], bias),
+            products.linear(vectors, first_weight[:, : self.embed_dim], first_bias),
             source.keys,
             source.projected,
             source.padding,
@@ -206,39 +233,45 @@ class Decoder(nn.Module):
         weights = weights.transpose(0, 1)  # (B, T, S)
         taus = [tau.transpose(0, 1) for tau in taus]
         top = top.transpose(0, 1).contiguous()
-        return top, weights @ source.annotations, weights, taus
+        # the contexts themselves are for the readout alone, after the loop
+        return Decoded(top, weights @ source.annotations, weights, taus)
 
-    def _of_word(self, task: str) -> Tuple[Tensor, Tensor]:
-        """What the first unit's projections do to E y: (G, D), (G,)."""
+    def _word_projection(self, task: str) -> Tuple[Tensor, Tensor]:
+        """Return what the first unit's projections do to E y: (G, D), (G,)."""
         weight, bias = self.units[0].projection(task)
         return weight[:, : self.embed_dim].contiguous(), bias
 
-    def step(self, vectors: Tensor, source: Source, states: List, task: str):
-        """One step of decoding: E y_{t-1} (R, D) and the units' states before and after.
+    def step(
+        self, vectors: Tensor, source: Source, states: Sequence[State], task: str
+    ) -> Tuple[Tensor, Tensor, List[State]]:
+        """Return c_t (R, C), alpha_t (R, S) and the units' states after a step of decoding.
 
-        Rows of a sentence stand together, so that the source is kept once per sentence. Returns
-        c_t (R, C), alpha_t (R, S), states.
+        vectors: E y_{t-1} (R, D). states: of the units before the step. Rows of a sentence stand
+        together, so that the source is kept once per sentence.
         """
         query = self.query(torch.cat([output for _, output in states], dim=1))
         context, weights = additive_attention(
             query, source.keys, source.annotations, self.energy, source.padding
         )
+        # the beams of a sentence share its projected annotations: (B, K, S) times (B, S, G)
         by_sentence = weights.view(source.keys.size(0), -1, weights.size(1))
-        of_word = products.made_once(lambda: self._of_word(task), self, task)
-        projected = products.linear(vectors, *of_word)
+        word = products.compute_once(lambda: self._word_projection(task), self, task)
+        projected = products.linear(vectors, *word)
         projected = projected + (by_sentence @ source.projected).flatten(0, 1)  # (R, G)
-        after = []
-        for number, (unit, state) in enumerate(zip(self.units, states)):
-            if number:
-                projected = products.linear(after[-1][1], *unit.projection(task))
-            outputs, _, blocks = routed_gru(projected.unsqueeze(0), *state, unit.recurrence(task))
+        after: List[State] = []
+        for unit, (state, output) in zip(self.units, states):
+            if after:  # the unit reads the one below it
+                below = dropout(after[-1][1], self.dropout, self.is_dropping)
+                projected = products.linear(below, *unit.projection(task))
+            recurrence = unit.recurrence(task)
+            outputs, _, blocks = routed_gru(projected.unsqueeze(0), state, output, recurrence)
             after.append((blocks, outputs[0]))
         return context, weights, after
 
     def readout(self, vectors: Tensor, states: Tensor, contexts: Tensor) -> Tensor:
-        """tanh(h_t + Q c_t + P E y_{t-1}), what O reads: (R, T, O_L)."""
+        """Return tanh(h_t + Q c_t + P E y_{t-1}), what O reads (Eq. 14): (R, T, O_L)."""
         mixed = states + self.readout_context(contexts) + self.readout_embedding(vectors)
-        return dropout(torch.tanh(mixed), self.dropout, self.training)
+        return dropout(torch.tanh(mixed), self.dropout, self.is_dropping)
 
 
 def decode(
@@ -250,7 +283,7 @@ def decode(
     cache: Optional[Cache] = None,
     literal: bool = False,
 ) -> Tuple[Tensor, Tensor]:
-    """The readout that predicts the token after each of ``prev_tokens``.
+    """Return the readout that predicts the token after each of ``prev_tokens``.
 
     Args:
         decoder: the decoder of all tasks.
@@ -274,7 +307,15 @@ def decode(
     return decoder.readout(vectors, states, contexts), weights
 
 
-def _decode_step(decoder, target, encoded, prev_tokens, task, cache):
+def _decode_step(
+    decoder: Decoder,
+    target: Target,
+    encoded: Tuple[Tensor, Tensor],
+    prev_tokens: Tensor,
+    task: str,
+    cache: Cache,
+) -> Tuple[Tensor, Tensor]:
+    """Return the readout and attention of the newest token; fill the cache."""
     units = decoder.units
     if not cache:
         source = decoder.prepare(*encoded, task)
@@ -282,9 +323,10 @@ def _decode_step(decoder, target, encoded, prev_tokens, task, cache):
         states = [unit.start(output) for unit, output in zip(units, rows)]
         cache.update({f"context_{name}": part for name, part in source._asdict().items()})
     else:
-        source = Source(*(cache[f"context_{name}"] for name in Source._fields))
+        tensors = cast(Dict[str, Tensor], cache)
+        source = Source(*(tensors[f"context_{name}"] for name in Source._fields))
         states = [
-            (cache[f"blocks_{number}"].transpose(0, 1), cache[f"output_{number}"])
+            (tensors[f"blocks_{number}"].transpose(0, 1), tensors[f"output_{number}"])
             for number in range(len(units))
         ]
     vectors = decoder.embed(target, prev_tokens[:, -1:])  # (R, 1, D)
@@ -296,10 +338,12 @@ def _decode_step(decoder, target, encoded, prev_tokens, task, cache):
     return readout, weights.unsqueeze(1)
 
 
-def _rows(one: Tensor, rows: int) -> Tensor:
-    """(B, ...) -> (R, ...)."""
-    return one if one.size(0) == rows else one.repeat_interleave(rows // one.size(0), dim=0)
+def _rows(values: Tensor, rows: int) -> Tensor:
+    """Return the values (B, ...) of each sentence once for each of its rows, (R, ...)."""
+    beam = rows // values.size(0)
+    return values if beam == 1 else values.repeat_interleave(beam, dim=0)
 
 
 def _per_row(source: Source, rows: int) -> Source:
+    """Return the source of each row."""
     return Source(*(_rows(part, rows) for part in source))

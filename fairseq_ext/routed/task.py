@@ -1,24 +1,38 @@
 """Routed multi-task learning's task: a main lang pair and auxiliary ones, from text to anything."""
 
 import logging
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Dict, List, Optional
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import torch
 from fairseq import metrics, utils
-from fairseq.data import Dictionary, LanguagePairDataset, PrependTokenDataset
+from fairseq.criterions import FairseqCriterion
+from fairseq.data import Dictionary, LanguagePairDataset
 from fairseq.dataclass import ChoiceEnum
+from fairseq.models import BaseFairseqModel
+from fairseq.optim import FairseqOptimizer
+from fairseq.search import LengthConstrainedBeamSearch
+from fairseq.sequence_generator import SequenceGenerator
 from fairseq.tasks import FairseqTask, register_task
 
+from ..common.beam_search import Hypotheses, Sample
 from ..streams.config import StreamsConfig
-from ..streams.metrics import log_bleu_summary, log_pair
-from ..streams.schedule import SCHEDULES, parse_lang_pairs, sides
+from ..streams.direction import Direction
+from ..streams.language_pair import LanguagePair, sides
+from ..streams.metrics import log_bleu_summary, log_likelihoods, log_pairs
+from ..streams.schedule import SCHEDULES, parse_lang_pairs
 from ..streams.task import StreamsTask, load_dictionary
+from .task_tokens import (
+    MarkedSources,
+    PrintedSources,
+    add_task_tokens,
+    token_of,
+    without_task_token,
+)
 from .validation import TaskScores, log_scores, parse_target_kinds
+from .well_formed import Constraint, constraint_of
 
 logger = logging.getLogger(__name__)
-TOKEN = "__task_{}__"
 
 
 @dataclass
@@ -26,35 +40,42 @@ class RoutedMtlConfig(StreamsConfig):
     schedule: ChoiceEnum(SCHEDULES) = field(
         default="main+aux",
         metadata={
-            "help": "pairs of each update: main+aux (the paper: --main-pair and a random other "
-            "one), joint, cycle, temperature; with one pair there is no choice"
+            "help": "pairs that take part in each update: main+aux (the paper: --main-pair and a "
+            "random other pair), joint, cycle or temperature; with one pair there is no choice"
         },
     )
     task_gamma: Optional[str] = field(
         default=None,
         metadata={
-            "help": "gamma_m, weight of a task in the objective, e.g. en-ner=0.5; others have 1 "
-            "(paper: 1 for all)"
+            "help": "gamma_m, weight of a task in the objective, e.g. en-ner=0.5; the other tasks "
+            "have 1 (paper: 1 for all)"
         },
     )
     task_patience: int = field(
         default=0,
         metadata={
-            "help": "a task whose validation loss has not improved so many times in a row has its "
-            "weight halved (paper: its learning rate, each time); 0 = off"
+            "help": "number of validations in a row without a lower loss after which the weight of "
+            "a task is halved (paper: its learning rate, each time); 0 = off"
         },
     )
     target_kinds: str = field(
         default="ner=tags,parse=trees,tree=trees,amr=graphs",
         metadata={
-            "help": "what target languages are, for the scores of --eval-bleu: LANG=KIND with "
-            "text (the others: BLEU and TER), tags, trees or graphs (accuracy, exact match, F1)"
+            "help": "kinds of target languages, for the scores of --eval-bleu: LANG=KIND with "
+            "tags, trees or graphs (accuracy, exact match, F1) or text (BLEU and TER; the default)"
+        },
+    )
+    well_formed_targets: bool = field(
+        default=False,
+        metadata={
+            "help": "restrict the search to well-formed targets of --target-kinds: as many tags as "
+            "words, trees and graphs whose brackets match; also in --eval-bleu"
         },
     )
 
 
 def parse_gamma(text: Optional[str], pairs: List[str]) -> Dict[str, float]:
-    """ "en-ner=0.5" -> {"en-vi": 1.0, "en-ner": 0.5}; ValueError for anything else."""
+    """Return {"en-vi": 1.0, "en-ner": 0.5} of "en-ner=0.5"; ValueError for other texts."""
     gamma = dict.fromkeys(pairs, 1.0)
     for entry in (entry.strip() for entry in (text or "").split(",") if entry.strip()):
         pair, _, number = entry.partition("=")
@@ -69,51 +90,40 @@ def parse_gamma(text: Optional[str], pairs: List[str]) -> Dict[str, float]:
     return gamma
 
 
-def check_task_patience(cfg) -> None:
-    """Raise ValueError, naming the option, when --task-patience cannot work."""
+def check_task_patience(cfg: RoutedMtlConfig) -> None:
+    """Raise ValueError, naming the option, where --task-patience cannot work."""
     if cfg.task_patience < 0:
         raise ValueError(f"--task-patience {cfg.task_patience}: must be at least 0; 0 = off")
-    for option in ("pair_patience", "disable_validation"):
-        if cfg.task_patience and getattr(cfg, option):
-            flag = "--" + option.replace("_", "-")
+    excluded = {
+        "--pair-patience": cfg.pair_patience,
+        "--disable-validation": cfg.disable_validation,
+    }
+    for option, value in excluded.items():
+        if cfg.task_patience and value:
             raise ValueError(
-                f"--task-patience {cfg.task_patience}: does not go together with {flag}"
+                f"--task-patience {cfg.task_patience}: does not go together with {option}"
             )
 
 
-def add_task_tokens(dictionary: Dictionary, pairs: List[str]) -> None:
-    """Append the tokens of tasks to a source dictionary, in the order of their names.
-
-    A second call changes nothing. ValueError when the dictionary has the tokens of other tasks:
-    checkpoints of an ensemble must have been trained on the same pairs.
-    """
-    prefix = TOKEN.split("{")[0]
-    wanted = [TOKEN.format(pair) for pair in sorted(pairs)]
-    present = [symbol for symbol in dictionary.symbols if symbol.startswith(prefix)]
-    if present and present != wanted:
-        raise ValueError(
-            f"--lang-pairs: the source dictionary has the task tokens {', '.join(present)}, "
-            f"the model needs {', '.join(wanted)}"
-        )
-    for symbol in wanted if not present else ():
-        dictionary.add_symbol(symbol)
-
-
 class _Weighted(torch.nn.Module):
-    """A criterion whose loss is the task's part of the objective.
+    """A criterion whose loss is the task's part of the objective (Eq. 15 of the card).
 
     gamma_m / |D_m| times the sum over D_m is gamma_m times a mean, which a minibatch estimates: the
     criterion's sum is divided by the minibatch's own size. The sizes returned add up to one for an
     update's minibatches, so that nothing divides by them again.
     """
 
-    def __init__(self, criterion, weights: Dict[str, float], pairs: int):
+    def __init__(self, criterion: FairseqCriterion, weights: Dict[str, float], pairs: int):
         super().__init__()
         self.criterion, self.weights, self.pairs = criterion, weights, pairs
 
-    def forward(self, model, sample):
+    def forward(
+        self, model: BaseFairseqModel, sample: Sample
+    ) -> Tuple[torch.Tensor, float, Dict[str, Any]]:
+        """Return the weighted mean loss, the minibatch's share of the update, and the log."""
         loss, size, log = self.criterion(model, sample)
         weight = self.weights[sample["net_input"]["pair"]]
+        # fairseq divides the gradients of an update by the sum of the sizes, which is one then
         return loss * (weight / max(size, 1)), 1 / self.pairs, log
 
 
@@ -121,8 +131,8 @@ class _Weighted(torch.nn.Module):
 class RoutedMtlTask(StreamsTask):
     """Trains --main-pair with auxiliary pairs; the task is told by the source's first token.
 
-    Objective (Sec. 2.3): sum over tasks m of gamma_m / |D_m| times the log-likelihood of D_m. Every
-    update takes a minibatch of the main task and one of an auxiliary task.
+    Objective (Eq. 15 of the card): sum over tasks m of gamma_m / |D_m| times the log-likelihood of
+    D_m. Every update takes a minibatch of the main task and one of an auxiliary task.
 
     Deviation: the paper halves the learning rate of a task when its dev score drops. One optimiser
     has one learning rate, so the task's weight in the objective is halved instead.
@@ -131,47 +141,55 @@ class RoutedMtlTask(StreamsTask):
     cfg: RoutedMtlConfig
 
     @classmethod
-    def setup_task(cls, cfg: RoutedMtlConfig, **kwargs):
+    def setup_task(cls, cfg: RoutedMtlConfig, **kwargs: Any) -> "RoutedMtlTask":
+        """Return the task of the options; ValueError, naming the option, where they do not fit."""
         pairs = parse_lang_pairs(cfg.lang_pairs) if cfg.lang_pairs else []
         if pairs and cfg.main_pair is not None and cfg.main_pair not in pairs:
             raise ValueError(f"--main-pair {cfg.main_pair!r}: must be one of {', '.join(pairs)}")
-        if len(pairs) < 2 and str(cfg.schedule) == "main+aux":
-            cfg.schedule = "cycle"  # a single task, or a direction at inference
         if cfg.num_batch_buckets:
             raise ValueError(f"--num-batch-buckets {cfg.num_batch_buckets}: not with routed_mtl")
         check_task_patience(cfg)
-        # the default, and the options of others for a single task, name more than there is
-        own = len(pairs) > 1 and cfg.target_kinds != RoutedMtlConfig.target_kinds
-        parse_target_kinds(cfg.target_kinds, sides(pairs)[1] if own else ())
+        # the default, and options that are shared by several runs, name more than there is
+        is_complete = len(pairs) > 1 and cfg.target_kinds != RoutedMtlConfig.target_kinds
+        parse_target_kinds(cfg.target_kinds, sides(pairs)[1] if is_complete else ())
         task = super().setup_task(cfg, **kwargs)
         parse_gamma(cfg.task_gamma, task.pairs)
         return task
 
+    @classmethod
+    def schedule_of(cls, cfg: RoutedMtlConfig) -> str:  # type: ignore[override]  # its own options
+        """Return the schedule; where there is no auxiliary pair, main+aux has but one to take."""
+        schedule = super().schedule_of(cfg)
+        pairs = parse_lang_pairs(cfg.lang_pairs) if cfg.lang_pairs else []
+        return "cycle" if schedule == "main+aux" and len(pairs) < 2 else schedule
+
     # ---------------------------------------------------------------- task tokens
 
-    def build_model(self, cfg, from_checkpoint=False):
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> BaseFairseqModel:
+        """Build the model; the source dictionaries get the task tokens before."""
         saved = getattr(cfg, "lang_pairs", None) if from_checkpoint else None
         self._add_tokens(parse_lang_pairs(saved) if saved else self.pairs)
         return super().build_model(cfg, from_checkpoint)
 
     def _add_tokens(self, pairs: List[str]) -> None:
+        """Add the task tokens of ``pairs`` to the dictionaries of their sources."""
         for lang in sides(pairs)[0]:
             if lang not in self.dictionaries:
                 paths = utils.split_paths(self.cfg.data)
                 self.dictionaries[lang] = load_dictionary(paths, lang)
-            own = [pair for pair in pairs if pair.split("-")[0] == lang]
-            add_task_tokens(self.dictionaries[lang], own)
+            tasks = [pair for pair in pairs if LanguagePair.parse(pair).source == lang]
+            add_task_tokens(self.dictionaries[lang], tasks)
 
     def task_token(self, pair: str) -> int:
-        """The index, in the source dictionary, of the token that begins every source of a task."""
+        """Return the index of the token that begins every source of a task."""
         self._add_tokens(self.pairs)
-        dictionary = self.dictionaries[pair.split("-")[0]]
-        return dictionary.index(TOKEN.format(pair))
+        dictionary = self.dictionaries[LanguagePair.parse(pair).source]
+        return dictionary.index(token_of(pair))
 
-    def _load_pair(self, path: str, split: str, pair: str, combine: bool):
-        with self._room_for_the_token():
-            plain = super()._load_pair(path, split, pair, combine)
-        source = PrependTokenDataset(plain.src, self.task_token(pair))
+    def _load_pair(self, path: str, split: str, pair: str, combine: bool) -> LanguagePairDataset:
+        """Return the sentences of a pair, each source behind the task token."""
+        plain = super()._load_pair(path, split, pair, combine)
+        source = MarkedSources(plain.src, self.task_token(pair))
         return LanguagePairDataset(
             source,
             source.sizes,
@@ -187,49 +205,106 @@ class RoutedMtlTask(StreamsTask):
             pad_to_multiple=plain.pad_to_multiple,
         )
 
-    @contextmanager
-    def _room_for_the_token(self):
-        """--truncate-source leaves one place free; --max-source-positions counts the token."""
-        limit = self.cfg.max_source_positions
-        self.cfg.max_source_positions = limit - 1
-        try:
-            yield
-        finally:
-            self.cfg.max_source_positions = limit
+    @property
+    def max_source_tokens(self) -> int:
+        """Return --max-source-positions without the place that the task token takes."""
+        return self.cfg.max_source_positions - 1
 
-    def build_dataset_for_inference(self, src_tokens, src_lengths, **options):
-        """What fairseq-interactive and the hub interface translate: lines without the token."""
+    def build_dataset_for_inference(
+        self, src_tokens: List[torch.Tensor], src_lengths: Sequence[int], **options: Any
+    ) -> LanguagePairDataset:
+        """Return the lines that fairseq-interactive and the hub interface translate."""
         if self.pair is None:
             raise ValueError(f"-s and -t: choose one of {', '.join(self.pairs)}")
         token = self.task_token(self.pair)
-        marked = [torch.cat([one.new_tensor([token]), one]) for one in src_tokens]
-        lengths = [len(one) for one in marked]
+        marked = [torch.cat([tokens.new_tensor([token]), tokens]) for tokens in src_tokens]
+        lengths = [len(tokens) for tokens in marked]
         return super().build_dataset_for_inference(marked, lengths, **options)
+
+    # ---------------------------------------------------------------- inference
+
+    @property
+    def source_dictionary(self) -> Optional[Dictionary]:
+        """Return the dictionary by which fairseq-generate prints sources (S-); None in training."""
+        dictionary = super().source_dictionary
+        return dictionary and PrintedSources(dictionary)
+
+    def build_search(
+        self, pair: Optional[str], directions: List[Direction], args: Any, **options: Any
+    ) -> SequenceGenerator:
+        """Return the search of a pair; lengths count words, not the task token."""
+        if options.get("seq_gen_cls") is None:
+            constraint = self._constraint(pair) if pair else None
+            options["extra_gen_cls_kwargs"] = {
+                **(options.get("extra_gen_cls_kwargs") or {}),
+                "first_tokens": 1,
+                **({} if constraint is None else {"constraint": constraint}),
+            }
+        generator = super().build_search(pair, directions, args, **options)
+        search = getattr(generator, "search", None)  # --print-alignment's scorer has none
+        if isinstance(search, LengthConstrainedBeamSearch):  # --match-source-len
+            search.min_len_b -= 1
+            search.max_len_b -= 1
+        return generator
+
+    def _constraint(self, pair: str) -> Optional[Constraint]:
+        """Return what --well-formed-targets asks of a pair's targets."""
+        if not self.cfg.well_formed_targets:
+            return None
+        self._add_tokens(self.pairs)
+        source, target = LanguagePair.parse(pair)
+        kind = parse_target_kinds(self.cfg.target_kinds).get(target, "text")
+        dictionaries = self.dictionaries[source], self.dictionaries[target]
+        return constraint_of(kind, *dictionaries, (source, target))
+
+    def inference_step(
+        self,
+        generator: SequenceGenerator,
+        models: List[BaseFairseqModel],
+        *more: Any,
+        **options: Any,
+    ) -> Hypotheses:
+        """Return the hypotheses of every sentence; alignments count words, not the task token."""
+        sentences = super().inference_step(generator, models, *more, **options)
+        # fairseq aligns with all source positions, the first of which is the task token
+        for hypothesis in (hypothesis for beam in sentences for hypothesis in beam):
+            hypothesis["alignment"] = without_task_token(hypothesis["alignment"])
+        return sentences
 
     # ---------------------------------------------------------------- objective
 
     def task_weights(self) -> Dict[str, float]:
-        """{pair: gamma_m, halved as often as --task-patience has asked for it}."""
+        """Return {pair: gamma_m, halved as often as --task-patience has asked for it}."""
+        # the run's state travels with the checkpoints: a resumed run goes on with these weights
         halved = self.run_state.more.get("weight", {})
         gamma = parse_gamma(self.cfg.task_gamma, self.pairs)
         return {pair: gamma[pair] * halved.get(pair, 1.0) for pair in self.pairs}
 
-    def train_step(self, sample, model, criterion, optimizer, update_num, ignore_grad=False):
-        """As in ``StreamsTask``, on the weighted objective."""
+    def train_step(
+        self,
+        sample: Mapping[str, Any],
+        model: BaseFairseqModel,
+        criterion: FairseqCriterion,
+        optimizer: FairseqOptimizer,
+        update_num: int,
+        ignore_grad: bool = False,
+    ) -> Tuple[Any, Any, Any]:
+        """Take the gradients of the weighted objective, as ``StreamsTask`` does."""
         weighted = _Weighted(criterion, self.task_weights(), max(len(sample), 1))
         return super().train_step(sample, model, weighted, optimizer, update_num, ignore_grad)
 
     @property
     def patience(self) -> int:
+        """Return the number of validations without a better score that a pair may have."""
         return self.cfg.task_patience or self.cfg.pair_patience
 
     def judged_by_bleu(self, pair: str) -> bool:
-        """Only texts have BLEU; --task-patience always goes by the loss."""
+        """True for texts, unless --task-patience is set, which always goes by the loss."""
         bleu = super().judged_by_bleu(pair) and not self.cfg.task_patience
         return bleu and self.kinds()[pair] == "text"
 
     def pair_stalled(self, pair: str, epoch: int) -> None:
-        """With --task-patience the task's weight is halved, otherwise the pair leaves."""
+        """Halve the task's weight with --task-patience; otherwise the pair leaves."""
         if not self.cfg.task_patience:
             super().pair_stalled(pair, epoch)
             return
@@ -244,23 +319,32 @@ class RoutedMtlTask(StreamsTask):
     # ---------------------------------------------------------------- scores
 
     def kinds(self) -> Dict[str, str]:
-        """{pair: what its target is}."""
+        """Return {pair: what its target is}."""
         kinds = parse_target_kinds(self.cfg.target_kinds)
-        return {pair: kinds.get(pair.split("-")[1], "text") for pair in self._logged_pairs()}
+        return {
+            pair: kinds.get(LanguagePair.parse(pair).target, "text")
+            for pair in self._logged_pairs()
+        }
 
     def scorer(self) -> TaskScores:
+        """Return what scores validation batches with --eval-bleu, by kind of target."""
         return TaskScores(self.cfg, self.dictionaries, self.kinds())
 
-    def reduce_metrics(self, logging_outputs, criterion):
+    def reduce_metrics(
+        self, logging_outputs: List[Dict[str, Any]], criterion: FairseqCriterion
+    ) -> None:
+        """Log every task's loss, weight and scores."""
         FairseqTask.reduce_metrics(self, logging_outputs, criterion)
+        # StreamsTask would log BLEU of all pairs, also of those that are no texts
         kinds, weights = self.kinds(), self.task_weights()
         scored = any("_ter_edits" in log for log in logging_outputs)
+        log_pairs(criterion, logging_outputs, list(kinds))
         for pair, kind in kinds.items():
-            log_pair(criterion, logging_outputs, pair)
             if pair in weights:
                 metrics.log_scalar(f"{pair}_weight", weights[pair], weight=0, priority=27)
             if scored:
                 log_scores(logging_outputs, pair, kind)
+        log_likelihoods(logging_outputs, list(kinds))
         texts = [pair for pair, kind in kinds.items() if kind == "text"]
         if scored and texts:
             log_bleu_summary(texts)

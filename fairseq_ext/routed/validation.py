@@ -3,21 +3,28 @@
 text     BLEU and TER
 tags     token accuracy, exact match, F1 of named entities
 trees    token accuracy, exact match, bracketing F1
-graphs   token accuracy, exact match
+graphs   token accuracy, exact match, F1 of triples
 """
 
 from typing import Callable, Dict, Iterable, List
 
 from fairseq import metrics
+from fairseq.data import Dictionary
+from fairseq.logging.meters import MetersDict
 from sacrebleu.metrics import TER
 
 from ..streams.bleu import UNKNOWN, PairBleu
+from ..streams.config import StreamsConfig
 from ..streams.metrics import BLEU_ORDER, Log, log_pair_bleu, pair_logs
 from . import scores
 from .formats import Malformed
 
 KINDS = ("text", "tags", "trees", "graphs")
-F1: Dict[str, Callable] = {"tags": scores.ner_f1, "trees": scores.bracket_f1}
+F1: Dict[str, Callable[[List[str], List[str]], Dict[str, int]]] = {
+    "tags": scores.ner_f1,
+    "trees": scores.bracket_f1,
+    "graphs": scores.triple_f1,
+}
 TER_SUMS = ("_ter_edits", "_ter_length")
 BLEU_NAMES = (
     "_bleu_sys_len",
@@ -34,7 +41,7 @@ COUNT_NAMES = tuple(f"_{score}_{name}" for score, names in COUNTED.items() for n
 
 
 def parse_target_kinds(text: str, targets: Iterable[str] = ()) -> Dict[str, str]:
-    """ "ner=tags,amr=graphs" -> {"ner": "tags", "amr": "graphs"}; ValueError for anything else.
+    """Return {"ner": "tags", "amr": "graphs"} of "ner=tags,amr=graphs"; ValueError for other texts.
 
     targets: the languages that there are; without any, all are allowed.
     """
@@ -61,33 +68,37 @@ class TaskScores(PairBleu):
         kinds: {pair: one of ``KINDS``}.
     """
 
-    def __init__(self, cfg, dictionaries, kinds: Dict[str, str]):
+    def __init__(
+        self, cfg: StreamsConfig, dictionaries: Dict[str, Dictionary], kinds: Dict[str, str]
+    ):
         super().__init__(cfg, dictionaries)
         self.kinds = kinds
 
     def detokenize(self, pair: str, line: str) -> str:
+        """Return a text detokenised, tags, trees and graphs as they are."""
         return super().detokenize(pair, line) if self.kinds[pair] == "text" else line
 
     def sums(self, pair: str, hypotheses: List[str], references: List[str]) -> Dict[str, int]:
-        """The sums of one batch under the names that ``log_scores`` adds up.
+        """Return the sums of one batch under the names that ``log_scores`` adds up.
 
         All names are always there: workers may be on batches of different pairs.
         """
-        none, kind = dict.fromkeys((*BLEU_NAMES, *TER_SUMS, *COUNT_NAMES), 0), self.kinds[pair]
+        zeros, kind = dict.fromkeys((*BLEU_NAMES, *TER_SUMS, *COUNT_NAMES), 0), self.kinds[pair]
         if kind != "text":
-            return {**none, **count_sums(kind, hypotheses, references)}
+            return {**zeros, **count_sums(kind, hypotheses, references)}
+        # TER is not additive over sentences, its two counts are
         edits = TER().corpus_score(hypotheses, [references])
         ter = int(edits.num_edits), int(edits.ref_length)
-        return {**none, **super().sums(pair, hypotheses, references), **dict(zip(TER_SUMS, ter))}
+        return {**zeros, **super().sums(pair, hypotheses, references), **dict(zip(TER_SUMS, ter))}
 
 
 def count_sums(kind: str, hypotheses: List[str], references: List[str]) -> Dict[str, int]:
-    """The counts of ``scores.py``.
+    """Return the counts of ``scores.py``.
 
     F1 leaves out sentences with a symbol in the reference that is not in the dictionary, and those
     whose reference cannot be read.
     """
-    found = {
+    counted = {
         "accuracy": scores.token_accuracy(hypotheses, references),
         "exact": scores.exact_match(hypotheses, references),
         "f1": dict.fromkeys(COUNTED["f1"], 0),
@@ -100,14 +111,16 @@ def count_sums(kind: str, hypotheses: List[str], references: List[str]) -> Dict[
         except Malformed:
             continue
         for name in COUNTED["f1"]:
-            found["f1"][name] += counts[name]
+            counted["f1"][name] += counts[name]
     return {
-        f"_{score}_{name}": found[score][name] for score, names in COUNTED.items() for name in names
+        f"_{score}_{name}": counted[score][name]
+        for score, names in COUNTED.items()
+        for name in names
     }
 
 
 def log_scores(outputs: List[Log], pair: str, kind: str) -> None:
-    """Log one task's scores in percent, "en-vi_bleu", "en-vi_ter", "en-ner_accuracy" .."""
+    """Log one task's scores in percent, such as "en-vi_bleu", "en-vi_ter", "en-ner_accuracy"."""
     logs = pair_logs(outputs, pair)
     if kind == "text":
         log_pair_bleu(outputs, pair)
@@ -120,21 +133,25 @@ def log_scores(outputs: List[Log], pair: str, kind: str) -> None:
         _log_sums(logs, pair, [f"_{score}_{name}" for name in names])
         metrics.log_derived(
             f"{pair}_{score}",
+            # bound now: the function is called after the loop
             lambda meters, score=score: _percent(pair, score, meters),
             priority=26,
         )
 
 
 def _log_sums(logs: List[Log], pair: str, names: Iterable[str]) -> None:
+    """Log the sums of all workers' batches, which ``_ter`` and ``_percent`` divide at the end."""
     for name in names:
         metrics.log_scalar(f"_{pair}{name}", int(sum(log.get(name, 0) for log in logs)))
 
 
-def _ter(pair: str, meters) -> float:
+def _ter(pair: str, meters: MetersDict) -> float:
+    """Return TER of what has been logged, in percent."""
     edits, length = (meters[f"_{pair}{name}"].sum for name in TER_SUMS)
     return round(100 * edits / length, 2) if length else 0.0
 
 
-def _percent(pair: str, score: str, meters) -> float:
+def _percent(pair: str, score: str, meters: MetersDict) -> float:
+    """Return accuracy, exact match or F1 of what has been logged."""
     counts = {name: int(meters[f"_{pair}_{score}_{name}"].sum) for name in COUNTED[score]}
     return round((scores.f1 if score == "f1" else scores.accuracy)(counts), 2)

@@ -1,43 +1,49 @@
 """Which worker trains which pairs (--pair-parallel), and the order of batches that follows."""
 
 from collections import Counter
-from typing import Dict, Iterable, List, Mapping, Sequence
+from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Sequence, Tuple
 
-from .dataset import TrainingPlan, _random
+from .dataset import TrainingPlan, random_of
 from .schedule import Slot, epoch_length, epoch_slots
 
-# how far the largest load may be above that of the most even assignment that was found
+# how far the largest load may be above that of the assignment by loads alone
 TOLERANCE = 1.1
+# the pairs of each worker
 Assignment = List[List[str]]
 
 
 class _Costs:
-    """What is to be small: loads above the limit, parameters held by all workers, largest load.
+    """What is minimised: loads above the limit, parameters held by all workers, largest load.
 
     Parameters that the same pairs use count as one part.
     """
 
     def __init__(self, loads: Mapping[str, int], uses: Mapping[str, Mapping[str, int]]):
         self.loads = loads
-        users: Dict[str, frozenset] = {}
+        users: Dict[str, FrozenSet[str]] = {}
         for pair, names in uses.items():
             for name in names:
                 users[name] = users.get(name, frozenset()) | {pair}
-        self.sizes: Counter = Counter()
+        # {the pairs that use a part: its elements}
+        self.sizes: Dict[FrozenSet[str], int] = Counter()
         for name, pairs in users.items():
             self.sizes[pairs] += next(uses[pair][name] for pair in pairs)
         self.parts = {pair: {part for part in self.sizes if pair in part} for pair in loads}
 
     def load(self, pairs: Iterable[str]) -> int:
+        """Return the batches of a worker with these pairs."""
         return sum(self.loads[pair] for pair in pairs)
 
-    def held(self, pairs: Iterable[str]) -> int:
-        return sum(self.sizes[part] for part in set().union(*(self.parts[p] for p in pairs)))
+    def elements(self, pairs: Iterable[str]) -> int:
+        """Return the size of the parameters that a worker with these pairs holds."""
+        parts = {part for pair in pairs for part in self.parts[pair]}
+        return sum(self.sizes[part] for part in parts)
 
-    def __call__(self, workers: Assignment, limit: float):
+    def __call__(self, workers: Assignment, limit: float) -> Tuple[float, int, int]:
+        """Return the costs of an assignment; of two, the first that differs decides."""
         loads = [self.load(pairs) for pairs in workers]
         above = sum(max(0.0, load - limit) for load in loads)
-        return above, sum(self.held(pairs) for pairs in workers), max(loads)
+        return above, sum(self.elements(pairs) for pairs in workers), max(loads)
 
 
 def assign_pairs(
@@ -57,22 +63,24 @@ def assign_pairs(
     Returns the pairs of each worker, in the order of ``loads``; a function of the arguments.
     """
     costs, order = _Costs(loads, uses), list(loads)
-    found: Assignment = [[] for _ in range(workers)]
+    assignment: Assignment = [[] for _ in range(workers)]
     for pair in sorted(order, key=lambda pair: -loads[pair]):
-        min(found, key=lambda pairs: (costs.load(pairs), len(pairs))).append(pair)
-    limit = TOLERANCE * max(costs.load(pairs) for pairs in found)
-    best = costs(found, limit)
+        min(assignment, key=lambda pairs: (costs.load(pairs), len(pairs))).append(pair)
+    limit = TOLERANCE * max(costs.load(pairs) for pairs in assignment)
+    lowest = costs(assignment, limit)
+    # costs fall with every step, so the search comes to an end
     while True:
-        better = next((new for new in _neighbours(found) if costs(new, limit) < best), None)
+        better = next((new for new in _neighbours(assignment) if costs(new, limit) < lowest), None)
         if better is None:
             break
-        found, best = better, costs(better, limit)
-    found = [sorted(pairs, key=order.index) for pairs in found]
-    return sorted(found, key=lambda pairs: order.index(pairs[0]))
+        assignment, lowest = better, costs(better, limit)
+    # the order must not depend on the search: it numbers the workers
+    assignment = [sorted(pairs, key=order.index) for pairs in assignment]
+    return sorted(assignment, key=lambda pairs: order.index(pairs[0]))
 
 
-def _neighbours(workers: Assignment):
-    """All assignments in which one pair has moved or two have changed places."""
+def _neighbours(workers: Assignment) -> Iterator[Assignment]:
+    """Yield all assignments in which one pair has moved or two have changed places."""
     for first in range(len(workers)):
         for second in range(len(workers)):
             if first == second:
@@ -84,7 +92,10 @@ def _neighbours(workers: Assignment):
                     yield _exchanged(workers, first, [pair], second, [other])
 
 
-def _exchanged(workers: Assignment, first: int, out: List[str], second: int, back: List[str]):
+def _exchanged(
+    workers: Assignment, first: int, out: List[str], second: int, back: List[str]
+) -> Assignment:
+    """Return the assignment with ``out`` moved to worker ``second`` and ``back`` to ``first``."""
     new = [list(pairs) for pairs in workers]
     new[first] = [pair for pair in new[first] if pair not in out] + back
     new[second] = [pair for pair in new[second] if pair not in back] + out
@@ -103,23 +114,27 @@ class PairParallelPlan(TrainingPlan):
         options: those of ``TrainingPlan``.
     """
 
-    def __init__(self, assignment: Sequence[Sequence[str]], *options, **named):
+    def __init__(self, assignment: Sequence[Sequence[str]], *options: Any, **named: Any):
         super().__init__(*options, **named)
         self.assignment = [list(pairs) for pairs in assignment]
 
     def _accumulated(self, epoch: int) -> int:
+        """Return the minibatches of each worker in an update."""
         return self.group(epoch) // len(self.assignment)
 
     def _lengths(self, epoch: int) -> Dict[str, int]:
+        """Return the updates that one pass over each pair takes, on its one worker."""
         group = self._accumulated(epoch)
         return {pair: -(-len(batches) // group) for pair, batches in self.batches.items()}
 
     def _length(self, epoch: int, begin: int) -> int:
+        """Return the updates of an epoch: those of the worker with the most to do."""
         late, lengths = self._late(epoch, begin), self._lengths(epoch)
         first = [[pair for pair in pairs if late.get(pair, 0) <= 0] for pairs in self.assignment]
         return max(epoch_length(self.schedule, lengths, pairs) for pairs in first)
 
-    def slots(self, epoch: int) -> List[Slot]:
+    def slots(self, epoch: int) -> List[Any]:
+        """Return the slots of every update of the epoch, one for each worker."""
         begin, lengths = self.begin(epoch), self._lengths(epoch)
         late, count = self._late(epoch, begin), self._length(epoch, begin)
         by_worker = [
@@ -127,7 +142,7 @@ class PairParallelPlan(TrainingPlan):
                 self.schedule,
                 lengths={pair: lengths[pair] for pair in pairs},
                 sizes={pair: len(self.dataset.datasets[pair]) for pair in pairs},
-                random=_random(self.seed, epoch, "slots", worker),
+                random=random_of(self.seed, epoch, "slots", worker),
                 temperature=self.temperature,
                 late=late,
                 count=count,
@@ -136,5 +151,6 @@ class PairParallelPlan(TrainingPlan):
         ]
         return list(zip(*by_worker))
 
-    def _parts(self, slot, epoch: int) -> List[Slot]:
+    def _parts(self, slot: Any, epoch: int) -> List[Slot]:
+        """Return the pairs of each of an update's batches, in the order of the workers."""
         return list(slot) * self._accumulated(epoch)

@@ -1,14 +1,20 @@
 """BLEU of every pair while a model trains (--eval-bleu)."""
 
 import json
+import logging
 from argparse import Namespace
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Mapping, Tuple
 
 import sacrebleu
 from fairseq import utils
 from fairseq.data import Dictionary, encoders
+from torch import Tensor
 
+from .config import StreamsConfig
+from .language_pair import LanguagePair
 from .metrics import BLEU_ORDER
+
+logger = logging.getLogger(__name__)
 
 # in the place of a word of a reference that is not in the dictionary
 UNKNOWN = "UNKNOWNINREFERENCE"
@@ -26,7 +32,7 @@ class PairBleu:
     score to report comes from raw references.
     """
 
-    def __init__(self, cfg, dictionaries: Dict[str, Dictionary]):
+    def __init__(self, cfg: StreamsConfig, dictionaries: Dict[str, Dictionary]):
         self.cfg, self.dictionaries = cfg, dictionaries
         self.generation = Namespace(**json.loads(cfg.eval_bleu_args))
         options = json.loads(cfg.eval_bleu_detok_args)
@@ -35,34 +41,45 @@ class PairBleu:
         )
         self.generators: Dict[str, Any] = {}
 
-    def __call__(self, pair: str, sample) -> Dict[str, int]:
-        """The sums of one batch, under the names that ``metrics.log_pair_bleu`` adds up."""
-        return self.sums(pair, *self.texts(pair, sample))
+    def __call__(self, pair: str, sample: Mapping[str, Any]) -> Dict[str, int]:
+        """Return the sums of one batch, under the names that ``metrics.log_pair_bleu`` adds up.
 
-    def texts(self, pair: str, sample) -> Tuple[List[str], List[str]]:
-        """Hypotheses and references of a batch, in its order."""
-        pad = self.dictionaries[pair.split("-")[1]].pad()
-        found = [nbest[0]["tokens"] for nbest in self.generators[pair].generate(None, sample)]
-        wanted = [utils.strip_pad(target, pad) for target in sample["target"]]
+        With --eval-bleu-print-samples its first sentence is logged, as in stock fairseq.
+        """
+        hypotheses, references = self.texts(pair, sample)
+        if self.cfg.eval_bleu_print_samples and references:
+            logger.info(f"{pair} example hypothesis: {hypotheses[0]}")
+            logger.info(f"{pair} example reference: {references[0]}")
+        return self.sums(pair, hypotheses, references)
+
+    def texts(self, pair: str, sample: Mapping[str, Any]) -> Tuple[List[str], List[str]]:
+        """Return hypotheses and references of a batch, in its order."""
+        pad = self.dictionaries[LanguagePair.parse(pair).target].pad()
+        # the generator is of the pair; stock encoders take no argument of this name
+        inputs = {name: value for name, value in sample["net_input"].items() if name != "pair"}
+        lists = self.generators[pair].generate(None, {**sample, "net_input": inputs})
+        hypotheses = [nbest[0]["tokens"] for nbest in lists]
+        references = [utils.strip_pad(target, pad) for target in sample["target"]]
         # an unknown word must not be scored as a match
         return (
-            [self._line(pair, tokens, "UNKNOWNINHYPOTHESIS") for tokens in found],
-            [self._line(pair, tokens, UNKNOWN) for tokens in wanted],
+            [self._line(pair, tokens, "UNKNOWNINHYPOTHESIS") for tokens in hypotheses],
+            [self._line(pair, tokens, UNKNOWN) for tokens in references],
         )
 
-    def _line(self, pair: str, tokens, unknown: str) -> str:
-        dictionary = self.dictionaries[pair.split("-")[1]]
+    def _line(self, pair: str, tokens: Tensor, unknown: str) -> str:
+        """Return tokens (T,) as the text that is scored."""
+        dictionary = self.dictionaries[LanguagePair.parse(pair).target]
         line = dictionary.string(
             tokens.int().cpu(), self.cfg.eval_bleu_remove_bpe, unk_string=unknown
         )
         return self.detokenize(pair, line)
 
     def detokenize(self, pair: str, line: str) -> str:
-        """A target line of the pair as it is scored."""
+        """Return a target line of the pair as it is scored."""
         return self.tokenizer.decode(line) if self.tokenizer else line
 
     def sums(self, pair: str, hypotheses: List[str], references: List[str]) -> Dict[str, int]:
-        """What the corpus score of the lines is made of."""
+        """Return the n-gram counts and lengths that the corpus score of the lines is made of."""
         tokenize = {"tokenize": "none"} if self.cfg.eval_tokenized_bleu else {}
         score = sacrebleu.corpus_bleu(hypotheses, [references], **tokenize)
         sums = {"_bleu_sys_len": score.sys_len, "_bleu_ref_len": score.ref_len}

@@ -15,51 +15,61 @@ class StreamsConfig(TranslationConfig):
     lang_pairs: Optional[str] = field(
         default=None,
         metadata={
-            "help": "directions to train, e.g. de-en,en-fr; at inference -s and -t choose one and "
-            "the checkpoint knows the list"
+            "help": "directions to train, e.g. de-en,en-fr; at inference -s and -t choose one, and "
+            "the list comes from the checkpoint"
         },
     )
     schedule: ChoiceEnum(SCHEDULES) = field(
         default="cycle",
         metadata={
-            "help": "pairs of each update: joint (all), cycle (one after the other), main+aux "
-            "(--main-pair and a random other one), temperature (one, drawn by size)"
+            "help": "pairs that take part in each update: joint (all), cycle (one after the "
+            "other), main+aux (--main-pair and a random other pair), temperature (one, drawn by "
+            "size)"
         },
     )
     main_pair: Optional[str] = field(
-        default=None, metadata={"help": "the main pair of --schedule main+aux"}
+        default=None, metadata={"help": "main pair of --schedule main+aux"}
     )
     schedule_temperature: float = field(
         default=1.0,
-        metadata={"help": "T in the probability size^(1/T) of a pair under --schedule temperature"},
+        metadata={
+            "help": "T in the probability size^(1/T) with which --schedule temperature draws a pair"
+        },
     )
     join_at: Optional[str] = field(
         default=None,
         metadata={
-            "help": "pairs that take part only after so many updates of the run, e.g. "
+            "help": "number of updates of the run after which a pair takes part, e.g. "
             "en-fr=5000,de-fr=200"
         },
     )
     pair_patience: int = field(
         default=0,
         metadata={
-            "help": "a pair whose validation score (BLEU with --eval-bleu, else loss) has not "
-            "improved so many times in a row leaves when the next epoch begins; the run ends when "
-            "all have left; 0 = off"
+            "help": "number of validations in a row without a better score (BLEU with --eval-bleu, "
+            "else loss) after which a pair leaves when the next epoch begins; the run ends when "
+            "all pairs have left; 0 = off"
         },
     )
     train_only: Optional[str] = field(
         default=None,
         metadata={
-            "help": "groups of parameters to train, e.g. shared,output; all others keep their "
-            "values (start from a trained model with --finetune-from-model)"
+            "help": "groups of parameters to train, e.g. shared,output; all other parameters keep "
+            "their values (start from a trained model with --finetune-from-model)"
         },
     )
     pair_parallel: bool = field(
         default=False,
         metadata={
-            "help": "each worker trains pairs of its own, and only parameters that several "
-            "workers' pairs use are put together (with one worker: the plain run)"
+            "help": "let each worker train its own pairs and synchronise only the parameters that "
+            "pairs of several workers use (with one worker this is the plain run)"
+        },
+    )
+    bpe_models: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "for fairseq-interactive: file of --bpe for each language, e.g. "
+            "de=de.model,fr=fr.model; the other languages use --sentencepiece-model or --bpe-codes"
         },
     )
     disable_validation: bool = II("dataset.disable_validation")

@@ -4,7 +4,19 @@ import itertools
 import math
 import zlib
 from collections import OrderedDict
-from typing import Callable, Dict, Iterator, List, Mapping, Optional, Sequence
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Protocol,
+    Sequence,
+    Tuple,
+    Union,
+)
 
 import numpy as np
 from fairseq.data import FairseqDataset
@@ -13,7 +25,9 @@ from fairseq.data.iterators import EpochBatchIterator, ShardedIterator
 from .schedule import Slot, epoch_length, epoch_slots
 from .state import RunState
 
+# sentence numbers of a minibatch; what a dataset's collater makes of it
 Batch = List[int]
+Sample = Dict[str, Any]
 
 
 class StreamsDataset(FairseqDataset):
@@ -24,75 +38,89 @@ class StreamsDataset(FairseqDataset):
 
     Args:
         datasets: {pair: LanguagePairDataset or the like}.
+        sets: {pair: name of its set of sentences}; pairs with the same name have the same
+            sentence pairs in the same order. Default: each has its own.
     """
 
-    def __init__(self, datasets: Dict[str, FairseqDataset]):
+    def __init__(
+        self, datasets: Mapping[str, FairseqDataset], sets: Optional[Mapping[str, str]] = None
+    ):
         super().__init__()
         self.datasets = OrderedDict(datasets)
+        self.sets = dict(sets or {pair: pair for pair in self.datasets})
         lengths = [len(dataset) for dataset in self.datasets.values()]
         ends = np.cumsum(lengths)
         self.pairs = list(self.datasets)
         self.starts = dict(zip(self.pairs, (ends - lengths).tolist()))
         self._ends = ends
 
-    def __len__(self):
+    def __len__(self) -> int:
         return int(self._ends[-1])
 
-    def _find(self, index: int):
-        which = int(np.searchsorted(self._ends, index, side="right"))
-        pair = self.pairs[which]
+    def _pair_and_number(self, index: int) -> Tuple[str, int]:
+        """Return the pair of a sentence and its number among the pair's sentences."""
+        pair = self.pairs[int(np.searchsorted(self._ends, index, side="right"))]
         return pair, int(index) - self.starts[pair]
 
-    def __getitem__(self, index: int):
-        pair, local = self._find(index)
-        return pair, self.datasets[pair][local]
+    def __getitem__(self, index: int) -> Tuple[str, Sample]:
+        pair, number = self._pair_and_number(index)
+        return pair, self.datasets[pair][number]
 
-    def collater(self, samples):
+    def collater(self, samples: Sequence[Tuple[str, Sample]]) -> Dict[str, Sample]:
         """[(pair, item)] -> {pair: sample}; no items -> {}, which fairseq takes for no batch."""
-        items: Dict[str, list] = OrderedDict()
+        items: Dict[str, List[Sample]] = OrderedDict()
         for pair, item in samples:
             items.setdefault(pair, []).append(item)
-        batch = {}
+        batch: Dict[str, Sample] = {}
         for pair, members in items.items():
             batch[pair] = self.datasets[pair].collater(members)
             batch[pair]["net_input"]["pair"] = pair
         return batch
 
     def num_tokens(self, index: int) -> int:
-        pair, local = self._find(index)
-        return self.datasets[pair].num_tokens(local)
+        """Return the length of a sentence pair in tokens."""
+        pair, number = self._pair_and_number(index)
+        return self.datasets[pair].num_tokens(number)
 
-    def size(self, index: int):
-        pair, local = self._find(index)
-        return self.datasets[pair].size(local)
+    def size(self, index: int) -> Union[int, Tuple[int, int]]:
+        """Return the lengths of source and target, as the pair's dataset does."""
+        pair, number = self._pair_and_number(index)
+        return self.datasets[pair].size(number)
 
     @property
-    def supports_prefetch(self):
+    def supports_prefetch(self) -> bool:
+        """False."""
         return False
 
     @property
-    def can_reuse_epoch_itr_across_epochs(self):
+    def can_reuse_epoch_itr_across_epochs(self) -> bool:
+        """True: the plan, not the dataset, differs between epochs."""
         return True
 
-    def set_epoch(self, epoch):
+    def set_epoch(self, epoch: int) -> None:
+        """Tell all pairs' datasets the epoch."""
         for dataset in self.datasets.values():
             dataset.set_epoch(epoch)
 
     def to_global(self, pair: str, indices: Sequence[int]) -> Batch:
-        """A pair's own sentence numbers -> numbers in this dataset."""
+        """Return the numbers in this dataset of a pair's own sentence numbers."""
         start = self.starts[pair]
         return [start + int(index) for index in indices]
 
 
-def _random(*keys) -> np.random.RandomState:
-    """A source of randomness that depends on the keys alone, on every machine alike."""
+def random_of(*keys: object) -> np.random.RandomState:
+    """Return a source of randomness that depends on the keys alone, on every machine alike."""
+    # hash() of a text differs between processes
     return np.random.RandomState(zlib.crc32(repr(keys).encode()))
 
 
-def _endless(batches: Sequence[Batch], *keys) -> Iterator[Batch]:
-    """Passes over the batches for ever, each in a new order."""
+def _endless(batches: Sequence[Batch], *keys: object, shuffle: bool = True) -> Iterator[Batch]:
+    """Yield passes over the batches for ever, each in a new order unless ``shuffle`` is False."""
     for number in itertools.count():
-        for index in _random(*keys, number).permutation(len(batches)):
+        if not shuffle:
+            yield from batches
+            continue
+        for index in random_of(*keys, number).permutation(len(batches)):
             yield batches[index]
 
 
@@ -101,7 +129,8 @@ class TrainingPlan:
 
     Args:
         dataset: the dataset the batches index.
-        batches: {pair: minibatches of the pair's own sentence numbers}.
+        batches: {pair: minibatches of the pair's own sentence numbers}; with joint, pairs of one
+            set of sentences have the same ones, and see the same of them in an update.
         schedule, main_pair, temperature: see ``schedule.epoch_slots``.
         seed: of the run.
         group: epoch -> minibatches per update (workers x accumulated batches).
@@ -127,20 +156,16 @@ class TrainingPlan:
         self.join_at, self.state = dict(join_at or {}), state or RunState()
 
     def _stream(self, pair: str) -> str:
-        """Directions that see the same sentences in an update draw from one stream."""
-        if self.schedule != "joint":
-            return pair
-        source, _, target = pair.partition("-")
-        reverse = f"{target}-{source}"
-        return min(pair, reverse) if reverse in self.batches else pair
+        """Return the name of a pair's stream: one for all that see the same sentences."""
+        return self.dataset.sets[pair] if self.schedule == "joint" else pair
 
     def _lengths(self, epoch: int) -> Dict[str, int]:
-        """Updates that one pass over each pair takes."""
+        """Return the updates that one pass over each pair takes."""
         group = self.group(epoch)
-        return {pair: -(-len(self.batches[self._stream(pair)]) // group) for pair in self.batches}
+        return {pair: -(-len(batches) // group) for pair, batches in self.batches.items()}
 
     def _late(self, epoch: int, begin: int) -> Dict[str, float]:
-        """{pair: updates of the epoch before it takes part}.
+        """Return {pair: updates of the epoch before it takes part}.
 
         Where only pairs are left that are still to join, the first of them joins at once:
         otherwise the run would stand still.
@@ -148,6 +173,7 @@ class TrainingPlan:
         late: Dict[str, float] = {
             pair: max(0, number - begin) for pair, number in self.join_at.items()
         }
+        # infinity: not in this epoch
         late.update(dict.fromkeys(self.state.has_left(epoch), math.inf))
         soonest = min(late.get(pair, 0) for pair in self.batches)
         if 0 < soonest < math.inf:
@@ -155,22 +181,21 @@ class TrainingPlan:
         return late
 
     def _length(self, epoch: int, begin: int) -> int:
-        """Updates of an epoch that begins after ``begin`` of them."""
+        """Return the updates of an epoch that begins after ``begin`` of them."""
         late = self._late(epoch, begin)
         pairs = [pair for pair in self.batches if late.get(pair, 0) <= 0]
         return epoch_length(self.schedule, self._lengths(epoch), pairs, self.main_pair)
 
     def is_over(self, epoch: int) -> bool:
-        """Whether all pairs have left by then."""
+        """True if all pairs have left by then."""
         return set(self.batches) <= set(self.state.has_left(epoch))
 
     def begin(self, epoch: int, begins: Optional[Dict[int, int]] = None) -> int:
-        """Updates before the epoch; ``begins`` are those known, by default the run's."""
+        """Return the updates before the epoch; adds to ``begins``, by default the run's."""
         begins = self.state.begins if begins is None else begins
-        known = max(number for number in begins if number <= epoch)
-        while known < epoch:
-            begins[known + 1] = begins[known] + self._length(known, begins[known])
-            known += 1
+        first = max(number for number in begins if number <= epoch)
+        for number in range(first, epoch):
+            begins[number + 1] = begins[number] + self._length(number, begins[number])
         return begins[epoch]
 
     def check_joins(self, max_update: int, max_epoch: int) -> None:
@@ -189,33 +214,37 @@ class TrainingPlan:
                 )
 
     def slots(self, epoch: int) -> List[Slot]:
+        """Return the pairs of every update of the epoch."""
         return epoch_slots(
             self.schedule,
             lengths=self._lengths(epoch),
             sizes={pair: len(self.dataset.datasets[pair]) for pair in self.batches},
-            random=_random(self.seed, epoch, "slots"),
+            random=random_of(self.seed, epoch, "slots"),
             main_pair=self.main_pair,
             temperature=self.temperature,
             late=self._late(epoch, self.begin(epoch)),
         )
 
     def _parts(self, slot: Slot, epoch: int) -> List[Slot]:
-        """The pairs of each of an update's batches, in the order in which workers take them."""
+        """Return the pairs of each of an update's batches, in the order of the workers."""
         return [slot] * self.group(epoch)
 
-    def __call__(self, epoch: int) -> List[Batch]:
-        """All batches of the epoch; each update's are ``group(epoch)`` neighbours.
+    def __call__(self, epoch: int, shuffle: bool = True) -> List[Batch]:
+        """Return all batches of the epoch; each update's are ``group(epoch)`` neighbours.
 
         A pass that does not fill its last update goes on into the next pass, so that no worker
-        is left without a batch.
+        is left without a batch. Without ``shuffle`` (--curriculum) each pass over a pair is in
+        the order of its ``batches``, the shortest sentences first.
         """
-        streams = {}
+        streams: Dict[str, Iterator[Batch]] = {}
         for pair in self.batches:
             name = self._stream(pair)
             if name not in streams:
-                streams[name] = _endless(self.batches[name], self.seed, epoch, name)
-        planned = []
-        self.begin(epoch + 1)  # while this epoch's data are there: the next may have other data
+                keys = self.seed, epoch, name
+                streams[name] = _endless(self.batches[pair], *keys, shuffle=shuffle)
+        planned: List[Batch] = []
+        # while this epoch's data are there: the next may have other data
+        self.begin(epoch + 1)
         for slot in self.slots(epoch):
             for part in self._parts(slot, epoch):
                 drawn: Dict[str, Batch] = {}
@@ -229,16 +258,25 @@ class TrainingPlan:
         return planned
 
 
+class Plan(Protocol):
+    """The order of the batches of every epoch."""
+
+    def __call__(self, epoch: int, shuffle: bool = ...) -> List[Batch]:
+        """Return all batches of the epoch, those of worker r of n at r, r + n, .."""
+
+
 class ValidationPlan:
     """Every batch of every pair once, pair after pair, all workers on the same pair."""
 
     def __init__(self, dataset: StreamsDataset, batches: Dict[str, List[Batch]], shards: int):
         self.planned: List[Batch] = []
-        for pair, found in batches.items():
-            self.planned += [dataset.to_global(pair, batch) for batch in found]
-            self.planned += [[]] * (-len(found) % shards)
+        for pair, pair_batches in batches.items():
+            self.planned += [dataset.to_global(pair, batch) for batch in pair_batches]
+            # empty batches for the workers that the last ones leave without
+            self.planned += [[]] * (-len(pair_batches) % shards)
 
-    def __call__(self, epoch: int) -> List[Batch]:
+    def __call__(self, epoch: int, shuffle: bool = False) -> List[Batch]:
+        """Return all batches, in every epoch the same."""
         return self.planned
 
 
@@ -251,38 +289,43 @@ class StreamsIterator(EpochBatchIterator):
     only: it overwrites the attribute that holds it.)
     """
 
-    def __init__(self, dataset, plan: Callable[[int], List[Batch]], **options):
+    def __init__(self, dataset: StreamsDataset, plan: Plan, **options: Any):
         self._plan = plan
-        self._planned_epoch = None
+        self._planned: List[Batch] = []
+        self._planned_epoch: Optional[int] = None
         super().__init__(
             dataset,
             dataset.collater,
             batch_sampler=lambda _dataset, epoch: plan(epoch),
-            disable_shuffling=True,
             **options,
         )
 
     @property
-    def frozen_batches(self):
+    def frozen_batches(self) -> List[Batch]:
+        """Return the batches of all workers in the present epoch."""
         if self._planned_epoch != self.epoch:
             self._planned = self._plan(self.epoch)
             self._planned_epoch = self.epoch
         return self._planned
 
-    def ordered_batches(self, epoch, fix_batches_to_gpus, shuffle):
-        batches = self.frozen_batches if epoch == self.epoch else self._plan(epoch)
+    def ordered_batches(self, epoch: int, fix_batches_to_gpus: bool, shuffle: bool) -> List[Batch]:
+        """Return this worker's batches of an epoch."""
+        if shuffle and epoch == self.epoch:
+            batches = self.frozen_batches
+        else:
+            batches = self._plan(epoch, shuffle)
         return list(ShardedIterator(batches, self.num_shards, self.shard_id, fill_value=[]))
 
     @property
-    def first_batch(self):
-        """A batch of this worker's own: the trainer runs it where the worker has none."""
-        own = self.frozen_batches[self.shard_id :: self.num_shards]
-        batch = next(batch for batch in (*own, *self.frozen_batches) if batch)
+    def first_batch(self) -> Dict[str, Sample]:
+        """Return a batch of this worker's own: the trainer runs it where the worker has none."""
+        batches = self.frozen_batches[self.shard_id :: self.num_shards]
+        batch = next(batch for batch in (*batches, *self.frozen_batches) if batch)
         return self.collate_fn([self.dataset[index] for index in batch])
 
     @property
-    def next_epoch_idx(self):
-        """The number of the next epoch; not a number (nan) when no pair is left for it.
+    def next_epoch_idx(self) -> float:
+        """Return the number of the next epoch; not a number (nan) when no pair is left for it.
 
         fairseq-train goes on while this is at most --max-epoch, or infinity without one: nothing
         but nan ends it there. It cannot run an epoch without batches.
@@ -291,16 +334,22 @@ class StreamsIterator(EpochBatchIterator):
         over = isinstance(self._plan, TrainingPlan) and self._plan.is_over(number)
         return math.nan if over else number
 
-    def state_dict(self):
-        found = super().state_dict()
+    def state_dict(self) -> Dict[str, Any]:
+        """Return what a checkpoint holds: the position and, under "streams", the run's history."""
+        position = super().state_dict()
         if not isinstance(self._plan, TrainingPlan):
-            return found
-        begin = self._plan.begin(found["epoch"])
-        streams = {**self._plan.state.state_dict(), "begins": {1: 0, found["epoch"]: begin}}
-        return {**found, "streams": streams}
+            return position
+        # of all epochs' beginnings a resumed run needs the last, from which it counts on
+        begins = {1: 0, position["epoch"]: self._plan.begin(position["epoch"])}
+        streams = {**self._plan.state.state_dict(), "begins": begins}
+        return {**position, "streams": {**streams, "in_order": not self.shuffle}}
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go on from a position; the plan's state becomes that of the checkpoint."""
         if isinstance(self._plan, TrainingPlan) and "streams" in state_dict:
-            self._plan.state.load_state_dict(state_dict["streams"])
+            streams = state_dict["streams"]
+            self._plan.state.load_state_dict(streams)
             self._planned_epoch = None
+            # checkpoints from before --curriculum say "shuffle": False of a shuffled epoch
+            state_dict = {**state_dict, "shuffle": not streams.get("in_order", False)}
         super().load_state_dict(state_dict)

@@ -4,9 +4,10 @@ Dimensions: B sentences, R = B * K rows of the beams, S source positions, T targ
 V vocabulary.
 """
 
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Optional, Tuple, cast
 
 import torch
+from fairseq.data import Dictionary
 from fairseq.models import (
     FairseqEncoder,
     FairseqEncoderDecoderModel,
@@ -14,10 +15,12 @@ from fairseq.models import (
 )
 from torch import Tensor, nn
 
-from ..common.decoding import reorder_cache
+from ..common.decoding import Cache, reorder_cache
 
 CACHE = "direction"
 EncoderOut = Dict[str, Any]
+# states (B, S, .) and padding (B, S) of a source
+Encoded = Tuple[Tensor, Tensor]
 
 
 class SourceSide(FairseqEncoder):
@@ -32,19 +35,25 @@ class SourceSide(FairseqEncoder):
         max_positions: the longest source in tokens.
     """
 
-    def __init__(self, module: nn.Module, dictionary, max_positions: int):
+    def __init__(self, module: nn.Module, dictionary: Dictionary, max_positions: int):
         super().__init__(dictionary)
         self.module, self._max_positions = module, max_positions
 
-    def forward(self, src_tokens, src_lengths=None, **_unused) -> EncoderOut:
+    def forward(
+        self, src_tokens: Tensor, src_lengths: Optional[Tensor] = None, **_unused: Any
+    ) -> EncoderOut:
+        """Return what the decoder reads of the sources (B, S)."""
         rows = torch.arange(src_tokens.size(0), device=src_tokens.device)
-        return {"encoded": [self.module.encode(src_tokens)], "rows": rows}
+        return {"encoded": [cast(Any, self.module).encode(src_tokens)], "rows": rows}
 
-    def reorder_encoder_out(self, encoder_out: EncoderOut, new_order: Tensor):
+    def reorder_encoder_out(self, encoder_out: EncoderOut, new_order: Tensor) -> EncoderOut:
+        """Return the same states with their rows (R,) in another order."""
+        # fairseq would copy the states to every row of the beam
         rows = encoder_out["rows"].index_select(0, new_order)
         return {**encoder_out, "rows": rows, "reordered": True}
 
-    def max_positions(self):
+    def max_positions(self) -> int:
+        """Return the longest source in tokens."""
         return self._max_positions
 
 
@@ -60,42 +69,74 @@ class TargetSide(FairseqIncrementalDecoder):
     """
 
     def __init__(
-        self, module: nn.Module, dictionary, max_positions: int, need_attention: bool = False
+        self,
+        module: nn.Module,
+        dictionary: Dictionary,
+        max_positions: int,
+        need_attention: bool = False,
     ):
         super().__init__(dictionary)
         self.module, self._max_positions = module, max_positions
         self.need_attention = need_attention
 
-    def forward(self, prev_output_tokens, encoder_out=None, incremental_state=None, **_unused):
+    def forward(
+        self,
+        prev_output_tokens: Tensor,
+        encoder_out: EncoderOut,
+        incremental_state: Optional[Dict[str, Cache]] = None,
+        **_unused: Any,
+    ) -> Tuple[Tensor, Dict[str, List[Optional[Tensor]]]]:
         """(R, T) tokens -> logits (R, T, V), or (R, 1, V) with an incremental state."""
         cache = None if incremental_state is None else incremental_state.setdefault(CACHE, {})
         if cache:
-            encoded = encoder_out["encoded"]  # not read again
+            # after the first step the keys and values of the source are in the cache
+            encoded = encoder_out["encoded"]
         else:
             encoded = self._by_sentence(encoder_out, prev_output_tokens.size(0))
         hidden, attention = self.decode(prev_output_tokens, encoded, cache, encoder_out)
-        return self.module.logits(hidden), {"attn": [attention]}
+        return cast(Any, self.module).logits(hidden), {"attn": [attention]}
 
-    def decode(self, prev_tokens, encoded, cache, encoder_out):
-        """Hidden states and attention; systems whose modules take other arguments override it."""
-        return self.module.decode(prev_tokens, *encoded[0], cache, self.need_attention)
+    def decode(
+        self,
+        prev_tokens: Tensor,
+        encoded: List[Encoded],
+        cache: Optional[Cache],
+        encoder_out: EncoderOut,
+    ) -> Tuple[Tensor, Optional[Tensor]]:
+        """Return hidden states (R, T, .) and attention (R, T, S) or None.
+
+        Systems whose modules take other arguments override it.
+        """
+        states, padding = encoded[0]
+        return cast(Any, self.module).decode(
+            prev_tokens, states, padding, cache, self.need_attention
+        )
 
     @staticmethod
-    def _by_sentence(encoder_out: EncoderOut, rows: int) -> List[Tuple[Tensor, Tensor]]:
-        """States and padding such that equally many neighbouring rows belong to each sentence."""
-        encoded, wanted = encoder_out["encoded"], encoder_out["rows"]  # wanted: (R,)
+    def _by_sentence(encoder_out: EncoderOut, rows: int) -> List[Encoded]:
+        """Return the states such that equally many neighbouring rows belong to each sentence."""
+        encoded: List[Encoded] = encoder_out["encoded"]
+        sentence_of_row: Tensor = encoder_out["rows"]  # (R,)
         if not encoder_out.get("reordered"):
             return encoded
         sentences = encoded[0][0].size(0)
-        expected = torch.arange(sentences, device=wanted.device)
-        if torch.equal(wanted, expected.repeat_interleave(rows // sentences)):
+        expected = torch.arange(sentences, device=sentence_of_row.device)
+        # the order of a beam search in front of its first step: nothing has to be copied
+        if torch.equal(sentence_of_row, expected.repeat_interleave(rows // sentences)):
             return encoded
-        return [tuple(part.index_select(0, wanted) for part in one) for one in encoded]
+        return [
+            (states.index_select(0, sentence_of_row), padding.index_select(0, sentence_of_row))
+            for states, padding in encoded
+        ]
 
-    def reorder_incremental_state(self, incremental_state, new_order):
+    def reorder_incremental_state(
+        self, incremental_state: Dict[str, Cache], new_order: Tensor
+    ) -> None:
+        """Select the rows of the cache, in place."""
         reorder_cache(incremental_state.get(CACHE, {}), new_order)
 
-    def max_positions(self):
+    def max_positions(self) -> int:
+        """Return the longest target in tokens."""
         return self._max_positions
 
 
@@ -105,6 +146,9 @@ class Direction(FairseqEncoderDecoderModel):
     def __init__(self, encoder: FairseqEncoder, decoder: TargetSide):
         super().__init__(encoder, decoder)
 
-    def forward(self, src_tokens, src_lengths, prev_output_tokens, **more):
+    def forward(
+        self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor, **more: Any
+    ) -> Tuple[Tensor, Dict[str, List[Optional[Tensor]]]]:
+        """Return teacher-forced logits (B, T, V) and the attention."""
         encoder_out = self.encoder(src_tokens, src_lengths=src_lengths, **more)
         return self.decoder(prev_output_tokens, encoder_out=encoder_out)

@@ -1,17 +1,24 @@
 """Gradients of several workers, where each update touches a part of the model."""
 
+from typing import Any, Dict, Iterable, Iterator, List, Optional
+
+import torch
 import torch.distributed as dist
+from torch import Tensor, nn
 from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
+from torch.nn.parallel import DistributedDataParallel
 
 BUCKET_ELEMENTS = 1 << 25
 
 
-def is_torch_ddp(model) -> bool:
-    """Whether ``model`` is wrapped in torch's DistributedDataParallel."""
-    return hasattr(model, "require_backward_grad_sync")
+def is_torch_ddp(model: nn.Module) -> bool:
+    """True if ``model`` is wrapped in torch's DistributedDataParallel."""
+    # fairseq puts a wrapper of its own around torch's, which passes attributes on
+    wrappers = (model, getattr(model, "module", None))
+    return any(isinstance(wrapper, DistributedDataParallel) for wrapper in wrappers)
 
 
-def average_gradients(model) -> None:
+def average_gradients(model: Any) -> None:
     """Replace each gradient of a torch DDP ``model`` by its mean over the workers.
 
     DDP wants every parameter in every backward pass, or searches the graph for those that are
@@ -19,22 +26,42 @@ def average_gradients(model) -> None:
     touch the same parameters, so those that have a gradient are averaged and the others are left
     alone. Gradients go in buckets of one type, after the backward pass.
     """
-    workers = dist.get_world_size(model.process_group)
-    by_type = {}
+    by_type: Dict[torch.dtype, List[Tensor]] = {}
     for parameter in model.parameters():
         if parameter.grad is not None:
             by_type.setdefault(parameter.grad.dtype, []).append(parameter.grad)
     for gradients in by_type.values():
-        for bucket in buckets(gradients):
-            flat = _flatten_dense_tensors(bucket).div_(workers)
-            dist.all_reduce(flat, group=model.process_group)
-            for gradient, mean in zip(bucket, _unflatten_dense_tensors(flat, bucket)):
-                gradient.copy_(mean)
+        all_reduce_mean(gradients, dist.get_world_size(model.process_group), model.process_group)
 
 
-def buckets(tensors):
-    """Lists of neighbouring tensors with up to ``BUCKET_ELEMENTS`` elements each."""
-    bucket, elements = [], 0
+def all_reduce_mean(
+    tensors: Iterable[Tensor], workers: int, group: Optional[dist.ProcessGroup]
+) -> None:
+    """Replace tensors of one type, in place, by their sum over ``group`` divided by ``workers``."""
+    for bucket in buckets(tensors):
+        # divided before the sum, which could overflow in half precision
+        flat = _flatten_dense_tensors(bucket).div_(workers)
+        dist.all_reduce(flat, group=group)
+        for tensor, mean in zip(bucket, _unflatten_dense_tensors(flat, bucket)):
+            tensor.copy_(mean)
+
+
+def broadcast(tensors: Iterable[Tensor], source: int) -> None:
+    """Replace tensors of one type, in place, by those of the worker ``source``."""
+    for bucket in buckets(tensors):
+        flat = _flatten_dense_tensors(bucket)
+        dist.broadcast(flat, src=source)
+        for tensor, sent in zip(bucket, _unflatten_dense_tensors(flat, bucket)):
+            tensor.copy_(sent)
+
+
+def buckets(tensors: Iterable[Tensor]) -> Iterator[List[Tensor]]:
+    """Yield lists of neighbouring tensors with up to ``BUCKET_ELEMENTS`` elements each.
+
+    A tensor with more elements is a list of its own.
+    """
+    bucket: List[Tensor] = []
+    elements = 0
     for tensor in tensors:
         if bucket and elements + tensor.numel() > BUCKET_ELEMENTS:
             yield bucket

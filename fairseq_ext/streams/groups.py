@@ -1,9 +1,13 @@
-"""Training a part of a model (--train-only)."""
+"""Training a part of a model (--train-only), and the pairs of which nothing is trained then."""
 
 import logging
-from typing import List
+from typing import List, Sequence
 
 from torch import nn
+
+from .config import StreamsConfig
+from .model import HasPairParameters, HasParameterGroups
+from .schedule import parse_join_at
 
 logger = logging.getLogger(__name__)
 
@@ -11,24 +15,24 @@ logger = logging.getLogger(__name__)
 def train_only(model: nn.Module, text: str) -> List[str]:
     """Freeze all parameters but those of the groups named in ``text``, "shared,output".
 
-    ``model.parameter_groups()`` gives {group: names of its parameters}; groups may overlap. A
-    parameter that has several names is in a group when one of them is.
+    A parameter that has several names is in a group if one of its names is.
 
     Returns the names of the parameters that are trained, in the model's order. Raises ValueError
     for a model without groups, a group that it does not have, and groups without parameters.
     """
-    if not hasattr(model, "parameter_groups"):
+    if not isinstance(model, HasParameterGroups):
         raise ValueError(
             f"--train-only {text}: {type(model).__name__} does not divide its parameters into "
             "groups; only a model with parameter_groups() can train a part of itself"
         )
     groups = model.parameter_groups()
     by_name = dict(model.named_parameters(remove_duplicate=False))
-    wanted = [name.strip() for name in text.split(",") if name.strip()]
-    for group in wanted:
+    chosen = [name.strip() for name in text.split(",") if name.strip()]
+    for group in chosen:
         if group not in groups:
             raise ValueError(f"--train-only {text}: {group!r} is none of {', '.join(groups)}")
-    trained = {id(by_name[name]) for group in wanted for name in groups[group]}
+    # by identity: the same parameter may stand in other groups under other names
+    trained = {id(by_name[name]) for group in chosen for name in groups[group]}
     if not trained:
         raise ValueError(
             f"--train-only {text!r}: names no parameter; the groups are {', '.join(groups)}"
@@ -38,3 +42,51 @@ def train_only(model: nn.Module, text: str) -> List[str]:
     names = [name for name, parameter in model.named_parameters() if parameter.requires_grad]
     logger.info(f"--train-only {text}: {len(names)} of {len(by_name)} parameters are trained")
     return names
+
+
+def frozen_pairs(model: nn.Module, pairs: Sequence[str]) -> List[str]:
+    """Return the pairs none of whose parameters is trained.
+
+    That is [] for a model that does not say which parameters a pair uses.
+    """
+    if not isinstance(model, HasPairParameters):
+        return []
+    by_name = dict(model.named_parameters(remove_duplicate=False))
+    return [
+        pair
+        for pair in pairs
+        if not any(by_name[name].requires_grad for name in model.pair_parameters(pair))
+    ]
+
+
+def check_frozen(
+    frozen: Sequence[str], cfg: StreamsConfig, pairs: Sequence[str], schedule: str
+) -> None:
+    """Raise ValueError where the schedule needs a pair of which nothing is trained.
+
+    Args:
+        frozen: the pairs none of whose parameters is trained.
+        cfg: the task's.
+        pairs: all of them.
+        schedule: that of the run.
+    """
+    trained = [pair for pair in pairs if pair not in frozen]
+    option = f"--train-only {cfg.train_only}"
+    if not trained:
+        raise ValueError(f"{option}: trains no parameter that {', '.join(pairs)} use")
+    if cfg.main_pair in frozen and schedule == "main+aux":
+        raise ValueError(
+            f"--main-pair {cfg.main_pair}: {option} trains none of its parameters; must be one of "
+            + ", ".join(trained)
+        )
+    joins = parse_join_at(cfg.join_at, pairs)
+    for pair in frozen:
+        if pair in joins:
+            raise ValueError(
+                f"--join-at {pair}={joins[pair]}: {option} trains none of its parameters; allowed: "
+                + ", ".join(trained)
+            )
+    # among the trained pairs as well, one must take part from the first update
+    parse_join_at(cfg.join_at, trained)
+    for pair in frozen:
+        logger.info(f"{pair}: none of its parameters is trained: it takes no part in the updates")

@@ -6,21 +6,26 @@ it, because fairseq adds the outputs of all workers up by name. Values stay on t
 """
 
 from functools import partial
-from typing import Any, Dict, Iterable, List
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Union
 
 import numpy as np
 import torch
 from fairseq import metrics
-from fairseq.logging.meters import AverageMeter, MetersDict
+from fairseq.criterions import FairseqCriterion
+from fairseq.criterions.cross_entropy import CrossEntropyCriterion
+from fairseq.logging.meters import AverageMeter, Meter, MetersDict
+from torch import Tensor
 
 Log = Dict[str, Any]
+# a function of the meters, as fairseq's log_derived takes it
+Derived = Callable[[Any], Optional[float]]
 BLEU_ORDER = 4
 BLEU_SUMS = ("counts", "totals")
 BLEU_LENGTHS = ("sys_len", "ref_len")
 
 
-def merge_logs(logs: Dict[str, Log], pairs: Iterable[str]) -> Log:
-    """{pair: the criterion's (and BLEU's) sums} -> one flat logging output for all ``pairs``.
+def merge_logs(logs: Mapping[str, Log], pairs: Iterable[str]) -> Log:
+    """Return {pair: the criterion's (and BLEU's) sums} as one flat output for all ``pairs``.
 
     fairseq adds the outputs of the workers up in two vectors, tensors of the device and numbers,
     position by position. A pair's zeros are therefore of the type that its values would have: a
@@ -38,17 +43,27 @@ def merge_logs(logs: Dict[str, Log], pairs: Iterable[str]) -> Log:
     return total
 
 
-def _zero_like(value):
+def _zero_like(value: Union[Tensor, float]) -> Union[Tensor, int]:
+    """Return a zero on the device of ``value``, or a number."""
     return torch.zeros_like(value) if torch.is_tensor(value) else 0
 
 
-def pair_logs(outputs: List[Log], pair: str) -> List[Log]:
-    """The pair's own part of every logging output, under the criterion's names."""
+def pair_logs(outputs: Iterable[Log], pair: str) -> List[Log]:
+    """Return the pair's own part of every logging output, under the criterion's names."""
     prefix = pair + ":"
     return [
         {name[len(prefix) :]: value for name, value in log.items() if name.startswith(prefix)}
         for log in outputs
     ]
+
+
+class _NotMeasured(Exception):
+    """A pair's meter has had no value since the last line of the log."""
+
+
+def _is_measured(meter: Optional[Meter]) -> bool:
+    """True if a meter has a value since it was reset; sums begin at 0 and have one always."""
+    return meter is not None and not (isinstance(meter, AverageMeter) and meter.val is None)
 
 
 class _PairMeters:
@@ -57,31 +72,109 @@ class _PairMeters:
     def __init__(self, pair: str, meters: MetersDict):
         self.pair, self.meters = pair, meters
 
-    def __getitem__(self, name: str):
-        return self.meters[f"{self.pair}_{name}"]
+    def is_empty(self) -> bool:
+        """True if nothing of the pair was measured since the last line of the log."""
+        prefixes = (_pair_name(self.pair, ""), _pair_name(self.pair, "_"))
+        return not any(
+            isinstance(meter, AverageMeter) and _is_measured(meter)
+            for name, meter in self.meters.items()
+            if name.startswith(prefixes)
+        )
+
+    def __getitem__(self, name: str) -> Meter:
+        meter = self.meters.get(_pair_name(self.pair, name))
+        if not _is_measured(meter):
+            raise _NotMeasured
+        return meter
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return the pair's meter of this name, or ``default`` if it has no value."""
+        meter = self.meters.get(_pair_name(self.pair, name))
+        return meter if _is_measured(meter) else default
 
 
-def _derived(pair, function, meters):
-    return function(_PairMeters(pair, meters))
+def _pair_name(pair: str, name: str) -> str:
+    """Return the name of a pair's meter; fairseq does not show what begins with "_"."""
+    return f"_{pair}{name}" if name.startswith("_") else f"{pair}_{name}"
 
 
-def log_pair(criterion, outputs: List[Log], pair: str) -> None:
-    """Log what the criterion logs, for one pair: "de-en_loss", "de-en_ppl" ..."""
-    logs = pair_logs(outputs, pair)
-    if not sum(log.get("sample_size", 0) for log in logs):
-        return
-    with metrics.aggregate(new_root=True) as own:
-        criterion.__class__.reduce_metrics(logs)
-    for name, meter in own.items():
-        if isinstance(meter, MetersDict._DerivedMeter):
-            metrics.log_derived(f"{pair}_{name}", partial(_derived, pair, meter.fn), priority=25)
-        elif isinstance(meter, AverageMeter):
-            metrics.log_scalar(
-                f"{pair}_{name}", meter.avg, meter.count, priority=24, round=meter.round
+def _derived(pair: str, function: Derived, meters: MetersDict) -> Optional[float]:
+    """Return ``function`` of one pair's meters; None, which is not logged, if they lack a value."""
+    pair_meters = _PairMeters(pair, meters)
+    try:
+        return None if pair_meters.is_empty() else function(pair_meters)
+    except _NotMeasured:
+        return None
+
+
+def log_pairs(criterion: FairseqCriterion, outputs: List[Log], pairs: Sequence[str]) -> None:
+    """Log what the criterion logs, for each pair: "de-en_loss", "de-en_ppl" ...
+
+    What is derived is there for every pair from the first update on, in a resumed run as well:
+    checkpoints hold meters but not what is derived from them.
+    """
+    derived: Dict[str, Derived] = {}
+    for pair in pairs:
+        derived.update(log_pair(criterion, outputs, pair))
+    for pair in pairs:
+        for name, function in derived.items():
+            metrics.log_derived(
+                _pair_name(pair, name), partial(_derived, pair, function), priority=25
             )
 
 
-def _sum(logs: List[Log], name: str):
+def log_pair(criterion: FairseqCriterion, outputs: List[Log], pair: str) -> Dict[str, Derived]:
+    """Log one pair's own meters; return {name: function of the meters} of what is derived."""
+    logs = pair_logs(outputs, pair)
+    derived: Dict[str, Derived] = {}
+    if not sum(log.get("sample_size", 0) for log in logs):
+        return derived
+    # the criterion logs under its own names, out of sight of the run's meters
+    with metrics.aggregate(new_root=True) as pair_meters:
+        criterion.__class__.reduce_metrics(logs)
+    for name, meter in pair_meters.items():
+        if isinstance(meter, MetersDict._DerivedMeter):
+            derived[name] = meter.fn
+        elif isinstance(meter, AverageMeter):
+            metrics.log_scalar(
+                _pair_name(pair, name), meter.avg, meter.count, priority=24, round=meter.round
+            )
+    return derived
+
+
+def likelihood_log(criterion: FairseqCriterion, log: Log) -> Log:
+    """Return log P of a batch's references in nats, and their number, from the criterion's log.
+
+    {} for a criterion that returns no likelihood.
+    """
+    is_plain = isinstance(criterion, CrossEntropyCriterion)
+    nll = log.get("nll_loss", log["loss"] if is_plain else None)
+    if nll is None or "nsentences" not in log:
+        return {}
+    return {"_log_p": -nll, "_references": log["nsentences"]}
+
+
+def log_likelihoods(outputs: List[Log], pairs: Sequence[str]) -> None:
+    """Log the mean log P of a reference, "de-en_log_likelihood", and the mean over the pairs."""
+    for pair in pairs:
+        logs = pair_logs(outputs, pair)
+        references = sum(log.get("_references", 0) for log in logs)
+        if references:
+            mean = sum(log["_log_p"] for log in logs if "_log_p" in log) / references
+            metrics.log_scalar(
+                f"{pair}_log_likelihood", mean, weight=references, priority=24, round=3
+            )
+
+    def over_pairs(meters: MetersDict) -> float:
+        names = [f"{pair}_log_likelihood" for pair in pairs]
+        return round(float(np.mean([meters[name].avg for name in names if name in meters])), 3)
+
+    if any("_log_p" in log for log in outputs):
+        metrics.log_derived("log_likelihood", over_pairs, priority=23)
+
+
+def _sum(logs: List[Log], name: str) -> Union[Tensor, float]:
+    """Return the sum of what the workers logged, in host memory."""
     total = sum(log.get(name, 0) for log in logs)
     return total.cpu() if torch.is_tensor(total) else total
 
@@ -90,14 +183,15 @@ def log_pair_bleu(outputs: List[Log], pair: str) -> None:
     """Log the sums of one pair's BLEU and, derived from them, "de-en_bleu"."""
     logs = pair_logs(outputs, pair)
     for sums in BLEU_SUMS:
-        found = [int(_sum(logs, f"_bleu_{sums}_{order}")) for order in range(BLEU_ORDER)]
-        metrics.log_scalar(f"_{pair}_bleu_{sums}", np.array(found))
+        by_order = [int(_sum(logs, f"_bleu_{sums}_{order}")) for order in range(BLEU_ORDER)]
+        metrics.log_scalar(f"_{pair}_bleu_{sums}", np.array(by_order))
     for length in BLEU_LENGTHS:
         metrics.log_scalar(f"_{pair}_bleu_{length}", int(_sum(logs, f"_bleu_{length}")))
     metrics.log_derived(f"{pair}_bleu", partial(_bleu, pair), priority=26)
 
 
-def _bleu(pair: str, meters) -> float:
+def _bleu(pair: str, meters: MetersDict) -> float:
+    """Return the pair's corpus BLEU of the sums in the meters."""
     from sacrebleu.metrics import BLEU
 
     score = BLEU.compute_bleu(
@@ -110,10 +204,10 @@ def _bleu(pair: str, meters) -> float:
     return round(score.score, 2)
 
 
-def log_bleu_summary(pairs: List[str]) -> None:
+def log_bleu_summary(pairs: Sequence[str]) -> None:
     """Log "bleu", the mean over the pairs, and "worst_bleu", the lowest."""
 
-    def over_pairs(reduce, meters):
+    def over_pairs(reduce: Callable[[List[float]], float], meters: MetersDict) -> float:
         return round(float(reduce([_bleu(pair, meters) for pair in pairs])), 2)
 
     metrics.log_derived("bleu", partial(over_pairs, np.mean), priority=27)

@@ -1,8 +1,13 @@
 """Pairs that stop improving leave the run (--pair-patience)."""
 
 import logging
-from typing import Any, Dict, List, Optional
+import math
+from typing import Any, Dict, List, Mapping, Optional
 
+from fairseq.tasks.translation import TranslationTask
+from torch import nn
+
+from .config import StreamsConfig
 from .state import RunState
 
 logger = logging.getLogger(__name__)
@@ -17,13 +22,12 @@ def check_patience(patience: int, disable_validation: bool) -> None:
 
 
 def is_stalled(state: RunState, pair: str, score: float, maximise: bool, patience: int) -> bool:
-    """Note a validation's ``score``; whether it is the ``patience``-th in a row without a better.
+    """Note a validation's ``score``; True if it is the ``patience``-th in a row without a better.
 
     What is not a number is never better. The count begins anew after a stall.
     """
     best: Optional[float] = state.best.get(pair)
-    better = score == score and (best is None or (score > best if maximise else score < best))
-    if better:
+    if not math.isnan(score) and (best is None or (score > best if maximise else score < best)):
         state.best[pair], state.waited[pair] = score, 0
         return False
     state.waited[pair] = state.waited.get(pair, 0) + 1
@@ -33,30 +37,47 @@ def is_stalled(state: RunState, pair: str, score: float, maximise: bool, patienc
     return True
 
 
-class PairPatience:
+class PairPatience(TranslationTask):
     """The part of ``StreamsTask`` that reads each pair's validation score.
 
     All workers read the same scores, those summed over the workers, and so decide alike. Of
     several --valid-subset the first counts, and a pair's validations count once it takes part.
     """
 
-    cfg: Any
-    pairs: List[str]
-    joins: Dict[str, int]
+    cfg: StreamsConfig
     run_state: RunState
     _valid_epoch: Optional[int] = None
 
-    def begin_valid_epoch(self, epoch, model):
+    @property
+    def trained_pairs(self) -> List[str]:
+        """Return the pairs that take part in the updates."""
+        raise NotImplementedError
+
+    @property
+    def joins(self) -> Dict[str, int]:
+        """Return {pair: updates of the run before it takes part}, of those that join late."""
+        raise NotImplementedError
+
+    def begin_valid_epoch(self, epoch: int, model: nn.Module) -> None:
+        """Note the epoch, of which the first subset's validation follows."""
         super().begin_valid_epoch(epoch, model)
         self._valid_epoch = epoch
 
-    def post_validate(self, model, stats, agg):
-        """fairseq-train calls it after each subset's validation, with what was logged."""
+    def post_validate(
+        self, model: nn.Module, stats: Mapping[str, Any], agg: Mapping[str, Any]
+    ) -> None:
+        """Let the pairs leave that have stalled; fairseq-train calls it after each subset.
+
+        Args:
+            model: the run's.
+            stats: what the validation has logged, as it is printed.
+            agg: {name: meter} of the same.
+        """
         epoch, self._valid_epoch = self._valid_epoch, None
         if not self.patience or epoch is None:
             return
         gone = self.run_state.left
-        for pair in self.pairs:
+        for pair in self.trained_pairs:
             if pair in gone or self.joins.get(pair, -1) >= stats["num_updates"]:
                 continue
             if f"{pair}_loss" not in agg:  # --max-valid-steps left none of its batches
@@ -67,24 +88,24 @@ class PairPatience:
 
     @property
     def patience(self) -> int:
-        """Validations in a row without a better score after which a pair is stalled; 0 = off."""
+        """Return the validations in a row without a better score that stall a pair; 0 = off."""
         return self.cfg.pair_patience
 
     def judged_by_bleu(self, pair: str) -> bool:
-        """Whether ``pair_score`` is BLEU, or the loss, of which less is better."""
+        """True if ``pair_score`` is BLEU, False if it is the loss, of which less is better."""
         return self.cfg.eval_bleu
 
-    def pair_score(self, pair: str, stats, agg) -> float:
-        """The pair's BLEU or its loss (not rounded as in the log)."""
+    def pair_score(self, pair: str, stats: Mapping[str, Any], agg: Mapping[str, Any]) -> float:
+        """Return the pair's BLEU or its loss; the loss is not rounded as in the log."""
         if self.judged_by_bleu(pair):
             return float(stats[f"{pair}_bleu"])
         return float(agg[f"{pair}_loss"].avg)
 
     def pair_stalled(self, pair: str, epoch: int) -> None:
-        """What follows when a pair has not improved for --pair-patience validations in a row.
+        """Let a pair leave that has not improved for --pair-patience validations in a row.
 
-        Called on all workers, in ``epoch``. Here the pair leaves; a system may do something else.
-        What later epochs depend on belongs into ``run_state``, which checkpoints hold.
+        Called on all workers, in ``epoch``. A system may do something else instead. What later
+        epochs depend on belongs into ``run_state``, which checkpoints hold.
         """
         self.run_state.left[pair] = epoch + 1
         logger.info(
@@ -92,5 +113,5 @@ class PairPatience:
             f"{self.cfg.pair_patience} validations in a row (--pair-patience): it takes no part "
             f"from epoch {epoch + 1} on"
         )
-        if all(known in self.run_state.left for known in self.pairs):
+        if all(other in self.run_state.left for other in self.trained_pairs):
             logger.info(f"all pairs have left: the run ends with epoch {epoch}")

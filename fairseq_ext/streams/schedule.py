@@ -12,26 +12,28 @@ A pair may take part late, and may leave: then the schedule goes on with the oth
 an epoch is set by the pairs that take part when it begins.
 """
 
+import math
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 from torch.nn import ModuleDict
+
+from .language_pair import LanguagePair, languages
 
 SCHEDULES = ("joint", "cycle", "main+aux", "temperature")
 Slot = Tuple[str, ...]
 
 
 def parse_lang_pairs(text: str) -> List[str]:
-    """ "de-en,fr-en" -> ["de-en", "fr-en"]; ValueError for anything else than distinct pairs."""
+    """Return the pairs of "de-en,fr-en"; ValueError for anything else than distinct pairs."""
     pairs = [pair.strip() for pair in text.split(",") if pair.strip()]
     for pair in pairs:
-        source, dash, target = pair.partition("-")
-        if not (source and dash and target) or "-" in target or source == target:
+        if not _is_of_two_languages(pair):
             raise ValueError(
                 f"--lang-pairs {text!r}: {pair!r} is not of the form SOURCE-TARGET "
                 "with two different languages without a dash in their names"
             )
-    check_languages({lang for pair in pairs for lang in pair.split("-")})
+    check_languages(languages(pairs))
     if not pairs:
         raise ValueError(f"--lang-pairs {text!r}: names no pair")
     repeated = sorted({pair for pair in pairs if pairs.count(pair) > 1})
@@ -40,20 +42,24 @@ def parse_lang_pairs(text: str) -> List[str]:
     return pairs
 
 
+def _is_of_two_languages(text: str) -> bool:
+    """True if ``text`` is a pair of different languages."""
+    try:
+        source, target = LanguagePair.parse(text)
+    except ValueError:
+        return False
+    return source != target
+
+
 def check_languages(names: Iterable[str]) -> None:
-    """ValueError for a name that torch does not take for a part of a model."""
+    """Raise ValueError for a name that torch does not take for a part of a model."""
     for name in names:
+        # the entries of a ModuleDict become its attributes
         if "." in name or hasattr(ModuleDict, name):
             raise ValueError(
                 f"language {name!r}: allowed: a name without a dot that is no attribute of "
                 f"torch.nn.ModuleDict, such as {name.replace('.', '')}_"
             )
-
-
-def sides(pairs: Sequence[str]) -> Tuple[List[str], List[str]]:
-    """Source languages and target languages, each once, in the order of the pairs."""
-    both = [pair.split("-") for pair in pairs]
-    return list(dict.fromkeys(one for one, _ in both)), list(dict.fromkeys(one for _, one in both))
 
 
 def check_direction(source: str, target: str) -> None:
@@ -71,17 +77,18 @@ def check_schedule(
     """Raise ValueError, naming the option, when a schedule cannot run with these pairs."""
     if schedule not in SCHEDULES:
         raise ValueError(f"--schedule {schedule!r}: must be one of {', '.join(SCHEDULES)}")
-    if schedule == "main+aux":
-        if main_pair not in pairs:
-            raise ValueError(f"--main-pair {main_pair!r}: must be one of {', '.join(pairs)}")
-        if len(pairs) < 2:
-            raise ValueError("--schedule main+aux: needs at least one pair besides --main-pair")
-    if schedule == "temperature" and not temperature > 0:
-        raise ValueError(f"--schedule-temperature {temperature}: must be greater than 0")
+    if main_pair not in pairs and (main_pair is not None or schedule == "main+aux"):
+        raise ValueError(f"--main-pair {main_pair!r}: must be one of {', '.join(pairs)}")
+    if schedule == "main+aux" and len(pairs) < 2:
+        raise ValueError("--schedule main+aux: needs at least one pair besides --main-pair")
+    if not 0 < temperature < math.inf:
+        raise ValueError(f"--schedule-temperature {temperature}: must be greater than 0 and finite")
 
 
 def parse_join_at(text: Optional[str], pairs: Sequence[str]) -> Dict[str, int]:
-    """ "en-fr=5000,de-fr=200" -> {"en-fr": 5000, "de-fr": 200}; pairs that are left out: not there.
+    """Return {pair: updates before it takes part} of "en-fr=5000,de-fr=200".
+
+    A pair that the text does not name is not in it: it takes part from the first update on.
 
     ValueError for a pair that is none of ``pairs`` or named twice, for a number that is not an
     integer of at least 0, and when no pair would start at 0.
@@ -106,9 +113,9 @@ def parse_join_at(text: Optional[str], pairs: Sequence[str]) -> Dict[str, int]:
     return joins
 
 
-def check_join_at(joins: Dict[str, int], schedule: str, main_pair: Optional[str]) -> None:
+def check_join_at(joins: Mapping[str, int], schedule: str, main_pair: Optional[str]) -> None:
     """Raise ValueError when the main pair of main+aux would join late."""
-    if schedule == "main+aux" and joins.get(main_pair, 0) > 0:
+    if schedule == "main+aux" and main_pair is not None and joins.get(main_pair, 0) > 0:
         raise ValueError(
             f"--join-at {main_pair}={joins[main_pair]}: --main-pair takes part from the first "
             "update"
@@ -118,14 +125,19 @@ def check_join_at(joins: Dict[str, int], schedule: str, main_pair: Optional[str]
 def epoch_length(
     schedule: str, lengths: Mapping[str, int], pairs: Sequence[str], main_pair: Optional[str] = None
 ) -> int:
-    """Updates of an epoch in which ``pairs`` take part from its beginning; ``lengths`` as below."""
+    """Return the updates of an epoch in which ``pairs`` take part from its beginning.
+
+    Args:
+        schedule, lengths, main_pair: as of ``epoch_slots``.
+        pairs: some of those of ``lengths``.
+    """
     if not pairs:
         return 0
     longest = max(lengths[pair] for pair in pairs)
     if schedule == "cycle":
         return longest * len(pairs)
     if schedule == "main+aux":
-        return lengths[main_pair]
+        return lengths[_main(main_pair)]
     return longest if schedule == "joint" else sum(lengths[pair] for pair in pairs)
 
 
@@ -139,7 +151,7 @@ def epoch_slots(
     late: Optional[Mapping[str, float]] = None,
     count: Optional[int] = None,
 ) -> List[Slot]:
-    """The slots of one epoch, in order.
+    """Return the slots of one epoch, in order.
 
     Args:
         schedule: one of ``SCHEDULES``.
@@ -156,7 +168,8 @@ def epoch_slots(
     if count is None:
         first = [pair for pair in lengths if late.get(pair, 0) <= 0]
         count = epoch_length(schedule, lengths, first, main_pair)
-    cuts = sorted({0, count, *(cut for cut in late.values() if 0 < cut < count)})
+    # between two neighbouring cuts the same pairs take part
+    cuts = sorted({0, count, *(int(cut) for cut in late.values() if 0 < cut < count)})
     slots: List[Slot] = []
     for start, stop in zip(cuts, cuts[1:]):
         pairs = [pair for pair in lengths if late.get(pair, 0) <= start]
@@ -167,16 +180,29 @@ def epoch_slots(
         elif schedule == "cycle":
             slots += _cycle(list(lengths), pairs, stop - start, slots[-1] if slots else ())
         elif schedule == "main+aux":
-            slots += _main_and_aux(main_pair, pairs, stop - start, random)
+            slots += _main_and_aux(_main(main_pair), pairs, stop - start, random)
         else:
-            weights = np.array([float(sizes[pair]) for pair in pairs]) ** (1.0 / temperature)
-            drawn = random.choice(len(pairs), size=stop - start, p=weights / weights.sum())
+            probabilities = pair_probabilities([sizes[pair] for pair in pairs], temperature)
+            drawn = random.choice(len(pairs), size=stop - start, p=probabilities)
             slots += [(pairs[index],) for index in drawn]
     return slots
 
 
+def _main(pair: Optional[str]) -> str:
+    assert pair is not None  # ``check_schedule`` has seen to it
+    return pair
+
+
+def pair_probabilities(sizes: Sequence[int], temperature: float) -> np.ndarray:
+    """Return size^(1 / temperature) of each pair, over their sum."""
+    counts = np.array(sizes, dtype=float)
+    # relative to the largest: a power of the counts themselves overflows for small T
+    weights = (counts / counts.max()) ** (1.0 / temperature)
+    return weights / weights.sum()
+
+
 def _cycle(order: List[str], pairs: List[str], count: int, before: Slot) -> List[Slot]:
-    """The cycle over ``pairs``, from the one that follows the slot ``before`` in ``order``."""
+    """Return the cycle over ``pairs`` from the one after the slot ``before`` in ``order``."""
     first = order.index(before[0]) + 1 if before else 0
     turn = [pair for pair in order[first:] + order[:first] if pair in pairs]
     return [(turn[number % len(turn)],) for number in range(count)]
@@ -185,7 +211,7 @@ def _cycle(order: List[str], pairs: List[str], count: int, before: Slot) -> List
 def _main_and_aux(
     main_pair: str, pairs: List[str], count: int, random: np.random.RandomState
 ) -> List[Slot]:
-    """The main pair and one drawn at random, as far as they take part."""
+    """Return the main pair with one drawn at random, as far as they take part."""
     main = (main_pair,) if main_pair in pairs else ()
     others = [pair for pair in pairs if pair != main_pair]
     if not others:

@@ -1,6 +1,6 @@
 """What the order of batches depends on besides the seed and the options."""
 
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Mapping
 
 
 class RunState:
@@ -18,7 +18,8 @@ class RunState:
         more: what a system adds, {name: {pair: value}}.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
+        # checkpoints hold the attributes under their names: renaming one is a change of format
         self.begins: Dict[int, int] = {1: 0}
         self.left: Dict[str, int] = {}
         self.best: Dict[str, float] = {}
@@ -26,13 +27,15 @@ class RunState:
         self.more: Dict[str, Dict[str, Any]] = {}
 
     def has_left(self, epoch: int) -> List[str]:
-        """The pairs that take no part in the epoch any more."""
+        """Return the pairs that take no part in the epoch any more."""
         return [pair for pair, first in self.left.items() if epoch >= first]
 
     def state_dict(self) -> Dict[str, Dict]:
+        """Return what a checkpoint holds: copies of all attributes by name."""
         return {name: dict(value) for name, value in vars(self).items()}
 
-    def load_state_dict(self, state: Dict[str, Dict]) -> None:
+    def load_state_dict(self, state: Mapping[str, Mapping]) -> None:
+        """Take over the attributes that ``state`` has; other names in it are ignored."""
         for name in vars(self):
             if name in state:
                 setattr(self, name, dict(state[name]))

@@ -2,43 +2,72 @@
 
 from contextlib import ExitStack
 from itertools import chain
-from typing import Any, List, Optional
+from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
 
 import torch
+from fairseq.criterions import FairseqCriterion
+from fairseq.optim import FairseqOptimizer
 from fairseq.optim.amp_optimizer import AMPOptimizer
 from fairseq.tasks import FairseqTask
+from fairseq.tasks.translation import TranslationTask
+from torch import Tensor, nn
 
+from .bleu import PairBleu
+from .config import StreamsConfig
+from .dataset import Sample
 from .distributed import average_gradients, is_torch_ddp
-from .metrics import log_bleu_summary, log_pair, log_pair_bleu, merge_logs
+from .metrics import (
+    Log,
+    likelihood_log,
+    log_bleu_summary,
+    log_likelihoods,
+    log_pair_bleu,
+    log_pairs,
+    merge_logs,
+)
+
+# the sum of a step's losses, the size to divide it by, and what is logged
+StepOutput = Tuple[Union[Tensor, float], Any, Log]
 
 
-class Steps:
+class Steps(TranslationTask):
     """The part of ``StreamsTask`` that runs in every update; see there for the attributes."""
 
-    cfg: Any
+    cfg: StreamsConfig
     pairs: List[str]
     pair: Optional[str]
-    bleu: Any
-    _untouched: List[torch.nn.Parameter]
+    bleu: PairBleu
+    _untouched: List[nn.Parameter]
 
-    def train_step(self, sample, model, criterion, optimizer, update_num, ignore_grad=False):
-        """Forward and backward of every pair in the batch; one optimiser step follows on the sum.
+    def train_step(
+        self,
+        sample: Mapping[str, Any],
+        model: Any,
+        criterion: FairseqCriterion,
+        optimizer: FairseqOptimizer,
+        update_num: int,
+        ignore_grad: bool = False,
+    ) -> StepOutput:
+        """Run forward and backward of every pair in the batch; one optimiser step follows.
 
         Pairs go one after the other, so that the memory of one pair is needed at a time.
         """
         model.train()
         model.set_num_updates(update_num)
-        losses, sample_sizes, logs = [], [], {}
+        losses: List[Tensor] = []
+        sample_sizes: List[Any] = []
+        logs: Dict[str, Log] = {}
         device = next(model.parameters()).device.type
         amp = torch.autocast(device, enabled=isinstance(optimizer, AMPOptimizer))
         # the workers' gradients are put together once, after the last pair (and, with
         # --update-freq, where the trainer wants it)
-        wrapped = [one for one in (model, criterion) if is_torch_ddp(one)]
-        put_together = [one for one in wrapped if one.require_backward_grad_sync]
+        wrapped: List[Any] = [module for module in (model, criterion) if is_torch_ddp(module)]
+        # asked before no_sync() below, which switches it off
+        to_average = [module for module in wrapped if module.require_backward_grad_sync]
         for name, part in self.calls(sample).items():
-            with ExitStack() as each:
-                for one in wrapped:
-                    each.enter_context(one.no_sync())
+            with ExitStack() as backward_passes:
+                for module in wrapped:
+                    backward_passes.enter_context(module.no_sync())
                 with amp:
                     loss, sample_size, log = criterion(model, part)
                 if ignore_grad:
@@ -48,21 +77,23 @@ class Steps:
             losses.append(loss.detach())
             sample_sizes.append(sample_size)
             logs.update({name: log} if name in sample else log)
-        for one in put_together:
-            average_gradients(one)
+        for module in to_average:
+            average_gradients(module)
         trained = (p for p in chain(model.parameters(), criterion.parameters()) if p.requires_grad)
         self._untouched = [p for p in trained if p.grad is None]
         return sum(losses), sum(sample_sizes), merge_logs(logs, self.pairs)
 
-    def calls(self, sample):
-        """{name: what one call of the criterion is given}: here every pair is one.
+    def calls(self, sample: Mapping[str, Sample]) -> Mapping[str, Any]:
+        """Return {name: what one call of the criterion is given}: here every pair is one.
 
         A system may put pairs together under another name, as {pair: sample}: the criterion then
         returns {pair: log}.
         """
         return sample
 
-    def optimizer_step(self, optimizer, model, update_num):
+    def optimizer_step(
+        self, optimizer: FairseqOptimizer, model: nn.Module, update_num: int
+    ) -> None:
         """Step without moving what no pair of the update has touched.
 
         Data-parallel training fills missing gradients with zeros, and Adam would then move those
@@ -71,9 +102,10 @@ class Steps:
         if self._untouched:
             if getattr(optimizer, "has_flat_params", False):
                 raise ValueError(
-                    "--fp16/--bf16: this schedule leaves parameters out of an update, which the "
-                    "flat fp32 copy cannot express: add --fp16-no-flatten-grads"
+                    "--fp16: the update leaves parameters out, which one flat fp32 copy of them "
+                    "all cannot express: add --fp16-no-flatten-grads, or use --bf16"
                 )
+            # with --fp16-no-flatten-grads the optimiser works on fp32 copies, one for each
             untouched = {id(parameter) for parameter in self._untouched}
             copies = getattr(optimizer, "fp32_params", ())
             for parameter, copy in zip(getattr(optimizer, "fp16_params", ()), copies):
@@ -83,30 +115,38 @@ class Steps:
                 parameter.grad = None
         super().optimizer_step(optimizer, model, update_num)
 
-    def valid_step(self, sample, model, criterion):
-        """Loss and, with --eval-bleu, the sums of BLEU of every pair in the batch."""
+    def valid_step(
+        self, sample: Mapping[str, Any], model: nn.Module, criterion: FairseqCriterion
+    ) -> StepOutput:
+        """Return loss and, with --eval-bleu, the sums of BLEU of every pair in the batch."""
         if self.pair:
+            # a chosen direction has the ordinary dataset
             sample = {self.pair: sample}
         model.eval()
-        losses, sample_sizes, logs = [], [], {}
+        losses: List[Tensor] = []
+        sample_sizes: List[Any] = []
+        logs: Dict[str, Log] = {}
         with torch.no_grad():
             for pair, part in sample.items():
                 part["net_input"]["pair"] = pair
                 loss, sample_size, logs[pair] = criterion(model, part)
                 losses.append(loss)
                 sample_sizes.append(sample_size)
+                logs[pair] = {**logs[pair], **likelihood_log(criterion, logs[pair])}
                 if self.cfg.eval_bleu:
                     logs[pair] = {**logs[pair], **self.bleu(pair, part)}
         return sum(losses), sum(sample_sizes), merge_logs(logs, self._logged_pairs())
 
     def _logged_pairs(self) -> List[str]:
+        """Return the chosen direction, or all pairs where none is chosen."""
         return [self.pair] if self.pair else self.pairs
 
-    def reduce_metrics(self, logging_outputs, criterion):
+    def reduce_metrics(self, logging_outputs: List[Log], criterion: FairseqCriterion) -> None:
+        """Log the criterion's metrics over all pairs and of each, and BLEU where it was summed."""
         FairseqTask.reduce_metrics(self, logging_outputs, criterion)
         pairs = self._logged_pairs()
-        for pair in pairs:
-            log_pair(criterion, logging_outputs, pair)
+        log_pairs(criterion, logging_outputs, pairs)
+        log_likelihoods(logging_outputs, pairs)
         if any(f"{pairs[0]}:_bleu_sys_len" in log for log in logging_outputs):
             for pair in pairs:
                 log_pair_bleu(logging_outputs, pair)

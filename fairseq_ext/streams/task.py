@@ -1,34 +1,41 @@
 """The task base of every system that trains several lang pairs into one model.
 
 Training and validation run on a dict {pair: sample}; inference runs on one direction, chosen by
-``-s`` and ``-t``, with the ordinary dataset and the ordinary generator. A model for these tasks
-
-* takes ``forward(src_tokens, src_lengths, prev_output_tokens, pair="de-en")``,
-* offers ``direction("de-en", need_attention=False)``: an encoder-decoder model of that direction
-  which shares its parameters,
-* has ``lang_pairs`` in its config, where the task writes the pairs: checkpoints carry them,
-* may offer ``parameter_groups()``: {group: names of parameters}, for --train-only,
-* may offer ``pair_parameters("de-en")``: names of those that the pair uses, for --pair-parallel.
+``-s`` and ``-t``, with the ordinary dataset and generator. Models follow protocols in model.py.
 """
 
 import math
 import os
 from contextlib import nullcontext
-from typing import Dict, List
+from functools import partial
+from typing import Any, Dict, List, Optional, Sequence, Union
 
-import torch
 from fairseq import utils
-from fairseq.data import Dictionary, data_utils
+from fairseq.data import Dictionary, FairseqDataset, LanguagePairDataset, data_utils
+from fairseq.data.iterators import EpochBatchIterator
+from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
-from fairseq.tasks.translation import TranslationTask, load_langpair_dataset
+from fairseq.tasks.translation import TranslationTask
 from omegaconf import OmegaConf, open_dict
+from torch import nn
 
-from ..common.beam_search import own_search
-from .assignment import PairParallelPlan, assign_pairs
+from ..common.beam_search import fast_search
+from .assignment import Assignment, PairParallelPlan, assign_pairs
+from .batching import pair_batches
 from .bleu import PairBleu
 from .config import StreamsConfig
-from .dataset import StreamsDataset, StreamsIterator, TrainingPlan, ValidationPlan
-from .groups import train_only
+from .dataset import (
+    Batch,
+    Sample,
+    StreamsDataset,
+    StreamsIterator,
+    TrainingPlan,
+    ValidationPlan,
+)
+from .direction import Direction
+from .groups import check_frozen, frozen_pairs, train_only
+from .language_pair import LanguagePair, languages
+from .pair_data import load_pair
 from .pair_parallel import PairParallel, check_pair_parallel, log_assignment, pair_sizes
 from .patience import PairPatience, check_patience
 from .schedule import (
@@ -38,12 +45,14 @@ from .schedule import (
     parse_join_at,
     parse_lang_pairs,
 )
+from .sharing import prefixes, sentence_sets
 from .state import RunState
 from .steps import Steps
+from .subwords import SubwordsByLanguage
 
 
-def load_dictionary(paths: List[str], lang: str) -> Dictionary:
-    """dict.LANG.txt of the first data folder; ValueError, naming the file, when it is not there."""
+def load_dictionary(paths: Sequence[str], lang: str) -> Dictionary:
+    """Return dict.LANG.txt of the first data folder; ValueError, naming the file, without it."""
     name = os.path.join(paths[0], f"dict.{lang}.txt")
     if not os.path.exists(name):
         raise ValueError(
@@ -53,33 +62,63 @@ def load_dictionary(paths: List[str], lang: str) -> Dictionary:
     return Dictionary.load(name)
 
 
-class StreamsTask(PairParallel, Steps, PairPatience, TranslationTask):
+class StreamsTask(PairParallel, Steps, PairPatience, SubwordsByLanguage, TranslationTask):
     """Several lang pairs in training, one direction at inference.
 
-    ``pairs`` are the pairs of the model; ``pair`` is the direction chosen by -s and -t, or None
-    while all pairs are trained or validated.
+    Attributes:
+        pairs: those of the model.
+        pair: the direction chosen by -s and -t; None while all pairs are trained or validated.
+        dictionaries: {lang: dictionary}.
+        from_checkpoint: True if the model is a trained one, which is not trained on.
+        frozen: pairs of which nothing is trained.
+        run_state: what the order of batches depends on besides the options.
     """
 
     cfg: StreamsConfig
+    tgt_dict: Dictionary
+    from_checkpoint = False
 
     def __init__(self, cfg: StreamsConfig, pairs: List[str], dictionaries: Dict[str, Dictionary]):
-        self.pairs, self.pair = pairs, None
+        self.pairs = pairs
+        self.pair: Optional[str] = None
         self._need_attention = False
         self.dictionaries = dictionaries
-        self._untouched: List[torch.nn.Parameter] = []
+        # parameters without a gradient in the present update
+        self._untouched: List[nn.Parameter] = []
+        self._training_iterator: Optional[StreamsIterator] = None
         self.run_state = RunState()
-        source, target = pairs[0].split("-")
+        self.frozen: List[str] = []
+        source, target = LanguagePair.parse(pairs[0])
+        # fairseq-generate asks for the dictionaries before there is a model
+        if cfg.source_lang:
+            source, target = cfg.source_lang.split("+")[0], cfg.target_lang
         super().__init__(cfg, dictionaries[source], dictionaries[target])
 
     @classmethod
     def training_pairs(cls, cfg: StreamsConfig) -> List[str]:
-        """The directions that a run with these options trains; systems may add to them."""
+        """Return the directions that a run with these options trains; systems may add to them."""
         if cfg.lang_pairs:
             return parse_lang_pairs(cfg.lang_pairs)
         return [f"{cfg.source_lang}-{cfg.target_lang}"]
 
     @classmethod
-    def setup_task(cls, cfg: StreamsConfig, **kwargs):
+    def schedule_of(cls, cfg: StreamsConfig) -> str:
+        """Return the schedule of a run with these options; systems may choose by the pairs."""
+        return str(cfg.schedule)
+
+    @property
+    def schedule(self) -> str:
+        """Return which pairs each update trains on: one of ``SCHEDULES``."""
+        return self.schedule_of(self.cfg)
+
+    @property
+    def max_source_tokens(self) -> int:
+        """Return the longest source in the data, to which --truncate-source cuts."""
+        return self.cfg.max_source_positions
+
+    @classmethod
+    def setup_task(cls, cfg: StreamsConfig, **kwargs: Any) -> "StreamsTask":
+        """Return the task of the options; ValueError, naming the option, where they do not fit."""
         paths = utils.split_paths(cfg.data) if cfg.data else []
         if not paths or not os.path.isdir(paths[0]):
             raise ValueError(f"data {cfg.data!r}: not a folder made by fairseq-preprocess")
@@ -96,24 +135,37 @@ class StreamsTask(PairParallel, Steps, PairPatience, TranslationTask):
         if cfg.source_lang is not None:
             check_direction(cfg.source_lang, cfg.target_lang)
         pairs = cls.training_pairs(cfg)
-        check_schedule(str(cfg.schedule), pairs, cfg.main_pair, cfg.schedule_temperature)
-        check_join_at(parse_join_at(cfg.join_at, pairs), str(cfg.schedule), cfg.main_pair)
-        langs = [lang for pair in pairs for lang in pair.split("-")]
-        langs += (cfg.source_lang or "").split("+") + [cfg.target_lang or ""]
-        return cls(cfg, pairs, {lang: load_dictionary(paths, lang) for lang in langs if lang})
+        # both are given for inference alone, which has no schedule
+        if not (cfg.lang_pairs and cfg.source_lang):
+            schedule = cls.schedule_of(cfg)
+            check_schedule(schedule, pairs, cfg.main_pair, cfg.schedule_temperature)
+            check_join_at(parse_join_at(cfg.join_at, pairs), schedule, cfg.main_pair)
+        langs = languages(pairs)
+        # at inference -s and -t may name others, which the checkpoint's model knows
+        if cfg.source_lang is not None:
+            direction = LanguagePair(cfg.source_lang, cfg.target_lang)
+            langs += [*direction.sources, direction.target]
+        dictionaries = {lang: load_dictionary(paths, lang) for lang in dict.fromkeys(langs)}
+        return cls(cfg, pairs, dictionaries)
 
     # ---------------------------------------------------------------- model
 
-    def build_model(self, cfg, from_checkpoint=False):
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> BaseFairseqModel:
         """Build the model for the pairs of the run or, from a checkpoint, of the checkpoint."""
+        self.from_checkpoint = from_checkpoint
         if from_checkpoint and getattr(cfg, "lang_pairs", None):
             self.pairs = parse_lang_pairs(cfg.lang_pairs)
             paths = utils.split_paths(self.cfg.data)
-            for lang in (lang for pair in self.pairs for lang in pair.split("-")):
+            for lang in languages(self.pairs):
                 if lang not in self.dictionaries:
                     self.dictionaries[lang] = load_dictionary(paths, lang)
             self._choose_direction()
         else:
+            if self.cfg.bpe_models:
+                raise ValueError(
+                    f"--bpe-models {self.cfg.bpe_models!r}: only fairseq-interactive and "
+                    "fairseq-generate know texts; allowed in training: leave it out"
+                )
             if self.cfg.lang_pairs and self.cfg.source_lang:
                 raise ValueError(
                     f"--lang-pairs {self.cfg.lang_pairs} and -s {self.cfg.source_lang} "
@@ -122,19 +174,32 @@ class StreamsTask(PairParallel, Steps, PairPatience, TranslationTask):
             with open_dict(cfg) if OmegaConf.is_config(cfg) else nullcontext():
                 cfg.lang_pairs = ",".join(self.pairs)
         model = FairseqTask.build_model(self, cfg, from_checkpoint)
-        if self.cfg.train_only and not from_checkpoint:
-            train_only(model, self.cfg.train_only)
+        if not from_checkpoint:
+            self._freeze(model)
         if self.cfg.pair_parallel and not from_checkpoint:
-            self.pair_uses = pair_sizes(model, self.pairs)
+            self.pair_uses = pair_sizes(model, self.trained_pairs)
         if self.cfg.eval_bleu:
             self.bleu = self._build_bleu(model)
         return model
 
+    def _freeze(self, model: nn.Module) -> None:
+        """Freeze what --train-only leaves out; pairs of which nothing is left take no part."""
+        if self.cfg.train_only:
+            train_only(model, self.cfg.train_only)
+            self.frozen = frozen_pairs(model, self.pairs)
+            check_frozen(self.frozen, self.cfg, self.pairs, self.schedule)
+
+    @property
+    def trained_pairs(self) -> List[str]:
+        """Return the pairs that take part in the updates."""
+        return [pair for pair in self.pairs if pair not in self.frozen]
+
     def can_translate(self, pair: str) -> bool:
-        """Whether a model of ``self.pairs`` translates ``pair``; systems may allow more."""
+        """True if a model of ``self.pairs`` translates ``pair``; systems may allow more."""
         return pair in self.pairs
 
-    def _choose_direction(self):
+    def _choose_direction(self) -> None:
+        """Make -s and -t the task's direction; ValueError if the model does not translate it."""
         if not self.cfg.source_lang:
             return
         pair = f"{self.cfg.source_lang}-{self.cfg.target_lang}"
@@ -144,34 +209,44 @@ class StreamsTask(PairParallel, Steps, PairPatience, TranslationTask):
                 + ", ".join(self.pairs)
             )
         self.pair = pair
-        self.src_dict = self.dictionaries[self.cfg.source_lang.split("+")[0]]
-        self.tgt_dict = self.dictionaries[self.cfg.target_lang]
 
     def scorer(self) -> PairBleu:
-        """What scores validation batches with --eval-bleu; systems may score more than BLEU."""
+        """Return what scores validation batches with --eval-bleu; systems may score more."""
         return PairBleu(self.cfg, self.dictionaries)
 
-    def _build_bleu(self, model) -> PairBleu:
-        bleu = self.scorer()
+    def _build_bleu(self, model: Any) -> PairBleu:
+        """Return the scorer with a generator for each pair that is validated."""
+        bleu, target = self.scorer(), self.tgt_dict
         for pair in self._logged_pairs():
-            self.tgt_dict = self.dictionaries[pair.split("-")[1]]
-            options = own_search(bleu.generation, {})
-            generator = super().build_generator([model.direction(pair)], bleu.generation, **options)
+            # fairseq gives it to the generator
+            self.tgt_dict = self.dictionaries[LanguagePair.parse(pair).target]
+            models = [model.direction(pair)]
+            generator = self.build_search(pair, models, bleu.generation)
             bleu.generators[pair] = generator
+        self.tgt_dict = target
         return bleu
 
-    def build_generator(self, models, args, **options):
-        """fairseq's search by ``common/beam_search.py``, over the models' chosen direction."""
+    def build_generator(self, models: List[BaseFairseqModel], args: Any, **options: Any) -> Any:
+        """Return the search by ``common/beam_search.py`` over the models' chosen direction."""
         self._need_attention = bool(
-            getattr(args, "print_alignment", None) or getattr(args, "replace_unk", None)
+            getattr(args, "print_alignment", None) or getattr(args, "replace_unk", None) is not None
         )
-        options = own_search(args, options)
-        return super().build_generator(self._directions(models), args, **options)
+        return self.build_search(self.pair, self._directions(models), args, **options)
 
-    def inference_step(self, generator, models, *more, **options):
+    def build_search(
+        self, pair: Optional[str], directions: List[Direction], args: Any, **options: Any
+    ) -> Any:
+        """Return the search by ``common/beam_search.py`` for the models of a pair."""
+        return super().build_generator(directions, args, **fast_search(args, options))
+
+    def inference_step(
+        self, generator: Any, models: List[BaseFairseqModel], *more: Any, **options: Any
+    ) -> List[List[Sample]]:
+        """Return the hypotheses of every sentence in the chosen direction."""
         return super().inference_step(generator, self._directions(models), *more, **options)
 
-    def _directions(self, models):
+    def _directions(self, models: Sequence[Any]) -> List[Any]:
+        """Return the chosen direction of each model; ValueError where none is chosen."""
         if self.pair is None:
             raise ValueError(
                 f"-s and -t: choose a direction that the checkpoint translates: "
@@ -183,86 +258,70 @@ class StreamsTask(PairParallel, Steps, PairPatience, TranslationTask):
 
     @property
     def joins(self) -> Dict[str, int]:
-        """{pair: updates of the run before it takes part}, of those in --join-at."""
+        """Return {pair: updates of the run before it takes part}, of those in --join-at."""
         return parse_join_at(self.cfg.join_at, self.pairs)
 
-    def load_dataset(self, split, epoch=1, combine=False, **kwargs):
-        """All pairs of the split as one dataset or, at inference, the chosen direction's own."""
-        if math.isnan(epoch):  # the run is over: StreamsIterator.next_epoch_idx
+    def load_dataset(
+        self, split: str, epoch: float = 1, combine: bool = False, **kwargs: Any
+    ) -> None:
+        """Load all pairs of the split as one dataset or, at inference, the chosen direction's own.
+
+        Several data folders take turns in training.
+        """
+        # the run is over: StreamsIterator.next_epoch_idx
+        if math.isnan(epoch):
             return
+        epoch = int(epoch)
         paths = utils.split_paths(self.cfg.data)
         path = paths[(epoch - 1) % len(paths)] if split == self.cfg.train_subset else paths[0]
         if self.pair:
             self.datasets[split] = self._load_pair(path, split, self.pair, combine)
-        else:
-            self.datasets[split] = StreamsDataset(
-                {pair: self._load_pair(path, split, pair, combine) for pair in self.pairs}
-            )
+            return
+        is_trained = split == self.cfg.train_subset and not self.from_checkpoint
+        pairs, sets = self.trained_pairs if is_trained else self.pairs, None
+        if is_trained and self.schedule == "joint":
+            find = partial(prefixes, path, split, combine=combine, impl=self.cfg.dataset_impl)
+            sets = sentence_sets({pair: find(pair) for pair in pairs})
+        self.datasets[split] = StreamsDataset(
+            {pair: self._load_pair(path, split, pair, combine) for pair in pairs}, sets
+        )
 
-    def _load_pair(self, path: str, split: str, pair: str, combine: bool):
-        source, target = pair.split("-")
-        nothing = f"{path}: {split} of the pair {pair} holds no sentence"
-        try:
-            dataset = load_langpair_dataset(
-                path,
-                split,
-                source,
-                self.dictionaries[source],
-                target,
-                self.dictionaries[target],
-                combine=combine,
-                dataset_impl=self.cfg.dataset_impl,
-                upsample_primary=self.cfg.upsample_primary,
-                left_pad_source=self.cfg.left_pad_source,
-                left_pad_target=self.cfg.left_pad_target,
-                max_source_positions=self.cfg.max_source_positions,
-                max_target_positions=self.cfg.max_target_positions,
-                load_alignments=self.cfg.load_alignments,
-                truncate_source=self.cfg.truncate_source,
-                num_buckets=self.cfg.num_batch_buckets,
-                shuffle=(split != "test"),
-                pad_to_multiple=self.cfg.required_seq_len_multiple,
-            )
-        except FileNotFoundError as error:
-            raise FileNotFoundError(
-                f"{path}: no {split}.{source}-{target} or {split}.{target}-{source} "
-                f"for the pair {pair}"
-            ) from error
-        except ValueError as error:
-            if "mmap an empty file" not in str(error):
-                raise
-            raise ValueError(nothing) from error
-        if dataset.tgt is None and not self.pair:
-            raise FileNotFoundError(
-                f"{path}: {split} of the pair {pair} has no sentences of {target}"
-            )
-        if len(dataset) == 0:
-            raise ValueError(nothing)
-        return dataset
+    def _load_pair(self, path: str, split: str, pair: str, combine: bool) -> LanguagePairDataset:
+        """Return the sentences of a pair; systems may add to them."""
+        is_translated = self.pair is not None
+        return load_pair(
+            self.cfg,
+            self.dictionaries,
+            path,
+            split,
+            pair,
+            combine,
+            is_translated,
+            self.max_source_tokens,
+        )
 
     def get_batch_iterator(
         self,
-        dataset,
-        max_tokens=None,
-        max_sentences=None,
-        max_positions=None,
-        ignore_invalid_inputs=False,
-        required_batch_size_multiple=1,
-        seed=1,
-        num_shards=1,
-        disable_iterator_cache=False,
-        update_epoch_batch_itr=False,
-        grouped_shuffling=False,
-        data_buffer_size=0,
-        **options,
-    ):
-        """As in FairseqTask; for a ``StreamsDataset`` in the order of ``--schedule``."""
+        dataset: FairseqDataset,
+        max_tokens: Optional[int] = None,
+        max_sentences: Optional[int] = None,
+        max_positions: Any = None,
+        ignore_invalid_inputs: bool = False,
+        required_batch_size_multiple: int = 1,
+        seed: int = 1,
+        num_shards: int = 1,
+        disable_iterator_cache: bool = False,
+        update_epoch_batch_itr: bool = False,
+        grouped_shuffling: bool = False,
+        data_buffer_size: int = 0,
+        **options: Any,
+    ) -> EpochBatchIterator:
+        """Return fairseq's iterator; for a ``StreamsDataset`` in the order of ``--schedule``."""
         sizes = dict(
             max_tokens=max_tokens,
             max_sentences=max_sentences,
             required_batch_size_multiple=required_batch_size_multiple,
         )
-        limits = dict(max_positions=max_positions, ignore_invalid_inputs=ignore_invalid_inputs)
         if not isinstance(dataset, StreamsDataset):
             return super().get_batch_iterator(
                 dataset,
@@ -272,84 +331,69 @@ class StreamsTask(PairParallel, Steps, PairPatience, TranslationTask):
                 update_epoch_batch_itr=update_epoch_batch_itr,
                 grouped_shuffling=grouped_shuffling,
                 data_buffer_size=data_buffer_size,
-                **limits,
+                max_positions=max_positions,
+                ignore_invalid_inputs=ignore_invalid_inputs,
                 **sizes,
                 **options,
             )
+        if grouped_shuffling:
+            raise ValueError(
+                "--grouped-shuffling: --schedule decides the order of several pairs; leave it out"
+            )
         if math.isnan(options.get("epoch", 1)):
+            assert self._training_iterator is not None
             return self._training_iterator
         reusable = not (disable_iterator_cache or update_epoch_batch_itr)
         if reusable and dataset in self.dataset_to_epoch_iter:
             return self.dataset_to_epoch_iter[dataset]
-        batches = self._batches(dataset, seed, sizes, **limits)
-        iterator = StreamsIterator(
-            dataset,
-            self._plan(dataset, batches, seed, num_shards),
-            seed=seed,
-            num_shards=num_shards,
-            buffer_size=data_buffer_size,
-            **options,
+        filter_by_size = partial(
+            self.filter_indices_by_size, ignore_invalid_inputs=ignore_invalid_inputs
         )
+        batches = pair_batches(dataset, seed, sizes, max_positions, filter_by_size)
+        plan = self._plan(dataset, batches, seed, num_shards)
+        options.update(seed=seed, num_shards=num_shards, buffer_size=data_buffer_size)
+        iterator = StreamsIterator(dataset, plan, **options)
         if dataset is self.datasets.get(self.cfg.train_subset):
             self._training_iterator = iterator
         if reusable:
             self.dataset_to_epoch_iter[dataset] = iterator
         return iterator
 
-    def _directions_share_batches(self) -> bool:
-        """Whether an update has the same sentences in both directions of a language pair."""
-        both = {"-".join(reversed(pair.split("-"))) for pair in self.pairs} & set(self.pairs)
-        return str(self.cfg.schedule) == "joint" and bool(both)
-
-    def _batches(self, dataset, seed, sizes, max_positions, ignore_invalid_inputs):
-        """{pair: minibatches of the pair's own sentence numbers}."""
-        if max_positions is not None and self._directions_share_batches():
-            max_positions = (min(max_positions), min(max_positions))
-        batches = {}
-        for pair, part in dataset.datasets.items():
-            with data_utils.numpy_seed(seed):
-                indices = part.ordered_indices()
-            if max_positions is not None:
-                indices = self.filter_indices_by_size(
-                    indices, part, max_positions, ignore_invalid_inputs
-                )
-            batches[pair] = [list(batch) for batch in part.batch_by_size(indices, **sizes)]
-            if not batches[pair]:
-                raise ValueError(
-                    f"pair {pair}: no sentence is left within --max-source-positions and "
-                    f"--max-target-positions {max_positions}"
-                )
-        return batches
-
-    def _plan(self, dataset, batches, seed, num_shards):
-        if dataset is not self.datasets.get(self.cfg.train_subset):
+    def _plan(
+        self, dataset: StreamsDataset, batches: Dict[str, List[Batch]], seed: int, num_shards: int
+    ) -> Union[TrainingPlan, ValidationPlan]:
+        """Return the order of the batches, in training or of a validation."""
+        if self.from_checkpoint or dataset is not self.datasets.get(self.cfg.train_subset):
             return ValidationPlan(dataset, batches, num_shards)
         check_patience(self.cfg.pair_patience, self.cfg.disable_validation)
         update_freq = list(self.cfg.update_freq)
-        options = dict(
+        options: Dict[str, Any] = dict(
             dataset=dataset,
             batches=batches,
-            schedule=str(self.cfg.schedule),
+            schedule=self.schedule,
             seed=seed,
+            # of several --update-freq the last holds for all later epochs
             group=lambda epoch: num_shards * update_freq[min(epoch, len(update_freq)) - 1],
             main_pair=self.cfg.main_pair,
             temperature=self.cfg.schedule_temperature,
             join_at=self.joins,
             state=self.run_state,
         )
+        plan: TrainingPlan
         if self.cfg.pair_parallel and num_shards > 1:
             plan = PairParallelPlan(self._assign_pairs(batches, num_shards), **options)
         else:
             plan = TrainingPlan(**options)
-        if not self.has_sharded_data(self.cfg.train_subset):  # else other epochs' lengths differ
+        # with sharded data other epochs have other lengths
+        if not self.has_sharded_data(self.cfg.train_subset):
             plan.check_joins(self.cfg.max_update, self.cfg.max_epoch)
         return plan
 
-    def _assign_pairs(self, batches, workers: int):
-        """The pairs of each worker, found once in a run."""
+    def _assign_pairs(self, batches: Dict[str, List[Batch]], workers: int) -> Assignment:
+        """Return the pairs of each worker, which are assigned once in a run."""
         if self.assignment is None:
-            check_pair_parallel(self.cfg, self.pairs, workers)
-            loads = {pair: len(found) for pair, found in batches.items()}
+            check_pair_parallel(self.cfg, self.trained_pairs, workers, self.schedule)
+            loads = {pair: len(listed) for pair, listed in batches.items()}
             self.assignment = assign_pairs(loads, self.pair_uses, workers)
             log_assignment(self.assignment, loads, self.pair_uses)
         return self.assignment

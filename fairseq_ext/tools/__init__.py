@@ -1,13 +1,16 @@
-"""The sub-commands of `fairseq-ext`, one module each, and what they share.
+"""The sub-commands of `fairseq-ext` that serve all systems, and what all sub-commands share.
 
-A module has `add_arguments(parser)` and `run(args) -> exit status`; `fairseq_ext/__main__.py`
-imports the chosen one only. Nothing here imports torch or fairseq.
+The module of a sub-command has `add_arguments(parser)` and a function that takes the arguments and
+returns the exit status; commands.py lists both with those of the systems, and
+`fairseq_ext/__main__.py` imports the chosen module only.
+Importing this module or commands.py imports neither torch nor fairseq.
 """
 
 import contextlib
 import os
 import tempfile
 from pathlib import Path
+from typing import Iterator, Union
 
 
 class UsageError(Exception):
@@ -15,13 +18,13 @@ class UsageError(Exception):
 
 
 @contextlib.contextmanager
-def atomic_path(path):
-    """Yield a temporary file beside `path` that becomes `path` when the block ends well.
+def atomic_path(output: Union[str, Path]) -> Iterator[Path]:
+    """Yield a temporary file beside `output` that becomes `output` when the block ends well.
 
-    An error inside the block leaves an existing `path` as it was and removes the temporary file.
-    Raises UsageError when the folder of `path` does not exist, and when `path` is one.
+    An error inside the block leaves an existing `output` as it was and removes the temporary file.
+    Raises UsageError when the folder of `output` does not exist, and when `output` is one.
     """
-    path = Path(path)
+    path = Path(output)
     if path.is_dir():
         raise UsageError(f"cannot write {path}: it is a folder")
     if not path.parent.is_dir():

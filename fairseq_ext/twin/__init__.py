@@ -1,4 +1,4 @@
 """Twin networks: the future as a regulariser (Serdyuk et al., ICLR 2018)."""
 
 # they register what they define
-from . import caption, caption_task, criterion, lstm, speech, transformer  # noqa: F401
+from . import captions, criterion, speech, stock  # noqa: F401

@@ -30,14 +30,16 @@ Dimensions: B sentences, T target positions, n real ones in a row, V vocabulary,
 bool, True = padding. Positions count from 0.
 """
 
-from typing import Any, Callable, NamedTuple, Optional, Tuple
+from typing import Any, Callable, NamedTuple, Optional, Protocol, Tuple, runtime_checkable
 
 import torch
+from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
 from ..common.recurrent import reorder, reversal
 
-Run = Callable[[nn.Module, Tensor, Any], Tuple[Tuple[Tensor, Any], Tensor]]
+# (decoder, tokens (B, T), condition) -> (logits, anything), states
+Unroll = Callable[[Any, Tensor, Any], Tuple[Tuple[Tensor, Any], Tensor]]
 
 
 class TwinOutput(NamedTuple):
@@ -64,15 +66,33 @@ class TwinCall(NamedTuple):
     tokens: Optional[Tensor] = None
 
     def __call__(self, states: Tensor, condition: Any = None) -> TwinOutput:
-        """Run the backward network; states: of the forward one (B, T, D)."""
+        """Unroll the backward network and return all states; states: the forward ones (B, T, D)."""
         if self.network is None:
             return TwinOutput(states)
         logits, backward_states = self.network(self.tokens, condition)
         return TwinOutput(states, backward_states, logits)
 
 
+class BackwardNetwork(Protocol):
+    """What ``build_backward`` returns, an ``nn.Module``."""
+
+    state_size: int
+
+    def __call__(self, tokens: Tensor, condition: Any) -> Tuple[Tensor, Tensor]:
+        """Return logits (B, T, V) and states (B, T, D) of tokens (B, T)."""
+
+
+@runtime_checkable
+class TwinModel(Protocol):
+    """A model class that can be trained with the criterion ``twin``."""
+
+    @classmethod
+    def build_backward(cls, cfg: Any, task: FairseqTask) -> BackwardNetwork:
+        """Return a new backward network."""
+
+
 def backward_tokens(prev_tokens: Tensor, target: Tensor, padding: Tensor) -> Tuple[Tensor, Tensor]:
-    """Inputs and targets (B, T) of the backward network.
+    """Return the inputs and targets (B, T) of the backward network.
 
     The forward network reads [eos, x_1 .. x_T] and predicts [x_1 .. x_T, eos]. Reversed within the
     true length, what it predicts is what the backward network reads, [eos, x_T .. x_1], and what it
@@ -88,7 +108,7 @@ def backward_tokens(prev_tokens: Tensor, target: Tensor, padding: Tensor) -> Tup
 
 
 def matched(padding: Tensor) -> Tensor:
-    """(B, T), True at the tokens that both networks predict: all but the last real one.
+    """Return (B, T), True at the tokens that both networks predict: all but the last real one.
 
     The last token of a row is eos, which the backward network is given. (Of a text cut into blocks
     it is the block's last word, whose future is not in the batch.)
@@ -98,11 +118,12 @@ def matched(padding: Tensor) -> Tensor:
 
 
 def align(backward_states: Tensor, padding: Tensor) -> Tensor:
-    """Backward states in the order of the forward ones: (B, T, D) -> (B, T, D).
+    """Return the backward states in the order of the forward ones: (B, T, D) -> (B, T, D).
 
     In a row of n targets, forward position t and backward position n - 2 - t predict the same
     token, for t = 0 .. n - 2. Rows outside ``matched`` are to be ignored.
     """
+    # n - 1 - t is where ``reversal`` puts t; the last real position wraps and is not matched
     positions = (reversal(padding) - 1) % padding.size(1)
     return reorder(backward_states, positions)
 
@@ -113,23 +134,30 @@ class BackwardDecoder(nn.Module):
     Args:
         decoder: a second one, with parameters of its own.
         state_size: D.
-        run: a function, ``run(decoder, tokens (B, T), condition)`` -> (logits (B, T, V), anything),
-            states (B, T, D); the one that runs the forward decoder in ``decode``.
+        unroll: a function, ``unroll(decoder, tokens (B, T), condition)`` -> (logits (B, T, V),
+            anything), states (B, T, D); the one that runs the forward decoder in ``decode``.
     """
 
-    def __init__(self, decoder: nn.Module, state_size: int, run: Run):
+    def __init__(self, decoder: nn.Module, state_size: int, unroll: Unroll):
         super().__init__()
-        self.decoder, self.state_size, self.run = decoder, state_size, run
+        self.decoder, self.state_size, self.unroll = decoder, state_size, unroll
 
     def forward(self, tokens: Tensor, condition: Any) -> Tuple[Tensor, Tensor]:
-        (logits, _), states = self.run(self.decoder, tokens, condition)
+        """Return logits (B, T, V) and states (B, T, D)."""
+        (logits, _), states = self.unroll(self.decoder, tokens, condition)
         return logits, states
 
 
-def decode(run: Run, decoder: nn.Module, prev_tokens: Tensor, condition: Any, twin=None):
-    """What a model's ``forward`` returns, with and without ``twin``.
+def decode(
+    unroll: Unroll,
+    decoder: nn.Module,
+    prev_tokens: Tensor,
+    condition: Any,
+    twin: Optional[TwinCall] = None,
+) -> Any:
+    """Return what a model's ``forward`` returns, with or without ``twin``.
 
-    run: see ``BackwardDecoder``. decoder: the forward one. prev_tokens: its inputs (B, T).
+    unroll: see ``BackwardDecoder``. decoder: the forward one. prev_tokens: its inputs (B, T).
     """
-    output, states = run(decoder, prev_tokens, condition)
+    output, states = unroll(decoder, prev_tokens, condition)
     return output if twin is None else (output, twin(states, condition))

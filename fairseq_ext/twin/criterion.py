@@ -5,16 +5,18 @@ Dimensions: B sentences, T target positions, V vocabulary, D state.
 
 import inspect
 import math
-from typing import Optional
+from typing import Any, Callable, Dict, List, Optional, Tuple, Type
 
 from fairseq import metrics, utils
 from fairseq.criterions import FairseqCriterion, register_criterion
-from fairseq.models import ARCH_MODEL_REGISTRY
+from fairseq.models import ARCH_MODEL_REGISTRY, BaseFairseqModel
+from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
 from ..common.losses import label_smoothed_cross_entropy
+from ..common.run_config import carry_in_checkpoints, whole_run
 from .config import TwinConfig, check
-from .contract import TwinCall, TwinOutput, align, backward_tokens, matched
+from .contract import TwinCall, TwinModel, TwinOutput, align, backward_tokens, matched
 from .modules import TwinPenalty
 
 # options of tasks that are refused: what the criterion does that they do not go with
@@ -44,7 +46,7 @@ class TwinCriterion(FairseqCriterion):
 
     def __init__(
         self,
-        task,
+        task: FairseqTask,
         weight: float,
         penalty: TwinPenalty,
         network: Optional[nn.Module] = None,
@@ -56,45 +58,63 @@ class TwinCriterion(FairseqCriterion):
         self.epsilon, self.sentence_avg = label_smoothing, sentence_avg
 
     @classmethod
-    def build_criterion(cls, cfg: TwinConfig, task):
-        """Build the backward network too, unless ``cfg`` comes from a checkpoint.
+    def build_criterion(cls, cfg: TwinConfig, task: FairseqTask) -> "TwinCriterion":
+        """Return the criterion, with a backward network unless ``cfg`` is a checkpoint's.
 
-        ValueError, naming the option, for bad values, for options of the task that do not go with
-        a twin, and for a model without the contract.
+        Raises the errors of ``of_run``.
+        """
+        criterion = cls.of_run(cfg, task, is_stored=cfg.twin_stored)
+        # commands that evaluate build the criterion of a checkpoint
+        carry_in_checkpoints(cfg, "criterion", {"twin_stored": True})
+        return criterion
+
+    @classmethod
+    def of_run(cls, cfg: TwinConfig, task: FairseqTask, is_stored: bool) -> "TwinCriterion":
+        """Return the criterion of a run's options, whose parent is the configuration of the run.
+
+        is_stored: for evaluation of the forward network alone, which needs nothing of the twin.
+
+        Raises ValueError, naming the option, for bad values, for options of the task that do not
+        go with a twin, and for a model without the contract.
         """
         check(cfg)
         _check_task(task)
-        network = state_size = None
-        if not cfg.twin_stored:
+        network: Any = None
+        state_size: Optional[int] = None
+        if not is_stored:
             model, model_cfg = _model_of_the_run(cfg)
             if cfg.twin_target == "backward" and not cfg.twin_stabilise:
                 network = model.build_backward(model_cfg, task)
+                # g maps between the two state spaces; the identity has no parameters
                 state_size = None if cfg.twin_map == "identity" else network.state_size
         penalty = TwinPenalty(cfg.twin_target, cfg.twin_distance, cfg.twin_stabilise, state_size)
-        _remember(cfg)
         return cls(task, cfg.twin_weight, penalty, network, cfg.label_smoothing, cfg.sentence_avg)
 
-    def forward(self, model, sample, reduce=True):
-        """Loss (sum over the batch), sample size and the sums that are logged, in nats."""
+    def forward(
+        self, model: BaseFairseqModel, sample: Dict[str, Any], reduce: bool = True
+    ) -> Tuple[Tensor, int, Dict[str, Any]]:
+        """Return the loss (a sum over the batch), sample size and sums to be logged, in nats."""
         target = sample["target"]
         if target is None or target.numel() == 0:
             raise ValueError("criterion twin: the batch has no target tokens")
+        twin: Optional[TwinOutput] = None
         if not self.training:
-            output, twin = model(**sample["net_input"]), None
+            output = model(**sample["net_input"])
         else:
-            call, wanted = self.call(sample)
+            call, backward_target = self.call(sample)
             output, twin = model(**sample["net_input"], twin=call)
-        loss, nll = self._likelihood(output[0], target)
+        loss, nll = self._likelihood(output[0], target)  # of the forward network
         log = {"nll_loss": nll}
         if twin is not None:
-            if twin.backward_logits is not None:
+            if twin.backward_logits is not None and backward_target is not None:
                 backward_loss, log["backward_nll_loss"] = self._likelihood(
-                    twin.backward_logits, wanted
+                    twin.backward_logits, backward_target
                 )
                 loss = loss + backward_loss
             penalty, log["matched"] = self.distance(twin, target.eq(self.padding_idx))
             log["L_t"] = penalty.sum()
-            loss = loss + self.weight * log["L_t"]
+            loss = loss + self.weight * log["L_t"]  # alpha L_t
+        # what the trainer divides the gradient by
         sample_size = target.size(0) if self.sentence_avg else sample["ntokens"]
         counts = {
             "ntokens": sample["ntokens"],
@@ -104,12 +124,12 @@ class TwinCriterion(FairseqCriterion):
         sums = {name: value.detach() for name, value in {"loss": loss, **log}.items()}
         return loss, sample_size, {**sums, **counts}
 
-    def call(self, sample):
-        """What the model's ``forward`` is given, and the backward network's targets (B, T).
+    def call(self, sample: Dict[str, Any]) -> Tuple[TwinCall, Optional[Tensor]]:
+        """Return what the model's ``forward`` is given, and the backward network's targets (B, T).
 
         ValueError where the penalty needs a backward network and there is none.
         """
-        if not self.penalty.needs_backward:
+        if not self.penalty.has_backward_states:
             return TwinCall(), None
         if self.network is None:
             raise ValueError(
@@ -117,29 +137,32 @@ class TwinCriterion(FairseqCriterion):
                 "network; it evaluates but does not train"
             )
         inputs, target = sample["net_input"], sample["target"]
+        # a language model reads its own targets, shifted
         prev_tokens = inputs.get("prev_output_tokens", inputs.get("src_tokens"))
-        tokens, wanted = backward_tokens(prev_tokens, target, target.eq(self.padding_idx))
-        return TwinCall(self.network, tokens), wanted
+        padding = target.eq(self.padding_idx)
+        tokens, backward_target = backward_tokens(prev_tokens, target, padding)
+        return TwinCall(self.network, tokens), backward_target
 
-    def distance(self, twin: TwinOutput, padding: Tensor):
-        """L_t (B, T), zero where nothing is matched, and the number of matched tokens."""
+    def distance(self, twin: TwinOutput, padding: Tensor) -> Tuple[Tensor, Tensor]:
+        """Return L_t (B, T), zero where nothing is matched, and the number of matched tokens."""
         tokens, aligned = matched(padding), None
         if twin.backward_states is not None:
+            # the gradient of L_t trains the forward network alone (Sec. 2)
             aligned = align(twin.backward_states.detach(), padding)
         return self.penalty(twin.states, tokens, aligned), tokens.sum()
 
-    def _likelihood(self, logits: Tensor, target: Tensor):
-        """-log P, smoothed and not, of (B, T, V) and (B, T), summed."""
+    def _likelihood(self, logits: Tensor, target: Tensor) -> Tuple[Tensor, Tensor]:
+        """Return -log P, smoothed and not, of (B, T, V) and (B, T), summed."""
         loss, nll = label_smoothed_cross_entropy(
             logits.flatten(0, 1), target.flatten(), self.epsilon, self.padding_idx
         )
         return loss.sum(), nll.sum()
 
     @classmethod
-    def reduce_metrics(cls, logging_outputs) -> None:
+    def reduce_metrics(cls, logging_outputs: List[Dict[str, Any]]) -> None:
         """Log the terms: likelihoods in bits per token, as fairseq does, L_t as it is."""
 
-        def total(name):
+        def total(name: str) -> Any:
             return sum(log.get(name, 0) for log in logging_outputs)
 
         tokens, sample_size = total("ntokens"), total("sample_size")
@@ -151,23 +174,26 @@ class TwinCriterion(FairseqCriterion):
                 metrics.log_derived(perplexity, _perplexity(name))
         if any("L_t" in log for log in logging_outputs):
             count = total("matched")
+            # texts of one word have no matched token
             metrics.log_scalar("L_t", total("L_t") / (count + (count == 0)), count, round=4)
 
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:
+        """True: all that is logged is a sum over tokens."""
         return True
 
-    def load_state_dict(self, state_dict, strict=True):
-        """Take a checkpoint's weights; one of a run without a backward network has none.
+    def load_state_dict(self, state_dict: Optional[Dict[str, Any]], strict: bool = True) -> Any:
+        """Load a checkpoint's weights; one of a run without a backward network has none.
 
         Then the network and g stay as they are: a plain model goes on being trained with a twin.
         """
         if state_dict is not None:
             return super().load_state_dict(state_dict, strict)
+        return None
 
 
-def _check_task(task) -> None:
-    """ValueError for options with which tokens would be padded or matched wrongly."""
+def _check_task(task: FairseqTask) -> None:
+    """Raise ValueError for options with which tokens would be padded or matched wrongly."""
     for options in (getattr(task, "cfg", None), getattr(task, "args", None)):
         for name, reason in REFUSED.items():
             if getattr(options, name, False):
@@ -176,41 +202,32 @@ def _check_task(task) -> None:
                 )
 
 
-def _perplexity(name):
+def _perplexity(name: str) -> Callable[[Dict[str, Any]], float]:
+    """Return the function of fairseq's meters that gives the perplexity of a loss."""
     return lambda meters: utils.get_perplexity(meters[name].avg)
 
 
-def _model_of_the_run(cfg):
-    """The run's model class and its configuration; ValueError for one without the contract."""
-    run = cfg._get_parent()
+def _model_of_the_run(cfg: Any) -> Tuple[Type[TwinModel], Any]:
+    """Return the run's model class and its configuration; ValueError without the contract."""
+    run = whole_run(cfg)
     if run is None or getattr(run, "model", None) is None:
         raise ValueError(
             "criterion twin: it is built from the configuration of a whole run, which names the "
             "model"
         )
     model = ARCH_MODEL_REGISTRY[run.model._name]
-    if not offers_twin(model):
-        known = sorted(name for name, one in ARCH_MODEL_REGISTRY.items() if offers_twin(one))
+    if not is_twin_model(model):
+        allowed = sorted(
+            name for name, registered in ARCH_MODEL_REGISTRY.items() if is_twin_model(registered)
+        )
         raise ValueError(
             f"--criterion twin: --arch {run.model._name} has no backward network and does not "
-            f"return its states; allowed: {', '.join(known)}"
+            f"return its states; allowed: {', '.join(allowed)}"
         )
     return model, run.model
 
 
-def offers_twin(model) -> bool:
-    """Whether a model class keeps the contract."""
-    return (
-        hasattr(model, "build_backward") and "twin" in inspect.signature(model.forward).parameters
-    )
-
-
-def _remember(cfg) -> None:
-    """Let the run's checkpoints say that they are such.
-
-    fairseq hands ``build_criterion`` a merged copy, whose parent is that of the original;
-    checkpoints hold the original.
-    """
-    run = cfg._get_parent()
-    if run is not None:
-        run.criterion.twin_stored = True
+def is_twin_model(model: Type[BaseFairseqModel]) -> bool:
+    """True if a model class keeps the contract."""
+    takes_twin = "twin" in inspect.signature(model.forward).parameters
+    return takes_twin and issubclass(model, TwinModel)

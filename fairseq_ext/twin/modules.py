@@ -35,27 +35,28 @@ TARGETS = ("backward", "zeros", "noise")
 
 
 def distance(mapped: Tensor, target: Tensor, kind: str = "mse") -> Tensor:
-    """L_t of g(h^f_t) and h^b_t, both (B, T, D) -> (B, T); in float32 or better.
+    """Return L_t (B, T) of g(h^f_t) and h^b_t, both (B, T, D); in float32 or better.
 
     The gradient of the Euclidean norm at a difference of zero is zero.
     """
     difference = _precise(mapped) - _precise(target)
-    if kind == "mse":
+    if kind == "mse":  # (1/D) sum_d, the authors' code
         return difference.square().mean(dim=2)
     return torch.linalg.vector_norm(difference, dim=2)
 
 
 def stabilising_norm(states: Tensor) -> Tensor:
-    """(||h_t|| - ||h_{t-1}||)^2 of h (B, T, D), zero at the first position: (B, T).
+    """Return (||h_t|| - ||h_{t-1}||)^2 of h (B, T, D), zero at the first position: (B, T).
 
     Krueger and Memisevic (2015). The state before the first is left out: a Transformer has none.
     """
     norms = torch.linalg.vector_norm(_precise(states), dim=2)  # (B, T)
-    steps = norms[:, 1:] - norms[:, :-1]
+    steps = norms[:, 1:] - norms[:, :-1]  # (B, T - 1)
     return torch.cat([torch.zeros_like(norms[:, :1]), steps.square()], dim=1)
 
 
 def _precise(states: Tensor) -> Tensor:
+    """Return the states in single precision or better: squares of halves overflow."""
     return states.to(torch.promote_types(states.dtype, torch.float32))
 
 
@@ -78,31 +79,34 @@ class TwinPenalty(nn.Module):
     ):
         super().__init__()
         self.target, self.kind, self.stabilise = target, kind, stabilise
+        # g; the optimiser finds its parameters in the criterion
         self.map = nn.Identity() if state_size is None else linear(state_size, state_size)
 
     @property
-    def needs_backward(self) -> bool:
-        """Whether L_t is computed from the states of a backward network."""
+    def has_backward_states(self) -> bool:
+        """True if L_t is computed from the states of a backward network."""
         return self.target == "backward" and not self.stabilise
 
     def forward(self, states: Tensor, matched: Tensor, aligned: Optional[Tensor] = None) -> Tensor:
-        """L_t (B, T), zero where not ``matched``.
+        """Return L_t (B, T), zero where not ``matched``.
 
         Args:
             states: h^f (B, T, D).
             matched: (B, T), True at the tokens that count.
-            aligned: h^b in the order of ``states`` (B, T, D), if ``needs_backward``; what is not
-                matched there may be anything.
+            aligned: h^b in the order of ``states`` (B, T, D), if ``has_backward_states``; what is
+                not matched there may be anything.
         """
         if self.stabilise:
-            found = stabilising_norm(states)
+            penalty = stabilising_norm(states)
         else:
-            found = distance(self.map(states), self._target(states, aligned), self.kind)
-        return found.masked_fill(~matched, 0.0)
+            penalty = distance(self.map(states), self._target(states, aligned), self.kind)
+        return penalty.masked_fill(~matched, 0.0)
 
     def _target(self, states: Tensor, aligned: Optional[Tensor]) -> Tensor:
+        """Return h^b (B, T, D)."""
         if self.target == "backward":
+            assert aligned is not None
             return aligned.detach()
         if self.target == "noise":
-            return torch.randn_like(states)
-        return torch.zeros_like(states)
+            return torch.randn_like(states)  # anew for every token and update
+        return torch.zeros_like(states)  # AR: the norm of the states

@@ -60,7 +60,7 @@ def data(tmp_path_factory):
 
     import fairseq_ext  # noqa: F401  (registers the systems)
 
-    folder = tmp_path_factory.mktemp("benchmark")
+    folder = tmp_path_factory.mktemp("benchmark data")  # commands are not to split it
     return write_corpus(folder, 40, vocab=40, length=5, valid=8, pairs=3)
 
 

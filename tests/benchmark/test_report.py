@@ -55,7 +55,10 @@ def test_markdown_has_every_figure(record):
     assert "| fp32, 1 | multiway | 30.0 | 3.00 | 0.250 |" in text
     assert "| fp32 | 1 | 200.0 | 10.0 |" in text
     assert "| fairseq-train --help |  | 3.25 |" in text
-    assert f"multiway to {EQUAL}, fp32, 1 thread(s): training 1.25; beam 5, batch 64 1.25." in text
+    assert (
+        f"Ratios of multiway to {EQUAL}, fp32, 1 thread(s): training 1.25; beam 5, batch 64 1.25."
+        in text
+    )
     columns = {line.count("|") for line in text.splitlines() if line.startswith("| fp32, 1 |")}
     heads = {line.count("|") for line in text.splitlines() if line.startswith("| precision, ")}
     assert columns == heads

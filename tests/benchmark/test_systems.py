@@ -18,7 +18,7 @@ def test_a_family_works(family, tiny, data, tmp_path, monkeypatch):
     monkeypatch.setattr(limits, "bandwidth", lambda size, device: 1e10)
     costs = {}
     for number, row in enumerate(families.rows(family, tiny)):
-        folder = tmp_path / str(number)
+        folder = tmp_path / f"row {number}"
         folder.mkdir()
         member = Inline(row, data, folder, tiny)
         seconds, tokens = member.call("train")

@@ -52,8 +52,11 @@ def logged_lines():
 
 
 def configuration(parser, arguments):
-    """What the command would be given for these arguments."""
-    args = options.parse_args_and_arch(parser, input_args=[str(word) for word in arguments])
+    """What the command would be given for these arguments; Adam where they name no optimiser."""
+    words = [str(word) for word in arguments]
+    if "--optimizer" in parser._option_string_actions and "--optimizer" not in words:
+        words += ["--optimizer", "adam"]
+    args = options.parse_args_and_arch(parser, input_args=words)
     return convert_namespace_to_omegaconf(args)
 
 

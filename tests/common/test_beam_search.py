@@ -1,11 +1,13 @@
-"""The beam search of common/beam_search.py against fairseq's own, and its choice of words."""
+"""The beam search of common/beam_search.py against fairseq's own."""
 
 import math
+from argparse import Namespace
 
 import pytest
 import torch
-from fairseq import search
+from fairseq import search, utils
 from fairseq.data import Dictionary
+from fairseq.dataclass.configs import GenerationConfig
 from fairseq.models import (
     FairseqDecoder,
     FairseqEncoder,
@@ -13,10 +15,11 @@ from fairseq.models import (
     FairseqIncrementalDecoder,
 )
 from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
+from omegaconf import OmegaConf
 from torch import nn
 
-from fairseq_ext.common import beam_search
-from fairseq_ext.common.beam_search import BeamSearchGenerator, BeamSearchWithAlignment, best
+from fairseq_ext.common import beam_search, search_record
+from fairseq_ext.common.beam_search import BeamSearchGenerator, BeamSearchWithAlignment, fast_search
 
 SENTENCES, LENGTH = 7, 5
 
@@ -24,7 +27,7 @@ SENTENCES, LENGTH = 7, 5
 @pytest.fixture(autouse=True)
 def words_in_chunks(monkeypatch):
     """Also of the small vocabularies here."""
-    monkeypatch.setattr(beam_search, "SHORT", 0)
+    monkeypatch.setattr(search_record, "SHORT", 0)
 
 
 class Encoder(FairseqEncoder):
@@ -115,6 +118,7 @@ OPTIONS = {
     "empty": {"beam_size": 9, "min_len": 0},
     "long": {"min_len": 7},
     "exact": {"min_len": 4, "max_len_b": 4},
+    "relative": {"min_len": 5, "max_len_a": 0.8, "max_len_b": 1},
     "sums": {"normalize_scores": False},
     "penalties": {"len_penalty": 0.3, "unk_penalty": 2.0, "temperature": 1.7},
     "suppressed": {"tokens_to_suppress": ("w3", "w7")},
@@ -240,6 +244,73 @@ def test_alignments():
     same(ours.generate(None, sample(words)), stock.generate(None, sample(words)))
 
 
+def few_hypotheses(**options):
+    """(generator, its batch): five words can stand alone, for a beam of six."""
+    words = dictionary(7)
+    generator = BeamSearchWithAlignment([model(words)], words, beam_size=6, max_len_b=1, **options)
+    return generator, sample(words)
+
+
+@pytest.mark.parametrize("kind", ["hard", "soft"])
+def test_alignments_of_fewer_hypotheses_than_the_beam_has_places(kind):
+    generator, batch = few_hypotheses(print_alignment=kind)
+    extract = {"hard": utils.extract_hard_alignment, "soft": utils.extract_soft_alignment}[kind]
+    sentences = generator.generate(None, batch)
+    assert {len(nbest) for nbest in sentences} == {5}
+    for source, nbest in zip(batch["net_input"]["src_tokens"], sentences):
+        for hypothesis in nbest:
+            attention, tokens = hypothesis["attention"].t(), hypothesis["tokens"]
+            expected = extract(attention, source, tokens, generator.pad, generator.eos)
+            assert list(hypothesis["alignment"]) == list(expected)
+
+
+def test_models_that_align_by_themselves_read_a_row_for_each_hypothesis(monkeypatch):
+    generator, batch = few_hypotheses()
+    generator.model.models[0].full_context_alignment = True
+    rows = []
+
+    def align(source, lengths, previous):
+        rows.extend(zip(source.tolist(), lengths.tolist(), previous.tolist()))
+        return torch.eye(LENGTH)[:2].repeat(len(source), 1, 1)  # target word t is source word t
+
+    monkeypatch.setattr(generator.model, "forward_align", align)
+    sentences = generator.generate(None, batch)
+    tokens = batch["net_input"]["src_tokens"].tolist()
+    assert rows == [
+        (source, LENGTH, [generator.eos, *hypothesis["tokens"].tolist()[:-1]])
+        for source, nbest in zip(tokens, sentences)
+        for hypothesis in nbest
+    ]
+    assert all(list(entry["alignment"]) == [(0, 0)] for nbest in sentences for entry in nbest)
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"beam": 0}, "--beam 0 is not allowed; allowed: at least 1"),
+        ({"beam": 2, "nbest": 5}, "--nbest 5 is more than --beam 2"),
+        ({"lenpen": math.nan}, "--lenpen nan is not allowed; allowed: any finite number"),
+        ({"temperature": 0}, "--temperature 0 is not allowed; allowed: more than 0"),
+        (
+            {"max_len_b": -1},
+            "--max-len-b -1 is not allowed without --max-len-a; allowed: at least 0",
+        ),
+        ({"min_len": 9, "max_len_a": 0, "max_len_b": 5}, "--min-len 9 is more than --max-len-b 5"),
+        ({"beam": 5, "diverse_beam_groups": 2}, "--diverse-beam-groups 2 does not divide --beam 5"),
+    ],
+)
+@pytest.mark.parametrize("kind", [Namespace, OmegaConf.create], ids=["namespace", "config"])
+def test_options_from_python_are_refused_as_on_the_command_line(kind, options, message):
+    arguments = kind(**options) if kind is Namespace else kind(options)
+    with pytest.raises(ValueError, match=f"^{message}"):
+        fast_search(arguments, {})
+
+
+def test_good_options_from_python_are_taken():
+    chosen = fast_search(OmegaConf.structured(GenerationConfig(beam=3, nbest=3)), {})
+    assert chosen["seq_gen_cls"] is BeamSearchGenerator
+
+
 def test_other_searches_are_fairseqs(monkeypatch):
     words = dictionary(40)
     monkeypatch.setattr(BeamSearchGenerator, "_search", None)  # would fail if it were called
@@ -257,28 +328,19 @@ def test_other_searches_are_fairseqs(monkeypatch):
         )
 
 
+def test_the_environment_leaves_the_search_to_fairseq(monkeypatch):
+    words = dictionary(40)
+    monkeypatch.setattr(BeamSearchGenerator, "_search", None)  # would fail if it were called
+    monkeypatch.setenv("FAIRSEQ_EXT_SEARCH", "0")
+    ours, stock = (
+        kind([model(words)], words, beam_size=4, max_len_b=12)
+        for kind in (BeamSearchGenerator, SequenceGenerator)
+    )
+    same(ours.generate(None, sample(words)), stock.generate(None, sample(words)))
+
+
 def test_bad_lengths():
     words = dictionary(40)
     generator = BeamSearchGenerator([model(words)], words, min_len=9, max_len_b=5)
     with pytest.raises(ValueError, match="--min-len 9: allowed: up to 5"):
         generator.generate(None, sample(words))
-
-
-@pytest.mark.parametrize("words", [3, 16, 31, 64, 1000, 1003])
-@pytest.mark.parametrize("beam", [1, 5])
-@pytest.mark.parametrize("count", [1, 2, 10])
-@pytest.mark.parametrize("short", [0, 1 << 13])
-def test_best_sorts_like_the_whole(words, beam, count, short, monkeypatch):
-    monkeypatch.setattr(beam_search, "SHORT", short)
-    torch.manual_seed(words)
-    log_p = torch.randn(6, beam, words).round(decimals=4)
-    log_p[0] = -math.inf
-    log_p[1, :, 1:] = -math.inf
-    log_p[2, 0] = math.nan
-    sums = torch.randn(6, beam)
-    scores, found, parents = best(log_p, sums, count)
-    total = (log_p + sums.unsqueeze(2)).nan_to_num(nan=-math.inf, neginf=-math.inf).flatten(1)
-    torch.testing.assert_close(scores, total.topk(min(count, beam * words - 1))[0])
-    torch.testing.assert_close(total.gather(1, parents * words + found), scores)
-    for row in (parents * words + found).tolist():
-        assert len(set(row)) == len(row)

@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional as F
 
 from fairseq_ext.common import transformer
-from fairseq_ext.common.decoding import ROOM, remember, reorder_cache
+from fairseq_ext.common.decoding import ROOM, append_to_cache, reorder_cache
 from fairseq_ext.common.transformer import attend
 
 BEAM, WIDTH = 3, 4
@@ -19,9 +19,10 @@ def test_what_is_remembered_follows_its_rows():
     for step in range(2 * ROOM + 3):
         newest = [torch.randn(sentences * BEAM, 2, 1, WIDTH) for _ in wanted]
         wanted = [torch.cat([before, one], dim=2) for before, one in zip(wanted, newest)]
-        found, visible = remember(cache, "layer", newest)
+        found, visible = append_to_cache(cache, "layer", newest)
         for one, other in zip(found, wanted):
             assert one.size(2) % ROOM == 0
+            assert visible.shape == (1, 1, 1, one.size(2))
             assert torch.equal(one[:, :, visible.flatten()], other)
             assert not one[:, :, ~visible.flatten()].any()
         kept = torch.arange(sentences)
@@ -36,11 +37,24 @@ def test_what_is_remembered_follows_its_rows():
         assert len(cache["context_visible"]) == sentences
 
 
+@pytest.mark.parametrize("beam", [1, BEAM])
+def test_sentences_stay_with_their_rows(beam):
+    """Sentences may leave; with one hypothesis each they may also change places."""
+    rows = torch.arange(4 * beam)
+    cache = {"state": rows.clone(), "context_keys": torch.arange(4), "context_padding": -rows[:4]}
+    kept = torch.tensor([3, 0, 2] if beam > 1 else [3, 0, 2, 1])
+    order = (kept.unsqueeze(1) * beam + torch.arange(beam).flip(0)).flatten()
+    reorder_cache(cache, order)
+    assert torch.equal(cache["state"], order)
+    assert torch.equal(cache["context_keys"], kept)
+    assert torch.equal(cache["context_padding"], -kept)
+
+
 def test_what_is_visible_may_be_used_with_gradients_later():
     cache, newest = {}, [torch.ones(1, 1, 1, WIDTH)]
     with torch.inference_mode():
-        remember({}, "layer", newest)
-    _, visible = remember(cache, "layer", newest)
+        append_to_cache({}, "layer", newest)
+    _, visible = append_to_cache(cache, "layer", newest)
     scores = torch.zeros(visible.shape, requires_grad=True)
     scores.masked_fill(~visible, 1.0).sum().backward()
     assert scores.grad.sum() == 1

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fairseq_ext.common.dropout import dropout, kept
+from fairseq_ext.common.dropout import dropout, dropout_mask
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
@@ -23,7 +23,7 @@ def test_rate_and_mean(rate, dtype):
 def test_every_value_is_drawn_by_itself():
     """Neighbours, lanes of one random number, rows and columns agree as often as by chance."""
     torch.manual_seed(1)
-    ones = kept(torch.ones(512, 512), 0.5).gt(0).flatten()
+    ones = dropout_mask(torch.ones(512, 512), 0.5).gt(0).flatten()
     for shift in (1, 2, 3, 4, 8, 512, 513):
         agree = ones.eq(ones.roll(shift)).double().mean().item()
         assert abs(agree - 0.5) < 5 * 0.5 / 512
@@ -36,7 +36,7 @@ def test_gradient_is_that_of_the_kept_ones():
     found = dropout(values, 0.3)
     (gradient,) = torch.autograd.grad(found.sum(), values)
     torch.manual_seed(2)
-    assert torch.equal(gradient, kept(values, 0.3))
+    assert torch.equal(gradient, dropout_mask(values, 0.3))
     assert torch.equal(found, values * gradient) and 0 < gradient.eq(0).sum() < 63
 
 

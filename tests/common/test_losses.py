@@ -103,7 +103,7 @@ def test_criterion_is_interchangeable_with_the_stock_one(ignored_prefix, reduce)
             return net_output[0].log_softmax(-1)
 
     class Task:
-        class target_dictionary:
+        class target_dictionary:  # noqa: N801  (a task's attribute)
             @staticmethod
             def pad():
                 return PAD

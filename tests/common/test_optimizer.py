@@ -3,11 +3,11 @@
 import pytest
 import torch
 from common import inprocess
-from fairseq.optim.adam import FairseqAdam
+from fairseq.optim.adam import FairseqAdam, FairseqAdamConfig
 from omegaconf import OmegaConf
 
 from fairseq_ext.common import optimizer
-from fairseq_ext.common.optimizer import FusedAdam, betas_of
+from fairseq_ext.common.optimizer import FusedAdam, FusedAdamConfig, parse_betas
 
 
 def config(epsilon=1e-9):
@@ -26,7 +26,7 @@ def test_steps_are_those_of_fairseq(monkeypatch, fused, epsilon):
     """Also for a parameter that some updates do not touch, for a rate that changes, and where
     epsilon is no smaller than the gradients; half of the updates from a checkpoint."""
     if not fused:
-        monkeypatch.setattr(optimizer, "is_fused", lambda params: False)
+        monkeypatch.setattr(optimizer, "has_fused_kernel", lambda params: False)
     both = [(kind, parameters()) for kind in (FusedAdam, FairseqAdam)]
     built = [(kind(config(epsilon), params), params) for kind, params in both]
     torch.manual_seed(2)
@@ -49,6 +49,12 @@ def test_steps_are_those_of_fairseq(monkeypatch, fused, epsilon):
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
 
 
+def test_defaults_are_those_of_fairseq():
+    ours, stock = FusedAdamConfig(), FairseqAdamConfig()
+    assert (ours.adam_eps, ours.weight_decay) == (stock.adam_eps, stock.weight_decay)
+    assert parse_betas(ours.adam_betas) == stock.adam_betas
+
+
 def test_groups():
     first, second = parameters()
     groups = [{"params": [first]}, {"params": [second]}]
@@ -58,7 +64,7 @@ def test_groups():
 @pytest.mark.parametrize("given", ["0.9", "(0.9, 1.0)", "(0.9,)", "(-0.1, 0.9)", "two", "('a', 1)"])
 def test_bad_betas_name_themselves(given):
     with pytest.raises(ValueError, match="--adam-betas .*allowed: two numbers"):
-        betas_of(given)
+        parse_betas(given)
 
 
 def test_a_resumed_run_is_the_uninterrupted_run(toy_corpus, tmp_path):

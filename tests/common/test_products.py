@@ -39,7 +39,7 @@ def test_weights_at_rest_are_arranged_once(monkeypatch):
     if arrange is None:
         pytest.skip("torch was built without oneDNN")
     monkeypatch.setattr(products, "_arranged", lambda *a: arranged.append(a) or arrange(*a))
-    with torch.no_grad(), products.resting_weights():
+    with torch.no_grad(), products.WeightCache().active():
         for _ in range(4):
             torch.testing.assert_close(products.linear(x, weight, bias), wanted)
         assert len(arranged) == 1
@@ -50,26 +50,30 @@ def test_weights_at_rest_are_arranged_once(monkeypatch):
             products.linear(x[:1], few, bias)
         assert len(arranged) == 1
         with torch.enable_grad():
-            assert products.at_rest() is None
+            assert products.active_cache() is None
     weight.add_(1)  # afterwards it may change
     with torch.no_grad():
         found = products.linear(x, weight, bias)
     torch.testing.assert_close(found, torch.nn.functional.linear(x, weight, bias))
-    assert products.at_rest() is None
+    assert products.active_cache() is None
 
 
-def test_made_once():
+def test_computed_once_for_each_module_and_names():
     calls = []
 
     def make():
         calls.append(1)
         return torch.ones(2)
 
-    owner = object()
-    with torch.no_grad(), products.resting_weights():
-        with products.resting_weights():
-            first = products.made_once(make, owner)
-        assert products.made_once(make, owner) is first
-        products.made_once(make, owner, 1)
-    products.made_once(make, owner)
-    assert len(calls) == 3
+    owner = torch.nn.Identity()
+    with torch.no_grad(), products.WeightCache().active():
+        first = products.compute_once(make, owner)
+        assert products.compute_once(make, owner) is first
+        products.compute_once(make, owner, 1)
+        with products.WeightCache().active():  # another search has values of its own
+            assert products.compute_once(make, owner) is not first
+        assert products.compute_once(make, owner) is first
+        with torch.enable_grad():
+            assert products.compute_once(make, owner) is not first
+    products.compute_once(make, owner)
+    assert len(calls) == 5

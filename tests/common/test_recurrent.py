@@ -1,6 +1,6 @@
-"""Gated recurrent units and additive attention against the NumPy loops, in value and gradient.
+"""Gated recurrent units against the NumPy loops, in value and gradient.
 
-Legend: B sentences, S source positions, T steps, I inputs, H units, A attention, C values.
+Legend: B sentences, S source positions, T steps, I inputs, H units.
 """
 
 import numpy as np
@@ -8,9 +8,7 @@ import pytest
 import torch
 
 from fairseq_ext.common import recurrent
-from fairseq_ext.common.attention import additive_attention
-from fairseq_ext.common.attentive_gru import attentive_gru
-from reference import gradient, multiway
+from reference import gradient
 from reference import recurrent as reference
 
 PAD = 1
@@ -194,141 +192,3 @@ def test_what_was_aligned_is_put_back(dim):
     aligned = recurrent.align_left(tokens, PAD)
     moved = torch.stack([aligned, 10 * aligned], dim=3 - dim)
     assert torch.equal(recurrent.put_back(moved, leading, dim), values)
-
-
-class AttentionCase:
-    """Annotations of ragged sentences with the reference's shared arrays, several rows of each."""
-
-    def __init__(self, rng, lengths, beams=1):
-        shape = multiway.Shape(4, 5, 3, 2, 2, 2)
-        self.shared = multiway.random_shared(shape, rng)
-        self.annotations = [rng.normal(size=(length, 4)) for length in lengths]
-        self.queries = rng.normal(size=(len(lengths) * beams, 5))
-        self.values, self.padding = padded(self.annotations)
-        weight, bias = (self.shared[f"attention.encoder.{n}"] for n in ("weight", "bias"))
-        self.keys = (self.values @ tensor(weight).t() + tensor(bias)).tanh()
-        self.energy = tensor(self.shared["attention.score"])
-        self.decoder_weight = tensor(self.shared["attention.decoder.weight"])
-
-
-@pytest.mark.parametrize("beams", [1, 3])
-@pytest.mark.parametrize("lengths", [[1], [4], [3, 1, 5]], ids=str)
-def test_additive_attention(rng, lengths, beams):
-    case = AttentionCase(rng, lengths, beams)
-    query = tensor(case.queries) @ case.decoder_weight.t()
-    context, weights = additive_attention(query, case.keys, case.values, case.energy, case.padding)
-    for row, wanted in enumerate(case.queries):
-        annotations = case.annotations[row // beams]
-        expected = multiway.attention_weights(annotations, wanted, case.shared)
-        np.testing.assert_allclose(weights[row, : len(annotations)], expected, atol=1e-12)
-        assert not weights[row, len(annotations) :].any()
-        np.testing.assert_allclose(context[row], expected @ annotations, atol=1e-12)
-
-
-def step_by_step(
-    state, query_inputs, gate_inputs, keys, gate_values, padding, state_weight, query_weight, energy
-):
-    """What ``attentive_gru`` says it computes, written with its parts and differentiated by torch.
-
-    The additive attention and the cell are themselves tested against loops above.
-    """
-    width = query_inputs.size(2)
-    query_part, gates_part = state_weight[:width], state_weight[width:]
-    states, all_weights = [], []
-    for query_input, gate_input in zip(query_inputs, gate_inputs):
-        wanted = torch.tanh(query_input + state @ query_part.t())
-        read, weights = additive_attention(
-            wanted @ query_weight.t(), keys, gate_values, energy, padding
-        )
-        state = recurrent.gru_cell(gate_input + read, state @ gates_part.t(), state)
-        states.append(state)
-        all_weights.append(weights)
-    return torch.stack(states), torch.stack(all_weights)
-
-
-def attentive_arguments(lengths, steps, units, width, dtype=torch.float64, scale=1.0):
-    generator = torch.Generator().manual_seed(steps)
-    sentences, longest = len(lengths), max(lengths)
-
-    def draw(*size):
-        numbers = scale * torch.randn(*size, generator=generator, dtype=torch.float64)
-        return numbers.to(dtype).requires_grad_()
-
-    padding = torch.arange(longest).unsqueeze(0) >= torch.tensor(lengths).unsqueeze(1)
-    return [
-        draw(sentences, units),
-        draw(steps, sentences, width),
-        draw(steps, sentences, 3 * units),
-        draw(sentences, longest, width),
-        draw(sentences, longest, 3 * units),
-        padding,
-        draw(width + 3 * units, units),
-        draw(width, width),
-        draw(width),
-    ]
-
-
-SHAPES = [([1], 1, 1, 1), ([1], 3, 2, 3), ([4], 1, 3, 2), ([3, 1, 4], 5, 2, 3), ([2, 2], 2, 4, 1)]
-
-
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_gradient_of_the_fused_loop(shape):
-    """Central differences of both outputs for every entry of every argument."""
-    assert torch.autograd.gradcheck(attentive_gru, attentive_arguments(*shape))
-
-
-@pytest.mark.parametrize(
-    "dtype, tolerance", [(torch.float64, 1e-6), (torch.float32, 1e-5)], ids=["double", "single"]
-)
-@pytest.mark.parametrize("shape", [*SHAPES, ([9, 6, 2, 9], 12, 16, 24)], ids=str)
-def test_fused_loop_is_step_by_step(shape, dtype, tolerance):
-    arguments = attentive_arguments(*shape, dtype=dtype, scale=0.5)
-    leaves = [argument for argument in arguments if argument.requires_grad]
-    found = []
-    for function in (attentive_gru, step_by_step):
-        states, weights = function(*arguments)
-        loss = (states * states).sum() + (weights * weights).sum()
-        found.append([states, weights, *torch.autograd.grad(loss, leaves)])
-    for one, other in zip(*found):
-        assert (one - other).abs().max() <= tolerance * max(1.0, other.abs().max())
-
-
-@pytest.mark.parametrize("output", [0, 1], ids=["states", "weights"])
-def test_gradient_of_one_output_alone(output):
-    arguments = attentive_arguments([3, 1], 2, 2, 3)
-    leaves = [argument for argument in arguments if argument.requires_grad]
-    found = []
-    for function in (attentive_gru, step_by_step):
-        loss = function(*arguments)[output].pow(2).sum()
-        found.append(torch.autograd.grad(loss, leaves, allow_unused=True))
-    for one, other in zip(*found):
-        torch.testing.assert_close(one, torch.zeros_like(one) if other is None else other)
-
-
-def test_padding_gets_no_gradient_and_is_not_read():
-    arguments = attentive_arguments([3, 2], 4, 2, 3)
-    padding = arguments[5]
-    states, weights = attentive_gru(*arguments)
-    states.pow(2).sum().backward()
-    keys, gate_values = arguments[3], arguments[4]
-    for rows in (keys, gate_values):
-        assert not rows.grad[padding].any()
-        assert (rows.grad[~padding].abs().amax(dim=-1) > 1e-9).all()
-    with torch.no_grad():
-        keys[padding], gate_values[padding] = 50.0, 50.0
-        again, _ = attentive_gru(*arguments)
-    assert torch.equal(again, states)
-    assert not weights[:, padding].any()
-
-
-def test_saved_numbers_survive_a_change_of_the_output():
-    """The caller may write into the states (dropout in place) before the backward pass."""
-    arguments = attentive_arguments([3, 1], 3, 2, 3)
-    leaves = [argument for argument in arguments if argument.requires_grad]
-    grads = []
-    for write in (False, True):
-        states, _ = attentive_gru(*arguments)
-        states = states.mul_(2.0) if write else states * 2.0
-        grads.append(torch.autograd.grad(states.sum(), leaves))
-    for one, other in zip(*grads):
-        torch.testing.assert_close(one, other)

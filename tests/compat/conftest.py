@@ -1,11 +1,15 @@
 """Fixtures of the tests of fairseq_ext/compat."""
 
 import importlib.util
+import os
+import signal
+import subprocess
 import sys
 
 import pytest
 
 import fairseq_ext  # noqa: F401  (its first act is to make the patches active)
+from fairseq_ext.compat import folder_lock
 
 TINY = [
     *("--arch", "transformer", "--share-all-embeddings"),
@@ -49,3 +53,34 @@ def call(monkeypatch, capsys):
         return capsys.readouterr().out
 
     return call
+
+
+HOLD = """
+import os, sys, time
+from fairseq_ext_compat.folder_lock import folder_lock
+with folder_lock(sys.argv[1]):
+    if os.fork() == 0:
+        time.sleep(60)  # as processes that load data
+        os._exit(0)
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def holder(tmp_path):
+    """A process that holds the lock of tmp_path / "run", and its child."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    os.symlink(os.path.dirname(folder_lock.__file__), tmp_path / "fairseq_ext_compat")
+    program = HOLD.replace("from fairseq", "sys.path.insert(0, sys.argv[2])\nfrom fairseq")
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, folder, tmp_path],
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+        start_new_session=True,
+    )
+    assert process.stdout.readline() == "held\n"
+    yield folder, process
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

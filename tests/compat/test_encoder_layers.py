@@ -5,8 +5,8 @@ import copy
 import pytest
 import torch
 
-from fairseq_ext.compat.encoder_layers import COPIES, _places_with_copies
-from fairseq_ext.compat.optimizer_states import Place, without_places
+from fairseq_ext.compat.encoder_layers import COPIES, parameters_with_copies
+from fairseq_ext.compat.optimizer_states import without_dropped_parameters
 
 EMBED, FFN = 8, 12
 
@@ -143,7 +143,7 @@ def test_resume_from_plain_fairseq_is_exact(plain_layer):
     new = torch.optim.Adam(trainable(ours), lr=1e-2)
     # a copy: torch optimizers go on with the very tensors they load
     saved = copy.deepcopy(old.state_dict())
-    new.load_state_dict(without_places(saved, _places_with_copies([ours])))
+    new.load_state_dict(without_dropped_parameters(saved, parameters_with_copies([ours])))
     trained(stock, old, 3)
     trained(ours, new, 3)
     for name, value in ours.named_parameters():
@@ -152,10 +152,12 @@ def test_resume_from_plain_fairseq_is_exact(plain_layer):
 
 def test_places_are_those_of_plain_fairseq(plain_layer):
     stock, ours = Pair(lambda: plain_layer(config())), Pair(layer)
-    places = _places_with_copies([ours])
+    places = parameters_with_copies([ours])
     assert [place.size for place in places] == [p.numel() for p in trainable(stock)]
     names = [name for name, p in stock.named_parameters() if p.requires_grad]
-    assert [place.dropped for place in places] == [name.split(".")[-1] in COPIES for name in names]
+    assert [place.is_dropped for place in places] == [
+        name.split(".")[-1] in COPIES for name in names
+    ]
 
 
 def test_flat_states_are_cut(plain_layer):
@@ -163,25 +165,15 @@ def test_flat_states_are_cut(plain_layer):
     adam, flat = flat_adam(trainable(stock))
     flat.grad = torch.arange(flat.numel(), dtype=torch.float)
     adam.step()
-    places = _places_with_copies([ours])
-    entry = without_places(adam.state_dict(), places)["state"][0]
+    places = parameters_with_copies([ours])
+    entry = without_dropped_parameters(adam.state_dict(), places)["state"][0]
     kept = [
         part
         for part, place in zip(flat.grad.split([p.size for p in places]), places)
-        if not place.dropped
+        if not place.is_dropped
     ]
     torch.testing.assert_close(entry["exp_avg"], 0.1 * torch.cat(kept))
     assert entry["exp_avg"].numel() == sum(p.numel() for p in trainable(ours))
-
-
-def test_other_states_are_left_alone():
-    state = {"state": {0: {"step": 1}}, "param_groups": [{"params": [0, 1]}]}
-    kept, dropped = Place(4, False), Place(4, True)
-    assert without_places(state, [kept, kept]) is state
-    assert without_places(state, [kept, dropped, kept]) is state
-    assert without_places({"loss_scale": 2}, [dropped]) == {"loss_scale": 2}
-    cut = without_places(state, [kept, dropped])
-    assert cut["param_groups"] == [{"params": [0]}] and cut["state"] == {0: {"step": 1}}
 
 
 def test_trainer_resumes_from_plain_fairseq(tiny_training, run, tmp_path):

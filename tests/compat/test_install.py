@@ -157,7 +157,7 @@ def test_wheel_holds_the_start_file_at_its_root(checkout, tmp_path):
     assert name.endswith("-py3-none-any.whl")
     names = set(zipfile.ZipFile(tmp_path / name).namelist())
     assert {START, "_fairseq_ext_hook.py", "_fairseq_ext_cli.py"} <= names
-    assert "fairseq_ext/compat/finder.py" in names
+    assert "fairseq_ext/compat/import_hook.py" in names
 
 
 @pytest.mark.slow

@@ -3,8 +3,7 @@
 import numpy
 import pytest
 
-from fairseq_ext.compat.registry import since
-from fairseq_ext.compat.shadow import Shadow, shadow
+from fairseq_ext.compat.patch_registry import since
 
 NEW = pytest.mark.skipif(
     since("numpy", 1, 24)() is not None, reason="numpy before 1.24 has these names"
@@ -70,19 +69,3 @@ def test_offsets_past_two_gib(tmp_path):
     builder.finalize(tmp_path / "data.idx")
     index = MMapIndexedDataset.Index(tmp_path / "data.idx")
     assert index._pointers.tolist() == [0, 2**33, 2**34]
-
-
-def test_shadow_adds_names_for_one_module_only():
-    import types
-
-    module = types.ModuleType("user")
-    module.np = numpy
-    shadow(module, "np", gone=1)
-    shadow(module, "np", other=2)
-    assert (module.np.gone, module.np.other) == (1, 2)
-    assert module.np.zeros is numpy.zeros and not hasattr(numpy, "gone")
-    assert isinstance(module.np, Shadow) and {"gone", "zeros"} <= set(dir(module.np))
-    with pytest.raises(AttributeError):
-        _ = module.np.never_there
-    with pytest.raises(AttributeError):
-        shadow(module, "torch", load=None)

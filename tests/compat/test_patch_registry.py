@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_ext import compat
-from fairseq_ext.compat import registry
+from fairseq_ext.compat import patch_registry as registry
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAGE = REPOSITORY / "docs" / "compat.md"
@@ -55,7 +55,7 @@ def test_unneeded_patch_is_not_applied(own_patches):
     def never(module):
         raise AssertionError
 
-    assert registry.wanted("json", registry.AFTER) == []
+    assert registry.needed_patches("json", registry.AFTER) == []
     (row,) = registry.status()
     assert not row.active and row.reason.startswith("not needed with python")
 
@@ -65,9 +65,9 @@ def test_switch(own_patches, monkeypatch):
     def example(module):
         pass
 
-    assert len(registry.wanted("json", registry.AFTER)) == 1
-    monkeypatch.setenv(registry.SWITCH, "other,example")
-    assert registry.wanted("json", registry.AFTER) == []
+    assert len(registry.needed_patches("json", registry.AFTER)) == 1
+    monkeypatch.setenv(registry.OFF_VARIABLE, "other,example")
+    assert registry.needed_patches("json", registry.AFTER) == []
     assert registry.status()[0].reason == "switched off by FAIRSEQ_EXT_COMPAT_OFF"
 
 
@@ -76,7 +76,7 @@ def test_patch_that_does_not_fit_is_reported(own_patches, caplog):
     def fork(module):
         _ = module.not_there
 
-    registry.apply(own_patches[0], "json", types.ModuleType("json"))
+    registry.apply_patch(own_patches[0], "json", types.ModuleType("json"))
     assert "patch fork: AttributeError" in caplog.text
     (row,) = registry.status()
     assert not row.active and row.reason.startswith("failed on json: AttributeError")
@@ -90,5 +90,5 @@ def test_patch_is_applied_once(own_patches):
         calls.append(module)
 
     for _ in range(2):
-        registry.apply(own_patches[0], "json", types.ModuleType("json"))
+        registry.apply_patch(own_patches[0], "json", types.ModuleType("json"))
     assert len(calls) == 1

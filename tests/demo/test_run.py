@@ -211,12 +211,12 @@ def test_bad_options(demo_run, capsys, words):
 
 def test_a_short_training_ends_non_zero_and_resumes(run, demo_run, tmp_path, capsys):
     """All steps on a small corpus: 10 updates fall short of 90 BLEU, and the status says so."""
-    words = ["--work", tmp_path / "work", "--train", 300, "--valid", 10, "--test", 10]
+    words = ["--work", tmp_path / "my work", "--train", 300, "--valid", 10, "--test", 10]
     words += ["--vocabulary", 500, "--updates", 10]
     output = run("python", DEMO / "run.py", *words, fails=True, timeout=850)
     last = output.splitlines()[-1]
     assert re.match(r"demo: FAILED en-de=\d+\.\d de-en=\d+\.\d, at least 90", last)
-    assert (tmp_path / "work" / "curves.png").read_bytes()[:4] == b"\x89PNG"
+    assert (tmp_path / "my work" / "curves.png").read_bytes()[:4] == b"\x89PNG"
     # nothing is done again; with a threshold that it reaches it ends well
     assert demo_run.main([str(word) for word in (*words, "--required", 0)]) == 0
     printed = capsys.readouterr().out.splitlines()
@@ -228,7 +228,7 @@ def test_a_short_training_ends_non_zero_and_resumes(run, demo_run, tmp_path, cap
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_training_goes_on_from_its_checkpoint(run, tmp_path, number):
     """Stopped once there is a checkpoint; the same command starts at its update."""
-    work = tmp_path / "work"
+    work = tmp_path / "my work"
     words = [DEMO / "run.py", "--work", work, "--train", 300, "--valid", 10, "--test", 10]
     words += ["--vocabulary", 500, "--updates", 30, "--required", 0]
     process = subprocess.Popen(
@@ -252,7 +252,7 @@ def test_an_interrupted_training_goes_on_from_its_checkpoint(run, tmp_path, numb
 @pytest.mark.slow
 def test_the_whole_demo(run, tmp_path):
     """What `make demo` runs, at its full size."""
-    output = run("python", DEMO / "run.py", "--work", tmp_path / "work", timeout=900)
+    output = run("python", DEMO / "run.py", "--work", tmp_path / "my work", timeout=900)
     last = output.splitlines()[-1]
     match = re.fullmatch(r"demo: OK en-de=(\d+\.\d) de-en=(\d+\.\d)", last)
     assert match, last

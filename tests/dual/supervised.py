@@ -3,8 +3,8 @@
 import torch
 from dual.support import END, PAD
 
-from fairseq_ext.dual.criterion import DualSupervisedCriterion
-from fairseq_ext.dual.marginals import Marginals
+from fairseq_ext.dual.supervised.criterion import DualSupervisedCriterion
+from fairseq_ext.dual.supervised.marginals import Marginals
 from properties import collate
 
 

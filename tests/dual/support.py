@@ -5,15 +5,15 @@ A table of places says which slice of which torch parameter holds an array of th
 
 import torch
 
-from fairseq_ext.dual.modules import Component, Size
+from fairseq_ext.dual.transformer.modules import Component, ComponentSize
 from reference import dual as reference
 
 PAD, END = 1, 2
 
 
 def size_of(shape):
-    """The component's Size of the reference's Shape."""
-    return Size(
+    """The component's sizes of the reference's Shape."""
+    return ComponentSize(
         embed_dim=shape.embed_dim,
         ffn_dim=shape.ffn_dim,
         heads=shape.heads,

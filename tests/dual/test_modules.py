@@ -17,7 +17,7 @@ from dual.support import (
     size_of,
 )
 
-from fairseq_ext.dual.modules import Component, Size
+from fairseq_ext.dual.transformer.modules import Component, ComponentSize
 from properties import collate
 from reference import dual as reference
 from reference import gradient
@@ -267,7 +267,7 @@ def test_long_sentences_extend_the_table_of_positions():
 
 @pytest.mark.parametrize("rate", ["dropout", "attention_dropout", "activation_dropout"])
 def test_each_dropout_acts_in_training_only(rate):
-    size = Size(embed_dim=8, ffn_dim=16, heads=2, layers=1, **{rate: 0.5})
+    size = ComponentSize(embed_dim=8, ffn_dim=16, heads=2, layers=1, **{rate: 0.5})
     torch.manual_seed(0)
     component = Component(size, 9, PAD)
     tokens = torch.tensor([[4, 5, 6, 7, 8, END]])
@@ -294,7 +294,7 @@ def test_each_dropout_acts_in_training_only(rate):
 def test_impossible_sizes_name_the_option(field, value, message):
     fields = {"embed_dim": 8, "ffn_dim": 16, "heads": 2, "layers": 1, field: value}
     with pytest.raises(ValueError, match=message):
-        Size(**fields)
+        ComponentSize(**fields)
 
 
 def test_size_of_uses_every_field_of_the_reference():

@@ -18,8 +18,8 @@ from common.inprocess import (
 from dual.supervised import couple, criterion_of
 from fairseq import checkpoint_utils, options, tasks
 
-from fairseq_ext.dual.criterion import DualSupervisedCriterion
-from fairseq_ext.dual.marginals import Marginals
+from fairseq_ext.dual.supervised.criterion import DualSupervisedCriterion
+from fairseq_ext.dual.supervised.marginals import Marginals
 
 FEW = ("--optimizer", "adam", "--lr", 0.01, "--max-tokens", 400, "--no-epoch-checkpoints")
 SIZES = ("--embed-dim", 16, "--ffn-embed-dim", 16, "--attention-heads", 2, "--layers", 1)

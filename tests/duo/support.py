@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from fairseq_ext.duo.modules import DuoDecoder, DuoEmbedding, DuoEncoder, Size
+from fairseq_ext.duo.modules import DuoDecoder, DuoEmbedding, DuoEncoder, DuoSize
 from properties import collate
 from reference import duo as reference
 
@@ -31,8 +31,8 @@ def random_shape(row, rng, widths=None):
 
 
 def size_of(shape):
-    """The Size of the reference's Shape."""
-    return Size(
+    """The DuoSize of the reference's Shape."""
+    return DuoSize(
         embed_dim=shape.embed_dim,
         ffn_dim=shape.ffn_dim,
         heads=shape.heads,

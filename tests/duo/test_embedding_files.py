@@ -109,3 +109,21 @@ def test_another_width_and_no_coverage_are_refused(tmp_path):
         embedding_files.embedding("P", dictionary("other", "words"), str(path), None)
     with pytest.raises(ValueError, match="nowhere.txt: no such file of word vectors"):
         embedding_files.embedding("P", dictionary("other"), str(tmp_path / "nowhere.txt"), None)
+
+
+@pytest.mark.parametrize("first, width", [("7 1 2 3", 3), ("word 0.5", 1)])
+def test_a_first_line_that_only_looks_like_a_header(first, width, tmp_path):
+    """A number among the words, and vectors of one number: both lines are vectors."""
+    path = tmp_path / "vectors.vec"
+    numbers = " ".join(["4"] * width)
+    path.write_text(f"{first}\nother {numbers}\n", encoding="utf-8")
+    vectors, read_width = embedding_files.read(str(path), [first.split()[0], "other"])
+    assert read_width == width and set(vectors) == {first.split()[0], "other"}
+    assert vectors[first.split()[0]].tolist() == [float(number) for number in first.split()[1:]]
+
+
+def test_a_fasttext_model_is_named(tmp_path):
+    path = tmp_path / "model.bin"
+    path.write_bytes((793712314).to_bytes(4, "little") + bytes(20))  # fastText's magic number
+    with pytest.raises(ValueError, match="a fastText model; take the .vec file"):
+        embedding_files.read(str(path), ["word"])

@@ -6,7 +6,7 @@ import torch
 from duo.support import END, PAD, ROWS, Case, gradient_of, places, rows
 from torch import nn
 
-from fairseq_ext.duo.modules import DuoAttention, DuoDecoder, DuoEmbedding, Size
+from fairseq_ext.duo.modules import DuoAttention, DuoDecoder, DuoEmbedding, DuoSize
 from reference import duo as reference
 from reference import gradient
 
@@ -72,7 +72,7 @@ def test_crossed_values_would_be_noticed():
 def test_both_orders_of_the_output_product_are_one_function():
     """[E_S ; E_P] W_out first for many tokens, h first for few."""
     torch.manual_seed(0)
-    size = Size(8, 8, 2, 1)
+    size = DuoSize(8, 8, 2, 1)
     tables = [nn.Embedding(11, width, PAD) for width in (8, 5)]
     decoder = DuoDecoder(size, DuoEmbedding(tables, 8)).double()
     states = torch.randn(40, 3, 8, dtype=torch.float64)
@@ -82,7 +82,7 @@ def test_both_orders_of_the_output_product_are_one_function():
 
 
 def attention_maps(streams, share_kv):
-    size = Size(12, 8, 2, 1, streams=streams, share_kv=share_kv, fusion=False)
+    size = DuoSize(12, 8, 2, 1, streams=streams, share_kv=share_kv, fusion=False)
     module = DuoAttention(size)
     kinds = ("query", "key_value")
     named = module.named_parameters()
@@ -119,4 +119,4 @@ def test_shared_projection_is_kept_once_while_decoding():
 )
 def test_bad_sizes_name_their_option(change, message):
     with pytest.raises(ValueError, match=message):
-        Size(**{"embed_dim": 8, "ffn_dim": 8, "heads": 2, "layers": 1, **change})
+        DuoSize(**{"embed_dim": 8, "ffn_dim": 8, "heads": 2, "layers": 1, **change})

@@ -124,7 +124,7 @@ def test_tables_and_heat_map(tmp_path, monkeypatch):
     assert "| a + b | 81.00 ± 1.41 | - | - | 90.00 |" in text
     assert "| duo, best couple | 90.00 | a + b | 81.02 |" in text
     assert "| TF-IDF, logistic regression | 75.00 |  | 74.59 |" in text
-    assert "4,000 documents/s" in text and "all 4 runs: 4 minutes" in text
+    assert "4,000 documents/s" in text and "All 4 runs took 4 minutes" in text
     page = tmp_path / "page.md"
     page.write_text("<!-- begin duo classifier -->\nold\n<!-- end duo classifier -->\n")
     words = [str(runs), "--output", str(tmp_path / "out"), "--into", str(page)]

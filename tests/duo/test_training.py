@@ -104,12 +104,29 @@ def test_lines_are_labelled_with_probabilities(data, trained, tmp_path):
         )
 
 
-def test_an_empty_line_is_refused(data, trained, tmp_path):
-    (tmp_path / "lines").write_text("is-bad\n\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="line 2: an empty text"):
-        inprocess.interactive(
-            data, *TASK, "--path", trained[0], "--input", tmp_path / "lines", "--buffer-size", 2
-        )
+def test_true_labels_are_scored(data, trained, tmp_path):
+    words = (data, *TASK, "--path", trained[0], "--batch-size", 10)
+    scored = inprocess.hypotheses(inprocess.generate(*words, "--nbest", 3))
+    output = inprocess.generate(*words, "--score-reference")
+    found, truth = inprocess.hypotheses(output), inprocess.references(output)
+    assert len(truth) == SIZES["test"]
+    for number, label in truth.items():
+        ((score, text),) = found[number]
+        assert text == label
+        assert score == next(other for other, name in scored[number] if name == label)
+    (tmp_path / "lines").write_text("is-bad\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="--score-reference: the lines of fairseq-interactive"):
+        inprocess.interactive(*words[:-2], "--score-reference", "--input", tmp_path / "lines")
+
+
+def test_an_empty_line_has_no_label(data, trained, tmp_path):
+    (tmp_path / "lines").write_text("is-bad\n\nis-good\n", encoding="utf-8")
+    output = inprocess.interactive(
+        data, *TASK, "--path", trained[0], "--input", tmp_path / "lines", "--buffer-size", 2
+    )
+    assert "lines: line 2 is not translated: an empty text" in output
+    answers = inprocess.hypotheses(output)
+    assert [answers[number][0][1] for number in (0, 1, 2)] == ["bad", "", "good"]
 
 
 GOOD = [("a b", "x"), ("b", "y")]
@@ -145,6 +162,10 @@ def test_bad_folders_and_options_are_named(build, tmp_path):
     (tmp_path / "dict.label.txt").write_text("x 1\ny 1\n", encoding="utf-8")
     with pytest.raises(ValueError, match="--embed-dim-p: --meta-embedding single has no P"):
         build("duo_classifier_single", "--embed-dim-p", 5, data=tmp_path, **words)
+    with pytest.raises(ValueError, match="--duo-attention linear: --meta-embedding mean-mlp has"):
+        build("duo_classifier_mean_mlp", "--duo-attention", "linear", data=tmp_path, **words)
+    with pytest.raises(ValueError, match="--train-embeddings: no embedding comes from a file"):
+        build("duo_classifier", "--train-embeddings", data=tmp_path, **words)
     (tmp_path / "s.txt").write_text("a 1 2\n", encoding="utf-8")
     _, _, model = build(
         "duo_classifier_mean_mlp", "--embed-path-s", tmp_path / "s.txt", data=tmp_path, **words

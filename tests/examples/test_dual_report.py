@@ -107,7 +107,7 @@ def test_a_system_of_fewer_seeds(script, small, runs):
     assert data["costs"]["dsl"]["seconds_per_epoch"] == 11
     assert {test["seed"] for test in data["tests"] if test["system"] == "dsl"} == {1}
     text = (runs / "runs" / "report.md").read_text(encoding="utf-8")
-    assert "seeds 1, 2 (only 1: two stock transformers, DSL); mean (range)" in text
+    assert 'seeds 1, 2 (seed 1 only: "two stock transformers, DSL"); mean (range)' in text
 
 
 def test_report_says_what_is_missing(script, small, runs, write):

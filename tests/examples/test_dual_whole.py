@@ -14,7 +14,7 @@ ALL = (*BASE, "lm.de", "lm.en", "dsl", "dual.dsl", *RANKED)
 def test_recipe(run, recipe_folder, raw, small, tmp_path, bpe, systems):
     if bpe == "fastbpe":
         pytest.importorskip("fastBPE", reason="fastBPE is not installed: it needs a C++ compiler")
-    data, runs = tmp_path / "data", tmp_path / "runs"
+    data, runs = tmp_path / "my data", tmp_path / "my runs"
 
     def step(name, *words):
         return run("python", recipe_folder / f"{name}.py", *words, "--recipe", small, cwd=tmp_path)

@@ -83,7 +83,7 @@ def check_scores(run):
 def test_recipe(step, raw_text, routed_raw, tmp_path):
     (routed_raw / "multi30k").mkdir()
     raw_text(routed_raw / "multi30k", (("train", 120), ("val", 12), ("test_2016_flickr", 12)))
-    data, runs = tmp_path / "data", tmp_path / "runs"
+    data, runs = tmp_path / "my data", tmp_path / "my runs"
     step("prepare", routed_raw, data)
     counts = json.loads((data / "prepared.json").read_text(encoding="utf-8"))["counts"]
     assert counts["main"]["train"] == 120 and counts["sizes"] == {"40": 40}

@@ -93,7 +93,7 @@ def test_generation_parses(recipe, tmp_path):
 
 
 def test_distances_are_of_words(tmp_path):
-    from fairseq_ext.tools.twin_distance import UNITS
+    from fairseq_ext.twin.commands.words import UNITS
 
     for recipe in RECIPES:
         command = distance_command(read_settings(recipe), "c.pt", tmp_path, "distance")

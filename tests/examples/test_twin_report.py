@@ -82,13 +82,13 @@ def test_report(tmp_path, script, write, capsys):
     text = capsys.readouterr().out
     assert "| baseline | 30.00 | 31.00 |" in text and "| + AR | 30.00 | 31.00 |" in text
     assert "| + TwinNet, learnt g | 6.50 (6.00-7.00) | 7.50 (7.00-8.00) |" in text
-    (test,) = (line for line in text.splitlines() if "learnt g less baseline" in line)
+    (test,) = (line for line in text.splitlines() if "learnt g minus baseline" in line)
     # the character error rate falls with either seed, and not by chance
     assert re.match(r"-\d+\.\d\d \(-\d+\.\d\d to -\d+\.\d\d\)$", test.split("|")[2].strip())
     assert float(test.split("|")[3]) < 0.01
-    assert "| + AR less baseline | 0.00 | 1.000 |" in text
+    assert "| + AR minus baseline | 0.00 | 1.000 |" in text
     # of the seed that both have
-    assert re.search(r"\| \+ TwinNet, learnt g less \+ AR \| -\d+\.\d\d \|", text)
+    assert re.search(r"\| \+ TwinNet, learnt g minus \+ AR \| -\d+\.\d\d \|", text)
     assert "| + TwinNet, learnt g | 1,234 | 777 | 100 | 800 | 1.60 |" in text
     assert "noise.1, noise.2" in text.split("not evaluated: ")[1]
     assert "TwinNet" in page.read_text(encoding="utf-8")

@@ -40,7 +40,7 @@ def test_recipe(run, tmp_path):
         words = (*words, "--recipe", tmp_path / "small.cfg")
         return run("python", FOLDER / f"{name}.py", *words, cwd=tmp_path)
 
-    data, runs = tmp_path / "data", tmp_path / "runs"
+    data, runs = tmp_path / "my data", tmp_path / "my runs"
     step("prepare", tmp_path / "raw", data)
     for system in ("baseline", "zeros", "learnt"):
         assert f"trained: {runs / system}.1" in step("train", data, runs, system, 1)

@@ -6,7 +6,13 @@ A table of places says which torch parameter holds which columns of an array of 
 import numpy as np
 import torch
 
-from fairseq_ext.multiway.modules import Decoder, Encoder, SharedAttention, Size, decode
+from fairseq_ext.multiway.modules import (
+    MultiwayDecoder,
+    MultiwayEncoder,
+    MultiwaySize,
+    SharedAttention,
+    decode,
+)
 from properties import collate
 from reference import multiway as reference
 from reference.losses import negative_log_likelihood
@@ -93,12 +99,12 @@ def gradient_of(module, places, name, shape):
 
 
 def random_sizes(rng):
-    """(Size, the reference's Shape) small enough for loops; all widths differ by chance."""
+    """(MultiwaySize, the reference's Shape) small enough for loops; all widths differ by chance."""
 
     def width():
         return int(rng.integers(2, 6))
 
-    size = Size(width(), width(), width(), width(), width(), width())
+    size = MultiwaySize(width(), width(), width(), width(), width(), width())
     shape = reference.Shape(
         annotation=size.context_size,
         attention=size.context_size,
@@ -140,12 +146,12 @@ class Case:
         self.modules, self.places, self.params = {}, {}, {}
         for number, hidden in enumerate(units):
             arrays = reference.random_encoder(words[number], width, hidden, self.shape, rng)
-            encoder = Encoder(self.size, hidden, words[number], PAD)
+            encoder = MultiwayEncoder(self.size, hidden, words[number], PAD)
             self._add(f"encoder{number}", encoder, arrays, encoder_places())
         arrays = reference.random_shared(self.shape, rng)
         self._add("shared", SharedAttention(self.size), arrays, shared_places())
         arrays = reference.random_decoder(words[-1], width, self.size.hidden_size, self.shape, rng)
-        decoder = Decoder(self.size, words[-1], PAD)
+        decoder = MultiwayDecoder(self.size, words[-1], PAD)
         self._add("decoder", decoder, arrays, decoder_places(width))
         self.sources = [
             [random_sentence(rng, length, words[number]) for length in lengths]

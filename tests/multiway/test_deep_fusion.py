@@ -1,381 +1,369 @@
-"""Deep fusion and its language model: equations against the NumPy loops, properties, twins.
+"""Deep fusion through fairseq's own commands: what a run starts from, trains, stores and needs."""
 
-Legend: B sentences, T target positions, V words.
-"""
+import argparse
+import shutil
 
-import copy
-
-import numpy as np
 import pytest
 import torch
-from multiway.support import ALL, END, PAD, Case, fill, previous, random_sentence
-from multiway.test_modules import assert_gradients, close
-from streams import directions
-from streams.directions import (
-    FEWEST,
-    batch_mates,
-    beam_reorder,
-    causality,
-    padding,
-    randomise,
-    sentences,
-    stepwise,
-)
-from torch import nn
+from common.inprocess import configuration, generate, hypotheses, parameters, records, train
+from fairseq import checkpoint_utils, options, tasks
+from multiway.conftest import SMALL
+from streams.directions import write_dictionaries
 
-from fairseq_ext.common.decoding import reorder_cache
-from fairseq_ext.multiway import fusion
-from fairseq_ext.multiway.fusion import FusedDecoder, LanguageSize, LanguageState
-from fairseq_ext.multiway.language_model import LanguageModelDecoder
-from fairseq_ext.streams import direction as direction_file
-from properties import (
-    check_beam_reorder,
-    check_causality,
-    check_padding_invariance,
-    check_stepwise,
-    collate,
-    shift,
-)
-from reference import gradient, recurrent
-from reference import multiway as reference
-from reference.losses import negative_log_likelihood
+from fairseq_ext.multiway import deep_fusion
+from fairseq_ext.multiway.deep_fusion import LANGUAGE, DeepFusionModel, read_checkpoint
 
-GRU_PLACES = {
-    "embedding": "embedding.weight",
-    "gru.input.weight": "recurrence.weight_ih_l0",
-    "gru.input.bias": "recurrence.bias_ih_l0",
-    "gru.recurrent.weight": "recurrence.weight_hh_l0",
-}
-LENGTHS = [([1], [1]), ([4], [2]), ([2, 5, 1], [4, 1, 3]), ([3, 2], [2, 4], [1, 3])]
+SIZES = [word for entry in SMALL.items() for word in entry]
+QUICK = ["--optimizer", "adam", "--lr", 0.01, "--max-tokens", 500, "--no-epoch-checkpoints"]
+LM_SIZES = ["--embed-dim", 5, "--hidden-size", 7]
+LM = ["--task", "language_modeling", "--arch", "gru_lm", *LM_SIZES, "--sample-break-mode", "eos"]
+TASK = ["--task", "multiway_translation"]
+PAIRS = "xx-zz,yy-zz"
 
 
-def language_places(prefix):
-    """Arrays of the reference's language model -> parameters of a ``LanguageState``."""
-    return {name: [(f"language.{ours}", ALL)] for name, ours in GRU_PLACES.items()}
+def preprocess_language(run, corpus, data, folder, lang):
+    """The text of ``lang`` alone, with the dictionary of ``data`` -> the folder for the LM."""
+    words = ["fairseq-preprocess", "--only-source", "--srcdict", data / f"dict.{lang}.txt"]
+    for split in ("train", "valid"):
+        words += [f"--{split}pref", corpus.text / f"{split}.{lang}"]
+    run(*words, "--destdir", folder)
+    return folder
 
 
-class FusedCase(Case):
-    """A ``Case`` whose decoder reads a language model as well."""
+class Runs:
+    """Trained in the process of the tests: a language model of zz and two models into zz."""
 
-    def __init__(self, seed, target_lengths, *source_lengths):
-        super().__init__(seed, target_lengths, *source_lengths)
-        arrays, places, rng = self.params["decoder"], self.places["decoder"], self.rng
-        words = len(arrays["embedding"])
-        size = LanguageSize(int(rng.integers(2, 6)), int(rng.integers(2, 6)))
-        self.language = recurrent.random_language_model(
-            words, size.embed_dim, size.hidden_size, rng
+    def __init__(self, folder, run, corpus):
+        self.data = corpus.three
+        self.lm_data = preprocess_language(run, corpus, self.data, folder / "text", "zz")
+        self.lm, self.translation, self.fused = (
+            folder / name / "checkpoint_last.pt" for name in ("lm", "translation", "fused")
         )
-        arrays.update(reference.random_fusion(size.hidden_size, self.shape, rng))
-        places["fusion.weight"] = [("readout_language.weight", ALL)]
-        places["fusion.gate"] = [("readout_gate.weight", None)]  # (L,) is a row of (1, L)
-        places["fusion.bias"] = [("readout_gate.bias", ALL)]
-        for name, place in language_places("language.").items():
-            arrays[f"language.{name}"], places[f"language.{name}"] = self.language[name], place
-        decoder = FusedDecoder(self.size, size, words, PAD)
-        self.modules["decoder"] = fill(decoder, arrays, places)
+        few = [*QUICK, "--max-update", 12, "--disable-validation"]
+        train(self.lm_data, *LM, *few, "--save-dir", self.lm.parent)
+        multiway = [self.data, *TASK, "--lang-pairs", PAIRS, *few]
+        train(
+            *[*multiway, "--arch", "multiway_gru", *SIZES],
+            *["--encoder-hidden-size", "yy=6,xx=11", "--encoder-type", "yy=convolution"],
+            *["--save-dir", self.translation.parent],
+        )
+        train(*multiway, *self.start(), "--save-dir", self.fused.parent)
 
-    def reference_logits(self, number):
-        target, encoders = self.targets[number], self.encoders
-        states = recurrent.language_model_states(target, self.language, END)
-        annotations = [
-            reference.encode(texts[number], encoder)
-            for texts, encoder in zip(self.sources, encoders)
+    def start(self, translation=None, language=None):
+        """Options of a run of deep fusion."""
+        return [
+            *["--arch", "deep_fusion_gru", "--translation-model", translation or self.translation],
+            *["--language-model", language or self.lm],
         ]
-        decoder = self.params["decoder"]
-        return reference.decode(annotations, target, self.params["shared"], decoder, states)[0]
 
-
-# ---------------------------------------------------------------- equations
-
-
-@pytest.mark.parametrize("path", ["fused", "literal", "stepwise"])
-@pytest.mark.parametrize("lengths", LENGTHS, ids=str)
-def test_fused_logits(lengths, path):
-    """Of one source and of two, whole sequences and step by step."""
-    case = FusedCase(7 + sum(lengths[0]), *lengths)
-    with torch.no_grad():
-        if path == "stepwise":
-            logits = case.stepwise_logits(left=True)
-        else:
-            logits = case.logits(left=True, literal=path == "literal")
-    for number, target in enumerate(case.targets):
-        close(logits[number, : len(target)], case.reference_logits(number))
-
-
-@pytest.mark.parametrize("lengths", [LENGTHS[0], LENGTHS[2]], ids=str)
-def test_gradient_of_every_fused_parameter(lengths):
-    """Those of the language model too: what is frozen is the model's affair, not the equations'."""
-    case = FusedCase(11, *lengths)
-    loss = case.loss(case.logits(left=True))
-    assert loss.item() == pytest.approx(case.reference_loss(), rel=1e-10)
-    loss.backward()
-    assert_gradients(case)
-
-
-def test_gradient_reaches_the_end_symbol_of_the_language_model():
-    """It reads y_0 = the end symbol, where the translation model reads the zero vector."""
-    case = FusedCase(12, [2, 3], [3, 1])
-    case.loss(case.logits()).backward()
-    array = case.language["embedding"]
-    found = case.modules["decoder"].language.embedding.weight.grad
-    for word in range(len(array)):
-        expected = gradient.central_difference(case.reference_loss, array, (word, 0))
-        assert found[word, 0].item() == pytest.approx(expected, rel=1e-5, abs=1e-8)
-    assert found[END].any()
-
-
-def test_start_of_the_parameters():
-    """W_s is zero, the controller mostly closed: sigmoid(-1) is 0.27."""
-    decoder = FusedDecoder(Case(1, [1], [1]).size, LanguageSize(3, 4), 9, PAD)
-    assert not decoder.readout_language.weight.any()
-    assert decoder.readout_gate.bias.item() == -1.0
-    assert decoder.readout_gate.weight.any()
-
-
-def without_controller(case, monkeypatch):
-    decoder = case.modules["decoder"]
-
-    def twin(tokens, cache=None):
-        return (decoder.readout_language(decoder.language(tokens)),)
-
-    monkeypatch.setattr(decoder, "more_of_the_readout", twin)
-
-
-def language_model_reads_the_token_itself(case, monkeypatch):
-    real = case.modules["decoder"].more_of_the_readout
-    monkeypatch.setattr(
-        case.modules["decoder"],
-        "more_of_the_readout",
-        lambda tokens, cache=None: real(torch.cat([tokens[:, 1:], tokens[:, :1]], dim=1)),
-    )
-
-
-def language_model_starts_with_zeros(case, monkeypatch):
-    """As the translation model does for y_0."""
-    embed = case.modules["decoder"].language.embedding
-    weight = embed.weight.detach().clone()
-    weight[END] = 0.0
-    embed.weight.data.copy_(weight)
-
-
-def controller_without_bias(case, monkeypatch):
-    nn.init.zeros_(case.modules["decoder"].readout_gate.bias)
-
-
-TWINS = [
-    without_controller,
-    language_model_reads_the_token_itself,
-    language_model_starts_with_zeros,
-    controller_without_bias,
-]
-
-
-@pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.__name__)
-def test_fused_logits_are_not_those_of_the_twin(monkeypatch, twin):
-    case = FusedCase(13, [3], [4])
-    expected = case.reference_logits(0)
-    close(case.logits()[0], expected)
-    twin(case, monkeypatch)
-    assert np.abs(case.logits()[0].detach().numpy() - expected).max() > 1e-4
-
-
-# ---------------------------------------------------------------- language model alone
-
-
-class Language:
-    """A language model in both forms; with ``shared`` the softmax's matrix is the embedding."""
-
-    def __init__(self, seed, lengths, shared):
-        self.rng = rng = np.random.default_rng(seed)
-        words, units = int(rng.integers(6, 9)), int(rng.integers(2, 5))
-        width = units if shared else units + 1
-        self.params = recurrent.random_language_model(words, width, units, rng)
-        language = LanguageState(LanguageSize(width, units), words, PAD)
-        self.decoder = LanguageModelDecoder(language, nn.Linear(units, words), None, 100)
-        self.places = language_places("language.")
-        self.places["output.bias"] = [("output.bias", ALL)]
-        arrays = dict(self.params)
-        if shared:
-            self.decoder.output.weight = language.embedding.weight
-            self.params["output.weight"] = self.params["embedding"]  # one array, two uses
-            del arrays["output.weight"]
-        else:
-            self.places["output.weight"] = [("output.weight", ALL)]
-        fill(self.decoder, arrays, self.places)
-        self.modules, self.arrays = {"decoder": self.decoder}, arrays
-        self.targets = [random_sentence(rng, length, words) for length in lengths]
-
-    def reference_loss(self):
-        return sum(
-            negative_log_likelihood(
-                recurrent.language_model_logits(target, self.params, END), target, PAD
-            )[0]
-            for target in self.targets
-        )
-
-
-@pytest.mark.parametrize("shared", [False, True], ids=["own matrix", "shared matrix"])
-@pytest.mark.parametrize("lengths", [[1], [2, 5, 1]], ids=str)
-def test_language_model(lengths, shared):
-    """Logits, loss and its gradient."""
-    case = Language(21, lengths, shared)
-    logits = case.decoder(previous(case.targets))[0]
-    for number, target in enumerate(case.targets):
-        expected = recurrent.language_model_logits(target, case.params, END)
-        close(logits[number, : len(target)], expected)
-    loss = Case.loss(case, logits)
-    assert loss.item() == pytest.approx(case.reference_loss(), rel=1e-10)
-    loss.backward()
-    named = dict(case.decoder.named_parameters())
-    for name, array in case.arrays.items():
-        [(parameter, _)] = case.places[name]
-        for index in gradient.random_entries(array, 4, case.rng):
-            if name == "embedding":
-                index = (case.targets[-1][0], index[1])
-            expected = gradient.central_difference(case.reference_loss, array, index)
-            found = named[parameter].grad[index].item()
-            assert found == pytest.approx(expected, rel=1e-5, abs=1e-8), name
-
-
-class NoSource(nn.Module):
-    """What stands in for an encoder where only the target matters."""
-
-    def forward(self, tokens, src_lengths=None):
-        return None
-
-    def reorder_encoder_out(self, encoder_out, new_order):
-        return None
-
-
-@pytest.fixture
-def alone():
-    """A language model as the checks of a direction want it."""
-    language = LanguageState(LanguageSize(6, 8), FEWEST, PAD)
-    model = nn.Module()
-    model.encoder = NoSource()
-    model.decoder = LanguageModelDecoder(language, nn.Linear(8, FEWEST), None, 100)
-    return randomise(model, seed=5)
-
-
-def language_stepwise(model):
-    check_stepwise(model, torch.ones(2, 1), collate(shift(sentences([5, 5], 4)), PAD), PAD)
-
-
-def language_reorder(model):
-    check_beam_reorder(model, torch.ones(3, 1), END, PAD, words=FEWEST)
-
-
-def language_padding(model):
-    ones = [torch.ones(1)] * 3
-    check_padding_invariance(model, ones, sentences([4, 2, 6], 2), PAD, left_pad_source=False)
-
-
-def language_causality(model):
-    prev = collate(shift(sentences([5, 5], 4)), PAD)
-    check_causality(model, torch.ones(2, 1), prev, PAD, words=FEWEST)
-
-
-@pytest.mark.parametrize(
-    "check",
-    [language_stepwise, language_reorder, language_padding, language_causality],
-    ids=lambda check: check.__name__,
-)
-def test_language_model_alone(alone, check):
-    check(alone)
-
-
-def test_language_model_reorder_can_fail(alone, monkeypatch):
-    monkeypatch.setattr(
-        LanguageModelDecoder,
-        "reorder_incremental_state",
-        lambda self, state, order: state["language"].update(
-            {name: rows[: len(order)] for name, rows in state["language"].items()}
-        ),
-    )
-    with pytest.raises(AssertionError, match="after re-ordering: differs"):
-        language_reorder(alone)
-
-
-# ---------------------------------------------------------------- directions of the fused model
+    def build(self, *flags, data=None, pairs=PAIRS):
+        """The model that fairseq-train would begin with."""
+        words = [data or self.data, *TASK, "--lang-pairs", pairs, *flags]
+        cfg = configuration(options.get_training_parser(), words)
+        return tasks.setup_task(cfg.task).build_model(cfg.model)
 
 
 @pytest.fixture(scope="module")
-def built(multiway_task):
-    """From sizes alone, as from a checkpoint."""
-    flags = ["--language-model-size", "5,7", "--dropout", 0]
-    return multiway_task(*flags, pairs="xx-yy,zz-yy", arch="deep_fusion_gru")[1]
+def runs(tmp_path_factory, run, toy_corpus):
+    return Runs(tmp_path_factory.mktemp("fusion"), run, toy_corpus)
 
 
-@pytest.fixture
-def model(built):
-    model = copy.deepcopy(built)
-    for name, parameter in model.named_parameters():
-        parameter.requires_grad_("bias_hh" not in name)
-    return randomise(model)
+def loaded(path):
+    [model], *_ = checkpoint_utils.load_model_ensemble_and_task([str(path)])
+    return model
+
+
+def batch(dictionary):
+    """Source and decoder inputs of two sentences."""
+    generator = torch.Generator().manual_seed(1)
+    source = torch.randint(4, len(dictionary), (2, 5), generator=generator)
+    prev = torch.randint(4, len(dictionary), (2, 6), generator=generator)
+    prev[:, 0] = source[:, -1] = dictionary.eos()
+    return source, torch.tensor([5, 5]), prev
+
+
+# ---------------------------------------------------------------- start
+
+
+@pytest.mark.parametrize("pairs", [PAIRS, "xx-zz", "yy-zz"])
+def test_a_run_starts_as_the_translation_model(runs, pairs):
+    """W_s is zero. Of a model of several pairs some may be taken."""
+    fused, single = runs.build(*runs.start(), pairs=pairs).eval(), loaded(runs.translation).eval()
+    assert set(fused.encoders) == {pair.split("-")[0] for pair in pairs.split(",")}
+    inputs = batch(fused.dictionaries["zz"])
+    for pair in pairs.split(","):
+        expected = single(*inputs, pair=pair)[0]
+        torch.testing.assert_close(fused(*inputs, pair=pair)[0], expected, rtol=0, atol=1e-6)
+    torch.nn.init.ones_(fused.decoders["zz"].readout_language.weight)
+    assert (fused(*inputs, pair=pair)[0] - expected).abs().max() > 1e-3
+
+
+def test_a_run_starts_with_the_states_of_the_language_model(runs):
+    fused, language_model = runs.build(*runs.start()).eval(), loaded(runs.lm).eval()
+    _, _, prev = batch(fused.dictionaries["zz"])
+    expected, _ = language_model.extract_features(prev)
+    actual = fused.decoders["zz"].language(prev)
+    torch.testing.assert_close(actual, expected, rtol=0, atol=1e-6)
+    assert expected.abs().max() > 0.01
+
+
+def test_sizes_are_those_of_the_translation_model(runs):
+    """Stored in the checkpoint's configuration, with the sizes of the language model."""
+    cfg = checkpoint_utils.load_checkpoint_to_cpu(str(runs.fused))["cfg"].model
+    for option, value in SMALL.items():
+        assert cfg[option[2:].replace("-", "_")] == value
+    assert cfg.encoder_hidden_size == "xx=11,yy=6"
+    assert cfg.encoder_type == "xx=gru,yy=convolution"
+    assert cfg.language_model_size == "5,7"
+    assert cfg.dropout == 0.0
+    assert runs.build(*runs.start(), "--dropout", 0.3).decoders["zz"].dropout == 0.3
+
+
+# ---------------------------------------------------------------- training
+
+
+def moved(runs):
+    """Names of the parameters of the fused model that are no longer what they were."""
+    fused, language = parameters(runs.fused), parameters(runs.lm)
+    before = parameters(runs.translation)
+    prefix = "decoders.zz.language."
+    for name, value in language.items():
+        before[name.replace("decoder.language.", prefix)] = value
+    start = runs.build(*runs.start()).state_dict()
+    assert set(start) == set(fused)
+    return {name for name in fused if not torch.equal(fused[name], before.get(name, start[name]))}
+
+
+def test_only_the_output_and_the_controller_are_trained(runs):
+    """Gulcehre et al., Sec. 4.2; all else is what it was to the last bit."""
+    trained = {
+        f"decoders.zz.{name}"
+        for name in (
+            *("readout_state.weight", "readout_state.bias", "readout_embedding.weight"),
+            *("readout_context.weight", "output.weight", "output.bias"),
+            *("readout_language.weight", "readout_gate.bias"),
+        )
+    }
+    # v_g starts at random, so that it always differs from that of another start
+    found = moved(runs) - {"decoders.zz.readout_gate.weight"}
+    assert found == trained
+
+
+def test_training_moves_what_is_not_frozen(runs, tmp_path, monkeypatch):
+    """The comparison above sees a group that is not frozen: here the attention."""
+    real = DeepFusionModel.parameter_groups
+
+    def twin(self):
+        groups = real(self)
+        return {**groups, "output": groups["output"] + groups["shared"]}
+
+    monkeypatch.setattr(DeepFusionModel, "parameter_groups", twin)
+    few = ["--lang-pairs", PAIRS, *QUICK, "--max-update", 2, "--disable-validation"]
+    train(runs.data, *TASK, *few, *runs.start(), "--save-dir", tmp_path)
+    fused, before = parameters(tmp_path / "checkpoint_last.pt"), parameters(runs.translation)
+    assert not torch.equal(fused["attention.energy"], before["attention.energy"])
+
+
+def test_a_run_resumes(runs, tmp_path):
+    """From its own checkpoint, not from the two models; frozen parameters stay what they were."""
+    shutil.copy(runs.fused, tmp_path)
+    more = ["--lang-pairs", PAIRS, *QUICK, "--max-update", 15, "--disable-validation"]
+    log = train(runs.data, *TASK, *more, *runs.start(), "--save-dir", tmp_path)
+    assert [entry["train_num_updates"] for entry in log if "train_num_updates" in entry] == [15]
+    assert log[-1]["train_loss"] < 4.14
+    after, before = parameters(tmp_path / "checkpoint_last.pt"), parameters(runs.fused)
+    differing = {name for name in after if not torch.equal(after[name], before[name])}
+    assert len(differing) == 9
+
+
+def test_gradients_of_frozen_parameters_are_not_computed(runs):
+    model = runs.build(*runs.start()).train()
+    model(*batch(model.dictionaries["zz"]))[0].sum().backward()
+    with_gradient = {name for name, p in model.named_parameters() if p.grad is not None}
+    assert with_gradient == {name for name, p in model.named_parameters() if p.requires_grad}
+    assert len(with_gradient) == 9
+
+
+# ---------------------------------------------------------------- errors
 
 
 @pytest.mark.parametrize(
-    "check", [padding, batch_mates, causality, stepwise, beam_reorder], ids=lambda c: c.__name__
+    "given, message",
+    [
+        ([], "--translation-model and --language-model: not given"),
+        (["--translation-model", "x.pt"], "--language-model: not given"),
+        (["--language-model", "x.pt"], "--translation-model: not given"),
+    ],
 )
-@pytest.mark.parametrize("pair", ["xx-yy", "xx+zz-yy"])
-def test_fused_direction(model, pair, check):
-    check(model.direction(pair))
+def test_both_models_have_to_be_named(runs, given, message):
+    with pytest.raises(ValueError, match=message):
+        runs.build("--arch", "deep_fusion_gru", *given)
 
 
-def test_language_state_is_per_hypothesis(model):
-    """The state has a row for each hypothesis; what is the source's is kept once."""
-    direction, state = model.direction("xx-yy").eval(), {}
-    source = collate(sentences([4, 2], 3), PAD)
-    rows = torch.tensor([0, 0, 0, 1, 1, 1])
-    out = direction.encoder.reorder_encoder_out(direction.encoder(source), rows)
-    direction.decoder(torch.full((6, 1), END), encoder_out=out, incremental_state=state)
-    [cache] = state.values()
-    sizes = {name: tensor.size(0) for name, tensor in cache.items()}
-    assert sizes.pop("state") == sizes.pop("language_state") == 6
-    assert set(sizes.values()) == {2}
+def test_missing_and_other_checkpoints(runs, tmp_path):
+    torn = tmp_path / "torn.pt"
+    torn.write_bytes(runs.lm.read_bytes()[:1000])
+    with pytest.raises(ValueError, match="^--language-model .*torn.pt: cannot be read as a check"):
+        runs.build(*runs.start(language=torn))
+    with pytest.raises(ValueError, match="--translation-model no/such.pt: there is no such file"):
+        runs.build(*runs.start(translation="no/such.pt"))
+    with pytest.raises(ValueError, match="--language-model no/such.pt: there is no such file"):
+        runs.build(*runs.start(language="no/such.pt"))
+    with pytest.raises(ValueError, match="--translation-model .* holds a gru_lm; it must be a mul"):
+        runs.build(*runs.start(translation=runs.lm))
+    with pytest.raises(ValueError, match="--language-model .* holds a deep_fusion_gru; it must be"):
+        runs.build(*runs.start(language=runs.fused))
 
 
-def language_state_is_not_reordered(monkeypatch):
-    def twin(cache, new_order):
-        kept = cache[fusion.STATE]
-        reorder_cache(cache, new_order)
-        cache[fusion.STATE] = kept[: new_order.numel()]
-
-    monkeypatch.setattr(direction_file, "reorder_cache", twin)
+def test_dictionaries_of_other_sizes(runs, tmp_path):
+    data = write_dictionaries(tmp_path)
+    with pytest.raises(ValueError, match=r"--translation-model .* words, dict.xx.txt .* has 13"):
+        runs.build(*runs.start(), data=data)
 
 
-def language_state_is_stored_with_the_source(monkeypatch):
-    monkeypatch.setattr(fusion, "STATE", "context_language")
+def copied(runs, folder):
+    """The run's dictionaries in another folder."""
+    for lang in ("xx", "yy", "zz"):
+        shutil.copy(runs.data / f"dict.{lang}.txt", folder)
+    return folder
 
 
-def language_state_is_not_kept(monkeypatch):
-    real = LanguageState.forward
-
-    def twin(self, tokens, cache=None):
-        if cache is not None:
-            cache.pop(fusion.STATE, None)
-        return real(self, tokens, cache)
-
-    monkeypatch.setattr(LanguageState, "forward", twin)
-
-
-def language_model_reads_the_next_token(monkeypatch):
-    real = LanguageState.forward
-
-    def twin(self, tokens, cache=None):
-        return real(self, torch.cat([tokens[:, 1:], tokens[:, :1]], dim=1), cache)
-
-    monkeypatch.setattr(LanguageState, "forward", twin)
+def test_dictionaries_with_other_words(runs, tmp_path):
+    data = copied(runs, tmp_path)
+    runs.build(*runs.start(), data=data)
+    lines = (data / "dict.zz.txt").read_text(encoding="utf-8").splitlines(keepends=True)
+    lines[2], lines[5] = lines[5], lines[2]
+    (data / "dict.zz.txt").write_text("".join(lines), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"dict.zz.txt, whose word 6 is '\w+'; in dict.zz.txt"):
+        runs.build(*runs.start(), data=data)
 
 
-BROKEN = [
-    (beam_reorder, language_state_is_not_reordered, "after re-ordering: differs"),
-    (beam_reorder, language_state_is_stored_with_the_source, "after re-ordering: differs"),
-    (stepwise, language_state_is_not_kept, "first pass, step 1: differs"),
-    (causality, language_model_reads_the_next_token, "before changed input 1: differs"),
-]
+def test_dictionary_of_the_language_model(runs, tmp_path):
+    """Compared with dict.txt of its own data as long as that is there."""
+    data = copied(runs, tmp_path)
+    lines = (data / "dict.zz.txt").read_text(encoding="utf-8").splitlines(keepends=True)
+    dictionary = deep_fusion.Dictionary.load(str(data / "dict.zz.txt"))
+    stored = read_checkpoint(LANGUAGE, str(runs.lm), "gru_lm")
+
+    def check(one):
+        deep_fusion.check_dictionary(one, "decoder.language", "dict.txt", "zz", dictionary)
+
+    check(stored)
+    (data / "dict.txt").write_text("".join(lines[::-1]), encoding="utf-8")
+    elsewhere = stored._replace(task=argparse.Namespace(data=str(data)))
+    with pytest.raises(ValueError, match=r"--language-model .*dict.txt, whose word 4 is '\w+'"):
+        check(elsewhere)
+    (data / "dict.txt").unlink()
+    check(elsewhere)
 
 
-@pytest.mark.parametrize("check, twin, message", **directions.each_with_name(BROKEN))
-def test_broken_fusion_fails(model, monkeypatch, check, twin, message):
-    directions.assert_broken(model.direction("xx-yy"), monkeypatch, check, twin, message)
+def test_pairs_that_do_not_fit(runs):
+    with pytest.raises(ValueError, match="--lang-pairs xx-zz,xx-yy: .* targets zz, yy"):
+        runs.build(*runs.start(), pairs="xx-zz,xx-yy")
+    with pytest.raises(ValueError, match="has no encoder of zz; it translates xx-zz,yy-zz"):
+        runs.build(*runs.start(), pairs="zz-xx")
+    with pytest.raises(ValueError, match="has no decoder of yy; it translates xx-zz,yy-zz"):
+        runs.build(*runs.start(), pairs="xx-yy")
+
+
+@pytest.mark.parametrize(
+    "flags, message",
+    [
+        (["--embed-dim", 11], "has --embed-dim 10, the run's is 11; leave the option out"),
+        (["--encoder-hidden-size", "xx=9"], "--encoder-hidden-size is xx=9; leave the option out"),
+        (["--encoder-type", "yy=gru"], "--encoder-type is yy=gru; leave the option out"),
+        (["--language-model-size", "5,7"], "--language-model-size is what a run writes .* '5,7'"),
+    ],
+)
+def test_sizes_that_do_not_fit(runs, flags, message):
+    with pytest.raises(ValueError, match=message):
+        runs.build(*runs.start(), *flags)
+
+
+def test_equal_sizes_may_be_given(runs):
+    runs.build(*runs.start(), *SIZES, "--encoder-hidden-size", "xx=11")
+
+
+def test_sizes_without_any_weights_are_no_model(runs):
+    """With every size on the command line the model builds as from a checkpoint, but is empty."""
+    sizes = [*SIZES, "--dropout", 0, "--language-model-size", "5,7"]
+    model = runs.build(*runs.start(), *sizes)
+    with pytest.raises(ValueError, match="leave it out and give --translation-model and --lang"):
+        model(*batch(model.dictionaries["zz"]))
+
+
+@pytest.mark.parametrize(
+    "flags, message",
+    [
+        (["--embed-dim", 0], "--embed-dim 0: must be at least 1"),
+        (["--hidden-size", -1], "--hidden-size -1: must be at least 1"),
+        (["--dropout", 1.0], r"--dropout 1.0: must be in \[0, 1\)"),
+        (["--share-decoder-input-output-embed"], "--embed-dim 5 and --hidden-size 7 must be equal"),
+        (
+            ["--share-decoder-input-output-embed", "--embed-dim", 7, "--output-dictionary-size", 9],
+            "dictionary has .* entries, --output-dictionary-size leaves 9",
+        ),
+    ],
+)
+def test_language_model_of_impossible_sizes(runs, flags, message):
+    cfg = configuration(options.get_training_parser(), [runs.lm_data, *LM, *flags])
+    with pytest.raises(ValueError, match=message):
+        tasks.setup_task(cfg.task).build_model(cfg.model)
+
+
+def test_shared_matrix_and_tiny_architecture(runs):
+    words = [runs.lm_data, "--task", "language_modeling", "--arch"]
+    for flags, shared in ((["gru_lm_tiny"], False), (["gru_lm", "--embed-dim", 7], True)):
+        flags += ["--share-decoder-input-output-embed", "--hidden-size", 7] if shared else []
+        cfg = configuration(options.get_training_parser(), [*words, *flags])
+        decoder = tasks.setup_task(cfg.task).build_model(cfg.model).decoder
+        assert (decoder.output.weight is decoder.language.embedding.weight) == shared
+        assert decoder.output.in_features == (7 if shared else 96)
+        assert decoder.max_positions() == 1024
+
+
+# ---------------------------------------------------------------- all commands
+
+
+def number_after(text, label):
+    return float(text.split(label)[1].split()[0].strip(",|"))
+
+
+def test_from_text_to_translations(toy_corpus, run, user_dir, tmp_path):
+    """Fresh processes; the two models are deleted before the fused one translates.
+
+    fairseq-eval-lm agrees with the perplexity of the last validation, and the fused model is no
+    longer the translation model.
+    """
+    lm_data = preprocess_language(run, toy_corpus, toy_corpus.two, tmp_path / "text", "yy")
+    common = ["--user-dir", user_dir, "--cpu", "--num-workers", 0]
+    quick = [*common, *QUICK, "--log-format", "json", "--max-update", 20, "--max-epoch", 5]
+    log = run("fairseq-train", lm_data, *LM, *quick, "--dropout", 0.1, "--save-dir", tmp_path / "l")
+    language = tmp_path / "l" / "checkpoint_best.pt"
+    scored = run(
+        *["fairseq-eval-lm", lm_data, "--path", language, "--gen-subset", "valid", *common],
+        *["--task", "language_modeling", "--sample-break-mode", "eos", "--max-tokens", 500],
+    )
+    losses = [entry["valid_loss"] for entry in records(json_lines(log)) if "valid_loss" in entry]
+    assert number_after(scored, "Loss (base 2): ") == pytest.approx(min(losses), abs=2e-3)
+    assert losses[-1] < losses[0] - 0.5
+    shared = [*TASK, *quick, "--lang-pairs", "xx-yy"]
+    single = ["--arch", "multiway_gru", *SIZES, "--save-dir", tmp_path / "single"]
+    run("fairseq-train", toy_corpus.two, *shared, *single)
+    start = ["--arch", "deep_fusion_gru", "--language-model", language]
+    start += ["--translation-model", tmp_path / "single" / "checkpoint_last.pt"]
+    run("fairseq-train", toy_corpus.two, *shared, *start, "--save-dir", tmp_path / "fused")
+    translate = [toy_corpus.two, *TASK, "-s", "xx", "-t", "yy", "--max-tokens", 500]
+    translate += ["--gen-subset", "valid", "--path"]
+    before = hypotheses(generate(*translate, tmp_path / "single" / "checkpoint_last.pt"))
+    shutil.rmtree(tmp_path / "single")
+    shutil.rmtree(tmp_path / "l")
+    fused = tmp_path / "fused" / "checkpoint_last.pt"
+    after = hypotheses(run("fairseq-generate", *translate, fused, *common))
+    assert len(after) == toy_corpus.sizes["valid"]
+    assert after != before
+
+
+def json_lines(log):
+    """The records in the output of a process, whose lines begin with the time."""
+    return [line[line.index('{"') :] for line in log.splitlines() if '{"' in line]

@@ -8,7 +8,7 @@ import pytest
 import torch
 from multiway.support import END, PAD, Case, gradient_of, previous, rows
 
-from fairseq_ext.multiway.modules import Decoder, Encoder, Size, decode
+from fairseq_ext.multiway.modules import MultiwayDecoder, MultiwayEncoder, MultiwaySize, decode
 from reference import gradient
 from reference import multiway as reference
 
@@ -242,9 +242,9 @@ def test_sources_are_read_once_with_a_cache():
 
 
 def test_dropout_acts_in_training_only():
-    size = Size(8, 6, 5, 7, 3, 4, dropout=0.5)
+    size = MultiwaySize(8, 6, 5, 7, 3, 4, dropout=0.5)
     torch.manual_seed(0)
-    encoder, decoder = Encoder(size, 4, 9, PAD), Decoder(size, 9, PAD)
+    encoder, decoder = MultiwayEncoder(size, 4, 9, PAD), MultiwayDecoder(size, 9, PAD)
     tokens = rows([[4, 5, 6, 7, 8, END]])
     functions = (
         lambda: encoder.encode(tokens)[0],
@@ -273,12 +273,12 @@ def test_dropout_acts_in_training_only():
 )
 def test_impossible_sizes_name_the_option(field, value, message):
     with pytest.raises(ValueError, match=message):
-        Size(**{field: value})
+        MultiwaySize(**{field: value})
 
 
 def test_default_sizes_are_those_of_the_paper():
     """Sec. 5.3: 620, 1000, 1200, 1000 units of the readout."""
-    size = Size()
+    size = MultiwaySize()
     sizes = size.embed_dim, size.hidden_size, size.context_size, size.readout_size
     assert sizes == (620, 1000, 1200, 1000)
     assert size.dropout == 0
@@ -286,7 +286,9 @@ def test_default_sizes_are_those_of_the_paper():
 
 def first_vector_is_the_end_symbol(case, monkeypatch):
     """Consistent between training and decoding: the properties cannot see it."""
-    monkeypatch.setattr(Decoder, "embed", lambda self, tokens, first: self.embedding(tokens))
+    monkeypatch.setattr(
+        MultiwayDecoder, "embed", lambda self, tokens, first: self.embedding(tokens)
+    )
 
 
 def context_bias_is_forgotten(case, monkeypatch):

@@ -82,13 +82,13 @@ def initial_state_is_that_of_the_last_position(monkeypatch):
 
 
 def mates_are_mixed(monkeypatch):
-    real = modules.Encoder.encode
+    real = modules.MultiwayEncoder.encode
 
     def twin(self, tokens, literal=False):
         annotations, padding = real(self, tokens, literal)
         return annotations - annotations.mean(dim=0, keepdim=True), padding
 
-    monkeypatch.setattr(modules.Encoder, "encode", twin)
+    monkeypatch.setattr(modules.MultiwayEncoder, "encode", twin)
 
 
 def every_step_starts_anew(monkeypatch):
@@ -114,21 +114,21 @@ def encoder_reads_forwards_only(monkeypatch):
 
 def first_vector_is_the_end_symbol_in_training(monkeypatch):
     """y_0 is zero in decoding, where one token comes at a time, and not in teacher forcing."""
-    real = modules.Decoder.embed
+    real = modules.MultiwayDecoder.embed
 
     def twin(self, prev_tokens, first):
         return real(self, prev_tokens, first and prev_tokens.size(1) == 1)
 
-    monkeypatch.setattr(modules.Decoder, "embed", twin)
+    monkeypatch.setattr(modules.MultiwayDecoder, "embed", twin)
 
 
 def every_vector_is_the_first_in_decoding(monkeypatch):
-    real = modules.Decoder.embed
+    real = modules.MultiwayDecoder.embed
 
     def twin(self, prev_tokens, first):
         return real(self, prev_tokens, first or prev_tokens.size(1) == 1)
 
-    monkeypatch.setattr(modules.Decoder, "embed", twin)
+    monkeypatch.setattr(modules.MultiwayDecoder, "embed", twin)
 
 
 def state_is_not_kept(monkeypatch):
@@ -163,7 +163,7 @@ BROKEN = [
     (batch_mates, mates_are_mixed, "batch mates changed: differs"),
     (
         causality,
-        partial(directions.next_token_is_read, decoder=modules.Decoder),
+        partial(directions.next_token_is_read, decoder=modules.MultiwayDecoder),
         "before changed input 1: differs",
     ),
     (causality, every_step_starts_anew, "does not reach every later score"),

@@ -1,5 +1,6 @@
 """Training, translating and validating in all directions from one checkpoint."""
 
+import math
 import random
 
 import pytest
@@ -116,12 +117,22 @@ def test_interactive_takes_several_sources_in_a_line(trained, toy_corpus, tmp_pa
     found = inprocess.hypotheses(output)
     assert [found[n][0][1] for n in range(5)] == [whole[n][0][1] for n in range(5)]
     assert f"S-0\t{lines[0]}" in output
-    file.write_text("an1 av1 an2\n")
-    with pytest.raises(ValueError, match="line 1 of the input, 'an1 av1 an2'.*must hold 2 texts"):
-        inprocess.interactive(toy_corpus.three, *flags, "--input", file)
-    file.write_text("an1 </s> an2 ||| iv1\n")
-    with pytest.raises(ValueError, match="line 1 of the input, xx: holds '</s>'"):
-        inprocess.interactive(toy_corpus.three, *flags, "--input", file)
+
+
+def test_a_bad_line_of_several_sources_has_an_empty_answer(trained, tmp_path, toy_corpus):
+    """It is named by its number in the input, and the session goes on."""
+    file = tmp_path / "input"
+    bad, good = "an1 av1 an2", "an1 av1 an2 ||| iv1 in2 ko in1"
+    file.write_text(f"{good}\n{bad}\n\n{good}\nan1 </s> av1 an2 ||| iv1 in2 ko in1\n")
+    flags = [*TASK, "-s", "xx+zz", "-t", "yy", "--path", trained, "--beam", 3, "--buffer-size", 2]
+    output = inprocess.interactive(toy_corpus.three, *flags, "--batch-size", 2, "--input", file)
+    assert f"{file}: line 2 is not translated: -s xx+zz: {bad!r} must hold 2 texts" in output
+    assert f"{file}: line 3 is not translated" in output
+    answers = inprocess.hypotheses(output)
+    assert sorted(answers) == [0, 1, 2, 3, 4]
+    assert answers[1] == answers[2] == [(-math.inf, "")]
+    assert answers[0] == answers[3] != answers[1]
+    assert answers[4][0][1]  # a word that is spelt like the end symbol is unknown
 
 
 def test_validate_takes_a_direction_or_several_sources(trained, toy_corpus):

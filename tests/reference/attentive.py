@@ -43,14 +43,19 @@ def lstm(inputs, params, name):
     return np.array(states)
 
 
+def bidirectional_lstm(inputs, params, name):
+    """[forward_t ; backward_t], both from zero: (T, I) -> (T, 2H)."""
+    ahead = lstm(inputs, params, f"{name}.forwards")
+    behind = lstm(inputs[::-1], params, f"{name}.backwards")[::-1]
+    return np.array([[*one, *other] for one, other in zip(ahead, behind)])
+
+
 def speech_encoder(frames, params, reductions):
     """Layer l reads every r_l-th state below it, in both directions: (F, D) -> (S, 2G)."""
     states = frames
     for number, reduction in enumerate(reductions):
         below = np.array([row for t, row in enumerate(states) if t % reduction == 0])
-        ahead = lstm(below, params, f"layers.{number}.forwards")
-        behind = lstm(below[::-1], params, f"layers.{number}.backwards")[::-1]
-        states = np.array([[*one, *other] for one, other in zip(ahead, behind)])
+        states = bidirectional_lstm(below, params, f"layers.{number}")
     return states
 
 

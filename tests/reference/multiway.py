@@ -119,6 +119,28 @@ def encode(tokens, encoder):
     return np.array([affine(row, encoder["adapt.weight"], encoder["adapt.bias"]) for row in both])
 
 
+def convolutions(inputs, params, name):
+    """Residual filters of width 3, nothing beyond the ends: (S, E) -> v (S, C).
+
+    v^l_i = v^{l-1}_i + tanh(sum_k F^l_k v^{l-1}_{i+k} + b^l), k = -1, 0, 1; F^l is (C, C, 3).
+    """
+    weight, bias = params[name + ".project.weight"], params[name + ".project.bias"]
+    values = [affine(vector, weight, bias) for vector in inputs]
+    layer = 0
+    while f"{name}.filters.{layer}.weight" in params:
+        filters = params[f"{name}.filters.{layer}.weight"]
+        sums = []
+        for i in range(len(values)):
+            total = np.array(params[f"{name}.filters.{layer}.bias"])
+            for k in (-1, 0, 1):
+                if 0 <= i + k < len(values):
+                    total += affine(values[i + k], filters[:, :, k + 1])
+            sums.append(total)
+        values = [before + tanh(total) for before, total in zip(values, sums)]
+        layer += 1
+    return np.array(values)
+
+
 def query(previous, state, decoder):
     """Eq. 12: d_t = tanh(W_y E[y_{t-1}] + W_z z_{t-1}); (E,), (H,) -> (K,)."""
     return tanh(

@@ -9,7 +9,8 @@ from streams.directions import randomise, write_dictionaries
 
 import fairseq_ext.routed  # noqa: F401
 
-SMALL = ["--embed-dim", 10, "--hidden-size", 8, "--attention-size", 14, "--router-size", 6]
+LAYERED = ["--embed-dim", 10, "--hidden-size", 8, "--attention-size", 14]
+SMALL = [*LAYERED, "--router-size", 6]
 PAIRS = "xx-yy,xx-zz,zz-yy"
 
 
@@ -23,7 +24,9 @@ def dictionaries(tmp_path_factory):
 def routed_task(dictionaries):
     """Function (options...) -> (task, model), small."""
 
-    def build(*flags, arch="routed_gru", pairs=PAIRS, main="xx-yy", sizes=SMALL, data=None):
+    def build(*flags, arch="routed_gru", pairs=PAIRS, main="xx-yy", sizes=None, data=None):
+        if sizes is None:
+            sizes = LAYERED if arch.startswith("mtl") or "layers" in flags else SMALL
         arguments = [data or dictionaries, "--task", "routed_mtl", "--arch", arch, *sizes]
         arguments += ["--lang-pairs", pairs] if pairs else []
         arguments += ["--main-pair", main] if main else []

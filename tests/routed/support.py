@@ -5,13 +5,15 @@ nothing is copied, and changing a number changes it in both.
 """
 
 import numpy as np
+import pytest
 import torch
 
 from fairseq_ext.common.layers import embedding
 from fairseq_ext.routed.modules import COMMON, BidirectionalUnit, RoutedUnit, UnitStack
-from fairseq_ext.routed.sequence import Decoder, Encoder, Size, Target, decode
+from fairseq_ext.routed.sequence import Decoder, Encoder, RoutedSize, Target, decode
 from properties import collate
 from reference import routed as reference
+from reference.gradient import central_difference, random_entries
 from reference.losses import negative_log_likelihood
 
 PAD, END = 1, 2
@@ -134,7 +136,7 @@ class Case:
 
     def __init__(self, kind, seed, source_lengths, target_lengths, task=TASKS[1]):
         self.rng, self.task = np.random.default_rng(seed), task
-        size = Size(*(int(self.rng.integers(2, 5)) for _ in range(4)), dropout=0.0)
+        size = RoutedSize(*(int(self.rng.integers(2, 5)) for _ in range(4)), dropout=0.0)
         words = [int(self.rng.integers(7, 11)) for _ in range(2)]
         shared, encoder, decoder = KINDS[kind]
         options = dict(shared_blocks=shared, router_size=size.router_size)
@@ -191,3 +193,15 @@ class Case:
             negative_log_likelihood(self.reference_logits(number), target, PAD)[0]
             for number, target in enumerate(self.targets)
         )
+
+
+def assert_gradients(function, arrays, gradients, rng, count=2):
+    """Central differences of the reference against torch's gradients, some entries of each."""
+    gradients = flat(gradients)
+    for name, array in flat(arrays).items():
+        for index in random_entries(array, count, rng):
+            expected = central_difference(function, array, index)
+            assert gradients[name][index] == pytest.approx(expected, rel=1e-5, abs=1e-8), (
+                name,
+                index,
+            )

@@ -7,23 +7,18 @@ import numpy as np
 import pytest
 import torch
 from routed.support import (
-    KINDS,
     TASKS,
-    Case,
+    assert_gradients,
     block_arrays,
     both_ways,
-    flat,
     gradient,
     randomise,
-    shifted,
     unit_arrays,
     value,
 )
 
 from fairseq_ext.routed.modules import BidirectionalUnit, Blocks, RoutedUnit, Router, UnitStack
-from fairseq_ext.routed.sequence import Size, decode
 from reference import routed as reference
-from reference.gradient import central_difference, random_entries
 
 BATCHES = [([1], [1]), ([4], [1]), ([1], [4]), ([5, 2, 1], [1, 4, 3])]
 LITERAL = pytest.mark.parametrize("literal", [False, True], ids=["fused", "literal"])
@@ -32,15 +27,6 @@ LITERAL = pytest.mark.parametrize("literal", [False, True], ids=["fused", "liter
 def numbers(*shape, seed=0):
     generator = torch.Generator().manual_seed(seed)
     return torch.randn(*shape, generator=generator, dtype=torch.float64)
-
-
-def assert_gradients(function, arrays, found, rng, count=2):
-    """Central differences of the reference against torch's gradients, some entries of each."""
-    found = flat(found)
-    for name, array in flat(arrays).items():
-        for index in random_entries(array, count, rng):
-            expected = central_difference(function, array, index)
-            assert found[name][index] == pytest.approx(expected, rel=1e-5, abs=1e-8), (name, index)
 
 
 @pytest.mark.parametrize("rows, inputs, states, shared", [(1, 1, 2, 1), (3, 4, 6, 3), (2, 5, 4, 2)])
@@ -116,47 +102,6 @@ def test_bidirectional_unit(shared, literal):
 
 
 @LITERAL
-@pytest.mark.parametrize("left", [False, True], ids=["right-padded", "left-padded"])
-@pytest.mark.parametrize("lengths", BATCHES, ids=str)
-@pytest.mark.parametrize("kind", KINDS)
-def test_model_is_the_reference(kind, lengths, left, literal):
-    case = Case(kind, 7, *lengths)
-    logits, _ = case.outcome(left, literal)
-    for number, target in enumerate(case.targets):
-        expected = case.reference_logits(number)
-        np.testing.assert_allclose(value(logits[number, : len(target)]), expected, atol=1e-10)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_gradients_are_those_of_the_reference(kind):
-    """Of the fused paths; test_fused.py compares them with the literal ones."""
-    case = Case(kind, 8, [3], [2])
-    loss = case.loss(case.outcome()[0])
-    assert loss.item() == pytest.approx(case.reference_loss(), rel=1e-10)
-    loss.backward()
-    for arrays, found in zip(case.arrays(), case.arrays(gradient)):
-        assert_gradients(case.reference_loss, arrays, found, case.rng, count=1)
-
-
-@pytest.mark.parametrize("lengths", BATCHES, ids=str)
-@pytest.mark.parametrize("kind", KINDS)
-def test_one_step_of_the_decoder(kind, lengths):
-    """Step by step with a cache: each step is the reference's."""
-    case, cache = Case(kind, 9, *lengths), {}
-    encoded = case.encode()
-    with torch.no_grad():
-        for t in range(min(lengths[1])):
-            prev = torch.tensor([shifted(target)[: t + 1] for target in case.targets])
-            readout, _ = decode(case.decoder, case.target, encoded, prev, case.task, cache)
-            for number in range(len(case.targets)):
-                np.testing.assert_allclose(
-                    value(case.target.output(readout)[number, 0]),
-                    case.reference_logits(number)[t],
-                    atol=1e-10,
-                )
-
-
-@LITERAL
 def test_with_one_shared_block_the_shared_part_is_a_gru(literal):
     """tau = 1 for the only shared block: its half of the state is that of a GRU."""
     unit = randomise(RoutedUnit(4, 3, 1, TASKS), 10)
@@ -205,17 +150,3 @@ def test_units_in_place_of_a_bidirectional_gru_of_two_layers():
     literal, _ = stack(x, padding, literal=True)
     assert torch.allclose(states[~padding], literal[~padding], atol=1e-6)
     assert torch.allclose(states[1, :3], stack(x[1:, :3], padding[1:, :3])[0][0], atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    "option, number, message",
-    [
-        ("embed_dim", 0, "--embed-dim 0: must be at least 1"),
-        ("hidden_size", -1, "--hidden-size -1"),
-        ("router_size", -1, "--router-size -1: must be at least 0"),
-        ("dropout", 1.0, r"--dropout 1.0: must be in \[0, 1\)"),
-    ],
-)
-def test_sizes_out_of_range_name_the_option(option, number, message):
-    with pytest.raises(ValueError, match=message):
-        Size(**{option: number})

@@ -15,9 +15,9 @@ from streams.directions import (
     stepwise,
 )
 
-from fairseq_ext.common import routed_gru as loops
 from fairseq_ext.routed import model as model_file
 from fairseq_ext.routed import modules, sequence
+from fairseq_ext.routed import routed_gru as loops
 from fairseq_ext.streams import direction as direction_file
 
 PAIRS = ["xx-yy", "zz-yy"]

@@ -10,7 +10,8 @@ from fairseq.data import Dictionary
 from matplotlib.figure import Figure
 
 from fairseq_ext import __main__ as command
-from fairseq_ext.tools import UsageError, router_usage
+from fairseq_ext.routed.commands import router_usage
+from fairseq_ext.tools import UsageError
 
 PAD, END = 1, 2
 

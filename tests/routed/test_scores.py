@@ -3,11 +3,9 @@
 import random
 
 import pytest
-from fairseq import metrics
 
 from fairseq_ext.routed import scores
 from fairseq_ext.routed.formats import Malformed
-from fairseq_ext.routed.validation import UNKNOWN, count_sums, log_scores
 
 
 def added(first, second):
@@ -32,7 +30,13 @@ def test_nothing_at_all_is_zero_percent():
         assert percent(empty) == 0
 
 
-SCORES = (scores.exact_match, scores.token_accuracy, scores.ner_f1, scores.bracket_f1)
+SCORES = (
+    scores.exact_match,
+    scores.token_accuracy,
+    scores.ner_f1,
+    scores.bracket_f1,
+    scores.triple_f1,
+)
 
 
 @pytest.mark.parametrize("score", SCORES)
@@ -164,39 +168,30 @@ def test_constituents_against_the_brackets_of_the_line():
     assert sorted(found.elements()) == sorted(expected) and len(expected) == 6
 
 
-def test_unknown_references_are_left_out_of_f1():
-    """Two unknown labels would read as two leaves of a well-formed tree."""
-    wanted = ["(S UNKNOWNINREFERENCE NN UNKNOWNINREFERENCE )S", "(S NN )S"]
-    found = count_sums("trees", ["(S NN )S", "(S NN )S"], wanted)
-    assert found["_f1_gold"] == found["_f1_predicted"] == found["_f1_matched"] == 1
-    assert found["_exact_total"] == 2
-
-
 # ---------------------------------------------------------------- graphs
 
 
-def test_graphs_are_counted_by_symbols_and_lines():
-    """No F1, whether the line is a graph or not; an unknown symbol is never right."""
-    wanted = ["( know :ARG0 i :ARG1 ( it :mod i ) )", "it", f"( {UNKNOWN} :mod i )"]
-    found = ["( know :ARG0 i :ARG1 it )", "it", "( UNKNOWNINHYPOTHESIS :mod i )"]
-    counts = count_sums("graphs", found, wanted)
-    # 5 of 11 until the second bracket, 1 of 1, 4 of 5
-    assert counts == {
-        "_accuracy_matched": 10, "_accuracy_total": 17, "_exact_matched": 1, "_exact_total": 3,
-        "_f1_matched": 0, "_f1_predicted": 0, "_f1_gold": 0,
-    }  # fmt: skip
+GRAPH = "( know :ARG0 i :ARG1 ( it :mod i ) )"
 
 
-def test_scores_of_graphs_are_those_of_all_batches_and_workers():
-    """Logged from sums, not as a mean of percentages; F1 and BLEU are not logged."""
-    parts = ((["a b c", "( a"], ["a b c", "( b )"]), (["a"], ["a"]))
-    logs = []
-    for found, wanted in parts:
-        sums = count_sums("graphs", found, wanted)
-        logs.append({f"en-amr:{name}": value for name, value in sums.items()})
-    with metrics.aggregate(new_root=True) as meters:
-        log_scores(logs, "en-amr", "graphs")
-        values = meters.get_smoothed_values()
-    # symbols: 3 of 3, 1 of 3, 1 of 1; lines: 1 of 2, 1 of 1
-    shown = {name: value for name, value in values.items() if not name.startswith("_")}
-    assert shown == {"en-amr_accuracy": 71.43, "en-amr_exact": 66.67}
+@pytest.mark.parametrize(
+    "line, matched, predicted, ill_formed",
+    [
+        (GRAPH, 4, 4, 0),
+        ("( know :ARG1 ( it :mod i ) :ARG0 i )", 4, 4, 0),  # the order does not count
+        ("( know :ARG0 i :ARG1 it )", 3, 3, 0),
+        ("know", 1, 1, 0),
+        ("( know :ARG0 i :ARG0 i )", 2, 3, 0),  # the second one is not in the reference
+        ("( it :mod i )", 1, 2, 0),
+        ("( know :ARG0 i", 0, 0, 1),
+        ("", 0, 0, 1),
+    ],
+)
+def test_triples_of_graphs(line, matched, predicted, ill_formed):
+    counts = scores.triple_f1([line], [GRAPH])
+    assert counts == dict(matched=matched, predicted=predicted, gold=4, ill_formed=ill_formed)
+
+
+def test_a_reference_that_is_no_graph():
+    with pytest.raises(Malformed):
+        scores.triple_f1(["know"], ["( know"])

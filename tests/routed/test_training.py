@@ -1,6 +1,7 @@
 """Training, scoring and translating several tasks from one checkpoint."""
 
 import random
+import re
 import shutil
 
 import pytest
@@ -21,7 +22,7 @@ AUX = ("ner", "parse", "amr")
 SMALL = ["--embed-dim", 12, "--hidden-size", 10, "--attention-size", 12, "--dropout", 0.1]
 OPTIMISE = ["--optimizer", "adam", "--lr", 0.01, "--clip-norm", 1, "--seed", 1]
 EVALUATE = ["--eval-bleu", "--eval-bleu-args", '{"beam": 1, "max_len_a": 1, "max_len_b": 8}']
-F1 = {"ner": scores.ner_f1, "parse": scores.bracket_f1}
+F1 = {"ner": scores.ner_f1, "parse": scores.bracket_f1, "amr": scores.triple_f1}
 
 
 def aux_line(lang, words):
@@ -79,7 +80,7 @@ def test_every_task_has_its_scores(trained):
     folder, records = trained
     last = [record for record in records if "valid_loss" in record][-1]
     text, both = {"bleu", "ter"}, {"accuracy", "exact", "f1"}
-    wanted = {"xx-yy": text, "xx-ner": both, "xx-parse": both, "xx-amr": both - {"f1"}}
+    wanted = {"xx-yy": text, "xx-ner": both, "xx-parse": both, "xx-amr": both}
     for pair, names in wanted.items():
         for score in ("loss", "ppl", "weight", *names):
             assert last[f"valid_{pair}_{score}"] >= 0, (pair, score)
@@ -155,7 +156,10 @@ def test_interactive_puts_the_token_first_too(trained, data):
         assert [found[n][0] for n in range(5)] == [
             (pytest.approx(whole[n][0][0], abs=1e-4), whole[n][0][1]) for n in range(5)
         ]
-        assert f"S-0\t__task_xx-{target}__ " in output
+        sentences = (data.parent / "test.xx").read_text().splitlines()
+        for lines in (output, generate(data, checkpoint, target)):  # without the token
+            printed = dict(re.findall(r"^S-(\d+)\t(.*)$", lines, re.MULTILINE))
+            assert printed == {str(n): line for n, line in enumerate(sentences)}
 
 
 def test_validate_takes_a_direction(trained, data):

@@ -39,14 +39,16 @@ def pair_dataset(size, seed=0):
     )
 
 
-def streams(**sizes):
-    """StreamsDataset of random pairs; underscores stand for dashes: streams(de_en=7)."""
-    return StreamsDataset(
-        {
-            name.replace("_", "-"): pair_dataset(size, seed)
-            for seed, (name, size) in enumerate(sizes.items())
-        }
-    )
+def streams(sets=None, **sizes):
+    """StreamsDataset of random pairs; underscores stand for dashes: streams(de_en=7).
+
+    sets: {pair: set} of pairs that are to be taken for the same sentences.
+    """
+    parts = {
+        name.replace("_", "-"): pair_dataset(size, seed)
+        for seed, (name, size) in enumerate(sizes.items())
+    }
+    return StreamsDataset(parts, {**dict(zip(parts, parts)), **(sets or {})})
 
 
 def in_batches(dataset, size):

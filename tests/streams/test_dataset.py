@@ -34,7 +34,7 @@ def plan(dataset, schedule, *, group=1, seed=1, batch_size=3, **more):
 
 @pytest.fixture
 def dataset():
-    return streams(x_y=25, y_x=25, z_y=11)
+    return streams({"y-x": "x-y"}, x_y=25, y_x=25, z_y=11)
 
 
 @pytest.fixture(params=SCHEDULES)
@@ -140,7 +140,7 @@ def test_an_update_has_the_same_pairs_on_all_workers(dataset, schedule, shards, 
     ]
     per_worker = []
     for iterator in iterators:
-        batches = iterator.ordered_batches(1, False, False)
+        batches = iterator.ordered_batches(1, False, True)
         assert len(batches) == len(iterator) == math.ceil(len(made(1)) / shards)
         per_worker.append([pairs_of(dataset, batch) for batch in batches])
     updates = len(per_worker[0]) / update_freq
@@ -153,7 +153,7 @@ def test_an_update_has_the_same_pairs_on_all_workers(dataset, schedule, shards, 
 def test_workers_together_see_what_one_worker_sees(dataset, schedule):
     made = plan(dataset, schedule, group=2)
     shards = [
-        StreamsIterator(dataset, made, num_shards=2, shard_id=shard).ordered_batches(1, 0, 0)
+        StreamsIterator(dataset, made, num_shards=2, shard_id=shard).ordered_batches(1, False, True)
         for shard in range(2)
     ]
     together = [batch for batches in zip(*shards) for batch in batches]
@@ -274,3 +274,56 @@ def test_validation_walks_each_pair_once_in_step(dataset, shards):
         step = made(1)[start : start + shards]
         assert len({pairs_of(dataset, batch) for batch in step if batch}) == 1
         assert step[0], "worker 0 always has a batch"
+
+
+def test_in_order_each_pass_goes_through_the_batches_as_they_are(dataset, schedule):
+    """--curriculum: the first epochs, shortest sentences first."""
+    made = plan(dataset, schedule, group=2)
+    drawn = collections.defaultdict(list)
+    for batch in made(1, shuffle=False):
+        for pair in pairs_of(dataset, batch):
+            start, end = dataset.starts[pair], dataset.starts[pair] + len(dataset.datasets[pair])
+            drawn[pair].append([index - start for index in batch if start <= index < end])
+    assert drawn
+    for pair, batches in drawn.items():
+        whole = made.batches[pair]
+        assert batches == [whole[number % len(whole)] for number in range(len(batches))]
+    assert made(1, shuffle=False) != made(1)
+
+
+def test_curriculum_orders_the_first_epochs_and_survives_a_resumption(dataset, schedule):
+    def walk(iterator, shuffle, count):
+        batches = iterator.next_epoch_itr(shuffle=shuffle)
+        return [next(batches)[pair]["id"].tolist() for _ in range(count) for pair in ("x-y",)]
+
+    made = plan(dataset, "joint")
+    iterator = StreamsIterator(dataset, made, seed=1)
+    first = walk(iterator, False, 4)
+    assert sorted(sum(first, [])) == list(range(12))
+    stored = iterator.state_dict()
+    resumed = StreamsIterator(dataset, plan(dataset, "joint"), seed=1)
+    resumed.load_state_dict(stored)
+    rest = [batch["x-y"]["id"].tolist() for batch in resumed.next_epoch_itr(shuffle=False)]
+    assert sorted(sum(first + rest, [])) == list(range(25)) and sorted(rest[0]) == [12, 13, 14]
+    shuffled = walk(resumed, True, 9)
+    assert sorted(sum(shuffled, [])) == list(range(25))
+    assert sorted(map(min, shuffled)) != list(map(min, shuffled))
+
+
+def test_a_checkpoint_from_before_curriculum_goes_on_with_its_order(dataset):
+    """It says "shuffle": False of an epoch that was in the plan's random order."""
+    iterator = StreamsIterator(dataset, plan(dataset, "cycle"), seed=1)
+    whole = indices_seen(StreamsIterator(dataset, plan(dataset, "cycle"), seed=1), 10)
+    assert indices_seen(iterator, 4) == whole[:4]
+    state = iterator.state_dict()
+    state["shuffle"] = False
+    del state["streams"]["in_order"]
+    resumed = StreamsIterator(dataset, plan(dataset, "cycle"), seed=1)
+    resumed.load_state_dict(state)
+    assert indices_seen(resumed, 6) == whole[4:]
+
+
+@pytest.mark.parametrize("schedule", ["main+aux", "temperature"])
+def test_drawn_pairs_differ_between_epochs(dataset, schedule):
+    made = plan(dataset, schedule, batch_size=1)
+    assert made.slots(1) != made.slots(2) and made.slots(1) == made.slots(1)

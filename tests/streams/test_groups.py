@@ -2,9 +2,10 @@
 
 import pytest
 import torch
+from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
 from torch import nn
 
-from fairseq_ext.dual.model import DualTransformerModel
+from fairseq_ext.dual.transformer.model import DualTransformerModel
 from fairseq_ext.streams.groups import train_only
 
 
@@ -63,18 +64,21 @@ def test_impossible_groups_are_refused(model, text, message):
     assert "--train-only " in str(error.value) and message in str(error.value)
 
 
-def groups_by_language(model):
-    """{language: names of its component's parameters}."""
-    return {
-        lang: [f"components.{lang}.{name}" for name, _ in component.named_parameters()]
-        for lang, component in model.components.items()
-    }
+class GroupedModel(DualTransformerModel):
+    """The dual model with a group for each language."""
+
+    def parameter_groups(self):
+        return {
+            lang: [f"components.{lang}.{name}" for name, _ in component.named_parameters()]
+            for lang, component in self.components.items()
+        }
 
 
 @pytest.fixture
 def grouped(monkeypatch):
-    """The dual model with a group for each language."""
-    monkeypatch.setattr(DualTransformerModel, "parameter_groups", groups_by_language, raising=False)
+    """Trainings build a ``GroupedModel``."""
+    monkeypatch.setitem(MODEL_REGISTRY, "dual_transformer", GroupedModel)
+    monkeypatch.setitem(ARCH_MODEL_REGISTRY, "dual_transformer_tiny", GroupedModel)
 
 
 def test_a_run_moves_only_the_named_groups(toy_corpus, train_small, tmp_path, grouped):
@@ -99,8 +103,7 @@ def test_a_run_moves_only_the_named_groups(toy_corpus, train_small, tmp_path, gr
     assert components == {"xx", "yy", "zz"} and 3 * states[1] == states[0]
 
 
-def test_a_model_without_groups_is_refused(toy_corpus, train_small, tmp_path, monkeypatch):
-    monkeypatch.delattr(DualTransformerModel, "parameter_groups", raising=False)
+def test_a_model_without_groups_is_refused(toy_corpus, train_small, tmp_path):
     with pytest.raises(ValueError, match="--train-only shared: DualTransformerModel does not"):
         train_small(
             toy_corpus.two,

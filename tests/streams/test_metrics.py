@@ -7,19 +7,23 @@ import numpy as np
 import pytest
 import sacrebleu
 import torch
+from fairseq.criterions.cross_entropy import CrossEntropyCriterion
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 from fairseq.logging import metrics
 
 from fairseq_ext.streams.metrics import (
+    likelihood_log,
     log_bleu_summary,
-    log_pair,
+    log_likelihoods,
     log_pair_bleu,
+    log_pairs,
     merge_logs,
 )
 
 PAIRS = ["x-y", "y-x"]
 # only its class's reduce_metrics is used
 CRITERION = object.__new__(LabelSmoothedCrossEntropyCriterion)
+PLAIN = object.__new__(CrossEntropyCriterion)
 
 
 def criterion_log(loss, tokens):
@@ -86,7 +90,7 @@ def test_each_pair_is_logged_like_a_run_of_its_own():
         merge_logs({"x-y": criterion_log(2.0, 1)}, PAIRS),
     ]
     for pair, loss, tokens in (("x-y", 8.0, 4), ("y-x", 1.0, 1)):
-        found = reduced(outputs, lambda logs, p=pair: log_pair(CRITERION, logs, p))
+        found = reduced(outputs, lambda logs, p=pair: log_pairs(CRITERION, logs, [p]))
         bits = loss / tokens / math.log(2)
         assert found[f"{pair}_loss"] == pytest.approx(bits, abs=1e-3)
         assert found[f"{pair}_nll_loss"] == pytest.approx(bits / 2, abs=1e-3)
@@ -95,7 +99,37 @@ def test_each_pair_is_logged_like_a_run_of_its_own():
 
 def test_a_pair_without_a_batch_logs_nothing():
     outputs = [merge_logs({"x-y": criterion_log(6.0, 3)}, PAIRS)]
-    assert not reduced(outputs, lambda logs: log_pair(CRITERION, logs, "y-x"))
+    assert not reduced(outputs, lambda logs: log_pairs(CRITERION, logs, ["y-x"]))
+
+
+def test_what_is_derived_is_there_for_every_pair_and_empty_without_a_value():
+    """So that it can be logged again after meters were reset, or read from a checkpoint."""
+    outputs = [merge_logs({"x-y": criterion_log(6.0, 3)}, PAIRS)]
+    found = reduced(outputs, lambda logs: log_pairs(CRITERION, logs, PAIRS))
+    assert found["y-x_ppl"] is None and found["x-y_ppl"] > 1
+    assert "y-x_loss" not in found
+
+
+def test_what_is_derived_without_a_look_at_the_count_is_left_alone():
+    """A mean over what is there would divide by 0; after a reset as before the first batch."""
+
+    def mean(meters):
+        counts = [meters.get(name).count for name in ("loss", "nll_loss") if meters.get(name)]
+        return 1 / sum(counts)
+
+    class Criterion:
+        @staticmethod
+        def reduce_metrics(logs):
+            metrics.log_scalar("loss", sum(log["loss"] for log in logs), 2)
+            metrics.log_derived("half", mean)
+
+    outputs = [merge_logs({"x-y": criterion_log(6.0, 3)}, PAIRS)]
+    with metrics.aggregate(new_root=True) as meters:
+        log_pairs(Criterion(), outputs, PAIRS)
+        assert (meters.get_smoothed_values()["x-y_half"]) == 0.5
+        assert meters.get_smoothed_values()["y-x_half"] is None
+        meters.reset()
+        assert meters.get_smoothed_values()["x-y_half"] is None
 
 
 def bleu_sums(hypotheses, references):
@@ -128,3 +162,34 @@ def test_bleu_is_that_of_the_corpus_not_the_mean_over_batches():
     assert found["y-x_bleu"] == pytest.approx(100, abs=0.011)
     assert found["worst_bleu"] == pytest.approx(expected, abs=0.011)
     assert found["bleu"] == pytest.approx((expected + 100) / 2, abs=0.011)
+
+
+def test_bleu_without_a_match_of_three_words_is_smoothed_as_by_default():
+    hypotheses, references = ["a b c d e"], ["a b x d e"]
+    outputs = [merge_logs({"x-y": {**criterion_log(1.0, 1), **bleu_sums(hypotheses, references)}},
+                          PAIRS)]  # fmt: skip
+    assert not any(name.startswith("_bleu") for name in outputs[0])  # of all pairs: no such sum
+    found = reduced(outputs, lambda logs: log_pair_bleu(logs, "x-y"))["x-y_bleu"]
+    assert found == round(sacrebleu.corpus_bleu(hypotheses, [references]).score, 2) > 0
+
+
+def test_mean_log_likelihood_of_references():
+    """Sums over batches and workers, divided by sentences; then the mean over the pairs."""
+    smoothed = criterion_log(9.0, 3)  # nll_loss 4.5
+    plain = {"loss": torch.tensor(6.0), "ntokens": 2, "nsentences": 2, "sample_size": 2}
+    found = likelihood_log(CRITERION, smoothed), likelihood_log(PLAIN, plain)
+    assert [float(log["_log_p"]) for log in found] == [-4.5, -6.0]
+    assert [log["_references"] for log in found] == [1, 2]
+    assert likelihood_log(CRITERION, plain) == {}  # a loss that is no likelihood
+    outputs = [
+        merge_logs({"x-y": {**criterion_log(9.0, 3), "_log_p": torch.tensor(-p), "_references": n}},
+                   PAIRS)
+        for p, n in ((3.0, 1), (8.0, 3))
+    ]  # fmt: skip
+    other = {**criterion_log(9.0, 3), "_log_p": torch.tensor(-7.0), "_references": 2}
+    outputs.append(merge_logs({"y-x": other}, PAIRS))
+    values = reduced(outputs, lambda logs: log_likelihoods(logs, PAIRS))
+    assert values["x-y_log_likelihood"] == pytest.approx(-11 / 4)
+    assert values["y-x_log_likelihood"] == pytest.approx(-3.5)
+    assert values["log_likelihood"] == pytest.approx((-11 / 4 - 3.5) / 2, abs=1e-3)
+    assert "log_likelihood" not in reduced([criterion_log(6.0, 3)], lambda logs: None)

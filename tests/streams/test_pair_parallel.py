@@ -116,7 +116,7 @@ def test_a_worker_whose_pairs_take_no_part_has_empty_batches(dataset):
 
 
 def options(**given):
-    known = dict(schedule="cycle", ddp_backend="legacy_ddp", zero_sharding="none")
+    known = dict(ddp_backend="legacy_ddp", zero_sharding="none")
     flags = ("fp16", "bf16", "amp", "store_ema", "use_bmuf", "no_save_optimizer_state")
     return SimpleNamespace(**{**known, **dict.fromkeys(flags, False), **given})
 
@@ -136,8 +136,10 @@ def options(**given):
 )
 def test_what_does_not_go_together_is_refused(given, workers, message):
     with pytest.raises(ValueError, match=message):
-        check_pair_parallel(options(**given), ["a-b", "b-a"], workers)
-    check_pair_parallel(options(), ["a-b", "b-a"], 2)
+        check_pair_parallel(
+            options(**given), ["a-b", "b-a"], workers, given.get("schedule", "cycle")
+        )
+    check_pair_parallel(options(), ["a-b", "b-a"], 2, "cycle")
 
 
 def test_a_model_that_does_not_say_what_a_pair_uses_is_refused():

@@ -12,7 +12,6 @@ from fairseq_ext.streams.schedule import (
     epoch_slots,
     parse_join_at,
     parse_lang_pairs,
-    sides,
 )
 
 LENGTHS = {"a-b": 4, "b-a": 4, "c-b": 10}
@@ -65,10 +64,6 @@ def test_randomness_comes_from_the_argument_alone(schedule):
 def test_lang_pairs():
     assert parse_lang_pairs("de-en") == ["de-en"]
     assert parse_lang_pairs(" de-en, en-de ,fr-en,") == ["de-en", "en-de", "fr-en"]
-
-
-def test_sides_of_pairs():
-    assert sides(["fr-en", "de-en", "fr-de"]) == (["fr", "de"], ["en", "de"])
 
 
 @pytest.mark.parametrize(
@@ -130,6 +125,20 @@ def test_a_late_pair_takes_part_from_its_slot_on():
     assert len(drawn) == 4 and drawn[:3] == [(a, b)] * 3
     drawn = slots("temperature", late={c: 5})
     assert len(drawn) == 8 and (c,) not in drawn[:5] and (c,) in drawn[5:]
+
+
+def test_the_main_pair_sets_the_length_of_the_epoch():
+    """Also where another pair is longer."""
+    assert len(slots("main+aux", main_pair="a-b")) == LENGTHS["a-b"]
+    assert len(slots("main+aux", main_pair="c-b")) == LENGTHS["c-b"]
+
+
+@pytest.mark.parametrize("schedule", ["joint", "cycle", "temperature"])
+def test_slots_before_anybody_joins_are_empty(schedule):
+    """As for a worker of --pair-parallel whose pairs all join late."""
+    drawn = slots(schedule, late={"a-b": 2, "b-a": 4, "c-b": 6}, count=8)
+    assert len(drawn) == 8 and drawn[:2] == [(), ()]
+    assert all(set(slot) == {"a-b"} for slot in drawn[2:4])
 
 
 def test_a_pair_that_left_takes_no_part():

@@ -1,6 +1,8 @@
 """What training on several pairs guarantees: resumption, untouched modules, per-pair metrics."""
 
 import shutil
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,6 +10,9 @@ import torch
 from common import inprocess
 from fairseq import options, tasks
 from streams.support import check_objective, first_update
+
+from fairseq_ext.streams.batching import pair_batches
+from fairseq_ext.streams.task import StreamsTask
 
 TWO = ["-s", "xx", "-t", "yy", "--share-all-embeddings"]
 THREE = ["--lang-pairs", "xx-yy,xx-zz,zz-yy"]
@@ -218,7 +223,7 @@ def test_validation_loss_is_that_of_fairseq_validate(validated, toy_corpus, pair
     assert found[-1][name] == pytest.approx(last[name], abs=2e-3)
 
 
-@pytest.mark.parametrize("metric", ["bleu", "yy-xx_bleu", "xx-yy_loss"])
+@pytest.mark.parametrize("metric", ["bleu", "yy-xx_bleu", "xx-yy_loss", "log_likelihood"])
 def test_every_metric_can_choose_the_checkpoint(metric, toy_corpus, train_small, tmp_path):
     maximise = [] if metric.endswith("loss") else ["--maximize-best-checkpoint-metric"]
     records = train_small(
@@ -308,15 +313,36 @@ def test_bfloat16_trains_where_every_update_touches_everything(toy_corpus, train
     assert any("loss" in record for record in records)
 
 
-def test_bfloat16_moves_no_untouched_module(toy_corpus, train_small, tmp_path):
+PRECISIONS = {
+    "bf16": ["--bf16"],
+    "bf16 no flat": ["--bf16", "--fp16-no-flatten-grads"],
+    "fp16 no flat": ["--fp16", "--fp16-no-flatten-grads"],
+    "small bf16": ["--memory-efficient-bf16"],
+    "small fp16": ["--memory-efficient-fp16"],
+    "amp": ["--amp"],
+}
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_no_precision_moves_an_untouched_module(precision, toy_corpus, train_small, tmp_path):
     """The fp32 copies that the optimiser works on must be left alone as well."""
-    flags = ["--lang-pairs", "xx-yy,yy-zz", "--schedule", "cycle", "--batch-size", 16, "--bf16"]
+    flags = ["--lang-pairs", "xx-yy,yy-zz", "--schedule", "cycle", "--batch-size", 16]
+    flags += PRECISIONS[precision]
     train_small(toy_corpus.three, tmp_path, 6, *flags, "--save-interval-updates", 1)
     for update, languages in ((5, {"xx", "yy"}), (6, {"xx", "yy"})):
         before, after = (
             stored(tmp_path / f"checkpoint_1_{number}.pt") for number in (update - 1, update)
         )
         assert moved_components(before, after) == languages
+
+
+def test_one_flat_copy_is_refused_where_parameters_are_left_out():
+    """--fp16 on CUDA: Adam would move them along their old momentum."""
+    task = object.__new__(StreamsTask)
+    flat = SimpleNamespace(has_flat_params=True)
+    task._untouched = [torch.nn.Parameter(torch.zeros(1))]
+    with pytest.raises(ValueError, match="--fp16: .* add --fp16-no-flatten-grads"):
+        task.optimizer_step(flat, None, 1)
 
 
 @pytest.mark.parametrize("schedule, left", [("joint", (4, 4)), ("cycle", (9, 4))])
@@ -327,7 +353,8 @@ def test_limits_of_both_sides(toy_corpus, schedule, left):
     cfg = inprocess.configuration(options.get_training_parser(), list(map(str, words)))
     task = tasks.setup_task(cfg.task)
     task.load_dataset("train")
-    batches = task._batches(task.dataset("train"), 1, {"max_sentences": 8}, (9, 4), True)
+    within = partial(task.filter_indices_by_size, ignore_invalid_inputs=True)
+    batches = pair_batches(task.dataset("train"), 1, {"max_sentences": 8}, (9, 4), within)
     part = task.dataset("train").datasets["xx-yy"]
     kept = [index for batch in batches["xx-yy"] for index in batch]
     wanted = (part.src_sizes <= left[0]) & (part.tgt_sizes <= left[1])

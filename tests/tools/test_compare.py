@@ -3,8 +3,8 @@
 import pytest
 
 from fairseq_ext import __main__ as command
-from fairseq_ext.tools import compare
-from fairseq_ext.tools.training_log import Run, read_run
+from fairseq_ext.tools.curves import compare
+from fairseq_ext.tools.curves.training_log import Run, read_run
 
 # seconds after ten o'clock, message
 FIRST = [
@@ -121,8 +121,9 @@ def test_one_direction_of_a_model_of_several(tmp_path, capsys):
 
 
 def test_what_less_is_better_of():
-    assert all(map(compare.lowest, ("de-en_loss", "ppl", "text_nll", "wer", "l_duality", "L_t")))
-    assert not any(map(compare.lowest, ("bleu", "worst_bleu", "f1", "accuracy")))
+    less = ("de-en_loss", "ppl", "text_nll", "wer", "l_duality", "L_t")
+    assert all(map(compare.is_lower_better, less))
+    assert not any(map(compare.is_lower_better, ("bleu", "worst_bleu", "f1", "accuracy")))
 
 
 def test_a_run_that_begins_again_in_its_log_begins_at_zero(tmp_path):

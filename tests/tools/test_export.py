@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from common import inprocess
-from tools.exporting import SEARCH, TASK, export
+from tools.exporting import SEARCH, TASK, export, trained
 
 from fairseq_ext import __main__ as command
 
@@ -60,6 +60,14 @@ def test_the_stock_model_has_the_same_n_best_and_scores(setting, tmp_path):
     assert_same(generated(data, source, target, tmp_path / "stock.pt"), expected, 2e-5)
 
 
+def test_a_softmax_of_its_own_comes_along(toy_corpus, tmp_path):
+    data, options = toy_corpus.two, ("-s", "xx", "-t", "yy", "--separate-softmax")
+    checkpoint = trained(tmp_path, data, *options, "--max-update", 40)
+    assert export(checkpoint, "xx", "yy", "fairseq", tmp_path / "stock.pt") == 0
+    expected = generated(data, "xx", "yy", checkpoint, *TASK)
+    assert_same(generated(data, "xx", "yy", tmp_path / "stock.pt"), expected, 2e-5)
+
+
 def test_the_comparison_notices_swapped_projections(two, tmp_path):
     checkpoint, data = two
     export(checkpoint, "xx", "yy", "fairseq", tmp_path / "stock.pt")
@@ -94,7 +102,7 @@ UNPATCHED_LAYERS = """
 import sys
 import torch
 import _fairseq_ext_hook
-registry = _fairseq_ext_hook.load_compat().registry
+registry = _fairseq_ext_hook.load_compat().patch_registry
 registry._PATCHES[:] = [p for p in registry._PATCHES if p.name != "encoder_layers_without_copies"]
 from fairseq import checkpoint_utils
 [model], _, _ = checkpoint_utils.load_model_ensemble_and_task([sys.argv[1]])
@@ -214,7 +222,7 @@ def test_ctranslate2_translates_like_fairseq(setting, ctranslate2, toy_corpus, t
 def test_what_ctranslate2_does_not_know_is_told(
     separate, ctranslate2, tmp_path, monkeypatch, capsys
 ):
-    from fairseq_ext.tools import export as module
+    from fairseq_ext.tools.export import command as module
 
     made = module.stock_checkpoint
 

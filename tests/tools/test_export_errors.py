@@ -68,7 +68,7 @@ def test_outputs_are_not_overwritten(two, tmp_path, capsys):
     assert "encoder.embed_tokens.weight" in inprocess.parameters(present)
 
 
-def test_an_interrupted_export_leaves_what_was_there(two, tmp_path, monkeypatch):
+def test_an_interrupted_export_leaves_what_was_there(two, tmp_path, monkeypatch, capsys):
     output = tmp_path / "present.pt"
     output.write_text("precious", encoding="utf-8")
 
@@ -77,8 +77,9 @@ def test_an_interrupted_export_leaves_what_was_there(two, tmp_path, monkeypatch)
         raise OSError("disk full")
 
     monkeypatch.setattr(torch, "save", half)
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(SystemExit) as ended:
         export(two[0], "xx", "yy", "fairseq", output, "--force")
+    assert ended.value.code == 1 and "error: disk full" in capsys.readouterr().err
     assert output.read_text(encoding="utf-8") == "precious"
     assert list(tmp_path.iterdir()) == [output]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from fairseq_ext import __main__ as command
-from fairseq_ext.tools import UsageError, plot
-from fairseq_ext.tools.training_log import parse_line, read_run
+from fairseq_ext.tools.curves import plot
+from fairseq_ext.tools.curves.training_log import read_run
 
 STAMP = "2030-01-02 03:04:05 | INFO | {} | "
 NOISE = [
@@ -71,50 +71,6 @@ def json_lines(stamp):
 def write(path, lines):
     path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
     return path
-
-
-@pytest.mark.parametrize("stamp", [True, False], ids=["stdout", "log-file"])
-@pytest.mark.parametrize("lines", [simple_lines, json_lines])
-def test_both_formats_give_the_same_curves(tmp_path, lines, stamp):
-    run = read_run(write(tmp_path / "run.log", lines(stamp)), "run")
-    assert run.curves["train", "loss"] == INNER
-    assert run.curves["valid", "loss"] == VALID
-    assert run.curves["train", "a-b_loss"] == [(10, 4.0), (20, 2.5)]
-    assert run.curves["valid", "a-b_bleu"] == [(20, 12.5)]
-    # only the average of the epoch has this one
-    assert run.curves["train", "gnorm"] == [(20, 0.5)]
-    assert {split for split, _ in run.curves} == {"train", "valid"}
-
-
-def test_a_second_validation_subset_is_a_curve_of_its_own():
-    simple = "epoch 003 | valid on 'valid1' subset | loss 2.5 | num_updates 70"
-    record = '{"epoch": 3, "valid1_loss": "2.5", "valid1_num_updates": "70"}'
-    assert parse_line(simple) == parse_line(record) == ("valid1", 70, {"loss": 2.5})
-
-
-def test_a_resumed_run_replaces_the_updates_it_repeats(tmp_path):
-    lines = [f"epoch 001: {n} / 99 loss={n}, num_updates={n}" for n in (10, 20, 30)]
-    lines += [f"epoch 001: {n} / 99 loss={n + 0.5}, num_updates={n}" for n in (20, 30, 40)]
-    run = read_run(write(tmp_path / "run.log", lines), "run")
-    assert run.curves["train", "loss"] == [(10, 10), (20, 20.5), (30, 30.5), (40, 40.5)]
-
-
-@pytest.mark.parametrize(
-    "damaged",
-    [
-        '{"epoch": 1, "update": 0.5, "loss": "3',
-        "epoch 001: 5 / 20 loss=3.5, num_up",
-        "epoch 001 | loss 3.5 | gnorm 2",
-    ],
-)
-def test_damage_is_an_error_with_file_and_line_except_at_the_cut_off_end(tmp_path, damaged):
-    good = simple_lines(True)
-    path = write(tmp_path / "run.log", [*good, damaged])
-    assert read_run(path, "run").curves["train", "loss"] == INNER
-    write(path, [*good, damaged, good[-1]])
-    with pytest.raises(UsageError) as error:
-        read_run(path, "run")
-    assert f"{path}, line {len(good) + 1}:" in str(error.value)
 
 
 def test_errors_name_what_is_wrong(tmp_path, capsys):

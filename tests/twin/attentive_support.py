@@ -5,12 +5,13 @@ Legend: B sentences, F frames, D features, T target positions.
 
 import torch
 
-from fairseq_ext.twin import caption_modules, speech_modules
+from fairseq_ext.twin.captions import modules as caption_modules
+from fairseq_ext.twin.speech import modules as speech_modules
 from properties import collate, random_sentences, shift
 
 PAD, END, WORDS = 1, 2, 9
 FEATURES = 3
-SPEECH = speech_modules.Size(
+SPEECH = speech_modules.SpeechSize(
     encoder_hidden_size=2,
     embed_dim=3,
     hidden_size=4,
@@ -43,11 +44,11 @@ def randomise(module, seed=0):
 
 
 def speech_encoder(size=SPEECH, seed=0):
-    return randomise(speech_modules.Encoder(size, FEATURES), seed)
+    return randomise(speech_modules.SpeechEncoder(size, FEATURES), seed)
 
 
 def speech_decoder(size=SPEECH, seed=1):
-    return randomise(speech_modules.Decoder(size, WORDS, PAD), seed)
+    return randomise(speech_modules.SpeechDecoder(size, WORDS, PAD), seed)
 
 
 def plain_decoder(seed=2):

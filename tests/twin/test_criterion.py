@@ -81,7 +81,7 @@ def test_objective_of_a_wrong_matching_differs(monkeypatch, name, broken):
 class Leaking(torch.nn.Module):
     """A penalty without the stop-gradient."""
 
-    needs_backward = True
+    has_backward_states = True
 
     def forward(self, states, matched, aligned):
         return (states - aligned).square().mean(dim=2) * matched
@@ -260,9 +260,36 @@ def test_targets_that_are_not_the_inputs_that_follow(holder, option):
         TwinCriterion.build_criterion(options(twin_target="zeros"), task)
 
 
+@pytest.mark.parametrize(
+    "values, built",
+    [
+        ({}, True),
+        ({"twin_stabilise": True}, False),
+        ({"twin_target": "zeros"}, False),
+        ({"twin_target": "noise"}, False),
+    ],
+)
+def test_only_twinnet_has_a_backward_network(values, built, monkeypatch):
+    """AR, noise and the stabilising norm are without one: it would cost its training."""
+
+    class Model:
+        @staticmethod
+        def build_backward(model_cfg, task):
+            return criterion().network
+
+    monkeypatch.setattr(module, "_model_of_the_run", lambda cfg: (Model, None))
+    task = SimpleNamespace(target_dictionary=SimpleNamespace(pad=lambda: PAD, eos=lambda: END))
+    run = OmegaConf.create({"criterion": options(**values)})
+    assert (TwinCriterion.build_criterion(run.criterion, task).network is not None) == built
+    assert run.criterion.twin_stored
+
+
 def test_criterion_outside_of_a_run():
     with pytest.raises(ValueError, match="configuration of a whole run"):
         TwinCriterion.build_criterion(options(), SimpleNamespace())
+    without_model = OmegaConf.create({"model": None, "criterion": options()})
+    with pytest.raises(ValueError, match="configuration of a whole run"):
+        TwinCriterion.build_criterion(without_model.criterion, SimpleNamespace())
 
 
 @pytest.mark.parametrize("target", [None, torch.empty(2, 0, dtype=torch.long)])

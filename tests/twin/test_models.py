@@ -8,8 +8,8 @@ import torch
 from fairseq.modules import FairseqDropout
 from twin.support import built, configured, randomise, write_dictionaries
 
-from fairseq_ext.twin import lstm
 from fairseq_ext.twin.contract import TwinCall
+from fairseq_ext.twin.stock import lstm
 from properties import (
     check_batch_mate_invariance,
     check_causality,

@@ -149,6 +149,6 @@ def test_half_precision_is_computed_in_single():
 
 
 def test_which_rows_need_a_backward_network():
-    assert TwinPenalty("backward").needs_backward
+    assert TwinPenalty("backward").has_backward_states
     for other in (TwinPenalty("zeros"), TwinPenalty("noise"), TwinPenalty(stabilise=True)):
-        assert not other.needs_backward
+        assert not other.has_backward_states

@@ -12,9 +12,10 @@ from twin.attentive_support import CAPTION, END, PAD, WORDS
 
 from fairseq_ext.common import decoding
 from fairseq_ext.streams.direction import TargetSide
-from fairseq_ext.twin import attentive_layer, speech_modules
-from fairseq_ext.twin.caption_modules import Annotations
-from fairseq_ext.twin.feature_source import FeatureSource
+from fairseq_ext.twin.attentive import layer as attentive_layer
+from fairseq_ext.twin.attentive.feature_source import FeatureSource
+from fairseq_ext.twin.captions.modules import Annotations
+from fairseq_ext.twin.speech import modules as speech_modules
 from properties import (
     check_batch_mate_invariance,
     check_beam_reorder,
@@ -64,7 +65,8 @@ def build(kind, seed=0, source=FeatureSource):
         make = support.plain_decoder if kind == "plain" else support.caption_decoder
         decoder = make(seed=seed)
     inner = source(encoder, None, 100)
-    return FairseqEncoderDecoderModel(VectorsOfWords(inner), TargetSide(decoder, Words(), 100))
+    target = TargetSide(decoder, Words(), 100)
+    return FairseqEncoderDecoderModel(VectorsOfWords(inner), target).double()
 
 
 @pytest.fixture(params=KINDS)

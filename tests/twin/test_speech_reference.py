@@ -8,7 +8,7 @@ import torch
 from twin import attentive_support as support
 from twin.attentive_support import END, PAD, SPEECH
 
-from fairseq_ext.twin.speech_modules import Window
+from fairseq_ext.twin.speech.modules import Window
 from reference import attentive as reference
 from reference.gradient import central_difference, random_entries
 from reference.losses import negative_log_likelihood
@@ -69,7 +69,7 @@ def test_speech_decoder(lengths, window, literal):
     annotations, padding = support.batch_of_rows(lengths[0], width)
     sentences, prev, target = support.batch_of_words(lengths[1])
     hidden = window.hidden(padding, prev.size(1)) if window else None
-    readout, found = decoder.run(prev, annotations, padding, hidden, literal)
+    readout, found = decoder.unroll(prev, annotations, padding, hidden, literal)
     logits, params = decoder.logits(readout), support.arrays(decoder)
 
     def run(number):
@@ -101,7 +101,7 @@ def test_captions(lengths, kind, literal):
     oracle = reference.plain_caption if kind == "plain" else reference.attentive_caption
     features, padding = support.batch_of_rows(lengths[0], support.FEATURES)
     sentences, prev, target = support.batch_of_words(lengths[1])
-    readout, found = decoder.run(prev, features, padding, literal=literal)
+    readout, found = decoder.unroll(prev, features, padding, literal=literal)
     logits, params = decoder.logits(readout), support.arrays(decoder)
     states = found if kind == "plain" else found.states
 

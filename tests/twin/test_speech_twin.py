@@ -12,19 +12,19 @@ from twin import attentive_support as support
 from twin.attentive_support import CAPTION, END, PAD, SPEECH, WORDS
 
 from fairseq_ext.streams.direction import TargetSide
-from fairseq_ext.twin import speech
-from fairseq_ext.twin.caption import (
+from fairseq_ext.twin.attentive.feature_source import FeatureSource
+from fairseq_ext.twin.captions.model import (
     TwinCaptionAttentionModel,
     TwinCaptionModel,
-    run_attentive,
-    run_plain,
+    unroll_attentive,
+    unroll_plain,
 )
-from fairseq_ext.twin.caption_modules import Annotations
+from fairseq_ext.twin.captions.modules import Annotations
 from fairseq_ext.twin.contract import BackwardDecoder
 from fairseq_ext.twin.criterion import TwinCriterion
-from fairseq_ext.twin.feature_source import FeatureSource
 from fairseq_ext.twin.modules import TwinPenalty
-from fairseq_ext.twin.speech_modules import Window
+from fairseq_ext.twin.speech import model as speech
+from fairseq_ext.twin.speech.modules import Window
 from properties import check_gradient_everywhere, check_no_gradient
 from reference import attentive as reference
 from reference.losses import negative_log_likelihood
@@ -37,7 +37,7 @@ MAKE = {
     "plain": support.plain_decoder,
     "attentive": support.caption_decoder,
 }
-RUN = {"speech": speech.run_backward, "plain": run_plain, "attentive": run_attentive}
+RUN = {"speech": speech.unroll_backward, "plain": unroll_plain, "attentive": unroll_attentive}
 
 
 class Words:
@@ -66,7 +66,7 @@ def build(kind, window_updates=0):
     size = SPEECH.hidden_size
     network = BackwardDecoder(MAKE[kind](seed=7), size, RUN[kind])
     penalty = support.randomise(TwinPenalty(state_size=size), seed=8)
-    return model, TwinCriterion(Words(), ALPHA, penalty, network)
+    return model.double(), TwinCriterion(Words(), ALPHA, penalty, network)
 
 
 def batch(source_lengths=(5, 7, 3), target_lengths=(4, 1, 3)):
@@ -120,7 +120,7 @@ def test_objective(kind):
 
 def test_a_source_that_is_not_mirrored_is_found(monkeypatch):
     (model, own), (sample, sentences) = build("speech"), batch()
-    own.network.run = speech.run
+    own.network.unroll = speech.unroll
     loss, _, _ = own(model, sample)
     expected = objective("speech", model, own, sample, sentences)
     assert abs(loss.item() - expected) > 1e-3
@@ -194,6 +194,7 @@ def given(**values):
         (speech.window_of, {"window": "3,1"}, "--window '3,1': must be FIRST,SLOWEST,FASTEST"),
         (speech.window_of, {"window": "3,2,1"}, "--window '3,2,1': must be"),
         (speech.window_of, {"window": "0,1,2"}, "--window '0,1,2': must be"),
+        (speech.window_of, {"window": "3,1,2"}, "--window 3,1,2: is used in pre-training alone"),
         (speech.window_of, {"window_updates": -1}, "--window-updates -1: must be at least 0"),
     ],
 )

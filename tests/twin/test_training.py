@@ -13,9 +13,9 @@ from omegaconf import OmegaConf
 from twin.support import SIZES
 
 from fairseq_ext import __main__ as command
-from fairseq_ext.tools import export_ctranslate2
-from fairseq_ext.twin import lstm, transformer
+from fairseq_ext.tools.export import ctranslate2
 from fairseq_ext.twin.criterion import TwinCriterion
+from fairseq_ext.twin.stock import lstm, transformer
 
 STOCK = ["lstm", "transformer", "lstm_lm"]
 MODELS = {
@@ -217,7 +217,7 @@ def test_exported_multiway(toy_corpus, tmp_path):
 )
 def test_bad_options_of_export(runs, tmp_path, capsys, monkeypatch, more, message):
     checkpoint, _ = runs("lstm")
-    monkeypatch.setattr(export_ctranslate2, "import_converter", lambda: None)
+    monkeypatch.setattr(ctranslate2, "import_converter", lambda: None)
     words = ["export", checkpoint, "--to", "fairseq", "--output", tmp_path / "out", *more]
     assert command.main([str(word) for word in words]) == 2
     assert not (tmp_path / "out").exists()

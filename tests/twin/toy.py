@@ -75,7 +75,7 @@ def criterion(target="backward", kind="mse", stabilise=False, learnt=True, weigh
     learnt = learnt and target == "backward" and not stabilise
     penalty = TwinPenalty(target, kind, stabilise, UNITS if learnt else None).double()
     network = None
-    if penalty.needs_backward:
+    if penalty.has_backward_states:
         network = BackwardDecoder(SimpleDecoder(seed=7), UNITS, run)
     return TwinCriterion(Words(), weight, penalty, network, **more)
 

@@ -49,7 +49,7 @@ def add_sizes(parser, varied=False, **others) -> None:
 
 
 def every_precision():
-    return tuple(dict.fromkeys(one for names in PRECISIONS.values() for one in names))
+    return tuple(dict.fromkeys(precision for names in PRECISIONS.values() for precision in names))
 
 
 def add_device(parser) -> None:
@@ -59,7 +59,7 @@ def add_device(parser) -> None:
 
 
 def check_sizes(args) -> None:
-    """RecipeError naming the option of SIZES that is no positive number, or does not fit."""
+    """Raise RecipeError naming an option of SIZES that is no positive number, or does not fit."""
     for option in SIZES:
         value = getattr(args, option[2:].replace("-", "_"), 1)
         if value < 1:
@@ -83,17 +83,17 @@ def check_sizes(args) -> None:
 
 
 def chosen_device(args) -> str:
-    """--device, or the one there is. RecipeError for a GPU that torch does not find."""
+    """Return --device, or the available device. Raises RecipeError for a GPU that torch lacks."""
     import torch
 
-    found = torch.cuda.is_available()
-    if args.device == "cuda" and not found:
+    has_cuda = torch.cuda.is_available()
+    if args.device == "cuda" and not has_cuda:
         raise RecipeError("--device cuda: torch finds no CUDA device; allowed: cpu")
-    return args.device or ("cuda" if found else "cpu")
+    return args.device or ("cuda" if has_cuda else "cpu")
 
 
 def chosen_precisions(args):
-    """--precision or fp32, and on a GPU all. RecipeError for one that the device lacks."""
+    """Return --precision, or fp32 on a CPU and all on a GPU. Raises RecipeError if unsupported."""
     allowed = PRECISIONS[args.device]
     for precision in args.precision or ():
         if precision not in allowed:
@@ -111,7 +111,7 @@ def usable_cpus() -> int:
 
 
 def chosen_threads(args):
-    """--threads, or one and all there are; on a GPU all. RecipeError for more than there are."""
+    """Return --threads, or one and all there are; on a GPU all. RecipeError if there are fewer."""
     cpus = usable_cpus()
     for threads in args.threads or ():
         if not 1 <= threads <= cpus:
@@ -123,11 +123,11 @@ def chosen_threads(args):
 
 
 def parse_searches(texts):
-    """["5:64"] -> [(5, 64)]: beam and sentences at a time. RecipeError for anything else."""
-    found = []
+    """Return [(5, 64)], beam and sentences at a time, for ["5:64"]. RecipeError for other texts."""
+    searches = []
     for text in texts:
         beam, _, sentences = text.partition(":")
         if not (beam.isdecimal() and sentences.isdecimal() and int(beam) and int(sentences)):
             raise RecipeError(f"--search {text}: must be BEAM:SENTENCES, both positive, e.g. 5:64")
-        found.append((int(beam), int(sentences)))
-    return found
+        searches.append((int(beam), int(sentences)))
+    return searches

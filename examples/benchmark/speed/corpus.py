@@ -16,12 +16,12 @@ DIFFERENCE = 0.15
 
 
 def languages(pairs: int):
-    """aa, bb, cc ...: the languages of so many pairs, which all have the first one in common."""
+    """Return the languages aa, bb, cc ... of so many pairs, which all share the first language."""
     return [2 * letter for letter in string.ascii_lowercase[: pairs + 1]]
 
 
 def star(pairs: int):
-    """[aa-bb, aa-cc, ...]"""
+    """Return the pairs ["aa-bb", "aa-cc", ...]."""
     first, *others = languages(pairs)
     return [f"{first}-{other}" for other in others]
 
@@ -29,7 +29,7 @@ def star(pairs: int):
 def write_corpus(
     folder: Path, sentences: int, vocab: int, length: int, valid=128, pairs=1, spread=3
 ) -> Path:
-    """Binarised sentence pairs of random words; the folder of the data.
+    """Write binarised sentence pairs of random words and return the folder of the data.
 
     vocab: entries of the dictionary, fairseq's four among them. length: mean number of words, with
     the deviation length / spread; spread 0: the number of all. pairs: aa-bb, aa-cc and so on.

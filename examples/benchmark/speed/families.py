@@ -34,7 +34,7 @@ class Row(NamedTuple):
 
 
 def sided(args):
-    """The sizes of a stock Transformer or one that has its options."""
+    """Return the sizes of a stock Transformer, or of a model that has its options."""
     flags = "--share-all-embeddings --dropout 0.2"
     for side in ("encoder", "decoder"):
         flags += f" --{side}-layers {args.layers} --{side}-embed-dim {args.embed_dim}"
@@ -44,14 +44,14 @@ def sided(args):
 
 
 def plain(args):
-    """The same sizes where encoder and decoder have one option for both."""
+    """Return the same sizes for a model whose encoder and decoder share each option."""
     flags = f"--share-all-embeddings --dropout 0.2 --layers {args.layers}"
     flags += f" --embed-dim {args.embed_dim} --ffn-embed-dim {args.ffn_embed_dim}"
     return f"{flags} --attention-heads {args.heads}"
 
 
 def lstm(args, arch="lstm", hidden=None):
-    """Bidirectional encoder, attention, one layer: the widths of the models beside it."""
+    """Return the options of one bidirectional layer with attention, as wide as the other models."""
     hidden = hidden or args.hidden
     flags = f"--arch {arch} --encoder-bidirectional --dropout 0"
     for side in ("encoder", "decoder"):
@@ -88,7 +88,7 @@ def stock_lstm(args, name="stock lstm", hidden=None):
 
 
 def rows(family: str, args) -> List[Row]:
-    """The rows of a family; the first is what the others are compared with."""
+    """Return the rows of a family; the others are compared with the first."""
     if family == "dual":
         models = [f"{one_way(pair)} {stock_transformer(args)}" for pair in DIRECTIONS]
         task = f"--task dual_translation {FORTH}"
@@ -106,7 +106,7 @@ def rows(family: str, args) -> List[Row]:
 
 
 def several_pairs(family: str, args, pairs) -> Row:
-    """A system that shares one model among these pairs; it translates the first."""
+    """Return a system that shares one model among these pairs; it translates the first."""
     pairs, first = ",".join(pairs), one_way(pairs[0])
     # joint: an update holds a minibatch of every pair
     task, arch = {

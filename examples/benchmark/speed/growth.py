@@ -14,7 +14,7 @@ from .report import heading, number, panels, save, table
 UNITS = {"length": "words", "batch": "sentences", "vocab": "entries", "pairs": "pairs"}
 # what is not varied
 POINT = {"length": 16, "batch": 8, "vocab": 4000, "pairs": 1}
-# a slope by so much above the arithmetic's is called steeper
+# a slope that exceeds the predicted one by more than this is called steeper
 ALLOWED = 0.1
 
 
@@ -27,7 +27,7 @@ class Curve(NamedTuple):
 
 
 def slope(xs, ys) -> float:
-    """Of the straight line through (log x, log y), least squares. At least two different x."""
+    """Return the least-squares slope of (log x, log y); at least two different x are needed."""
     xs, ys = [math.log(x) for x in xs], [math.log(y) for y in ys]
     middle, height = statistics.fmean(xs), statistics.fmean(ys)
     rise = sum((x - middle) * (y - height) for x, y in zip(xs, ys))
@@ -35,7 +35,7 @@ def slope(xs, ys) -> float:
 
 
 def slopes(curve: Curve):
-    """Measured and predicted slopes: over all values, and of the last step alone."""
+    """Return measured and predicted slopes: over all values, and of the last step alone."""
     values, seconds, operations = curve
     return {
         "slope": slope(values, seconds),
@@ -45,13 +45,13 @@ def slopes(curve: Curve):
     }
 
 
-def steeper(found) -> bool:
-    """Whether time grows faster than the arithmetic where the input is largest."""
-    return found["last step"] > found["last predicted"] + ALLOWED
+def steeper(slopes) -> bool:
+    """True if time grows faster than the operations where the input is largest."""
+    return slopes["last step"] > slopes["last predicted"] + ALLOWED
 
 
 def row_of(system: str, args, pairs: int) -> Row:
-    """The options of a system; of several pairs where it holds them."""
+    """Return the options of a system, with several pairs where it supports them."""
     if system == "transformer":
         return families.rows("duo", args)[0]
     if system == "lstm":
@@ -62,7 +62,7 @@ def row_of(system: str, args, pairs: int) -> Row:
 
 
 def settings_at(args, axis: str, value: int):
-    """The settings of a point: ``args`` with the axis' value, one minibatch an update."""
+    """Return the settings of a point: ``args`` with the axis' value, one minibatch an update."""
     point = {**POINT, axis: value}
     flags = f"--batch-size {point['batch']} --required-batch-size-multiple 1 {args.flags}"
     # max_tokens: room for every sentence of the batch
@@ -74,7 +74,7 @@ def settings_at(args, axis: str, value: int):
 
 
 def measure_point(system: str, args, folder: Path):
-    """{"training": (seconds, operations), "translation": the same} of one update, one search."""
+    """Return {"training" or "translation": (seconds, operations)} of one update or one search."""
     from .systems import System, Translator
 
     folder.mkdir()
@@ -85,59 +85,64 @@ def measure_point(system: str, args, folder: Path):
     model = System(data, row.models[0], args)
     model.seconds()
     taken = statistics.median(model.seconds()[0] for _ in range(args.repeats))
-    found = {"training": (taken, model.products().operations())}
+    costs = {"training": (taken, model.products().operations())}
     if args.beam:
         search = Translator(model, row.task, args.beam, args.batch, folder, args)
         search.seconds()
         taken = statistics.median(search.seconds() for _ in range(args.repeats))
-        found["translation"] = (taken, search.products().operations())
-    return found
+        costs["translation"] = (taken, search.products().operations())
+    return costs
 
 
 def measure_axis(axis: str, values, system: str, args, folder: Path, say):
-    """{"training": Curve, "translation": Curve} of a system."""
+    """Return {"training": Curve, "translation": Curve} of a system."""
     points: Dict[str, list] = {}
     for value in values:
         here = settings_at(args, axis, value)
-        found = measure_point(system, here, folder / f"{axis}.{system}.{value}")
-        for name, point in found.items():
+        point_costs = measure_point(system, here, folder / f"{axis}.{system}.{value}")
+        for name, point in point_costs.items():
             points.setdefault(name, []).append((value, *point))
             say(f"{axis} {value}: {system}, {name}: {point[0]:.4g} s")
-    return {name: Curve(*map(list, zip(*found))) for name, found in points.items()}
+    return {name: Curve(*map(list, zip(*columns))) for name, columns in points.items()}
 
 
 def markdown(record) -> str:
-    """The table of measured and predicted slopes."""
+    """Return the table of measured and predicted slopes."""
     columns = ["grows", "system", "", "from", "to", "seconds", "slope", "predicted", "last step"]
     columns += ["predicted", "steeper"]
     lines = []
     for axis, systems in record["axes"].items():
         for system, curves in systems.items():
             for name, curve in curves.items():
-                found = curve["slopes"]
+                curve_slopes = curve["slopes"]
                 ends = [f"{curve['values'][place]:,}" for place in (0, -1)]
                 seconds = " to ".join(number(curve["seconds"][place]) for place in (0, -1))
-                numbers = [found[key] for key in found]
-                verdict = "yes" if steeper(found) else ""
+                numbers = [curve_slopes[key] for key in curve_slopes]
+                verdict = "yes" if steeper(curve_slopes) else ""
                 lines.append([axis, system, name, *ends, seconds, *numbers, verdict])
-    return f"{heading(record)}, {record['threads']} thread(s).\n\n" + table(columns, lines)
+    text = f"{heading(record)}, {record['threads']} thread(s). Seconds are those of one update or "
+    text += "one search, at the smallest and at the largest input. The last column marks a last "
+    text += f"step whose slope exceeds the predicted one by more than {ALLOWED}.\n\n"
+    return text + table(columns, lines)
 
 
 def draw(record, path) -> None:
-    """A panel for each axis and kind; dashed: what the arithmetic predicts of the last point."""
-    wanted = {}
+    """Draw a panel for each axis and kind; dashed lines extrapolate the operations."""
+    curves_by_panel = {}
     for axis, systems in record["axes"].items():
         for system, curves in systems.items():
             for name, curve in curves.items():
-                wanted.setdefault(f"{name}: {axis}", []).append((system, curve))
-    figure, axes = panels(list(wanted), 2)
+                curves_by_panel.setdefault(f"{name}: {axis}", []).append((system, curve))
+    figure, axes = panels(list(curves_by_panel), 2)
     for title, panel in axes.items():
-        for place, (system, curve) in enumerate(wanted[title]):
+        for place, (system, curve) in enumerate(curves_by_panel[title]):
             colour = f"C{place}"
             values, operations = curve["values"], curve["operations"]
             panel.plot(values, curve["seconds"], "o-", color=colour, label=system, markersize=3)
             unit = curve["seconds"][-1] / operations[-1]
-            panel.plot(values, [unit * one for one in operations], "--", color=colour, linewidth=1)
+            panel.plot(
+                values, [unit * count for count in operations], "--", color=colour, linewidth=1
+            )
         panel.set_xscale("log")
         panel.set_yscale("log")
         panel.set_xlabel(UNITS[title.rpartition(" ")[2]])

@@ -18,7 +18,7 @@ def label(beam: int, sentences: int) -> str:
 
 
 def in_turns(members, measure, repeats: int, say=lambda text: None):
-    """{name: [seconds for each thing, of every turn but the first]}, the members taking turns.
+    """Return {name: [seconds per item, for every turn but the first]}; the members take turns.
 
     members: {name: member}. measure(member): (seconds, number of things). The first turn warms up.
     """
@@ -33,61 +33,64 @@ def in_turns(members, measure, repeats: int, say=lambda text: None):
 
 
 def summary(seconds):
-    """{"rate": of the median, "turns": seconds for each thing}; the rate is things a second."""
+    """Return {"rate": median items per second, "turns": seconds per item}."""
     return {"rate": 1 / statistics.median(seconds), "turns": seconds}
 
 
-def equal_width(wanted: float, cost, widths=(16, 48, 80), multiple=8) -> int:
-    """The width at which ``cost(width)``, a polynomial of degree two, comes closest to ``wanted``.
+def equal_width(target: float, cost, widths=(16, 48, 80), multiple=8) -> int:
+    """Return the width whose ``cost(width)``, a polynomial of degree two, is closest to ``target``.
 
     Raises ValueError where even the smallest width costs more.
     """
     first, second, third = widths
-    one, two, three = (cost(width) for width in widths)
-    slope, further = (two - one) / (second - first), (three - two) / (third - second)
+    first_cost, second_cost, third_cost = (cost(width) for width in widths)
+    slope, further = (
+        (second_cost - first_cost) / (second - first),
+        (third_cost - second_cost) / (third - second),
+    )
     curve = (further - slope) / (third - first)
 
     def at(width):
-        return one + (width - first) * (slope + (width - second) * curve)
+        return first_cost + (width - first) * (slope + (width - second) * curve)
 
     width = multiple
-    while at(width + multiple) < wanted:
+    while at(width + multiple) < target:
         width += multiple
-    if at(width) > wanted and width == multiple and at(multiple) > 1.5 * wanted:
-        raise ValueError(f"no stock lstm is as small as {wanted:.3g} operations for each token")
-    return min(width, width + multiple, key=lambda one: abs(at(one) - wanted))
+    if at(width) > target and width == multiple and at(multiple) > 1.5 * target:
+        raise ValueError(f"no stock lstm is as small as {target:.3g} operations for each token")
+    return min(width, width + multiple, key=lambda candidate: abs(at(candidate) - target))
 
 
 def rows_of(family: str, data, args):
-    """The rows of the family; with the stock model of the same number of operations."""
+    """Return the rows of the family, with the stock model of as many operations among them."""
     rows = families.rows(family, args)
     if family in families.AT_EQUAL_FLOP:
         from .systems import operations_per_token
 
-        wanted = operations_per_token(data, rows[-1].models[0], args)
+        target = operations_per_token(data, rows[-1].models[0], args)
 
         def cost(width):
             flags = families.stock_lstm(args, hidden=width).models[0]
             return operations_per_token(data, flags, args)
 
-        rows.insert(1, families.stock_lstm(args, families.EQUAL, equal_width(wanted, cost)))
+        rows.insert(1, families.stock_lstm(args, families.EQUAL, equal_width(target, cost)))
     return rows
 
 
 def measure_family(family: str, data, folder: Path, args: Namespace, start=Remote, say=print):
-    """{row: figures} of a family, and what the machine does at best.
+    """Return {row: figures} of a family, and the peak rates of the machine.
 
     start(row, data, folder, args): a member at work. args.searches: [(beam, sentences)].
     """
     with contextlib.ExitStack() as stack:
         members = {}
         for number, row in enumerate(rows_of(family, data, args)):
-            own = folder / f"{family}.{number}"
-            own.mkdir(exist_ok=True)
-            members[row.name] = start(row, data, own, args)
+            member_folder = folder / f"{family}.{number}"
+            member_folder.mkdir(exist_ok=True)
+            members[row.name] = start(row, data, member_folder, args)
             stack.callback(members[row.name].close)
             say(f"{row.name}: first update after {members[row.name].first_update:.1f} s")
-        figures = {name: {"first update": one.first_update} for name, one in members.items()}
+        figures = {name: {"first update": member.first_update} for name, member in members.items()}
         measure_training(members, figures, args, say)
         measure_translation(members, figures, args, say)
         machine = next(iter(members.values())).call("machine")
@@ -96,7 +99,7 @@ def measure_family(family: str, data, folder: Path, args: Namespace, start=Remot
 
 
 def measure_training(members, figures, args, say) -> None:
-    """Rates, peaks of memory and costs into ``figures``."""
+    """Add training rates, memory peaks and costs to ``figures``."""
     for member in members.values():
         member.call("forget_peak")
     turns = in_turns(
@@ -111,11 +114,11 @@ def measure_training(members, figures, args, say) -> None:
 
 
 def measure_translation(members, figures, args, say) -> None:
-    """Rates and costs of every search into ``figures``."""
+    """Add rates and costs of every search to ``figures``."""
     for beam, sentences in args.searches:
         name_of = label(beam, sentences)
         turns = in_turns(
-            members, lambda member, one=(beam, sentences): member.call("translate", *one),
+            members, lambda member, search=(beam, sentences): member.call("translate", *search),
             args.repeats, lambda text, of=name_of: say(f"{of}, {text}"),
         )  # fmt: skip
         for name, member in members.items():
@@ -126,9 +129,11 @@ def measure_translation(members, figures, args, say) -> None:
 def compare(figures) -> None:
     """Add to every figure its ratio to the first row's, and the share of the limit."""
     first = next(iter(figures.values()))
-    for found in figures.values():
-        found["peak ratio"] = found["peak"] / first["peak"] if first["peak"] > 0 else None
-        for name, part in found.items():
+    for row_figures in figures.values():
+        row_figures["peak ratio"] = (
+            row_figures["peak"] / first["peak"] if first["peak"] > 0 else None
+        )
+        for name, part in row_figures.items():
             if not isinstance(part, dict):
                 continue
             stock = first[name]

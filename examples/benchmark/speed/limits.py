@@ -15,7 +15,7 @@ DTYPES.update(amp=torch.bfloat16, fp16=torch.float16)
 
 
 def fastest(compute, device, at_least=0.05) -> float:
-    """Seconds of one call: the fastest of five runs of as many calls as take ``at_least``."""
+    """Return the seconds of one call: the fastest of five runs of many calls each."""
     calls, best = 1, math.inf
     while True:
         start = time.perf_counter()
@@ -41,7 +41,7 @@ def synchronise(device) -> None:
 
 
 def product_rate(precision: str, device: str) -> float:
-    """Operations a second of large square matrix products."""
+    """Return the operations per second of large square matrix products."""
     size = 8192 if device == "cuda" else 1024
     left, right = (
         torch.randn(size, size, device=device).to(DTYPES[precision]) for _ in range(2)
@@ -50,7 +50,7 @@ def product_rate(precision: str, device: str) -> float:
 
 
 def bandwidth(size: int, device: str) -> float:
-    """Bytes a second over a working set of ``size`` bytes: the faster of copying and of reading.
+    """Return bytes per second over ``size`` bytes: the faster of copying and of reading.
 
     A set that fits into a cache is read from there, as weights are that every step reads.
     """
@@ -65,13 +65,13 @@ def bandwidth(size: int, device: str) -> float:
 
 
 def best_training_time(products: Products, parameters: int, updates: int, device: str):
-    """(seconds, what they go into) below which no updates with these products and Adam come."""
+    """Return (seconds, what limits them): no update with these products and Adam is faster."""
     memory = updates * parameters * ADAM_TRAFFIC / bandwidth(parameters * ADAM_STATE, device)
     return _longer(products.seconds(), memory)
 
 
 def best_translation_time(products: Products, device: str):
-    """(seconds, what they go into) below which no search with these products comes."""
+    """Return (seconds, what limits them): no search with these products is faster."""
     memory = products.traffic / bandwidth(sum(products.weights.values()), device)
     return _longer(products.seconds(), memory)
 

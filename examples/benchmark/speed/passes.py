@@ -13,7 +13,7 @@ REPEATS = 7
 
 
 def measure(candidates, tokens: int, repeats: int, device="cpu"):
-    """{name: figures} of functions that do both passes over so many tokens, taking turns."""
+    """Return {name: figures} of functions that do both passes over so many tokens, in turns."""
 
     def seconds(compute):
         start = time.perf_counter()
@@ -52,7 +52,7 @@ def report(args, results, columns, sizes: str, device="cpu", what="forward and b
         },
         "results": results,
     }
-    lines = [[name, *(found[column] for column in columns)] for name, found in results.items()]
+    lines = [[name, *(figures[column] for column in columns)] for name, figures in results.items()]
     text = f"{heading(record)}, {record['threads']} thread(s); {sizes}; medians of {args.repeats}."
     text += "\n\n" + table([what, *columns], lines)
     print(text)
@@ -60,14 +60,14 @@ def report(args, results, columns, sizes: str, device="cpu", what="forward and b
 
 
 def add_numbers(parser, **numbers) -> None:
-    """Options that are positive numbers, with their defaults."""
+    """Add options that are positive numbers, with their defaults."""
     for name, value in numbers.items():
         option = "--" + name.replace("_", "-")
         parser.add_argument(option, type=positive, default=value, help=f"(default {value})")
 
 
 def positive(text: str) -> int:
-    """A number of at least 1; argparse names the option of any other."""
+    """Return a number of at least 1; argparse names the option of any other."""
     if int(text) < 1:
         raise ValueError(text)
     return int(text)

@@ -69,7 +69,7 @@ class Products(TorchDispatchMode):
         return function(*args, **(kwargs or {}))
 
     def _linear(self, inputs, arranged):
-        """oneDNN's x weight^T; an arranged weight had some ordinary layout before."""
+        """Record oneDNN's x weight^T; an arranged weight had some ordinary layout before."""
         weight = inputs.new_empty(arranged.shape) if arranged.is_mkldnn else arranged
         self.counts[_layout(inputs), _layout(weight.t())] += 1
         self._read(arranged)
@@ -82,7 +82,7 @@ class Products(TorchDispatchMode):
             self.traffic += size
 
     def _cudnn(self, inputs, weights, stride, batch_first, batch_sizes, times):
-        """inputs (N, I) of packed sequences, (B, T, I) or (T, B, I) of others; all layers."""
+        """Record all layers; inputs: (N, I) of packed sequences, else (B, T, I) or (T, B, I)."""
         if not batch_sizes:
             steps, rows = inputs.shape[:2][::-1] if batch_first else inputs.shape[:2]
             batch_sizes = [rows] * steps
@@ -95,7 +95,7 @@ class Products(TorchDispatchMode):
                 self.counts[_layout(state), _layout(of_states.t())] += times
 
     def _rnn_layer(self, inputs, input_weight, state_weight, times):
-        """inputs (T, B, I): one product with (4H, I), and one at every step with (4H, H)."""
+        """Record one product of inputs (T, B, I) with (4H, I), and T products with (4H, H)."""
         rows = inputs.flatten(0, 1)
         state = inputs.new_empty(inputs.size(1), state_weight.size(1))
         self.counts[_layout(rows), _layout(input_weight.t())] += times
@@ -112,11 +112,11 @@ class Products(TorchDispatchMode):
         )
 
     def operations(self) -> int:
-        """Multiplications and additions."""
+        """Return the number of multiplications and additions."""
         return sum(2 * number * _size(*pair) for pair, number in self.counts.items())
 
     def seconds(self, repeats: int = 5) -> float:
-        """Time of all products alone, one after the other: the limit of this machine.
+        """Return the time of all products alone, one after the other: the limit of this machine.
 
         Each kind is timed ``repeats`` times, as many products at a time as take some
         milliseconds, by whoever computes it (``ways``); the fastest counts. On a GPU they follow
@@ -141,7 +141,7 @@ class Products(TorchDispatchMode):
 
 
 def ways(left, right):
-    """torch.matmul; for two matrices in single precision on CPUs also oneDNN's linear map.
+    """Return torch.matmul, and oneDNN's linear map too for single-precision matrices on CPUs.
 
     The latter with the matrix as it is, unless it is part of a wider one, and arranged beforehand.
     """
@@ -174,6 +174,6 @@ def _tensor(layout):
 
 
 def _size(left, right) -> int:
-    """Multiplications: rows x inner x columns, times the batch."""
+    """Return the number of multiplications: rows x inner x columns, times the batch."""
     columns = 1 if len(right[0]) == 1 else right[0][-1]
     return math.prod(left[0]) * columns

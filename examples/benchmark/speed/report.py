@@ -22,7 +22,7 @@ GIGA = 1e9
 
 
 def processor() -> str:
-    """The processor's name."""
+    """Return the processor's name."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as stream:
             for line in stream:
@@ -38,7 +38,7 @@ def device_name(device: str) -> str:
 
 
 def circumstances(device: str):
-    """{"date", "device", "python", "torch", "numpy", "fairseq", "system"}"""
+    """Return {"date", "device", "python", "torch", "numpy", "fairseq", "system"}."""
     versions = {}
     for name in ("torch", "numpy", "fairseq"):
         try:
@@ -55,7 +55,7 @@ def circumstances(device: str):
 
 
 def heading(record) -> str:
-    """One line that says when and where."""
+    """Return a line that says when and where the record was measured."""
     return (
         f"{record['date']}, {record['device']}, Python {record['python']}, "
         f"torch {record['torch']}, fairseq {record['fairseq']}"
@@ -63,7 +63,7 @@ def heading(record) -> str:
 
 
 def number(value) -> str:
-    """A number with three or more digits that count, thousands separated; nothing for None."""
+    """Return three or more significant digits with thousands separators; "" for None."""
     if value is None:
         return ""
     if isinstance(value, int):
@@ -75,9 +75,9 @@ def number(value) -> str:
 
 
 def table(columns, lines) -> str:
-    """A Markdown table. lines: lists of cells, texts or numbers."""
+    """Return a Markdown table. lines: lists of cells, texts or numbers."""
     shown = [columns, ["---"] * len(columns)]
-    shown += [[cell if isinstance(cell, str) else number(cell) for cell in one] for one in lines]
+    shown += [[cell if isinstance(cell, str) else number(cell) for cell in line] for line in lines]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in shown) + "\n"
 
 
@@ -96,55 +96,64 @@ def training_cells(figures):
 
 
 def family_tables(name, settings) -> str:
-    """Both tables of a family. settings: [{"precision", "threads", "results"}]."""
+    """Return both tables of a family. settings: [{"precision", "threads", "results"}]."""
     training, searches, cells = [], [], []
     for setting in settings:
         where = f"{setting['precision']}, {setting['threads']}"
         for row, figures in setting["results"].items():
             training.append([where, row, *training_cells(figures)])
-            found = [one for one in figures if one.startswith("beam ")]
-            searches = searches or found
+            row_searches = [key for key in figures if key.startswith("beam ")]
+            searches = searches or row_searches
             line = [where, row]
-            for search in found:
+            for search in row_searches:
                 part = figures[search]
                 line += [part["rate"], part["ratio"], part["share of the limit"]]
             cells.append(line)
     text = f"### {name}\n\n" + table(["precision, threads", "system", *TRAINING], training)
     if searches:
-        heads = [head for one in searches for head in (f"{one}: sentences/s", "ratio", "share")]
+        heads = [
+            head
+            for search_name in searches
+            for head in (f"{search_name}: sentences/s", "ratio", "share")
+        ]
         text += "\n" + table(["precision, threads", "system", *heads], cells)
     return text + "".join(at_equal_flop(name, setting) for setting in settings)
 
 
 def at_equal_flop(name, setting) -> str:
-    """A line with the ratios to the stock model of as many operations, where there is one."""
+    """Return a line with the ratios to the stock model of as many operations, or "" without one."""
     stock, ours = setting["results"].get(EQUAL), setting["results"].get(name)
     if not stock or not ours:
         return ""
-    found = [
+    part_ratios = [
         f"{part} {number(ours[part]['rate'] / stock[part]['rate'])}"
         for part in ours
         if isinstance(ours[part], dict)
     ]
     where = f"{setting['precision']}, {setting['threads']} thread(s)"
-    return f"\n{name} to {EQUAL}, {where}: {'; '.join(found)}.\n"
+    return f"\nRatios of {name} to {EQUAL}, {where}: {'; '.join(part_ratios)}.\n"
 
 
-def startup_table(found) -> str:
-    ways = list(dict.fromkeys(way for times in found.values() for way in times))
-    lines = [[name, *(times.get(way) for way in ways)] for name, times in found.items()]
+def startup_table(startup_times) -> str:
+    ways = list(dict.fromkeys(way for times in startup_times.values() for way in times))
+    lines = [[name, *(times.get(way) for way in ways)] for name, times in startup_times.items()]
     return "### Start-up, seconds\n\n" + table(["", *ways], lines)
 
 
 def markdown(record) -> str:
-    """All tables of a record of run.py."""
+    """Return all tables of a record of run.py."""
     text = f"{heading(record)}.\n\n{sizes(record['settings'])}\n\n"
     lines = [
-        [one["precision"], str(one["threads"]), one["operations"] / GIGA, one["bytes"] / GIGA]
-        for one in record["machine"]
+        [
+            rates["precision"],
+            str(rates["threads"]),
+            rates["operations"] / GIGA,
+            rates["bytes"] / GIGA,
+        ]
+        for rates in record["machine"]
     ]
     if lines:
-        text += "### What the machine does at best\n\n"
+        text += "### Peak rates of the machine\n\n"
         text += table(["precision", "threads", "GFLOP/s", "GB/s"], lines) + "\n"
     text += "\n".join(
         family_tables(name, settings) for name, settings in record["families"].items()
@@ -155,19 +164,20 @@ def markdown(record) -> str:
 
 
 def sizes(settings) -> str:
-    searches = "; ".join(label(*one) for one in settings["searches"])
+    searches = "; ".join(label(*search) for search in settings["searches"])
     return (
-        f"Transformers: {settings['layers']}+{settings['layers']} layers, "
-        f"{settings['embed_dim']}/{settings['ffn_embed_dim']}, {settings['heads']} heads. "
-        f"Recurrent: embeddings {settings['embed_dim']}, units {settings['hidden']}, attention "
-        f"{settings['context']}. Vocabulary {settings['vocab']}, {settings['max_tokens']} tokens "
-        f"per batch, sentences and hypotheses of {settings['length']} tokens; "
-        f"{searches or 'no searches'}; medians of {settings['repeats']}."
+        f"Transformers have {settings['layers']}+{settings['layers']} layers, widths of "
+        f"{settings['embed_dim']}/{settings['ffn_embed_dim']} and {settings['heads']} heads. "
+        f"Recurrent models have embeddings of {settings['embed_dim']}, {settings['hidden']} units "
+        f"and an attention of {settings['context']}. The vocabulary has {settings['vocab']} "
+        f"entries, a batch {settings['max_tokens']} tokens; sentences and hypotheses have "
+        f"{settings['length']} tokens. Searches: {searches or 'none'}. Figures are medians of "
+        f"{settings['repeats']} turns; higher rates and ratios are better, except for memory."
     )
 
 
 def chart(record, path) -> None:
-    """Bars: every system's ratio to its stock peer, a panel for each kind of figure."""
+    """Draw bars of every system's ratio to its stock peer, with a panel for each kind of figure."""
     bars = {}
     for settings in record["families"].values():
         for setting in settings:
@@ -191,20 +201,20 @@ def chart(record, path) -> None:
 
 
 def ratios(figures):
-    """{title of a panel: ratio} of a row."""
-    found = {"training, target tokens/s": figures["training"]["ratio"]}
+    """Return {title of a panel: ratio} of a row."""
+    panel_ratios = {"training, target tokens/s": figures["training"]["ratio"]}
     if figures["peak ratio"] is not None:
-        found["peak memory in training"] = figures["peak ratio"]
-    found.update(
+        panel_ratios["peak memory in training"] = figures["peak ratio"]
+    panel_ratios.update(
         (f"generation, {name}", part["ratio"])
         for name, part in figures.items()
         if name.startswith("beam ")
     )
-    return found
+    return panel_ratios
 
 
 def write(path: Path, text: str) -> None:
-    """A text file, whole or not at all; its folder is made."""
+    """Write a text file, whole or not at all; its folder is made."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with written(path) as stream:
         stream.write(text)
@@ -212,7 +222,7 @@ def write(path: Path, text: str) -> None:
 
 
 def publish(record, text, output: Path, draw=None, into=None) -> None:
-    """OUTPUT.json, OUTPUT.md and a picture; with ``into`` the text stands in that page instead.
+    """Write OUTPUT.json, OUTPUT.md and a picture; with ``into`` the text replaces that page's part.
 
     draw(record, path): makes OUTPUT.png. In the page the text is between the marks
     `<!-- begin NAME -->` and `<!-- end NAME -->`, NAME being that of OUTPUT.
@@ -232,7 +242,7 @@ def publish(record, text, output: Path, draw=None, into=None) -> None:
 
 
 def check_page(output: Path, into) -> None:
-    """RecipeError, before anything is measured, for a page that lies elsewhere or has no marks."""
+    """Raise RecipeError, before any measurement, for a page that lies elsewhere or has no marks."""
     if not into:
         return
     if into.resolve().parent != output.resolve().parent:

@@ -26,7 +26,7 @@ print(time.perf_counter() - start)
 
 
 def startup(repeats: int, say=print):
-    """{command: {way: seconds, or None where it fails}}, the ways taking turns."""
+    """Return {command: {way: seconds, or None where it fails}}; the ways take turns."""
     turns = {way: [] for way in WAYS}
     hook = []
     for turn in range(repeats + 1):
@@ -35,17 +35,17 @@ def startup(repeats: int, say=print):
             if turn and output is not None:  # the first fills the disk's cache
                 turns[way].append(seconds)
         hook.append(float(run(["-S", "-c", HOOK])[1]))
-    found = {way: statistics.median(taken) if taken else None for way, taken in turns.items()}
-    for way, seconds in found.items():
+    medians = {way: statistics.median(taken) if taken else None for way, taken in turns.items()}
+    for way, seconds in medians.items():
         say(f"fairseq-train --help, {way}: {'fails' if seconds is None else f'{seconds:.3f} s'}")
     return {
-        "fairseq-train --help": found,
+        "fairseq-train --help": medians,
         "any process": {"compatibility layer": statistics.median(hook)},
     }
 
 
 def run(words):
-    """(seconds, output) of a Python process that finds the packages this one finds.
+    """Return (seconds, output) of a Python process with the import path of this one.
 
     The output is None where the process fails.
     """

@@ -4,6 +4,7 @@ import itertools
 import logging
 import os
 import resource
+import shlex
 import time
 from argparse import Namespace
 from pathlib import Path
@@ -35,7 +36,7 @@ def prepare(precision: str, threads: int) -> None:
 
 
 def common_flags(args) -> str:
-    """What all trainings have in common. Batches are made within the time that is measured."""
+    """Return the options of all trainings. Batching is included in the timing."""
     flags = "--lr 0.0005 --lr-scheduler fixed --seed 1 --no-save --num-workers 0"
     flags += f" --max-tokens {args.max_tokens} {device_flags(args)}"
     return f"{flags} {args.flags}"
@@ -49,8 +50,8 @@ def device_flags(args) -> str:
 class System:
     """One model in training: its task, its trainer, and the minibatches of a turn.
 
-    These are of all lengths that the corpus has, and the same in every turn and for every system:
-    so many as ``args.updates``, evenly spaced among those of an epoch, made within the time.
+    The minibatches are the same in every turn and for every system: ``args.updates`` batches of
+    fairseq's own, sampled evenly by length from an epoch. Batching is included in the timing.
     """
 
     def __init__(self, data, flags: str, args):
@@ -58,7 +59,7 @@ class System:
         from fairseq.dataclass.utils import convert_namespace_to_omegaconf
         from fairseq.trainer import Trainer
 
-        words = [str(data), *flags.split(), *common_flags(args).split()]
+        words = [str(data), *flags.split(), *shlex.split(common_flags(args))]
         parsed = options.parse_args_and_arch(options.get_training_parser(), words)
         self.cfg = cfg = convert_namespace_to_omegaconf(parsed)
         torch.manual_seed(1)
@@ -73,12 +74,12 @@ class System:
         self.indices = [indices_of(lines, self.iterator.dataset) for lines in chosen]
 
     def batches(self):
-        """The minibatches of a turn."""
+        """Yield the minibatches of a turn."""
         for indices in self.indices:
             yield self.iterator.collate_fn([self.iterator.dataset[index] for index in indices])
 
     def seconds(self):
-        """(seconds, target tokens) of a turn."""
+        """Return (seconds, target tokens) of a turn."""
         synchronise(self.device)
         tokens, start = 0, time.perf_counter()
         for batch in self.batches():
@@ -88,15 +89,15 @@ class System:
         return time.perf_counter() - start, tokens
 
     def products(self) -> Products:
-        """The matrix products of a turn."""
+        """Return the matrix products of a turn."""
         batches = list(self.batches())
-        with Products(sum(map(target_tokens, batches))) as found:
+        with Products(sum(map(target_tokens, batches))) as products:
             for batch in batches:
                 self.trainer.train_step([batch])
-        return found
+        return products
 
     def padding(self):
-        """(places that are padding, all places) of the sentences of a turn, on both sides."""
+        """Return (padding positions, all positions) of the sentences of a turn, on both sides."""
         sides = [
             side
             for batch in self.batches()
@@ -107,15 +108,15 @@ class System:
         return sum(int(side.eq(pad).sum()) for side in sides), sum(map(torch.numel, sides))
 
     def parameters(self) -> int:
-        """Unique scalars that are trained, those of the criterion among them."""
-        found = itertools.chain(
+        """Return the number of unique trained scalars, those of the criterion included."""
+        tensors = itertools.chain(
             self.trainer.model.parameters(), self.trainer.criterion.parameters()
         )
-        return sum(p.numel() for p in {id(p): p for p in found}.values() if p.requires_grad)
+        return sum(p.numel() for p in {id(p): p for p in tensors}.values() if p.requires_grad)
 
 
 def minibatches(data, options):
-    """fairseq's minibatches of the corpus in ``data``, as lists of numbers of its lines.
+    """Return fairseq's minibatches of the corpus in ``data``, as lists of numbers of its lines.
 
     options: cfg.dataset. Sorted by the first language's side, as fairseq sorts by the source.
     """
@@ -139,18 +140,18 @@ def minibatches(data, options):
 
 
 def spaced(batches, number: int):
-    """So many of the minibatches, evenly spaced from the first to the last."""
+    """Return so many of the minibatches, evenly spaced from the first to the last."""
     return [batches[(2 * place + 1) * len(batches) // (2 * number)] for place in range(number)]
 
 
 def indices_of(lines, dataset):
-    """The indices of these lines of the corpus in a dataset, of every pair that it holds."""
+    """Return the indices in a dataset of these lines of the corpus, for every pair in it."""
     starts = getattr(dataset, "starts", {"the only pair": 0})
     return [start + int(line) for start in starts.values() for line in lines]
 
 
 def samples(batch):
-    """The samples of a minibatch: one, or one for each pair."""
+    """Return the samples of a minibatch: a single one, or one for each pair."""
     return [batch] if "net_input" in batch else batch.values()
 
 
@@ -159,13 +160,13 @@ def target_tokens(batch) -> int:
 
 
 def operations_per_token(data, flags: str, args) -> float:
-    """Operations of the matrix products of training, for each target token."""
-    found = System(data, flags, args).products()
-    return found.operations() / found.tokens
+    """Return the operations of the training's matrix products per target token."""
+    products = System(data, flags, args).products()
+    return products.operations() / products.tokens
 
 
 class Translator(Trained):
-    """A system in translation of the validation set, as fairseq-generate does it.
+    """A system that translates the validation set as fairseq-generate does.
 
     The model goes through a checkpoint; the task builds the generator and takes the steps.
     Hypotheses are forced to one length: hardly trained models would end them anywhere.
@@ -179,19 +180,20 @@ class Translator(Trained):
         if not path.exists():
             system.trainer.consolidate_optimizer()
             system.trainer.save_checkpoint(str(path), {"train_iterator": {"epoch": 1}})
-        words = f"{system.cfg.task.data} --path {path} {task} {device_flags(args)} --beam {beam}"
-        words += f" --min-len {args.length} --max-len-a 0 --max-len-b {args.length}"
+        words = [system.cfg.task.data, "--path", path, *task.split(), *device_flags(args).split()]
+        words += ["--beam", beam, "--min-len", args.length, "--max-len-a", 0]
+        words += ["--max-len-b", args.length]
         super().__init__(words, "valid", sentences, args.device, args.precision == "fp16")
         batches = self.batches
-        wanted = max(1, min(len(batches), TRANSLATED.get(sentences, sentences) // sentences))
-        step = len(batches) // wanted  # from short sentences to long ones
-        self.batches = batches[step // 2 :: step][:wanted]
+        number = max(1, min(len(batches), TRANSLATED.get(sentences, sentences) // sentences))
+        step = len(batches) // number  # from short sentences to long ones
+        self.batches = batches[step // 2 :: step][:number]
         self.sentences = sum(len(batch["id"]) for batch in self.batches)
         if args.device == "cuda":
             self.batches = [utils.move_to_cuda(batch) for batch in self.batches]
 
     def seconds(self) -> float:
-        """Seconds of one pass."""
+        """Return the seconds of one pass."""
         synchronise(self.device)
         start = time.perf_counter()
         self.once()
@@ -203,14 +205,14 @@ class Translator(Trained):
             self.hypotheses(batch)
 
     def products(self) -> Products:
-        """The matrix products of one pass."""
-        with Products(self.sentences) as found:
+        """Return the matrix products of one pass."""
+        with Products(self.sentences) as products:
             self.once()
-        return found
+        return products
 
 
 class Member:
-    """A row of the tables at work: what can be asked of it, in plain numbers and dicts."""
+    """A row of the tables, trained and measured; it takes and returns plain numbers and dicts."""
 
     def __init__(self, row: Row, data, folder, args):
         self.row, self.data, self.folder, self.args = row, data, Path(folder), args
@@ -219,18 +221,18 @@ class Member:
         self.systems = [System(data, flags, args) for flags in row.models]
 
     def first(self):
-        """The first update of each model."""
+        """Do the first update of each model."""
         for system in self.systems:
             system.trainer.train_step([next(system.batches())])
         synchronise(self.args.device)
 
     def train(self):
-        """(seconds, target tokens) of a turn of each model."""
-        found = [system.seconds() for system in self.systems]
-        return sum(seconds for seconds, _ in found), sum(tokens for _, tokens in found)
+        """Do a turn of each model and return (seconds, target tokens)."""
+        turns = [system.seconds() for system in self.systems]
+        return sum(seconds for seconds, _ in turns), sum(tokens for _, tokens in turns)
 
     def translate(self, beam: int, sentences: int):
-        """(seconds, sentences) of one pass."""
+        """Return (seconds, sentences) of one pass."""
         translator = self._translator(beam, sentences)
         return translator.seconds(), translator.sentences
 
@@ -241,7 +243,7 @@ class Member:
         return self.translators[beam, sentences]
 
     def forget_peak(self) -> None:
-        """Begin to look for the largest amount of memory anew."""
+        """Reset the peak of memory."""
         if self.args.device == "cuda":
             torch.cuda.reset_peak_memory_stats()
         elif os.access(CLEAR_REFS, os.W_OK):
@@ -249,11 +251,11 @@ class Member:
                 stream.write("5")
 
     def peak(self) -> int:
-        """Bytes at most since then, without what the process had before the models were built."""
+        """Return the peak in bytes since then, without what the process used before the models."""
         return peak_memory(self.args.device) - self.idle
 
     def machine(self):
-        """What the machine does at best, in operations and in bytes a second."""
+        """Return the peak rates of the machine, in operations and in bytes per second."""
         args = self.args
         return {
             "operations": limits.product_rate(args.precision, args.device),
@@ -261,18 +263,18 @@ class Member:
         }
 
     def training_cost(self):
-        """What an update must do, and the time it takes at least, for each target token."""
-        found = [system.products() for system in self.systems]
+        """Return the operations and the least time of an update per target token."""
+        products_of_models = [system.products() for system in self.systems]
         padding, places = map(sum, zip(*(system.padding() for system in self.systems)))
-        tokens = sum(products.tokens for products in found)
+        tokens = sum(products.tokens for products in products_of_models)
         limit = [
             limits.best_training_time(
                 products, system.parameters(), self.args.updates, self.args.device
             )
-            for products, system in zip(found, self.systems)
+            for products, system in zip(products_of_models, self.systems)
         ]
         return {
-            "operations": sum(products.operations() for products in found) / tokens,
+            "operations": sum(products.operations() for products in products_of_models) / tokens,
             "seconds": sum(seconds for seconds, _ in limit) / tokens,
             "bound": limit[0][1],
             "padding": padding / places,
@@ -280,7 +282,7 @@ class Member:
         }
 
     def translation_cost(self, beam: int, sentences: int):
-        """The same of a search, for each sentence."""
+        """Return the operations and the least time of a search per sentence."""
         translator = self._translator(beam, sentences)
         products = translator.products()
         seconds, bound = limits.best_translation_time(products, self.args.device)
@@ -293,12 +295,12 @@ class Member:
 
 
 def memory(device: str) -> int:
-    """Bytes that this process has now: on the GPU, or in main memory."""
+    """Return the bytes that this process uses now: on the GPU, or in main memory."""
     return torch.cuda.memory_allocated() if device == "cuda" else _status("VmRSS")
 
 
 def peak_memory(device: str) -> int:
-    """Bytes at most; of main memory since the start where that cannot be set back."""
+    """Return the peak in bytes; of main memory since the start where it cannot be reset."""
     return torch.cuda.max_memory_allocated() if device == "cuda" else _status("VmHWM")
 
 

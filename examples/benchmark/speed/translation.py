@@ -10,17 +10,18 @@ class Trained:
     """A checkpoint, its task, generator and batches.
 
     Args:
-        words: of fairseq-generate, one string, with --path.
+        words: of fairseq-generate, with --path.
         subset: of the data.
         sentences: at a time.
         device, half: where the models compute, and whether in 16 bits.
     """
 
-    def __init__(self, words: str, subset: str, sentences: int, device="cpu", half=False):
+    def __init__(self, words, subset: str, sentences: int, device="cpu", half=False):
         from fairseq import checkpoint_utils, options, tasks
         from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
-        parsed = options.parse_args_and_arch(options.get_generation_parser(), words.split())
+        words = [str(word) for word in words]
+        parsed = options.parse_args_and_arch(options.get_generation_parser(), words)
         cfg = convert_namespace_to_omegaconf(parsed)
         self.task = tasks.setup_task(cfg.task)
         path = [cfg.common_eval.path]
@@ -37,37 +38,37 @@ class Trained:
         self.batches = list(iterator.next_epoch_itr(shuffle=False))
 
     def hypotheses(self, batch):
-        """What the task's step makes of a batch."""
+        """Return the hypotheses of a batch."""
         return self.task.inference_step(self.generator, self.models, batch)
 
 
 class Translator(Trained):
-    """A trained model for the scripts that are given one.
+    """A trained model for the scripts that take a checkpoint.
 
     Args:
         args: with data, source_lang, target_lang, gen_subset, beam, and longest, the
             words of a hypothesis at most.
         checkpoint, task: its file and the task that translates with it.
         sentences: at a time.
-        options: more of fairseq-generate, one string.
+        options: more of fairseq-generate, one string; no paths.
     """
 
     def __init__(self, args, checkpoint, task: str, sentences: int, options: str = ""):
-        words = f"{args.data} --path {checkpoint} --task {task} -s {args.source_lang} "
-        words += f"-t {args.target_lang} --beam {args.beam} --max-len-a 0 "
-        words += f"--max-len-b {args.longest} {options}"
+        words = [args.data, "--path", checkpoint, "--task", task, "-s", args.source_lang]
+        words += ["-t", args.target_lang, "--beam", args.beam, "--max-len-a", 0]
+        words += ["--max-len-b", args.longest, *options.split()]
         super().__init__(words, args.gen_subset, sentences)
 
     def translate(self, batches=None):
-        """{number of a sentence: its best translation}, of all batches or of some."""
-        found = {}
+        """Return {sentence number: best translation} of all batches, or of the given ones."""
+        translations = {}
         for batch in self.batches if batches is None else batches:
             for number, nbest in zip(batch["id"].tolist(), self.hypotheses(batch)):
-                found[number] = self.task.target_dictionary.string(nbest[0]["tokens"])
-        return found
+                translations[number] = self.task.target_dictionary.string(nbest[0]["tokens"])
+        return translations
 
     def sources(self):
-        """[numbers, sentences as lists of words] of each batch."""
+        """Yield (sentence numbers, sentences as lists of words) of each batch."""
         words = self.task.source_dictionary
         for batch in self.batches:
             rows = batch["net_input"]["src_tokens"]
@@ -75,7 +76,7 @@ class Translator(Trained):
 
 
 def add_arguments(parser) -> None:
-    """What both scripts that translate with a trained model are told."""
+    """Add the arguments of both scripts that translate with a trained model."""
     parser.add_argument("checkpoint", type=Path, metavar="CHECKPOINT")
     parser.add_argument("data", type=Path, metavar="DATA")
     parser.add_argument("-s", "--source-lang", required=True)
@@ -84,7 +85,7 @@ def add_arguments(parser) -> None:
 
 
 def set_up(threads: int) -> None:
-    """Let fairseq know the package; so many threads."""
+    """Register the package with fairseq and set the number of threads."""
     import torch
     from fairseq import utils
 

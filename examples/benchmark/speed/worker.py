@@ -20,11 +20,11 @@ FOLDER = Path(__file__).resolve().parent
 
 
 class WorkerError(RecipeError):
-    """A system's process ended; the message has its name and the end of what it said."""
+    """The process of a system ended; the message has its name and the end of its output."""
 
 
 class Remote:
-    """Calls of a ``Member`` that is built in another process. Close it, or use it in `with`.
+    """Calls to a ``Member`` in another process. Close it, or use it in `with`.
 
     first_update: seconds from the start of the process to the end of the first update.
     """
@@ -52,7 +52,7 @@ class Remote:
         self.first_update = time.perf_counter() - start
 
     def call(self, method: str, *arguments):
-        """What ``Member.method(*arguments)`` returns. WorkerError when its process ends."""
+        """Return what ``Member.method(*arguments)`` returns. WorkerError when its process ends."""
         return self._ask([method, *arguments])
 
     def _ask(self, question):

@@ -15,7 +15,7 @@ _PLURAL_DETERMINERS = {"a": "", "this": "these"}
 
 
 def _person(subject: Optional[NounPhrase]) -> int:
-    """0: third person singular (also "who"), 1: "I", 2: everything else."""
+    """Return 0 for the third person singular (also "who"), 1 for "I", 2 for everything else."""
     if subject is None or subject.pronoun in ("he", "she"):
         return 0
     if subject.pronoun:
@@ -24,7 +24,7 @@ def _person(subject: Optional[NounPhrase]) -> int:
 
 
 def _phrase(phrase: NounPhrase) -> List[str]:
-    """Words of a noun phrase with its relative clause."""
+    """Return the words of a noun phrase with its relative clause."""
     if phrase.pronoun:
         return [phrase.pronoun]
     determiner = phrase.determiner
@@ -49,7 +49,7 @@ def _relative(head: NounPhrase, clause: Clause) -> List[str]:
 def _verb(
     verb: Optional[Verb], tense: str, person: int, passive: bool, support: bool
 ) -> Tuple[str, List[str]]:
-    """The finite auxiliary ("" if there is none) and the rest of the verb group.
+    """Return the finite auxiliary ("" if there is none) and the rest of the verb group.
 
     ``support`` asks for an auxiliary, for a negation or a question.
     """
@@ -65,7 +65,7 @@ def _verb(
 
 
 def _complements(clause: Clause) -> List[str]:
-    """Everything after the verb."""
+    """Return everything after the verb."""
     words: List[str] = []
     if clause.quality is not None:
         words += _quality(clause)
@@ -91,7 +91,7 @@ def _quality(clause: Clause) -> List[str]:
 
 
 def _tail(clause: Clause, subject: Optional[NounPhrase]) -> List[str]:
-    """The clause without its subject."""
+    """Return the clause without its subject."""
     person = _person(subject)
     auxiliary, rest = _verb(
         clause.verb, clause.tense, person, clause.passive, support=clause.negated
@@ -117,7 +117,7 @@ def _question(kind: str, clause: Clause) -> List[str]:
 
 
 def realise(sentence: Sentence) -> str:
-    """The English sentence, capitalised and punctuated."""
+    """Return the English sentence, capitalised and punctuated."""
     if sentence.kind != "statement":
         words, end = _question(sentence.kind, sentence.main), "?"
     else:

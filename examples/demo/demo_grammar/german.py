@@ -52,7 +52,7 @@ def _noun(phrase: NounPhrase, case: str) -> str:
 
 
 def _determiner(determiner: str, case: str, column: str) -> Tuple[str, str]:
-    """The determiner and the ending of an adjective that follows it."""
+    """Return the determiner and the ending of an adjective that follows it."""
     if determiner == "a" and column == "pl":
         return "", _STRONG_PLURAL[case]
     if determiner in _POSSESSIVES:
@@ -64,7 +64,7 @@ def _determiner(determiner: str, case: str, column: str) -> Tuple[str, str]:
 
 
 def _phrase(phrase: NounPhrase, case: str, preposition: str = "", none: bool = False) -> List[str]:
-    """Words of a noun phrase; ``none`` turns an indefinite one into "kein"."""
+    """Return the words of a noun phrase; ``none`` turns an indefinite one into "kein"."""
     if phrase.pronoun:
         return [_PRONOUNS[phrase.pronoun]]
     column = _column(phrase)
@@ -91,7 +91,7 @@ def _relative(head: NounPhrase, clause: Clause) -> List[str]:
 
 
 def _finite(infinitive: str, forms: Optional[Verb], tense: str, person: int) -> str:
-    """A finite form; person 0 is "ich", 1 is the third person singular, 2 the plural."""
+    """Return a finite form; person 0 is "ich", 1 is the third person singular, 2 the plural."""
     if infinitive in _IRREGULAR:
         return _IRREGULAR[infinitive][tense == "past"][person]
     _, third, past, _ = forms.de
@@ -109,7 +109,7 @@ def _person(subject: Optional[NounPhrase]) -> int:
 
 
 def _verb(clause: Clause, person: int) -> Tuple[str, List[str], str]:
-    """The finite verb, what closes the clause, and the separated prefix."""
+    """Return the finite verb, what closes the clause, and the separated prefix."""
     verb, tense = clause.verb, clause.tense
     if verb is None:
         return _finite("sein", None, tense, person), [], ""
@@ -124,7 +124,7 @@ def _verb(clause: Clause, person: int) -> Tuple[str, List[str], str]:
 
 
 def _middle(clause: Clause) -> List[str]:
-    """Recipient, object, negation, places: what stands between subject and closing verb."""
+    """Return what stands between subject and closing verb: recipient, object, negation, places."""
     words: List[str] = []
     if clause.recipient is not None:
         words += _phrase(clause.recipient, "dat")
@@ -152,7 +152,7 @@ def _grammatical_subject(clause: Clause) -> Optional[NounPhrase]:
 
 
 def _verb_final(clause: Clause, subject: Optional[NounPhrase]) -> List[str]:
-    """Everything after the subject, the finite verb last."""
+    """Return everything after the subject, with the finite verb last."""
     finite, closing, prefix = _verb(clause, _person(subject))
     time = [TIMES[clause.time][1]] if clause.time else []
     if clause.quality is not None and clause.than is not None:
@@ -162,14 +162,14 @@ def _verb_final(clause: Clause, subject: Optional[NounPhrase]) -> List[str]:
 
 
 def _split_comparison(clause: Clause) -> Tuple[List[str], List[str]]:
-    """ "nicht älter" stays before the final verb, "als der Hund" follows it."""
+    """Return the words before the final verb ("nicht älter") and after it ("als der Hund")."""
     words = _middle(clause)
     cut = words.index("als")
     return words[:cut], words[cut:]
 
 
 def _main(clause: Clause, first: Optional[List[str]] = None) -> List[str]:
-    """A verb-second clause; ``first`` ([] in a yes-no question) takes the subject's place."""
+    """Return a verb-second clause; ``first`` ([] in a yes-no question) replaces the subject."""
     subject = _grammatical_subject(clause)
     nominative = _phrase(subject, "nom") if subject is not None else []
     finite, closing, prefix = _verb(clause, _person(subject))
@@ -184,18 +184,18 @@ def _main(clause: Clause, first: Optional[List[str]] = None) -> List[str]:
 
 def _join(words: List[str], end: str) -> str:
     """Join the words, dropping doubled commas and a comma before the end."""
-    kept: List[str] = []
+    joined: List[str] = []
     for word in words:
-        if word != "," or kept[-1] != ",":
-            kept.append(word)
-    while kept[-1] == ",":
-        kept.pop()
-    text = " ".join(kept).replace(" ,", ",")
+        if word != "," or joined[-1] != ",":
+            joined.append(word)
+    while joined[-1] == ",":
+        joined.pop()
+    text = " ".join(joined).replace(" ,", ",")
     return text[0].upper() + text[1:] + end
 
 
 def realise(sentence: Sentence) -> str:
-    """The German sentence, capitalised and punctuated."""
+    """Return the German sentence, capitalised and punctuated."""
     main, other = sentence.main, sentence.subordinate
     if sentence.kind != "statement":
         question = _QUESTIONS.get(sentence.kind)

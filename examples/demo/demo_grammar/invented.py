@@ -31,7 +31,7 @@ _SAME_ROOT = {("key", 0): ("apple", 0), ("church", 0): ("window", 0)}
 
 
 def _make_roots() -> Dict[object, str]:
-    """One root of two syllables for every sense in the lexicon, always the same."""
+    """Return a root of two syllables for every sense in the lexicon, always the same."""
     syllables = [c + v for c, v in itertools.product("bdfglmnprtvz", "aeiou")]
     roots = [a + b + end for a in syllables for b in syllables for end in "lrk"]
     random.Random(2018).shuffle(roots)
@@ -69,7 +69,7 @@ def _relative(clause: Clause) -> List[str]:
 
 
 def _verb(clause: Clause, agreement: Optional[str] = "") -> str:
-    """Root, passive, negation, tense and agreement with the subject (None: no agreement)."""
+    """Return root, passive, negation, tense and agreement with the subject (None: no agreement)."""
     stem = "e" if clause.verb is None else _ROOTS[clause.verb]
     stem += "wa" * clause.passive + "nu" * clause.negated + _TENSES[clause.tense]
     if agreement is None:
@@ -84,7 +84,7 @@ def _number(subject: Optional[NounPhrase]) -> str:
 
 
 def _arguments(clause: Clause) -> List[str]:
-    """Everything before the verb: time, subject, places, recipient, object."""
+    """Return everything before the verb: time, subject, places, recipient, object."""
     words = [_TIMES[clause.time]] if clause.time else []
     if clause.passive:
         words += [*_phrase(clause.object, "nom"), *_phrase(clause.subject, "by")]
@@ -109,7 +109,7 @@ def _clause(clause: Clause) -> List[str]:
 
 
 def realise(sentence: Sentence) -> str:
-    """The sentence in the invented language, punctuated, without capitals."""
+    """Return the sentence in the invented language, punctuated, without capitals."""
     words = _clause(sentence.main)
     if sentence.kind != "statement":
         question = _QUESTIONS.get(sentence.kind)

@@ -209,7 +209,7 @@ _Sense = TypeVar("_Sense", Noun, Verb)
 
 
 def _rows(table: str) -> List[List[List[str]]]:
-    """Lines of a table, each a list of cells, each a list of words."""
+    """Return the lines of a table, each a list of cells, each a list of words."""
     lines = [line for line in table.strip().splitlines() if line]
     return [[cell.split() for cell in line.split("|")] for line in lines]
 
@@ -254,7 +254,7 @@ VERBS = _read_verbs()
 
 
 def _ambiguous(senses: Sequence[_Sense]) -> FrozenSet[_Sense]:
-    """Senses that share their English or German citation form with another one."""
+    """Return the senses that share their English or German citation form with another one."""
     english = Counter(sense.en[0] for sense in senses)
     german = Counter(sense.de[0] for sense in senses)
     return frozenset(s for s in senses if english[s.en[0]] > 1 or german[s.de[0]] > 1)
@@ -265,10 +265,10 @@ AMBIGUOUS_VERBS = _ambiguous(VERBS)
 
 
 def nouns_of(classes: Tuple[str, ...]) -> List[Noun]:
-    """Nouns that belong to at least one of the classes."""
+    """Return the nouns that belong to at least one of the classes."""
     return [noun for noun in NOUNS if set(noun.classes) & set(classes)]
 
 
 def adjectives_of(noun: Noun) -> List[Adjective]:
-    """Adjectives that may describe the noun."""
+    """Return the adjectives that may describe the noun."""
     return [word for word in ADJECTIVES if set(word.classes) & set(noun.classes)]

@@ -87,7 +87,7 @@ class Sentence:
 def _phrase(
     rng: random.Random, classes: Sequence[str], relative: float = 0.0, pronoun: float = 0.0
 ) -> NounPhrase:
-    """A noun phrase of the classes; ``relative`` and ``pronoun`` are probabilities."""
+    """Return a noun phrase of the classes; ``relative`` and ``pronoun`` are probabilities."""
     if rng.random() < pronoun:
         return NounPhrase(pronoun=rng.choice(PRONOUNS))
     noun = rng.choice(nouns_of(tuple(classes)))
@@ -102,7 +102,7 @@ def _phrase(
 
 
 def _relative(rng: random.Random, noun: Noun) -> Clause:
-    """A relative clause with only things as objects, so that case never has to be guessed."""
+    """Return a relative clause whose objects are things, so that case never has to be guessed."""
     person = "person" in noun.classes
     verbs = [
         verb
@@ -122,7 +122,7 @@ def _relative(rng: random.Random, noun: Noun) -> Clause:
 
 
 def _clause(rng: random.Random, relative: float = 0.1, embedded: bool = False) -> Clause:
-    """A complete clause; ``embedded`` keeps it short enough to stand in another one."""
+    """Return a complete clause; ``embedded`` keeps it short enough to stand in another one."""
     if rng.random() < 0.12:
         return _copula(rng)
     verb = rng.choice([verb for verb in VERBS if verb.frame != "that"])
@@ -163,7 +163,7 @@ def _with_time(rng: random.Random, clause: Clause, probability: float) -> Clause
 
 
 def _copula(rng: random.Random) -> Clause:
-    """A comparison or a quality; without ambiguous nouns, since nothing here would decide them."""
+    """Return a comparison or a quality; its nouns are unambiguous, as nothing resolves them."""
     plain = [noun for noun in NOUNS if adjectives_of(noun) and noun not in AMBIGUOUS_NOUNS]
     noun = rng.choice(plain)
     subject = NounPhrase(noun, rng.random() < 0.3, rng.choice(DETERMINERS))
@@ -201,7 +201,7 @@ def _question(rng: random.Random) -> Sentence:
 
 
 def _askable(kind: str, clause: Clause) -> bool:
-    """Whether the question word fits and takes nothing away that decides a translation."""
+    """True if the question word fits and removes nothing that decides a translation."""
     silent = clause.verb.en[0] == clause.verb.en[2] and clause.tense == "past"
     if kind == "what":
         plain = clause.verb not in AMBIGUOUS_VERBS and not _animate(clause.verb.objects)

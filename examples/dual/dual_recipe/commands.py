@@ -4,7 +4,7 @@ from recipe_tools.commands import REPORTING, best_of, flags, language_model_comm
 
 
 def model_options(settings, system):
-    """Architecture and sizes; the same numbers for all systems."""
+    """Return the options for architecture and sizes; all systems have the same sizes."""
     if system.startswith("dual"):
         sizes = settings.sizes
         return ["--task", "dual_translation", "--arch", settings.dual_arch, *flags(sizes)]
@@ -18,15 +18,15 @@ def model_options(settings, system):
 
 
 def supervised_options(settings, runs, seed):
-    """The criterion of dual supervised learning, with the language models of the same seed."""
+    """Return the options of dual supervised learning, with the language models of the same seed."""
     paths = {lang: best_of(runs, name, seed) for lang, name in settings.language_models.items()}
-    given = ",".join(f"{language}={path}" for language, path in paths.items())
-    options = ["--criterion", "dual_supervised", "--language-models", given]
+    models_argument = ",".join(f"{language}={path}" for language, path in paths.items())
+    options = ["--criterion", "dual_supervised", "--language-models", models_argument]
     return [*options, *settings.further["dsl"]["options"]]
 
 
 def train_command(settings, system, seed, data, save_dir, extra=()):
-    """fairseq-train of one system; `extra` comes last and therefore wins."""
+    """Return the fairseq-train command of a system; `extra` comes last and therefore wins."""
     if system in settings.language_models.values():
         part, folder = settings.further["language_model"], data / "bin" / system
         return language_model_command(part, folder, seed, save_dir, extra)
@@ -43,13 +43,13 @@ def train_command(settings, system, seed, data, save_dir, extra=()):
 
 
 def average_command(settings, save_dir, output):
-    """`fairseq-ext average` over the last checkpoints of a run."""
+    """Return the `fairseq-ext average` command over the last checkpoints of a run."""
     command = ["fairseq-ext", "average", "--dir", save_dir, "--last", settings.average]
     return [*command, "--by", settings.average_by, "--output", output]
 
 
 def generate_command(settings, system, checkpoint, data, direction, split, subword_options):
-    """fairseq-generate of one direction; writes plain text in its D- lines."""
+    """Return the fairseq-generate command of a direction; its D- lines are plain text."""
     source, target = direction.split("-")
     task = "translation" if system.startswith("stock.") else "dual_translation"
     command = ["fairseq-generate", data / "bin", "--user-dir", user_dir(), "--task", task]
@@ -58,7 +58,7 @@ def generate_command(settings, system, checkpoint, data, direction, split, subwo
 
 
 def tune_command(settings, checkpoint, data, direction, picture, subword_options):
-    """`fairseq-ext tune-alpha` of one direction on the validation set."""
+    """Return the `fairseq-ext tune-alpha` command of a direction on the validation set."""
     source, target = direction.split("-")
     command = ["fairseq-ext", "tune-alpha", "--ref", data / "raw" / f"valid.{target}"]
     command += ["--output", picture, "--", data / "bin", "-s", source, "-t", target]

@@ -8,7 +8,7 @@ COLOURS = {"stock": "C0", "dual": "C1"}
 
 
 def arguments(doc, argv):
-    """RUNS SEED ... --output FILE [--recipe NAME] [--into FILE.md]; doc: the script's."""
+    """Return the arguments RUNS SEED ... --output FILE [--recipe NAME] [--into FILE.md]."""
     parser = make_parser(doc, "runs", "seeds", "--recipe", "--into")
     parser.add_argument("--output", metavar="FILE", type=Path, required=True, help=".png, .pdf ...")
     return parser.parse_args(argv)

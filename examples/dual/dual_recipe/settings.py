@@ -33,7 +33,7 @@ OPTIONAL = {"data": {"subword_lines", "train_lines"}, "evaluate": {"average_by"}
 
 @dataclass(frozen=True)
 class Settings:
-    """What the .cfg file says.
+    """The contents of the .cfg file.
 
     files: {train, valid, test: name of the raw files without the language}.
     sizes: {layers, embed_dim, ffn_embed_dim, attention_heads}.
@@ -67,21 +67,21 @@ class Settings:
 
     @property
     def directions(self):
-        """Both directions, such as ("de-en", "en-de")."""
+        """Return both directions, such as ("de-en", "en-de")."""
         return (f"{self.source}-{self.target}", f"{self.target}-{self.source}")
 
     @property
     def systems(self):
-        """Names of what is always compared: the dual model and one stock model per direction."""
+        """Return the systems that are always compared: dual, and a stock one per direction."""
         return ("dual", *(f"stock.{direction}" for direction in self.directions))
 
     @property
     def language_models(self):
-        """{language: name of the system that predicts its text}."""
+        """Return {language: name of the system that predicts its text}."""
         return {language: f"lm.{language}" for language in self.languages}
 
     def at_depth(self, system):
-        """These settings, of dual@2 or stock.de-en@6 with so many layers.
+        """Return these settings with the number of layers of a system, such as dual@2.
 
         Raises RecipeError for a system or a number that there is not.
         """
@@ -89,24 +89,24 @@ class Settings:
         if not mark:
             return self
         if kind not in self.systems or not depth.isdigit() or int(depth) < 1:
-            known = ", ".join(f"{each}@N" for each in self.systems)
-            raise RecipeError(f"SYSTEM {system!r}: allowed: {known} with N layers, at least 1")
+            allowed = ", ".join(f"{name}@N" for name in self.systems)
+            raise RecipeError(f"SYSTEM {system!r}: allowed: {allowed} with N layers, at least 1")
         if int(depth) == self.sizes["layers"]:
             raise RecipeError(f"SYSTEM {system!r}: the recipe has {depth} layers; name it {kind}")
         return replace(self, sizes={**self.sizes, "layers": int(depth)})
 
     def directions_of(self, system):
-        """The directions that `system` translates. Raises RecipeError for an unknown system."""
+        """Return the directions that `system` translates. Raises RecipeError if it is unknown."""
         system, language_models = system.partition("@")[0], self.language_models.values()
-        known = (*self.systems, *FURTHER, *language_models)
-        if system not in known:
-            raise RecipeError(f"SYSTEM {system!r} is unknown; allowed: {', '.join(known)}")
+        allowed = (*self.systems, *FURTHER, *language_models)
+        if system not in allowed:
+            raise RecipeError(f"SYSTEM {system!r} is unknown; allowed: {', '.join(allowed)}")
         if system in language_models:
             return ()
         return (system.split(".", 1)[1],) if system.startswith("stock.") else self.directions
 
     def relevant(self, system):
-        """The settings that results of a system depend on."""
+        """Return the settings that results of a system depend on."""
         values = asdict(self)
         if "dsl" not in system.split("."):
             del values["further"]
@@ -114,7 +114,7 @@ class Settings:
 
 
 def read_settings(name):
-    """The `Settings` called `name`, a file or one of this recipe's .cfg files.
+    """Return the `Settings` called `name`, a file or one of this recipe's .cfg files.
 
     Raises RecipeError with the file and the key.
     """

@@ -24,12 +24,12 @@ NAMES = {
 
 
 def both_ways(results):
-    """The systems of both directions, the dual model first."""
+    """Return the systems of both directions, the dual model first."""
     return list(dict.fromkeys(system for system, _ in results if not system.startswith("stock.")))
 
 
 def summary(settings, results):
-    """{split: {direction: {"stock", "dual" ...: {metric: spread}}}}.
+    """Return {split: {direction: {"stock", "dual" ...: {metric: spread}}}}.
 
     results: {(system, seed): content of scores.json}.
     """
@@ -43,8 +43,8 @@ def summary(settings, results):
                 label: {
                     metric: spread(
                         [
-                            found["scores"][split][direction][metric]
-                            for (name, _), found in results.items()
+                            result["scores"][split][direction][metric]
+                            for (name, _), result in results.items()
                             if name == system
                         ]
                     )
@@ -56,10 +56,10 @@ def summary(settings, results):
 
 
 def costs(settings, results):
-    """{system: parameters, seconds per epoch}; "stock" is the sum of its two models."""
+    """Return {system: parameters and seconds per epoch}; "stock" is the sum of its two models."""
     table = {}
     for system in dict.fromkeys(system for system, _ in results):
-        runs = [found for (name, _), found in results.items() if name == system]
+        runs = [result for (name, _), result in results.items() if name == system]
         table[system] = {
             **runs[0]["parameters"],
             "seconds_per_epoch": statistics.median(run["seconds_per_epoch"] for run in runs),
@@ -73,23 +73,27 @@ def costs(settings, results):
 
 
 def score_table(settings, table, split):
-    """BLEU and chrF of one split: each system, difference of the means of dual and stock."""
+    """Return BLEU and chrF of one split: each system, and the mean difference of dual and stock."""
     columns = [(direction, metric) for direction in settings.directions for metric in METRICS]
-    header = [settings.files[split], *(f"{each} {METRICS[metric]}" for each, metric in columns)]
+    header = [
+        settings.files[split],
+        *(f"{direction} {METRICS[metric]}" for direction, metric in columns),
+    ]
     body = []
     for label in (label for label in NAMES if label in table[split][settings.directions[0]]):
-        cells = [cell(table[split][each][label][metric]) for each, metric in columns]
+        cells = [cell(table[split][direction][label][metric]) for direction, metric in columns]
         body.append([NAMES[label], *cells])
     gains = [
-        table[split][each]["dual"][metric]["mean"] - table[split][each]["stock"][metric]["mean"]
-        for each, metric in columns
+        table[split][direction]["dual"][metric]["mean"]
+        - table[split][direction]["stock"][metric]["mean"]
+        for direction, metric in columns
     ]
     body.append(["dual model - stock", *(f"{gain:+.2f}" for gain in gains)])
     return rows(header, body)
 
 
 def cost_table(settings, table):
-    """Parameters and time of each model, and of the two stock models together."""
+    """Return parameters and time of each model, and of the two stock models together."""
     body, trained = [], [system for system in ("dual", "dsl", "dual.dsl") if system in table]
     for system in (*settings.systems[1:], "stock", *trained):
         values = table[system]
@@ -108,46 +112,49 @@ def cost_table(settings, table):
 
 
 def significance_table(settings, system, tests):
-    """One line per split, direction and seed: differences of a system and p-values."""
+    """Return a line per split, direction and seed: differences of a system and p-values."""
     body, wins = [], 0
-    own = {tuple(rest): found for (name, *rest), found in tests.items() if name == system}
-    for (split, direction, seed), values in own.items():
+    tests_of_system = {
+        tuple(rest): differences for (name, *rest), differences in tests.items() if name == system
+    }
+    for (split, direction, seed), values in tests_of_system.items():
         cells = []
         for metric in ("bleu", "chrf"):
             cells += [f"{values[metric]['difference']:+.2f}", f"{values[metric]['p']:.4f}"]
         body.append([f"{settings.files[split]} {direction}, seed {seed}", *cells])
         wins += values["bleu"]["difference"] > 0 and values["bleu"]["p"] < SIGNIFICANT
     text = rows([f"{system} - stock", "BLEU", "p", "chrF", "p"], body)
-    return f"{text}\n\nHigher BLEU with p < {SIGNIFICANT}: {wins} of {len(own)}."
+    return f"{text}\n\nHigher BLEU with p < {SIGNIFICANT}: {wins} of {len(tests_of_system)}."
 
 
 def alpha_line(alphas):
-    """What was chosen on the validation set; alphas: {"SYSTEM, seed N": {direction: alpha}}."""
-    each = [
+    """Return the chosen values; alphas: {"SYSTEM, seed N": {direction: alpha}}."""
+    choices = [
         f"{direction} {alpha} ({run})"
-        for run, found in alphas.items()
-        for direction, alpha in found.items()
+        for run, by_direction in alphas.items()
+        for direction, alpha in by_direction.items()
     ]
     return [
-        f"Dual inference, alpha by BLEU on the validation set, whose rows flatter it: "
-        f"{', '.join(each)}."
-    ] * bool(each)
+        "Alpha was tuned on the validation set, so validation scores are optimistic. Values with "
+        f"the best BLEU: {', '.join(choices)}."
+    ] * bool(choices)
 
 
 def markdown(settings, table, cost, tests, signatures, alphas):
-    """The whole report."""
+    """Return the whole report."""
     seeds = sorted({seed for *_, seed in tests})
     compared = dict.fromkeys(system for system, *_ in tests)
     runs = dict.fromkeys((system, seed) for system, _, _, seed in tests)
     blocks = [
-        f"Recipe `{settings.name}`; {seeds_text(seeds, runs, NAMES)}; mean (range) over seeds; "
-        f"mean of the last {settings.average} checkpoints by {settings.average_by}; "
-        f"`{' '.join(settings.evaluate_options)}`.",
+        f"Recipe `{settings.name}`, {cost['dual']['epochs']} epochs of training; "
+        f"{seeds_text(seeds, runs, NAMES)}; mean (range) over seeds. The scored model is the "
+        f"average of the last {settings.average} checkpoints, counted by {settings.average_by}; it "
+        f"translates with `{' '.join(settings.evaluate_options)}`. Higher scores are better.",
         *(score_table(settings, table, split) for split in ("valid", "test")),
         *alpha_line(alphas),
         cost_table(settings, cost),
-        "Seconds per epoch: median of the time in updates. An epoch of a stock model trains one "
-        "direction; all others train both.",
+        "The seconds per epoch are the median over epochs of the time spent in updates. A stock "
+        "model trains one direction in an epoch; all other models train both.",
         BOOTSTRAP,
         *(significance_table(settings, system, tests) for system in compared),
         signature_list(signatures),

@@ -10,7 +10,7 @@ from recipe_tools.commands import shown, user_dir
 
 
 def commands():
-    """{name of a command: its function}; imports fairseq and the plugin."""
+    """Import fairseq and the plugin, and return {name of a command: its function}."""
     from fairseq import utils
     from fairseq_cli import train, validate
 
@@ -19,7 +19,7 @@ def commands():
 
 
 def call(function, words, log):
-    """In the forked process: a command line of its own, and all that is printed goes to `log`."""
+    """Call the function with a command line of its own in the forked process; print to `log`."""
     import torch
 
     with open(log, "w", encoding="utf-8") as stream:

@@ -13,7 +13,7 @@ MEASURED = ("accuracy", "macro_f1", "loss")
 
 
 def entries(log, mark):
-    """The JSON records of a log of fairseq that have the key `mark`."""
+    """Yield the JSON records of a log of fairseq that have the key `mark`."""
     with open(log, encoding="utf-8", errors="replace") as lines:
         for line in lines:
             start = line.find('{"')
@@ -22,21 +22,21 @@ def entries(log, mark):
 
 
 def scores_of_test(log):
-    """{score: value} of the log of fairseq-validate. Raises RecipeError when there is none."""
-    found = list(entries(log, "test_accuracy"))
-    if not found:
+    """Return {score: value} of a log of fairseq-validate. Raises RecipeError when it has none."""
+    scores = list(entries(log, "test_accuracy"))
+    if not scores:
         raise RecipeError(f"{log} holds no test scores")
-    return {name: float(found[-1][f"test_{name}"]) for name in MEASURED}
+    return {name: float(scores[-1][f"test_{name}"]) for name in MEASURED}
 
 
 def training_facts(log):
-    """Of a training: best validation, epochs, seconds with validation, texts per second without."""
+    """Return validation accuracy, epochs, seconds (with validation) and texts/s of a training."""
     validations = list(entries(log, "valid_accuracy"))
     epochs = list(entries(log, "train_ups"))
     if not validations or not epochs:
         raise RecipeError(f"{log}: no epoch of training ended in it")
-    best = min(validations, key=lambda one: float(one["valid_loss"]))
-    speeds = [float(one["train_ups"]) * float(one["train_bsz"]) for one in epochs]
+    best = min(validations, key=lambda entry: float(entry["valid_loss"]))
+    speeds = [float(entry["train_ups"]) * float(entry["train_bsz"]) for entry in epochs]
     return {
         "valid_accuracy": float(best["valid_accuracy"]),
         "epochs": len(epochs),
@@ -47,7 +47,7 @@ def training_facts(log):
 
 @contextlib.contextmanager
 def claimed(folder):
-    """True inside when no other process works in `folder`; a process that ends lets go of it."""
+    """Enter with True if no other process works in `folder`; a process that ends releases it."""
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "lock", "w", encoding="utf-8") as lock:
         try:
@@ -58,31 +58,31 @@ def claimed(folder):
             yield True
 
 
-def kept(folder, settings=None):
-    """Content of the scores.json of a run, or None when there is none.
+def stored_result(folder, settings=None):
+    """Return the content of the scores.json of a run, or None when there is none.
 
     Raises RecipeError when `settings` are given and it was made with others.
     """
     path = folder / SCORES
     if not path.is_file():
         return None
-    found = json.loads(path.read_text(encoding="utf-8"))
-    if settings is not None and found["settings"] != json.loads(json.dumps(settings)):
-        changed = [key for key in settings if found["settings"].get(key) != settings[key]]
+    result = json.loads(path.read_text(encoding="utf-8"))
+    if settings is not None and result["settings"] != json.loads(json.dumps(settings)):
+        changed = [key for key in settings if result["settings"].get(key) != settings[key]]
         raise RecipeError(
             f"{path} was made with other {', '.join(changed)}; name another RUNS, or remove it"
         )
-    return found
+    return result
 
 
 def all_results(runs):
-    """{method: {sets: [result, by seed]}} of a folder of runs. Raises RecipeError for none."""
-    found = {}
+    """Return {method: {sets: [result, by seed]}} of all runs. Raises RecipeError for none."""
+    results = {}
     for path in sorted(runs.glob(f"*.*.*/{SCORES}")):
         result = json.loads(path.read_text(encoding="utf-8"))
         if path.parent.name == run_name(result["system"], result["seed"]):
             method, _, sets = result["system"].partition(".")
-            found.setdefault(method, {}).setdefault(tuple(sets.split("+")), []).append(result)
-    if not found:
+            results.setdefault(method, {}).setdefault(tuple(sets.split("+")), []).append(result)
+    if not results:
         raise RecipeError(f"RUNS {runs} holds no scores.json; run couples.py")
-    return found
+    return results

@@ -35,30 +35,30 @@ class System:
 
 
 def systems(names, methods=METHODS):
-    """Each set alone, then every couple by each method."""
-    found = [System("single", (name,)) for name in names]
+    """Return each set alone, then every couple by each method."""
+    listed = [System("single", (name,)) for name in names]
     for couple in itertools.combinations(names, 2):
-        found += [System(method, couple) for method in methods]
-    return found
+        listed += [System(method, couple) for method in methods]
+    return listed
 
 
 def named_files(words):
-    """{name: file} of NAME=FILE words; RecipeError for what is not, or not there."""
-    found = {}
+    """Return {name: file} of NAME=FILE words. RecipeError for other words and for missing files."""
+    files = {}
     for word in words:
         name, equals, file = word.partition("=")
-        free = name and name not in found and not set(name) & set("+./")
+        free = name and name not in files and not set(name) & set("+./")
         if not equals or not free or not Path(file).is_file():
             raise RecipeError(
                 f"--set {word}: must be NAME=FILE, a new name without + . and /, and a file that "
                 "exists"
             )
-        found[name] = Path(file)
-    return found
+        files[name] = Path(file)
+    return files
 
 
 def settings_of(stamp, system, files, extra):
-    """What a result depends on. stamp: content of the data's prepared.json."""
+    """Return what a result depends on. stamp: content of the data's prepared.json."""
     return {
         "data": {key: stamp[key] for key in DATA_KEYS},
         "sets": {name: digest(files[name]) for name in system.sets},
@@ -67,7 +67,7 @@ def settings_of(stamp, system, files, extra):
 
 
 def train_command(data, runs, files, system, seed, extra):
-    """fairseq-train of one system; `extra` comes last and therefore wins."""
+    """Return the fairseq-train command of a system; `extra` comes last and therefore wins."""
     arch = ARCHES.get(system.method, f"duo_classifier_{system.method}")
     command = ["fairseq-train", data / "bin", "--user-dir", user_dir(), *TASK, "--arch", arch]
     for place, name in zip("sp", system.sets):
@@ -77,6 +77,6 @@ def train_command(data, runs, files, system, seed, extra):
 
 
 def validate_command(data, checkpoint):
-    """fairseq-validate on the test set."""
+    """Return the fairseq-validate command on the test set."""
     command = ["fairseq-validate", data / "bin", "--user-dir", user_dir(), *TASK, *LOGGING]
     return [*command, "--path", checkpoint, "--valid-subset", "test", "--batch-size", "128"]

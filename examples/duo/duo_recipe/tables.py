@@ -12,7 +12,7 @@ COLUMNS = ("single", "average", "concatenation", "duo")
 
 
 def cell(results, key="accuracy"):
-    """Mean and standard deviation over the seeds."""
+    """Return mean and standard deviation over the seeds."""
     if not results:
         return NOTHING
     values = [result[key] for result in results]
@@ -20,34 +20,38 @@ def cell(results, key="accuracy"):
     return f"{statistics.mean(values):.2f}{deviation}"
 
 
-def set_names(found):
-    """All sets of word vectors, in alphabetical order."""
-    return sorted({name for by_sets in found.values() for sets in by_sets for name in sets})
+def set_names(by_method):
+    """Return all sets of word vectors, in alphabetical order."""
+    return sorted({name for by_sets in by_method.values() for sets in by_sets for name in sets})
 
 
-def of(found, method, sets):
-    """The results of a method, the sets named in any order."""
-    by_sets = found.get(method, {})
+def of(by_method, method, sets):
+    """Return the results of a method; the sets may come in any order."""
+    by_sets = by_method.get(method, {})
     return by_sets.get(sets) or by_sets.get(sets[::-1])
 
 
-def couple_table(found):
-    """The upper half: duo of two sets, on the diagonal one set with itself."""
-    names, body = set_names(found), []
+def couple_table(by_method):
+    """Return the upper half of the table of couples; on the diagonal stands each set alone."""
+    names, body = set_names(by_method), []
     for row, first in enumerate(names):
-        cells = [NOTHING] * row + [cell(of(found, "single", (first,)))]
-        cells += [cell(of(found, "duo", (first, second))) for second in names[row + 1 :]]
+        cells = [NOTHING] * row + [cell(of(by_method, "single", (first,)))]
+        cells += [cell(of(by_method, "duo", (first, second))) for second in names[row + 1 :]]
         body.append([first, *cells])
     return rows(["test accuracy", *names], body)
 
 
-def method_table(found):
-    """One line for each couple: the better of its sets alone, and what is made of both."""
+def method_table(by_method):
+    """Return a line for each couple: the better set alone, and each combination of both."""
     body = []
-    for couple in itertools.combinations(set_names(found), 2):
-        alone = [one for one in (of(found, "single", (name,)) for name in couple) if one]
+    for couple in itertools.combinations(set_names(by_method), 2):
+        alone = [
+            set_results
+            for set_results in (of(by_method, "single", (name,)) for name in couple)
+            if set_results
+        ]
         better = max(alone, key=lambda many: mean(many, "valid_accuracy"), default=None)
-        cells = [cell(better), *(cell(of(found, method, couple)) for method in COLUMNS[1:])]
+        cells = [cell(better), *(cell(of(by_method, method, couple)) for method in COLUMNS[1:])]
         body.append([" + ".join(couple), *cells])
     header = ["test accuracy", "better set alone", *COLUMNS[1:]]
     return rows(header, body) if body else None
@@ -57,17 +61,17 @@ def mean(results, key):
     return statistics.mean(result[key] for result in results)
 
 
-def best(found, method):
-    """(sets, results) with the best mean validation accuracy, or None."""
-    many = found.get(method, {}).items()
-    return max(many, key=lambda each: mean(each[1], "valid_accuracy"), default=None)
+def best(by_method, method):
+    """Return (sets, results) with the best mean validation accuracy, or None."""
+    many = by_method.get(method, {}).items()
+    return max(many, key=lambda item: mean(item[1], "valid_accuracy"), default=None)
 
 
-def paper_table(corpus, found, tfidf):
-    """Beside the paper's figures; the sets are chosen on the validation set."""
+def paper_table(corpus, by_method, tfidf):
+    """Return the scores beside the paper's; the sets are chosen on the validation set."""
     here = [[f"{tfidf['accuracy']:.2f}" if tfidf else NOTHING, ""]]
     for method in ("duo", "single"):
-        sets, results = best(found, method) or ((), None)
+        sets, results = best(by_method, method) or ((), None)
         here.append([cell(results), " + ".join(sets)])
     lines = ("TF-IDF, logistic regression", "duo, best couple", "best set alone")
     paper = PAPER.get(corpus, (NOTHING,) * len(lines))
@@ -75,33 +79,36 @@ def paper_table(corpus, found, tfidf):
     return rows(["test accuracy", "here", "sets", "paper, GloVe and others"], body)
 
 
-def cost_line(found):
-    """How long the runs took."""
-    duo = [one for results in found.get("duo", found["single"]).values() for one in results]
-    everything = [one for many in found.values() for results in many.values() for one in results]
-    seconds = sum(one["seconds"] for one in everything)
+def cost_line(by_method):
+    """Return a sentence on how long the runs took."""
+    duo = [run for results in by_method.get("duo", by_method["single"]).values() for run in results]
+    everything = [
+        run for many in by_method.values() for results in many.values() for run in results
+    ]
+    seconds = sum(run["seconds"] for run in everything)
     return (
-        f"Duo: {statistics.median(one['documents_per_second'] for one in duo):,.0f} documents/s "
-        f"in training, {statistics.median(one['epochs'] for one in duo):.0f} epochs (medians); "
-        f"all {len(everything)} runs: {seconds / 60:.0f} minutes of training."
+        "Duo trains on "
+        f"{statistics.median(run['documents_per_second'] for run in duo):,.0f} documents/s for "
+        f"{statistics.median(run['epochs'] for run in duo):.0f} epochs (medians over runs). All "
+        f"{len(everything)} runs took {seconds / 60:.0f} minutes of training."
     )
 
 
-def section(found, tfidf):
-    """The report on one corpus."""
-    first = next(iter(next(iter(found.values())).values()))
+def section(by_method, tfidf):
+    """Return the report on one corpus."""
+    first = next(iter(next(iter(by_method.values())).values()))
     data = first[0]["settings"]["data"]
     seeds = sorted(
-        {one["seed"] for many in found.values() for each in many.values() for one in each}
+        {run["seed"] for many in by_method.values() for runs in many.values() for run in runs}
     )
     words = f" ({data['words']:,} most frequent words)" if data["words"] else ""
     blocks = [
-        f"**{data['corpus']}**, vocabulary {data['vocabulary']}{words}, seeds "
-        f"{', '.join(map(str, seeds))}, mean ± standard deviation, in percent; the checkpoint with "
-        "the lowest validation loss.",
-        couple_table(found),
-        method_table(found),
-        paper_table(data["corpus"], found, tfidf),
-        cost_line(found),
+        f"**{data['corpus']}**: test accuracy in percent, mean ± standard deviation over seeds "
+        f"{', '.join(map(str, seeds))}; vocabulary {data['vocabulary']}{words}. The scored "
+        "checkpoint is the one with the lowest validation loss.",
+        couple_table(by_method),
+        method_table(by_method),
+        paper_table(data["corpus"], by_method, tfidf),
+        cost_line(by_method),
     ]
     return "\n\n".join(filter(None, blocks)) + "\n"

@@ -7,24 +7,24 @@ NEVER = 1000000  # nothing at the end of an epoch: the validations are spread ov
 
 
 def last_of(runs, name, seed):
-    """The checkpoint at the end of the training, where the learning rate is zero."""
+    """Return the checkpoint at the end of the training, where the learning rate is zero."""
     return runs / run_name(name, seed) / "checkpoint_last.pt"
 
 
 def vectors_of(settings, name, data):
-    """The file of word vectors that a system starts from, or None."""
+    """Return the file of word vectors that a system starts from, or None."""
     row, _ = settings.parts(name)
     path = data / "subwords.vec"
     return path if str(path) in filled(settings.words[row], data) else None
 
 
 def filled(words, data):
-    """The words with the folder in the place of {data}."""
+    """Return the words with {data} replaced by the folder."""
     return [word.replace("{data}", str(data)) for word in words]
 
 
 def train_command(settings, name, seed, data, runs, extra=()):
-    """fairseq-train of one system; `extra` comes last and therefore wins."""
+    """Return the fairseq-train command of a system; `extra` comes last and therefore wins."""
     row, direction = settings.parts(name)
     source, target = direction.split("-")
     updates = settings.updates_of(row)
@@ -40,7 +40,7 @@ def train_command(settings, name, seed, data, runs, extra=()):
 
 
 def generate_command(settings, checkpoint, data, direction, split):
-    """fairseq-generate of one set; writes plain text in its D- lines."""
+    """Return the fairseq-generate command of a split; its D- lines are plain text."""
     source, target = direction.split("-")
     command = ["fairseq-generate", data / "bin", "--user-dir", user_dir(), "--task", "translation"]
     command += ["-s", source, "-t", target, "--path", checkpoint, *settings.words["evaluate"]]

@@ -32,7 +32,7 @@ OPTIONAL = {"data": {"subword_lines", "train_lines"}}
 
 @dataclass(frozen=True)
 class Settings:
-    """What the .cfg file says.
+    """The contents of the .cfg file.
 
     subword_lines, train_lines: how many lines are used, 0 = all. long: times the updates of LONG.
     warmup: percentage of the updates. words: {row, "train" or "evaluate": words of the command
@@ -60,7 +60,7 @@ class Settings:
 
     @property
     def directions(self):
-        """Both directions, such as ("de-en", "en-de")."""
+        """Return both directions, such as ("de-en", "en-de")."""
         return ("-".join(self.languages), "-".join(self.languages[::-1]))
 
     @property
@@ -69,11 +69,11 @@ class Settings:
 
     @property
     def systems(self):
-        """Names of what can be trained: ROW.DIRECTION."""
+        """Return the names of the systems: ROW.DIRECTION."""
         return tuple(f"{row}.{direction}" for direction in self.directions for row in ROWS)
 
     def parts(self, name):
-        """(row, direction) of a system. Raises RecipeError with what is allowed."""
+        """Return (row, direction) of a system. Raises RecipeError with what is allowed."""
         if name not in self.systems:
             raise RecipeError(
                 f"SYSTEM {name!r} is unknown; allowed: "
@@ -82,11 +82,11 @@ class Settings:
         return tuple(name.split("."))
 
     def updates_of(self, row):
-        """The updates of a row's training."""
+        """Return the updates of a row's training."""
         return self.updates * (self.long if row in LONG else 1)
 
     def relevant(self, name):
-        """The settings that results of a system depend on."""
+        """Return the settings that results of a system depend on."""
         row = self.parts(name)[0]
         train, options = dict(self.text["train"]), self.text["rows"][LONG.get(row, row)]
         if row not in LONG:
@@ -95,7 +95,7 @@ class Settings:
 
 
 def read_settings(name):
-    """The `Settings` called `name`, a file or one of this recipe's .cfg files.
+    """Return the `Settings` called `name`, a file or one of this recipe's .cfg files.
 
     Raises RecipeError with the file and the key.
     """

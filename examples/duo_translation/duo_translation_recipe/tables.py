@@ -12,25 +12,23 @@ SCORED = ("valid", "test")
 
 
 def of_system(results, name):
-    """The results of a system, by seed."""
+    """Return the results of a system, by seed."""
     return [result for (system, _), result in sorted(results.items()) if system == name]
 
 
 def score_table(settings, results, direction):
-    """One line for each row of Table 6; None where nothing was run."""
+    """Return a line for each row of Table 6, or None if nothing was run."""
     body = []
     for row, (title, paper) in ROWS.items():
-        found = of_system(results, f"{row}.{direction}")
-        if not found:
+        runs = of_system(results, f"{row}.{direction}")
+        if not runs:
             continue
         values = [
-            [one["scores"][split][metric] for one in found]
-            for split in SCORED
-            for metric in METRICS
+            [run["scores"][split][metric] for run in runs] for split in SCORED for metric in METRICS
         ]
-        values.append([one["perplexity"] for one in found])
-        seconds = statistics.median(one["seconds_per_update"] for one in found)
-        cost = [f"{found[0]['parameters']['used']:,}", f"{1000 * seconds:.0f}"]
+        values.append([run["perplexity"] for run in runs])
+        seconds = statistics.median(run["seconds_per_update"] for run in runs)
+        cost = [f"{runs[0]['parameters']['used']:,}", f"{1000 * seconds:.0f}"]
         body.append([title, *map(cell, map(spread, values)), *cost, paper])
     if not body:
         return None
@@ -44,17 +42,17 @@ def score_table(settings, results, direction):
 
 
 def contrasts():
-    """[(baseline, row)]: each row against the one above it and against the first one."""
+    """Return [(baseline, row)]: each row with the row above it and with the first row."""
     names = [row for row in ROWS if row not in LONG]
-    both = [*zip(names, names[1:]), *((names[0], one) for one in names[1:]), tuple(LONG)]
+    both = [*zip(names, names[1:]), *((names[0], row) for row in names[1:]), tuple(LONG)]
     return list(dict.fromkeys(both))
 
 
 def contrast_table(tests):
-    """tests: {(direction, baseline, row): [what `scores.compare` found, by seed]}."""
+    """Return a table of tests {(direction, baseline, row): [result of `scores.compare`]}."""
     body, sure = [], 0
-    for (direction, baseline, row), found in tests.items():
-        bleu = [test["bleu"] for test in found]
+    for (direction, baseline, row), by_seed in tests.items():
+        bleu = [test["bleu"] for test in by_seed]
         sure += sum(test["difference"] > 0 and test["p"] < SIGNIFICANT for test in bleu)
         differences = cell(spread([test["difference"] for test in bleu]))
         values = ", ".join(f"{test['p']:.3f}" for test in bleu)
@@ -69,13 +67,13 @@ def contrast_table(tests):
 
 
 def markdown(settings, seeds, results, tests, signatures):
-    """The whole report."""
+    """Return the whole report."""
     blocks = [
         f"Recipe `{settings.name}` of `examples/duo_translation`; seeds "
-        f"{', '.join(map(str, seeds))}; mean (range) over seeds; the checkpoint after "
-        f"{settings.updates:,} updates ({settings.updates_of(next(iter(LONG))):,} of the longer "
-        f"ones); `{' '.join(settings.words['evaluate'])}`. Perplexity per "
-        "subword. The last column is the paper's BLEU on WMT14 En-De.",
+        f"{', '.join(map(str, seeds))}; mean (range) over seeds. The scored checkpoint is the last "
+        f"one, after {settings.updates:,} updates ({settings.updates_of(next(iter(LONG))):,} in "
+        f"the rows called longer); it translates with `{' '.join(settings.words['evaluate'])}`. "
+        "Perplexity is per subword. The last column is the paper's BLEU on WMT14 En-De.",
         *(score_table(settings, results, direction) for direction in settings.directions),
         contrast_table(tests),
         BOOTSTRAP,
@@ -85,16 +83,16 @@ def markdown(settings, seeds, results, tests, signatures):
 
 
 def curve_table(curves):
-    """Markdown of {direction: {row: {metric: [(epoch, mean)]}}}: BLEU / perplexity by epoch."""
+    """Return Markdown of {direction: {row: {metric: [(epoch, mean)]}}}, BLEU / perplexity."""
     blocks = []
     for direction, by_row in curves.items():
-        epochs = sorted({epoch for found in by_row.values() for epoch, _ in found["bleu"]})
+        epochs = sorted({epoch for by_metric in by_row.values() for epoch, _ in by_metric["bleu"]})
         body = [[f"{epoch:.1f}"] for epoch in epochs]
-        for found in by_row.values():
-            both = dict(found["bleu"]), dict(found["ppl"])
+        for by_metric in by_row.values():
+            both = dict(by_metric["bleu"]), dict(by_metric["ppl"])
             for line, epoch in zip(body, epochs):
-                pair = [one.get(epoch) for one in both]
+                pair = [curve.get(epoch) for curve in both]
                 line.append(NOTHING if None in pair else f"{pair[0]:.1f} / {pair[1]:.2f}")
         blocks.append(rows([f"epoch, {direction}", *(ROWS[row][0] for row in by_row)], body))
-    title = "Validation BLEU, greedy / perplexity, means over the seeds:"
+    title = "Validation BLEU of greedy search / validation perplexity by epoch, means over seeds:"
     return "\n\n".join([title, *blocks]) + "\n"

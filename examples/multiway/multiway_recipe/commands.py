@@ -8,12 +8,12 @@ NEVER = 1000000
 
 
 def best_of(runs, name, seed):
-    """The checkpoint of a run that suits the validation set best."""
+    """Return the checkpoint of a run that is best on the validation set."""
     return runs / run_name(name, seed) / BEST
 
 
 def length_options(settings, system):
-    """Updates and validations: so many per pair, whatever the number of pairs."""
+    """Return updates and validations: so many per pair, whatever the number of pairs."""
     pairs = max(1, len(system.pairs))
     updates = settings.updates[system.section]
     interval = max(1, updates // max(1, settings.validations[system.section])) * pairs
@@ -24,7 +24,7 @@ def length_options(settings, system):
 
 
 def model_options(settings, system, seed, runs):
-    """Architecture, sizes, and the checkpoints that it starts from."""
+    """Return the options for architecture, sizes, and the checkpoints that training starts from."""
     if system.kind == "df":
         single, language_model = (best_of(runs, name, seed) for name in system.starts_from)
         options = ["--arch", settings.arch["fusion"]]
@@ -38,7 +38,7 @@ def model_options(settings, system, seed, runs):
 
 
 def train_command(settings, system, seed, data, runs, extra=()):
-    """fairseq-train of one system; `extra` comes last and therefore wins."""
+    """Return the fairseq-train command of a system; `extra` comes last and therefore wins."""
     command = ["fairseq-train", data / "bin" / system.folder, "--user-dir", user_dir()]
     if system.kind == "lm":
         command += ["--task", "language_modeling", "--arch", settings.arch["language_model"]]
@@ -57,20 +57,20 @@ def train_command(settings, system, seed, data, runs, extra=()):
 
 
 def generate_command(settings, checkpoint, data, direction, split, subwords):
-    """fairseq-generate of one direction; writes plain text in its D- lines."""
+    """Return the fairseq-generate command of a direction; its D- lines are plain text."""
     command = decoding_command("fairseq-generate", settings, checkpoint, data, direction, subwords)
     return [*command, "--gen-subset", split]
 
 
 def interactive_command(settings, checkpoint, data, direction, source, subwords):
-    """fairseq-interactive on a file of plain text; writes plain text in its D- lines."""
+    """Return the fairseq-interactive command on plain text; its D- lines are plain text."""
     name = "fairseq-interactive"
     command = decoding_command(name, settings, checkpoint, data, direction, subwords)
     return [*command, "--input", source, "--buffer-size", 2000]
 
 
 def decoding_command(program, settings, checkpoint, data, direction, subwords):
-    """What decoding a binarised set and decoding text have in common."""
+    """Return the options that decoding a binarised set and decoding text share."""
     source, target = direction.split("-")
     command = [program, data / "bin" / "all", "--user-dir", user_dir()]
     command += ["--task", "multiway_translation", "-s", source, "-t", target, "--path", checkpoint]

@@ -30,7 +30,7 @@ class Comparison:
 
 
 def every_direction(settings):
-    """One model of all directions against one model for each (Table 3)."""
+    """Compare one model of all directions with one model for each (Table 3)."""
     rows = tuple(
         Row(
             direction,
@@ -48,7 +48,7 @@ def every_direction(settings):
 
 
 def low_row(pair, direction, percent, sentences):
-    """One cell of Table 2: a direction with so many training sentences."""
+    """Return a cell of Table 2: a direction with so many training sentences."""
     return Row(
         f"{direction}, {percent}% ({sentences:,})",
         direction.split("-")[1],
@@ -64,7 +64,7 @@ def low_row(pair, direction, percent, sentences):
 
 
 def low_resource(settings, cuts):
-    """One pair cut: a single model, with deep fusion, and one model of all directions (Table 2).
+    """Compare models of a cut pair: single, with deep fusion, and of all directions (Table 2).
 
     cuts: {folder: training sentences}, from the stamp of the data.
     """
@@ -84,7 +84,7 @@ def low_resource(settings, cuts):
 
 
 def zero_shot(settings):
-    """A pair without training data, directly and through the pivot language."""
+    """Compare translation of a pair without training data, directly and through the pivot."""
     rows = []
     for direction in (settings.zero_pair, reverse(settings.zero_pair)):
         through = direction.replace("-", f"-{settings.pivot}-")
@@ -105,5 +105,5 @@ def zero_shot(settings):
 
 
 def comparisons(settings, cuts):
-    """All three."""
+    """Return all three comparisons."""
     return (every_direction(settings), low_resource(settings, cuts), zero_shot(settings))

@@ -11,7 +11,7 @@ from .systems import cut_folder
 
 
 def share_lines(count, pairs, seed, share):
-    """{pair: line numbers from 0, in random order}.
+    """Return {pair: line numbers from 0, in random order}.
 
     share: "disjoint" deals the `count` lines out among the pairs, so that no sentence is in two of
     them in any language; "all" gives every pair all of them.
@@ -24,12 +24,12 @@ def share_lines(count, pairs, seed, share):
 
 
 def cut(lines, percent):
-    """The first `percent` of the lines, at least one: the smaller cut is a part of the larger."""
+    """Return the first `percent` of the lines, at least one; cuts are parts of larger cuts."""
     return lines[: max(1, round(len(lines) * percent / 100))]
 
 
 def write_subset(source, destination, lines, dictionary_size):
-    """Binarised sentences `lines` of the files `source`.{bin,idx}, in the order of the text."""
+    """Write the binarised sentences `lines` of `source`.{bin,idx}, in the order of the text."""
     from fairseq.data import indexed_dataset
 
     whole = indexed_dataset.make_dataset(str(source), impl="mmap")
@@ -42,7 +42,7 @@ def write_subset(source, destination, lines, dictionary_size):
 
 
 def write_lines(path, lines):
-    """The numbers of the lines, from 1, for whoever wants the text."""
+    """Write the numbers of the lines, from 1, for readers who want the text."""
     path.write_text("".join(f"{line + 1}\n" for line in sorted(lines)), encoding="utf-8")
 
 
@@ -58,7 +58,7 @@ class Cutter:
         self.record = data / "lines"
 
     def translation(self, name, lines):
-        """Folder `name` with the training `lines` {pair: numbers} and the whole validation set."""
+        """Make the folder `name`: training `lines` {pair: numbers}, the whole validation set."""
         folder = self.bin / name
         folder.mkdir()
         self.record.mkdir(exist_ok=True)
@@ -74,7 +74,7 @@ class Cutter:
             write_lines(self.record / f"{name}.{pair}", lines[pair])
 
     def language_model(self, direction, lines):
-        """Folder for the stock task language_modeling: target sides of the other pairs."""
+        """Make a folder for the stock task language_modeling: target sides of the other pairs."""
         target = direction.split("-")[1]
         others = [
             pair
@@ -96,7 +96,7 @@ class Cutter:
 
 
 def make_cuts(settings, data, count, sizes):
-    """Every folder that a system needs beside DATA/bin/all; returns {folder: training sentences}.
+    """Make every folder beside DATA/bin/all that a system needs; return {folder: sentences}.
 
     count: number of training sentences.
     """

@@ -38,14 +38,14 @@ SHARES = ("disjoint", "all")
 
 
 def reverse(direction):
-    """ "de-en" -> "en-de"."""
+    """Return the opposite direction: "de-en" -> "en-de"."""
     source, target = direction.split("-")
     return f"{target}-{source}"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the .cfg file says.
+    """The contents of the .cfg file.
 
     files: {train, valid, test: name of the raw files without the language}.
     low_pairs, percents: which pairs are cut to what; share: {"low_resource", "zero_shot": whether
@@ -75,21 +75,21 @@ class Settings:
 
     @property
     def pairs(self):
-        """Every two languages once, in the order of `languages`, such as "de-en"."""
+        """Return every two languages once, in the order of `languages`, such as "de-en"."""
         return tuple("-".join(pair) for pair in itertools.combinations(self.languages, 2))
 
     @property
     def directions(self):
-        """Both directions of every pair, in the order of the training schedule."""
-        return tuple(each for pair in self.pairs for each in (pair, reverse(pair)))
+        """Return both directions of every pair, in the order of the training schedule."""
+        return tuple(direction for pair in self.pairs for direction in (pair, reverse(pair)))
 
     @property
     def low_directions(self):
-        return tuple(each for pair in self.low_pairs for each in (pair, reverse(pair)))
+        return tuple(direction for pair in self.low_pairs for direction in (pair, reverse(pair)))
 
     def relevant(self, sections):
-        """The settings that results of a system depend on: data, model, training, `sections`."""
-        kept = ("data", "model", "train", "evaluate", *sections)
+        """Return the settings that results depend on: data, model, training, `sections`."""
+        included = ("data", "model", "train", "evaluate", *sections)
         # which other pairs and sizes there are changes nothing for one of them
         return {
             "name": self.name,
@@ -99,21 +99,21 @@ class Settings:
                     for key, value in self.text[section].items()
                     if key not in ("pairs", "percent")
                 }
-                for section in kept
+                for section in included
             },
         }
 
 
-def read_pairs(path, section, key, words, known):
-    """The words, each one of the pairs `known`. Raises RecipeError for another word."""
+def read_pairs(path, section, key, words, allowed):
+    """Return the words if all are `allowed` pairs. Raises RecipeError for another word."""
     for word in words:
-        if word not in known:
-            raise RecipeError(f"{path}: [{section}] {key} = {word}; allowed: {', '.join(known)}")
+        if word not in allowed:
+            raise RecipeError(f"{path}: [{section}] {key} = {word}; allowed: {', '.join(allowed)}")
     return tuple(dict.fromkeys(words))
 
 
 def read_percents(path, text):
-    """Whole percentages. Raises RecipeError for anything else."""
+    """Return whole percentages. Raises RecipeError for anything else."""
     for word in text.split():
         if not (word.isdigit() and 1 <= int(word) <= 100):
             raise RecipeError(
@@ -123,7 +123,7 @@ def read_percents(path, text):
 
 
 def read_languages(path, text):
-    """At least three different languages without a dash in their names."""
+    """Return at least three different languages without a dash in their names."""
     languages = tuple(text.split())
     if len(set(languages)) < max(3, len(languages)) or "-" in text:
         raise RecipeError(
@@ -134,15 +134,15 @@ def read_languages(path, text):
 
 
 def read_settings(name):
-    """The `Settings` called `name`, a file or one of this recipe's .cfg files.
+    """Return the `Settings` called `name`, a file or one of this recipe's .cfg files.
 
     Raises RecipeError with the file and the key.
     """
     path, parser = read_config(name, FOLDER, REQUIRED, {})
     languages = read_languages(path, parser["data"]["languages"])
-    known = tuple("-".join(pair) for pair in itertools.combinations(languages, 2))
+    pairs = tuple("-".join(pair) for pair in itertools.combinations(languages, 2))
     low, zero = parser["low_resource"], parser["zero_shot"]
-    (zero_pair,) = read_pairs(path, "zero_shot", "pair", [zero["pair"]], known)
+    (zero_pair,) = read_pairs(path, "zero_shot", "pair", [zero["pair"]], pairs)
     pivots = [language for language in languages if language not in zero_pair.split("-")]
     shares = {
         section: choice(parser, path, section, "sentences", SHARES)
@@ -154,7 +154,7 @@ def read_settings(name):
         files={split: parser["data"][split] for split in SPLITS},
         vocabulary=number(parser, path, "data", "vocabulary"),
         seed=number(parser, path, "data", "seed"),
-        low_pairs=read_pairs(path, "low_resource", "pairs", low["pairs"].split(), known),
+        low_pairs=read_pairs(path, "low_resource", "pairs", low["pairs"].split(), pairs),
         percents=read_percents(path, low["percent"]),
         share=shares,
         zero_pair=zero_pair,

@@ -40,7 +40,7 @@ class System:
 
     @property
     def kind(self):
-        """multi, single, long, more, zero-shot, lm or df."""
+        """Return the kind: multi, single, long, more, zero-shot, lm or df."""
         return self.name.split(".")[0]
 
     @property
@@ -49,15 +49,15 @@ class System:
 
     @property
     def sections(self):
-        """Sections of the settings that matter to it beside those that matter to all."""
-        found = [] if self.section == "train" else [self.section]
+        """Return the sections of the settings that matter to it beside those that matter to all."""
+        names = [] if self.section == "train" else [self.section]
         if self.kind == "zero-shot":
-            found.append("zero_shot")
+            names.append("zero_shot")
         if self.kind in ("df", "lm") or "." in self.folder:
-            found.append("low_resource")
+            names.append("low_resource")
         if self.kind == "df":
-            found.append("language_model")
-        return tuple(dict.fromkeys(found))
+            names.append("language_model")
+        return tuple(dict.fromkeys(names))
 
 
 def cut_folder(pair, percent):
@@ -66,7 +66,7 @@ def cut_folder(pair, percent):
 
 
 def low_resource_systems(settings, pair, percent):
-    """One model of all directions, and the baselines for each direction of the cut pair."""
+    """Return a model of all directions, and the baselines for each direction of the cut pair."""
     folder, both = cut_folder(pair, percent), (pair, reverse(pair))
     yield System(f"multi.{percent}.{pair}", folder, settings.directions, both, "low_resource")
     for direction in both:
@@ -82,7 +82,7 @@ def low_resource_systems(settings, pair, percent):
 
 
 def trainable(settings):
-    """All systems but the tuned ones."""
+    """Yield all systems but the tuned ones."""
     yield System("multi", "all", settings.directions, settings.directions)
     for direction in settings.directions:
         yield System(f"single.{direction}", "all", (direction,), (direction,))
@@ -98,10 +98,10 @@ def trainable(settings):
 
 
 def all_systems(settings):
-    """{name: System}."""
-    found = {}
+    """Return {name: System}."""
+    systems = {}
     for system in trainable(settings):
-        found[system.name] = system
+        systems[system.name] = system
         if len(system.pairs) > 1:
             tuned = System(
                 f"{system.name}.tuned",
@@ -112,12 +112,12 @@ def all_systems(settings):
                 (system.name,),
                 system.pivoted,
             )
-            found[tuned.name] = tuned
-    return found
+            systems[tuned.name] = tuned
+    return systems
 
 
 def find_system(settings, name):
-    """The System called `name`. Raises RecipeError with all that is allowed."""
+    """Return the System called `name`. Raises RecipeError with all that is allowed."""
     systems = all_systems(settings)
     if name not in systems:
         percents = "|".join(map(str, settings.percents))

@@ -7,12 +7,12 @@ NEVER = 1000000  # nothing at the end of an epoch: sizes differ in the length of
 
 
 def best_of(runs, name, seed):
-    """The checkpoint with the lowest validation loss of the translation task."""
+    """Return the checkpoint with the lowest validation loss of the translation task."""
     return runs / run_name(name, seed) / "checkpoint_best.pt"
 
 
 def train_command(settings, name, seed, data, runs, extra=()):
-    """fairseq-train of one system; `extra` comes last and therefore wins."""
+    """Return the fairseq-train command of a system; `extra` comes last and therefore wins."""
     system = settings.system(name)
     updates = system.updates
     interval = max(1, updates // max(1, settings.validations))
@@ -31,7 +31,7 @@ def train_command(settings, name, seed, data, runs, extra=()):
 
 
 def generate_command(settings, checkpoint, data, system, pair, split):
-    """fairseq-generate of one task; writes plain text in its D- lines."""
+    """Return the fairseq-generate command of a task; its D- lines are plain text."""
     source, target = pair.split("-")
     command = ["fairseq-generate", data / "bin" / system.size, "--user-dir", user_dir()]
     command += ["--task", "routed_mtl", "-s", source, "-t", target, "--path", checkpoint]
@@ -44,7 +44,7 @@ def generate_command(settings, checkpoint, data, system, pair, split):
 
 
 def usage_command(checkpoint, data, system, prefix):
-    """fairseq-ext router-usage on the test sets."""
+    """Return the `fairseq-ext router-usage` command on the test sets."""
     return ["fairseq-ext", "router-usage", checkpoint, data / "bin" / system.size] + [
         "--output",
         prefix,

@@ -17,55 +17,57 @@ IDENTIFIER = re.compile(r"^#.*::id (\S+)", re.MULTILINE)
 
 
 def auxiliary_files(settings, raw):
-    """{name: path} of the raw files of the auxiliary tasks. Raises RecipeError where one lacks."""
-    found = {}
+    """Return {name: path} of the auxiliary raw files. Raises RecipeError if one is missing."""
+    files = {}
     for task in ("ner", "tree", "amr"):
         for key, name in settings.text[task].items():
-            found[f"{task}.{key}"] = raw / name
-            if not found[f"{task}.{key}"].is_file():
+            files[f"{task}.{key}"] = raw / name
+            if not files[f"{task}.{key}"].is_file():
                 raise RecipeError(f"RAW {raw}: there is no {name} ([{task}] {key})")
-    return found
+    return files
 
 
 def linear(task, path):
-    """[[(sentence, target)] of each text] of a corpus. Raises RecipeError with file and line."""
-    found = []
+    """Return [[(sentence, target)] of each text]. Raises RecipeError with file and line."""
+    texts = []
     try:
         for name, lines in linearise.texts(path, linearise.MEMBERS[task]):
-            found.append(list(linearise.text_pairs(task, name, lines)))
-            for one in found[-1]:
-                if isinstance(one, Malformed):
-                    raise one
+            texts.append(list(linearise.text_pairs(task, name, lines)))
+            for pair in texts[-1]:
+                if isinstance(pair, Malformed):
+                    raise pair
     except ValueError as error:
         raise RecipeError(str(error)) from error
-    return found
+    return texts
 
 
 def shares(texts):
-    """{split: pairs}: whole texts in their order, about 80%, 10% and 10% of all pairs."""
-    found = {split: [] for split in SPLITS}
+    """Return {split: pairs}: whole texts in their order, about 80%, 10% and 10% of all pairs."""
+    splits = {split: [] for split in SPLITS}
     total = sum(map(len, texts))
     for pairs in texts:
-        before = 10 * sum(map(len, found.values()))
-        found["train" if before < 8 * total else "valid" if before < 9 * total else "test"] += pairs
-    return found
+        before = 10 * sum(map(len, splits.values()))
+        splits["train" if before < 8 * total else "valid" if before < 9 * total else "test"] += (
+            pairs
+        )
+    return splits
 
 
 def identified(path):
-    """{identifier: (sentence, target)} of the graphs of a file."""
-    found = {}
+    """Return {identifier: (sentence, target)} of the graphs of a file."""
+    pairs = {}
     for _, lines in linearise.texts(path):
         for _, text in graphs.blocks(lines):
             pair, name = graphs.forward(text), IDENTIFIER.search(text)
             if pair and not name:
                 raise RecipeError(f"{path}: no line '# ::id NAME' above the graph of: {pair[0]}")
             if pair:
-                found[name.group(1)] = pair
-    return found
+                pairs[name.group(1)] = pair
+    return pairs
 
 
 def examples(task, files):
-    """{split: [(sentence, target)]} of an auxiliary task."""
+    """Return {split: [(sentence, target)]} of an auxiliary task."""
     if task == "ner":
         return {
             split: list(itertools.chain(*linear(task, files[f"ner.{split}"]))) for split in SPLITS
@@ -80,15 +82,15 @@ def examples(task, files):
     return {"train": list(train.values()), "valid": rest, "test": list(test.values())}
 
 
-def select(found, settings):
-    """Leave out training targets that are too long, and what is too much for validation."""
+def select(splits, settings):
+    """Return the splits without too long training targets, and with less validation data."""
     longest, valid = settings.numbers["longest"], settings.numbers["valid_sentences"]
-    train = [pair for pair in found["train"] if len(pair[1].split()) <= longest]
-    return {**found, "train": train, "valid": found["valid"][:valid]}
+    train = [pair for pair in splits["train"] if len(pair[1].split()) <= longest]
+    return {**splits, "train": train, "valid": splits["valid"][:valid]}
 
 
 def write_auxiliary(settings, files, folder):
-    """raw/TASK/{train,valid,test}.{en,TASK}; returns {task: {split: sentences}}."""
+    """Write raw/TASK/{train,valid,test}.{en,TASK}; return {task: {split: sentences}}."""
     counts = {}
     for task in ("ner", "tree", "amr"):
         (folder / "raw" / task).mkdir()
@@ -102,23 +104,23 @@ def write_auxiliary(settings, files, folder):
 
 
 def spell_symbols(source, destination):
-    """Whole symbols as pieces: joining them as sentencepiece does gives the line again."""
+    """Write whole symbols as pieces; joining them as sentencepiece does restores the line."""
     with written(destination) as stream:
         for line in lines_of(source):
             stream.write(" ".join(SPACE + symbol for symbol in line.split()) + "\n")
 
 
 def subword_models(settings, folder):
-    """{language: model}: English from all tasks, German, graphs; each from training text alone."""
+    """Return {language: model} (English of all tasks, German, graphs), from training text alone."""
     raw, numbers = folder / "raw", settings.numbers
     english = [raw / task / f"train.{settings.source}" for task in ("main", "ner", "tree", "amr")]
-    wanted = {
+    sources = {
         settings.source: (english, "source_vocabulary"),
         settings.target: ([raw / "main" / f"train.{settings.target}"], "target_vocabulary"),
         "amr": ([raw / "amr" / "train.amr"], "graph_vocabulary"),
     }
     models = {}
-    for language, (paths, key) in wanted.items():
+    for language, (paths, key) in sources.items():
         path = folder / f"{language}.{SentencePiece.file}"
         SentencePiece.learn(paths, numbers[key], 0, path)
         models[language] = SentencePiece(path)
@@ -126,7 +128,7 @@ def subword_models(settings, folder):
 
 
 def cut(count, size, seed):
-    """Line numbers of a cut from 0, in order; a smaller cut is a part of a larger one."""
+    """Return the line numbers of a cut from 0, in order; smaller cuts are parts of larger ones."""
     order = list(range(count))
     random.Random(seed).shuffle(order)
     return sorted(order[: count if size == "all" else int(size)])

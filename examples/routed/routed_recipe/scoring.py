@@ -12,16 +12,16 @@ F1 = {"ner": metrics.ner_f1, "tree": metrics.bracket_f1}
 
 
 def error_rate(hypotheses, references):
-    """(TER in percent, signature of sacrebleu)."""
+    """Return (TER in percent, signature of sacrebleu)."""
     from sacrebleu.metrics import TER
 
-    lines, wanted = read_aligned(hypotheses, references)
+    lines, reference_lines = read_aligned(hypotheses, references)
     metric = TER()
-    return metric.corpus_score(lines, [wanted]).score, str(metric.get_signature())
+    return metric.corpus_score(lines, [reference_lines]).score, str(metric.get_signature())
 
 
 def perplexity(output, command, inputs, source):
-    """exp(mean negative log-likelihood) of the references' subwords, their ends included.
+    """Return exp(mean negative log-likelihood) of the references' subwords and sentence ends.
 
     command: fairseq-generate of the set. output: file of the log-probabilities by token.
     """
@@ -38,19 +38,19 @@ def perplexity(output, command, inputs, source):
 
 
 def auxiliary_scores(task, hypotheses, references):
-    """{"accuracy", "exact"} in percent.
+    """Return {"accuracy", "exact"} in percent.
 
     Where there is an F1 also "f1", in percent, and the numbers of lines that are "ill_formed" (no
     trees) and of "wrong_length" (trees or tags for more or fewer words).
     """
     lines = read_aligned(hypotheses, references)
-    found = {
+    scores = {
         "accuracy": metrics.accuracy(metrics.token_accuracy(*lines)),
         "exact": metrics.accuracy(metrics.exact_match(*lines)),
     }
     if task in F1:
         counts = F1[task](*lines)
-        found["f1"] = metrics.f1(counts)
-        found["ill_formed"] = counts.get("ill_formed", 0)
-        found["wrong_length"] = counts["wrong_length"]
-    return found
+        scores["f1"] = metrics.f1(counts)
+        scores["ill_formed"] = counts.get("ill_formed", 0)
+        scores["wrong_length"] = counts["wrong_length"]
+    return scores

@@ -33,7 +33,7 @@ REQUIRED = {
 
 @dataclass(frozen=True)
 class System:
-    """One trainable system: its kind, the size of the training data, its lang pairs.
+    """A trainable system: its kind, the size of the training data, its language pairs.
 
     model: the kind whose options it has. updates: of its training.
     """
@@ -47,7 +47,7 @@ class System:
 
 @dataclass(frozen=True)
 class Settings:
-    """What the .cfg file says.
+    """The contents of the .cfg file.
 
     numbers: those of [data]. sizes: {name: updates}. long: times the updates of LONG.
     warmup: percentage of the updates.
@@ -72,7 +72,7 @@ class Settings:
 
     @property
     def pairs(self):
-        """The translation task and the auxiliary ones, such as "en-ner"."""
+        """Return the translation task and the auxiliary ones, such as "en-ner"."""
         return (self.main, *(f"{self.source}-{task}" for task in AUXILIARY))
 
     @property
@@ -80,13 +80,13 @@ class Settings:
         return {split: self.text["data"][split] for split in SPLITS}
 
     def relevant(self, kind):
-        """The settings that results of a kind of system depend on."""
+        """Return the settings that results of a kind of system depend on."""
         keys = "options", LONG.get(kind, kind)
-        kept = {key: value for key, value in self.text["model"].items() if key in keys}
-        return {**self.text, "model": kept, "name": self.name}
+        model_options = {key: value for key, value in self.text["model"].items() if key in keys}
+        return {**self.text, "model": model_options, "name": self.name}
 
     def system(self, name):
-        """The ``System`` called KIND.SIZE. Raises RecipeError with what is allowed."""
+        """Return the ``System`` called KIND.SIZE. Raises RecipeError with what is allowed."""
         kind, _, size = name.partition(".")
         if kind not in KINDS or size not in self.sizes:
             raise RecipeError(
@@ -99,7 +99,7 @@ class Settings:
 
 
 def read_sizes(path, parser):
-    """{size: updates}. Raises RecipeError unless there are equally many of both."""
+    """Return {size: updates}. Raises RecipeError unless there are equally many of both."""
     sizes = parser["data"]["sizes"].split()
     updates = parser["train"]["updates"].split()
     for word in [*(size for size in sizes if size != "all"), *updates]:
@@ -114,7 +114,7 @@ def read_sizes(path, parser):
 
 
 def read_settings(name):
-    """The `Settings` called `name`, a file or one of this recipe's .cfg files.
+    """Return the `Settings` called `name`, a file or one of this recipe's .cfg files.
 
     Raises RecipeError with the file and the key.
     """

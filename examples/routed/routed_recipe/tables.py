@@ -14,19 +14,19 @@ ONCE = (
     *(("single", "shallow"), ("shallow", "shallow_full"), ("shallow_full", "routed")),
     *(("shallow", "routed"), ("shallow", "unit"), ("unit", "routed")),
 )
-CONTRASTS = (*ONCE, *((f"{one}_long", f"{other}_long") for one, other in ONCE))
+CONTRASTS = (*ONCE, *((f"{baseline}_long", f"{system}_long") for baseline, system in ONCE))
 
 
 def by_system(results):
-    """{system: [its results, by seed]}."""
-    found = {}
+    """Return {system: [its results, by seed]}."""
+    by_name = {}
     for (name, _), result in sorted(results.items()):
-        found.setdefault(name, []).append(result)
-    return found
+        by_name.setdefault(name, []).append(result)
+    return by_name
 
 
 def score_table(settings, results, pair, names):
-    """One line for each system, one column for each metric, mean (range) over the seeds."""
+    """Return a line for each system, with mean (range) over the seeds of each metric."""
     body = []
     for size in settings.sizes:
         for kind in KINDS:
@@ -35,14 +35,16 @@ def score_table(settings, results, pair, names):
             if values:
                 cells = []
                 for name in names:
-                    found = spread([one[name] for one in values])
-                    cells.append(f"{found['mean']:,.0f}" if name in FAULTY else cell(found))
+                    values_spread = spread([scores[name] for scores in values])
+                    cells.append(
+                        f"{values_spread['mean']:,.0f}" if name in FAULTY else cell(values_spread)
+                    )
                 body.append([f"{kind}.{size}", *cells])
     return rows([pair, *names.values()], body) if body else None
 
 
 def auxiliary_tables(settings, results):
-    """The tables of the auxiliary tasks."""
+    """Yield the tables of the auxiliary tasks."""
     for pair in settings.pairs[1:]:
         names = {"accuracy": "token accuracy", "exact": "exact match"}
         if pair.split("-")[1] != "amr":
@@ -51,20 +53,20 @@ def auxiliary_tables(settings, results):
 
 
 def contrast_lines(tests):
-    """tests: {(system, baseline): [what `scores.compare` found, by seed]}."""
+    """Return the table of tests: {(system, baseline): [result of `scores.compare` by seed]}."""
     body = []
-    for (system, baseline), found in tests.items():
-        differences = spread([test["bleu"]["difference"] for test in found])
-        values = ", ".join(f"{test['bleu']['p']:.3f}" for test in found)
+    for (system, baseline), by_seed in tests.items():
+        differences = spread([test["bleu"]["difference"] for test in by_seed])
+        values = ", ".join(f"{test['bleu']['p']:.3f}" for test in by_seed)
         body.append([f"{system} - {baseline}", cell(differences), values])
     return rows(["difference of BLEU", "mean (range)", "p"], body) if body else None
 
 
 def cost_table(results):
-    """Parameters and time of every system."""
+    """Return parameters and time of every system."""
     body = []
     for name, many in by_system(results).items():
-        counts, seconds = many[0]["parameters"], [one["seconds_per_update"] for one in many]
+        counts, seconds = many[0]["parameters"], [run["seconds_per_update"] for run in many]
         numbers = [f"{counts[key]:,}" for key in ("translation", "all")]
         body.append([name, *numbers, f"{many[0]['updates']:,}", f"{1000 * min(seconds):.0f}"])
     header = ["system", "parameters, translation", "all tasks", "updates", "ms per update"]
@@ -72,12 +74,13 @@ def cost_table(results):
 
 
 def markdown(settings, seeds, results, tests, signatures):
-    """The whole report."""
+    """Return the whole report."""
     blocks = [
         f"Recipe `{settings.name}` of `examples/routed`; {seeds_text(seeds, results)}; mean "
-        f"(range) over seeds; test sets, {settings.files['test']} for translation; the checkpoint "
-        f"with the best validation perplexity; `{' '.join(settings.words['evaluate', 'options'])}`."
-        " Perplexity per subword, its end included.",
+        f"(range) over seeds. All scores are of test sets ({settings.files['test']} for "
+        "translation) and of the checkpoint with the lowest validation perplexity. Translation "
+        f"uses `{' '.join(settings.words['evaluate', 'options'])}`. Perplexity is per subword, the "
+        "end of the sentence included. Lower TER and perplexity are better.",
         score_table(settings, results, settings.main, TRANSLATION),
         contrast_lines(tests),
         *auxiliary_tables(settings, results),

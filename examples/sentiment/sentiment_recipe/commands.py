@@ -8,12 +8,12 @@ NEVER = 1000000  # nothing at the end of an epoch: --validate-interval-updates c
 
 
 def checkpoint_of(runs, system, seed):
-    """The checkpoint that is evaluated: the best of the last stage."""
+    """Return the checkpoint that is evaluated: the best of the last stage."""
     return runs / run_name(system, seed) / "second" / "checkpoint_best.pt"
 
 
 def best_metric(settings, name, stage):
-    """What chooses a stage's best checkpoint and ends it: the loss, then the accuracy (Sec. 4.2).
+    """Return the metric that chooses a stage's best checkpoint: loss, then accuracy (Sec. 4.2).
 
     A generator has no accuracy.
     """
@@ -24,7 +24,7 @@ def best_metric(settings, name, stage):
 
 
 def criterion_options(settings, name, runs, seed):
-    """The criterion; of dual supervised learning with the language model of the same seed."""
+    """Return the options of the criterion, with the language model of the same seed."""
     if not system_named(name).supervised:
         return ["--criterion", "dual_label_cross_entropy"]
     models = f"{TEXT}={best_of(runs, LANGUAGE_MODEL, seed)}"
@@ -35,7 +35,7 @@ def criterion_options(settings, name, runs, seed):
 
 
 def train_command(settings, name, seed, data, run, stage, extra=()):
-    """fairseq-train of a stage of a system; `extra` comes last and therefore wins."""
+    """Return the fairseq-train command of a stage; `extra` comes last and therefore wins."""
     system = system_named(name)
     source, target = system.directions[0].split("-")
     command = ["fairseq-train", data / "bin", "--user-dir", user_dir(), "-s", source, "-t", target]
@@ -54,21 +54,31 @@ def train_command(settings, name, seed, data, run, stage, extra=()):
 
 
 def inference(settings, data, checkpoint, direction, split):
-    """The words that fairseq-generate and fairseq-ext tune-alpha take alike."""
+    """Return the words that fairseq-generate and fairseq-ext tune-alpha share."""
     source, target = direction.split("-")
     words = [data / "bin", "-s", source, "-t", target, "--path", checkpoint]
     return [*words, "--gen-subset", split, *settings.evaluate_options]
 
 
 def generate_command(settings, data, checkpoint, direction, split, extra=()):
-    """fairseq-generate of one direction."""
+    """Return the fairseq-generate command of a direction."""
     words = inference(settings, data, checkpoint, direction, split)
+    if "--dual-alpha" not in extra:
+        words = without_ranking(words)
     command = ["fairseq-generate", *words, "--user-dir", user_dir(), "--task", "dual_translation"]
     return [*command, "--no-progress-bar", *extra]
 
 
+def without_ranking(words):
+    """Return the words without --dual-length-norm and its value, which only dual inference has."""
+    if "--dual-length-norm" not in words:
+        return words
+    place = words.index("--dual-length-norm")
+    return [*words[:place], *words[place + 2 :]]
+
+
 def tune_command(settings, data, checkpoint, output, extra):
-    """fairseq-ext tune-alpha over the labels of the validation set."""
+    """Return the fairseq-ext tune-alpha command over the labels of the validation set."""
     reference = data / "text" / f"valid.{CLASSIFIER.split('-')[1]}"
     command = ["fairseq-ext", "tune-alpha", "--ref", reference, "--metric", "accuracy"]
     words = inference(settings, data, checkpoint, CLASSIFIER, "valid")

@@ -17,17 +17,17 @@ SEED = 1
 
 
 def tokens(review, count):
-    """The first `count` tokens of a review (0 = all), as one line."""
-    found = TOKEN.findall(BREAK.sub(" ", review.lower()))
-    return " ".join(found[: count or None])
+    """Return the first `count` tokens of a review (0 = all), as one line."""
+    words = TOKEN.findall(BREAK.sub(" ", review.lower()))
+    return " ".join(words[: count or None])
 
 
 def read_reviews(archive, count):
-    """{"train", "test": [(number, label, line)]}, in the order of label and number.
+    """Return {"train", "test": [(number, label, line)]}, in the order of label and number.
 
     Raises RecipeError for what is no such archive, and for a review without words, by its name.
     """
-    found = {"train": [], "test": []}
+    splits = {"train": [], "test": []}
     try:
         with tarfile.open(archive) as members:
             for member in members:
@@ -38,18 +38,18 @@ def read_reviews(archive, count):
                 line = tokens(members.extractfile(member).read().decode("utf-8"), count)
                 if not line:
                     raise RecipeError(f"{archive}: {member.name} has no words")
-                found[split].append((int(number), label, line))
+                splits[split].append((int(number), label, line))
     except (tarfile.TarError, EOFError, UnicodeDecodeError) as error:
         raise RecipeError(f"RAW {archive}: {error}") from error
-    for split, reviews in found.items():
+    for split, reviews in splits.items():
         if not reviews:
             raise RecipeError(f"RAW {archive}: it holds no {split}/pos/*.txt and {split}/neg/*.txt")
         reviews.sort(key=lambda review: (review[1], review[0]))
-    return found
+    return splits
 
 
 def split_off(reviews, count):
-    """`count` random reviews, and the others, both in random order, the same in every call.
+    """Return `count` random reviews, and the others; the order is random but always the same.
 
     Raises RecipeError where none would be left.
     """

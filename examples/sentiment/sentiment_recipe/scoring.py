@@ -9,24 +9,26 @@ from recipe_tools.scores import UPDATES, sentence_lines
 
 
 def error_rate(hypotheses, references):
-    """Per cent of the lines that differ. Raises RecipeError for files of different length."""
+    """Return the percentage of lines that differ. RecipeError for files of different length."""
     wrong = mistakes(hypotheses, references)
     return 100 * sum(wrong) / len(wrong)
 
 
 def mistakes(hypotheses, references):
-    """Whether each line differs from its reference."""
-    found, wanted = list(lines_of(hypotheses)), list(lines_of(references))
-    if len(found) != len(wanted) or not found:
+    """Return for each line whether it differs from its reference."""
+    hypothesis_lines, reference_lines = list(lines_of(hypotheses)), list(lines_of(references))
+    if len(hypothesis_lines) != len(reference_lines) or not hypothesis_lines:
         raise RecipeError(
-            f"{hypotheses} has {len(found)} lines and {references} {len(wanted)}; both must be as "
-            "many, and at least 1"
+            f"{hypotheses} has {len(hypothesis_lines)} lines and {references} "
+            f"{len(reference_lines)}; both must be as many, and at least 1"
         )
-    return [one != other for one, other in zip(found, wanted)]
+    return [
+        hypothesis != reference for hypothesis, reference in zip(hypothesis_lines, reference_lines)
+    ]
 
 
 def likelihoods(log, count):
-    """[(nats, tokens)] of each reference, from fairseq-generate --score-reference.
+    """Return [(nats, tokens)] of each reference, from fairseq-generate --score-reference.
 
     It prints the base-2 logarithm of each token; the end of the text is one.
     """
@@ -35,38 +37,40 @@ def likelihoods(log, count):
 
 
 def write_likelihoods(path, count, log):
-    """A line for each of the `likelihoods`."""
+    """Write a line for each of the `likelihoods`."""
     rows = likelihoods(log, count)
     with written(path) as stream:
         stream.writelines(f"{nats!r} {tokens}\n" for nats, tokens in rows)
 
 
 def perplexity(path):
-    """exp(-sum log P(x|y) / sum N) of what `write_likelihoods` wrote (Sec. 4.2)."""
+    """Return exp(-sum log P(x|y) / sum N) of what `write_likelihoods` wrote (Sec. 4.2)."""
     rows = [line.split() for line in lines_of(path)]
     return math.exp(sum(float(nats) for nats, _ in rows) / sum(int(n) for _, n in rows))
 
 
 def updates_of(log):
-    """Updates at the end of a log of fairseq-train. Raises RecipeError where it holds none."""
-    found = UPDATES.findall(log.read_text(encoding="utf-8", errors="replace"))
-    if not found:
+    """Return the updates at the end of a fairseq-train log. Raises RecipeError if it has none."""
+    updates = UPDATES.findall(log.read_text(encoding="utf-8", errors="replace"))
+    if not updates:
         raise RecipeError(f"{log}: it holds no num_updates")
-    return int(found[-1])
+    return int(updates[-1])
 
 
 def best_alpha(table):
-    """alpha with the highest accuracy in what fairseq-ext tune-alpha wrote; of equal ones the
-    nearest to 1.
-    """
+    """Return the alpha of a tune-alpha table with the best accuracy; of ties, nearest to 1."""
     rows = [line.split("\t") for line in list(lines_of(table))[1:]]
     return max((float(score), float(alpha)) for alpha, score, _ in rows)[1]
 
 
 def mcnemar(first, second):
-    """p of the exact two-sided McNemar test of two lists of mistakes on the same lines."""
-    only_first = sum(one and not other for one, other in zip(first, second))
-    only_second = sum(other and not one for one, other in zip(first, second))
+    """Return p of the exact two-sided McNemar test of two lists of mistakes on the same lines."""
+    only_first = sum(
+        wrong_first and not wrong_second for wrong_first, wrong_second in zip(first, second)
+    )
+    only_second = sum(
+        wrong_second and not wrong_first for wrong_first, wrong_second in zip(first, second)
+    )
     total, fewer = only_first + only_second, min(only_first, only_second)
     tail, ways = 0, 1
     for count in range(fewer + 1):

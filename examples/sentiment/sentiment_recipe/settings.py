@@ -23,7 +23,7 @@ REQUIRED = {
 
 
 class System(NamedTuple):
-    """What can be trained: its directions, the first is trained with -s -t, and own options.
+    """A trainable system: its directions, of which -s -t name the first, and its options.
 
     supervised: by dual supervised learning.
     """
@@ -45,15 +45,15 @@ LANGUAGE_MODEL = f"lm.{TEXT}"
 
 
 def system_named(name):
-    """The `System`. Raises RecipeError for one that there is not."""
+    """Return the `System` called `name`. Raises RecipeError for an unknown one."""
     if name not in SYSTEMS:
-        known = ", ".join((*SYSTEMS, LANGUAGE_MODEL))
-        raise RecipeError(f"SYSTEM {name!r} is unknown; allowed: {known}")
+        allowed = ", ".join((*SYSTEMS, LANGUAGE_MODEL))
+        raise RecipeError(f"SYSTEM {name!r} is unknown; allowed: {allowed}")
     return SYSTEMS[name]
 
 
 class Stage(NamedTuple):
-    """A part of the training: its optimiser's options, and how many updates it may take."""
+    """A part of the training: its optimiser's options, and its number of updates."""
 
     name: str
     words: Tuple[str, ...]
@@ -62,7 +62,7 @@ class Stage(NamedTuple):
 
 @dataclass(frozen=True)
 class Settings:
-    """What the .cfg file says.
+    """The contents of the .cfg file.
 
     valid: reviews of the training set that validate. words: of a review that are used, from its
     first on; 0 = all. vocabulary: most frequent words. interval: updates between validations.
@@ -83,7 +83,7 @@ class Settings:
     further: Dict[str, Dict[str, object]]
 
     def relevant(self, system):
-        """The settings that results of a system depend on."""
+        """Return the settings that results of a system depend on."""
         values = asdict(self)
         if not SYSTEMS[system].supervised:
             del values["further"]
@@ -91,7 +91,7 @@ class Settings:
 
 
 def read_settings(name):
-    """The `Settings` called `name`, a file or one of this recipe's .cfg files.
+    """Return the `Settings` called `name`, a file or one of this recipe's .cfg files.
 
     Raises RecipeError with the file and the key.
     """

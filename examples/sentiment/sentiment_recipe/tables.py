@@ -20,7 +20,7 @@ ROWS = {
 
 
 def summary(results):
-    """{row: {measure: {split: spread}}}; results: {(system, seed): content of scores.json}."""
+    """Return {row: {measure: {split: spread}}}; results: {(system, seed): scores.json}."""
     table = {}
     for row, (system, labels) in ROWS.items():
         every = [result["scores"] for (name, _), result in results.items() if name == system]
@@ -37,17 +37,17 @@ def summary(results):
 
 
 def score_table(table):
-    """A line for each row: error rate and perplexity on both sets."""
+    """Return a line for each row: error rate and perplexity on both sets."""
     columns = [(measure, split) for measure in MEASURES for split in ("valid", "test")]
     body = [
-        [row, *(cell(found[m][split]) if m in found else "" for m, split in columns)]
-        for row, found in table.items()
+        [row, *(cell(values[m][split]) if m in values else "" for m, split in columns)]
+        for row, values in table.items()
     ]
     return rows(["", *(f"{MEASURES[m]}, {split}" for m, split in columns)], body)
 
 
 def cost_table(results):
-    """Parameters, updates of both stages and time of training of each system."""
+    """Return parameters, updates of both stages and time of training of each system."""
     body = []
     for name in dict.fromkeys(system for system, _ in results):
         every = [result for (system, _), result in results.items() if system == name]
@@ -59,7 +59,7 @@ def cost_table(results):
 
 
 def significance_table(tests):
-    """One line for each couple and seed. tests: {(better, worse, seed): (difference, p)}."""
+    """Return a line for each couple and seed; tests: {(better, worse, seed): (difference, p)}."""
     body = [
         [
             f"{first} - {second}, seed {seed}",
@@ -72,22 +72,26 @@ def significance_table(tests):
 
 
 def markdown(settings, seeds, table, results, tests):
-    """The whole report."""
+    """Return the whole report."""
     alphas = {
         name: ", ".join(f"{results[name, seed]['scores']['alpha']:g}" for seed in seeds)
         for name in dict.fromkeys(system for system, _ in results)
         if "alpha" in results[name, seeds[0]]["scores"]
     }
     words = f"the first {settings.words} words" if settings.words else "all words"
+    most = " and ".join(f"{stage.updates:,} ({stage.name} stage)" for stage in settings.stages)
     blocks = [
-        f"Recipe `{settings.name}`; seeds {', '.join(map(str, seeds))}; mean (range) over seeds; "
-        f"{words} of each review, a vocabulary of {settings.vocabulary:,}.",
+        f"Recipe `{settings.name}`: {words} of each review, a vocabulary of "
+        f"{settings.vocabulary:,}, at most {most} updates; seeds {', '.join(map(str, seeds))}; "
+        "mean (range) over seeds. The error rate is in percent; lower is better in all columns.",
         score_table(table),
-        "alpha, chosen on the validation set, seed by seed: "
+        "Alpha was tuned on the validation set, so validation scores of dual inference are "
+        "optimistic. Values of alpha, seed by seed: "
         + "; ".join(f"{name} {text}" for name, text in alphas.items())
         + ".",
         cost_table(results),
-        f"Exact McNemar test on the labels of the test set; p < {SIGNIFICANT} is a difference.",
+        "The p-values come from an exact McNemar test on the labels of the test set; a difference "
+        f"with p < {SIGNIFICANT} is significant.",
         significance_table(tests),
     ]
     return "\n\n".join(blocks) + "\n"

@@ -17,7 +17,7 @@ from recipe_tools.commands import execute
 from recipe_tools.files import written
 from recipe_tools.settings import SPLITS
 
-from fairseq_ext.tools.idx import read_idx
+from fairseq_ext.twin.commands.idx import read_idx
 
 from .metrics import Right, SacreBLEU
 from .speech import NAMES
@@ -41,11 +41,11 @@ WIDTH, STEP = 8, 4
 
 def files(settings, raw):
     keys = ("train_images", "train_labels", "test_images", "test_labels")
-    found = {key: raw / settings.data[key] for key in keys}
-    for key, path in found.items():
+    paths = {key: raw / settings.data[key] for key in keys}
+    for key, path in paths.items():
         if not path.is_file():
             raise RecipeError(f"RAW {raw}: there is no {settings.data[key]} ([data] {key})")
-    return found
+    return paths
 
 
 def task(settings):
@@ -57,7 +57,7 @@ def listed(words):
 
 
 def captions_of(digits):
-    """The three captions of digits from left to right."""
+    """Return the three captions of digits from left to right."""
     counts = sorted({(-digits.count(digit), digit) for digit in digits})
     groups = [
         f"a {NAMES[digit]}" if count == -1 else f"{NAMES[-count]} {PLURALS[digit]}"
@@ -72,7 +72,7 @@ def captions_of(digits):
 
 
 def strip(images, labels, rng):
-    """A row of one to four digits in some of the cells: (28, 112) in 0 .. 1, the digits."""
+    """Return a row of one to four digits in some cells: (28, 112) in 0 .. 1, and the digits."""
     canvas, digits = np.zeros((CELL, CELL * CELLS)), []
     for cell in sorted(rng.sample(range(CELLS), rng.randint(1, CELLS))):
         number, shift = rng.randrange(len(images)), rng.randint(-JITTER, JITTER)
@@ -84,13 +84,13 @@ def strip(images, labels, rng):
 
 
 def halved(canvas):
-    """Means of 2 x 2 pixels."""
+    """Return the means of 2 x 2 pixels."""
     rows, columns = canvas.shape
     return canvas.reshape(rows // 2, 2, columns // 2, 2).mean(axis=(1, 3))
 
 
 def pixels(canvas, kind):
-    """Rows of pixels: of the whole strip, or of each window of a grid."""
+    """Return rows of pixels: of the whole strip, or of each window of a grid."""
     small = halved(canvas)
     if kind == "whole":
         return small.reshape(1, -1)
@@ -105,23 +105,23 @@ class Components:
         self.mean, self.axes = rows.mean(axis=0), None
         if count:
             values, vectors = np.linalg.eigh(np.cov(rows, rowvar=False))
-            kept = values[-count:]
-            self.axes = vectors[:, -count:] / np.sqrt(kept.mean())
+            variances = values[-count:]
+            self.axes = vectors[:, -count:] / np.sqrt(variances.mean())
 
     def __call__(self, rows):
         return rows if self.axes is None else (rows - self.mean) @ self.axes
 
 
 def features(rows, components, kind):
-    """What the model sees; rows of a grid also say which window they are."""
-    found = components(rows)
+    """Return the inputs of the model; rows of a grid also say which window they are."""
+    vectors = components(rows)
     if kind == "grid":
-        found = np.concatenate([found, np.eye(len(rows))], axis=1)
-    return found.astype(np.float32)
+        vectors = np.concatenate([vectors, np.eye(len(rows))], axis=1)
+    return vectors.astype(np.float32)
 
 
 def strips_by_split(settings, files, rng):
-    """{split: [(canvas, digits)]}; every split has images of its own."""
+    """Return {split: [(canvas, digits)]}; every split has images of its own."""
     arrays = {key: read_idx(path, 3 if "images" in key else 1) for key, path in files.items()}
     for side in ("train", "test"):
         if len(arrays[f"{side}_images"]) != len(arrays[f"{side}_labels"]):
@@ -138,7 +138,7 @@ def strips_by_split(settings, files, rng):
 
 
 def write_split(split, strips, how_many, components, kind, folder, rng):
-    """Features, raw/SPLIT.ref, text/SPLIT and bin/SPLIT.features."""
+    """Write the features, raw/SPLIT.ref, text/SPLIT and bin/SPLIT.features."""
     texts, names, references = [], [], []
     for number, (canvas, digits) in enumerate(strips):
         name = f"features/{split}{number}.npy"
@@ -166,8 +166,8 @@ def build(settings, files, folder, root, workers):
     if not 1 <= how_many <= 3:
         raise settings.error("captions", "1, 2 or 3 of each training image")
     rng = random.Random(seed)
-    found = strips_by_split(settings, files, rng)
-    rows = np.concatenate([pixels(canvas, kind) for canvas, _ in found["train"]])
+    strips = strips_by_split(settings, files, rng)
+    rows = np.concatenate([pixels(canvas, kind) for canvas, _ in strips["train"]])
     if count >= rows.shape[1]:
         raise settings.error("components", f"less than {rows.shape[1]}; 0 keeps the pixels")
     components, counts = Components(rows, count), {}
@@ -175,8 +175,10 @@ def build(settings, files, folder, root, workers):
     (folder / "bin" / "features").mkdir(parents=True)
     command = ["fairseq-preprocess", "--only-source", "--workers", workers]
     for split in SPLITS:
-        each = how_many if split == "train" else 1
-        counts[split] = write_split(split, found[split], each, components, kind, folder, rng)
+        captions_per_image = how_many if split == "train" else 1
+        counts[split] = write_split(
+            split, strips[split], captions_per_image, components, kind, folder, rng
+        )
         command += [f"--{split}pref", folder / "text" / split]
     execute([*command, "--destdir", folder / "bin"], folder / "preprocess.log")
     return counts

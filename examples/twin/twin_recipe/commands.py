@@ -6,12 +6,12 @@ NEVER = 1000000  # nothing at the end of an epoch: corpora differ in the length 
 
 
 def checkpoint_of(settings, runs, system, seed):
-    """The checkpoint that is scored; the best has the lowest validation loss of the forward net."""
+    """Return the scored checkpoint; the best has the lowest validation loss of the forward net."""
     return runs / run_name(system, seed) / f"checkpoint_{settings.checkpoint}.pt"
 
 
 def train_command(settings, system, seed, data, runs, extra=()):
-    """fairseq-train of one system; `extra` comes last and therefore wins."""
+    """Return the fairseq-train command of a system; `extra` comes last and therefore wins."""
     interval = max(1, settings.updates // max(1, settings.validations))
     command = ["fairseq-train", data / "bin", "--user-dir", user_dir()]
     command += [*settings.kind.task(settings), *settings.words["model"], *settings.words[system]]
@@ -24,14 +24,14 @@ def train_command(settings, system, seed, data, runs, extra=()):
 
 
 def generate_command(settings, checkpoint, data, split):
-    """fairseq-generate; writes plain text in its D- lines."""
+    """Return the fairseq-generate command; its D- lines are plain text."""
     command = ["fairseq-generate", data / "bin", "--user-dir", user_dir()]
     command += [*settings.kind.task(settings), "--path", checkpoint, *settings.words["evaluate"]]
     return [*command, "--gen-subset", split, "--no-progress-bar"]
 
 
 def distance_command(settings, checkpoint, data, prefix):
-    """fairseq-ext twin-distance of the test set."""
+    """Return the fairseq-ext twin-distance command on the test set."""
     command = ["fairseq-ext", "twin-distance", checkpoint, data / "bin", "--output", prefix]
     command += ["--unit", settings.kind.UNIT]
     text = settings.kind.TEXT

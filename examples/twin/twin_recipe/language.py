@@ -31,7 +31,7 @@ def task(settings):
 
 
 def binarise(folder, workers):
-    """bin/ from raw/SPLIT.ref of all splits."""
+    """Write bin/ from raw/SPLIT.ref of all splits."""
     command = ["fairseq-preprocess", "--only-source", "--workers", workers]
     for split in SPLITS:
         command += [f"--{split}pref", folder / "raw" / f"{split}.ref"]

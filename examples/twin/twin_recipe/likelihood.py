@@ -4,7 +4,7 @@ from argparse import Namespace
 
 
 def likelihoods(checkpoint, folder, split, user_dir, max_tokens):
-    """[(nats, tokens)] of the items of a set, in their order; ends of sentences count.
+    """Return [(nats, tokens)] of the items of a set, in their order; ends of sentences count.
 
     folder: what the checkpoint was trained on, wherever it is now.
     """
@@ -18,7 +18,7 @@ def likelihoods(checkpoint, folder, split, user_dir, max_tokens):
     model = models[0].eval()
     task.load_dataset(split)
     dataset, pad = task.dataset(split), task.target_dictionary.pad()
-    found = {}
+    by_number = {}
     indices = dataset.ordered_indices()
     for batch in dataset.batch_by_size(indices, max_tokens=max_tokens):
         sample = dataset.collater([dataset[index] for index in batch])
@@ -28,5 +28,5 @@ def likelihoods(checkpoint, folder, split, user_dir, max_tokens):
         nats = -logits.log_softmax(dim=2).gather(2, target.unsqueeze(2)).squeeze(2)
         real = target.ne(pad)
         sums, counts = (nats * real).sum(dim=1).tolist(), real.sum(dim=1).tolist()
-        found.update(zip(sample["id"].tolist(), zip(sums, counts)))
-    return [found[number] for number in range(len(dataset))]
+        by_number.update(zip(sample["id"].tolist(), zip(sums, counts)))
+    return [by_number[number] for number in range(len(dataset))]

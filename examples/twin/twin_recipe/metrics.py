@@ -1,4 +1,4 @@
-"""What is measured. As in fairseq_ext/tools/evaluate_scores.py a metric is a function of sums over
+"""What is measured. As in fairseq_ext/tools/evaluate/scores.py a metric is a function of sums over
 items, so that its tests can be used.
 
 statistics: (lines of what was found, lines of references) -> (N, K); score: (K,) sums -> number.
@@ -9,16 +9,16 @@ import math
 
 import numpy as np
 
-from fairseq_ext.tools import evaluate_scores
+from fairseq_ext.tools.evaluate import scores
 
 
-def distance(found, wanted):
-    """Least number of insertions, deletions and exchanges between two sequences."""
-    row = list(range(len(wanted) + 1))
-    for number, one in enumerate(found, start=1):
+def distance(hypothesis, reference):
+    """Return the least number of insertions, deletions and exchanges between two sequences."""
+    row = list(range(len(reference) + 1))
+    for number, symbol in enumerate(hypothesis, start=1):
         diagonal, row[0] = row[0], number
-        for place, other in enumerate(wanted, start=1):
-            best = min(row[place] + 1, row[place - 1] + 1, diagonal + (one != other))
+        for place, reference_symbol in enumerate(reference, start=1):
+            best = min(row[place] + 1, row[place - 1] + 1, diagonal + (symbol != reference_symbol))
             diagonal, row[place] = row[place], best
     return row[-1]
 
@@ -60,7 +60,7 @@ class Right(Metric):
 
 
 class Perplexity(Metric):
-    """Of the references by token, ends included."""
+    """Perplexity of the references by token, ends included."""
 
     name, title, source = "ppl", "perplexity", "nll"
 
@@ -83,11 +83,11 @@ class Nats(Perplexity):
         return float(sums[0] / sums[1])
 
 
-class SacreBLEU(evaluate_scores.Metric):
+class SacreBLEU(scores.Metric):
     """bleu or chrf; tabs separate several references, as many for every item."""
 
     source, lower_is_better = "hyp", False
 
     def statistics(self, lines, references):
-        streams = [list(stream) for stream in zip(*(one.split("\t") for one in references))]
+        streams = [list(stream) for stream in zip(*(line.split("\t") for line in references))]
         return np.array(self.metric._extract_corpus_statistics(lines, streams), dtype=np.float64)

@@ -4,8 +4,8 @@ import numpy as np
 from recipe_tools import RecipeError
 from recipe_tools.settings import SPLITS
 
-from fairseq_ext.tools.idx import read_idx
-from fairseq_ext.tools.pixel_lines import binarise, pixel_lines
+from fairseq_ext.twin.commands.idx import read_idx
+from fairseq_ext.twin.commands.pixel_lines import binarise, pixel_lines
 
 from . import language
 from .metrics import Nats
@@ -20,11 +20,11 @@ LENGTH = 28 * 28 + 1
 
 
 def files(settings, raw):
-    found = {key: raw / settings.data[key] for key in ("train_images", "test_images")}
-    for key, path in found.items():
+    paths = {key: raw / settings.data[key] for key in ("train_images", "test_images")}
+    for key, path in paths.items():
         if not path.is_file():
             raise RecipeError(f"RAW {raw}: there is no {settings.data[key]} ([data] {key})")
-    return found
+    return paths
 
 
 def task(settings):
@@ -33,7 +33,7 @@ def task(settings):
 
 
 def split_images(settings, files):
-    """{split: (N, 28, 28)}: the first training images, the last for validation; test images."""
+    """Return {split: (N, 28, 28)}; the last training images are for validation."""
     counts = dict(zip(SPLITS, settings.numbers("images", 3)))
     train = read_idx(files["train_images"], 3)
     test = read_idx(files["test_images"], 3)

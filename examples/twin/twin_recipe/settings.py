@@ -36,7 +36,7 @@ KEYS = set().union(*(kind.KEYS | kind.OPTIONAL_KEYS for kind in KINDS.values()))
 
 @dataclass(frozen=True)
 class Settings:
-    """What the .cfg file says.
+    """The contents of the .cfg file.
 
     kind: module of the data. data: {key: value} of [data]. updates, validations: of a training.
     warmup: percentage of the updates. checkpoint: which one is scored. words: {section, or name of
@@ -56,45 +56,45 @@ class Settings:
 
     @property
     def systems(self):
-        """Those that the file has, in the order of the tables."""
+        """Return the systems of the file, in the order of the tables."""
         return tuple(system for system in SYSTEMS if system in self.text["systems"])
 
     @property
     def contrasts(self):
-        """[(system, the one that it is compared with)]: each with the baseline, and CONTRASTS."""
+        """Return [(system, compared system)]: each system with the baseline, and CONTRASTS."""
         others = [both for both in CONTRASTS if set(both) <= set(self.systems)]
         return [(system, "baseline") for system in self.systems[1:]] + others
 
     def check_system(self, name):
-        """Raise RecipeError for a system that there is not."""
+        """Raise RecipeError for an unknown system."""
         if name not in self.systems:
             raise RecipeError(f"SYSTEM {name!r} is unknown; allowed: {', '.join(self.systems)}")
 
     def relevant(self, system):
-        """The settings that results of a system depend on."""
+        """Return the settings that results of a system depend on."""
         return {**self.text, "systems": self.text["systems"][system], "name": self.name}
 
     def numbers(self, key, count, default=None):
-        """So many whole numbers, the value of a key of [data]."""
+        """Return so many whole numbers, the value of a key of [data]."""
         words = self.data.get(key, default).split()
         if len(words) != count or not all(word.isdecimal() for word in words):
             raise self.error(key, f"{count} whole number{'s' if count > 1 else ''}")
         return [int(word) for word in words]
 
     def error(self, key, allowed):
-        """A RecipeError about a key of [data]."""
+        """Return a RecipeError about a key of [data]."""
         return RecipeError(f"{self.path}: [data] {key} = {self.data[key]}; allowed: {allowed}")
 
 
 def read_settings(name):
-    """The `Settings` called `name`, a file or one of this recipe's .cfg files.
+    """Return the `Settings` called `name`, a file or one of this recipe's .cfg files.
 
     Raises RecipeError with the file and the key.
     """
     path, parser = read_config(name, FOLDER, REQUIRED, {**OPTIONAL, "data": KEYS})
     kind = KINDS[choice(parser, path, "data", "kind", KINDS)]
-    own = {**REQUIRED, "data": {"kind", *kind.KEYS}}
-    check_keys(parser, path, own, {**OPTIONAL, "data": kind.OPTIONAL_KEYS})
+    required = {**REQUIRED, "data": {"kind", *kind.KEYS}}
+    check_keys(parser, path, required, {**OPTIONAL, "data": kind.OPTIONAL_KEYS})
     warmup = number(parser, path, "train", "warmup")
     if warmup >= 100:
         raise RecipeError(f"{path}: [train] warmup = {warmup}; allowed: 0 to 99 per cent")
@@ -110,6 +110,6 @@ def read_settings(name):
         validations=number(parser, path, "train", "validations"),
         warmup=warmup,
         checkpoint=choice(parser, path, "evaluate", "checkpoint", CHECKPOINTS),
-        words={key: tuple(each) for key, each in words.items()},
+        words={key: tuple(arguments) for key, arguments in words.items()},
         text={section: dict(parser[section]) for section in REQUIRED},
     )

@@ -12,7 +12,7 @@ from recipe_tools.commands import execute
 from recipe_tools.files import written
 from recipe_tools.settings import SPLITS
 
-from fairseq_ext.tools.twin_distance import SEPARATORS
+from fairseq_ext.twin.commands.words import SEPARATORS
 
 from .metrics import CharacterErrors, Right, WordErrors
 
@@ -37,12 +37,12 @@ def task(settings):
     return ["--task", "speech_to_text"]
 
 
-def TEXT(settings):
+def TEXT(settings):  # noqa: N802  (a constant in the other kinds of data)
     return "raw/train.characters"
 
 
 def held_out(settings, key):
-    """Function (speaker, index) -> whether [data] `key` names the recording.
+    """Return a function (speaker, index) -> True if [data] `key` names the recording.
 
     The key holds a range of indices, such as 0-4, or names of speakers.
     """
@@ -57,9 +57,9 @@ def held_out(settings, key):
 
 
 def recordings_by_split(settings, path):
-    """{split: {speaker: [(digit, samples as bytes)]}}; a recording is in one split alone."""
+    """Return {split: {speaker: [(digit, samples as bytes)]}}; no recording is in two splits."""
     in_test, in_valid = held_out(settings, "test"), held_out(settings, "valid")
-    found = {split: {} for split in SPLITS}
+    recordings = {split: {} for split in SPLITS}
     with zipfile.ZipFile(path) as archive:
         for name in sorted(archive.namelist()):
             match = RECORDING.fullmatch(name)
@@ -73,15 +73,15 @@ def recordings_by_split(settings, path):
                 samples = stream.readframes(stream.getnframes())
             split = "test" if in_test(speaker, index) else "train"
             split = "valid" if split == "train" and in_valid(speaker, index) else split
-            found[split].setdefault(speaker, []).append((digit, samples))
-    for split, speakers in found.items():
+            recordings[split].setdefault(speaker, []).append((digit, samples))
+    for split, speakers in recordings.items():
         if not speakers:
             raise RecipeError(f"{path}: [data] valid and test leave no recording for {split}")
-    return found
+    return recordings
 
 
 def compose(recordings, count, lengths, pauses, rng):
-    """`count` strings: [(list of digits, samples, speaker)].
+    """Return `count` strings: [(list of digits, samples, speaker)].
 
     The speakers take turns; no recording comes again before all of its speaker have come.
     lengths: least and most digits; with 0 strings every recording is one by itself, once.
@@ -89,7 +89,7 @@ def compose(recordings, count, lengths, pauses, rng):
     """
     if not count:
         return [([d], samples, s) for s, many in recordings.items() for d, samples in many]
-    found, left = [], {speaker: [] for speaker in sorted(recordings)}
+    strings, left = [], {speaker: [] for speaker in sorted(recordings)}
     for speaker in itertools.islice(itertools.cycle(left), count):
         chosen = []
         for _ in range(rng.randint(*lengths)):
@@ -102,12 +102,12 @@ def compose(recordings, count, lengths, pauses, rng):
             pause = RATE * rng.randint(*pauses) // 1000
             steps = (rng.randint(-4, 4) for _ in range(pause))
             parts += [b"".join(step.to_bytes(2, "little", signed=True) for step in steps), samples]
-        found.append(([digit for digit, _ in chosen], b"".join(parts), speaker))
-    return found
+        strings.append(([digit for digit, _ in chosen], b"".join(parts), speaker))
+    return strings
 
 
 def write_split(strings, split, folder):
-    """wavs/SPLIT.tsv and its files, raw/SPLIT.ref."""
+    """Write wavs/SPLIT.tsv and its files, and raw/SPLIT.ref."""
     with written(folder / "wavs" / f"{split}.tsv") as table:
         table.write("id\taudio\ttgt_text\tspeaker\n")
         for number, (digits, samples, speaker) in enumerate(strings):
@@ -130,16 +130,16 @@ def build(settings, files, folder, root, workers):
     if not 1 <= lengths[0] <= lengths[1] or pauses[0] > pauses[1]:
         raise settings.error("digits", "LEAST MOST from 1; [data] pause_ms: LEAST MOST")
     recordings = recordings_by_split(settings, files["recordings"])
-    rng, made = random.Random(seed), {}
+    rng, sizes = random.Random(seed), {}
     (folder / "wavs").mkdir()
     for split, count in zip(SPLITS, counts):
         strings = compose(recordings[split], count, lengths, pauses, rng)
         write_split(strings, split, folder)
-        made[split] = len(strings)
+        sizes[split] = len(strings)
     command = ["fairseq-ext", "filter-banks", "--sample-rate", RATE, "--output", folder / "bin"]
     command += ["--root", root / "bin", "--hop-ms", settings.data["hop_ms"]]
     tables = [folder / "wavs" / f"{split}.tsv" for split in SPLITS]
     execute([*command, *tables], folder / "filter-banks.log")
     for path in (folder / "wavs").glob("*.wav"):
         path.unlink()
-    return made
+    return sizes

@@ -15,23 +15,23 @@ TITLES = {
 }
 
 PAIRED = (
-    BOOTSTRAP.replace("of the same seed", "over all seeds")
-    + " p knows of other sentences, not of other seeds: for these see the range."
+    BOOTSTRAP.replace("with the same seed", "over all seeds")
+    + " The p-value reflects variation across sentences, not seeds; the range shows seed variation."
 )
 
 
 def by_system(results):
-    """{system: [its results, by seed]} in the order of Table 1."""
-    found = {}
+    """Return {system: [its results, by seed]} in the order of Table 1."""
+    by_name = {}
     for name in SYSTEMS:
         many = [result for (system, _), result in sorted(results.items()) if system == name]
         if many:
-            found[name] = many
-    return found
+            by_name[name] = many
+    return by_name
 
 
 def score_table(metrics, results):
-    """One line for each system; of each metric the test and the validation set."""
+    """Return a line for each system, with each metric on the test and the validation set."""
     header, body = ["system"], []
     for metric in metrics:
         header += [f"test {metric.title}", f"valid {metric.title}"]
@@ -39,33 +39,36 @@ def score_table(metrics, results):
         cells = []
         for metric in metrics:
             for split in ("test", "valid"):
-                cells.append(cell(spread([one["scores"][split][metric.name] for one in many])))
+                cells.append(cell(spread([run["scores"][split][metric.name] for run in many])))
         body.append([TITLES[name], *cells])
     return rows(header, body)
 
 
 def test_table(metrics, tests):
-    """tests: {(system, the one it is compared with, metric name): what `scoring.compare` found}."""
+    """Return the table of tests: {(system, compared system, metric name): result of `compare`}."""
     if not tests:
         return None
-    header, body = ["difference of the same seeds, test"], []
+    header, body = ["difference at equal seeds, test"], []
     for metric in metrics:
         header += [metric.title, "p"]
-    for system, other in dict.fromkeys((one, other) for one, other, _ in tests):
+    for system, other in dict.fromkeys((system_name, other) for system_name, other, _ in tests):
         cells = []
         for metric in metrics:
-            found = tests[system, other, metric.name]
-            cells += [cell(spread(found["by_seed"])), f"{found['p']:.3f}"]
-        body.append([f"{TITLES[system]} less {TITLES[other]}", *cells])
+            test = tests[system, other, metric.name]
+            cells += [cell(spread(test["by_seed"])), f"{test['p']:.3f}"]
+        body.append([f"{TITLES[system]} minus {TITLES[other]}", *cells])
     return rows(header, body)
 
 
 def cost_table(results):
-    """Parameters and time; the baseline's time is one."""
-    found, body = by_system(results), []
+    """Return parameters and time; the baseline's time is one."""
+    runs_by_system, body = by_system(results), []
     # 0: epochs too short for the seconds in the log
-    best = {name: min(one["seconds_per_update"] for one in many) for name, many in found.items()}
-    for name, many in found.items():
+    best = {
+        name: min(run["seconds_per_update"] for run in many)
+        for name, many in runs_by_system.items()
+    }
+    for name, many in runs_by_system.items():
         counts = many[0]["parameters"]
         timed = best[name] and best.get("baseline")
         ratio = f"{best[name] / best['baseline']:.2f}" if timed else "-"
@@ -73,18 +76,20 @@ def cost_table(results):
         updates = f"{many[0]['updates']:,}"
         milliseconds = f"{1000 * best[name]:.0f}" if best[name] else "-"
         body.append([TITLES[name], *numbers, updates, milliseconds, ratio])
-    header = ["system", "parameters", "in training also", "updates", "ms per update", "ratio"]
+    header = ["system", "parameters", "only in training", "updates", "ms per update"]
+    header.append("time / baseline")
     return rows(header, body)
 
 
 def markdown(settings, seeds, results, tests):
-    """The whole report."""
+    """Return the whole report."""
     metrics = settings.kind.METRICS
     searched = any(metric.source == "hyp" for metric in metrics)
-    search = f"; `{' '.join(settings.words['evaluate'])}`" if searched else ""
+    search = f", decoded with `{' '.join(settings.words['evaluate'])}`" if searched else ""
     blocks = [
-        f"Recipe `{settings.name}` of `examples/twin`; {seeds_text(seeds, results, TITLES)}; mean "
-        f"(range) over seeds; the {settings.checkpoint} checkpoint{search}.",
+        f"Recipe `{settings.name}` of `examples/twin`, {settings.updates:,} updates; "
+        f"{seeds_text(seeds, results, TITLES)}; mean (range) over seeds. Scores are of the "
+        f"{settings.checkpoint} checkpoint{search}.",
         score_table(metrics, results),
         test_table(metrics, tests),
         cost_table(results),

@@ -12,9 +12,12 @@ A node without relations stands without brackets.
 """
 
 import re
-from typing import Dict, List, NamedTuple, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Tuple, Union
 
-from . import Malformed, check_depth, paragraphs
+from . import LinePair, Malformed, check_depth, no_options, paragraphs
+
+if TYPE_CHECKING:
+    from penman.tree import Tree
 
 SENTENCE = "snt"
 WIKI = ":wiki"
@@ -29,7 +32,10 @@ SYMBOL = re.compile(r'[()]|"(?:[^"\\]|\\.)*"|(?!#):?[^\s()/:"~]+')
 # values that are no concepts (AMR guidelines)
 CONSTANTS = ("-", "+", "imperative", "expressive", "interrogative")
 
-blocks = paragraphs
+# penman's (variable, [(role, target)]); a target is a constant, a variable or a node
+PenmanNode = Tuple[Optional[str], List[Tuple[str, Any]]]
+
+blocks, of_file = paragraphs, no_options
 
 
 class Node(NamedTuple):
@@ -43,7 +49,7 @@ class Node(NamedTuple):
 
 
 def _brackets(text: str) -> int:
-    """How many brackets are open at once, at most."""
+    """Return how many brackets are open at once, at most."""
     depth = deepest = 0
     for piece in PIECE.findall(text):
         depth += (piece == "(") - (piece == ")")
@@ -67,8 +73,8 @@ def _check_end(text: str) -> None:
             over = depth == 0
 
 
-def read_penman(text: str):
-    """(sentence, penman's tree) of a block, or None for comments without a sentence.
+def read_penman(text: str) -> Optional[Tuple[str, "Tree"]]:
+    """Return (sentence, penman's tree) of a block, or None for comments without a sentence.
 
     Raises Malformed, with the line that penman names.
     """
@@ -95,20 +101,21 @@ def read_penman(text: str):
     return sentence, trees[0]
 
 
-def _concepts(tree, senses: bool) -> Dict[str, str]:
-    """{variable: concept}. Raises Malformed for a variable without one, or with two."""
-    found: Dict[str, str] = {}
+def _concepts(tree: "Tree", senses: bool) -> Dict[str, str]:
+    """Return {variable: concept}. Raises Malformed for a variable without one, or with two."""
+    concept_of: Dict[str, str] = {}
     for variable, branches in tree.nodes():
         concepts = [target for role, target in branches if role == "/" and target]
-        if len(concepts) != 1 or variable in found:
+        if len(concepts) != 1 or variable in concept_of:
             count = "two concepts" if concepts else "no concept"
             raise Malformed(f"variable {variable} has {count}")
         concept = ALIGNMENT.sub("", concepts[0])
-        found[variable] = concept if senses else SENSE.sub("", concept)
-    return found
+        concept_of[variable] = concept if senses else SENSE.sub("", concept)
+    return concept_of
 
 
 def _atom(text: str, concepts: Dict[str, str]) -> str:
+    """Return the symbol of a constant, or of a variable that is introduced elsewhere."""
     value = ALIGNMENT.sub("", text)
     if value in concepts:
         return concepts[value]
@@ -118,7 +125,8 @@ def _atom(text: str, concepts: Dict[str, str]) -> str:
     return "_".join(value.split())
 
 
-def _linear(node, concepts: Dict[str, str]) -> List[str]:
+def _linear(node: PenmanNode, concepts: Dict[str, str]) -> List[str]:
+    """Return the symbols of a node and of all below it."""
     variable, branches = node
     if variable is None:
         raise Malformed("a bracket without content")
@@ -134,12 +142,15 @@ def _linear(node, concepts: Dict[str, str]) -> List[str]:
     return symbols if len(symbols) == 1 else ["(", *symbols, ")"]
 
 
-def forward(text: str, senses: bool = False):
-    """A block -> (sentence, linearised graph), or None for comments. senses: keep -01 and so on."""
-    found = read_penman(text)
-    if found is None:
+def forward(text: str, senses: bool = False) -> Optional[LinePair]:
+    """Return (sentence, linearised graph) of a block, None for comments.
+
+    senses: keep -01 and so on.
+    """
+    item = read_penman(text)
+    if item is None:
         return None
-    sentence, tree = found
+    sentence, tree = item
     return sentence, " ".join(_linear(tree.node, _concepts(tree, senses)))
 
 
@@ -147,7 +158,7 @@ def forward(text: str, senses: bool = False):
 
 
 def read_line(line: str) -> Node:
-    """A linearised graph -> its top node.
+    """Return the top node of a linearised graph.
 
     Raises Malformed unless the brackets match, each holds a concept and relations in turn, and
     there is one top node.
@@ -203,7 +214,7 @@ def _check_symbols(line: str) -> None:
 
 
 def backward(source: str, target: str) -> str:
-    """(sentence, linearised graph) -> PENMAN with its sentence.
+    """Return the graph in PENMAN, with its sentence.
 
     Every concept becomes a node of its own, with a new variable: which mentions are one node is
     not in the line. Raises Malformed for a line that is no graph.
@@ -213,7 +224,7 @@ def backward(source: str, target: str) -> str:
     _check_symbols(target)
     used: Dict[str, int] = {}
 
-    def branch(node: Node):
+    def branch(node: Node) -> Union[str, PenmanNode]:
         if not node.relations and _is_constant(node.concept):
             return node.concept
         letter = node.concept[0].lower()

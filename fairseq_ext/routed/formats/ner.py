@@ -10,17 +10,17 @@ documents part sentences.
 """
 
 from collections import Counter
-from typing import Iterator, List, NamedTuple, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Tuple
 
-from . import Malformed, paragraphs
+from . import Block, LinePair, Malformed, paragraphs
 
 DOCUMENT = "-DOCSTART-"
 OUTSIDE = "O"
 SCHEMES = ("iob2", "iob1", "keep")
 
 
-def blocks(lines):
-    """``paragraphs``, without the marks of documents."""
+def blocks(lines: Iterable[str]) -> Iterator[Block]:
+    """Yield the paragraphs, without the marks of documents."""
     return paragraphs("" if line.split()[:1] == [DOCUMENT] else line for line in lines)
 
 
@@ -41,60 +41,60 @@ def split_tag(tag: str) -> Tuple[str, str]:
 
 
 def spans(tags: List[str]) -> List[Span]:
-    """The entities of a sentence, by start.
+    """Return the entities of a sentence, by start.
 
     One begins at B-TYPE, and at I-TYPE where the word before is outside or of another type. This
     reads IOB1 (B- only between two entities of one type) and IOB2 (B- at every beginning) alike.
     Raises Malformed for a tag that is none.
     """
-    found: List[Span] = []
+    entities: List[Span] = []
     before = ""
     for place, tag in enumerate(tags):
         prefix, kind = split_tag(tag)
         if kind and (prefix == "B" or kind != before):
-            found.append(Span(kind, place, place + 1))
+            entities.append(Span(kind, place, place + 1))
         elif kind:
-            found[-1] = found[-1]._replace(end=place + 1)
+            entities[-1] = entities[-1]._replace(end=place + 1)
         before = kind
-    return found
+    return entities
 
 
 def tags_of(entities: List[Span], length: int, scheme: str) -> List[str]:
-    """``length`` tags that say ``entities``, in "iob2" or "iob1"."""
+    """Return ``length`` tags that say ``entities``, in "iob2" or "iob1"."""
     tags, last = [OUTSIDE] * length, Span("", -1, -1)
-    for one in entities:
-        touches = (one.kind, one.start) == (last.kind, last.end)
+    for entity in entities:
+        kind, start, end = entity
+        # IOB1 writes B- only where it would otherwise run into the entity before
+        touches = (kind, start) == (last.kind, last.end)
         first = "B" if scheme == "iob2" or touches else "I"
-        tags[one.start : one.end] = [f"{first}-{one.kind}"] + [f"I-{one.kind}"] * (
-            one.end - one.start - 1
-        )
-        last = one
+        tags[start:end] = [f"{first}-{kind}"] + [f"I-{kind}"] * (end - start - 1)
+        last = entity
     return tags
 
 
-def of_file(lines: List[str]):
-    """The number of columns that most rows of a file have, as an option of ``forward``."""
+def of_file(lines: List[str]) -> Dict[str, Any]:
+    """Return the number of columns that most rows of a file have, as an option of ``forward``."""
     rows_of_words = (line.split() for line in lines if line.strip())
     counts = Counter(len(columns) for columns in rows_of_words if columns[0] != DOCUMENT)
     return {"width": counts.most_common(1)[0][0]} if counts else {}
 
 
 def rows(text: str, width: int = 0) -> Iterator[List[str]]:
-    """The columns of each row. Raises Malformed where there are fewer than two, or not ``width``.
+    """Yield the columns of each row.
 
-    width: 0 for that of the first row.
+    Raises Malformed where there are fewer than two, or not ``width``; 0 for that of the first row.
     """
     for place, line in enumerate(text.split("\n")):
         columns = line.split()
         width = width or len(columns)
         if len(columns) < 2 or len(columns) != width:
-            wanted = f"as many as the others have ({width})" if width > 1 else "a word and a tag"
-            raise Malformed(f"row {line!r} has {len(columns)} columns; allowed: {wanted}", place)
+            allowed = f"as many as the others have ({width})" if width > 1 else "a word and a tag"
+            raise Malformed(f"row {line!r} has {len(columns)} columns; allowed: {allowed}", place)
         yield columns
 
 
-def forward(text: str, scheme: str = "iob2", width: int = 0):
-    """A block of rows -> (words, tags).
+def forward(text: str, scheme: str = "iob2", width: int = 0) -> LinePair:
+    """Return (words, tags) of a block of rows.
 
     scheme: of the tags that are written; "keep" leaves them as they are. width: see ``rows``.
     """
@@ -111,11 +111,11 @@ def forward(text: str, scheme: str = "iob2", width: int = 0):
 
 
 def backward(source: str, target: str, scheme: str = "keep") -> str:
-    """(words, tags) -> rows of two columns. Raises Malformed unless there are equally many."""
+    """Return rows of two columns. Raises Malformed unless there are as many tags as words."""
     words, tags = source.split(), target.split()
     if len(words) != len(tags):
         raise Malformed(f"{len(tags)} tags for {len(words)} words")
-    found = spans(tags)
+    entities = spans(tags)  # raises Malformed for what is no tag, also if all are kept as they are
     if scheme != "keep":
-        tags = tags_of(found, len(tags), scheme)
+        tags = tags_of(entities, len(tags), scheme)
     return "".join(f"{word} {tag}\n" for word, tag in zip(words, tags))

@@ -10,9 +10,12 @@ Traces and other empty elements (-NONE-) and the phrases that hold nothing else 
 """
 
 import re
-from typing import List, NamedTuple, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Iterable, List, NamedTuple, Tuple, Union
 
-from . import Malformed, check_depth
+from . import Block, LinePair, Malformed, check_depth, no_options
+
+if TYPE_CHECKING:
+    from nltk.tree import Tree
 
 # what stands for a word: its part of speech, one symbol for all, or the word itself
 LEAVES = ("tag", "xx", "word")
@@ -42,21 +45,26 @@ class Phrase(NamedTuple):
     children: List[Union["Phrase", str]]
 
     def leaves(self) -> List[str]:
-        found, waiting = [], [self]
+        """Return the leaves, from left to right."""
+        leaves: List[str] = []
+        waiting: List[Union[Phrase, str]] = [self]
         while waiting:
-            one = waiting.pop()
-            if isinstance(one, str):
-                found.append(one)
+            part = waiting.pop()
+            if isinstance(part, str):
+                leaves.append(part)
             else:
-                waiting.extend(reversed(one.children))
-        return found
+                waiting.extend(reversed(part.children))
+        return leaves
 
 
 # ---------------------------------------------------------------- files of trees
 
 
-def blocks(lines):
-    """(number of the first line, text) of each tree: what one outermost pair of brackets holds.
+of_file = no_options
+
+
+def blocks(lines: Iterable[str]) -> List[Block]:
+    """Return each tree: what one outermost pair of brackets holds.
 
     Where brackets do not balance, a bracket in the first column begins a tree, as it does in the
     treebank's files: the faulty tree alone is lost.
@@ -67,11 +75,13 @@ def blocks(lines):
     return depths if balanced else _outer(lines, True)
 
 
-def _outer(lines, column: bool) -> List[Tuple[int, str]]:
-    found, part, depth, start = [], "", 0, 1
+def _outer(lines: List[str], column: bool) -> List[Block]:
+    """Return the texts between outermost brackets; with ``column`` one in front begins a tree."""
+    texts: List[Block] = []
+    part, depth, start = "", 0, 1
     for number, line in enumerate(lines, start=1):
         if column and line.startswith("(") and part.strip():
-            found.append((start, part.strip()))
+            texts.append((start, part.strip()))
             part, depth = "", 0
         for piece in re.findall(r"[()]|[^()]+", line + "\n"):
             if not part.strip():
@@ -79,15 +89,18 @@ def _outer(lines, column: bool) -> List[Tuple[int, str]]:
             part += piece
             depth += (piece == "(") - (piece == ")")
             if depth <= 0 and piece in "()":
-                found.append((start, part.strip()))
+                texts.append((start, part.strip()))
                 part, depth = "", 0
     if part.strip():
-        found.append((start, part.strip()))
-    return found
+        texts.append((start, part.strip()))
+    return texts
 
 
-def read_treebank(text: str):
-    """One tree as nltk reads it. Raises Malformed for faulty brackets and words without a tag."""
+def read_treebank(text: str) -> "Tree":
+    """Return one tree as nltk reads it.
+
+    Raises Malformed for faulty brackets and words without a tag.
+    """
     from nltk.tree import Tree
 
     depth = 0
@@ -110,6 +123,7 @@ def read_treebank(text: str):
 
 
 def _start(text: str) -> str:
+    """Return the beginning of a text in one line, for errors."""
     flat = " ".join(text.split())
     return flat if len(flat) <= 60 else flat[:60] + " ..."
 
@@ -118,13 +132,14 @@ def _start(text: str) -> str:
 
 
 def _plain(label: str, function_tags: bool) -> str:
+    """Return a label without numbers and, unless they are wanted, function tags."""
     if label.startswith("-"):
         return label
     return (NUMBERS if function_tags else FUNCTIONS).sub("", label)
 
 
-def _linear(tree, leaves: str, function_tags: bool) -> Tuple[List[str], List[str]]:
-    """(words, symbols of the line), both empty where all is empty elements."""
+def _linear(tree: "Tree", leaves: str, function_tags: bool) -> Tuple[List[str], List[str]]:
+    """Return (words, symbols of the line), both empty where all is empty elements."""
     if not isinstance(tree[0], str):
         label = _plain(tree.label(), function_tags)
         parts = [_linear(child, leaves, function_tags) for child in tree]
@@ -133,18 +148,18 @@ def _linear(tree, leaves: str, function_tags: bool) -> Tuple[List[str], List[str
         return words, [f"({label}", *inside, f"){label}"] if words else []
     if tree.label() == EMPTY:
         return [], []
-    word = SIGN.sub(lambda found: SIGNS[found.group()], tree[0])
+    word = SIGN.sub(lambda match: SIGNS[match.group()], tree[0])
     leaf = {"tag": tree.label(), "xx": ANY, "word": escaped(word)}[leaves]
     return [word], [leaf]
 
 
 def escaped(word: str) -> str:
-    """A word as it may stand in a tree: brackets spelt as the treebank does."""
+    """Return a word as it may stand in a tree: brackets spelt as the treebank does."""
     return word.replace("(", "-LRB-").replace(")", "-RRB-")
 
 
-def forward(text: str, leaves: str = "tag", function_tags: bool = False):
-    """A tree -> (words, linearised tree).
+def forward(text: str, leaves: str = "tag", function_tags: bool = False) -> LinePair:
+    """Return (words, linearised tree) of a tree.
 
     leaves: see LEAVES. function_tags: keep -SBJ, -TMP and so on; numbers never stay.
     """
@@ -158,12 +173,13 @@ def forward(text: str, leaves: str = "tag", function_tags: bool = False):
 
 
 def read_line(line: str) -> Phrase:
-    """A linearised tree -> its outermost phrase.
+    """Return the outermost phrase of a linearised tree.
 
     Raises Malformed unless every bracket is closed by one of its label, there is one outermost
     bracket, and every bracket holds something.
     """
-    root, opened = Phrase("", []), []
+    root = Phrase("", [])
+    opened: List[Phrase] = []
     for symbol in line.split():
         inner = opened[-1] if opened else root
         if "(" in symbol[1:] or ")" in symbol[1:]:
@@ -175,8 +191,8 @@ def read_line(line: str) -> Phrase:
         elif not symbol.startswith((")", "(")):
             inner.children.append(symbol)
         elif not opened or symbol != f"){inner.label}":
-            wanted = f"){inner.label}" if opened else "no closing bracket"
-            raise Malformed(f"{symbol!r} where {wanted!r} is due")
+            due = f"){inner.label}" if opened else "no closing bracket"
+            raise Malformed(f"{symbol!r} where {due!r} is due")
         elif not inner.children:
             raise Malformed(f"nothing between ({inner.label} and {symbol}")
         else:
@@ -188,8 +204,8 @@ def read_line(line: str) -> Phrase:
     return root.children[0]
 
 
-def backward(source: Optional[str], target: str, leaves: str = "tag") -> str:
-    """(words, linearised tree) -> a tree of the treebank in one line.
+def backward(source: str, target: str, leaves: str = "tag") -> str:
+    """Return a tree of the treebank in one line.
 
     leaves: what stands for the words in ``target``. Raises Malformed for brackets that do not
     match, and unless there are as many leaves as words.
@@ -199,7 +215,7 @@ def backward(source: Optional[str], target: str, leaves: str = "tag") -> str:
         raise Malformed(f"{len(tree.leaves())} leaves for {len(words)} words")
     rest = iter(words)
 
-    def text(part) -> str:
+    def text(part: Union[Phrase, str]) -> str:
         if isinstance(part, str):
             return f"({part if leaves == 'tag' else ANY} {escaped(next(rest))})"
         return f"({part.label} {' '.join(map(text, part.children))})"

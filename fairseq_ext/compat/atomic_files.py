@@ -1,0 +1,125 @@
+"""Atomic writes: a file is there whole or not at all.
+
+A file is written beside its place under a hidden name, flushed to the disk and renamed. What a
+killed process left bears the names of its host and process; `remove_leftovers` removes it.
+Nothing here imports fairseq or torch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import socket
+from typing import BinaryIO, Iterator
+
+LEFTOVER = re.compile(r"\.(?P<name>.+)\.(?P<host>[^.]+)\.(?P<pid>\d+)\.part")
+# what fairseq alone leaves when it is killed while it writes
+STOCK_LEFTOVER = re.compile(r".+\.pt\.tmp")
+
+# names of unfinished files of this process; `termination_signals` removes them
+unfinished: list[str] = []
+
+
+def host_name() -> str:
+    """Return the name of this machine, without its domain."""
+    return socket.gethostname().partition(".")[0] or "localhost"
+
+
+class _ErrorRecordingFile:
+    """A file for torch.save, which hides why writing failed: the first error stays in `error`."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file = file
+        self.error: OSError | None = None
+
+    def write(self, data: bytes) -> int:
+        try:
+            return self.file.write(data)
+        except OSError as error:
+            self.error = self.error or error
+            raise
+
+    def flush(self) -> None:
+        self.file.flush()
+
+
+@contextlib.contextmanager
+def atomic_write(path: str) -> Iterator[_ErrorRecordingFile]:
+    """Open `path` for writing bytes; it changes when the block has ended without an error.
+
+    Raises OSError that names `path` when it cannot be written; the file is unchanged then.
+    """
+    folder, name = os.path.split(os.path.abspath(path))
+    part = os.path.join(folder, f".{name}.{host_name()}.{os.getpid()}.part")
+    unfinished.append(part)
+    recorder = None
+    try:
+        with open(part, "wb") as file:
+            recorder = _ErrorRecordingFile(file)
+            yield recorder
+            file.flush()
+            # before the rename: after a power failure the new name must not lead to an empty file
+            os.fsync(file.fileno())
+        os.replace(part, path)
+        _flush_folder(folder)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            os.unlink(part)
+        cause = (recorder and recorder.error) or error
+        if not isinstance(cause, OSError):
+            raise
+        reason = f"{cause.strerror or cause}; what was there before is whole"
+        raise OSError(cause.errno or 0, reason, os.fspath(path)) from error
+    finally:
+        unfinished.remove(part)
+
+
+def atomic_copy(source: str, path: str) -> str:
+    """Copy a file to `path` by an atomic write and return `path`."""
+    with open(source, "rb") as content, atomic_write(path) as file:
+        shutil.copyfileobj(content, file, 1 << 20)
+    return path
+
+
+def _flush_folder(folder: str) -> None:
+    """Write the folder's list of names to the disk, where the file system can do that."""
+    with contextlib.suppress(OSError):  # some network file systems cannot; the rename is done
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def remove_leftovers(folder: str) -> list[str]:
+    """Remove what killed writes left in `folder` and return the names of these files.
+
+    Only the process that holds the folder's lock may call this: nobody else writes there, except
+    for other processes of this host that are still alive.
+    """
+    removed = []
+    for name in sorted(os.listdir(folder)):
+        match = LEFTOVER.fullmatch(name)
+        if match is None and STOCK_LEFTOVER.fullmatch(name) is None:
+            continue
+        if match and match["host"] == host_name() and is_alive(int(match["pid"])):
+            continue
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(folder, name))
+            removed.append(name)
+    return removed
+
+
+def is_alive(pid: int) -> bool:
+    """Return True if another process of this host has the number `pid`."""
+    if pid == os.getpid():
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # another user's
+        return True
+    return True

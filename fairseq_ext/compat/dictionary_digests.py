@@ -1,0 +1,63 @@
+"""Digests of a task's dictionaries, which a checkpoint records of its training."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Mapping
+
+if TYPE_CHECKING:
+    from fairseq.data import Dictionary
+    from fairseq.tasks import FairseqTask
+
+
+def digests(task: FairseqTask) -> dict[str, str]:
+    """Return {language or side: "number of symbols:digest"} of the dictionaries of a task."""
+    return {name: digest(dictionary) for name, dictionary in dictionaries(task).items()}
+
+
+def digest(dictionary: Dictionary) -> str:
+    """Return a dictionary's size and the start of the SHA-256 of its symbols in their order."""
+    text = "\n".join(dictionary.symbols).encode("utf-8", "surrogatepass")
+    return f"{len(dictionary.symbols)}:{hashlib.sha256(text).hexdigest()[:32]}"
+
+
+def dictionaries(task: FairseqTask) -> dict[str, Dictionary]:
+    """Return {language or side: dictionary} of a task; empty for tasks without any.
+
+    Tasks of several languages have a mapping `dictionaries` (ours) or `dicts` (fairseq's); other
+    tasks have at most a source and a target.
+    """
+    for attribute in ("dictionaries", "dicts"):
+        mapping = getattr(task, attribute, None)
+        if isinstance(mapping, Mapping):
+            return {str(lang): entry for lang, entry in mapping.items() if _has_symbols(entry)}
+    cfg = getattr(task, "cfg", None) or getattr(task, "args", None)
+    sides = {}
+    for side in ("source", "target"):
+        try:
+            dictionary = getattr(task, f"{side}_dictionary", None)
+        except NotImplementedError:  # FairseqTask's own properties raise it
+            continue
+        if _has_symbols(dictionary):
+            sides[str(getattr(cfg, f"{side}_lang", None) or side)] = dictionary
+    return sides
+
+
+def _has_symbols(entry: object) -> bool:
+    return isinstance(getattr(entry, "symbols", None), list)
+
+
+def different_dictionary(task: FairseqTask, stored: Mapping[str, str] | None) -> str | None:
+    """Return the first language whose dictionary has as many symbols as in training, but others.
+
+    None if all agree, and for checkpoints that record nothing. Dictionaries of another size are not
+    compared here: their parameters do not fit, or a tool has enlarged them.
+    """
+    if not isinstance(stored, Mapping):
+        return None
+    for name, dictionary in dictionaries(task).items():
+        present, trained = digest(dictionary), stored.get(name)
+        same_size = trained is not None and trained.split(":")[0] == present.split(":")[0]
+        if same_size and present != trained:
+            return name
+    return None

@@ -1,0 +1,97 @@
+"""Import hook: runs the patches before, around and after the modules they are for."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.machinery
+import sys
+from types import CodeType, ModuleType
+from typing import Sequence
+
+from .patch_registry import AFTER, AROUND, BEFORE, all_patches, apply_patch, needed_patches
+
+PATCHED_PACKAGES = frozenset(("fairseq", "fairseq_cli", "hydra", "antlr4"))
+
+
+class PatchingLoader(importlib.machinery.SourceFileLoader):
+    """Loads a source file as Python would, inside and followed by the patches for it."""
+
+    _is_loading = False
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the module's code inside its AROUND patches, then apply its AFTER patches."""
+        name = module.__name__ if module.__spec__ is None else module.__spec__.name
+        with contextlib.ExitStack() as stack:
+            for patch in needed_patches(name, AROUND):
+                stack.enter_context(patch.function(name))
+                patch.applied_to.append(name.partition(".")[0])
+            self._is_loading = True
+            stack.callback(setattr, self, "_is_loading", False)
+            super().exec_module(module)
+        for patch in needed_patches(name, AFTER):
+            apply_patch(patch, name, module)
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        """Return the module's code; for `python -m`, code that runs the patched module's command.
+
+        `python -m` runs the code of a module as `__main__` without loading the module, and so
+        without its patches. Only runpy calls this from outside; `exec_module` calls it while
+        `_is_loading` is set.
+        """
+        is_command = fullname.startswith("fairseq_cli.") and not self._is_loading
+        if is_command and hasattr(importlib.import_module(fullname), "cli_main"):
+            lines = f"from {fullname} import *\nfrom {fullname} import cli_main\n"
+            lines += 'if __name__ == "__main__":\n    cli_main()\n'
+            return compile(lines, f"<python -m {fullname}>", "exec")
+        return super().get_code(fullname)
+
+
+class PatchingFinder:
+    """Meta-path finder that delegates to the other finders and replaces only the loader."""
+
+    @staticmethod
+    def find_spec(
+        fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Return the spec of a module of PATCHED_PACKAGES; None for every other module."""
+        if fullname.partition(".")[0] not in PATCHED_PACKAGES:
+            return None
+        for patch in needed_patches(fullname, BEFORE):
+            apply_patch(patch, fullname, fullname)
+        spec = _find_elsewhere(fullname, path, target)
+        # anything but a plain source file (extension modules, namespace packages, archives) keeps
+        # the loader of the finder that found it
+        if spec is not None and type(spec.loader) is importlib.machinery.SourceFileLoader:
+            spec.loader = PatchingLoader(spec.loader.name, spec.loader.path)
+        return spec
+
+
+def _find_elsewhere(
+    fullname: str, path: Sequence[str] | None, target: ModuleType | None
+) -> importlib.machinery.ModuleSpec | None:
+    # a copy of the list: a finder may change it, as the start-up hook does when it gives way
+    for finder in list(sys.meta_path):
+        if finder is PatchingFinder or not hasattr(finder, "find_spec"):
+            continue
+        spec = finder.find_spec(fullname, path, target)
+        if spec is not None:
+            return spec
+    return None
+
+
+def install() -> type[PatchingFinder]:
+    """Put the finder first, patch the modules that are imported already; return the finder."""
+    for finder in sys.meta_path:
+        # another copy of this package (a second checkout given as --user-dir) may be active
+        if getattr(finder, "__name__", "") == PatchingFinder.__name__:
+            return finder  # type: ignore[return-value]
+    sys.meta_path.insert(0, PatchingFinder)
+    for patch in all_patches():
+        # conditions import numpy or torch to read their versions: evaluate them only for patches
+        # of modules that are there already
+        present = [name for name in patch.modules if name in sys.modules]
+        if present and patch.moment == AFTER and patch.unmet_condition() is None:
+            for name in present:
+                apply_patch(patch, name, sys.modules[name])
+    return PatchingFinder

@@ -1,0 +1,34 @@
+"""A view of a module in which a few names differ, seen by one other module only."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+
+class ModuleOverlay(ModuleType):
+    """A module with the given names; everything else is read from the original at every access."""
+
+    def __init__(self, original: ModuleType, **names: Any) -> None:
+        super().__init__(original.__name__, original.__doc__)
+        self.__dict__.update(names)
+        self.__dict__["__original__"] = original
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["__original__"], name)
+
+    def __dir__(self) -> list[str]:
+        return sorted(set(super().__dir__()) | set(dir(self.__dict__["__original__"])))
+
+
+def overlay_names(module: ModuleType, variable: str, **names: Any) -> None:
+    """Replace names of the module in the global `variable` of `module`, for `module` alone.
+
+    The names add up when called again for the same module. Raises AttributeError when the module
+    has no such global.
+    """
+    present = getattr(module, variable)
+    if isinstance(present, ModuleOverlay):
+        present.__dict__.update(names)
+    else:
+        setattr(module, variable, ModuleOverlay(present, **names))

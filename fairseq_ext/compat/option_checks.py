@@ -1,0 +1,325 @@
+"""Checks of option values right after they are read, for every command and every model.
+
+fairseq accepts most numbers unchecked. Without these checks the values refused here end in an error
+that names no option, in no training at all, or silently in a wrong result.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import difflib
+import importlib.util
+import json
+import sys
+from typing import Any, Callable, Iterator, Mapping
+
+from .option_ranges import RANGES, Range
+from .user_errors import OptionError
+
+# {option as argparse stores it: value}
+Values = Mapping[str, Any]
+LABEL_TASKS = ("text_classification", "dual_translation")
+
+STOCK_PACKAGES = ("fairseq", "fairseq_cli", "fairseq_ext")  # their options are in the table
+
+
+def check(values: Values) -> None:
+    """Raise OptionError for the first option that is out of range or contradicts another."""
+    foreign = foreign_options(values)
+    values = {name: value for name, value in values.items() if name not in foreign}
+    for name, limits in RANGES.items():
+        check_range(name, values.get(name), limits)
+    for compare in COMPARISONS:
+        compare(values)
+
+
+def check_search(values: Values) -> None:
+    """Check the options of a search that is built in Python, which no command has parsed."""
+    for name, limits in RANGES.items():
+        check_range(name, values.get(name), limits)
+    for compare in (_nbest_within_beam, _groups_divide_beam, _lengths_in_order):
+        compare(values)
+
+
+def foreign_options(values: Values) -> set[str]:
+    """Return the options that a task, model, optimiser or the like of another project declares.
+
+    They may bear the names of fairseq's options with other meanings: their ranges are unknown.
+    """
+    names: set[str] = set()
+    for entry in chosen_classes(values):
+        if not is_stock(entry):
+            names |= declared_options(entry)
+    return names
+
+
+def chosen_classes(values: Values) -> Iterator[type]:
+    """Yield the classes that the values name, of the registries that are loaded."""
+    registries: dict[str, Mapping[str, type]] = {}
+    tasks, models = sys.modules.get("fairseq.tasks"), sys.modules.get("fairseq.models")
+    if tasks is not None:
+        registries["task"] = getattr(tasks, "TASK_REGISTRY", {})
+    if models is not None:
+        registries["arch"] = getattr(models, "ARCH_MODEL_REGISTRY", {})
+        registries["model"] = getattr(models, "MODEL_REGISTRY", {})
+    if "fairseq.registry" in sys.modules:
+        entries = sys.modules["fairseq.registry"].REGISTRIES.items()
+        registries.update((name, entry["registry"]) for name, entry in entries)
+    for group, registry in registries.items():
+        name = values.get(group)
+        if isinstance(name, str) and name in registry:
+            yield registry[name]
+
+
+def is_stock(registered: type) -> bool:
+    """Return True if a class is fairseq's or this package's."""
+    return registered.__module__.partition(".")[0] in STOCK_PACKAGES
+
+
+def declared_options(registered: type) -> set[str]:
+    """Return the names (as argparse stores them) of the options that a registered class adds."""
+    add_args: Callable[[argparse.ArgumentParser], None] | None
+    add_args = getattr(registered, "add_args", None)
+    if add_args is None:
+        return set()
+    parser = argparse.ArgumentParser(add_help=False, conflict_handler="resolve")
+    add_args(parser)
+    return {action.dest for action in parser._actions}
+
+
+def option(name: str) -> str:
+    """Return the option as it is typed: "--max-tokens" for "max_tokens"."""
+    return "--" + name.replace("_", "-")
+
+
+def check_range(name: str, value: Any, limits: Range) -> None:
+    """Raise OptionError unless the number, or each number of a list, is in its range."""
+    if value is None or isinstance(value, bool):
+        return
+    is_list = not isinstance(value, (str, int, float))
+    for entry in value if is_list else (value,):
+        try:
+            number = float(entry)
+        except (TypeError, ValueError):
+            # a reference to another option, "${...}", or an option of the same name that is a
+            # text: argparse has converted what must be a number
+            continue
+        if not limits.has(number):
+            raise OptionError(f"{option(name)} {entry} is not allowed; allowed: {limits.words()}")
+
+
+def _number(values: Values, name: str) -> int | float | None:
+    """Return the value of an option if it is a number, otherwise None."""
+    value = values.get(name)
+    return value if isinstance(value, (int, float)) else None
+
+
+def _nbest_within_beam(values: Values) -> None:
+    beam, nbest = _number(values, "beam"), _number(values, "nbest")
+    # these tasks may rank labels without a search; dual_translation checks it where it searches
+    if beam is None or nbest is None or values.get("task") in LABEL_TASKS:
+        return
+    if not all(map(is_stock, chosen_classes(values))):
+        return  # a task of another project: its search or classifier may give more
+    if nbest > beam:
+        raise OptionError(
+            f"--nbest {nbest} is more than --beam {beam}, the number of hypotheses that the "
+            f"search has; allowed: at most {beam}, or a larger --beam"
+        )
+
+
+def _groups_divide_beam(values: Values) -> None:
+    beam, groups = _number(values, "beam"), _number(values, "diverse_beam_groups")
+    # fairseq takes 0 and -1 as "off"
+    if beam is not None and groups is not None and groups > 0 and beam % groups:
+        raise OptionError(
+            f"--diverse-beam-groups {groups} does not divide --beam {beam}; allowed: its divisors"
+        )
+
+
+def _lengths_in_order(values: Values) -> None:
+    """Check --min-len and --max-len-b; with --max-len-a the limit depends on the sentence."""
+    shortest, longest = _number(values, "min_len"), _number(values, "max_len_b")
+    if longest is None or values.get("max_len_a"):
+        return
+    if longest < 0:
+        raise OptionError(
+            f"--max-len-b {longest} is not allowed without --max-len-a; allowed: at least 0"
+        )
+    if shortest is not None and shortest > longest:
+        raise OptionError(
+            f"--min-len {shortest} is more than --max-len-b {longest}; allowed: at most {longest}"
+        )
+
+
+def _masked_tokens_are_a_part(values: Values) -> None:
+    share = _number(values, "mask_prob")
+    # --leave-unmasked-prob tells BERT's masking from wav2vec's, whose spans may overlap
+    if "leave_unmasked_prob" in values and share is not None and share > 1:
+        raise OptionError(f"--mask-prob {share} is not allowed; allowed: at least 0 and at most 1")
+
+
+def _shard_exists(values: Values) -> None:
+    shard, shards = _number(values, "shard_id"), _number(values, "num_shards")
+    if shard is not None and shards is not None and shard >= shards:
+        raise OptionError(
+            f"--shard-id {shard} does not exist with --num-shards {shards}; "
+            f"allowed: 0 to {shards - 1}"
+        )
+
+
+def _one_subset_is_combined(values: Values) -> None:
+    """fairseq joins valid, valid1 and so on whatever the name, and then looks for the name."""
+    subset = values.get("valid_subset")
+    if values.get("combine_valid_subsets") and subset not in (None, "valid"):
+        raise OptionError(
+            f"--valid-subset {subset} with --combine-valid-subsets, which joins valid, valid1, "
+            "valid2 and so on; allowed: valid"
+        )
+
+
+def _heads_divide_width(values: Values) -> None:
+    if not all(map(is_stock, chosen_classes(values))):
+        return  # a model of another project: its heads may be of another width
+    for side in ("encoder", "decoder"):
+        if side == "encoder" and "encoder_conv_dim" in values:
+            continue  # heads of convolutions, which may have a width of their own
+        width = values.get(f"{side}_embed_dim")
+        heads = values.get(f"{side}_attention_heads")
+        if isinstance(width, int) and isinstance(heads, int) and width % heads:
+            raise OptionError(
+                f"--{side}-attention-heads {heads} does not divide --{side}-embed-dim {width}; "
+                "allowed: a divisor of it"
+            )
+
+
+def _warmup_of_inverse_sqrt(values: Values) -> None:
+    if values.get("lr_scheduler") == "inverse_sqrt" and values.get("warmup_updates") == 0:
+        raise OptionError(
+            "--warmup-updates 0 is not allowed with --lr-scheduler inverse_sqrt, whose rate falls "
+            "from the end of the warm-up; allowed: at least 1"
+        )
+
+
+def _betas(values: Values) -> None:
+    for name in ("adam_betas", "adamax_betas", "lamb_betas"):
+        value = values.get(name)
+        if isinstance(value, str):
+            pair: Any = _literal(value)
+            is_pair = isinstance(pair, (tuple, list)) and len(pair) == 2
+            if not is_pair or not all(
+                isinstance(beta, (int, float)) and 0 <= beta < 1 for beta in pair
+            ):
+                raise OptionError(
+                    f"{option(name)} {value!r} is not allowed; allowed: two numbers of at least "
+                    "0 and less than 1, such as '(0.9, 0.98)'"
+                )
+
+
+def _literal(text: str) -> object | None:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return None
+
+
+def _dictionaries(values: Values) -> None:
+    for name in ("model_overrides", "optimizer_overrides"):
+        value = values.get(name)
+        if isinstance(value, str) and not isinstance(_literal(value), dict):
+            raise OptionError(
+                f"{option(name)} {value!r} is not a Python dictionary; allowed: for example "
+                "\"{'dropout': 0.1}\", names as in the checkpoint's configuration"
+            )
+
+
+def _json_objects(values: Values) -> None:
+    for name in ("eval_bleu_args", "eval_bleu_detok_args"):
+        value = values.get(name)
+        if not isinstance(value, str) or not value:
+            continue
+        try:
+            parsed = json.loads(value)
+        except json.JSONDecodeError:
+            parsed = None
+        if not isinstance(parsed, dict):
+            raise OptionError(
+                f"{option(name)} {value!r} is not a JSON object; allowed: for example "
+                '\'{"beam": 4, "lenpen": 0.6}\''
+            )
+        if name == "eval_bleu_args":
+            _check_validation_search(parsed, values)
+
+
+def _check_validation_search(parsed: Mapping[str, object], values: Values) -> None:
+    """Check the options of the search that validation uses as those of fairseq-generate."""
+    from fairseq.dataclass.configs import GenerationConfig
+
+    names = GenerationConfig.__dataclass_fields__
+    # the search of another project's task may have options of its own
+    checked = parsed if all(map(is_stock, chosen_classes(values))) else ()
+    for name in checked:
+        if name not in names and name not in values:
+            close = difflib.get_close_matches(name, names, n=1)
+            hint = f" (did you mean {close[0]}?)" if close else ""
+            raise OptionError(
+                f"--eval-bleu-args: {name!r} is no option of the search{hint}; allowed: those of "
+                "fairseq-generate, with _ for -"
+            )
+    try:
+        check(parsed)
+    except OptionError as error:
+        raise OptionError(f"--eval-bleu-args: {error}") from error
+
+
+def _replace_unk_has_words(values: Values) -> None:
+    # fairseq-interactive, which alone has a buffer, has the words as they are typed
+    if values.get("replace_unk") is None or "buffer_size" in values:
+        return
+    if values.get("dataset_impl") != "raw":
+        raise OptionError(
+            f"--replace-unk with --dataset-impl {values.get('dataset_impl') or 'mmap'}: binarised "
+            "data do not have the words that are unknown; allowed: --dataset-impl raw, with the "
+            "texts in the data folder, or fairseq-interactive"
+        )
+
+
+def _constraints_are_typed(values: Values) -> None:
+    if values.get("constraints") and "buffer_size" not in values and "beam" in values:
+        raise OptionError(
+            "--constraints: they are typed behind each line of fairseq-interactive, binarised data "
+            "have none; allowed with fairseq-generate: leave it out"
+        )
+
+
+def _tpus_have_their_library(values: Values) -> None:
+    if values.get("tpu") and importlib.util.find_spec("torch_xla") is None:
+        raise OptionError("--tpu: torch_xla is not installed; allowed: with it, or leave it out")
+
+
+def _typed_lines_have_references(values: Values) -> None:
+    if values.get("score_reference") and "buffer_size" in values:
+        raise OptionError(
+            "--score-reference: the lines of fairseq-interactive have no references; allowed with "
+            "it: leave it out"
+        )
+
+
+COMPARISONS: tuple[Callable[[Values], None], ...] = (
+    _nbest_within_beam,
+    _groups_divide_beam,
+    _lengths_in_order,
+    _masked_tokens_are_a_part,
+    _shard_exists,
+    _one_subset_is_combined,
+    _heads_divide_width,
+    _warmup_of_inverse_sqrt,
+    _betas,
+    _dictionaries,
+    _json_objects,
+    _replace_unk_has_words,
+    _constraints_are_typed,
+    _typed_lines_have_references,
+    _tpus_have_their_library,
+)

@@ -1,0 +1,200 @@
+"""The registry of patches: what each is for, when it is needed, and what became of it.
+
+A patch is a function decorated with `patch`. It is called with the module that it changes, once,
+right after that module was imported, and only if every version condition holds.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Sequence, TypeVar
+
+# environment variable: names of patches that are not applied, separated by commas
+OFF_VARIABLE = "FAIRSEQ_EXT_COMPAT_OFF"
+
+logger = logging.getLogger(__name__)
+
+BEFORE = "before"  # called with the module's name, before the module is searched for
+AFTER = "after"  # called with the module, after its code ran
+AROUND = "around"  # called with a module's name; returns a context manager its code runs in
+
+if TYPE_CHECKING:
+
+    class PatchedModule(ModuleType):
+        """A module of fairseq, hydra or antlr4 whose names a patch reads and replaces."""
+
+        def __getattr__(self, name: str) -> Any: ...
+
+        def __setattr__(self, name: str, value: Any) -> None: ...
+
+else:
+    PatchedModule = ModuleType
+
+# returns None if the condition holds, otherwise a sentence that says why it does not
+Condition = Callable[[], "str | None"]
+PatchFunction = TypeVar("PatchFunction", bound=Callable[..., Any])
+
+_PATCHES: list[Patch] = []
+
+
+class Status(NamedTuple):
+    """What became of one patch in this process.
+
+    name: the patch. needed_because: which version of what made it necessary.
+    active: True if it changed something. reason: where it acts, or why it does not.
+    """
+
+    name: str
+    needed_because: str
+    active: bool
+    reason: str
+
+
+class Patch:
+    """One patch: its function, the modules it is for, its conditions, and its history.
+
+    Attributes:
+        applied_to: names of the modules that it was applied to (AROUND: their packages).
+        failures: {module name: what went wrong}.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        modules: tuple[str, ...],
+        because: str,
+        conditions: tuple[Condition, ...],
+        moment: str,
+    ) -> None:
+        self.name = function.__name__
+        self.function = function
+        self.modules = modules
+        self.because = because
+        self.conditions = conditions
+        self.moment = moment
+        self.applied_to: list[str] = []
+        self.failures: dict[str, str] = {}
+
+    def unmet_condition(self) -> str | None:
+        """Return why the patch must not be applied, as a sentence; None if it is needed."""
+        if self.name in os.environ.get(OFF_VARIABLE, "").replace(",", " ").split():
+            return f"switched off by {OFF_VARIABLE}"
+        for condition in self.conditions:
+            reason = condition()
+            if reason is not None:
+                return reason
+        return None
+
+    def concerns(self, module_name: str) -> bool:
+        """Return True if the patch names this module, or for AROUND its top-level package."""
+        if self.moment == AROUND:
+            return module_name.partition(".")[0] in self.modules
+        return module_name in self.modules
+
+    def status(self) -> Status:
+        """Return what became of this patch."""
+        if self.failures:
+            reason = "; ".join(f"failed on {name}: {why}" for name, why in self.failures.items())
+            return Status(self.name, self.because, False, reason)
+        if self.applied_to:
+            names = ", ".join(sorted(set(self.applied_to))[:4])
+            return Status(self.name, self.because, True, f"applied to {names}")
+        imported = [name for name in self.modules if name in sys.modules]
+        if not imported:
+            # the conditions are not evaluated: they would import numpy or torch
+            waiting = f"waits for the import of {self.modules[0]}"
+            return Status(self.name, self.because, False, waiting)
+        late = f"{imported[0]} was imported before the patches were active"
+        return Status(self.name, self.because, False, self.unmet_condition() or late)
+
+
+def patch(
+    *modules: str, because: str, conditions: Sequence[Condition] = (), moment: str = AFTER
+) -> Callable[[PatchFunction], PatchFunction]:
+    """Return a decorator that adds a function to the patches.
+
+    Args:
+        modules: full names of the modules it is for; for AROUND, top-level packages.
+        because: which version made it necessary and what happens without it, in one sentence.
+        conditions: all must hold in this process, or the patch is not applied.
+        moment: BEFORE, AFTER or AROUND.
+    """
+
+    def register(function: PatchFunction) -> PatchFunction:
+        _PATCHES.append(Patch(function, modules, because, tuple(conditions), moment))
+        return function
+
+    return register
+
+
+def all_patches() -> tuple[Patch, ...]:
+    """Return all patches, in the order of their definition."""
+    return tuple(_PATCHES)
+
+
+def needed_patches(module_name: str, moment: str) -> list[Patch]:
+    """Return the patches for a module at a moment whose conditions hold."""
+    return [
+        patch
+        for patch in _PATCHES
+        if patch.moment == moment
+        and patch.concerns(module_name)
+        and patch.unmet_condition() is None
+    ]
+
+
+def apply_patch(patch: Patch, module_name: str, argument: ModuleType | str) -> None:
+    """Call a patch once per module and record the outcome.
+
+    A fork or a later fairseq may lack what a patch changes. Then the import continues without the
+    patch, a warning is logged, and `fairseq-ext doctor` reports it.
+    """
+    if module_name in patch.applied_to:
+        return
+    try:
+        patch.function(argument)
+    except (AttributeError, ImportError, KeyError, TypeError) as error:
+        patch.failures[module_name] = f"{type(error).__name__}: {error}"
+        logger.warning("fairseq_ext: patch %s: %s", patch.name, patch.failures[module_name])
+        return
+    patch.applied_to.append(module_name)
+
+
+def status() -> list[Status]:
+    """Return one `Status` per patch."""
+    return [patch.status() for patch in _PATCHES]
+
+
+def installed_version(package: str) -> tuple[int, ...]:
+    """Return (major, minor) of an importable package, read from its `__version__`."""
+    module = sys.modules.get(package) or __import__(package)
+    numbers = []
+    for part in module.__version__.split(".")[:2]:
+        # "0a0" and "13rc1" are versions too
+        digits = "".join(character for character in part if character.isdigit())
+        numbers.append(int(digits or 0))
+    return tuple(numbers)
+
+
+def since(package: str, *version: int) -> Condition:
+    """Return the condition that the package (or "python") has at least this version."""
+    return _version_condition(package, lambda present: present >= version)
+
+
+def until(package: str, *version: int) -> Condition:
+    """Return the condition that the package (or "python") is older than this version."""
+    return _version_condition(package, lambda present: present < version)
+
+
+def _version_condition(package: str, holds: Callable[[tuple[int, ...]], bool]) -> Condition:
+    def condition() -> str | None:
+        is_python = package == "python"
+        present = tuple(sys.version_info[:2]) if is_python else installed_version(package)
+        if holds(present):
+            return None
+        return f"not needed with {package} {'.'.join(map(str, present))}"
+
+    return condition

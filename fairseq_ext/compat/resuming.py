@@ -1,0 +1,122 @@
+"""A training that was interrupted goes on as if it had not been.
+
+fairseq 0.12.2 restores parameters, optimiser and position in the data. It loses how long
+`--patience` has waited. At the beginning of an epoch it also loses what was measured since the last
+line of the log, and the validation that the learning rate depends on.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import TYPE_CHECKING, Any, Callable
+
+from .patch_registry import PatchedModule, patch
+
+if TYPE_CHECKING:
+    from fairseq.dataclass.configs import FairseqConfig
+    from fairseq.optim.lr_scheduler.reduce_lr_on_plateau import ReduceLROnPlateauLRSchedule
+    from fairseq.trainer import Trainer
+
+# attributes of fairseq's function `should_stop_early`
+PATIENCE_STATE = ("best", "num_runs")
+
+
+def _early_stop() -> Callable[..., bool] | None:
+    """Return the function that counts validations for --patience in attributes of its own."""
+    return getattr(sys.modules.get("fairseq_cli.train"), "should_stop_early", None)
+
+
+@patch(
+    "fairseq.trainer",
+    because="fairseq 0.12.2: a run that goes on at the beginning of an epoch has forgotten what it "
+    "has not logged yet and the validation before, and every run how long --patience has waited",
+)
+def resumed_trainings_forget_nothing(module: PatchedModule) -> None:
+    """Store what is lost in the checkpoint and restore it."""
+    trainer = module.Trainer
+    save, load = trainer.save_checkpoint, trainer.load_checkpoint
+
+    @functools.wraps(save)
+    def save_checkpoint(self: Trainer, filename: str, extra_state: dict[str, Any]) -> Any:
+        function = _early_stop()
+        waited = {
+            name: getattr(function, name) for name in PATIENCE_STATE if hasattr(function, name)
+        }
+        return save(self, filename, {**extra_state, **({"patience": waited} if waited else {})})
+
+    @functools.wraps(load)
+    def load_checkpoint(
+        self: Trainer,
+        filename: str,
+        reset_optimizer: bool = False,
+        reset_lr_scheduler: bool = False,
+        optimizer_overrides: dict[str, Any] | None = None,
+        reset_meters: bool = False,
+    ) -> dict[str, Any] | None:
+        state = load(
+            self, filename, reset_optimizer, reset_lr_scheduler, optimizer_overrides, reset_meters
+        )
+        if state is None:
+            return state
+        position = state.get("train_iterator") or {}
+        begins_epoch = position.get("version", 1) >= 2 and position["iterations_in_epoch"] == 0
+        if not reset_meters:
+            for name, value in state.get("patience", {}).items():
+                setattr(_early_stop(), name, value)
+            if begins_epoch and "train_inner" in state.get("metrics", {}):
+                # fairseq restores all meters or none; those of the epoch do begin anew
+                inner = {"train_inner": state["metrics"]["train_inner"]}
+                module.metrics.load_state_dict(inner)
+        if begins_epoch and not (reset_optimizer or reset_lr_scheduler):
+            # the checkpoint was written before the scheduler saw this validation
+            self.lr_step(position["epoch"] - 1, state.get("val_loss"))
+        return state
+
+    trainer.save_checkpoint, trainer.load_checkpoint = save_checkpoint, load_checkpoint
+
+
+@patch(
+    "fairseq.optim.lr_scheduler.reduce_lr_on_plateau",
+    because="fairseq 0.12.2: --lr-patience begins to wait anew when a run is resumed",
+)
+def plateaus_are_remembered(module: PatchedModule) -> None:
+    """Keep the number of bad validations in the checkpoint."""
+    schedule = module.ReduceLROnPlateauLRSchedule
+    save, load = schedule.state_dict, schedule.load_state_dict
+
+    def state_dict(self: ReduceLROnPlateauLRSchedule) -> dict[str, Any]:
+        return {**save(self), "num_bad_epochs": self.lr_scheduler.num_bad_epochs}
+
+    def load_state_dict(self: ReduceLROnPlateauLRSchedule, state_dict: dict[str, Any]) -> None:
+        load(self, state_dict)
+        self.lr_scheduler.num_bad_epochs = state_dict.get("num_bad_epochs", 0)
+
+    schedule.state_dict, schedule.load_state_dict = state_dict, load_state_dict
+
+
+@patch(
+    "fairseq_cli.train",
+    because="fairseq 0.12.2 logs what was not measured since the last line of the log as null, but "
+    "not in a resumed run",
+)
+def only_what_was_measured_is_logged(module: PatchedModule) -> None:
+    """Leave values that are None out of the log."""
+    training, validation = module.get_training_stats, module.get_valid_stats
+
+    def get_training_stats(stats: dict[str, Any]) -> dict[str, Any]:
+        return training(_measured(stats))
+
+    def get_valid_stats(
+        cfg: FairseqConfig, trainer: Trainer, stats: dict[str, Any], tracking_best: bool
+    ) -> dict[str, Any]:
+        return validation(cfg, trainer, _measured(stats), tracking_best)
+
+    module.get_training_stats, module.get_valid_stats = get_training_stats, get_valid_stats
+
+
+def _measured(stats: dict[str, Any]) -> dict[str, Any]:
+    """Return `stats` without the values that are None; it is changed in place."""
+    for name in [name for name, value in stats.items() if value is None]:
+        del stats[name]
+    return stats

@@ -1,0 +1,95 @@
+"""The classes and functions that fairseq's checkpoints name.
+
+Each entry is a class or function, or a pair (class or function, "module.name") when files know it
+by another name than the present one, as in torch's `add_safe_globals`. None of them does anything
+but build a value from its arguments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import importlib
+import typing
+from typing import Any, Callable, List, Tuple, Union
+
+SafeGlobal = Union[Callable[..., Any], Tuple[Callable[..., Any], str]]
+SafeGlobals = List[SafeGlobal]
+
+
+def fairseq_safe_globals() -> SafeGlobals:
+    """Return the whole list; imports numpy, omegaconf and the parts of fairseq it names."""
+    return _python_globals() + _fairseq_globals() + _numpy_globals() + _omegaconf_globals()
+
+
+def _python_globals() -> SafeGlobals:
+    # Namespace: options of checkpoints before fairseq 0.10; sets: some task states
+    return [
+        argparse.Namespace,
+        collections.OrderedDict,
+        collections.defaultdict,
+        collections.Counter,
+        dict,
+        list,
+        tuple,
+        set,
+        frozenset,
+        int,
+        float,
+        str,
+        bool,
+        complex,
+        bytearray,
+        slice,
+        (typing.Any, "typing.Any"),
+    ]
+
+
+def _fairseq_globals() -> SafeGlobals:
+    from fairseq.data.dictionary import Dictionary
+    from fairseq.logging import meters
+
+    # what rank 0 sends to the others on resume; not an attribute yet while its module is patched
+    distributed = importlib.import_module("fairseq.distributed.utils")
+    entries: SafeGlobals = [Dictionary, distributed._TensorPlaceholder]
+    for name in ("AverageMeter", "TimeMeter", "StopwatchMeter"):
+        meter = getattr(meters, name)
+        # fairseq before 0.10 pickled its meters, which were in fairseq/meters.py
+        entries += [meter, (meter, f"fairseq.meters.{name}")]
+    return entries
+
+
+def _numpy_globals() -> SafeGlobals:
+    """Return numpy's arrays and scalars: metrics with --eval-bleu, sizes in old task states."""
+    import numpy
+
+    try:
+        multiarray = importlib.import_module("numpy._core.multiarray")  # numpy 2
+    except ImportError:
+        multiarray = importlib.import_module("numpy.core.multiarray")
+    entries: SafeGlobals = [numpy.ndarray, numpy.dtype]
+    for name in ("_reconstruct", "scalar"):
+        function = getattr(multiarray, name)
+        # numpy 2 writes numpy._core, numpy 1 wrote numpy.core: files of both are read with both
+        for module in ("numpy.core.multiarray", "numpy._core.multiarray"):
+            entries.append((function, f"{module}.{name}"))
+    dtypes = {type(numpy.dtype(code)) for code in "?bBhHiIlLqQefdFD"}
+    entries += [(dtype, f"{dtype.__module__}.{dtype.__qualname__}") for dtype in dtypes]
+    scalars = {numpy.dtype(code).type for code in "?bBhHiIlLqQefd"}
+    entries += [(scalar, f"numpy.{scalar.__name__}") for scalar in scalars]
+    return entries
+
+
+def _omegaconf_globals() -> SafeGlobals:
+    """Return the classes of configurations, as resume on several workers and hydra keep them."""
+    import omegaconf
+    from omegaconf import base, nodes
+
+    entries: SafeGlobals = [omegaconf.DictConfig, omegaconf.ListConfig]
+    for module, names in (
+        (base, "Metadata ContainerMetadata"),
+        (nodes, "AnyNode ValueNode StringNode IntegerNode FloatNode BooleanNode EnumNode"),
+    ):
+        # which of them exist depends on omegaconf's version
+        entries += [getattr(module, name) for name in names.split() if hasattr(module, name)]
+    return entries

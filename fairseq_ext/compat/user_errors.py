@@ -1,0 +1,238 @@
+"""How a command ends on an error of the user: one last line, no traceback, a non-zero status.
+
+Nothing here imports fairseq or torch: the light commands of `fairseq-ext` use it as well.
+
+Errors of the user are ValueError and OSError, and a few exceptions of fairseq that are recognised
+by their text. Everything else is a fault of a program and keeps its traceback. Functions called
+from Python raise as before; only the commands end like this.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import os
+import re
+import sys
+import traceback
+from typing import Any, Callable, NamedTuple, NoReturn, TextIO, TypeVar
+
+# environment variables that show the traceback before the last line; the second is the old name
+DEBUG_VARIABLE = "FAIRSEQ_EXT_DEBUG"
+OLD_DEBUG_VARIABLE = "FAIRSEQ_EXT_TRACEBACK"
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+BROKEN_PIPE_STATUS = 128 + 13  # as of a process that SIGPIPE ended
+
+Result = TypeVar("Result")
+
+
+class OptionError(ValueError):
+    """An option has a value that is not allowed; the message names it, and what is allowed."""
+
+
+class ExitMessage(NamedTuple):
+    """The last line of a command without its name, and its exit status."""
+
+    message: str
+    status: int
+
+
+# base classes in hydra of the errors of a configuration that cannot be composed
+HYDRA_ERRORS = ("HydraException",)
+
+# classes of this package in whose place a worker process has only the printed traceback
+WORKER_ERRORS = ("RefusedCheckpoint", "UnreadableFile", "CheckpointMismatch")
+
+# (class of the exception, pattern in its text, message; None: the exception's text is the message)
+FAIRSEQ_ERRORS: tuple[tuple[type[Exception], str, str | None], ...] = (
+    (AssertionError, r"^Must specify batch size", None),
+    (AssertionError, r"^--", None),
+    (
+        AssertionError,
+        r"^Please specify criterion",
+        "--criterion is missing; allowed: what `fairseq-train --help` lists",
+    ),
+    (
+        AssertionError,
+        r"min_len cannot be larger than max_len",
+        "--min-len is larger than the longest hypothesis that --max-len-a and --max-len-b allow",
+    ),
+    (
+        AssertionError,
+        r"^world size is \d+ but have \d+ available devices",
+        "--distributed-world-size is more than the CUDA devices there are; on CPUs start the "
+        "processes with torchrun, with --distributed-no-spawn --distributed-backend gloo",
+    ),
+    (AssertionError, r"Sentences lengths should not exceed max_tokens", None),
+    (AssertionError, r"must be divisible by num_heads|is not divisible by", None),
+    (AssertionError, r"^Sharded datasets|valid subset|Valid subset", None),
+    (
+        Exception,
+        r"^Could not infer language pair",
+        "no language pair: the data folder has no files named train.SRC-TGT.SRC.idx; name the "
+        "languages with --source-lang and --target-lang, and check the data folder",
+    ),
+    (
+        Exception,
+        r"^The dataset is empty",
+        "no sentence is left to train on: the data are empty, or all are longer than --max-tokens, "
+        "--max-source-positions or --max-target-positions; allowed: larger ones",
+    ),
+    (Exception, r"^Size of sample #|^Sizes of sample #", None),
+    (Exception, r"^Cannot load model parameters from checkpoint", None),
+    (ImportError, r"^(\s*)(Please install|You need to install)", None),
+    (ImportError, r"^(sentencepiece|sacrebleu|sacremoses|subword)", None),
+    (NotImplementedError, r"^Unknown post_process option", None),
+    (RuntimeError, r"could not parse ModelProto from", None),  # sentencepiece
+)
+
+
+def is_debugging() -> bool:
+    """Return True if the environment asks for the traceback of a user's error."""
+    values = (os.environ.get(DEBUG_VARIABLE, ""), os.environ.get(OLD_DEBUG_VARIABLE, ""))
+    return any(value not in ("", "0") for value in values)
+
+
+def exit_message(error: BaseException) -> ExitMessage | None:
+    """Return how a command ends on `error`; None if the error is not the user's."""
+    name, text = type(error).__name__, str(error)
+    # both carry the traceback of another process as text
+    if name == "ProcessRaisedException":
+        return _exit_message_of_traceback(text)
+    if text.startswith("Caught ") and "DataLoader worker process" in text:
+        return _exit_message_of_traceback(text)
+    text = _os_error_text(error) if isinstance(error, OSError) else text
+    if isinstance(error, OptionError):
+        return ExitMessage(_one_line(text), 2)
+    if name == "MissingMandatoryValue":
+        return ExitMessage(_missing_value_text(text), 2)
+    if isinstance(error, (ValueError, OSError)) or name == "RefusedCheckpoint":
+        return ExitMessage(_one_line(text) + _hint(error), 1)
+    if any(base.__name__ in HYDRA_ERRORS for base in type(error).__mro__):
+        return ExitMessage(_one_line(text), 1)
+    for kind, pattern, message in FAIRSEQ_ERRORS:
+        # a bare `Exception` is fairseq's; any subclass of it may come from anywhere
+        is_kind = type(error) is kind if kind is Exception else isinstance(error, kind)
+        if is_kind and re.search(pattern, text):
+            return ExitMessage(_one_line(message or text), 1)
+    return None
+
+
+def _missing_value_text(text: str) -> str:
+    """Return the message for a value that has no default and was not given, from omegaconf's."""
+    match = re.search(r"full_key: (\S+)", text) or re.search(r"value: (\S+)", text)
+    key = match.group(1) if match else "an option"
+    option = key.rpartition(".")[2].replace("_", "-")
+    return f"--{option} is missing, which has no default ({key} in a configuration of hydra)"
+
+
+def _os_error_text(error: OSError) -> str:
+    """Return the text of an OSError as `file: reason`, without its number."""
+    match = re.match(r"Dataset not found: (\S+) \((.+)\)$", str(error))
+    if match:
+        return _missing_split_text(*match.groups())
+    if isinstance(error, FileNotFoundError) and len(error.args) == 1 and " " not in str(error):
+        return f"{error}: no such file or folder"  # fairseq's error for --user-dir is a bare path
+    if error.filename is None or error.strerror is None:
+        return str(error)
+    other = "" if error.filename2 is None else f" -> {error.filename2}"
+    return f"{os.fspath(error.filename)}{other}: {error.strerror}"
+
+
+def _missing_split_text(split: str, folder: str) -> str:
+    """Return the message for a split without data, with the splits that the folder has."""
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    whole = [name[:-4] for name in names if name.endswith(".idx") and name[:-4] + ".bin" in names]
+    present = ", ".join(sorted({name.split(".")[0] for name in whole})) or "none"
+    return (
+        f"no data of the split {split!r} in {folder} for these languages (both a .bin and an .idx "
+        f"file); splits there: {present}"
+    )
+
+
+def _one_line(text: str) -> str:
+    lines = [line.strip() for line in str(text).splitlines()]
+    return "; ".join(line for line in lines if line) or "no message"
+
+
+def _hint(error: BaseException) -> str:
+    """Return how to see more of an error that does not come from this package, or ""."""
+    frames = traceback.extract_tb(error.__traceback__)
+    if is_debugging() or (frames and frames[-1].filename.startswith(PACKAGE)):
+        return ""
+    return f" ({type(error).__name__}; {DEBUG_VARIABLE}=1 shows where)"
+
+
+def _exit_message_of_traceback(text: str) -> ExitMessage | None:
+    """Return the message for the last exception of a printed traceback, of another process."""
+    entries = list(re.finditer(r"^([\w.]*(?:Error|Exception|Checkpoint))(?:: |$)", text, re.M))
+    if not entries:
+        return None
+    kind = entries[-1].group(1).rpartition(".")[2]
+    message = _one_line(text[entries[-1].end() :])
+    if kind == "OptionError":
+        return ExitMessage(message, 2)
+    # `object` is none of them: a class of a library keeps its traceback
+    builtin: type = getattr(builtins, kind, object)
+    if issubclass(builtin, (ValueError, OSError)) or kind in WORKER_ERRORS:
+        return ExitMessage(message, 1)
+    if issubclass(builtin, (AssertionError, ImportError)):
+        return exit_message(builtin(message))
+    return None
+
+
+def print_error(program: str, error: BaseException, message: str) -> None:
+    """Print the last line of `program`, after the traceback where the environment asks for it."""
+    tqdm_class = getattr(sys.modules.get("tqdm"), "tqdm", None)
+    for bar in list(getattr(tqdm_class, "_instances", ())):
+        bar.close()  # ends the bar's line
+    sys.stdout.flush()
+    if is_debugging():
+        traceback.print_exception(type(error), error, error.__traceback__)
+    print(f"{program}: error: {message}", file=sys.stderr, flush=True)
+
+
+def exit_with(program: str, error: BaseException, last: ExitMessage) -> NoReturn:
+    """Print the last line of `program` and leave the process with its status."""
+    print_error(program, error, last.message)
+    sys.exit(last.status)
+
+
+def has_lost_its_reader(stream: TextIO) -> bool:
+    """Return True if `stream` writes to a pipe that nobody reads any more."""
+    import select
+
+    try:
+        poll = select.poll()
+        poll.register(stream.fileno(), 0)
+        return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
+    except (AttributeError, ValueError, OSError):  # a system without poll, a stream without a file
+        return True
+
+
+def discard_stdout() -> None:
+    """Redirect the standard output to nowhere: Python flushes it once more when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def reports_user_errors(program: str, command: Callable[..., Result]) -> Callable[..., Result]:
+    """Return `command` so that an error of the user ends the process with one line."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **kwargs: Any) -> Result:
+        try:
+            return command(*args, **kwargs)
+        except BrokenPipeError as error:
+            if not has_lost_its_reader(sys.stdout):  # a pipe between processes
+                exit_with(program, error, exit_message(error) or ExitMessage(str(error), 1))
+            # the reader of a pipe, such as head, has seen enough; end as a signal would
+            discard_stdout()
+            sys.exit(BROKEN_PIPE_STATUS)
+        except Exception as error:
+            last = exit_message(error)
+            if last is None:
+                raise
+            exit_with(program, error, last)
+
+    return run

@@ -1,0 +1,159 @@
+"""The criterion of the asymmetric setting: both losses, error rate and perplexity.
+
+Dimensions: B sentences, T positions, N entries of a dictionary.
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Mapping, Tuple, Union
+
+from fairseq import metrics
+from fairseq.criterions import FairseqCriterion, register_criterion
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.meters import AverageMeter
+from fairseq.models import BaseFairseqModel
+from fairseq.tasks import FairseqTask
+from omegaconf import II
+from torch import Tensor
+
+from ...common.losses import label_smoothed_cross_entropy
+
+
+@dataclass
+class DualLabelCrossEntropyConfig(FairseqDataclass):
+    label_weight: ChoiceEnum(("text", "token")) = field(
+        default="text",
+        metadata={
+            "help": "weight of -log P(label|text): text gives it the mean number of tokens of the "
+            "batch's texts, so that each direction contributes the mean of its loss; token gives "
+            "it the weight of one token, which is the plain sum over pairs"
+        },
+    )
+    sentence_avg: bool = II("optimization.sentence_avg")
+
+
+def check_counted(cfg: DualLabelCrossEntropyConfig) -> None:
+    """Raise ValueError for --sentence-avg, which would count labels and texts alike."""
+    if cfg.sentence_avg:
+        raise ValueError(
+            "--sentence-avg: with labels --label-weight says what a sentence counts; allowed: "
+            "leave it out"
+        )
+
+
+@register_criterion("dual_label_cross_entropy", dataclass=DualLabelCrossEntropyConfig)
+class DualLabelCrossEntropy(FairseqCriterion):
+    """-log P(label | text; f) or -log P(text | label; g), by the direction of the batch.
+
+    Logged (Sec. 4.2):
+
+    - ``loss`` in bits, per label or per token of a text; of both directions together their mean,
+      counted by ``label_weight``;
+    - of text-label ``error``, the error rate in percent;
+    - of label-text ``ppl``, exp(-sum log P(x|y) / sum N), where the end symbol belongs to x and is
+      counted in N.
+    """
+
+    def __init__(self, task: FairseqTask, label_weight: str):
+        super().__init__(task)
+        self.label_weight = str(label_weight)
+
+    @classmethod
+    def build_criterion(
+        cls, cfg: DualLabelCrossEntropyConfig, task: FairseqTask
+    ) -> "DualLabelCrossEntropy":
+        """Return the criterion; ValueError where no side holds labels, and for --sentence-avg."""
+        # tasks of fairseq have no such attribute
+        if not getattr(task, "label_lang", None):
+            raise ValueError(
+                "--criterion dual_label_cross_entropy: the model has no side of labels; allowed: "
+                "--task dual_translation --arch dual_lstm_classifier or "
+                "dual_supervised_lstm_classifier"
+            )
+        check_counted(cfg)
+        return cls(task, cfg.label_weight)
+
+    def forward(
+        self, model: BaseFairseqModel, sample: Dict[str, Any], reduce: bool = True
+    ) -> Tuple[Tensor, Union[int, Tensor], Dict[str, Any]]:
+        """Return the loss (a sum), what it is divided by, and sums to be logged."""
+        loss, _, log = self.score(model, sample)
+        return loss, log["sample_size"], log
+
+    def score(
+        self, model: BaseFairseqModel, sample: Dict[str, Any]
+    ) -> Tuple[Tensor, Tensor, Dict[str, Any]]:
+        """Return the loss (a sum), -log P of each target (B,) and sums to be logged."""
+        inputs, target = sample["net_input"], sample["target"]  # (B, T)
+        # the sums of the direction that the batch is not of are multiplied by this, 0 or 1
+        labels = inputs["pair"].endswith(f"-{model.label_lang}")
+        logits = model(**inputs)[0]  # (B, T, N)
+        losses, _ = label_smoothed_cross_entropy(
+            logits.reshape(-1, logits.size(-1)), target.reshape(-1), 0.0, self.padding_idx
+        )
+        nll, sentences = losses.sum(), target.size(0)
+        # of the label's two positions the second, the end symbol, is certain
+        loss, count = nll, sentences if labels else sample["ntokens"]
+        if self.label_weight == "text":
+            # The trainer divides the sum of both directions by the sum of both counts. Each
+            # direction has the mean of its own loss if both count the tokens of the texts.
+            text = inputs["src_tokens"] if labels else target
+            count = text.ne(self.padding_idx).sum()  # a tensor: the host does not wait for it
+            loss = nll * count / sentences if labels else nll
+        log = {"loss": loss.detach(), "text_nll": nll.detach() * (not labels)}
+        if not self.training:
+            log["label_nll"], log["label_weight"] = nll.detach() * labels, count * labels
+        # the first position holds the label
+        log["wrong"] = logits[:, 0].argmax(dim=1).ne(target[:, 0]).sum() * labels
+        log.update(ntokens=sample["ntokens"], nsentences=sentences, sample_size=count)
+        log.update(labels=sentences * labels, text_tokens=sample["ntokens"] * (not labels))
+        return loss, losses.view_as(target).sum(dim=1), log
+
+    @classmethod
+    def reduce_metrics(cls, logging_outputs: List[Dict[str, Any]]) -> None:
+        """Log loss, error rate and perplexity of the batches of all workers."""
+
+        def total(name: str) -> Any:
+            return sum(log.get(name, 0) for log in logging_outputs)
+
+        labels, tokens = total("labels"), total("text_tokens")
+        if any("label_nll" in log for log in logging_outputs):
+            # the mean over all that is validated, however it is cut into batches
+            if labels:
+                metrics.log_scalar("_label_nll", total("label_nll") / labels, labels)
+                metrics.log_scalar("_label_weight", total("label_weight") / labels, labels)
+            metrics.log_derived("loss", mean_loss)
+        elif labels or tokens:
+            loss = total("loss") / total("sample_size") / math.log(2)
+            metrics.log_scalar("loss", loss, labels + tokens, round=4)
+        if labels:
+            metrics.log_scalar("error", 100.0 * total("wrong") / labels, labels, round=2)
+        if tokens:
+            metrics.log_scalar("text_nll", total("text_nll") / tokens, tokens, round=4)
+            metrics.log_derived("ppl", perplexity)
+
+    @staticmethod
+    def logging_outputs_can_be_summed() -> bool:
+        """True: workers may exchange sums in place of each batch's values."""
+        return True
+
+
+def perplexity(meters: Mapping[str, AverageMeter]) -> float:
+    """Return exp of the mean -log P(x_t | x_<t, y) in nats, at most exp(100)."""
+    return round(math.exp(min(float(meters["text_nll"].avg), 100)), 2)
+
+
+def mean_loss(meters: Mapping[str, AverageMeter]) -> float:
+    """Return the mean loss in bits: of labels, of tokens of texts, or of both.
+
+    Both are counted by ``label_weight``.
+    """
+    label, text = meters.get("_label_nll"), meters.get("text_nll")
+    sums, counts = [], []
+    if label is not None:
+        counts.append(float(meters["_label_weight"].sum))
+        sums.append(float(label.avg) * counts[-1])
+    if text is not None:
+        counts.append(float(text.count))
+        sums.append(float(text.sum))
+    return round(sum(sums) / sum(counts) / math.log(2), 4)

@@ -1,0 +1,148 @@
+"""A model for each direction, trained in one run; the directions share nothing.
+
+Dual supervised learning trains them, and they are its baseline:
+
+- ``dual_supervised_transformer``: two of fairseq's ``transformer`` with its options, parameters and
+  functions;
+- ``dual_supervised_lstm_classifier``: the classifier and the conditional language model that
+  ``dual_lstm_classifier`` is with --one-way.
+"""
+
+from argparse import ArgumentParser, Namespace
+from types import SimpleNamespace
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+from fairseq.data import Dictionary
+from fairseq.models import BaseFairseqModel, register_model, register_model_architecture
+from fairseq.models.transformer import (
+    TransformerModel,
+    base_architecture,
+    transformer_iwslt_de_en,
+    transformer_wmt_en_de,
+    transformer_wmt_en_de_big,
+)
+from fairseq.tasks import FairseqTask
+from torch import Tensor, nn
+
+from ...streams.language_pair import LanguagePair, sides
+from ...streams.model import StreamsModel
+from ..lstm_classifier.config import DualLSTMConfig, register_architectures
+from ..lstm_classifier.model import DualLSTMClassifierModel, pairs_of
+from ..reverse_models import model_of_direction
+
+
+class SeparateModels(StreamsModel):
+    """A model for each direction.
+
+    Args:
+        models: {pair: model}.
+        dictionaries: {lang: dictionary}.
+        max_positions: (source, target) limits in tokens.
+    """
+
+    def __init__(
+        self,
+        models: Mapping[str, BaseFairseqModel],
+        dictionaries: Dict[str, Dictionary],
+        max_positions: Tuple[int, int],
+    ):
+        super().__init__(dictionaries, list(models), max_positions)
+        self.models = nn.ModuleDict(dict(models))
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Tensor,
+        prev_output_tokens: Tensor,
+        pair: Optional[str] = None,
+        **_unused: Any,
+    ) -> Tuple[Tensor, Dict[str, Any]]:
+        """Return teacher-forced logits (B, T, V) of the direction ``pair`` (default: the first)."""
+        return self.models[pair or self.pairs[0]](src_tokens, src_lengths, prev_output_tokens)
+
+    def direction(self, pair: str, need_attention: bool = False) -> BaseFairseqModel:
+        """Return the encoder-decoder model of one direction; ValueError if it is not trained."""
+        if pair not in self.models:
+            raise ValueError(f"direction {pair!r}: the model has {', '.join(self.models)}")
+        return model_of_direction(self.models[pair], pair)
+
+    def pair_parameters(self, pair: str) -> List[str]:
+        """Return the names of the parameters that training on ``pair`` moves."""
+        parameters = self.models[pair].named_parameters()
+        return [f"models.{pair}.{name}" for name, value in parameters if value.requires_grad]
+
+
+@register_model("dual_supervised_transformer")
+class DualSupervisedTransformerModel(SeparateModels):
+    """A stock transformer for each direction."""
+
+    @staticmethod
+    def add_args(parser: ArgumentParser) -> None:
+        """Add the options of fairseq's transformer."""
+        TransformerModel.add_args(parser)
+
+    @classmethod
+    def build_model(cls, args: Namespace, task: FairseqTask) -> "DualSupervisedTransformerModel":
+        """Return a transformer for each lang pair.
+
+        Raises ValueError for ``--adaptive-softmax-cutoff``, which gives no logits, and for a file
+        of embeddings that would be read for several languages.
+        """
+        if getattr(args, "adaptive_softmax_cutoff", None):
+            raise ValueError(
+                f"--adaptive-softmax-cutoff {args.adaptive_softmax_cutoff}: allowed: leave it out"
+            )
+        check_embedding_files(args)
+        models: Dict[str, BaseFairseqModel] = {}
+        dictionaries: Dict[str, Dictionary] = {}
+        for pair in args.lang_pairs.split(","):
+            source, target = (task.dictionaries[lang] for lang in LanguagePair.parse(pair))
+            # fairseq's model asks its task for the two dictionaries and nothing else
+            direction = SimpleNamespace(source_dictionary=source, target_dictionary=target)
+            models[pair] = TransformerModel.build_model(args, direction)
+            dictionaries.update(zip(LanguagePair.parse(pair), (source, target)))
+        return cls(models, dictionaries, (args.max_source_positions, args.max_target_positions))
+
+
+def check_embedding_files(args: Namespace) -> None:
+    """Raise ValueError for a file of one language's vectors that several languages would read."""
+    languages_of_sides = sides(args.lang_pairs.split(","))
+    for side, langs in zip(("encoder", "decoder"), languages_of_sides):
+        path = getattr(args, f"{side}_embed_path", None)
+        if path and len(langs) > 1:
+            raise ValueError(
+                f"--{side}-embed-path {path}: the {side}s are of {', '.join(langs)}, one file is "
+                "of one language; allowed: leave it out, or --one-way"
+            )
+
+
+@register_model("dual_supervised_lstm_classifier", dataclass=DualLSTMConfig)
+class DualSupervisedLSTMClassifierModel(SeparateModels):
+    """A classifier and a conditional language model, each with an LSTM and an E_y of its own."""
+
+    @classmethod
+    def build_model(
+        cls, cfg: DualLSTMConfig, task: FairseqTask
+    ) -> "DualSupervisedLSTMClassifierModel":
+        """Return the two models; ValueError as for ``dual_lstm_classifier``."""
+        models = {
+            pair: DualLSTMClassifierModel.of_pairs([pair], cfg, task) for pair in pairs_of(cfg)
+        }
+        first = next(iter(models.values()))
+        return cls(models, first.dictionaries, first.max_positions())
+
+    @property
+    def label_lang(self) -> str:
+        """Return the side of the labels."""
+        return str(self.models[self.pairs[0]].label_lang)
+
+
+for _name, _defaults in {
+    "": base_architecture,
+    "_iwslt_de_en": transformer_iwslt_de_en,
+    "_wmt_en_de": transformer_wmt_en_de,
+    "_wmt_en_de_big": transformer_wmt_en_de_big,
+}.items():
+    _name = f"dual_supervised_transformer{_name}"
+    register_model_architecture("dual_supervised_transformer", _name)(_defaults)
+register_architectures("dual_supervised_lstm_classifier")

@@ -1,0 +1,154 @@
+"""`fairseq-ext add-language`: new languages or pairs for a trained multi-way checkpoint.
+
+Encoders and decoders that the checkpoint has stay as they are, to the last bit; those that the new
+pairs need and the checkpoint lacks are added with fresh parameters. Training goes on with
+
+    fairseq-train DATA --lang-pairs OLD,NEW --finetune-from-model OUTPUT ...
+
+and, to leave all that was there alone, --train-only encoder.NEW,decoder.NEW.
+"""
+
+import argparse
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Collection, Dict, List, Tuple
+
+from ...streams.language_pair import languages, sides
+from ...tools import UsageError, atomic_path
+from ...tools.checkpoint.reading import read
+
+if TYPE_CHECKING:
+    from ..model import MultiwayModel
+
+MODEL = "multiway_gru"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `fairseq-ext add-language`."""
+    parser.add_argument("checkpoint", metavar="CHECKPOINT", help=f"checkpoint of a {MODEL}")
+    parser.add_argument(
+        "data",
+        metavar="DATA",
+        help="folder of fairseq-preprocess with the dictionaries of all languages",
+    )
+    parser.add_argument(
+        "--pair",
+        required=True,
+        action="append",
+        metavar="SOURCE-TARGET",
+        help="pair to add; repeat the option for several pairs",
+    )
+    parser.add_argument(
+        "--encoder-hidden-size",
+        metavar="SIZES",
+        help="number of GRU units of new encoders, one number or LANG=NUMBER,... (default: the "
+        "decoder's)",
+    )
+    parser.add_argument(
+        "--encoder-type",
+        metavar="TYPES",
+        help="type of new encoders: gru (default), lstm or convolution, or LANG=TYPE,...",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=1, help="random seed of the new parameters (default: 1)"
+    )
+    parser.add_argument("--output", required=True, metavar="FILE", help="checkpoint to write")
+
+
+def merged_encoders(
+    old: Dict[str, Any], args: argparse.Namespace, pairs: List[str], trained_langs: Collection[str]
+) -> Dict[str, str]:
+    """Return --encoder-hidden-size and --encoder-type for all encoders.
+
+    Those of new encoders come from args; UsageError where args name one that is trained already.
+    """
+    from ..config import encoder_sizes, encoder_types
+
+    sources, _ = sides(pairs)
+    trained = [source for source in sources if source in trained_langs]
+    added = [source for source in sources if source not in trained_langs]
+    merged: Dict[str, str] = {}
+    parsers: List[Tuple[str, Any, Any]] = [
+        ("encoder_hidden_size", encoder_sizes, old["hidden_size"]),
+        ("encoder_type", encoder_types, "gru"),
+    ]
+    for name, parse, default in parsers:
+        try:
+            # checkpoints of versions that had gru alone lack the type
+            values = parse(old.get(name), trained, default)
+            values.update(parse(getattr(args, name), added, default))
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+        merged[name] = ",".join(f"{source}={value}" for source, value in values.items())
+    return merged
+
+
+def copy_parameters(
+    state: Dict[str, Any], model: "MultiwayModel", path: str
+) -> Tuple[Dict[str, Any], List[str]]:
+    """Return the new model's parameters, the checkpoint's wherever it has them; and what is new."""
+    new = model.state_dict()
+    for name, tensor in state["model"].items():
+        if new[name].shape != tensor.shape:
+            part, lang = name.split(".")[:2]
+            raise UsageError(
+                f"DATA: dict.{lang}.txt is not the dictionary that {path} was trained with: "
+                f"{part}.{lang} has {tensor.shape[0]} rows there, {new[name].shape[0]} here"
+            )
+    fresh = sorted({".".join(name.split(".")[:2]) for name in new if name not in state["model"]})
+    return {**new, **state["model"]}, fresh
+
+
+def build(
+    args: argparse.Namespace, state: Dict[str, Any]
+) -> Tuple["MultiwayModel", Dict[str, Any]]:
+    """Return the larger model, and its configuration with the added pairs."""
+    import torch
+    from fairseq import tasks
+    from omegaconf import OmegaConf
+
+    from ...common.stored import Stored, check_symbols
+    from ...streams.schedule import parse_lang_pairs
+
+    cfg: Any = OmegaConf.to_container(OmegaConf.create(state["cfg"]), enum_to_str=True)
+    try:
+        old_pairs = parse_lang_pairs(cfg["model"]["lang_pairs"])
+        added = parse_lang_pairs(",".join(args.pair))
+    except ValueError as error:
+        raise UsageError(f"--pair: {error}") from error
+    repeated = [pair for pair in added if pair in old_pairs]
+    if repeated:
+        raise UsageError(f"--pair {repeated[0]}: {args.checkpoint} has it already: {old_pairs}")
+    pairs = old_pairs + added
+    trained, _ = sides(old_pairs)
+    cfg["model"].update(merged_encoders(cfg["model"], args, pairs, trained))
+    cfg["model"]["lang_pairs"] = cfg["task"]["lang_pairs"] = ",".join(pairs)
+    before = SimpleNamespace(data=cfg["task"]["data"])
+    cfg["task"].update(data=args.data, source_lang=None, target_lang=None, eval_bleu=False)
+    torch.manual_seed(args.seed)
+    try:
+        task = tasks.setup_task(argparse.Namespace(**cfg["task"], task=cfg["task"]["_name"]))
+        model = task.build_model(OmegaConf.create(cfg["model"]), from_checkpoint=True)
+        stored = Stored("CHECKPOINT", args.checkpoint, None, before, {})
+        for lang in sorted(languages(old_pairs)):
+            check_symbols(stored, f"dict.{lang}.txt", lang, task.dictionaries[lang])
+    except ValueError as error:
+        raise UsageError(f"DATA: {error}") from error
+    return model, cfg
+
+
+def extend_checkpoint(args: argparse.Namespace) -> int:
+    """Add and write; print what is new."""
+    import torch
+
+    state = read(args.checkpoint, MODEL)
+    model, cfg = build(args, state)
+    parameters, fresh = copy_parameters(state, model, args.checkpoint)
+    state["model"], state["cfg"] = parameters, cfg
+    # where the old run stood means nothing for the new one
+    state.pop("last_optimizer_state", None)
+    state["extra_state"] = {"epoch": 0}
+    state.pop("task_state", None)
+    with atomic_path(args.output) as temporary:
+        torch.save(state, temporary)
+    print(f"{args.output}: {cfg['model']['lang_pairs']}; new: {', '.join(fresh) or 'nothing'}")
+    return 0

@@ -1,0 +1,57 @@
+"""A direction of translation. Tasks, logs and checkpoints name it by its text, "de-en"."""
+
+from typing import Iterable, List, NamedTuple, Tuple
+
+
+class LanguagePair(NamedTuple):
+    """A source and a target language, "de-en"; several sources at once are "de+fr-en".
+
+    Attributes:
+        source: the source language; of several, all of them with "+" between them.
+        target: the target language.
+    """
+
+    source: str
+    target: str
+
+    @classmethod
+    def parse(cls, text: str) -> "LanguagePair":
+        """Return the pair that ``text`` names; ValueError if it is not SOURCE-TARGET."""
+        source, _, target = text.partition("-")
+        if not source or not target or "-" in target:
+            raise ValueError(
+                f"{text!r}: not of the form SOURCE-TARGET, with languages without a dash in their "
+                "names"
+            )
+        return cls(source, target)
+
+    @property
+    def sources(self) -> Tuple[str, ...]:
+        """Return the source languages, each on its own."""
+        return tuple(self.source.split("+"))
+
+    @property
+    def reverse(self) -> "LanguagePair":
+        """Return the other direction."""
+        return LanguagePair(self.target, self.source)
+
+    def __str__(self) -> str:
+        return f"{self.source}-{self.target}"
+
+
+def reverse_of(pair: str) -> str:
+    """Return the other direction: "de-en" -> "en-de"."""
+    return str(LanguagePair.parse(pair).reverse)
+
+
+def sides(pairs: Iterable[str]) -> Tuple[List[str], List[str]]:
+    """Return source languages and target languages, each once, in the order of the pairs."""
+    parsed = [LanguagePair.parse(pair) for pair in pairs]
+    sources = dict.fromkeys(pair.source for pair in parsed)
+    targets = dict.fromkeys(pair.target for pair in parsed)
+    return list(sources), list(targets)
+
+
+def languages(pairs: Iterable[str]) -> List[str]:
+    """Return all languages of the pairs, each once, in their order."""
+    return list(dict.fromkeys(lang for pair in pairs for lang in LanguagePair.parse(pair)))

@@ -1,0 +1,70 @@
+"""The sentences of one pair of a split, and errors that say which file does not fit."""
+
+from typing import Mapping
+
+from fairseq.data import Dictionary, LanguagePairDataset
+from fairseq.tasks.translation import load_langpair_dataset
+
+from .config import StreamsConfig
+from .language_pair import LanguagePair
+
+
+def load_pair(
+    cfg: StreamsConfig,
+    dictionaries: Mapping[str, Dictionary],
+    path: str,
+    split: str,
+    pair: str,
+    combine: bool,
+    can_lack_targets: bool,
+    max_source_tokens: int,
+) -> LanguagePairDataset:
+    """Return ``split`` of ``pair`` in a folder, read by fairseq's ``load_langpair_dataset``.
+
+    Args:
+        cfg, dictionaries: the task's.
+        path: of fairseq-preprocess.
+        split, pair: such as "train" and "de-en"; files of "en-de" do as well.
+        combine: read split1, split2 .. as well.
+        can_lack_targets: True where sources are to be translated.
+        max_source_tokens: the length to which --truncate-source cuts.
+
+    Raises FileNotFoundError for missing files and ValueError for empty ones, naming the folder.
+    """
+    source, target = LanguagePair.parse(pair)
+    empty = f"{path}: {split} of the pair {pair} holds no sentence"
+    try:
+        dataset = load_langpair_dataset(
+            path,
+            split,
+            source,
+            dictionaries[source],
+            target,
+            dictionaries[target],
+            combine=combine,
+            dataset_impl=cfg.dataset_impl,
+            upsample_primary=cfg.upsample_primary,
+            left_pad_source=cfg.left_pad_source,
+            left_pad_target=cfg.left_pad_target,
+            max_source_positions=max_source_tokens,
+            max_target_positions=cfg.max_target_positions,
+            load_alignments=cfg.load_alignments,
+            truncate_source=cfg.truncate_source,
+            num_buckets=cfg.num_batch_buckets,
+            pad_to_multiple=cfg.required_seq_len_multiple,
+            shuffle=(split != "test"),
+        )
+    except FileNotFoundError as error:
+        raise FileNotFoundError(
+            f"{path}: no {split}.{source}-{target} or {split}.{target}-{source} for the pair {pair}"
+        ) from error
+    except ValueError as error:
+        # the words of Python's mmap, which reads the .bin file
+        if "mmap an empty file" not in str(error):
+            raise
+        raise ValueError(empty) from error
+    if dataset.tgt is None and not can_lack_targets:
+        raise FileNotFoundError(f"{path}: {split} of the pair {pair} has no sentences of {target}")
+    if len(dataset) == 0:
+        raise ValueError(empty)
+    return dataset

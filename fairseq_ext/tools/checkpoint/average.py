@@ -1,0 +1,150 @@
+"""`fairseq-ext average`: the mean of the parameters of several checkpoints.
+
+theta = (theta_1 + ... + theta_n) / n, accumulated in float32, for every floating-point tensor of
+the model and of the criterion (a twin's backward network). The result keeps the configuration and
+drops the optimiser, so that fairseq-generate and `--finetune-from-model` read it and its size is
+that of the parameters.
+"""
+
+import re
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple, Union
+
+from .. import UsageError, atomic_path
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Parameters = Dict[str, "Tensor"]
+OF_CRITERION = "criterion."
+# what fairseq-train writes: checkpoint7.pt (epoch 7), checkpoint_2_350.pt (epoch 2, update 350)
+NAMES = {
+    "epochs": re.compile(r"checkpoint(\d+)\.pt"),
+    "updates": re.compile(r"checkpoint_\d+_(\d+)\.pt"),
+}
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the options of `fairseq-ext average`."""
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--inputs", nargs="+", metavar="FILE", help="checkpoints to average")
+    where.add_argument("--dir", metavar="DIR", help="a --save-dir; needs --last")
+    parser.add_argument(
+        "--last", type=int, metavar="N", help="average the N newest checkpoints of --dir"
+    )
+    parser.add_argument(
+        "--by",
+        choices=sorted(NAMES),
+        default="epochs",
+        help="what --last counts: checkpointE.pt (epochs) or checkpoint_E_U.pt (updates)",
+    )
+    parser.add_argument("--output", required=True, metavar="FILE", help="checkpoint to write")
+
+
+def newest(directory: Union[str, Path], count: Optional[int], unit: str) -> List[Path]:
+    """Return the `count` newest checkpoints of a folder, oldest first.
+
+    Raises UsageError when the folder or enough checkpoints are missing.
+    """
+    folder = Path(directory)
+    if not folder.is_dir():
+        raise UsageError(f"--dir {folder} is not a folder")
+    if count is None or count < 1:
+        raise UsageError(f"--last {count}: --dir needs --last N with N >= 1")
+    numbered = []
+    for path in folder.iterdir():
+        match = NAMES[unit].fullmatch(path.name)
+        if match:
+            numbered.append((int(match.group(1)), path))
+    numbered.sort()
+    if len(numbered) < count:
+        raise UsageError(
+            f"--last {count}: {folder} holds {len(numbered)} checkpoints by {unit} "
+            f"({NAMES[unit].pattern}); allowed: 1 to that number, or another --by"
+        )
+    return [path for _, path in numbered[-count:]]
+
+
+def check_same(reference: Parameters, parameters: Parameters, path: Union[str, Path]) -> None:
+    """Raise UsageError unless the checkpoint at `path` has the names and shapes of the first."""
+    differing = sorted(set(reference) ^ set(parameters))
+    if differing:
+        raise UsageError(
+            f"{path} is of another model: {len(differing)} parameters are not in both, "
+            f"such as {differing[0]}"
+        )
+    for name, tensor in parameters.items():
+        if tensor.shape != reference[name].shape:
+            raise UsageError(
+                f"{path} is of another model: {name} has shape {tuple(tensor.shape)}, "
+                f"in the first checkpoint {tuple(reference[name].shape)}"
+            )
+
+
+def parameters_of(state: Dict[str, Any]) -> Parameters:
+    """Return {name: tensor} of the model, and {"criterion." + name: tensor} of the criterion."""
+    criterion = (state.get("criterion") or {}).items()
+    return {**state["model"], **{OF_CRITERION + name: tensor for name, tensor in criterion}}
+
+
+def mean(paths: Sequence[Union[str, Path]]) -> Tuple[Dict[str, Any], Parameters]:
+    """Return the state of the last checkpoint and {name: mean}, names as in `parameters_of`.
+
+    paths: checkpoint files; one is in memory at a time. Half-precision parameters come out in
+    float32; integers and flags (version markers, counters) are those of the last checkpoint.
+    Parameters that share memory (tied embeddings) share it in the result too.
+    """
+    import torch
+    from fairseq.checkpoint_utils import load_checkpoint_to_cpu
+
+    total: Parameters = {}
+    state: Dict[str, Any] = {}
+    for path in paths:
+        state = load_checkpoint_to_cpu(str(path))
+        parameters = parameters_of(state)
+        if total:
+            check_same(total, parameters, path)
+        done: Dict[Any, str] = {}  # memory: the first parameter that lies there
+        for name, tensor in parameters.items():
+            if not tensor.is_floating_point():
+                total[name] = tensor
+                continue
+            # tied embeddings are added up once, and stay tied
+            place = (tensor.data_ptr(), tensor.shape, tensor.stride())
+            if place in done:
+                total[name] = total[done[place]]
+                continue
+            done[place] = name
+            wide = tensor if tensor.dtype == torch.float64 else tensor.float()
+            total[name] = wide / len(paths) + total[name] if name in total else wide / len(paths)
+    return state, total
+
+
+def average_checkpoints(args: Namespace) -> int:
+    """Average and write; print what went in."""
+    import torch
+    from omegaconf import OmegaConf
+
+    if args.inputs and args.last is not None:
+        raise UsageError(f"--last {args.last} belongs to --dir; --inputs are averaged all")
+    paths = args.inputs or newest(args.dir, args.last, args.by)
+    for path in paths:
+        if not Path(path).is_file():
+            raise UsageError(f"--inputs {path} is not a file")
+    state, parameters = mean(paths)
+    state["model"] = {name: parameters.pop(name) for name in state["model"]}
+    # what is left is the criterion's; fairseq writes None where it has no parameters
+    rest = {name[len(OF_CRITERION) :]: tensor for name, tensor in parameters.items()}
+    state["criterion"] = rest or None
+    if OmegaConf.is_config(state.get("cfg")):
+        # plain containers, as fairseq-train writes them
+        state["cfg"] = OmegaConf.to_container(state["cfg"], resolve=True, enum_to_str=True)
+    state.pop("last_optimizer_state", None)
+    # where the run stood means nothing for a mean; its EMA is not one of the mean either
+    state["extra_state"] = {"averaged_from": [Path(path).name for path in paths]}
+    with atomic_path(args.output) as temporary:
+        torch.save(state, temporary)
+    print(f"average of {len(paths)} checkpoints written to {args.output}:")
+    print("\n".join(f"  {path}" for path in paths))
+    return 0

@@ -1,0 +1,1 @@
+"""Training logs: pictures of their curves, comparisons of runs."""

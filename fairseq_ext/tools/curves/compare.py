@@ -1,0 +1,173 @@
+"""`fairseq-ext compare`: learning curves of several runs side by side, by update and by time.
+
+Time is that of the log's stamps, or fairseq's `wall` where it has none, without the pauses of a
+run that was resumed. The picture has a row for each metric: over updates, and over time.
+"""
+
+import re
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import Any, Iterator, List, Optional, Sequence
+
+import numpy as np
+
+from .. import UsageError, atomic_path
+from ..evaluate.report import rows
+from .figures import new_figure, save, write_table
+from .plot import Panel, add_log_arguments, curves_of, draw_panel, read_runs, select
+from .training_log import Curves, Point, Run
+
+METRICS = ("loss", "ppl", "bleu")
+PAIR_LOSS = re.compile(r"[^_]+-[^_]+_loss")
+# of other metrics more is better
+LOWER = ("loss", "ppl", "nll", "error", "ter", "wer", "uer", "duality", "L_t")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the options of `fairseq-ext compare`."""
+    add_log_arguments(parser, METRICS)
+    parser.add_argument(
+        "--pair",
+        metavar="PAIR",
+        help="for runs with several language pairs: compare the metrics of this pair, also with "
+        "runs of one direction (default: what a run logs for all pairs together)",
+    )
+
+
+def hours_at(run: Run, updates: Sequence[float]) -> np.ndarray:
+    """Return the hours of training up to each of these updates, between stamped lines."""
+    stamped, seconds = zip(*run.times)
+    return np.interp(updates, [0, *stamped], [0, *seconds]) / 3600
+
+
+def by_time(run: Run) -> Run:
+    """Return the run with hours for updates. Raises UsageError where its log does not tell them."""
+    if not run.times:
+        raise UsageError(
+            f"LOG of {run.label}: no line has a time stamp, and `wall` is missing or stands still, "
+            "as it does in a resumed run; keep what fairseq-train prints"
+        )
+    curves: Curves = {}
+    for key, points in run.curves.items():
+        updates, values = zip(*points)
+        curves[key] = list(zip(hours_at(run, updates).tolist(), values))
+    return Run(run.label, curves)
+
+
+def of_pair(run: Run, pair: str) -> Run:
+    """Return the run with PAIR_metric, where its log has that, in the place of metric."""
+    begin = f"{pair}_"
+    of_the_pair = {
+        (split, name[len(begin) :]): points
+        for (split, name), points in run.curves.items()
+        if name.startswith(begin)
+    }
+    return Run(run.label, {**run.curves, **of_the_pair}, run.times)
+
+
+def check_pair(runs: Sequence[Run], pair: Optional[str]) -> None:
+    """Raise UsageError where no log has the pair; warn of a sum beside one direction."""
+    several = {
+        run.label: sorted(
+            {name.rpartition("_")[0] for name in run.metrics() if PAIR_LOSS.fullmatch(name)}
+        )
+        for run in runs
+    }
+    logged = sorted({name for pairs in several.values() for name in pairs})
+    if pair and pair not in logged:
+        raise UsageError(f"--pair {pair}: allowed: {', '.join(logged) or 'leave it out'}")
+    if not pair and logged and not all(several.values()):
+        which = ", ".join(label for label, pairs in several.items() if pairs)
+        print(
+            f"{which}: the figures are of {', '.join(logged)} together, the other runs' of one "
+            "direction; --pair takes one of them",
+            file=sys.stderr,
+        )
+
+
+def is_lower_better(metric: str) -> bool:
+    """True if less is better."""
+    return metric.endswith(LOWER)
+
+
+def validation(run: Run, metric: str) -> List[Point]:
+    """Return [(updates, value)] of the first validation subset with the metric, or of training."""
+    splits = [split for split, name in run.curves if name == metric]
+    chosen = next((split for split in splits if split != "train"), "train")
+    return run.curves.get((chosen, metric), [])
+
+
+def best_point(points: Sequence[Point], metric: str) -> Point:
+    """Return the first (updates, value) with the best value."""
+    sign = 1 if is_lower_better(metric) else -1
+    return min(points, key=lambda point: (sign * point[1], point[0]))
+
+
+def first_to_reach(points: Sequence[Point], metric: str, goal: float) -> Any:
+    """Return the first number of updates with a value as good as `goal`."""
+    return next(
+        u for u, value in points if (value <= goal if is_lower_better(metric) else value >= goal)
+    )
+
+
+def summary(runs: Sequence[Run], metric: str) -> str:
+    """Return Markdown: each run's best value and when; when it reached the worst of these."""
+    validated = {run.label: (run, validation(run, metric)) for run in runs}
+    best = {label: best_point(points, metric) for label, (_, points) in validated.items() if points}
+    values = [value for _, value in best.values()]
+    goal = max(values) if is_lower_better(metric) else min(values)
+    header = [metric, "best", "updates", "hours", f"updates to {goal:g}", "hours"]
+    body: List[List[Any]] = []
+    for label, (run, points) in validated.items():
+        if label not in best:
+            body.append([label, *["-"] * 5])
+            continue
+        at, value = best[label]
+        reached = first_to_reach(points, metric, goal)
+        hours = hours_at(run, [at, reached])
+        body.append([label, f"{value:g}", at, f"{hours[0]:.3f}", reached, f"{hours[1]:.3f}"])
+    return rows(header, body)
+
+
+def table(runs: Sequence[Run], panels: Sequence[Panel]) -> Iterator[str]:
+    """Yield the lines of the .tsv file: what is in the picture, one point a line."""
+    yield "run\tsplit\tmetric\tupdates\thours\tvalue"
+    for metric in dict.fromkeys(metric for _, metrics in panels for metric in metrics):
+        for run, split, _, points in curves_of(runs, [metric]):
+            for (updates, value), hours in zip(points, hours_at(run, [u for u, _ in points])):
+                yield f"{run.label}\t{split}\t{metric}\t{updates}\t{hours:.5f}\t{value:g}"
+
+
+def draw(
+    runs: Sequence[Run],
+    timed: Sequence[Run],
+    panels: Sequence[Panel],
+    title: Optional[str] = None,
+) -> Any:
+    """Return a figure with a row for each panel: over updates, over hours."""
+    figure, axes = new_figure(2 * len(panels), 2)
+    for place, (name, metrics) in enumerate(panels):
+        draw_panel(axes[2 * place], runs, name, metrics)
+        draw_panel(axes[2 * place + 1], timed, name, metrics, "hours")
+    if title:
+        figure.suptitle(title)
+    return figure
+
+
+def compare_runs(args: Namespace) -> int:
+    """Write the picture and beside it .tsv (all points) and .md (the summary, also printed)."""
+    runs = read_runs(args)
+    check_pair(runs, args.pair)
+    if args.pair:
+        runs = [of_pair(run, args.pair) for run in runs]
+    panels = select(runs, args.metric, args.per_pair, METRICS)
+    timed = [by_time(run) for run in runs]
+    save(draw(runs, timed, panels, args.title), args.output)
+    write_table(table(runs, panels), args.output)
+    metrics = dict.fromkeys(metric for _, metrics in panels for metric in metrics)
+    text = "\n\n".join(summary(runs, metric) for metric in metrics) + "\n"
+    with atomic_path(Path(args.output).with_suffix(".md")) as partial:
+        partial.write_text(text, encoding="utf-8")
+    print(text, end="")
+    return 0

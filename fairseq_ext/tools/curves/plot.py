@@ -1,0 +1,203 @@
+"""`fairseq-ext plot`: training curves of one or several runs as a picture.
+
+One panel for each --metric; in it a dashed line for training and a solid one with dots for
+validation, over the number of updates, in one colour for each run and metric.
+"""
+
+import fnmatch
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
+
+from .. import UsageError
+from .figures import SUFFIXES, new_figure, save, write_table
+from .training_log import Point, Run, read_run
+
+# where no --metric is given: those of these that the logs have
+DEFAULT_METRICS = ("loss", "bleu")
+COLUMNS = 3
+# title, {metric: name in the legend}
+Panel = Tuple[str, Dict[str, str]]
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the options of `fairseq-ext plot`."""
+    add_log_arguments(parser, DEFAULT_METRICS)
+    parser.add_argument(
+        "--tsv", action="store_true", help="write the numbers beside the picture, as .tsv"
+    )
+
+
+def add_log_arguments(parser: ArgumentParser, default: Sequence[str]) -> None:
+    """Add the options of what to draw. default: the metrics where --metric is not given."""
+    parser.add_argument("logs", nargs="+", metavar="LOG", help="output or --log-file of a run")
+    parser.add_argument(
+        "--output", required=True, metavar="FILE", help=f"picture to write: {', '.join(SUFFIXES)}"
+    )
+    parser.add_argument(
+        "--metric",
+        nargs="+",
+        metavar="NAME",
+        help="draw a panel for each of these: loss, ppl, bleu, de-en_loss ...; a pattern such as "
+        f"'*_bleu' puts all metrics that match into one panel (default: {' '.join(default)}, if "
+        "in the logs)",
+    )
+    parser.add_argument(
+        "--per-pair",
+        action="store_true",
+        help="draw each metric of every lang pair (de-en_loss, en-de_loss) instead of the total",
+    )
+    parser.add_argument(
+        "--label", nargs="+", metavar="TEXT", help="name of each run (default: its file's name)"
+    )
+    parser.add_argument("--title", metavar="TEXT", help="title of the picture")
+
+
+def read_runs(args: Namespace) -> List[Run]:
+    """Return the runs of `add_log_arguments`; UsageError for a wrong --output or --label."""
+    paths, output = [Path(log) for log in args.logs], Path(args.output)
+    if output.suffix not in SUFFIXES:
+        raise UsageError(f"--output {output}: the name must end in {', '.join(SUFFIXES)}")
+    labels = args.label or default_labels(paths)
+    if len(labels) != len(paths):
+        raise UsageError(f"--label: {len(labels)} names for {len(paths)} logs; give one for each")
+    if len(set(labels)) != len(labels):
+        raise UsageError(f"--label {' '.join(labels)}: allowed: a name of its own for each log")
+    return [read_run(path, label) for path, label in zip(paths, labels)]
+
+
+def default_labels(paths: Sequence[Path]) -> List[str]:
+    """Return file names without suffix; with as many folders before them as tell them apart."""
+    parts = [path.resolve().with_suffix("").parts for path in paths]
+    for depth in range(1, max(map(len, parts)) + 1):
+        labels = ["/".join(part[-depth:]) for part in parts]
+        if len(set(labels)) == len(labels):
+            break
+    return labels
+
+
+def pairs_of(metric: str, existing: Sequence[str]) -> List[str]:
+    """Return the names in `existing` that are `metric` of one lang pair: PAIR_metric.
+
+    The longest known name counts: de-en_nll_loss is the nll_loss of a pair where the logs have
+    nll_loss, not a loss of the pair "de-en_nll".
+    """
+    longer = [f"_{name}" for name in existing if name.endswith(f"_{metric}") and "-" not in name]
+    return [
+        name
+        for name in existing
+        if name.endswith(f"_{metric}")
+        and "-" in name[: -len(metric)]
+        and not any(name.endswith(suffix) for suffix in longer)
+    ]
+
+
+def select(
+    runs: Sequence[Run],
+    requested: Optional[Sequence[str]],
+    per_pair: bool = False,
+    default: Sequence[str] = DEFAULT_METRICS,
+) -> List[Panel]:
+    """Return [(title, {metric: name in the legend})], one for each panel.
+
+    requested: names and patterns, or None for those of `default` that are there.
+    Raises UsageError for one that no run has, with the list of those that exist.
+    """
+    existing = list(dict.fromkeys(metric for run in runs for metric in run.metrics()))
+    panels: List[Panel] = []
+    for pattern in requested or default:
+        if per_pair:
+            names = pairs_of(pattern, existing)
+            legend = {name: name[: -len(pattern) - 1] for name in names}
+        else:
+            names = fnmatch.filter(existing, pattern)
+            legend = {name: name if len(names) > 1 else "" for name in names}
+        if legend:
+            panels.append((pattern, legend))
+        elif requested:
+            raise UsageError(
+                f"--metric {pattern}{' --per-pair' * per_pair} is in none of the logs; "
+                f"they have: {', '.join(sorted(existing))}"
+            )
+    if not panels:
+        raise UsageError(f"--metric is needed; the logs have: {', '.join(sorted(existing))}")
+    return panels
+
+
+def curves_of(
+    runs: Iterable[Run], metrics: Iterable[str]
+) -> Iterator[Tuple[Run, str, str, List[Point]]]:
+    """Yield (run, split, metric, points), by run and metric, training first."""
+    for run in runs:
+        for metric in metrics:
+            splits = [split for split, name in run.curves if name == metric]
+            for split in sorted(splits, key=lambda split: (split != "train", split)):
+                yield run, split, metric, run.curves[split, metric]
+
+
+def draw_panel(
+    axes: Any,
+    runs: Sequence[Run],
+    title: str,
+    metrics: Dict[str, str],
+    unit: str = "updates",
+) -> None:
+    """Draw the curves of `metrics` ({metric: name in the legend}) of all runs into `axes`.
+
+    unit: of the numbers that the runs' curves have for updates.
+    """
+    colours: Dict[Tuple[str, str], str] = {}
+    for run, split, metric, points in curves_of(runs, metrics):
+        colour = colours.setdefault((run.label, metric), f"C{len(colours) % 10}")
+        name = [run.label if len(runs) > 1 else "", metrics[metric], split]
+        training = split == "train"
+        axes.plot(
+            *zip(*points),
+            color=colour,
+            linestyle="--" if training else "-",
+            linewidth=1.1 if training else 1.8,
+            marker="" if training and len(points) > 1 else "o",
+            markersize=3.5,
+            alpha=0.75 if training else 1.0,
+            label=" ".join(filter(None, name)),
+        )
+    if title.endswith("ppl"):
+        axes.set_yscale("log")
+    axes.set_xlim(left=0)
+    axes.set_xlabel(unit)
+    axes.set_ylabel(title)
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize="small")
+
+
+def draw(runs: Sequence[Run], panels: Sequence[Panel], title: Optional[str] = None) -> Any:
+    """Return a matplotlib figure with one panel for each entry of `panels`."""
+    figure, axes = new_figure(len(panels), COLUMNS)
+    for panel, (name, metrics) in zip(axes, panels):
+        draw_panel(panel, runs, name, metrics)
+    if title:
+        figure.suptitle(title)
+    return figure
+
+
+def table(runs: Sequence[Run], panels: Sequence[Panel]) -> Iterator[str]:
+    """Yield the lines of the .tsv file: what is in the picture, one point a line."""
+    yield "run\tsplit\tmetric\tupdates\tvalue"
+    written: Set[Tuple[str, str, str]] = set()
+    for _, metrics in panels:
+        for run, split, metric, points in curves_of(runs, metrics):
+            if (run.label, split, metric) not in written:
+                written.add((run.label, split, metric))
+                for updates, value in points:
+                    yield f"{run.label}\t{split}\t{metric}\t{updates}\t{value:g}"
+
+
+def plot_curves(args: Namespace) -> int:
+    """Write the picture and, with --tsv, its numbers."""
+    runs = read_runs(args)
+    panels = select(runs, args.metric, args.per_pair)
+    save(draw(runs, panels, args.title), args.output)
+    if args.tsv:
+        write_table(table(runs, panels), args.output)
+    print(args.output)
+    return 0

@@ -1,0 +1,202 @@
+"""Read the logs that fairseq-train writes: `--log-format simple` and `json`, stdout or --log-file.
+
+A line with numbers is one of (the time, level and logger before it are there on stdout only):
+
+    simple  epoch 002:     50 / 125 loss=3.1, ppl=8.57, num_updates=175, ...     while training
+            epoch 002 | loss 3.3 | ppl 9.85 | num_updates 250 | ...              end of an epoch
+            epoch 002 | valid on 'valid' subset | loss 2.9 | num_updates 250     validation
+    json    {"epoch": 2, "update": 1.4, "loss": "3.1", "num_updates": "175", ...}
+            {"epoch": 2, "train_loss": "3.3", "train_num_updates": "250", ...}
+            {"epoch": 2, "valid_loss": "2.9", "valid_num_updates": "250", ...}
+"""
+
+import json
+import re
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union
+
+from .. import UsageError
+
+PREFIX = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \| [A-Z]+ \| [\w.]+ \| ")
+INNER = re.compile(r"^epoch (\d+): +\d+ / \d+ (.*)$")
+SUMMARY = re.compile(r"^epoch (\d+) \| (?:valid on '([^']+)' subset \| )?(.*)$")
+# json keys of an end-of-epoch or validation line: the name of the split comes first
+SPLIT_KEY = re.compile(r"^(.+?)_num_updates$")
+# bookkeeping that no one draws
+UPDATES = "num_updates"
+STAMP = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) \| ")
+RESUMED = "| Loaded checkpoint "
+# a run that begins, perhaps again in the same log
+BEGUN = "| No existing checkpoint found "
+
+
+Point = Tuple[Any, Any]  # updates and a value, or updates and seconds
+Curves = Dict[Tuple[str, str], List[Point]]
+# split, updates, {metric: value}
+Parsed = Tuple[str, int, Dict[str, float]]
+
+
+class Run:
+    """The numbers of one training run.
+
+    curves: {(split, metric): [(updates, value), ...]} in the order of updates; split is "train"
+        (values while training, or the epochs' averages where the log has no others), or the name
+        of a validation subset.
+    times: [(updates, seconds since the run began), ...], empty where the log does not tell.
+    """
+
+    def __init__(self, label: str, curves: Curves, times: Sequence[Point] = ()):
+        self.label = label
+        self.curves = curves
+        self.times = list(times)
+
+    def metrics(self) -> List[str]:
+        """Return the names of all metrics, in the order in which the log has them."""
+        return list(dict.fromkeys(metric for _, metric in self.curves))
+
+
+def read_run(path: Union[str, Path], label: str) -> Run:
+    """Read the log file at `path` into a Run called `label`.
+
+    Where a run was resumed and repeats updates, the repeated part replaces the first one.
+    Raises UsageError, with file and line: no such file, a damaged line, no line with numbers. Only
+    the last line may be cut off in the middle, as a killed process leaves it.
+    """
+    try:
+        lines = Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError as error:
+        raise UsageError(f"LOG {path}: {error.strerror}") from error
+    points: Curves = {}
+    times: List[Point] = []
+    clock = Clock()
+    for number, line in enumerate(lines, start=1):
+        clock.read(line)
+        try:
+            parsed = parse_line(line)
+        except ValueError as error:
+            if number == len(lines):
+                break
+            raise UsageError(f"{path}, line {number}: {error}: {line[:80]!r}") from error
+        if parsed is not None:
+            split, updates, values = parsed
+            clock.mark()
+            append(times, updates, clock.seconds)
+            for metric, value in values.items():
+                append(points.setdefault((split, metric), []), updates, value)
+    if not points:
+        raise UsageError(
+            f"{path}: none of its {len(lines)} lines is a training or validation line of "
+            "fairseq-train; expected a log written with --log-format simple or json"
+        )
+    stamped = clock.seconds is not None
+    return Run(label, choose_training_values(points), times if stamped else wall_times(points))
+
+
+class Clock:
+    """The seconds of a run by its time stamps, without the pauses before it was resumed.
+
+    seconds: up to the last stamped line; None before the first one.
+    """
+
+    def __init__(self) -> None:
+        self.seconds: Any = None
+        self._marked: Optional[float] = None
+        self._now: Optional[datetime] = None
+
+    def read(self, line: str) -> None:
+        """Go on to the time of this line, if it has one."""
+        match = STAMP.match(line)
+        if not match:
+            return
+        now = datetime.fromisoformat(match[1])
+        if self._now is None or BEGUN in line:
+            self.seconds = 0.0
+        elif RESUMED in line and self._marked is not None:
+            self.seconds = self._marked
+        else:
+            self.seconds += (now - self._now).total_seconds()
+        self._now = now
+
+    def mark(self) -> None:
+        """Note that the run was at work here: what follows up to a resumption is a pause."""
+        self._marked = self.seconds
+
+
+def wall_times(points: Curves) -> List[Point]:
+    """Return [(updates, seconds)] of fairseq's `wall`; [] if it stands still, as after resuming."""
+    walls = dict(points.get(("epoch", "wall"), ()))
+    walls.update(points.get(("inner", "wall"), ()))
+    times = sorted(walls.items())
+    grows = all(before <= after for (_, before), (_, after) in zip(times, times[1:]))
+    return times if grows and times and times[-1][1] > 0 else []
+
+
+def append(curve: List[Point], updates: int, value: Any) -> None:
+    """Add a point; points at or after `updates` are of an interrupted run and are dropped."""
+    while curve and curve[-1][0] >= updates:
+        curve.pop()
+    curve.append((updates, value))
+
+
+def choose_training_values(points: Curves) -> Curves:
+    """Return the curves with "train" from values while training, else from epochs' averages."""
+    curves = {}
+    for (split, metric), curve in points.items():
+        if split == "epoch":
+            if ("inner", metric) in points:
+                continue
+            split = "train"
+        curves["train" if split == "inner" else split, metric] = curve
+    return curves
+
+
+def parse_line(line: str) -> Optional[Parsed]:
+    """Return (split, updates, {metric: value}) of a line, or None for a line without numbers.
+
+    split is "inner" while training, "epoch" for an epoch's average, else the validation subset.
+    Raises ValueError for a line that begins like one of fairseq's and cannot be read.
+    """
+    text = PREFIX.sub("", line.rstrip())
+    if text.startswith('{"epoch"'):
+        return parse_json(text)
+    match = INNER.match(text)
+    if match:
+        return with_updates("inner", (item.partition("=") for item in match[2].split(", ")))
+    match = SUMMARY.match(text)
+    if match:
+        return with_updates(match[2] or "epoch", (i.partition(" ") for i in match[3].split(" | ")))
+    return None
+
+
+def with_updates(split: str, items: Iterable[Tuple[str, str, str]]) -> Parsed:
+    """Turn (name, separator, text) triples into what `parse_line` returns."""
+    values = {}
+    for name, separator, text in items:
+        if not separator:
+            raise ValueError(f"{name!r} has no value")
+        try:
+            values[name.strip()] = float(text)
+        except ValueError:
+            continue  # "None", or words: nothing to draw
+    if UPDATES not in values:
+        raise ValueError(f"{UPDATES} is missing")
+    return split, int(values.pop(UPDATES)), values
+
+
+def parse_json(text: str) -> Parsed:
+    """Return what `parse_line` does for a line of `--log-format json`."""
+    try:
+        record = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not valid json ({error.msg})") from error
+    record.pop("epoch")
+    if UPDATES in record:
+        record.pop("update", None)
+        return with_updates("inner", ((name, "=", text) for name, text in record.items()))
+    splits = [match[1] for match in map(SPLIT_KEY.match, record) if match]
+    if not splits:
+        raise ValueError(f"{UPDATES} is missing")
+    prefix = splits[0] + "_"
+    items = ((name[len(prefix) :], "=", text) for name, text in record.items())
+    return with_updates("epoch" if splits[0] == "train" else splits[0], items)

@@ -1,0 +1,216 @@
+"""`fairseq-ext evaluate`: scores of translations against raw references, and their significance.
+
+Each --hyp names the runs (seeds) of one system: plain text, one sentence a line, or what
+fairseq-generate printed. Scores are sacrebleu's, and COMET's where it is asked for.
+"""
+
+import json
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Sequence
+
+from .. import UsageError, atomic_path
+from . import inputs
+from .report import Result, markdown, spread, tab_separated
+from .scores import METRICS, TESTS, Comet, Metric, Scored, Scorer, paired_test, resample
+from .scores import signature_of_test as signature
+
+WRITERS = {
+    ".md": markdown,
+    ".tsv": tab_separated,
+    ".json": lambda result: json.dumps(result, indent=1) + "\n",
+}
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the options of `fairseq-ext evaluate`."""
+    parser.add_argument(
+        "--hyp",
+        nargs="+",
+        action="append",
+        required=True,
+        metavar="FILE",
+        help="files of translations: the runs of one system; repeat the option for each system",
+    )
+    parser.add_argument("--ref", required=True, metavar="FILE", help="file of raw references")
+    parser.add_argument(
+        "--baseline",
+        nargs="+",
+        metavar="FILE",
+        help="files of the runs that every system is compared with",
+    )
+    parser.add_argument(
+        "--label", nargs="+", metavar="NAME", help="name of each --hyp (default: its first file)"
+    )
+    parser.add_argument(
+        "--metric",
+        nargs="+",
+        choices=list(METRICS),
+        default=["bleu", "chrf", "ter"],
+        help="metrics (default: bleu chrf ter)",
+    )
+    parser.add_argument(
+        "--tokenize", metavar="NAME", help="tokeniser of sacrebleu's BLEU, such as zh"
+    )
+    parser.add_argument("--comet", metavar="MODEL", help="compute COMET as well; needs --source")
+    parser.add_argument("--source", metavar="FILE", help="file of source sentences")
+    parser.add_argument(
+        "--test",
+        choices=list(TESTS),
+        default="bootstrap",
+        help="significance test (default: bootstrap)",
+    )
+    parser.add_argument(
+        "--samples",
+        type=int,
+        metavar="N",
+        help="of the test; default: " + ", ".join(f"{n} {name}" for name, n in TESTS.items()),
+    )
+    add_text_arguments(parser)
+    parser.add_argument(
+        "--output",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help=f"also write the tables; the ending chooses the format: {', '.join(WRITERS)}",
+    )
+
+
+def add_text_arguments(parser: ArgumentParser) -> None:
+    """Add the options of how translations become plain text."""
+    parser.add_argument("--bpe", choices=inputs.BPES, help="join the subwords of the translations")
+    parser.add_argument(
+        "--tokenizer",
+        choices=["moses"],
+        help="then undo this tokenisation (needs sacremoses, --target-lang)",
+    )
+    parser.add_argument("--target-lang", metavar="LANG", help="language of --tokenizer")
+
+
+def plain_text(args: Namespace) -> Callable[[str], str]:
+    """Return the function line -> plain text, from `add_text_arguments`."""
+    if not args.tokenizer:
+        return lambda line: inputs.join_subwords(line, args.bpe)
+    if not args.target_lang:
+        raise UsageError("--tokenizer moses needs --target-lang, such as de")
+    detokenize = inputs.moses_detokenizer(args.target_lang)
+    return lambda line: detokenize(inputs.join_subwords(line, args.bpe))
+
+
+def check(args: Namespace) -> None:
+    """Raise UsageError for options that do not go together."""
+    if args.label and len(args.label) != len(args.hyp):
+        raise UsageError(f"--label: {len(args.label)} names for {len(args.hyp)} --hyp")
+    if args.samples is not None and args.samples < 1:
+        raise UsageError(f"--samples {args.samples}: allowed: 1 and more")
+    if args.comet and not args.source:
+        raise UsageError(f"--comet {args.comet} needs --source")
+    for path in args.output:
+        if Path(path).suffix not in WRITERS:
+            raise UsageError(f"--output {path}: the name must end in {', '.join(WRITERS)}")
+    if args.test == "randomisation" and args.baseline:
+        for files in args.hyp:
+            if len(files) != len(args.baseline):
+                raise UsageError(
+                    f"--test randomisation: {len(files)} runs in --hyp {files[0]} ... and "
+                    f"{len(args.baseline)} in --baseline; there must be as many"
+                )
+
+
+def systems_of(args: Namespace) -> Dict[str, List[str]]:
+    """Return {label: files}, the baseline first. Raises UsageError where two have the same name."""
+    labels = args.label or [files[0] for files in args.hyp]
+    systems = {"baseline": args.baseline} if args.baseline else {}
+    for label, files in zip(labels, args.hyp):
+        if label in systems:
+            raise UsageError(f"--label {label}: the name of two systems; give other ones")
+        systems[label] = files
+    return systems
+
+
+def texts_of(files: Sequence[str], references: Sequence[str], args: Namespace) -> List[List[str]]:
+    """Return the lines of each file as plain text; warn of subwords that are left."""
+    plain = plain_text(args)
+    texts: List[List[str]] = []
+    for path in files:
+        lines = [plain(line) for line in inputs.read_hypotheses(path, references, args.ref)]
+        left = inputs.subwords_left(lines)
+        if left:
+            print(
+                f"warning: {path}: {left} lines hold subwords; --bpe joins them "
+                f"({', '.join(inputs.BPES)})",
+                file=sys.stderr,
+            )
+        texts.append(lines)
+    return texts
+
+
+def metrics_of(args: Namespace, references: Sequence[str]) -> List[Scorer]:
+    """Return the metrics that are asked for."""
+    metrics: List[Scorer] = [Metric(name, args.tokenize) for name in dict.fromkeys(args.metric)]
+    if args.comet:
+        sources = inputs.read_lines(args.source)
+        if len(sources) != len(references):
+            raise UsageError(
+                f"--source {args.source} has {len(sources)} lines and --ref {args.ref} "
+                f"{len(references)}"
+            )
+        metrics.append(Comet(args.comet, sources))
+    return metrics
+
+
+def evaluate(args: Namespace) -> Result:
+    """Return scores and tests, as the .json file holds it."""
+    references = inputs.read_lines(args.ref)
+    if not references:
+        raise UsageError(f"--ref {args.ref} holds no line")
+    systems = systems_of(args)
+    texts = {label: texts_of(files, references, args) for label, files in systems.items()}
+    number = args.samples or TESTS[args.test]
+    # of the confidence intervals; a randomisation test has samples of its own
+    of_intervals = number if args.test == "bootstrap" else TESTS["bootstrap"]
+    resamples = resample(len(references), of_intervals)
+    tested = [label for label in systems if args.baseline and label != "baseline"]
+    result: Dict[str, Any] = {
+        "references": args.ref,
+        "sentences": len(references),
+        "files": systems,
+        "metrics": {},
+        "scores": {label: {} for label in systems},
+        "baseline": "baseline" if args.baseline else None,
+        "test": args.test,
+        "samples": number,
+        "tests": {label: {} for label in tested},
+        "signatures": {},
+    }
+    for metric in metrics_of(args, references):
+        scored = {}
+        for label, runs in texts.items():
+            statistics = [metric.statistics(lines, references) for lines in runs]
+            scored[label] = Scored(metric, statistics, resamples)
+            values = scored[label].values
+            result["scores"][label][metric.name] = {
+                "runs": values,
+                **spread(values),
+                "interval": scored[label].interval(),
+            }
+        for label in tested:
+            both = scored["baseline"], scored[label]
+            result["tests"][label][metric.name] = paired_test(metric, *both, args.test, number)
+        result["metrics"][metric.name] = metric.title
+        result["signatures"][metric.title] = (
+            signature(metric, args.test, number) if tested else metric.signature()
+        )
+    return result
+
+
+def evaluate_translations(args: Namespace) -> int:
+    """Print the tables, and write them where --output says."""
+    check(args)
+    result = evaluate(args)
+    for path in args.output:
+        with atomic_path(path) as temporary:
+            temporary.write_text(WRITERS[Path(path).suffix](result), encoding="utf-8")
+    print(markdown(result), end="")
+    return 0

@@ -1,0 +1,99 @@
+"""Scores of several runs as tables: Markdown and tab-separated values."""
+
+import statistics
+from typing import Any, Dict, Iterable, List, Sequence
+
+Result = Dict[str, Any]  # of `evaluate`, as its .json file holds it
+SIGNIFICANT = 0.05
+EXPLAINED = {
+    "bootstrap": "The p-values come from a paired bootstrap test of systems with the same seed "
+    "({:,} resamples, one-sided as in sacrebleu).",
+    "randomisation": "The p-values come from a paired approximate randomisation test ({:,} trials, "
+    "two-sided).",
+}
+
+
+def spread(values: Sequence[float]) -> Dict[str, float]:
+    """Return mean and range of a metric over the seeds."""
+    return {"mean": statistics.fmean(values), "min": min(values), "max": max(values)}
+
+
+def cell(values: Dict[str, Any]) -> str:
+    """Return `mean (min-max)`, `mean (min to max)` below zero; with one seed only the value."""
+    # + 0.0: no "-0.00"
+    mean, least, most = (f"{round(values[name], 2) + 0.0:.2f}" for name in ("mean", "min", "max"))
+    if values["min"] == values["max"]:
+        return mean
+    return f"{mean} ({least}{' to ' if least.startswith('-') else '-'}{most})"
+
+
+def rows(header: Sequence[Any], body: Iterable[Sequence[Any]]) -> str:
+    """Return a Markdown table; the first column is text, the others are numbers."""
+    lines = [header, ["---", *["---:"] * (len(header) - 1)], *body]
+    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
+
+
+def signature_list(signatures: Dict[str, str]) -> str:
+    """Return {metric: signature of sacrebleu} as a list."""
+    lines = [f"- {name}: `{signature}`" for name, signature in signatures.items()]
+    return "Signatures:\n\n" + "\n".join(lines)
+
+
+def explained(test: str, number: int) -> str:
+    """Return a sentence about the test behind the p-values."""
+    return EXPLAINED[test].format(number)
+
+
+def score_table(result: Result) -> str:
+    """Return one line for each system: of each metric its mean, range and confidence interval."""
+    titles = result["metrics"]
+    body = []
+    for label, scores in result["scores"].items():
+        cells = [f"{cell(scores[name])} ± {scores[name]['interval']:.2f}" for name in titles]
+        body.append([label, len(result["files"][label]), *cells])
+    return rows(["system", "runs", *titles.values()], body)
+
+
+def test_table(result: Result) -> str:
+    """Return a line for each system and each of several runs: differences and p-values."""
+    titles = result["metrics"]
+    header = [f"less {result['baseline']}"]
+    for title in titles.values():
+        header += [title, "p"]
+    body = []
+    for label, of_metric in result["tests"].items():
+        tests = list(zip(*(of_metric[name] for name in titles)))
+        names = ["mean", *(f"run {number}" for number in range(1, len(tests)))]
+        for name, values in zip(names, tests):
+            cells = [(f"{test['difference']:+.2f}", f"{test['p']:.4f}") for test in values]
+            line = f"{label}, {name}" if len(tests) > 1 else label
+            body.append([line, *(text for pair in cells for text in pair)])
+    return rows(header, body)
+
+
+def markdown(result: Result) -> str:
+    """Return all tables of `evaluate`, with what they mean."""
+    blocks = [
+        f"{result['sentences']:,} sentences of `{result['references']}`; mean (range) over the "
+        "runs ± half of its 95% bootstrap confidence interval over the sentences.",
+        score_table(result),
+    ]
+    if result["tests"]:
+        blocks += [explained(result["test"], result["samples"]), test_table(result)]
+    blocks.append(signature_list(result["signatures"]))
+    return "\n\n".join(blocks) + "\n"
+
+
+def tab_separated(result: Result) -> str:
+    """Return the scores of all runs and the tests, one number a line; "mean" is over the runs."""
+    lines: List[Sequence[Any]] = [("system", "metric", "run", "what", "value")]
+    for label, scores in result["scores"].items():
+        for name, values in scores.items():
+            scored = enumerate(values["runs"], 1)
+            lines += [(label, name, run, "score", value) for run, value in scored]
+            lines += [(label, name, "mean", what, values[what]) for what in ("mean", "interval")]
+    for label, of_metric in result["tests"].items():
+        for name, tests in of_metric.items():
+            for run, test in zip(("mean", *range(1, len(tests))), tests):
+                lines += [(label, name, run, what, test[what]) for what in ("difference", "p")]
+    return "".join("\t".join(map(str, line)) + "\n" for line in lines)

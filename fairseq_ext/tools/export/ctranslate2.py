@@ -1,0 +1,61 @@
+"""A stock fairseq checkpoint as a folder of CTranslate2 (an optional dependency)."""
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any, Optional, Union
+
+from ...compat.patch_registry import since
+from .. import UsageError
+from .protocol import Checkpoint
+
+
+def import_converter() -> Any:
+    """Return CTranslate2's FairseqConverter; UsageError with the remedy where it is missing."""
+    try:
+        from ctranslate2.converters import FairseqConverter
+    except ImportError as error:
+        raise UsageError(
+            f"--to ctranslate2 needs the package ctranslate2 ({error}); "
+            "install it: pip install ctranslate2"
+        ) from error
+    return FairseqConverter
+
+
+def write_folder(
+    converter: Any,
+    stock: Checkpoint,
+    data: Optional[Path],
+    path: Union[str, Path],
+    quantization: Optional[str] = None,
+) -> None:
+    """Convert and put the result at `path` in one step; what is there is replaced.
+
+    converter: the class of `import_converter`; stock: a checkpoint of fairseq's `transformer`;
+    data: folder with both dictionaries; quantization: None or a name that CTranslate2 knows.
+    UsageError for a model with options that CTranslate2 does not know.
+    """
+    import torch
+
+    if since("torch", 2, 6)() is not None:
+        # there its torch.load cannot be told that argparse.Namespace is harmless
+        raise UsageError(
+            f"--to ctranslate2: torch {torch.__version__} is too old for CTranslate2's converter "
+            "to read the checkpoint as data; 2.6 or later is needed (--to fairseq works)"
+        )
+    output = Path(path)
+    # beside the output, so that renaming works: the same file system
+    with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as folder:
+        file, converted = Path(folder) / "model.pt", Path(folder) / "converted"
+        torch.save(stock, file)
+        task = stock["cfg"]["task"]
+        languages = {name: task[name] for name in ("source_lang", "target_lang")}
+        try:
+            converted = converter(str(file), str(data), **languages).convert(
+                str(converted), quantization=quantization
+            )
+        except ValueError as error:  # options of the model that CTranslate2 does not know
+            raise UsageError(f"--to ctranslate2: {error}") from error
+        if output.exists():
+            os.replace(output, Path(folder) / "replaced")
+        os.replace(converted, output)

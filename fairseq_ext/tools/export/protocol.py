@@ -1,0 +1,68 @@
+"""What a system offers to `fairseq-ext export`.
+
+A system names the modules with its exporters in its `commands/__init__.py`; each of them has a
+function ``exporters() -> Exporters``.
+"""
+
+import importlib
+from argparse import Namespace
+from typing import Any, Dict, NamedTuple, Optional, Protocol, Union
+
+from torch import Tensor
+
+from ..commands import exporter_modules
+
+Parameters = Dict[str, Tensor]
+# a checkpoint as `checkpoint/reading.py` gives it, or as fairseq writes it
+Checkpoint = Dict[str, Any]
+# the groups of a configuration: a dict, or the Namespace of a legacy model's options
+Group = Union[Dict[str, Any], Namespace]
+
+
+class DirectionExporter(Protocol):
+    """Makes a stock model of one direction of a model of several."""
+
+    def lack(self, state: Checkpoint, source: str, target: str) -> Optional[str]:
+        """Return what the checkpoint has instead of the direction, for an error, or None."""
+
+    def embeddings(self, source: str, target: str) -> Dict[str, str]:
+        """Return {language: name of its embedding in the checkpoint}."""
+
+    def parameters(self, parameters: Parameters, source: str, target: str) -> Parameters:
+        """Return the state dict of the stock model; KeyError names a parameter without a place."""
+
+    def config(
+        self, model: Any, criterion: Dict[str, Any], task: Dict[str, Any], source: str, target: str
+    ) -> Dict[str, Group]:
+        """Return what fairseq-train would store as `cfg`, from these groups of the checkpoint's."""
+
+
+class WholeExporter(Protocol):
+    """Makes a checkpoint for fairseq of a whole model, without what only its training needed."""
+
+    def plain_checkpoint(
+        self, state: Checkpoint, parameters: Parameters, model: str, origin: str
+    ) -> Checkpoint:
+        """Return the checkpoint; ``origin`` is the file name of the old one."""
+
+    def usage(self, stock: Checkpoint, output: str) -> str:
+        """Return the command that uses the exported file, in words of a shell."""
+
+
+class Exporters(NamedTuple):
+    """{registered model: exporter}: of models of several directions, and of those taken whole."""
+
+    directions: Dict[str, DirectionExporter]
+    whole: Dict[str, WholeExporter]
+
+
+def all_exporters() -> Exporters:
+    """Return the exporters of all systems, in the order of the systems' names."""
+    exporters = Exporters({}, {})
+    for name in exporter_modules():
+        # this file is PACKAGE.tools.export.protocol; the package may have any name (--user-dir)
+        module = importlib.import_module(f"{__name__.partition('.')[0]}.{name}")
+        offered: Exporters = module.exporters()
+        exporters.directions.update(offered.directions)
+        exporters.whole.update(offered.whole)
+    return exporters

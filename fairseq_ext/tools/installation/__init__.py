@@ -1,0 +1,1 @@
+"""The commands about this installation: user-dir, list, doctor, run."""

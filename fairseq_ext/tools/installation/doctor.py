@@ -1,0 +1,213 @@
+"""`fairseq-ext doctor`: what is installed, which patches act and why, and what is wrong.
+
+Every finding is a row; what keeps commands from working is a problem with a remedy, and any
+problem makes the exit status 1. fairseq is imported in child processes only, so that the report
+is complete where that import fails.
+"""
+
+import importlib.util
+import json
+import subprocess
+import sys
+from argparse import ArgumentParser, Namespace
+from importlib import metadata
+from pathlib import Path
+from typing import List, Optional, Tuple
+
+from . import hardware
+
+FAIRSEQ = "0.12.2"
+PYTHONS = ((3, 9), (3, 13))
+# distribution: what is without it
+OPTIONAL = {
+    "sentencepiece": "--bpe sentencepiece and the recipes' sub-words",
+    "fastBPE": "--bpe fastbpe (needs cython and pip's --no-build-isolation)",
+    "ctranslate2": "fairseq-ext export --to ctranslate2",
+    "matplotlib": "fairseq-ext plot",
+    "nltk": "fairseq-ext linearise tree",
+    "penman": "fairseq-ext linearise amr",
+    "tensorboardX": "fairseq-train --tensorboard-logdir",
+}
+CORE = ("torch", "fairseq", "hydra-core", "omegaconf", "numpy", "sacrebleu")
+
+# what a stock command does first, with nothing of ours on the command line
+STOCK_PROBE = """
+import sys
+import fairseq_cli.train
+print("_fairseq_ext_hook" in sys.modules)
+"""
+# what `--user-dir` does, then what became of the patches
+OWN_PROBE = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+import fairseq_ext
+from fairseq_ext import compat
+import fairseq_cli.generate, fairseq_cli.score, fairseq_cli.train
+import fairseq.modules.dynamic_crf_layer
+import torch, torch.utils.data
+print(json.dumps([list(row) for row in compat.status()]))
+"""
+
+
+class Report:
+    """Rows to print as they come, and the problems for the end."""
+
+    def __init__(self) -> None:
+        self.lines: List[str] = []
+        self.problems: List[Tuple[str, str]] = []
+
+    def section(self, title: str) -> None:
+        """Begin a section."""
+        self.lines += ["", title]
+
+    def row(self, name: str, value: str, note: str = "") -> None:
+        """Add a row: a name, its value and what there is to say about it."""
+        self.lines.append(f"  {name:<18}  {value:<12}  {note}".rstrip())
+
+    def problem(self, what: str, remedy: str) -> None:
+        """Add a problem and its remedy, to be printed at the end."""
+        self.problems.append((what, remedy))
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add no options."""
+
+
+def installed_version(distribution: str) -> Optional[str]:
+    """Return the version of a distribution, or None."""
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def versions(report: Report) -> None:
+    """Report Python and the distributions that everything rests on."""
+    report.section("versions")
+    low, high = (".".join(map(str, version)) for version in PYTHONS)
+    report.row("python", ".".join(map(str, sys.version_info[:3])), sys.executable)
+    if not PYTHONS[0] <= sys.version_info[:2] <= PYTHONS[1]:
+        report.problem(
+            f"Python {sys.version.split()[0]} is outside {low} to {high}",
+            f"make an environment with Python {low} to {high}",
+        )
+    for name in CORE:
+        present = installed_version(name)
+        report.row(name, present or "missing")
+    present = installed_version("fairseq")
+    if present not in (FAIRSEQ, None):
+        report.problem(
+            f"fairseq {present} is not the version that the patches are for, {FAIRSEQ}",
+            f"pip install --no-deps fairseq=={FAIRSEQ}",
+        )
+    if present is None and importlib.util.find_spec("fairseq") is None:
+        report.problem("fairseq is missing", f"pip install --no-deps fairseq=={FAIRSEQ}")
+
+
+def requirements(report: Report) -> None:
+    """Report what the distribution declares, checked like `pip check` does, extras left out."""
+    try:
+        declared = metadata.requires("fairseq-ext") or []
+        from packaging.requirements import Requirement
+    except metadata.PackageNotFoundError:
+        report.row("fairseq-ext", "folder", "not installed by pip; stock commands lack the patches")
+        return
+    except ModuleNotFoundError:
+        report.problem("packaging is missing", "pip install packaging")
+        return
+    report.row("fairseq-ext", metadata.version("fairseq-ext"), str(package_folder()))
+    for text in declared:
+        requirement = Requirement(text)
+        if requirement.marker and not requirement.marker.evaluate({"extra": ""}):
+            continue
+        present = installed_version(requirement.name)
+        pinned = f"{requirement.name}{requirement.specifier}"
+        if present is None:
+            report.problem(f"{requirement.name} is missing", f'pip install "{pinned}"')
+        elif not requirement.specifier.contains(present, prereleases=True):
+            report.problem(
+                f"{requirement.name} {present} is not {requirement.specifier}",
+                f'pip install "{pinned}"',
+            )
+
+
+def optional(report: Report) -> None:
+    """Report distributions that single features need; missing ones are no problem."""
+    report.section("optional")
+    for name, use in OPTIONAL.items():
+        report.row(name, installed_version(name) or "absent", use)
+
+
+def package_folder() -> Path:
+    """Return the folder that `--user-dir` names."""
+    return Path(__file__).resolve().parents[2]
+
+
+def probe(code: str, *arguments: str) -> Tuple[Optional[str], Optional[str]]:
+    """Run code in a child and return (its last line of output, None) or (None, what went wrong)."""
+    finished = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        check=False,
+    )
+    if finished.returncode == 0:
+        return finished.stdout.splitlines()[-1], None
+    errors = [line for line in finished.stderr.splitlines() if line.strip()]
+    return None, errors[-1] if errors else f"status {finished.returncode}"
+
+
+def hook(report: Report) -> None:
+    """Report whether stock commands get the patches without any help."""
+    report.section("stock fairseq commands")
+    answer, error = probe(STOCK_PROBE)
+    active = answer == "True"
+    report.row("start-up hook", "active" if active else "inactive", "the .pth file of this package")
+    report.row("fairseq-train", "works" if error is None else "fails", error or "")
+    if not active and error is None:
+        error = "the start-up hook is not active"
+    if error is not None:
+        report.problem(
+            f"fairseq-train by itself: {error}",
+            "pip install fairseq-ext into this environment (a PYTHONPATH folder is not enough: "
+            ".pth files are not read there), or use `python -m fairseq_ext run fairseq-train ...`",
+        )
+
+
+def patches(report: Report) -> None:
+    """Report this package beside fairseq, and each patch with its reason."""
+    report.section("patches, after importing fairseq-train, -generate and -score with this package")
+    answer, error = probe(OWN_PROBE, str(package_folder().parent))
+    if error is not None:
+        report.row("import", "fails", error)
+        report.problem(
+            f"import fairseq_ext: {error}", "see the problems above; then run this again"
+        )
+        return
+    for name, because, active, reason in json.loads(answer or "[]"):
+        report.lines.append(f"  {'active' if active else 'idle':<8}{name}: {reason}")
+        report.lines.append(f"          {because}")
+        if reason.startswith("failed") or "before the patches were active" in reason:
+            report.problem(
+                f"the patch {name} {reason}",
+                f"pip install --no-deps --force-reinstall fairseq=={FAIRSEQ}",
+            )
+
+
+def diagnose(args: Namespace) -> int:
+    """Print the report and return 1 when there is a problem."""
+    report = Report()
+    checks = [versions, requirements, hook, patches, hardware.devices, optional]
+    if importlib.util.find_spec("fairseq") is None:
+        # already a problem with its remedy; that nothing works without it is no news
+        checks = [versions, requirements, hardware.devices, optional]
+    for check in checks:
+        check(report)
+    print("\n".join(report.lines[1:]))
+    print(f"\nproblems: {len(report.problems) or 'none'}")
+    for number, (what, remedy) in enumerate(report.problems, 1):
+        print(f"  {number}. {what}\n     remedy: {remedy}")
+    sys.stdout.flush()
+    return 1 if report.problems else 0

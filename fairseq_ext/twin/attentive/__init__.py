@@ -1,0 +1,1 @@
+"""What recogniser and captioners share: an LSTM with additive attention, and its decoders."""

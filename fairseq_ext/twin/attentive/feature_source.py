@@ -1,0 +1,43 @@
+"""The source side of models that read vectors instead of words."""
+
+from typing import Any, Dict, Optional
+
+import torch
+from fairseq.data import Dictionary
+from torch import Tensor, nn
+
+from ...streams.direction import SourceSide
+
+
+class FeatureSource(SourceSide):
+    """Encodes rows of vectors, padded at the end.
+
+    Args:
+        module: has ``forward(features (B, S, D), padding (B, S))`` -> states, padding (B, S').
+        dictionary: None, or what a task has for its source.
+        max_positions: the longest source in rows.
+    """
+
+    precision: Tensor
+
+    def __init__(
+        self, module: nn.Module, dictionary: Optional[Dictionary], max_positions: Optional[int]
+    ):
+        super().__init__(module, dictionary, max_positions)  # type: ignore[arg-type]  # no limit
+        # has the type of the model's parameters, also of a model without any on this side
+        self.register_buffer("precision", torch.zeros(()), persistent=False)
+
+    def forward(
+        self, src_tokens: Tensor, src_lengths: Optional[Tensor] = None, **_unused: Any
+    ) -> Dict[str, Any]:
+        """Encode features (B, S, D) with ``src_lengths`` (B,) real rows each, default: all.
+
+        fairseq-generate hands on single precision with --fp16 and --bf16 too.
+        """
+        src_tokens = src_tokens.type_as(self.precision)
+        sentences, length, _ = src_tokens.shape
+        padding = torch.zeros(sentences, length, dtype=torch.bool, device=src_tokens.device)
+        if src_lengths is not None:
+            padding = torch.arange(length, device=padding.device) >= src_lengths.unsqueeze(1)
+        rows = torch.arange(sentences, device=padding.device)
+        return {"encoded": [self.module(src_tokens, padding)], "rows": rows}

@@ -1,0 +1,278 @@
+"""The recurrence of lstm.py as a layer, and decoders around it.
+
+Dimensions: B sentences, R = B * K rows (K beams of a sentence stand together), S source positions,
+T steps, E inputs, C annotations, H units, A attention, N location filters, O readout, V vocabulary.
+Masks are bool, True = padding.
+"""
+
+from typing import Dict, Mapping, NamedTuple, Optional, Tuple, cast
+
+import torch
+from torch import Tensor, nn
+
+from ...common.decoding import Cache
+from ...common.dropout import RetainsDropout, dropout
+from ...common.layers import linear
+from .lstm import Location, Weights, attentive_lstm, location_features
+
+# what a step shows, what it leaves to the next
+SHOWN = ("state", "glimpse", "weights")
+CARRIED = (*SHOWN, "memory")
+
+
+class AttendedSource(NamedTuple):
+    """What is read at every step. keys: (B, S, A). values: (B, S, C). padding: (B, S)."""
+
+    keys: Tensor
+    values: Tensor
+    padding: Tensor
+
+
+class StepOutputs(NamedTuple):
+    """What all steps give. states: h (R, T, H). contexts: z (R, T, C). weights: a (R, T, S)."""
+
+    states: Tensor
+    contexts: Tensor
+    weights: Tensor
+
+
+class AttentiveLSTM(nn.Module):
+    """One LSTM layer with additive attention; see lstm.py for the equations.
+
+    Args:
+        embed_dim: E.
+        context_size: C.
+        hidden_size: H.
+        attention_size: A.
+        first: 0: every state has looked at the source already; 1: the attention follows the state,
+            h_1 reads a zero context.
+        location: (N, width of a filter, odd), or None for attention by content alone.
+    """
+
+    def __init__(
+        self,
+        embed_dim: int,
+        context_size: int,
+        hidden_size: int,
+        attention_size: int,
+        first: int,
+        location: Optional[Tuple[int, int]] = None,
+    ):
+        super().__init__()
+        self.first = first
+        self.gates_input = linear(embed_dim, 4 * hidden_size)
+        self.gates_context = linear(context_size, 4 * hidden_size, bias=False)  # W_c
+        self.gates_state = nn.Linear(hidden_size, 4 * hidden_size, bias=False)  # U
+        for part in self.gates_state.weight.chunk(4):
+            nn.init.orthogonal_(part)
+        # the forget gate starts open
+        nn.init.ones_(self.gates_input.bias[hidden_size : 2 * hidden_size])
+        self.key = linear(context_size, attention_size)
+        self.query = linear(hidden_size, attention_size, bias=False)  # W_q
+        self.energy = nn.Parameter(torch.empty(attention_size))
+        nn.init.normal_(self.energy, std=attention_size**-0.5)
+        self.filters = self.location = None
+        if location:
+            count, width = location
+            self.filters = nn.Parameter(torch.empty(count, 1, width))
+            nn.init.normal_(self.filters, std=width**-0.5)
+            self.location = linear(count, attention_size, bias=False)  # L
+
+    def source(self, annotations: Tensor, padding: Tensor) -> AttendedSource:
+        """Return what does not depend on the target, of annotations (B, S, C)."""
+        return AttendedSource(self.key(annotations), annotations, padding)
+
+    def start(self, state: Tensor, memory: Tensor, source: AttendedSource) -> Dict[str, Tensor]:
+        """Return what ``step`` carries on, before the first one, from h_0 and m_0 (R, H)."""
+        rows = state.size(0)
+        weights = state.new_zeros(rows, source.padding.size(1))
+        weights[:, 0] = 1.0  # a before the first step, for the location features
+        glimpse = state.new_zeros(rows, source.values.size(2))
+        return {"state": state, "memory": memory, "glimpse": glimpse, "weights": weights}
+
+    def attend(self, carried: Dict[str, Tensor], source: AttendedSource, hidden: Tensor) -> None:
+        """Renew weights a (R, S) and glimpse z (R, C); hidden: where not to look, (B, S)."""
+        sentences = source.padding.size(0)
+        query = self.query(carried["state"]).unflatten(0, (sentences, -1))  # (B, K, A)
+        inside = source.keys.unsqueeze(1) + query.unsqueeze(2)  # (B, K, S, A)
+        if self.filters is not None and self.location is not None:
+            features = location_features(carried["weights"], self.filters)
+            inside = inside + self.location(features).unflatten(0, (sentences, -1))
+        scores = torch.tanh(inside) @ self.energy  # (B, K, S)
+        scores = scores.masked_fill(hidden.unsqueeze(1), float("-inf"))
+        at_least_single = torch.promote_types(scores.dtype, torch.float32)
+        weights = scores.softmax(dim=2, dtype=at_least_single).type_as(scores)
+        carried["weights"] = weights.flatten(0, 1)
+        carried["glimpse"] = (weights @ source.values).flatten(0, 1)
+
+    def step(
+        self,
+        inputs: Tensor,
+        carried: Mapping[str, Tensor],
+        source: AttendedSource,
+        hidden: Optional[Tensor] = None,
+    ) -> Dict[str, Tensor]:
+        """Return what one step leaves, of inputs (R, E) and what the step before has left.
+
+        hidden: where the attention may not look (B, S); default: at the padding.
+        """
+        carried, hidden = dict(carried), source.padding if hidden is None else hidden
+        if self.first == 0:
+            self.attend(carried, source, hidden)
+        gates = self.gates_input(inputs) + self.gates_context(carried["glimpse"])
+        gates = gates + self.gates_state(carried["state"])
+        i, f, c, o = gates.chunk(4, dim=1)
+        memory = torch.sigmoid(f) * carried["memory"] + torch.sigmoid(i) * torch.tanh(c)
+        carried.update(state=torch.sigmoid(o) * torch.tanh(memory), memory=memory)
+        if self.first == 1:
+            self.attend(carried, source, hidden)
+        return carried
+
+    def literal(
+        self, inputs: Tensor, carried: Mapping[str, Tensor], source: AttendedSource, hidden: Tensor
+    ) -> StepOutputs:
+        """Return the same as ``forward``, step by step: the specification."""
+        steps = []
+        for t in range(inputs.size(1)):
+            carried = self.step(inputs[:, t], carried, source, hidden[t])
+            steps.append([carried[name] for name in SHOWN])
+        return StepOutputs(*(torch.stack(per_step, dim=1) for per_step in zip(*steps)))
+
+    def forward(
+        self, inputs: Tensor, carried: Mapping[str, Tensor], source: AttendedSource, hidden: Tensor
+    ) -> StepOutputs:
+        """Return all steps of whole sentences.
+
+        Args:
+            inputs: (B, T, E).
+            carried: ``start``.
+            source: ``source``.
+            hidden: (T, B, S), True where the attention of a step may not look.
+        """
+        location = None
+        if self.filters is not None and self.location is not None:
+            location = Location(carried["weights"], self.filters, self.location.weight)
+        state_weight = torch.cat([self.gates_state.weight, self.query.weight])
+        time_major = attentive_lstm(
+            self.gates_input(inputs).transpose(0, 1),
+            (carried["state"], carried["memory"]),
+            source.keys,
+            source.values,
+            hidden,
+            Weights(self.gates_context.weight, state_weight, self.energy),
+            self.first,
+            location,
+        )
+        return StepOutputs(*(tensor.transpose(0, 1) for tensor in time_major))
+
+
+def visible_everywhere(padding: Tensor, steps: int) -> Tensor:
+    """Return (T, B, S): every step may look at all that is no padding (B, S)."""
+    return padding.unsqueeze(0).expand(steps, -1, -1)
+
+
+class AttentiveDecoder(RetainsDropout, nn.Module):
+    """A decoder around an ``AttentiveLSTM``; a subclass says where it starts and what it predicts.
+
+    Args:
+        embedding: of V symbols, width E.
+        layer: the recurrence.
+        output: readout (O) -> V.
+        dropout: rate, on embeddings and on the readout.
+    """
+
+    def __init__(
+        self, embedding: nn.Embedding, layer: AttentiveLSTM, output: nn.Linear, dropout: float
+    ):
+        super().__init__()
+        self.embedding, self.layer, self.output, self.dropout = embedding, layer, output, dropout
+
+    def initial(self, annotations: Tensor, padding: Tensor) -> Tuple[Tensor, Tensor]:
+        """Return h_0 and m_0 (B, H) of annotations (B, S, C) and padding (B, S)."""
+        raise NotImplementedError
+
+    def readout(self, vectors: Tensor, states: Tensor, contexts: Tensor) -> Tensor:
+        """Return what enters the softmax (R, T, O), of embeddings (R, T, E), h and z."""
+        raise NotImplementedError
+
+    def drop(self, values: Tensor) -> Tensor:
+        """Return the values after dropout."""
+        return dropout(values, self.dropout, self.is_dropping)
+
+    def _start(
+        self, annotations: Tensor, padding: Tensor, rows: int
+    ) -> Tuple[Dict[str, Tensor], AttendedSource]:
+        """Return what the first step reads, and the source, for so many rows."""
+        source, beams = self.layer.source(annotations, padding), rows // padding.size(0)
+        state, memory = (
+            start.repeat_interleave(beams, dim=0) for start in self.initial(annotations, padding)
+        )
+        return self.layer.start(state, memory, source), source
+
+    def unroll(
+        self,
+        prev_tokens: Tensor,
+        annotations: Tensor,
+        padding: Tensor,
+        hidden: Optional[Tensor] = None,
+        literal: bool = False,
+    ) -> Tuple[Tensor, StepOutputs]:
+        """Return all steps of whole sentences.
+
+        Args:
+            prev_tokens: (R, T), padded on the right or not at all; eos comes first.
+            annotations: (B, S, C), padding: (B, S).
+            hidden: (T, B, S), where the attention may not look; default: at the padding.
+            literal: step by step.
+
+        Returns:
+            readout (R, T, O), and what the layer gives.
+        """
+        rows, steps = prev_tokens.shape
+        carried, source = self._start(annotations, padding, rows)
+        if hidden is None:
+            hidden = visible_everywhere(padding, steps)
+        vectors = self.drop(self.embedding(prev_tokens))
+        # the fused loop has one row for each sentence
+        run = self.layer.literal if literal or rows != padding.size(0) else self.layer
+        outputs = run(vectors, carried, source, hidden)
+        return self.drop(self.readout(vectors, outputs.states, outputs.contexts)), outputs
+
+    def decode(
+        self,
+        prev_tokens: Tensor,
+        annotations: Tensor,
+        padding: Tensor,
+        cache: Optional[Cache] = None,
+        need_weights: bool = False,
+    ) -> Tuple[Tensor, Optional[Tensor]]:
+        """Return the readout that predicts the token after each of ``prev_tokens``; see ``unroll``.
+
+        cache: of incremental decoding, filled here; only the newest token is then computed.
+
+        Returns:
+            readout (R, T, O), or (R, 1, O) with a cache; a (R, T or 1, S), or None unless
+            ``need_weights``.
+        """
+        if cache is None:
+            readout, steps = self.unroll(prev_tokens, annotations, padding)
+            return readout, steps.weights if need_weights else None
+        if not cache:
+            carried, source = self._start(annotations, padding, prev_tokens.size(0))
+            # a name that says: one for each sentence, see common/decoding.py
+            cache.update({f"context_{name}": part for name, part in source._asdict().items()})
+        else:
+            carried = {name: cast(Tensor, cache[name]) for name in CARRIED}
+            source = AttendedSource(
+                *(cast(Tensor, cache[f"context_{name}"]) for name in AttendedSource._fields)
+            )
+        vectors = self.drop(self.embedding(prev_tokens[:, -1:]))
+        carried = self.layer.step(vectors[:, 0], carried, source)
+        cache.update(carried)
+        state, glimpse, weights = (carried[name].unsqueeze(1) for name in SHOWN)
+        readout = self.drop(self.readout(vectors, state, glimpse))
+        return readout, weights if need_weights else None
+
+    def logits(self, readout: Tensor) -> Tensor:
+        """Return the logits: (R, T, O) -> (R, T, V)."""
+        return self.output(readout)

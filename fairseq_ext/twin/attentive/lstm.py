@@ -1,0 +1,317 @@
+"""An LSTM that looks at a source at every step, for whole target sequences at once.
+
+States h_0 .. h_T, and attentions a_j that read h_j and feed h_{j+1}::
+
+    g_j = inputs_j + W_c z_{j-1} + U h_{j-1}                       gates i, f, c, o;  j = 1 .. T
+    m_j = sigmoid(g^f_j) * m_{j-1} + sigmoid(g^i_j) * tanh(g^c_j)  memory cell
+    h_j = sigmoid(g^o_j) * tanh(m_j)
+    e_js = energy . tanh(keys_s + W_q h_j + L f_js);  a_j = softmax(e_j)
+    z_j = sum_s a_js values_s                                      context
+    f_js = sum_n filters_n a_{j-1, s + n - w}                      location features, w = width // 2
+
+There are T attentions, j = first .. first + T - 1. With ``first`` = 0 the first one feeds h_1 and
+nothing reads h_T (Xu et al. 2015); with ``first`` = 1 h_1 has no attention before it and the last
+one is read by the output layer alone (Chorowski et al. 2015). Location features are optional.
+
+What does not depend on h stands outside: the projections of the inputs, the keys. Gradients of
+weights are products over the whole sequence after the backward loop. No array of size (B, S, A) is
+kept for every step: it is computed again in the backward pass.
+
+Dimensions: B sentences, S source positions, T steps, A attention, C values, H units, N filters;
+time comes first.
+"""
+
+from typing import Any, NamedTuple, Optional, Sequence, Tuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from ...common.attention_gradient import AdditiveScores, by_position
+from ...common.products import repeated_linear
+
+sigmoid_backward, tanh_backward = torch.ops.aten.sigmoid_backward, torch.ops.aten.tanh_backward
+
+
+class Location(NamedTuple):
+    """What an attention makes of the one before it.
+
+    initial: a_{first-1} (B, S). filters: (N, 1, width), width odd. weight: L (A, N).
+    """
+
+    initial: Tensor
+    filters: Tensor
+    weight: Tensor
+
+
+def location_features(weights: Tensor, filters: Tensor) -> Tensor:
+    """Return f (R, S, N) of a (R, S)."""
+    padding = filters.size(2) // 2
+    return F.conv1d(weights.unsqueeze(1), filters, padding=padding).transpose(1, 2)
+
+
+class Weights(NamedTuple):
+    """Of the recurrence. context: W_c (4H, C). state: [U ; W_q] (4H + A, H). energy: (A,)."""
+
+    context: Tensor
+    state: Tensor
+    energy: Tensor
+
+
+def attentive_lstm(
+    inputs: Tensor,
+    start: Tuple[Tensor, Tensor],
+    keys: Tensor,
+    values: Tensor,
+    hidden: Tensor,
+    weights: Weights,
+    first: int = 0,
+    location: Optional[Location] = None,
+) -> Tuple[Tensor, Tensor, Tensor]:
+    """Return states, contexts and attention of all steps.
+
+    Args:
+        inputs: (T, B, 4H).
+        start: h_0 and m_0 (B, H).
+        keys: (B, S, A).
+        values: (B, S, C).
+        hidden: (T, B, S) bool, True where attention number t may not look; somewhere it may.
+        weights: of the recurrence.
+        first: 0 or 1.
+        location: None for attention by content alone.
+
+    Returns:
+        h_1 .. h_T (T, B, H), z_first .. (T, B, C), a_first .. (T, B, S), the last without gradient.
+    """
+    dtype = weights.state.dtype  # --amp: the loop runs in the precision of the weights
+    tensors = [inputs, *start, keys, values, *weights, *(location or ())]
+    return _AttentiveLSTM.apply(hidden, first, *(tensor.to(dtype) for tensor in tensors))
+
+
+class _Scores(AdditiveScores):
+    """Scores and their gradients with location features."""
+
+    def __init__(self, keys: Tensor, energy: Tensor, weight: Tensor):
+        super().__init__(keys, energy)
+        self.by_content, self.doubled = self.doubled.flatten(0, 1), torch.empty_like(keys)
+        self.weight, self.twice = weight, 2 * weight.t()  # L (A, N), (N, A)
+
+    def look(self, features: Tensor) -> None:
+        """Take the features of the step that follows, (B, S, N)."""
+        into = self.doubled.flatten(0, 1)
+        torch.addmm(self.by_content, features.flatten(0, 1), self.twice, out=into)
+
+    def start_backward(self) -> None:
+        """Set the sums of gradients to zero."""
+        super().start_backward()
+        self.grad_weight = torch.zeros_like(self.twice)
+        self.scaled = 4 * self.energy.unsqueeze(1) * self.weight  # (A, N)
+
+    def features_backward(self, features: Tensor, grad: Tensor) -> Tensor:
+        """Return the gradient of a step's features (N, B S), right after its ``backward``."""
+        # what ``backward`` has left in ``hidden`` are the slopes z (1 - z)
+        through = self.hidden.mul_(grad.unsqueeze(2)).flatten(0, 1)  # (B S, A)
+        self.grad_weight += features.flatten(0, 1).t() @ through
+        return self.scaled.t() @ through.t()
+
+
+class _AttentionPass:
+    """All attentions of a pass, forwards and backwards.
+
+    weights: a (T, B, S). location: the fields of ``Location``, or empty.
+    """
+
+    def __init__(self, weights: Tensor, keys: Tensor, energy: Tensor, location: Sequence[Tensor]):
+        self.weights, self.location = weights, location
+        self.scores: Any
+        if location:
+            self.initial, self.filters, weight = location
+            self.scores = _Scores(keys, energy, weight)
+        else:
+            self.scores = AdditiveScores(keys, energy)
+
+    def _look(self, number: int) -> Optional[Tensor]:
+        """Return the location features (B, S, N) of an attention, which the scores then hold."""
+        if not self.location:
+            return None
+        before = self.weights[number - 1] if number else self.initial
+        features = location_features(before, self.filters)  # (B, S, N)
+        self.scores.look(features)
+        return features
+
+    def forward(self, number: int, query: Tensor, hidden: Tensor) -> None:
+        """Fill in the weights with this number from 0; query (B, A), hidden (B, S)."""
+        self._look(number)
+        scores = self.scores.scores(query).masked_fill_(hidden, float("-inf"))
+        torch.softmax(scores, dim=1, out=self.weights[number])
+
+    def start_backward(self) -> None:
+        """Set the sums of gradients to zero."""
+        self.scores.start_backward()
+        # of the weights, through the location features that follow
+        self.grad_before: Optional[Tensor] = None
+        if self.location:
+            self.grad_filters = torch.zeros_like(self.filters)
+
+    def backward(self, number: int, query: Tensor, grad: Tensor) -> Tensor:
+        """Return the gradient of the query (B, A).
+
+        grad: of the weights (B, S), but for what their location features pass on.
+        """
+        weights = self.weights[number]
+        if self.grad_before is not None:
+            grad = grad + self.grad_before
+        # of the softmax: a (g - sum a g)
+        grad_e = weights * (grad - (weights * grad).sum(dim=1, keepdim=True))
+        # computed again, as the scores are: nothing of size (B, S, ..) was stored for a step
+        features = self._look(number)
+        grad_query = self.scores.backward(query, grad_e)
+        if features is not None:
+            grad_features = self.scores.features_backward(features, grad_e)
+            self._filters_backward(number, grad_features)
+        return grad_query
+
+    def _filters_backward(self, number: int, grad: Tensor) -> None:
+        """Add a step's gradients of filters and weights before; grad: of the features (N, B S)."""
+        before = self.weights[number - 1] if number else self.initial  # (B, S)
+        width = self.filters.size(2)
+        windows = F.pad(before, (width // 2, width // 2)).unfold(1, width, 1)  # (B, S, width)
+        self.grad_filters[:, 0] += grad @ windows.flatten(0, 1)
+        grad = grad.unflatten(1, before.shape).transpose(0, 1)  # (B, N, S)
+        self.grad_before = F.conv_transpose1d(grad, self.filters, padding=width // 2).squeeze(1)
+
+    def gradients(self) -> Tuple[Optional[Tensor], ...]:
+        """Return those of keys and energy, and of the fields of ``Location``."""
+        grad_keys, grad_energy = self.scores.gradients()
+        if not self.location:
+            return grad_keys, grad_energy
+        grad_weight = (4 * self.scores.energy) * self.scores.grad_weight  # (N, A)
+        return (grad_keys, grad_energy, self.grad_before, self.grad_filters, grad_weight.t())
+
+
+class _AttentiveLSTM(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        hidden: Tensor,
+        first: int,
+        inputs: Tensor,
+        state: Tensor,
+        memory: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        context_weight: Tensor,
+        state_weight: Tensor,
+        energy: Tensor,
+        *location: Tensor,
+    ) -> Tuple[Tensor, Tensor, Tensor]:
+        steps, sentences, width = inputs.shape  # width: 4H
+        states = state.new_empty(steps + 1, *state.shape)
+        memories = torch.empty_like(states)
+        states[0], memories[0] = state, memory
+        gates = torch.empty_like(inputs)  # after their sigmoid or tanh
+        contexts = inputs.new_empty(steps, sentences, values.size(2))
+        weights = inputs.new_empty(steps, *keys.shape[:2])
+        with torch.autocast(inputs.device.type, enabled=False):
+            attention = _AttentionPass(weights, keys, energy, location)
+            from_state = repeated_linear(state_weight, sentences)
+            from_context = repeated_linear(context_weight, sentences)
+
+            def attend(number: int, query: Tensor) -> None:
+                """Fill in the weights and the context of an attention."""
+                attention.forward(number, query, hidden[number])
+                context = torch.bmm(weights[number].unsqueeze(1), values)
+                contexts[number] = context.squeeze(1)
+
+            # both products with a state in one: U h for the next gates, W_q h for the query
+            projected = from_state(state)  # (B, 4H + A)
+            if first == 0:
+                attend(0, projected[:, width:])
+            for j in range(1, steps + 1):
+                torch.add(inputs[j - 1], projected[:, :width], out=gates[j - 1])
+                if j > first:
+                    gates[j - 1] += from_context(contexts[j - 1 - first])
+                _cell(gates[j - 1], memories[j - 1], memories[j], states[j])
+                projected, number = from_state(states[j]), j - first
+                if number < steps:
+                    attend(number, projected[:, width:])
+        ctx.first = first
+        saved = (states, memories, gates, contexts, weights, keys, values)
+        ctx.save_for_backward(*saved, context_weight, state_weight, energy, *location)
+        ctx.mark_non_differentiable(weights)
+        # copies: the caller may write into what it gets, the backward pass reads the originals
+        return states[1:].clone(), contexts.clone(), weights
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(  # type: ignore[override]  # torch declares (ctx, *grads)
+        ctx: Any, grad_states: Tensor, grad_contexts: Tensor, _: Any
+    ) -> Tuple[Optional[Tensor], ...]:
+        states, memories, gates, contexts, weights, keys, values, *more = ctx.saved_tensors
+        context_weight, state_weight, energy, *location = more
+        first, (steps, sentences, width) = ctx.first, gates.shape
+        # of [U ; W_q] h_j, which for U is that of the gates of step j + 1
+        grad_projected = states.new_zeros(steps + 1, sentences, state_weight.size(0))
+        grad_contexts, grad_memory = grad_contexts.clone(), torch.zeros_like(memories[0])
+        with torch.autocast(gates.device.type, enabled=False):
+            attention = _AttentionPass(weights, keys, energy, location)
+            attention.start_backward()
+            query_of = repeated_linear(state_weight[width:], sentences)
+            to_state = repeated_linear(state_weight.t(), sentences)
+            to_context = repeated_linear(context_weight.t(), sentences)
+            for j in reversed(range(steps + 1)):
+                number, grad_gates = j - first, grad_projected[j, :, :width]
+                if 0 <= number < steps:
+                    if j < steps:
+                        grad_contexts[number] += to_context(grad_gates)
+                    grad = by_position(grad_contexts[number], values)  # (B, S)
+                    query = query_of(states[j])
+                    grad_projected[j, :, width:] = attention.backward(number, query, grad)
+                grad_state = to_state(grad_projected[j])
+                if j:
+                    grad_state += grad_states[j - 1]
+                    into = grad_projected[j - 1, :, :width]
+                    grad_memory = _cell_backward(
+                        grad_state, grad_memory, gates[j - 1], memories[j - 1 : j + 1], into
+                    )
+            # the gates of step j + 1 and what they read of the source, z_j
+            grad_gates = grad_projected[first:steps, :, :width].flatten(0, 1)
+            grad_keys, grad_energy, *grad_location = attention.gradients()
+            grad_weights = (
+                torch.bmm(weights.permute(1, 2, 0), grad_contexts.transpose(0, 1)),
+                grad_gates.t() @ contexts[: steps - first].flatten(0, 1),
+                grad_projected.flatten(0, 1).t() @ states.flatten(0, 1),
+            )
+        grad_inputs = grad_projected[:steps, :, :width]
+        grad_start = grad_inputs, grad_state, grad_memory
+        return (None, None, *grad_start, grad_keys, *grad_weights, grad_energy, *grad_location)
+
+
+def _cell(gates: Tensor, memory: Tensor, new_memory: Tensor, new_state: Tensor) -> None:
+    """Fill in the last two of a step from g (B, 4H), which becomes the gates' values."""
+    units = memory.size(1)
+    gates[:, : 2 * units].sigmoid_()
+    gates[:, 2 * units : 3 * units].tanh_()
+    gates[:, 3 * units :].sigmoid_()
+    i, f, c, o = gates.chunk(4, dim=1)
+    torch.mul(i, c, out=new_memory).addcmul_(f, memory)
+    torch.tanh(new_memory, out=new_state).mul_(o)
+
+
+def _cell_backward(
+    grad_state: Tensor, grad_memory: Tensor, gates: Tensor, memories: Tensor, grad_gates: Tensor
+) -> Tensor:
+    """Fill in the gradient of g (B, 4H) and return that of the memory before.
+
+    grad_memory: of the memory after the step, through the steps that follow. memories: before and
+    after.
+    """
+    i, f, c, o = gates.chunk(4, dim=1)
+    grad_i, grad_f, grad_c, grad_o = grad_gates.chunk(4, dim=1)
+    squashed = torch.tanh(memories[1])
+    grad_o.copy_(sigmoid_backward(grad_state * squashed, o))
+    grad_memory = grad_memory + tanh_backward(grad_state * o, squashed)
+    grad_i.copy_(sigmoid_backward(grad_memory * c, i))
+    grad_f.copy_(sigmoid_backward(grad_memory * memories[0], f))
+    grad_c.copy_(tanh_backward(grad_memory * i, c))
+    return grad_memory * f

@@ -1,0 +1,319 @@
+"""The task ``image_captioning``: features of images as .npy files -> words.
+
+DATA holds what ``fairseq-preprocess --only-source`` makes of the captions (dict.txt, train.bin ..)
+and, for each of them, SPLIT.features: line N names the feature file of caption N. An image with
+several captions stands on as many lines.
+
+Dimensions: B images, P positions, D features, T words.
+"""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from zipfile import BadZipFile
+
+import numpy as np
+import torch
+from fairseq.criterions import FairseqCriterion
+from fairseq.data import Dictionary, FairseqDataset, data_utils, indexed_dataset
+from fairseq.dataclass import FairseqDataclass
+from fairseq.models import BaseFairseqModel
+from fairseq.tasks import FairseqTask, register_task
+from omegaconf import II
+from torch import Tensor
+
+from ...common.beam_search import fast_search
+from ...common.search_options import SOURCE_WORDS, refuse_options
+from ..metrics import Cider, bleu_sums, log_bleu, log_cider
+from ..speech.task import UNKNOWN, search_options
+
+
+@dataclass
+class ImageCaptioningConfig(FairseqDataclass):
+    data: Optional[str] = field(
+        default=None, metadata={"help": "folder of the captions and of SPLIT.features"}
+    )
+    features: Optional[str] = field(
+        default=None,
+        metadata={"help": "folder of the .npy files that SPLIT.features names (default: DATA)"},
+    )
+    max_target_positions: int = field(
+        default=1024, metadata={"help": "maximum length of a caption in tokens, its end included"}
+    )
+    eval_bleu: bool = field(
+        default=False,
+        metadata={
+            "help": "log BLEU of captions in validation (bleu), against all captions of an image"
+        },
+    )
+    eval_cider: bool = field(
+        default=False, metadata={"help": "log CIDEr-D of captions in validation (cider)"}
+    )
+    eval_args: str = field(
+        default="{}",
+        metadata={"help": "options of the search for both scores, as JSON: '{\"beam\": 4}'"},
+    )
+    dataset_impl: Optional[str] = II("dataset.dataset_impl")
+
+
+def read_features(path: str) -> Tensor:
+    """Return the features (P, D) float32 of a file: one row, rows of positions, or a grid of them.
+
+    Raises ValueError naming the file unless it is a .npy file of numbers.
+    """
+    try:
+        array = np.load(path)
+    except (OSError, ValueError, EOFError, BadZipFile) as error:  # a .npz is a zip
+        raise ValueError(f"{path}: no .npy file of features: {error}") from error
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiu" or not array.size:
+        raise ValueError(f"{path}: no .npy file of features: allowed: an array of numbers")
+    return torch.from_numpy(np.atleast_2d(array).reshape(-1, array.shape[-1])).float()
+
+
+def feature_paths(folder: str, data: str, split: str, count: int) -> List[str]:
+    """Return the files that DATA/SPLIT.features names, one for each of ``count`` captions.
+
+    Raises ValueError naming the line for a file that does not exist, and for too few or many lines.
+    """
+    names_file = Path(data) / f"{split}.features"
+    if not names_file.is_file():
+        raise ValueError(f"there is no {names_file}, which names the feature file of each caption")
+    names = names_file.read_text(encoding="utf-8").splitlines()
+    if len(names) != count:
+        raise ValueError(f"{names_file} has {len(names)} lines, there are {count} captions")
+    paths = [os.path.join(folder, name) for name in names]
+    # an image with five captions is looked up once
+    exists = {path: os.path.isfile(path) for path in set(paths)}
+    missing = [number for number, path in enumerate(paths) if not exists[path]]
+    if missing:
+        more = f" (and {len(missing) - 1} lines more)" if len(missing) > 1 else ""
+        raise ValueError(
+            f"{names_file}, line {missing[0] + 1}: there is no {paths[missing[0]]}{more}; name "
+            "their folder with --features"
+        )
+    return paths
+
+
+class CaptionDataset(FairseqDataset):
+    """Couples of a feature file and a caption.
+
+    Args:
+        paths: feature files.
+        dictionary: of the words.
+        captions: the captions, or None where they are to be found.
+        shuffle: captions of one length in an order that is drawn, once a run.
+
+    ``references`` {number of an image's first caption: all its captions as text} is filled where
+    captions are to be scored.
+    """
+
+    def __init__(
+        self,
+        paths: List[str],
+        dictionary: Dictionary,
+        captions: Any = None,
+        shuffle: bool = False,
+    ):
+        self.paths, self.dictionary, self.captions = paths, dictionary, captions
+        self.shuffle = shuffle
+        self.references: Dict[int, List[str]] = {}
+        if captions is None:
+            self.lengths = np.ones(len(paths), dtype=np.int64)
+        else:
+            self.lengths = np.array(captions.sizes)
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, index: int) -> Dict[str, Any]:
+        return {
+            "id": index,
+            "source": read_features(self.paths[index]),
+            "target": None if self.captions is None else self.captions[index].long(),
+        }
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Return the lengths of the captions in tokens."""
+        return self.lengths
+
+    def num_tokens(self, index: int) -> int:
+        """Return the length of a caption in tokens."""
+        return self.lengths[index]
+
+    def size(self, index: int) -> Tuple[None, int]:
+        """Return the size of the features (without a limit) and of the caption."""
+        return None, self.lengths[index]
+
+    def ordered_indices(self) -> np.ndarray:
+        """Return all numbers by length, so that batches have little padding."""
+        # drawn under --seed: fairseq seeds NumPy around this call
+        order = np.random.permutation(len(self)) if self.shuffle else np.arange(len(self))
+        return order[np.argsort(self.lengths[order], kind="stable")]
+
+    def collater(self, samples: List[Dict[str, Any]]) -> Dict[str, Any]:
+        """Return a batch of features (B, P, D), their numbers (B,) and captions (B, T)."""
+        if not samples:
+            return {}
+        sources = [sample["source"] for sample in samples]
+        lengths = torch.tensor([len(source) for source in sources])
+        # images may have different numbers of positions
+        features = torch.nn.utils.rnn.pad_sequence(sources, batch_first=True)
+        batch: Any = {
+            "id": torch.tensor([sample["id"] for sample in samples]),
+            "nsentences": len(samples),
+            "ntokens": len(samples),
+            "net_input": {"src_tokens": features, "src_lengths": lengths},
+            "target": None,
+        }
+        if self.captions is not None:
+            targets = [sample["target"] for sample in samples]
+            batch["target"] = self._collate(targets)
+            batch["ntokens"] = sum(len(target) for target in targets)
+            batch["net_input"]["prev_output_tokens"] = self._collate(targets, shift=True)
+        if self.references:
+            batch["references"] = [self.references.get(sample["id"], []) for sample in samples]
+        return batch
+
+    def read_references(self) -> None:
+        """Fill ``references``."""
+        first: Dict[str, int] = {}
+        for number, path in enumerate(self.paths):
+            # captions of one image stand under the number of its first one, which is scored
+            text = self.dictionary.string(self.captions[number], unk_string=UNKNOWN[1])
+            self.references.setdefault(first.setdefault(path, number), []).append(text)
+
+    def _collate(self, targets: List[Tensor], shift: bool = False) -> Tensor:
+        """Return captions (B, T), padded at the end; ``shift``: as the decoder's inputs."""
+        pad, eos = self.dictionary.pad(), self.dictionary.eos()
+        return data_utils.collate_tokens(targets, pad, eos, move_eos_to_beginning=shift)
+
+
+@register_task("image_captioning", dataclass=ImageCaptioningConfig)
+class ImageCaptioningTask(FairseqTask):
+    """Words from features of images."""
+
+    def __init__(self, cfg: ImageCaptioningConfig, dictionary: Dictionary):
+        super().__init__(cfg)
+        self.dictionary = dictionary
+
+    @classmethod
+    def setup_task(cls, cfg: ImageCaptioningConfig, **_unused: Any) -> "ImageCaptioningTask":
+        """Return the task; ValueError for a folder without a dictionary."""
+        path = Path(cfg.data or "") / "dict.txt"
+        if not path.is_file():
+            raise ValueError(
+                f"there is no {path}; run fairseq-preprocess --only-source on the captions"
+            )
+        return cls(cfg, Dictionary.load(str(path)))
+
+    def load_dataset(
+        self, split: str, epoch: int = 1, combine: bool = False, **_unused: Any
+    ) -> None:
+        """Read a split; ValueError naming the file when captions or features are missing."""
+        stem = os.path.join(self.cfg.data, split)
+        if combine and indexed_dataset.infer_dataset_impl(f"{stem}1") is not None:
+            raise ValueError(
+                f"{stem}1.idx: image_captioning reads one file of captions for {split}; allowed: "
+                f"{stem} alone"
+            )
+        captions = data_utils.load_indexed_dataset(stem, self.dictionary, self.cfg.dataset_impl)
+        if captions is None:
+            raise ValueError(f"there are no captions {stem}.bin, {stem}.idx")
+        folder = self.cfg.features or self.cfg.data
+        paths = feature_paths(folder, self.cfg.data, split, len(captions))
+        is_training = split.startswith("train")
+        dataset = CaptionDataset(paths, self.dictionary, captions, is_training)
+        # CIDEr-D counts n-grams over the images of the split that is scored
+        if self.is_scoring and not is_training:
+            dataset.read_references()
+            self.cider = Cider(list(dataset.references.values()))
+        self.datasets[split] = dataset
+
+    @property
+    def is_scoring(self) -> bool:
+        """True if validation scores captions."""
+        return self.cfg.eval_bleu or self.cfg.eval_cider
+
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> BaseFairseqModel:
+        """Return the model; ValueError for search options that are no JSON object or not used."""
+        model = super().build_model(cfg, from_checkpoint)
+        if self.is_scoring:
+            options = search_options("--eval-args", self.cfg.eval_args)
+            self.generator = self.build_generator([model], options)
+        elif self.cfg.eval_args != "{}":
+            raise ValueError(
+                f"--eval-args {self.cfg.eval_args}: is of --eval-bleu and --eval-cider; give one"
+            )
+        return model
+
+    def valid_step(
+        self, sample: Dict[str, Any], model: BaseFairseqModel, criterion: FairseqCriterion
+    ) -> Tuple[Tensor, int, Dict[str, Any]]:
+        """Return loss, sample size and sums to be logged, scores of captions among them."""
+        loss, sample_size, log = super().valid_step(sample, model, criterion)
+        if self.is_scoring:
+            log = {**log, **self._score(sample, model)}
+        return loss, sample_size, log
+
+    def _score(self, sample: Dict[str, Any], model: BaseFairseqModel) -> Dict[str, Any]:
+        """Return sums over the images whose first caption is in the batch."""
+        lists = self.inference_step(self.generator, [model], sample)
+        tokens = [nbest[0]["tokens"].int().cpu() for nbest in lists]
+        lines = [self.dictionary.string(words, unk_string=UNKNOWN[0]) for words in tokens]
+        # an image is scored once, with its first caption: only there are the references
+        pairs = [pair for pair in zip(lines, sample["references"]) if pair[1]]
+        hypotheses, references = [line for line, _ in pairs], [texts for _, texts in pairs]
+        sums = bleu_sums(hypotheses, references) if self.cfg.eval_bleu else {}
+        if self.cfg.eval_cider:
+            sums.update(self.cider.sums(hypotheses, references))
+        return sums
+
+    def reduce_metrics(
+        self, logging_outputs: List[Dict[str, Any]], criterion: FairseqCriterion
+    ) -> None:
+        """Log the values of the criterion, and scores of captions where there are any."""
+        super().reduce_metrics(logging_outputs, criterion)
+        if any("_bleu_sys_len" in log for log in logging_outputs):
+            log_bleu(logging_outputs)
+        if any("_cider_sum" in log for log in logging_outputs):
+            log_cider(logging_outputs)
+
+    def get_interactive_tokens_and_lengths(
+        self, lines: List[str], encode_fn: Callable[[str], str]
+    ) -> Tuple[List[str], List[int]]:
+        """Return the feature files that the lines name, as SPLIT.features does; lengths are 1.
+
+        A file that is not in the folder of the features may also be named from where one stands.
+        """
+        folder = self.cfg.features or self.cfg.data
+        names = [line.strip() for line in lines]
+        paths = [os.path.join(folder, name) for name in names]
+        paths = [path if os.path.isfile(path) else name for path, name in zip(paths, names)]
+        return paths, [1] * len(lines)
+
+    def build_dataset_for_inference(
+        self, src_tokens: List[str], src_lengths: Sequence[int], constraints: Any = None
+    ) -> CaptionDataset:
+        """Return the images of fairseq-interactive, without captions."""
+        return CaptionDataset(src_tokens, self.dictionary)
+
+    def build_generator(self, models: List[BaseFairseqModel], args: Any, **options: Any) -> Any:
+        """Return fairseq's search by ``common/beam_search.py``."""
+        refuse_options(args, SOURCE_WORDS, "the source is an image and has no words")
+        return super().build_generator(models, args, **fast_search(args, options))
+
+    def max_positions(self) -> Tuple[None, int]:
+        """Return the limits of features and captions: none, and in tokens."""
+        return None, self.cfg.max_target_positions
+
+    @property
+    def source_dictionary(self) -> None:
+        """Return None: the source is no text."""
+        return None
+
+    @property
+    def target_dictionary(self) -> Dictionary:
+        """Return the dictionary of the captions."""
+        return self.dictionary

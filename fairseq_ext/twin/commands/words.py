@@ -1,0 +1,84 @@
+"""Words of tokens, and L_t of their occurrences."""
+
+import math
+from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple
+
+UNITS = ("token", "subword_nmt", "sentencepiece", "letter", "characters")
+# symbols that separate words and belong to none
+SEPARATORS = {"letter": "|", "characters": "\u2581"}
+
+
+class Token(NamedTuple):
+    """One token that both networks predict. penalty: L_t. nll: -log P_f, in nats."""
+
+    sentence: int
+    position: int
+    symbol: str
+    penalty: float
+    nll: float
+
+
+Sentences = Dict[int, List[Token]]
+
+
+def words_of(symbols: List[str], unit: str) -> List[Tuple[str, List[int]]]:
+    """Return [(word, its places)] of a sentence; what only separates words is in none."""
+    if unit == "token":
+        return [(symbol, [place]) for place, symbol in enumerate(symbols)]
+    words: List[Tuple[str, List[int]]] = []
+    begin = True
+    for place, symbol in enumerate(symbols):
+        if symbol == SEPARATORS.get(unit):
+            begin = True
+            continue
+        if unit == "sentencepiece" and symbol.startswith("\u2581"):
+            begin, symbol = True, symbol[1:]
+        joined = unit == "subword_nmt" and symbol.endswith("@@")
+        text = symbol[:-2] if joined else symbol
+        if begin:
+            words.append((text, [place]))
+        else:
+            words[-1] = (words[-1][0] + text, [*words[-1][1], place])
+        begin = unit == "subword_nmt" and not joined
+    return words
+
+
+def by_sentence(tokens: Iterable[Token]) -> Sentences:
+    """Return {sentence: its tokens}."""
+    sentences: Sentences = {}
+    for token in tokens:
+        sentences.setdefault(token.sentence, []).append(token)
+    return sentences
+
+
+class Word(NamedTuple):
+    """A word's mean L_t over ``count`` occurrences, each the mean of its tokens."""
+
+    text: str
+    frequency: int
+    count: int  # type: ignore[assignment]  # a column of the table; it hides tuple.count
+    mean: float
+    deviation: float
+
+
+def occurrences(sentences: Sentences, unit: str) -> Dict[str, List[float]]:
+    """Return {word: L_t of each occurrence, the mean over its tokens}."""
+    values: Dict[str, List[float]] = {}
+    for tokens in sentences.values():
+        for text, places in words_of([token.symbol for token in tokens], unit):
+            mean = sum(tokens[place].penalty for place in places) / len(places)
+            values.setdefault(text, []).append(mean)
+    return values
+
+
+def words_with_frequency(
+    values: Dict[str, List[float]], frequencies: Optional[Mapping[str, int]]
+) -> List[Word]:
+    """Return the words, most frequent first; frequencies: {word: count}, None to count here."""
+    words = []
+    for text, means in values.items():
+        mean = sum(means) / len(means)
+        spread = math.sqrt(sum((value - mean) ** 2 for value in means) / len(means))
+        frequency = len(means) if frequencies is None else frequencies.get(text, 0)
+        words.append(Word(text, frequency, len(means), mean, spread))
+    return sorted(words, key=lambda word: (-word.frequency, word.text))

@@ -1,0 +1,144 @@
+"""What the steps of a loop have in common, with gradients that are made once, after the loop.
+
+When autograd goes back through a loop, every step adds its own product to the gradient of each
+matrix. Here a step notes the two factors instead, and the sum over all steps is one product.
+
+Dimensions: R rows, B sentences, S positions, C their width, I inputs, O outputs, H units.
+"""
+
+from typing import Any, Callable, List, Optional, Tuple
+
+import torch
+from torch import Tensor
+
+from ...common.attention_gradient import by_position
+from ...common.products import repeated_linear
+
+Pairs = List[Tuple[Tensor, Tensor]]
+Map = Callable[[Tensor], Tensor]
+sigmoid_backward, tanh_backward = torch.ops.aten.sigmoid_backward, torch.ops.aten.tanh_backward
+
+
+class _Noted(torch.autograd.Function):
+    """The matrix as it is; its gradient is what ``total`` makes of the factors that were noted."""
+
+    @staticmethod
+    def forward(ctx: Any, matrix: Tensor, noted: Pairs, total: Callable[[Pairs], Tensor]) -> Tensor:
+        ctx.set_materialize_grads(False)
+        ctx.noted, ctx.total = noted, total
+        return matrix.view_as(matrix)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, _nothing: Any) -> Tuple[Optional[Tensor], None, None]:
+        # emptied: a second backward pass through the loop notes its factors anew
+        noted = ctx.noted[:]
+        ctx.noted.clear()
+        return ctx.total(noted) if noted else None, None, None
+
+
+class _Step(torch.autograd.Function):
+    """ahead(x); its gradient is back(g), and the pair (g, x) or (x, g) is noted."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        _matrix: Tensor,
+        ahead: Map,
+        back: Map,
+        noted: Pairs,
+        x_first: bool,
+    ) -> Tensor:
+        ctx.save_for_backward(x)
+        ctx.back, ctx.noted, ctx.x_first = back, noted, x_first
+        return ahead(x)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Tuple[Optional[Tensor], ...]:  # type: ignore[override]
+        (x,) = ctx.saved_tensors
+        ctx.noted.append((x, grad) if ctx.x_first else (grad, x))
+        return ctx.back(grad) if ctx.needs_input_grad[0] else None, None, None, None, None, None
+
+
+def linear_steps(weight: Tensor, rows: int) -> Map:
+    """Return the function x -> x weight^T of x (R, I), for the steps of a loop; weight (O, I)."""
+    noted: Pairs = []
+    # whose gradient autograd asks for when all steps have noted theirs
+    weight_node = _Noted.apply(weight, noted, _over_rows)
+    ahead = repeated_linear(weight.detach(), rows)
+    back = repeated_linear(weight.detach().t(), rows)
+    return lambda x: _Step.apply(x, weight_node, ahead, back, noted, False)
+
+
+def _over_rows(noted: Pairs) -> Tensor:
+    """Return the gradient (O, I) of a weight: the sum over steps of g x^T, as one product."""
+    grads, inputs = (torch.cat(part) for part in zip(*noted))
+    return grads.t() @ inputs
+
+
+def position_steps(vectors: Tensor) -> Tuple[Map, Map]:
+    """Return two functions of one array (B, S, C), for the steps of a loop.
+
+    Returns:
+        x (B, C) -> x . vectors_s (B, S), and a (B, S) -> sum_s a_s vectors_s (B, C).
+    """
+    noted: Pairs = []
+    vectors_node, fixed = _Noted.apply(vectors, noted, _over_positions), vectors.detach()
+
+    # each is the other's derivative: d (x . v) / dx = v, and d (sum a v) / da = v
+    def compare(x: Tensor) -> Tensor:
+        return by_position(x, fixed)
+
+    def mix(weights: Tensor) -> Tensor:
+        return torch.bmm(weights.unsqueeze(1), fixed).squeeze(1)
+
+    return (
+        lambda x: _Step.apply(x, vectors_node, compare, mix, noted, False),
+        lambda weights: _Step.apply(weights, vectors_node, mix, compare, noted, True),
+    )
+
+
+def _over_positions(noted: Pairs) -> Tensor:
+    """Return the gradient (B, S, C) of the array, the sum over steps as one product."""
+    by_place, by_width = zip(*noted)  # (B, S), (B, C)
+    return torch.bmm(torch.stack(by_place, dim=2), torch.stack(by_width, dim=1))
+
+
+class _LSTMCell(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, gates: Tensor, memory: Tensor) -> Tuple[Tensor, Tensor]:
+        units = memory.size(1)
+        active = torch.empty_like(gates)
+        torch.sigmoid(gates, out=active)
+        torch.tanh(gates[:, 2 * units : 3 * units], out=active[:, 2 * units : 3 * units])
+        i, f, c, o = active.chunk(4, dim=1)
+        after = torch.addcmul(i * c, f, memory)
+        squashed = torch.tanh(after)
+        ctx.save_for_backward(active, memory, squashed)
+        return o * squashed, after
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(  # type: ignore[override]  # torch declares (ctx, *grads)
+        ctx: Any, grad_state: Tensor, grad_after: Tensor
+    ) -> Tuple[Tensor, Tensor]:
+        active, memory, squashed = ctx.saved_tensors
+        i, f, c, o = active.chunk(4, dim=1)
+        grad_after = grad_after + tanh_backward(grad_state * o, squashed)
+        grad = torch.empty_like(active)
+        grad_i, grad_f, grad_c, grad_o = grad.chunk(4, dim=1)
+        grad_i.copy_(sigmoid_backward(grad_after * c, i))
+        grad_f.copy_(sigmoid_backward(grad_after * memory, f))
+        grad_c.copy_(tanh_backward(grad_after * i, c))
+        grad_o.copy_(sigmoid_backward(grad_state * squashed, o))
+        return grad, grad_after * f
+
+
+def lstm_cell(gates: Tensor, memory: Tensor) -> Tuple[Tensor, Tensor]:
+    """Return h', m' (B, H) of sums inside the gates i, f, c, o (B, 4H) and the memory m (B, H).
+
+    m' = sigmoid(f) * m + sigmoid(i) * tanh(c);  h' = sigmoid(o) * tanh(m')
+    """
+    return _LSTMCell.apply(gates, memory)

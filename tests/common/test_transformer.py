@@ -1,0 +1,104 @@
+"""Parts of Transformers: attention in 16 bits, positions as fairseq's, sizes and first values."""
+
+import contextlib
+import math
+
+import pytest
+import torch
+from fairseq.modules import SinusoidalPositionalEmbedding
+from torch.nn import functional as F
+
+from fairseq_ext.common.transformer import Positions, TransformerSize, attend, projection
+
+PAD = 1
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_is_single_precision_rounded(dtype, causal, autocast, monkeypatch):
+    """On CPUs values and gradients are computed in 32 bits; only the results are rounded."""
+    if not hasattr(F, "scaled_dot_product_attention"):
+        pytest.skip("torch before 2.0 has no fused kernel, which this is about")
+    torch.manual_seed(0)
+    parts = [torch.randn(3, 2, 7, 8).to(dtype) for _ in range(3)]
+    visible = None if causal else torch.rand(3, 1, 1, 7) > 0.3
+    if visible is not None:
+        visible[..., 0] = True
+    upstream = torch.randn(3, 2, 7, 8).to(dtype)
+    seen, kernel = [], F.scaled_dot_product_attention
+
+    def watched(query, key, value, **options):
+        seen.append({query.dtype, key.dtype, value.dtype})
+        return kernel(query, key, value, **options)
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", watched)
+    half = [part.clone().requires_grad_() for part in parts]
+    # fp16 is not for CPU's autocast in older versions of torch
+    inside = torch.autocast("cpu", torch.bfloat16) if autocast else contextlib.nullcontext()
+    with inside:
+        rounded, _ = attend(*half, visible, 0.0, causal)
+    rounded.backward(upstream)
+    single = [part.float().requires_grad_() for part in parts]
+    exact, _ = attend(*single, visible, 0.0, causal)
+    exact.backward(upstream.float())
+    assert seen == 2 * [{torch.float32}]
+    assert torch.equal(rounded, exact.to(dtype))
+    for ours, theirs in zip(half, single):
+        assert torch.equal(ours.grad, theirs.grad.to(dtype))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_weights_of_the_attention(causal):
+    """softmax(q k / sqrt(d)) by hand, whoever computes it."""
+    torch.manual_seed(0)
+    query, key, value = (torch.randn(2, 3, 4, 8, dtype=torch.float64) for _ in range(3))
+    scores = torch.einsum("bhtd,bhsd->bhts", query, key) / math.sqrt(8)
+    if causal:
+        scores[..., torch.ones(4, 4).triu(1).bool()] = -math.inf
+    expected = scores.softmax(dim=-1)
+    outputs, weights = attend(query, key, value, None, 0.0, causal, need_weights=True)
+    torch.testing.assert_close(weights, expected)
+    torch.testing.assert_close(outputs, expected @ value)
+    outputs, weights = attend(query, key, value, None, 0.0, causal)
+    assert weights is None
+    torch.testing.assert_close(outputs, expected @ value)
+
+
+def test_positions_are_those_of_fairseq():
+    """Padding on either side, and more tokens than the table has rows for."""
+    tokens = torch.full((3, 9), 5)
+    tokens[1, :4] = PAD
+    tokens[2, 6:] = PAD
+    ours = Positions(6, PAD, length=2)(tokens)
+    torch.testing.assert_close(ours, SinusoidalPositionalEmbedding(6, PAD, 20)(tokens))
+
+
+def test_newest_position_is_the_last_of_all():
+    positions, tokens = Positions(6, PAD, length=2), torch.full((3, 9), 5)
+    expected = positions(tokens)[:1, -1:]
+    assert torch.equal(positions(tokens, only_last=True), expected)
+
+
+@pytest.mark.parametrize(
+    "sizes, message",
+    [
+        ((8, 8, 3, 1), "--attention-heads 3: must divide --embed-dim 8"),
+        ((3, 8, 3, 1), r"--embed-dim 3: must be even \(sinusoidal positions\)"),
+        ((8, 0, 2, 1), "--ffn-embed-dim 0: must be at least 1"),
+    ],
+)
+def test_sizes_out_of_range(sizes, message):
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        TransformerSize(*sizes)
+
+
+def test_projections_side_by_side_are_xavier_each_over_sqrt_2():
+    torch.manual_seed(1)
+    bound = (6 / (50 + 40)) ** 0.5 / 2**0.5
+    for part in projection(50, 40, 40).weight.split(40):
+        assert 0.97 * bound < part.abs().max() <= bound
+
+
+def test_positions_are_in_no_checkpoint():
+    assert not Positions(8, PAD).state_dict()

@@ -1,0 +1,71 @@
+"""A resumed training logs and decides as one that was not interrupted."""
+
+import shutil
+
+import pytest
+import torch
+from common import inprocess
+
+TIMES = ("wps", "ups", "wall", "update")
+
+
+@pytest.fixture
+def train(tiny_training):
+    """Function (save_dir, options...) -> records of the log, without times."""
+
+    def train(folder, *flags):
+        records = inprocess.train(*tiny_training, "--save-dir", folder, *flags)
+        return [
+            {name: value for name, value in record.items() if not name.endswith(TIMES)}
+            for record in records
+        ]
+
+    return train
+
+
+def resumed(folder, other, name):
+    other.mkdir()
+    shutil.copy(folder / name, other / "checkpoint_last.pt")
+    return other
+
+
+@pytest.mark.parametrize("stop", ["checkpoint1.pt", "checkpoint_2_4.pt"])
+def test_the_log_goes_on(stop, train, tmp_path):
+    """Lines of the log average several updates, before and after the interruption."""
+    flags = ("--max-tokens", 300, "--max-epoch", 2, "--log-interval", 3)
+    flags += ("--disable-validation", "--save-interval-updates", 4)
+    whole = train(tmp_path / "whole", *flags)
+    names = sorted(path.name for path in (tmp_path / "whole").glob("*.pt"))
+    if stop not in names:  # as many updates in an epoch as the lengths of sentences ask for
+        stop = next(name for name in names if name.startswith("checkpoint_2_"))
+    again = train(resumed(tmp_path / "whole", tmp_path / "again", stop), *flags)
+    assert again == whole[-len(again) :] and 2 <= len(again) < len(whole)
+
+
+def test_patience_is_remembered(train, tmp_path):
+    """With a learning rate of 0 nothing gets better: the run ends after 1 + 2 validations."""
+    flags = ("--patience", 2, "--lr", 0, "--max-epoch", 9, "--max-tokens", 4000)
+    whole = train(tmp_path / "whole", *flags)
+    folder = resumed(tmp_path / "whole", tmp_path / "again", "checkpoint2.pt")
+    again = train(folder, *flags)
+    counts = [len([r for r in records if "valid_loss" in r]) for records in (whole, again)]
+    assert counts == [3, 1]
+
+
+def test_the_learning_rate_hears_of_the_validation_before(train, tmp_path):
+    """Every second validation without a better one halves it, also over an interruption."""
+    flags = ("--lr-scheduler", "reduce_lr_on_plateau", "--lr-patience", 1, "--lr-shrink", 0.5)
+    flags += ("--max-epoch", 6, "--max-tokens", 4000, "--lr", 2, "--lr-threshold", 0.9)
+    whole = train(tmp_path / "whole", *flags)
+    rates = [record["train_lr"] for record in whole if "train_lr" in record]
+    assert len(set(rates)) > 1
+    for number in (1, 2, 3, 4):
+        folder = resumed(tmp_path / "whole", tmp_path / f"{number}", f"checkpoint{number}.pt")
+        again = train(folder, *flags)
+        assert [r["train_lr"] for r in again if "train_lr" in r] == rates[number:]
+        ends = [
+            torch.load(path / "checkpoint_last.pt", weights_only=True)["model"]
+            for path in (tmp_path / "whole", folder)
+        ]
+        name = "decoder.embed_tokens.weight"
+        assert torch.equal(ends[0][name], ends[1][name])

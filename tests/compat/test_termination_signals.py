@@ -1,0 +1,40 @@
+"""A signal ends a training in one line, and the same command continues."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+
+
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
+def test_a_signal_ends_a_training_in_one_line(number, tiny_training, tmp_path):
+    """With the last checkpoint whole, nothing else left, and the status that shells expect."""
+    command = os.path.join(os.path.dirname(sys.executable), "fairseq-train")
+    flags = ["--save-dir", tmp_path / "run", "--save-interval-updates", "1", "--cpu"]
+    flags += ["--disable-validation", "--no-epoch-checkpoints", "--num-workers", "2"]
+    process = subprocess.Popen(
+        [command, *map(str, [*tiny_training, *flags])],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    last = tmp_path / "run" / "checkpoint_last.pt"
+    until = time.time() + 120
+    while not last.exists() and time.time() < until:
+        time.sleep(0.05)
+    time.sleep(0.3)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == -number
+    name = signal.Signals(number).name
+    said = f"fairseq-train: ended by {name}; {last} is whole: the same command goes on from it"
+    assert errors.strip().splitlines()[-1] == said and "Traceback" not in errors
+    assert torch.load(last, weights_only=True)["model"]
+    assert not [path for path in os.listdir(tmp_path / "run") if path.startswith(".")]

@@ -1,0 +1,167 @@
+"""A user's mistake ends a command in one line; a fault of a program keeps its traceback."""
+
+import contextlib
+import os
+import subprocess
+import sys
+
+import pytest
+
+from fairseq_ext.__main__ import main
+from fairseq_ext.compat import user_errors
+
+PROGRAM = "fairseq-train"
+
+
+@pytest.fixture
+def finish(capsys):
+    """Function: a command that raises the error -> (exit status, stderr)."""
+
+    def finish(error):
+        def command():
+            print("written before")
+            raise error
+
+        with pytest.raises(SystemExit) as leaving:
+            user_errors.reports_user_errors(PROGRAM, command)()
+        return leaving.value.code, capsys.readouterr().err
+
+    return finish
+
+
+@pytest.mark.parametrize(
+    "error, status, line",
+    [
+        (user_errors.OptionError("--beam 0 is not allowed"), 2, "--beam 0 is not allowed"),
+        (FileNotFoundError(2, "No such file or directory", "a/b"), 1, "a/b: No such file"),
+        (ValueError("first\n\n  second"), 1, "first; second"),
+        (AssertionError("--path required for generation!"), 1, "--path required"),
+        (Exception("Could not infer language pair, please"), 1, "name the languages with"),
+        (ImportError("Please install sacremoses with: pip"), 1, "Please install sacremoses"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_mistakes_end_in_one_line(finish, error, status, line):
+    code, text = finish(error)
+    assert code == status
+    assert text.startswith(f"{PROGRAM}: error: ") and line in text
+    assert len(text.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "error", [KeyError("x"), RuntimeError("x"), TypeError("x"), Exception("x"), AssertionError()]
+)
+def test_faults_keep_their_traceback(error):
+    def command():
+        raise error
+
+    with pytest.raises(type(error)):
+        user_errors.reports_user_errors(PROGRAM, command)()
+
+
+@pytest.mark.parametrize("variable", ["FAIRSEQ_EXT_DEBUG", "FAIRSEQ_EXT_TRACEBACK"])
+def test_traceback_on_request(finish, monkeypatch, variable):
+    """The second variable is the name until this release."""
+    _, text = finish(ValueError("wrong"))
+    assert "ValueError; FAIRSEQ_EXT_DEBUG=1 shows where" in text
+    monkeypatch.setenv(variable, "0")
+    assert "Traceback" not in finish(ValueError("wrong"))[1]
+    monkeypatch.setenv(variable, "1")
+    _, text = finish(ValueError("wrong"))
+    assert "Traceback" in text and text.splitlines()[-1] == f"{PROGRAM}: error: wrong"
+
+
+@pytest.mark.parametrize("arguments", ["list no_such_name", "average --inputs a.pt --output b.pt"])
+def test_traceback_of_fairseq_ext(capsys, monkeypatch, arguments):
+    """Both ways in which a sub-command refuses a value: bad usage, and a file."""
+
+    def run():
+        with contextlib.suppress(SystemExit):
+            assert main(arguments.split()) != 0
+        return capsys.readouterr().err
+
+    assert "Traceback" not in run()
+    monkeypatch.setenv("FAIRSEQ_EXT_DEBUG", "1")
+    text = run()
+    assert "Traceback (most recent call last)" in text
+    assert text.splitlines()[-1].startswith(f"fairseq-ext {arguments.split()[0]}: error: ")
+
+
+def test_errors_of_this_package_need_no_hint(finish):
+    from fairseq_ext.compat.option_checks import check
+
+    with pytest.raises(user_errors.OptionError) as raised:
+        check({"beam": 0})
+    assert "shows where" not in finish(raised.value)[1]
+
+
+def fail(_rank, error):
+    raise error
+
+
+@pytest.mark.parametrize("error, status", [(ValueError("data/x: bad"), 1),
+                                           (user_errors.OptionError("--lr -1"), 2)])  # fmt: skip
+def test_spawned_process(finish, error, status):
+    """The mistake of a process that torch spawned is reported as one of this process."""
+    import torch
+
+    with pytest.raises(torch.multiprocessing.ProcessRaisedException) as raised:
+        torch.multiprocessing.spawn(fail, args=(error,), nprocs=1)
+    code, text = finish(raised.value)
+    assert (code, text) == (status, f"{PROGRAM}: error: {error}\n")
+
+
+def test_fault_of_a_spawned_process():
+    text = '-- Process 0 terminated\nTraceback (most recent call last):\n  File "x"\nKeyError: 1\n'
+    error = type("ProcessRaisedException", (Exception,), {})(text)
+    assert user_errors.exit_message(error) is None
+
+
+def test_error_of_a_data_worker():
+    text = "Caught OSError in DataLoader worker process 0.\nOriginal Traceback (most recent call "
+    text += 'last):\n  File "x", line 1\nOSError: a.wav: cut off after 3 of 9 samples\n'
+    assert user_errors.exit_message(OSError(text)).message == "a.wav: cut off after 3 of 9 samples"
+
+
+def test_reader_that_has_gone(monkeypatch):
+    def command():
+        raise BrokenPipeError(32, "Broken pipe")
+
+    monkeypatch.setattr(user_errors.os, "dup2", lambda old, new: None)
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w") as stream, pytest.raises(SystemExit) as leaving:
+        monkeypatch.setattr(sys, "stdout", stream)
+        user_errors.reports_user_errors(PROGRAM, command)()
+    assert leaving.value.code == 141
+
+
+@pytest.mark.parametrize(
+    "module, words, status, line",
+    [
+        ("train", ["missing", "--arch", "lstm", "--lr", "-1"], 2, "train: error: --lr -1.0 is"),
+        ("score", ["--sys", "a.txt", "--ref", "a.txt"], 1, "score: error: a.txt: No such file"),
+    ],
+)
+def test_python_m_ends_as_the_command(tmp_path, module, words, status, line):
+    """`python -m fairseq_cli.MODULE` runs the patched command."""
+    command = [sys.executable, "-m", f"fairseq_cli.{module}", *words]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert ended.returncode == status
+    assert "Traceback" not in ended.stderr
+    assert ended.stderr.strip().splitlines()[-1].startswith(f"fairseq-{line}")
+
+
+def test_pipe_between_processes(monkeypatch, capsys):
+    """A worker that has gone is no reader who has seen enough."""
+
+    def command():
+        raise BrokenPipeError(32, "Broken pipe")
+
+    reader, writer = os.pipe()
+    monkeypatch.setattr(sys.stdout, "fileno", lambda: writer, raising=False)
+    with pytest.raises(SystemExit) as leaving:
+        user_errors.reports_user_errors(PROGRAM, command)()
+    os.close(reader), os.close(writer)
+    assert leaving.value.code == 1
+    assert "Broken pipe" in capsys.readouterr().err.splitlines()[-1]

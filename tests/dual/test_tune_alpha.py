@@ -1,0 +1,80 @@
+"""`fairseq-ext tune-alpha`: the curve and the choice. tests/dual/test_reranker.py runs it."""
+
+import pytest
+
+from fairseq_ext import __main__ as command
+from fairseq_ext.dual.commands import tune_alpha
+from fairseq_ext.dual.commands.tune_alpha import Candidate, Point
+from fairseq_ext.dual.reranker import Terms
+from fairseq_ext.tools.evaluate.scores import Metric
+
+# two sentences: the beam's first, and what the reverse model likes better
+LISTS = [
+    [
+        Candidate("a bad line", Terms(-3.0, 3, -12.0, 4)),
+        Candidate("a good line", Terms(-6.0, 3, -4.0, 4)),
+    ],
+    [
+        Candidate("another good line", Terms(-4.0, 4, -4.0, 2)),
+        Candidate("the other line", Terms(-20.0, 4, -3.0, 2)),
+    ],
+]
+REFERENCES = ["a good line", "another good line"]
+
+
+def test_choice_and_curve():
+    # by token: -1 and -3 against -2 and -1: they are equal at alpha = 2/3
+    assert tune_alpha.chosen(LISTS[0], 0.7, "tokens") == "a bad line"
+    assert tune_alpha.chosen(LISTS[0], 0.6, "tokens") == "a good line"
+    # by sentence: -3 and -12 against -6 and -4: at 8/11
+    assert tune_alpha.chosen(LISTS[0], 0.7, "none") == "a good line"
+    points = tune_alpha.curve(LISTS, REFERENCES, [1, 0.6, 0, 0.6], Metric("ter"), "tokens")
+    assert [(point.alpha, point.changed) for point in points] == [(0, 1), (0.6, 0.5), (1, 0)]
+    assert points[1].score == 0 < points[2].score < points[0].score
+
+
+def test_alpha_1_is_the_beam_whatever_the_terms_say():
+    # with --lenpen or --dual-length-norm none log P(y|x) may be higher for another one
+    nbest = [Candidate("first", Terms(-9.0, 2, 0, 1)), Candidate("second", Terms(-1.0, 2, 0, 1))]
+    assert tune_alpha.chosen(nbest, 1, "tokens") == "first"
+
+
+def test_the_best_point():
+    points = [Point(0, 3, 1), Point(0.5, 7, 0.5), Point(0.9, 7, 0.1), Point(1, 5, 0)]
+    assert tune_alpha.best(points, "bleu").alpha == 0.9
+    assert tune_alpha.best(points, "ter").alpha == 0
+
+
+@pytest.mark.parametrize("error", tune_alpha.FAULTY)
+def test_what_does_not_load_is_no_traceback(tmp_path, monkeypatch, capsys, error):
+    def fails(cfg):
+        raise error("of another size")
+
+    monkeypatch.setattr(tune_alpha, "candidates", fails)
+    reference = tmp_path / "ref"
+    reference.write_text("a\n", encoding="utf-8")
+    words = ["--ref", reference, "--output", tmp_path / "a.png", "--", "DATA", "--path", "x.pt"]
+    assert command.main(["tune-alpha", *map(str, words)]) == 2
+    assert f"{error.__name__}: of another size" in capsys.readouterr().err
+
+
+def test_bad_options(tmp_path, capsys):
+    reference = tmp_path / "ref"
+    reference.write_text("a\n", encoding="utf-8")
+
+    def fails(*words, more=("DATA", "--path", "x.pt"), output="a.png"):
+        start = ["tune-alpha", "--ref", str(reference), "--output", str(tmp_path / output)]
+        assert command.main([*start, *words, "--", *more]) == 2
+        return capsys.readouterr().err
+
+    assert "--alpha 1.5: allowed: 0 to 1" in fails("--alpha", "0.5", "1.5")
+    assert ".png, .pdf, .svg" in fails(output="a.txt")
+    assert "--path CHECKPOINT is missing" in fails(more=("DATA",))
+    other = ("DATA", "--path", "x.pt", "--task", "translation")
+    assert "--task translation: allowed: dual_translation" in fails(more=other)
+    assert "data 'DATA': not a folder" in fails()
+    assert "there is no such folder" in fails(output="none/a.png")
+    more = ("DATA", "--path", "x.pt", "--prefix-size", "2")
+    assert "--prefix-size 2: tune-alpha does not look at it" in fails(more=more)
+    with pytest.raises(SystemExit):
+        command.main(["tune-alpha", "--ref", "r", "--output", "o.png"])

@@ -1,0 +1,25 @@
+"""--num-shards and --shard-id of fairseq-generate: together the shards are the whole set."""
+
+import pytest
+from common import inprocess
+from options.systems import SYSTEMS, Data
+
+
+@pytest.fixture(scope="module")
+def words(toy_corpus, tmp_path_factory):
+    system, data = SYSTEMS["dual_transformer"], Data(toy_corpus, tmp_path_factory.mktemp)
+    folder = tmp_path_factory.mktemp("trained")
+    trial = ["--max-update", 1, "--batch-size", 8, "--disable-validation", "--save-dir", folder]
+    inprocess.train(*system.words(data["two"], *trial))
+    last = folder / "checkpoint_last.pt"
+    return system.inference_words(data["two"], last, "--batch-size", 5, "--max-len-b", 4)
+
+
+def test_the_shards_are_the_whole_set(words):
+    whole = inprocess.hypotheses(inprocess.generate(*words))
+    shards = [
+        inprocess.hypotheses(inprocess.generate(*words, "--num-shards", 2, "--shard-id", number))
+        for number in range(2)
+    ]
+    assert all(shards) and not shards[0].keys() & shards[1].keys()
+    assert {**shards[0], **shards[1]} == whole

@@ -1,0 +1,109 @@
+"""`fairseq-ext add-language`: everything that was there stays to the last bit."""
+
+import re
+
+import pytest
+import torch
+from common import inprocess
+
+from fairseq_ext import __main__ as command
+
+SIZES = ["--embed-dim", 8, "--hidden-size", 12, "--context-size", 8, "--readout-size", 8]
+TRAIN = ["--task", "multiway_translation", "--arch", "multiway_gru", *SIZES, "--optimizer", "adam"]
+TRAIN += ["--init-hidden-size", 6, "--init-size", 6, "--lr", 0.01, "--batch-size", 24]
+TRAIN += ["--no-epoch-checkpoints", "--no-progress-bar", "--disable-validation"]
+
+
+@pytest.fixture(scope="module")
+def trained(toy_corpus, tmp_path_factory):
+    """A checkpoint of xx-yy and yy-xx."""
+    folder = tmp_path_factory.mktemp("two")
+    flags = ["--lang-pairs", "xx-yy,yy-xx", "--max-update", 4, "--save-dir", folder]
+    inprocess.train(toy_corpus.three, *TRAIN, *flags)
+    return folder / "checkpoint_last.pt"
+
+
+def add(checkpoint, data, output, *words):
+    arguments = ["add-language", checkpoint, data, "--output", output, *words]
+    return command.main([str(word) for word in arguments])
+
+
+def test_old_parameters_stay_and_only_new_ones_train(trained, toy_corpus, tmp_path, capsys):
+    larger = tmp_path / "larger.pt"
+    sizes = ["--encoder-hidden-size", "zz=7", "--encoder-type", "zz=convolution"]
+    pairs = ["--pair", "zz-yy", "--pair", "xx-zz"]
+    assert add(trained, toy_corpus.three, larger, *pairs, *sizes) == 0
+    assert "new: decoders.zz, encoders.zz" in capsys.readouterr().out
+    old, new = inprocess.parameters(trained), inprocess.parameters(larger)
+    assert all(torch.equal(new[name], tensor) for name, tensor in old.items())
+    fresh = set(new) - set(old)
+    assert {name.split(".")[1] for name in fresh} == {"zz"}
+    run = tmp_path / "run"
+    inprocess.train(
+        toy_corpus.three, *TRAIN, "--lang-pairs", "xx-yy,yy-xx,zz-yy,xx-zz", "--max-update", 4,
+        "--encoder-hidden-size", "xx=12,yy=12,zz=7", "--encoder-type", "zz=convolution",
+        "--finetune-from-model", larger,
+        "--train-only", "encoder.zz,decoder.zz", "--save-dir", run,
+    )  # fmt: skip
+    after = inprocess.parameters(run / "checkpoint_last.pt")
+    assert all(torch.equal(after[name], tensor) for name, tensor in old.items())
+    moved = {name for name in fresh if not torch.equal(after[name], new[name])}
+    assert {name for name in fresh if "bias_hh" not in name} == moved
+    for checkpoint in (larger, run / "checkpoint_last.pt"):
+        flags = ["--task", "multiway_translation", "-s", "zz", "-t", "xx", "--max-len-b", 8]
+        output = inprocess.generate(toy_corpus.three, *flags, "--path", checkpoint)
+        assert len(inprocess.hypotheses(output)) == 24
+
+
+def test_seed_decides_what_is_new(trained, toy_corpus, tmp_path):
+    found = []
+    for number, seed in enumerate((1, 1, 2)):
+        output = tmp_path / f"{number}.pt"
+        add(trained, toy_corpus.three, output, "--pair", "zz-yy", "--seed", seed)
+        found.append(inprocess.parameters(output)["encoders.zz.adapt.weight"])
+    assert torch.equal(found[0], found[1]) and not torch.equal(found[0], found[2])
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["--pair", "xx-yy"], "--pair xx-yy: .* has it already"),
+        (["--pair", "xxzz"], "'xxzz' is not of the form"),
+        (["--pair", "qq-xx"], "no dictionary for language 'qq'"),
+        (["--pair", "zz-xx", "--encoder-hidden-size", "xx=9"], "'xx' is not a source"),
+        (["--pair", "zz-xx", "--encoder-type", "xx=lstm"], "--encoder-type .*'xx' is not a source"),
+    ],
+)
+def test_wrong_pairs_are_named(trained, toy_corpus, tmp_path, capsys, words, message):
+    output = tmp_path / "out.pt"
+    assert add(trained, toy_corpus.three, output, *words) == 2
+    assert re.search(message, capsys.readouterr().err)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_dictionaries_and_other_files_are_named(trained, toy_corpus, tmp_path, capsys):
+    data = tmp_path / "data"
+    data.mkdir()
+    for lang in ("xx", "yy", "zz"):
+        text = toy_corpus.dictionary.read_text()
+        (data / f"dict.{lang}.txt").write_text(text + "more 1\n" * (lang == "yy"))
+    assert add(trained, data, tmp_path / "out.pt", "--pair", "zz-xx") == 2
+    message = capsys.readouterr().err
+    assert re.search(r"was trained with .*dict.yy.txt, which has .*; dict.yy.txt of the", message)
+    # as many words in another order
+    lines = toy_corpus.dictionary.read_text().splitlines()
+    (data / "dict.yy.txt").write_text("".join(f"{line}\n" for line in reversed(lines)))
+    assert add(trained, data, tmp_path / "out.pt", "--pair", "zz-xx") == 2
+    assert re.search("was trained with .*dict.yy.txt, whose word", capsys.readouterr().err)
+    # where the checkpoint's own folder is gone, the number of words is all there is to compare
+    state = torch.load(trained, map_location="cpu", weights_only=True)
+    state["cfg"]["task"]["data"] = "nowhere"
+    torch.save(state, tmp_path / "moved.pt")
+    (data / "dict.yy.txt").write_text("".join(f"{line}\n" for line in [*lines, "more 1"]))
+    assert add(tmp_path / "moved.pt", data, tmp_path / "out.pt", "--pair", "zz-xx") == 2
+    assert "dict.yy.txt is not the dictionary" in capsys.readouterr().err
+    torch.save({"args": None, "model": {}}, tmp_path / "other.pt")
+    for name, held in (("none.pt", "is not a file"), ("other.pt", "not a model of fairseq")):
+        assert add(tmp_path / name, toy_corpus.three, tmp_path / "out.pt", "--pair", "zz-xx") == 2
+        assert held in capsys.readouterr().err
+    assert not (tmp_path / "out.pt").exists()

@@ -1,0 +1,140 @@
+"""The modules of the equations, losses, streams and searches, and the tests that must notice.
+
+Fast tests only, mostly inside one process; the likeliest to fail come first.
+"""
+
+VALUES = "tests/test_paper_values.py"
+
+
+def _tests(folder, *names):
+    return [f"tests/{folder}/test_{name}.py" for name in names]
+
+
+def _table(package, tests):
+    return {
+        f"fairseq_ext/{package}/{module}.py": listed
+        for modules, listed in tests.items()
+        for module in modules.split()
+    }
+
+
+TESTS = {
+    **_table(
+        "common",
+        {
+            "recurrent": [
+                *_tests("common", "recurrent", "initial_values"),
+                *_tests("multiway", "modules", "properties"),
+            ],
+            "lstm": [*_tests("common", "lstm", "initial_values"), *_tests("multiway", "encoders")],
+            "beam_search": _tests("common", "beam_search"),
+            "search_record search_rows": _tests(
+                "common", "search_record", "search_rows", "beam_search"
+            ),
+            "losses": _tests("common", "losses"),
+            "transformer": [
+                *_tests("common", "transformer", "decoding", "initial_values"),
+                *_tests("dual", "modules", "model"),
+            ],
+            "optimizer": [
+                *_tests("common", "optimizer"),
+                "--deselect=tests/common/test_optimizer.py::"
+                "test_a_resumed_run_is_the_uninterrupted_run",
+            ],
+            "decoding": [*_tests("common", "decoding"), *_tests("multiway", "properties")],
+            "labels": _tests("common", "labels"),
+            "dropout": _tests("common", "dropout"),
+            "attention": [*_tests("common", "attention"), *_tests("multiway", "modules")],
+            "attention_gradient": _tests("common", "attention_gradient"),
+            "layers": _tests("common", "layers", "initial_values"),
+        },
+    ),
+    **_table(
+        "multiway",
+        {
+            "modules": [
+                *_tests("multiway", "modules", "properties", "attentive_gru", "dropout"),
+                VALUES,
+            ],
+            "attentive_gru": _tests("multiway", "attentive_gru", "modules"),
+            "encoders": _tests("multiway", "encoders"),
+            "fusion": [*_tests("multiway", "fusion", "language_model", "dropout"), VALUES],
+            "deep_fusion": _tests("multiway", "deep_fusion", "fusion"),
+        },
+    ),
+    **_table(
+        "routed",
+        {
+            "modules": _tests("routed", "modules", "sequence", "properties", "model", "dropout"),
+            "sequence": [
+                *_tests("routed", "sequence", "routed_gru", "properties", "dropout"),
+                VALUES,
+            ],
+            "routed_gru": _tests("routed", "modules", "sequence", "routed_gru"),
+            "attentive_stack": _tests("routed", "attentive_stack", "sequence", "routed_gru"),
+            "scores": _tests("routed", "scores"),
+            "task_tokens": _tests("routed", "task_tokens"),
+            "validation": _tests("routed", "validation", "training"),
+            "well_formed": _tests("routed", "well_formed"),
+        },
+    ),
+    **_table(
+        "dual",
+        {
+            "transformer/modules": _tests("dual", "modules", "model", "places"),
+            "lstm_classifier/modules": _tests("dual", "lstm_classifier", "places"),
+            "lstm_classifier/criterion": [
+                *_tests("dual", "lstm_classifier", "label_options", "supervised_labels"),
+                *_tests("dual", "lstm_classifier_runs"),
+            ],
+            "supervised/duality supervised/marginals": [
+                *_tests("dual", "supervised", "places", "supervised_labels"),
+                *_tests("dual", "supervised_runs", "supervised_labels_runs"),
+            ],
+            "supervised/labels": _tests("dual", "supervised_labels"),
+            "lstm_classifier/label_sides": [
+                *_tests("dual", "supervised_labels", "label_options", "lstm_classifier"),
+                *_tests("dual", "lstm_classifier_runs"),
+                *_tests("common", "search_options"),
+            ],
+            "reranker": _tests("dual", "reranker", "places"),
+            "reverse_models": _tests("dual", "reranker", "lstm_classifier"),
+            "transformer/roles": _tests("dual", "directions"),
+        },
+    ),
+    **_table(
+        "duo",
+        {
+            "modules": _tests("duo", "modules", "model"),
+            "classifier_modules": [
+                *_tests("duo", "classifier_modules"),
+                *_tests("common", "initial_values"),
+            ],
+            "embedding_files": _tests("duo", "embedding_files"),
+        },
+    ),
+    **_table(
+        "twin",
+        {
+            "modules": _tests("twin", "modules", "contract"),
+            "criterion": [*_tests("twin", "criterion"), VALUES],
+            "attentive/lstm attentive/layer": _tests("twin", "attentive_lstm", "speech_reference"),
+            "captions/modules": _tests("twin", "models", "speech_properties"),
+            "speech/modules": _tests("twin", "speech_reference", "speech_properties"),
+            "stock/lstm": _tests("twin", "models", "modules"),
+            "stock/steps": _tests("twin", "steps"),
+        },
+    ),
+    **_table(
+        "streams",
+        {
+            "schedule": _tests("streams", "schedule"),
+            "dataset": _tests("streams", "dataset"),
+            "assignment pair_parallel": _tests("streams", "pair_parallel"),
+            "steps": _tests("streams", "own_pairs", "steps"),
+            "patience": _tests("streams", "patience"),
+            "metrics": _tests("streams", "metrics"),
+            "bleu": _tests("streams", "bleu"),
+        },
+    ),
+}

@@ -1,0 +1,41 @@
+"""The table of all options: complete, as the runs say, and in the manual."""
+
+import pytest
+from options import audit
+
+
+@pytest.mark.parametrize("command", audit.COMMANDS)
+def test_every_option_has_a_row(command):
+    spellings = audit.listed_options(command)
+    named = {
+        spellings.get(word, word)
+        for row in audit.rows()
+        if row.command == command
+        for word in row.words.split()
+        if word.startswith("--")
+    }
+    for group in audit.stock_groups():
+        if command in group.commands:
+            assert set(group.options) <= spellings.keys() and not named & set(group.options)
+            named.update(spellings[option] for option in group.options)
+    # an optimiser's and a schedule's own options come with --optimizer and --lr-scheduler
+    assert named - set(spellings.values()) <= {"--warmup-updates"}
+    assert not sorted(set(spellings.values()) - named - {""})
+
+
+@pytest.mark.parametrize("row", audit.rows(), ids=lambda row: f"{row.command} {row.words}")
+def test_verdicts_are_explained(row):
+    assert row.verdict and "Error" not in row.verdict
+    assert row.note or "keeps" not in row.verdict
+
+
+def test_the_manual_has_the_table():
+    text = audit.PAGE.read_text(encoding="utf-8")
+    assert text.split(audit.BEGIN)[1].split(audit.END)[0].strip() == audit.page()
+
+
+@pytest.mark.slow
+def test_verdicts_are_those_of_runs():
+    with audit.made() as made:
+        for row in audit.rows():
+            assert audit.judged(row, made).verdict == row.verdict, row.words

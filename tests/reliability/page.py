@@ -1,0 +1,63 @@
+"""The table of bad inputs on the page "Reliability"."""
+
+import html
+import itertools
+from pathlib import Path
+from typing import List
+
+from .check import Row
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reliability.md"
+BEGIN, END = "<!-- begin bad input -->", "<!-- end bad input -->"
+LENGTH = 200  # characters of a last line that are shown
+
+INTRODUCTION = """
+A user's mistake ends every command without a traceback, and nothing is written. The last line
+names the option or file, the value, and what is allowed. The status is 2 for an option and 1 for a
+file or data ([how commands end](compat.md#how-commands-end)). `tests/reliability` checks all of
+this for {count} bad inputs; the tables show the last lines.
+
+The column *system* names a valid command, to which the words in *what* were added. `data=` and
+`path=` replace its data folder and checkpoint. `bad/` holds damaged copies.
+
+| command | bad inputs |
+|---|---|
+{summary}
+"""
+
+
+def write(rows: List[Row]) -> None:
+    """Replace the tables of the page."""
+    text = PAGE.read_text(encoding="utf-8")
+    before, rest = text.split(BEGIN)
+    after = rest.split(END)[1]
+    PAGE.write_text(f"{before}{BEGIN}\n{section(rows)}{END}{after}", encoding="utf-8")
+
+
+def section(rows: List[Row]) -> str:
+    """What stands between the markers."""
+    ordered = sorted(rows, key=lambda row: row.case.command)  # stable: the order of the tables
+    groups = [(name, list(group)) for name, group in itertools.groupby(ordered, _command)]
+    summary = "\n".join(f"| `{name}` | {len(group)} |" for name, group in groups)
+    text = INTRODUCTION.format(count=len(rows), summary=summary)
+    return text + "\n" + "\n".join(_details(name, group) for name, group in groups) + "\n"
+
+
+def _command(row: Row) -> str:
+    return row.case.command
+
+
+def _details(name: str, rows: List[Row]) -> str:
+    head = "".join(f"<th>{word}</th>" for word in ("system", "what", "status", "last line"))
+    lines = [f"<details><summary>{name}: {len(rows)}</summary>", f"<table><tr>{head}</tr>"]
+    for row in rows:
+        last = row.last.partition(": error: ")[2]
+        last = last if len(last) <= LENGTH else last[:LENGTH] + " (cut here)"
+        cells = (row.case.system, code(row.case.bad), str(row.status), code(last))
+        lines.append(f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
+    return "\n".join([*lines, "</table></details>", ""])
+
+
+def code(text: str) -> str:
+    """The text as HTML sets code."""
+    return f"<code>{html.escape(text, quote=False)}</code>"

@@ -1,0 +1,44 @@
+"""Scores of validation batches: which counts are made, added up and logged."""
+
+from fairseq import metrics
+
+from fairseq_ext.routed.validation import UNKNOWN, count_sums, log_scores, parse_target_kinds
+
+
+def test_kinds_of_targets():
+    assert parse_target_kinds("ner=tags, q=text") == {"ner": "tags", "q": "text"}
+
+
+def test_unknown_references_are_left_out_of_f1():
+    """Two unknown labels would read as two leaves of a well-formed tree."""
+    references = ["(S UNKNOWNINREFERENCE NN UNKNOWNINREFERENCE )S", "(S NN )S"]
+    counts = count_sums("trees", ["(S NN )S", "(S NN )S"], references)
+    assert counts["_f1_gold"] == counts["_f1_predicted"] == counts["_f1_matched"] == 1
+    assert counts["_exact_total"] == 2
+
+
+def test_graphs_are_counted_by_symbols_and_lines():
+    """An unknown symbol is never right; F1 leaves out the graph whose reference has one."""
+    references = ["( know :ARG0 i :ARG1 ( it :mod i ) )", "it", f"( {UNKNOWN} :mod i )"]
+    hypotheses = ["( know :ARG0 i :ARG1 it )", "it", "( UNKNOWNINHYPOTHESIS :mod i )"]
+    counts = count_sums("graphs", hypotheses, references)
+    # 5 of 11 until the second bracket, 1 of 1, 4 of 5
+    assert counts == {
+        "_accuracy_matched": 10, "_accuracy_total": 17, "_exact_matched": 1, "_exact_total": 3,
+        "_f1_matched": 4, "_f1_predicted": 4, "_f1_gold": 5,
+    }  # fmt: skip
+
+
+def test_scores_of_graphs_are_those_of_all_batches_and_workers():
+    """Logged from sums, not as a mean of percentages; BLEU is not logged."""
+    parts = ((["a b c", "( a"], ["a b c", "( b )"]), (["a"], ["a"]))  # one reference is a graph
+    logs = []
+    for hypotheses, references in parts:
+        sums = count_sums("graphs", hypotheses, references)
+        logs.append({f"en-amr:{name}": value for name, value in sums.items()})
+    with metrics.aggregate(new_root=True) as meters:
+        log_scores(logs, "en-amr", "graphs")
+        values = meters.get_smoothed_values()
+    # symbols: 3 of 3, 1 of 3, 1 of 1; lines: 1 of 2, 1 of 1
+    shown = {name: value for name, value in values.items() if not name.startswith("_")}
+    assert shown == {"en-amr_accuracy": 71.43, "en-amr_exact": 66.67, "en-amr_f1": 100.0}

@@ -1,0 +1,48 @@
+"""Folders as fairseq-preprocess makes them, from lines of text, without a process of their own."""
+
+import random
+
+from fairseq.data import Dictionary, indexed_dataset
+
+WORDS = 16
+
+
+def words_of(lang):
+    """The words of an invented language; each language has as many."""
+    return [f"{lang}{number}" for number in range(WORDS)]
+
+
+def dictionary_of(lang):
+    """Its dictionary: entry N of a language is not the entry N of another."""
+    dictionary = Dictionary()
+    for word in words_of(lang):
+        dictionary.add_symbol(word)
+    return dictionary
+
+
+def random_lines(lang, count, seed=0, lengths=(2, 7)):
+    """``count`` random sentences, of ``lengths[0]`` to ``lengths[1]`` words."""
+    source = random.Random(f"{lang}{seed}")
+    return [
+        " ".join(source.choices(words_of(lang), k=source.randint(*lengths))) for _ in range(count)
+    ]
+
+
+def write_pair(folder, split, pair, **lines):
+    """``split`` of ``pair`` in ``folder``: one keyword for each language, its lines.
+
+    A language that is left out has no file; dict.LANG.txt are written for both.
+    """
+    folder.mkdir(exist_ok=True, parents=True)
+    for lang in pair.split("-"):
+        dictionary = dictionary_of(lang)
+        dictionary.save(str(folder / f"dict.{lang}.txt"))
+        if lang not in lines:
+            continue
+        prefix = str(folder / f"{split}.{pair}.{lang}")
+        builder = indexed_dataset.make_builder(f"{prefix}.bin", "mmap", len(dictionary))
+        for line in lines[lang]:
+            tokens = dictionary.encode_line(line, add_if_not_exist=False, append_eos=True)
+            builder.add_item(tokens)
+        builder.finalize(f"{prefix}.idx")
+    return folder

@@ -1,0 +1,141 @@
+"""Steps besides the loss: stand-in batches, untouched parameters, unknown words in BLEU."""
+
+import math
+from types import SimpleNamespace
+
+import pytest
+import torch
+from common import inprocess
+from fairseq import options, tasks
+from streams.folders import dictionary_of, random_lines, write_pair
+from streams.support import Optimizer, first_update, in_batches, streams
+
+from fairseq_ext.streams.bleu import PairBleu
+from fairseq_ext.streams.dataset import TrainingPlan
+
+MODEL = ["--arch", "dual_transformer_tiny", "--embed-dim", 8, "--ffn-embed-dim", 8, "--layers", 1]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("steps")
+    for split in ("train", "valid"):
+        for pair in ("xx-yy", "zz-yy"):
+            lines = {lang: random_lines(lang, 12) for lang in pair.split("-")}
+            write_pair(folder, split, pair, **lines)
+    return folder
+
+
+@pytest.fixture
+def first(data):
+    """Task, model, criterion and sample of the first update of the cycle xx-yy, zz-yy, .."""
+    words = [data, "--task", "dual_translation", "--one-way", "--lang-pairs", "xx-yy,zz-yy"]
+    words += [*MODEL, "--schedule", "cycle", "--optimizer", "adam", "--dropout", 0]
+    return first_update(words, 4)
+
+
+def test_a_stand_in_batch_teaches_nothing(first):
+    """ignore_grad: a worker without a batch of its own takes part with zeros."""
+    task, model, criterion, sample = first
+    loss, size, log = task.train_step(sample, model, criterion, Optimizer, 0, ignore_grad=True)
+    gradients = [p.grad for p in model.parameters() if p.grad is not None]
+    assert gradients and not any(gradient.any() for gradient in gradients)
+    assert loss == 0 and size == log["ntokens"] > 0
+    loss, _, _ = task.train_step(sample, model, criterion, Optimizer, 0)
+    assert loss > 0 and any(p.grad is not None and p.grad.any() for p in model.parameters())
+
+
+def test_zeros_in_the_place_of_untouched_gradients_are_taken_away(first):
+    """Data-parallel training fills them in; the optimiser must not see them."""
+    task, model, criterion, sample = first
+    assert list(sample) == ["xx-yy"]
+    task.train_step(sample, model, criterion, Optimizer, 0)
+    without = {name for name, p in model.named_parameters() if p.grad is None}
+    assert any(name.startswith("components.zz.") for name in without)
+    assert not any("yy.context_attention" in name for name in without)
+    for parameter in model.parameters():
+        if parameter.grad is None:
+            parameter.grad = torch.zeros_like(parameter)
+    stepped = []
+
+    def step():
+        stepped.extend(name for name, p in model.named_parameters() if p.grad is None)
+
+    optimizer = SimpleNamespace(step=step, has_flat_params=False, supports_groups=False)
+    task.optimizer_step(optimizer, model, 1)
+    assert set(stepped) == without
+
+
+def test_half_precision_copies_of_untouched_parameters_have_no_gradient(first):
+    task, model, criterion, sample = first
+    task.train_step(sample, model, criterion, Optimizer, 0)
+    halves = list(model.parameters())
+    touched = [p.grad is not None for p in halves]
+    copies = [p.detach().clone() for p in halves]
+    for copy in copies:
+        copy.grad = torch.zeros_like(copy)
+    optimizer = SimpleNamespace(step=lambda: None, fp16_params=halves, fp32_params=copies)
+    task.optimizer_step(optimizer, model, 1)
+    assert [copy.grad is not None for copy in copies] == touched
+    assert any(touched) and not all(touched)
+
+
+def test_each_pass_has_an_order_of_its_own():
+    """Within an epoch a small pair passes several times; so do the epochs."""
+    dataset = streams(x_y=40, z_y=10)
+    plan = TrainingPlan(dataset, in_batches(dataset, 1), "joint", 1, lambda epoch: 1)
+    small = [[index - 40 for index in batch if index >= 40][0] for batch in plan(1)]
+    passes = [tuple(small[start : start + 10]) for start in range(0, 40, 10)]
+    assert len(set(passes)) == 4 and all(sorted(one) == list(range(10)) for one in passes)
+
+
+class Generator:
+    """Hypotheses that are what it is told."""
+
+    def __init__(self, *hypotheses):
+        self.hypotheses = hypotheses
+
+    def generate(self, models, sample):
+        return [[{"tokens": torch.tensor(tokens)}] for tokens in self.hypotheses]
+
+
+def test_an_unknown_word_is_no_match():
+    """BLEU of a hypothesis with <unk> where the reference has it: that word does not count."""
+    words = dictionary_of("yy")
+    cfg = SimpleNamespace(
+        eval_bleu_args="{}", eval_bleu_detok_args="{}", eval_bleu_detok="space",
+        eval_bleu_remove_bpe=None, eval_tokenized_bleu=True, eval_bleu_print_samples=False,
+    )  # fmt: skip
+    bleu = PairBleu(cfg, {"xx": words, "yy": words})
+    a, b, c, d = (words.index(f"yy{number}") for number in range(4))
+    unknown, end, pad = words.unk(), words.eos(), words.pad()
+    bleu.generators["xx-yy"] = Generator([a, unknown, c, end], [a, b, d, end])
+    target = torch.tensor([[a, unknown, c, end, pad], [a, b, c, d, end]])
+    hypotheses, references = bleu.texts("xx-yy", {"target": target, "net_input": {}})
+    assert hypotheses[0].split()[1] != references[0].split()[1]
+    sums = bleu.sums("xx-yy", hypotheses, references)
+    # matches: a, c and a, b, d; of pairs of words: a b alone
+    assert [sums[f"_bleu_counts_{order}"] for order in range(4)] == [5, 1, 0, 0]
+    assert [sums[f"_bleu_totals_{order}"] for order in range(4)] == [6, 4, 2, 0]
+    assert (sums["_bleu_sys_len"], sums["_bleu_ref_len"]) == (6, 7)
+
+
+def test_training_data_of_a_shard_by_epoch_and_others_from_the_first(tmp_path):
+    """colon-separated folders: training walks around them, validation reads the first."""
+    for number, count in enumerate((3, 4, 5)):
+        for split in ("train", "valid"):
+            lines = {lang: random_lines(lang, count) for lang in ("xx", "yy")}
+            write_pair(tmp_path / str(number), split, "xx-yy", **lines)
+    data = ":".join(str(tmp_path / str(number)) for number in range(3))
+    words = [data, "--task", "dual_translation", "--lang-pairs", "xx-yy", *MODEL]
+    cfg = inprocess.configuration(options.get_training_parser(), [*words, "--optimizer", "adam"])
+    task = tasks.setup_task(cfg.task)
+    sizes = []
+    for epoch in range(1, 6):
+        for split in ("train", "valid"):
+            task.load_dataset(split, epoch=epoch, combine=True)
+            sizes.append(len(task.dataset(split).datasets["xx-yy"]))
+    assert sizes == [3, 3, 4, 3, 5, 3, 3, 3, 4, 3]
+    before = task.dataset("train")
+    task.load_dataset("train", epoch=math.nan)  # the run is over
+    assert task.dataset("train") is before

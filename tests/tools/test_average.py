@@ -1,0 +1,112 @@
+"""`fairseq-ext average`: means of parameters, and what cannot be averaged."""
+
+import pytest
+import torch
+from tools.commandline import cli
+
+from fairseq_ext import __main__ as command
+from fairseq_ext.tools import UsageError
+from fairseq_ext.tools.checkpoint import average
+
+
+@pytest.fixture(scope="module")
+def trained(toy_corpus, run, tmp_path_factory):
+    """A --save-dir with three epochs of a very small stock transformer, tied embeddings."""
+    folder = tmp_path_factory.mktemp("trained")
+    sizes = "--encoder-embed-dim 16 --decoder-embed-dim 16 --encoder-ffn-embed-dim 16"
+    sizes += " --decoder-ffn-embed-dim 16 --encoder-attention-heads 2 --decoder-attention-heads 2"
+    sizes += " --encoder-layers 1 --decoder-layers 1 --share-all-embeddings"
+    schedule = "--optimizer adam --lr 0.01 --max-tokens 2000 --max-epoch 3 --disable-validation"
+    schedule += " --save-interval-updates 2 --no-progress-bar"
+    words = f"--arch transformer {sizes} --criterion cross_entropy {schedule}".split()
+    run("fairseq-train", toy_corpus.two, *words, "-s", "xx", "-t", "yy", "--save-dir", folder)
+    return folder
+
+
+def load(path):
+    from fairseq.checkpoint_utils import load_checkpoint_to_cpu
+
+    return load_checkpoint_to_cpu(str(path))
+
+
+def test_average_of_the_last_epochs_is_the_mean(trained, tmp_path, capsys):
+    output = tmp_path / "mean.pt"
+    words = ["average", "--dir", trained, "--last", 2, "--output", output]
+    assert command.main([str(word) for word in words]) == 0
+    assert "checkpoint2.pt" in capsys.readouterr().out
+    first, second, mean = (
+        load(p) for p in (trained / "checkpoint2.pt", trained / "checkpoint3.pt", output)
+    )
+    for name, value in mean["model"].items():
+        expected = (first["model"][name].double() + second["model"][name].double()) / 2
+        torch.testing.assert_close(value.double(), expected, rtol=0, atol=1e-7)
+    assert mean["cfg"]["model"].arch == "transformer"
+    assert not mean.get("last_optimizer_state")
+    assert mean["extra_state"]["averaged_from"] == ["checkpoint2.pt", "checkpoint3.pt"]
+    # the tied embedding is stored once
+    tied = ("encoder.embed_tokens.weight", "decoder.output_projection.weight")
+    assert len({mean["model"][name].data_ptr() for name in tied}) == 1
+
+
+def test_generation_reads_the_average(trained, toy_corpus, run, tmp_path):
+    output = tmp_path / "mean.pt"
+    paths = [trained / f"checkpoint{epoch}.pt" for epoch in (1, 3)]
+    cli(run, "average", "--inputs", *paths, "--output", output)
+    words = ("--path", output, "-s", "xx", "-t", "yy", "--beam", 2, "--max-len-b", 10)
+    text = run("fairseq-generate", toy_corpus.two, *words)
+    assert text.count("\nH-") == toy_corpus.sizes["test"]
+
+
+def test_average_accumulates_half_precision_in_float32(trained, tmp_path):
+    state = load(trained / "checkpoint1.pt")
+    paths = []
+    for index, value in enumerate((2048.0, 1.0, 1.0, 1.0)):
+        state["model"] = {"w": torch.tensor([value]).half(), "version": torch.tensor(index)}
+        paths.append(tmp_path / f"{index}.pt")
+        torch.save(state, paths[-1])
+    _, mean = average.mean(paths)
+    # in float16, 512 + 0.25 would stay 512
+    assert mean["w"].dtype == torch.float32 and mean["w"].item() == 512.75
+    assert mean["version"].item() == 3
+
+
+def test_newest_counts_epochs_and_updates_by_number(tmp_path):
+    names = ["checkpoint2.pt", "checkpoint10.pt", "checkpoint9.pt", "checkpoint_last.pt"]
+    names += ["checkpoint_1_50.pt", "checkpoint_2_100.pt", "checkpoint_best.pt"]
+    for name in names:
+        (tmp_path / name).touch()
+    by_epoch = [path.name for path in average.newest(tmp_path, 2, "epochs")]
+    assert by_epoch == ["checkpoint9.pt", "checkpoint10.pt"]
+    by_update = [path.name for path in average.newest(tmp_path, 1, "updates")]
+    assert by_update == ["checkpoint_2_100.pt"]
+
+
+@pytest.mark.parametrize(
+    "count, folder, message",
+    [
+        (3, ".", "--last 3: .* holds 2 checkpoints"),
+        (0, ".", "--last 0: .* N >= 1"),
+        (None, ".", "--last None: --dir needs --last"),
+        (1, "none", "--dir .*none is not a folder"),
+    ],
+)
+def test_newest_says_what_is_wrong(tmp_path, count, folder, message):
+    for name in ("checkpoint1.pt", "checkpoint2.pt"):
+        (tmp_path / name).touch()
+    with pytest.raises(UsageError, match=message):
+        average.newest(tmp_path / folder, count, "epochs")
+
+
+@pytest.mark.parametrize("name, shape", [("other", (1,)), ("w", (2,))])
+def test_average_refuses_another_model(trained, tmp_path, name, shape):
+    state = load(trained / "checkpoint1.pt")
+    for file, key, size in (("a.pt", "w", (1,)), ("b.pt", name, shape)):
+        state["model"] = {key: torch.zeros(size)}
+        torch.save(state, tmp_path / file)
+    with pytest.raises(UsageError, match="b.pt is of another model"):
+        average.mean([tmp_path / "a.pt", tmp_path / "b.pt"])
+
+
+def test_average_names_a_missing_input(capsys):
+    assert command.main(["average", "--inputs", "none.pt", "--output", "x.pt"]) == 2
+    assert "--inputs none.pt is not a file" in capsys.readouterr().err

@@ -1,0 +1,78 @@
+"""Reading translations: plain files, output of fairseq-generate, joined sub-words."""
+
+import gzip
+import random
+
+import pytest
+
+from fairseq_ext.tools import UsageError
+from fairseq_ext.tools.evaluate import inputs
+
+WORDS = [f"w{number}" for number in range(60)]
+
+
+def sentences(count, seed=0):
+    rng = random.Random(seed)
+    return [" ".join(rng.choices(WORDS, k=rng.randint(1, 9))) for _ in range(count)]
+
+
+def write(path, lines):
+    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def generated(lines, mark="D"):
+    """What fairseq-generate prints for these translations: out of order, two of each sentence."""
+    printed = ["2030-01-02 03:04:05 | INFO | fairseq_cli.generate | noise"]
+    for number in sorted(range(len(lines)), key=lambda number: -number % 7):
+        printed += [f"S-{number}\tsource", f"T-{number}\ttarget"]
+        for score, text in ((-0.25, lines[number]), (-1.5, "worse")):
+            printed.append(f"H-{number}\t{score}\t{text if mark == 'H' else '▁raw'}")
+            if mark == "D":
+                printed.append(f"D-{number}\t{score}\t{text}")
+            printed.append(f"P-{number}\t-0.5 -0.25")
+    return [*printed, "Generate test with beam=2: BLEU4 = 1.00"]
+
+
+@pytest.mark.parametrize("mark", ["D", "H"])
+def test_what_fairseq_generate_printed_is_read(tmp_path, mark):
+    lines = [*sentences(12), ""]
+    path = write(tmp_path / "log", generated(lines, mark))
+    assert inputs.read_hypotheses(path, lines, "ref") == lines
+    assert inputs.sentence_lines(path, "P", 13) == ["-0.5 -0.25"] * 13
+    with pytest.raises(UsageError, match="log: 13 translations of 15 sentences; without one: 14"):
+        inputs.read_hypotheses(path, [*lines, "", ""], "ref")
+
+
+def test_plain_files_are_read(tmp_path):
+    # a form feed or U+2028 inside a sentence does not end it
+    lines = ["a\x0cb", "", "c\u2028d"]
+    plain = write(tmp_path / "plain", lines)
+    assert inputs.read_lines(plain) == lines
+    packed = tmp_path / "packed.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    assert inputs.read_lines(packed) == lines
+    plain.write_bytes(b"good\nbad \xff\n")
+    with pytest.raises(UsageError, match=r"plain, line 2: not UTF-8"):
+        inputs.read_lines(plain)
+    packed.write_bytes(packed.read_bytes()[:12] + b"damaged")
+    with pytest.raises(UsageError, match="cannot read .*packed.gz"):
+        inputs.read_lines(packed)
+    with pytest.raises(UsageError, match="log: .* has no number after D-"):
+        inputs.marked_lines(["D-x\t1"], "D", 1, "log")
+    with pytest.raises(UsageError, match="cannot read .*none"):
+        inputs.read_lines(tmp_path / "none")
+
+
+def test_subwords_are_joined():
+    join = inputs.join_subwords
+    assert join("▁A ▁sm all ▁house .", "sentencepiece") == "A small house."
+    for name in ("subword_nmt", "fastbpe"):
+        assert join("a sm@@ all hou@@ se cut@@", name) == "a small house cut"
+    assert join("a@@ b", None) == "a@@ b"
+    assert inputs.subwords_left(["▁a", "sm@@ all", "end@@", "me@@you", "plain"]) == 3
+
+
+def test_moses_tokens_are_joined():
+    pytest.importorskip("sacremoses")
+    assert inputs.moses_detokenizer("en")("It 's good , she said .") == ("It's good, she said.")

@@ -1,0 +1,140 @@
+"""Scores, intervals and tests of differences against sacrebleu and against resampling by loops."""
+
+import random
+
+import numpy as np
+import pytest
+import sacrebleu
+from sacrebleu.significance import PairedTest
+
+from fairseq_ext.tools.evaluate.scores import METRICS, Metric, Scored, paired_test, resample
+
+SACREBLEU = {"bleu": "BLEU", "chrf": "CHRF", "ter": "TER"}
+
+WORDS = [f"w{number}" for number in range(60)]
+
+
+def sentences(count, seed=0):
+    rng = random.Random(seed)
+    return [" ".join(rng.choices(WORDS, k=rng.randint(1, 9))) for _ in range(count)]
+
+
+def damaged(lines, share, seed):
+    """The lines with this share of their words replaced."""
+    rng = random.Random(seed)
+    return [
+        " ".join(rng.choice(WORDS) if rng.random() < share else word for word in line.split())
+        for line in lines
+    ]
+
+
+def scored(name, runs, references, samples=1000):
+    metric = Metric(name)
+    statistics = [metric.statistics(run, references) for run in runs]
+    return metric, Scored(metric, statistics, resample(len(references), samples))
+
+
+@pytest.mark.parametrize("name", SACREBLEU)
+def test_scores_intervals_and_p_values_are_those_of_sacrebleu(name):
+    references = sentences(40)
+    baseline, system = damaged(references, 0.5, 1), damaged(references, 0.45, 2)
+    metric, before = scored(name, [baseline], references)
+    _, after = scored(name, [system], references)
+    own = getattr(sacrebleu.metrics, SACREBLEU[name])()
+    whole = own.corpus_score(system, [references], n_bootstrap=1000)
+    assert after.mean == pytest.approx(whole.score)
+    assert after.interval() == pytest.approx(whole._ci, abs=1e-3)
+    named = [("baseline", baseline), ("system", system)]
+    for test, kind, number in (("bootstrap", "bs", 1000), ("randomisation", "ar", 500)):
+        _, table = PairedTest(named, {name: own}, [references], kind, number)()
+        (paired,) = (values for key, values in table.items() if key != "System")
+        (found,) = paired_test(metric, before, after, test, number)
+        assert found["difference"] == pytest.approx(paired[1].score - paired[0].score)
+        # sacrebleu adds in float32: a resample may fall on the other side of the limit
+        assert found["p"] == pytest.approx(paired[1].p_value, abs=2.5 / number)
+        assert 0.001 < found["p"] < 0.9
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_a_resample_is_the_corpus_of_its_sentences(name):
+    references = sentences(9)
+    run = damaged(references, 0.4, 3)
+    metric, found = scored(name, [run], references, samples=5)
+    for counts, score in zip(resample(9, 5), found.samples[0]):
+        assert counts.sum() == 9
+        drawn = [place for place, often in enumerate(counts) for _ in range(often)]
+        lines = [run[place] for place in drawn], [[references[place] for place in drawn]]
+        assert score == pytest.approx(metric.metric.corpus_score(*lines).score)
+
+
+def mean_of_scores(own, runs, references, places):
+    """The mean over the runs of the score of the sentences at these places."""
+    scores = [
+        own.corpus_score([run[place] for place in places], [[references[p] for p in places]]).score
+        for run in runs
+    ]
+    return sum(scores) / len(scores)
+
+
+def by_resampling(own, references, baseline, system, drawn):
+    """What chance makes of the difference of the means, as loops over resamples and runs."""
+    apart = []
+    for places in drawn:
+        before = mean_of_scores(own, baseline, references, places)
+        apart.append(abs(mean_of_scores(own, system, references, places) - before))
+    return [each - sum(apart) / len(apart) for each in apart]
+
+
+def by_exchanging(own, references, baseline, system, drawn):
+    """The same after each exchange of translations, as loops over runs and lines."""
+    found, places = [], range(len(references))
+    for exchange in drawn:
+        apart = []
+        for before, after in zip(baseline, system):
+            first = [b if swap else a for swap, b, a in zip(exchange, before, after)]
+            second = [a if swap else b for swap, b, a in zip(exchange, before, after)]
+            scores = [mean_of_scores(own, [run], references, places) for run in (first, second)]
+            apart.append(scores[0] - scores[1])
+        found.append(abs(sum(apart) / len(apart)))
+    return found
+
+
+@pytest.mark.parametrize("test", ["bootstrap", "randomisation"])
+def test_several_runs_are_tested_by_their_mean(test):
+    references = sentences(12)
+    baseline = [damaged(references, 0.5, seed) for seed in (1, 2)]
+    system = [damaged(references, 0.4, seed) for seed in (3, 4)]
+    number = 40
+    metric, before = scored("chrf", baseline, references, number)
+    _, after = scored("chrf", system, references, number)
+    own, rng = sacrebleu.metrics.CHRF(), np.random.default_rng(12345)
+    if test == "bootstrap":
+        drawn = rng.choice(12, size=(number, 12))
+        chance = by_resampling(own, references, baseline, system, drawn)
+    else:
+        drawn = rng.integers(2, size=(number, 12), dtype=bool)
+        chance = by_exchanging(own, references, baseline, system, drawn)
+    difference = after.mean - before.mean
+    expected = (sum(each > abs(difference) for each in chance) + 1) / (number + 1)
+    found = paired_test(metric, before, after, test, number)
+    assert found[0] == {"difference": pytest.approx(difference), "p": pytest.approx(expected)}
+    assert len(found) == 3 and len({each["p"] for each in found}) > 1
+    for place in (0, 1):
+        apart = after.values[place] - before.values[place]
+        assert found[1 + place]["difference"] == pytest.approx(apart)
+
+
+def test_numbers_of_runs_may_differ():
+    references = sentences(12)
+    run = damaged(references, 0.5, 3)
+    (metric, once), (_, twice), (_, base) = (
+        scored("chrf", runs, references, 40) for runs in ([run], [run] * 2, [references])
+    )
+    assert paired_test(metric, base, twice) == paired_test(metric, base, once)
+
+
+def test_equal_translations_do_not_differ():
+    references = sentences(12)
+    metric, one = scored("bleu", [damaged(references, 0.5, 1)], references)
+    for test in ("bootstrap", "randomisation"):
+        assert paired_test(metric, one, one, test, 50) == [{"difference": 0.0, "p": 1.0}]

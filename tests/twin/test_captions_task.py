@@ -1,0 +1,252 @@
+"""The task ``image_captioning`` and its architectures in fairseq's commands; errors by name."""
+
+import random
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from common import inprocess
+from fairseq import options, tasks
+from fairseq_cli import preprocess
+
+from fairseq_ext import __main__ as command
+from fairseq_ext.twin.captions.task import CaptionDataset, feature_paths, read_features
+
+ARCHITECTURES = ["twin_caption_lstm", "twin_caption_attention"]
+WORDS = ["red", "blue", "big", "small", "cat", "dog"]
+WIDTH = len(WORDS) + 1
+SIZES = ["--feature-size", WIDTH, "--embed-dim", 8, "--hidden-size", 24, "--dropout", 0]
+
+
+def image(caption, rng):
+    """A position for each word: which word it is and where it stands, with noise."""
+    rows = np.zeros((len(caption), WIDTH), dtype=np.float32)
+    for place, word in enumerate(caption):
+        rows[place, WORDS.index(word)] = 1.0
+        rows[place, -1] = place / 3
+    return rows + 0.05 * rng.normal(size=rows.shape).astype(np.float32)
+
+
+def prepared(folder, sizes):
+    """DATA with ``sizes`` {split: images}; two captions for every fourth image."""
+    choose, rng = random.Random(1), np.random.default_rng(1)
+    data = folder / "data"
+    (data / "images").mkdir(parents=True)
+    words = ["--only-source", "--destdir", data, "--workers", 1]
+    for split, size in sizes.items():
+        captions, files = [], []
+        for number in range(size):
+            caption = choose.sample(WORDS, choose.randint(1, 3))
+            name = f"images/{split}{number}.npy"
+            np.save(data / name, image(caption, rng))
+            copies = 2 if number % 4 == 0 else 1
+            captions += [" ".join(caption)] * copies
+            files += [name] * copies
+        (folder / split).write_text("\n".join(captions) + "\n", encoding="utf-8")
+        (data / f"{split}.features").write_text("\n".join(files) + "\n", encoding="utf-8")
+        words += [f"--{split}pref", folder / split]
+    parser = options.get_preprocessing_parser()
+    preprocess.main(parser.parse_args([str(word) for word in words]))
+    return data
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return prepared(tmp_path_factory.mktemp("captions"), {"train": 40, "valid": 8})
+
+
+def sizes_of(arch):
+    return [*SIZES, *(["--attention-size", 12] if arch.endswith("attention") else [])]
+
+
+def train(data, folder, arch, *words):
+    return inprocess.train(
+        *(data, "--task", "image_captioning", "--arch", arch, *sizes_of(arch)),
+        *("--criterion", "twin", "--optimizer", "adam", "--lr", 0.01, "--clip-norm", 1),
+        *("--no-epoch-checkpoints", "--max-tokens", 60, "--save-dir", folder, *words),
+    )
+
+
+@pytest.fixture(scope="module")
+def runs(data, tmp_path_factory):
+    """Function (architecture) -> (folder, records) of a few updates."""
+    done = {}
+
+    def run(arch):
+        if arch not in done:
+            folder = tmp_path_factory.mktemp(arch)
+            done[arch] = folder, train(data, folder, arch, "--max-update", 4)
+        return done[arch]
+
+    return run
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_trained_resumed_scored_and_searched(data, runs, tmp_path, arch):
+    folder, records = runs(arch)
+    checkpoint = folder / "checkpoint_last.pt"
+    assert any("train_L_t" in record for record in records)
+    more = train(data, tmp_path / "more", arch, "--restore-file", checkpoint, "--max-update", 5)
+    assert [one["train_num_updates"] for one in more if "train_num_updates" in one] == [5]
+    named = ("--task", "image_captioning", "--path", checkpoint, "--max-tokens", 100)
+    (valid,) = inprocess.validate(data, *named)
+    printed = inprocess.generate(data, *named, "--gen-subset", "valid", "--score-reference")
+    lines = [line.split()[1:] for line in printed.splitlines() if line.startswith("P-")]
+    scores = [float(word) for line in lines for word in line]
+    # base-2 logarithms of the words, and bits for each
+    assert valid["valid_nll_loss"] == pytest.approx(-sum(scores) / len(scores), abs=2e-3)
+    beams = ("--beam", 3, "--nbest", 2, "--max-len-b", 6)
+    found = inprocess.hypotheses(inprocess.generate(data, *named, "--gen-subset", "valid", *beams))
+    assert sorted(found) == list(range(10)) and all(len(one) == 2 for one in found.values())
+    names = (data / "valid.features").read_text().splitlines()
+    # as SPLIT.features names them, and from where one stands
+    lines = [name if number % 2 else data / name for number, name in enumerate(names)]
+    (tmp_path / "paths").write_text("".join(f"{line}\n" for line in lines))
+    printed = inprocess.interactive(data, *named, *beams, "--input", tmp_path / "paths")
+    again = inprocess.hypotheses(printed)
+    assert [one[0][1] for _, one in sorted(again.items())] == [
+        one[0][1] for _, one in sorted(found.items())
+    ]
+    model = inprocess.parameters(checkpoint)
+    assert sum(name.endswith("embedding.weight") for name in model) == 1
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_exported_without_the_twin(data, runs, tmp_path, arch):
+    checkpoint, exported = runs(arch)[0] / "checkpoint_last.pt", tmp_path / "plain.pt"
+    words = ["export", checkpoint, "--to", "fairseq", "--output", exported]
+    assert command.main([str(word) for word in words]) == 0
+    trained, plain = (
+        torch.load(path, map_location="cpu", weights_only=True) for path in (checkpoint, exported)
+    )
+    assert trained["criterion"] and not plain["criterion"]
+    assert set(plain["model"]) == set(trained["model"])
+    named = ("--task", "image_captioning", "--gen-subset", "valid", "--max-len-b", 6)
+    found = [
+        inprocess.hypotheses(inprocess.generate(data, *named, "--path", path))
+        for path in (checkpoint, exported)
+    ]
+    assert found[0] and found[0] == found[1]
+
+
+def test_distance_finds_moved_features_and_names_bad_ones(data, runs, tmp_path, capsys):
+    folder, _ = runs("twin_caption_lstm")
+    copy, images = tmp_path / "data", tmp_path / "elsewhere"
+    shutil.copytree(data, copy)
+    images.mkdir()
+    (copy / "images").rename(images / "images")
+    words = ["twin-distance", folder / "checkpoint_last.pt", copy, "--subset", "valid"]
+    words = [str(word) for word in [*words, "--output", tmp_path / "out"]]
+    assert command.main(words) == 2
+    assert "name their folder with --features" in capsys.readouterr().err
+    words += ["--features", str(images)]
+    assert command.main(words) == 0
+    capsys.readouterr()
+    bad = images / "images" / "valid1.npy"
+    for content in (b"", b"nothing of numpy", b"PK\x03\x04", bad.read_bytes()[:-5]):
+        bad.write_bytes(content)
+        assert command.main(words) == 2
+        assert str(bad) in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_images_are_described(tmp_path, arch):
+    data = prepared(tmp_path, {"train": 300, "valid": 40})
+    annealed = ("--lr-scheduler", "polynomial_decay", "--total-num-update", 250)
+    words = ("--max-update", 250, "--max-tokens", 200, "--hidden-size", 48, *annealed)
+    train(data, tmp_path / "run", arch, *words)
+    checkpoint = tmp_path / "run" / "checkpoint_best.pt"
+    named = ("--task", "image_captioning", "--path", checkpoint, "--gen-subset", "valid")
+    printed = inprocess.generate(data, *named, "--beam", 3, "--max-len-b", 6, "--max-tokens", 200)
+    found, wanted = inprocess.hypotheses(printed), inprocess.references(printed)
+    # Show and Tell sees the mean of the positions alone: which words, not their order
+    order = list if arch.endswith("attention") else sorted
+    right = sum(order(found[n][0][1].split()) == order(text.split()) for n, text in wanted.items())
+    # by chance about one in forty
+    assert right >= (0.9 if order is list else 0.6) * len(wanted)
+
+
+# ---------------------------------------------------------------- data
+
+
+def task_of(data, *words):
+    arguments = [data, "--task", "image_captioning", "--arch", ARCHITECTURES[0], *words]
+    cfg = inprocess.configuration(options.get_training_parser(), arguments)
+    return tasks.setup_task(cfg.task)
+
+
+def test_batches(data):
+    task = task_of(data)
+    task.load_dataset("valid")
+    dataset = task.datasets["valid"]
+    order = dataset.ordered_indices()
+    assert list(dataset.sizes[order]) == sorted(dataset.sizes)
+    batch = dataset.collater([dataset[number] for number in (0, 2)])
+    inputs, pad = batch["net_input"], task.target_dictionary.pad()
+    for row, number in enumerate((0, 2)):
+        features, length = dataset[number]["source"], inputs["src_lengths"][row]
+        assert torch.equal(inputs["src_tokens"][row, :length], features)
+        assert not inputs["src_tokens"][row, length:].any()
+        target = batch["target"][row][batch["target"][row].ne(pad)]
+        prev = inputs["prev_output_tokens"][row][: len(target)]
+        assert torch.equal(prev, torch.cat([target[-1:], target[:-1]]))
+    assert batch["ntokens"] == batch["target"].ne(pad).sum()
+    assert torch.equal(dataset[0]["source"], dataset[1]["source"])
+
+
+def test_a_training_set_is_shuffled_within_lengths(data):
+    task = task_of(data)
+    task.load_dataset("train")
+    dataset = task.datasets["train"]
+    np.random.seed(0)
+    orders = [dataset.ordered_indices() for _ in range(2)]
+    assert (orders[0] != orders[1]).any()
+    assert all((np.diff(dataset.sizes[order]) >= 0).all() for order in orders)
+
+
+@pytest.mark.parametrize("shape", [(5,), (3, 5), (2, 3, 5)])
+def test_shapes_of_features(tmp_path, shape):
+    array = np.arange(np.prod(shape), dtype=np.float64).reshape(shape)
+    np.save(tmp_path / "a.npy", array)
+    found = read_features(str(tmp_path / "a.npy"))
+    assert found.dtype == torch.float32 and found.shape == (array.size // 5, 5)
+    assert found.flatten().tolist() == array.flatten().tolist()
+
+
+def test_files_that_hold_no_features_are_named(tmp_path):
+    np.save(tmp_path / "words.npy", np.array(["a"]))
+    np.save(tmp_path / "empty.npy", np.zeros((0, 4)))
+    (tmp_path / "text.npy").write_text("1 2 3", encoding="utf-8")
+    for name in ("words", "empty", "text", "none"):
+        with pytest.raises(ValueError, match=rf"{name}.npy: no .npy file of features"):
+            read_features(str(tmp_path / f"{name}.npy"))
+
+
+def test_missing_files_are_named(data, tmp_path):
+    (tmp_path / "dict.txt").write_text("cat 1\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="there are no captions .*valid.bin"):
+        task_of(tmp_path).load_dataset("valid")
+    (tmp_path / "dict.txt").unlink()
+    with pytest.raises(ValueError, match="there is no .*dict.txt; run fairseq-preprocess"):
+        task_of(tmp_path)
+    task = task_of(data, "--features", tmp_path)
+    with pytest.raises(
+        ValueError,
+        match=r"valid.features, line 1: there is no .*valid0.npy \(and 9 lines more\); name",
+    ):
+        task.load_dataset("valid")
+    folder = str(data)
+    with pytest.raises(ValueError, match="valid.features has 10 lines, there are 11 captions"):
+        feature_paths(folder, folder, "valid", 11)
+    with pytest.raises(ValueError, match="there is no .*test.features, which names"):
+        feature_paths(folder, folder, "test", 1)
+
+
+def test_a_dataset_without_captions_makes_batches(data):
+    path = str(data / "images" / "valid0.npy")
+    dataset = CaptionDataset([path], task_of(data).target_dictionary)
+    batch = dataset.collater([dataset[0]])
+    assert batch["target"] is None and "prev_output_tokens" not in batch["net_input"]
+    assert dataset.collater([]) == {}

@@ -1,0 +1,88 @@
+"""Loops whose gradients are made after them, against the same loops by autograd alone."""
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from fairseq_ext.common import products
+from fairseq_ext.twin.stock.steps import linear_steps, lstm_cell, position_steps
+
+ROWS, UNITS, PLACES, STEPS = 3, 5, 4, 6
+
+
+def cell_by_hand(gates, memory):
+    i, f, c, o = gates.chunk(4, dim=1)
+    memory = torch.sigmoid(f) * memory + torch.sigmoid(i) * torch.tanh(c)
+    return torch.sigmoid(o) * torch.tanh(memory), memory
+
+
+def loop(parts, fast):
+    """A loop with all that there is: a cell, a product with a matrix, a look at a source."""
+    state, memory, weight, source = parts
+    if fast:
+        product, (compare, mix), cell = (
+            linear_steps(weight, ROWS),
+            position_steps(source),
+            lstm_cell,
+        )
+    else:
+        cell = cell_by_hand
+
+        def product(x):
+            return F.linear(x, weight)
+
+        def compare(x):
+            return (source @ x.unsqueeze(2)).squeeze(2)
+
+        def mix(attention):
+            return (attention.unsqueeze(1) @ source).squeeze(1)
+
+    found = []
+    for _ in range(STEPS):
+        seen = mix(compare(state).softmax(dim=1))
+        state, memory = cell(product(torch.cat([state, seen], dim=1)), memory)
+        found.append(state)
+    return torch.stack(found)
+
+
+def random_parts(dtype):
+    torch.manual_seed(0)
+    shapes = (ROWS, UNITS), (ROWS, UNITS), (4 * UNITS, 2 * UNITS), (ROWS, PLACES, UNITS)
+    return [torch.randn(shape, dtype=dtype, requires_grad=True) for shape in shapes]
+
+
+@pytest.mark.parametrize("arranged", [False, True])
+def test_gradients_are_those_of_autograd(arranged, monkeypatch):
+    dtype = torch.float32 if arranged else torch.float64
+    if arranged:
+        monkeypatch.setattr(products, "WORTH_ARRANGING", 1)
+    parts = random_parts(dtype)
+    upstream = torch.randn(STEPS, ROWS, UNITS, dtype=dtype)
+    found, wanted = (loop(parts, fast) for fast in (True, False))
+    torch.testing.assert_close(found, wanted)
+    for one, other in zip(*(torch.autograd.grad(out, parts, upstream) for out in (found, wanted))):
+        torch.testing.assert_close(one, other)
+
+
+def test_going_back_twice():
+    """Nothing is left over from the first time."""
+    parts = random_parts(torch.float64)
+    total = loop(parts, True).sum()
+    once, again = (torch.autograd.grad(total, parts, retain_graph=True) for _ in range(2))
+    for one, other in zip(once, again):
+        assert torch.equal(one, other)
+
+
+def test_only_what_is_asked_for():
+    """A matrix that is fixed, a loop whose last steps nobody uses, no gradients at all."""
+    for fixed in range(4):
+        parts = random_parts(torch.float64)
+        parts[fixed].requires_grad_(False)
+        asked = [part for part in parts if part.requires_grad]
+        found, wanted = (
+            torch.autograd.grad(loop(parts, fast)[:2].sum(), asked) for fast in (True, False)
+        )
+        for one, other in zip(found, wanted):
+            torch.testing.assert_close(one, other)
+    with torch.no_grad():
+        assert not loop(parts, True).requires_grad

@@ -1,0 +1,171 @@
+"""`fairseq-ext twin-distance`: numbers by hand, and a trained checkpoint against the criterion."""
+
+import argparse
+import csv
+import re
+
+import pytest
+import torch
+from common import inprocess
+from fairseq.data import Dictionary
+from twin import toy
+from twin.support import SIZES
+from twin.toy import END, ToyModel, batch, criterion, sentences
+
+from fairseq_ext import __main__ as command
+from fairseq_ext.twin.commands import twin_distance as tool
+from reference import twin as reference
+
+
+def rows_of(path):
+    with open(path, encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def words(count):
+    dictionary = Dictionary()
+    for number in range(count):
+        dictionary.add_symbol(f"w{number}", n=count - number)
+    return dictionary
+
+
+def test_tokens_against_the_reference():
+    """L_t and -log P_f of every token of a ragged batch; the end symbol is not among them."""
+    model, own = ToyModel().eval(), criterion().eval()
+    targets = sentences((3, 5, 0))
+    sample = {**batch(targets), "id": torch.tensor([7, 2, 9])}
+    found = tool.collect(model, own, [sample], words(toy.WORDS - 4))
+    params = toy.arrays(model, own)
+    expected = []
+    for number, sentence in sorted(zip((7, 2, 9), targets)):
+        states = reference.network_states(sentence, END, params, "forward")
+        forward = [states[t] for t in range(len(sentence))]
+        targets_b = reference.matched_targets(sentence, END, params)
+        g = params["map.weight"], params["map.bias"]
+        for t, value in enumerate(reference.penalty(forward, targets_b, "mse", *g)):
+            one = {t: states[t]}
+            nll = reference.likelihood(sentence, END, one, params, "forward")[0]
+            expected.append((number, t, f"w{sentence[t] - 4}", value, nll))
+    assert [token[:3] for token in found] == [token[:3] for token in expected]
+    for token, wanted in zip(found, expected):
+        assert token[3:] == pytest.approx(wanted[3:], rel=1e-5)
+
+
+@pytest.fixture(scope="module")
+def checkpoint(toy_corpus, tmp_path_factory):
+    """Of one epoch of a small twin_lstm."""
+    folder = tmp_path_factory.mktemp("distance")
+    sizes = [word for entry in SIZES["lstm"].items() for word in entry]
+    inprocess.train(
+        *(toy_corpus.two, "--arch", "twin_lstm", *sizes, "--criterion", "twin", "--optimizer"),
+        *("adam", "--lr", 0.01, "--max-tokens", 400, "--max-epoch", 1, "--save-dir", folder),
+        *("--no-epoch-checkpoints", "--disable-validation"),
+    )
+    return folder / "checkpoint_last.pt"
+
+
+def distance(*arguments):
+    return command.main([str(word) for word in ("twin-distance", *arguments)])
+
+
+def test_checkpoint(checkpoint, toy_corpus, tmp_path, capsys):
+    """Every token of the subset once, whatever the batches are; the files are all there."""
+    found = []
+    for name, size in (("one", 4000), ("many", 40)):
+        output = tmp_path / name
+        options = ("--output", output, "--max-tokens", size, "--show", "0,3")
+        assert distance(checkpoint, toy_corpus.two, *options) == 0
+        found.append(rows_of(f"{output}.tokens.tsv"))
+        for ending in tool.ENDINGS:
+            assert (tmp_path / f"{name}{ending}").stat().st_size > 0
+    lines = (toy_corpus.text / "test.yy").read_text(encoding="utf-8").splitlines()
+    tokens = [(str(number), word) for number, line in enumerate(lines) for word in line.split()]
+    for rows in found:
+        assert [(row["sentence"], row["token"]) for row in rows] == tokens
+    for one, other in zip(*found):
+        assert float(one["L_t"]) == pytest.approx(float(other["L_t"]), rel=1e-4)
+        assert float(one["-log P_f"]) == pytest.approx(float(other["-log P_f"]), rel=1e-4)
+    numbers = {row["quantity"]: float(row["value"]) for row in rows_of(tmp_path / "one.tsv")}
+    mean = sum(float(row["L_t"]) for row in found[0]) / len(tokens)
+    assert numbers["tokens"] == len(tokens)
+    assert numbers["mean L_t"] == pytest.approx(mean, rel=1e-4)
+    table = rows_of(tmp_path / "one.words.tsv")
+    counts = Dictionary.load(str(toy_corpus.two / "dict.yy.txt"))
+    for row in table:
+        assert int(row["frequency"]) == counts.count[counts.index(row["text"])]
+    assert "rank correlation" in capsys.readouterr().out
+
+
+def test_words_are_counted_in_a_text(checkpoint, toy_corpus, tmp_path):
+    text = toy_corpus.text / "train.yy"
+    options = ("--output", tmp_path / "out", "--text", text, "--sentences", 3)
+    assert distance(checkpoint, toy_corpus.two, *options) == 0
+    training = text.read_text(encoding="utf-8").split()
+    for row in rows_of(tmp_path / "out.words.tsv"):
+        assert int(row["frequency"]) == training.count(row["text"])
+    assert {row["sentence"] for row in rows_of(tmp_path / "out.tokens.tsv")} == {"0", "1", "2"}
+
+
+def test_as_many_sentences_are_drawn_as_there_are(checkpoint, toy_corpus, tmp_path):
+    assert distance(checkpoint, toy_corpus.two, "--output", tmp_path / "o", "--sentences", 2) == 0
+    drawn = tool.shown(argparse.Namespace(show=None), {7: ["a"], 9: ["b"]})
+    assert drawn == [["a"], ["b"]]
+
+
+def test_an_average_has_its_own_backward_network(checkpoint, toy_corpus, tmp_path):
+    state = torch.load(checkpoint, map_location="cpu", weights_only=True)
+    for tensor in state["criterion"].values():
+        tensor.mul_(3)
+    torch.save(state, tmp_path / "other.pt")
+    words = (
+        "average",
+        "--inputs",
+        checkpoint,
+        tmp_path / "other.pt",
+        "--output",
+        tmp_path / "m.pt",
+    )
+    assert command.main([str(word) for word in words]) == 0
+    mean = torch.load(tmp_path / "m.pt", map_location="cpu", weights_only=True)
+    before = torch.load(checkpoint, map_location="cpu", weights_only=True)
+    assert list(mean["criterion"]) == list(before["criterion"])
+    for part, factor in (("model", 1), ("criterion", 2)):
+        for name, tensor in before[part].items():
+            torch.testing.assert_close(mean[part][name], factor * tensor)
+    assert distance(tmp_path / "m.pt", toy_corpus.two, "--output", tmp_path / "out") == 0
+
+
+def test_a_text_that_is_not_utf8_is_named(checkpoint, toy_corpus, tmp_path, capsys):
+    text = tmp_path / "text"
+    text.write_bytes("schön\n".encode("utf-8") + "schön\n".encode("latin-1"))
+    options = ("--output", tmp_path / "out", "--text", text)
+    assert distance(checkpoint, toy_corpus.two, *options) == 2
+    assert f"--text {text}, line 2: not UTF-8" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == [text]
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (("--show", "0,99"), "--show 0,99: '99' is none of the 24 sentences"),
+        (("--pair", "xx-yy"), "--pair xx-yy: .* is of one direction"),
+        (("--features", "x"), "--features x: .* of the task translation, .*; leave it out"),
+        (("--text", "nowhere"), "--text nowhere: No such file"),
+        (("--sentences", "0"), "--sentences 0"),
+        (("--rare", "0"), "--rare 0: from 1"),
+        (("--max-tokens", "2"), "--max-tokens 2: --subset test has a sentence of [0-9]+; allowed"),
+        (("--subset", "nowhere"), "DATA .*nowhere"),
+    ],
+)
+def test_bad_options(checkpoint, toy_corpus, tmp_path, capsys, options, message):
+    assert distance(checkpoint, toy_corpus.two, "--output", tmp_path / "out", *options) == 2
+    assert not list(tmp_path.iterdir())
+    assert re.search(message, capsys.readouterr().err)
+
+
+def test_checkpoint_without_a_backward_network(checkpoint, toy_corpus, tmp_path, capsys):
+    state = torch.load(checkpoint, map_location="cpu", weights_only=True)
+    state["criterion"] = None
+    torch.save(state, tmp_path / "plain.pt")
+    assert distance(tmp_path / "plain.pt", toy_corpus.two, "--output", tmp_path / "out") == 2
+    assert "no backward network (criterion twin)" in capsys.readouterr().err
