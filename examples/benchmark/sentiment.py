@@ -28,10 +28,10 @@ LABELS = 2
 def candidates(args):
     """Return {system: function that does both passes of an update}."""
     from fairseq_ext.common.losses import label_smoothed_cross_entropy
-    from fairseq_ext.dual.lstm_classifier.modules import DualLSTM, Size
+    from fairseq_ext.dual.lstm_classifier.modules import DualLSTM, DualLSTMSize
 
     torch.manual_seed(1)
-    size = Size(args.embed_dim, args.hidden_size, args.dropout)
+    size = DualLSTMSize(args.embed_dim, args.hidden_size, args.dropout)
     network = DualLSTM(size, args.words, LABELS, PAD).train()
     shape = (args.sentences, args.steps)
     target = torch.randint(FIRST, args.words, shape)

@@ -1,10 +1,15 @@
 """Bridges between the NumPy reference of the asymmetric setting, its module and its model."""
 
+import functools
+
 import torch
 from common.inprocess import configuration
 from fairseq import options, tasks
 
+from properties import collate, shift
+
 PAD, END, FIRST = 1, 2, 4  # FIRST: the first word, or label
+WORDS, LABELS = 15, 3  # entries of the dictionary of texts, labels
 # {array of the reference: parameter}
 NAMES = {
     "embedding": "embedding.weight",
@@ -64,3 +69,47 @@ def build(data, *flags, sides=("-s", "text", "-t", "label")):
     cfg = configuration(options.get_training_parser(), arguments)
     task = tasks.setup_task(cfg.task)
     return task, task.build_model(cfg.model), task.build_criterion(cfg.criterion)
+
+
+def random_pairs(lengths, rng):
+    """(text, label) pairs; texts without end symbol."""
+    return [
+        ([int(w) for w in rng.integers(FIRST, WORDS, size=n)], int(rng.integers(LABELS)))
+        for n in lengths
+    ]
+
+
+def batch(pairs, left=False):
+    """Texts with their ends (B, S) and labels with theirs (B, 2)."""
+    texts = [torch.tensor([*text, END]) for text, _ in pairs]
+    labels = torch.tensor([[label + FIRST, END] for _, label in pairs])
+    return collate(texts, PAD, left=left), labels
+
+
+def sample_of(pairs, pair):
+    """What fairseq's collater gives for one direction."""
+    texts, labels = batch(pairs, left=pair == "text-label")
+    source, target = (texts, labels) if pair == "text-label" else (labels, texts)
+    inputs = {
+        "src_tokens": source,
+        "src_lengths": source.ne(PAD).sum(dim=1),
+        "prev_output_tokens": collate(shift([row[row.ne(PAD)] for row in target]), PAD),
+        "pair": pair,
+    }
+    return {"net_input": inputs, "target": target, "ntokens": int(target.ne(PAD).sum())}
+
+
+def builder(data):
+    """Function (options...) -> (task, model with random parameters, criterion), each built once."""
+    make = functools.lru_cache(maxsize=None)(functools.partial(build, data))
+
+    def call(*flags, **named):
+        task, model, criterion = make(*flags, **named)
+        torch.manual_seed(4)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                if parameter.requires_grad:
+                    parameter.copy_(torch.randn(parameter.shape))
+        return task, model.eval(), criterion
+
+    return call

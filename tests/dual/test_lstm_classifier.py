@@ -1,13 +1,24 @@
-"""The asymmetric setting: Eq. 2, 3 and 6, the properties of both directions, and the criterion."""
-
-import functools
-import math
+"""The asymmetric setting: Eq. 2, 3 and 6, and the properties of both directions."""
 
 import numpy as np
 import pytest
 import torch
-from dual.lstm_support import END, FIRST, NAMES, PAD, build, fill, gradient_of, write_dictionaries
-from fairseq.logging import metrics
+from dual.lstm_support import (
+    END,
+    FIRST,
+    LABELS,
+    NAMES,
+    PAD,
+    WORDS,
+    batch,
+    build,
+    builder,
+    fill,
+    gradient_of,
+    random_pairs,
+    sample_of,
+    write_dictionaries,
+)
 
 from fairseq_ext.dual.lstm_classifier import model as lstm_model
 from fairseq_ext.dual.lstm_classifier import modules as lstm_modules
@@ -29,36 +40,7 @@ from properties import (
 from reference import dual_lstm as reference
 from reference.gradient import central_difference, random_entries
 
-WORDS, LABELS = 15, 3
 LENGTHS = [[4, 1, 6], [1], [3, 3]]
-
-
-def random_pairs(lengths, rng):
-    """(text, label) pairs; texts without end symbol."""
-    return [
-        ([int(w) for w in rng.integers(FIRST, WORDS, size=n)], int(rng.integers(LABELS)))
-        for n in lengths
-    ]
-
-
-def batch(pairs, left=False):
-    """Texts with their ends (B, S) and labels with theirs (B, 2)."""
-    texts = [torch.tensor([*text, END]) for text, _ in pairs]
-    labels = torch.tensor([[label + FIRST, END] for _, label in pairs])
-    return collate(texts, PAD, left=left), labels
-
-
-def sample_of(pairs, pair):
-    """What fairseq's collater gives for one direction."""
-    texts, labels = batch(pairs, left=pair == "text-label")
-    source, target = (texts, labels) if pair == "text-label" else (labels, texts)
-    inputs = {
-        "src_tokens": source,
-        "src_lengths": source.ne(PAD).sum(dim=1),
-        "prev_output_tokens": collate(shift([row[row.ne(PAD)] for row in target]), PAD),
-        "pair": pair,
-    }
-    return {"net_input": inputs, "target": target, "ntokens": int(target.ne(PAD).sum())}
 
 
 def network_of(params, seed=0):
@@ -164,19 +146,7 @@ def test_dropout_is_on_word_vectors_and_before_both_softmaxes():
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     """Function (options...) -> (task, model, criterion)."""
-    data = write_dictionaries(tmp_path_factory.mktemp("dictionaries"))
-    make = functools.lru_cache(maxsize=None)(functools.partial(build, data))
-
-    def call(*flags, **named):
-        task, model, criterion = make(*flags, **named)
-        torch.manual_seed(4)
-        with torch.no_grad():
-            for parameter in model.parameters():
-                if parameter.requires_grad:
-                    parameter.copy_(torch.randn(parameter.shape))
-        return task, model.eval(), criterion
-
-    return call
+    return builder(write_dictionaries(tmp_path_factory.mktemp("dictionaries")))
 
 
 def label_rows(count):
@@ -299,7 +269,7 @@ def test_the_end_of_a_label_is_certain(built):
     assert probs[:, 0].exp().nonzero()[:, 1].unique().tolist() == [FIRST, FIRST + 1, FIRST + 2]
 
 
-# ---------------------------------------------------------------- one direction, the criterion
+# ---------------------------------------------------------------- one direction, options
 
 
 def test_one_way_models_have_what_they_need(built):
@@ -323,55 +293,6 @@ def test_pair_parameters_are_those_that_the_pair_moves(built, pair):
     criterion(model, sample_of(random_pairs([3, 2], np.random.default_rng(1)), pair))[0].backward()
     moved = [name for name, one in model.named_parameters() if one.grad is not None]
     assert moved == model.pair_parameters(pair)
-
-
-@pytest.mark.parametrize("weight", ["text", "token"])
-def test_losses_error_and_perplexity(built, weight):
-    task, model, criterion = built("--label-weight", weight)
-    rng = np.random.default_rng(6)
-    params = reference.random_parameters(WORDS, LABELS, 5, 6, rng)
-    fill(model.network, params)
-    pairs, logs = random_pairs([4, 4, 2], rng), {}
-    likely = max(range(LABELS), key=lambda y: reference.log_label(pairs[0][0], y, params, END))
-    pairs[0] = (pairs[0][0], likely)
-    primal = [-reference.log_label(*pair, params, END) for pair in pairs]
-    words = [-reference.log_words(*pair, params, END).sum() for pair in pairs]
-    times = 13 / 3 if weight == "text" else 1  # tokens of a text, its end included
-    for pair, nll, count, times_nll in (
-        ("text-label", primal, times * 3, times),
-        ("label-text", words, 13, 1),
-    ):
-        loss, size, logs[pair] = criterion(model, sample_of(pairs, pair))
-        assert float(size) == pytest.approx(count)
-        assert loss.item() == pytest.approx(times_nll * sum(nll), rel=1e-5)
-    found = [
-        max(range(LABELS), key=lambda y: reference.log_label(text, y, params, END)) != label
-        for text, label in pairs
-    ]
-    assert 0 < sum(found) < 3
-    with metrics.aggregate(new_root=True) as own:
-        criterion.reduce_metrics(list(logs.values()))
-    values = own.get_smoothed_values()
-    assert values["error"] == pytest.approx(100 * sum(found) / 3, abs=0.01)
-    assert values["ppl"] == pytest.approx(reference.perplexity(pairs, params, END), abs=0.01)
-    total = (times * sum(primal) + sum(words)) / (times * 3 + 13) / math.log(2)
-    assert values["loss"] == pytest.approx(total, abs=1e-4)
-
-
-@pytest.mark.parametrize("pair", ["text-label", "label-text"])
-def test_batches_of_one_direction_are_logged(built, pair):
-    """In training an update may hold one direction alone; what is logged holds no graph."""
-    _, model, criterion = built("--label-weight", "token")
-    criterion.train()
-    batch = sample_of(random_pairs([3, 2], np.random.default_rng(1)), pair)
-    loss, size, log = criterion(model, batch)
-    values = [value for value in log.values() if torch.is_tensor(value)]
-    assert values and not any(value.requires_grad for value in values)
-    assert criterion.logging_outputs_can_be_summed()
-    with metrics.aggregate(new_root=True) as aggregator:
-        criterion.reduce_metrics([log])
-    expected = loss.item() / float(size) / math.log(2)
-    assert aggregator.get_smoothed_values()["loss"] == pytest.approx(expected, abs=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -155,10 +155,10 @@ def test_the_best_couple_is_chosen_on_the_validation_set():
 def test_a_run_is_kept_and_belongs_to_one_process(tmp_path):
     keep(tmp_path, "duo.a+b", 1, accuracy=90.0)
     folder = tmp_path / "duo.a+b.1"
-    assert results.kept(folder, {"data": STAMP})["accuracy"] == 90.0
-    assert results.kept(tmp_path / "duo.a+b.2") is None
+    assert results.stored_result(folder, {"data": STAMP})["accuracy"] == 90.0
+    assert results.stored_result(tmp_path / "duo.a+b.2") is None
     with pytest.raises(RecipeError, match="was made with other data; name another RUNS"):
-        results.kept(folder, {"data": {**STAMP, "seed": 2}})
+        results.stored_result(folder, {"data": {**STAMP, "seed": 2}})
     with results.claimed(folder) as first, results.claimed(folder) as second:
         assert (first, second) == (True, False)
     with results.claimed(folder) as again:

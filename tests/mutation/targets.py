@@ -84,7 +84,8 @@ TESTS = {
             "transformer/modules": _tests("dual", "modules", "model", "places"),
             "lstm_classifier/modules": _tests("dual", "lstm_classifier", "places"),
             "lstm_classifier/criterion": [
-                *_tests("dual", "lstm_classifier", "label_options", "supervised_labels"),
+                *_tests("dual", "lstm_classifier_criterion", "lstm_classifier"),
+                *_tests("dual", "label_options", "supervised_labels"),
                 *_tests("dual", "lstm_classifier_runs"),
             ],
             "supervised/duality supervised/marginals": [
