@@ -1,4 +1,4 @@
-"""hydra-core 1.0 and its parser (antlr4 4.8) on Python 3.12 and 3.13."""
+"""fairseq-hydra-train: its --config-name; hydra-core 1.0 and antlr4 4.8 on Python 3.12 and 3.13."""
 
 from __future__ import annotations
 
@@ -7,9 +7,60 @@ import pkgutil
 import sys
 import types
 import typing
-from typing import Any, Iterator
+from pathlib import Path
+from typing import Any, Iterator, Optional
 
 from .patch_registry import BEFORE, PatchedModule, patch, since, until
+from .user_errors import OptionError
+
+# what fairseq-hydra-train reads without --config-name
+DEFAULT_NAME = "config"
+
+
+@patch(
+    "fairseq_cli.hydra_train",
+    because="fairseq 0.12.2 registers its defaults under any --config-name: one without a file "
+    "trains with the defaults, without a word",
+)
+def named_configurations_exist(module: PatchedModule) -> None:
+    """Refuse a --config-name of which there is no file."""
+    stock = module.hydra_init
+
+    def hydra_init(cfg_name: str = DEFAULT_NAME) -> None:
+        from hydra._internal.utils import get_args
+
+        words = get_args()
+        check_config_name(cfg_name, words.config_dir, words.config_path)
+        stock(cfg_name)
+
+    module.hydra_init = hydra_init
+
+
+def check_config_name(name: str, config_dir: Optional[str], config_path: Optional[str]) -> None:
+    """Raise OptionError if hydra finds no file of a configuration.
+
+    Args:
+        name: value of --config-name, with or without ``.yaml``.
+        config_dir, config_path: values of --config-dir and --config-path.
+    """
+    # hydra reads these from an installed package
+    if name == DEFAULT_NAME or (config_path or "").startswith("pkg://"):
+        return
+    import fairseq_cli
+
+    # hydra's --config-path begins at the file of the command
+    command = Path(str(fairseq_cli.__file__)).parent
+    folders = [command / (config_path or "../fairseq/config")]
+    if config_dir:
+        folders.append(Path(config_dir))
+    file = name if name.endswith(".yaml") else f"{name}.yaml"
+    if not any((folder / file).is_file() for folder in folders):
+        folder = config_dir or config_path
+        raise OptionError(
+            f"--config-name {name}: there is no {file} in {folder}; allowed: a file of this folder"
+            if folder
+            else f"--config-name {name}: add --config-dir, the folder of {file}"
+        )
 
 
 @patch(

@@ -47,6 +47,7 @@ def ending(world: World, case: Case) -> Tuple[Row, List[str]]:
     gone = sorted(set(before) - set(after))
     if written:
         faults.append(f"written: {', '.join(written)}")
+        world.remove(set(after) - set(before))  # the next case begins as this one did
     if gone:
         faults.append(f"removed: {', '.join(gone)}")
     row = Row(case, ended.status, last.replace(f"{world.folder}/", ""))

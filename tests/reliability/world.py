@@ -102,6 +102,12 @@ class World:
             self.command(*train_words(system), "--save-dir", f"models/{system}")
         return path
 
+    def remove(self, paths):
+        """Remove files and folders that a command should not have written."""
+        for path in sorted(paths, reverse=True):
+            whole = self.folder / path
+            whole.rmdir() if whole.is_dir() else whole.unlink()
+
     def listing(self):
         """{path: (size, time of change)} of all files, to see what a command has written."""
         found = {}

@@ -1,0 +1,47 @@
+"""fairseq-hydra-train --config-name; hydra's scan for plugins and typing.io on later Pythons."""
+
+import sys
+
+import pytest
+
+from fairseq_ext.compat import hydra_support
+from fairseq_ext.compat.hydra_support import check_config_name
+from fairseq_ext.compat.user_errors import OptionError
+
+
+def test_a_configuration_with_a_file_is_read(tmp_path):
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "small.yaml").write_text("common:\n  seed: 3\n", encoding="utf-8")
+    check_config_name("config", None, None)
+    check_config_name("deep/small", str(tmp_path), None)
+    check_config_name("small.yaml", None, str(tmp_path / "deep"))
+    check_config_name("anything", None, "pkg://package.configurations")
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ((None, None), "--config-name smal: add --config-dir, the folder of smal.yaml"),
+        (("DIR", None), "--config-name smal: there is no smal.yaml in DIR"),
+        ((None, "/nowhere"), "--config-name smal: there is no smal.yaml in /nowhere"),
+    ],
+)
+def test_a_configuration_without_a_file_is_refused(options, message):
+    """fairseq alone trains with its defaults."""
+    with pytest.raises(OptionError, match=message):
+        check_config_name("smal", *options)
+
+
+def test_the_command_checks_the_name(monkeypatch):
+    from fairseq_cli import hydra_train
+
+    monkeypatch.setattr(sys, "argv", ["fairseq-hydra-train", "--config-name", "smal"])
+    with pytest.raises(OptionError, match="--config-name smal"):
+        hydra_train.hydra_init("smal")
+
+
+def test_typing_io_has_its_three_names(monkeypatch):
+    monkeypatch.delitem(sys.modules, "typing.io", raising=False)
+    hydra_support.typing_io("antlr4")
+    assert set(vars(sys.modules["typing.io"])) >= {"IO", "TextIO", "BinaryIO"}
+    monkeypatch.delitem(sys.modules, "typing.io")
