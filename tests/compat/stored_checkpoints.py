@@ -153,23 +153,22 @@ def write_vectors(path: Path) -> None:
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def begin(arguments: argparse.Namespace) -> None:
+def begin(commit: str, systems: Sequence[str], output: Path) -> None:
     """Check the commit out and run this file with the package and the test helpers of it."""
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    write_texts(arguments.output)
-    write_vectors(arguments.output / VECTORS)
+    output.mkdir(parents=True, exist_ok=True)
+    write_texts(output)
+    write_vectors(output / VECTORS)
     with tempfile.TemporaryDirectory() as folder:
         worktree = Path(folder) / "worktree"
-        shutil.copy(arguments.output / VECTORS, folder)
+        shutil.copy(output / VECTORS, folder)
         git = ["git", "-C", str(REPOSITORY), "worktree"]
-        subprocess.run([*git, "add", "--detach", str(worktree), arguments.commit], check=True)
+        subprocess.run([*git, "add", "--detach", str(worktree), commit], check=True)
         variables = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join((str(worktree), str(worktree / "tests"))),
             "OMP_NUM_THREADS": "1",
         }
-        output = str(arguments.output.resolve())
-        words = [__file__, *arguments.systems, "--inside", "--output", output]
+        words = [__file__, *systems, "--inside", "--output", str(output.resolve())]
         try:
             # paths are relative to the folder, so that checkpoints hold none of this machine
             subprocess.run([sys.executable, *words], cwd=folder, env=variables, check=True)
@@ -202,13 +201,13 @@ def make(system: str, output: Path) -> None:
     path = f"{system}/checkpoint_last.pt"
     words = "data-bin", VECTORS, system
     inprocess.train(*train_words(system, *words, UPDATES))
-    state = torch.load(path, map_location="cpu", weights_only=False)
+    state = torch.load(path, map_location="cpu", weights_only=True)
     (output / f"{system}.pt.xz").write_bytes(compress(state))
     printed = inprocess.generate(*generate_words(system, "data-bin", path))
     text = json.dumps(translations(printed), indent=0)
     (output / f"{system}.json").write_text(text + "\n", encoding="utf-8")
     inprocess.train(*train_words(system, *words, UPDATES + MORE_UPDATES))
-    state = torch.load(path, map_location="cpu", weights_only=False)
+    state = torch.load(path, map_location="cpu", weights_only=True)
     assert state["optimizer_history"][-1]["num_updates"] == UPDATES + MORE_UPDATES
     (output / f"{system}.resumed.pt.xz").write_bytes(compress(parameters(state)))
 
@@ -223,7 +222,7 @@ def main() -> None:
     if arguments.inside:
         make_all(arguments.systems or list(SYSTEMS), arguments.output)
     else:
-        begin(arguments)
+        begin(arguments.commit, arguments.systems, arguments.output)
 
 
 if __name__ == "__main__":

@@ -173,7 +173,7 @@ class World:
         if name == "ckpt-folder.pt":
             path.mkdir()
         elif name in ("ckpt-list.pt", "ckpt-dict.pt", "ckpt-tensor.pt", "ckpt-no-model.pt"):
-            state = torch.load(self.model("transformer"), weights_only=False)
+            state = torch.load(self.model("transformer"), weights_only=True)
             del state["model"]
             torch.save(
                 {"list": [1, 2], "dict": {"a": 1}, "tensor": torch.ones(3)}.get(name[5:-3], state),
