@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from command_server import CommandServer
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PACKAGE = REPOSITORY / "fairseq_ext"
@@ -47,7 +48,7 @@ class CommandFailed(AssertionError):
     """A command ended with the wrong status; the message holds the end of its output."""
 
 
-def run_command(*command, cwd=None, env=None, stdin="", timeout=600, fails=False):
+def run_command(*command, cwd=None, env=None, stdin="", timeout=600, fails=False, fresh=False):
     """Run a command of the current environment and return its output, stdout and stderr together.
 
     command: name and arguments, each given to `str`. `python` is the running interpreter;
@@ -55,6 +56,8 @@ def run_command(*command, cwd=None, env=None, stdin="", timeout=600, fails=False
     env: variables on top of the present ones; OMP_NUM_THREADS is 1 unless given here.
     stdin: text for the standard input. timeout: seconds.
     fails: the command must end non-zero (tests of error messages).
+    fresh: begin a process. Else fairseq's commands run in forks of one that has imported them
+        (command_server.py), unless `env` or the environment differs.
     Raises CommandFailed when the status is not the expected one, with the end of the output.
     """
     name, *arguments = (str(word) for word in command)
@@ -64,22 +67,34 @@ def run_command(*command, cwd=None, env=None, stdin="", timeout=600, fails=False
     if program is None:
         raise CommandFailed(f"{name} is neither in {scripts} nor in PATH; run `make setup`")
     variables = {**os.environ, "PATH": search, "OMP_NUM_THREADS": "1", **(env or {})}
-    finished = subprocess.run(
-        [program, *arguments],
-        cwd=cwd,
-        env=variables,
-        input=stdin,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-        timeout=timeout,
-        check=False,
-    )
-    if (finished.returncode != 0) != fails:
+    server = _command_server()
+    if not fresh and server.runs(name, variables):
+        status, output = server.run(program, arguments, cwd, stdin, timeout)
+    else:
+        finished = subprocess.run(
+            [program, *arguments],
+            cwd=cwd,
+            env=variables,
+            input=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            timeout=timeout,
+            check=False,
+        )
+        status, output = finished.returncode, finished.stdout
+    if (status != 0) != fails:
         line = " ".join([name, *arguments])
-        tail = "\n".join(finished.stdout.splitlines()[-40:])
-        raise CommandFailed(f"status {finished.returncode} of: {line}\n{tail}")
-    return finished.stdout
+        tail = "\n".join(output.splitlines()[-40:])
+        raise CommandFailed(f"status {status} of: {line}\n{tail}")
+    return output
+
+
+@functools.lru_cache(maxsize=None)
+def _command_server():
+    """The test process's server of commands."""
+    search = str(Path(sys.executable).parent) + os.pathsep + os.environ.get("PATH", "")
+    return CommandServer({**os.environ, "PATH": search, "OMP_NUM_THREADS": "1"})
 
 
 @pytest.fixture(scope="session")

@@ -61,6 +61,7 @@ def test_commands_of_the_page_run(clone, run):
     assert "architecture confident_gru" in output and "--embed-dim" in output
 
 
+@pytest.mark.slow
 def test_the_guards_of_the_repository_accept_it(clone, run):
     """Layers, sizes, help texts, typed signatures, the card and the manual."""
     selected = "confident or manual_are or every_name_is_unique or everything_registered"

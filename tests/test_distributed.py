@@ -28,7 +28,10 @@ def runs(run, user_dir, toy_corpus, tmp_path_factory):
     return Runs(run, user_dir, tmp_path_factory.mktemp("distributed"), toy_corpus.three, *DUAL)
 
 
-@pytest.mark.parametrize("pairs", [JOINT, CYCLE], ids=["joint", "cycle"])
+@pytest.mark.parametrize(
+    "pairs",
+    [pytest.param(JOINT, id="joint", marks=pytest.mark.slow), pytest.param(CYCLE, id="cycle")],
+)
 def test_two_workers_are_one_worker_with_twice_the_batches(runs, pairs):
     one, two = runs(1, pairs), runs(2, pairs)
     assert largest_difference(parameters(one), parameters(two)) < 1e-5

@@ -18,11 +18,23 @@ BASH = shutil.which("bash")
 SHORTER = "--max-epoch 2 --embed-dim 16 --ffn-embed-dim 16 --attention-heads 2 --layers 1"
 
 
+# sessions of several trainings, beside shorter ones of the same page
+SLOW = ("many",)
+
+
 def sessions(kind):
     """Test parameters for the scripts of a kind."""
-    found = pages.sessions(kind)
     return pytest.mark.parametrize(
-        "page, name", found, ids=[f"{pages.label(page)}:{name}" for page, name in found]
+        "page, name",
+        [
+            pytest.param(
+                page,
+                name,
+                id=f"{pages.label(page)}:{name}",
+                marks=[pytest.mark.slow] if name in SLOW else [],
+            )
+            for page, name in pages.sessions(kind)
+        ],
     )
 
 

@@ -13,6 +13,7 @@ def words(dual_checkpoint, toy_corpus, tmp_path):
     return [str(dual_checkpoint), str(toy_corpus.two), "-s", "xx", "-t", "yy", *sizes, *output]
 
 
+@pytest.mark.slow
 def test_all_three_translate_alike(script, words, tmp_path):
     pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed (optional)")
     script("beside_ctranslate2").main(words)

@@ -176,6 +176,7 @@ def test_flat_states_are_cut(plain_layer):
     assert entry["exp_avg"].numel() == sum(p.numel() for p in trainable(ours))
 
 
+@pytest.mark.slow
 def test_trainer_resumes_from_plain_fairseq(tiny_training, run, tmp_path):
     """The whole way: train without the patch, resume with it."""
     saving = ["--save-dir", tmp_path, "--no-epoch-checkpoints", "--disable-validation"]

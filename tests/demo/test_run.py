@@ -209,6 +209,7 @@ def test_bad_options(demo_run, capsys, words):
     assert end.value.code == 2 and words[0] in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_short_training_ends_non_zero_and_resumes(run, demo_run, tmp_path, capsys):
     """All steps on a small corpus: 10 updates fall short of 90 BLEU, and the status says so."""
     words = ["--work", tmp_path / "my work", "--train", 300, "--valid", 10, "--test", 10]

@@ -55,6 +55,7 @@ def test_prepared_folder(prepare, raw, tmp_path, capsys):
     assert snapshot(tmp_path / "again") == snapshot(data)
 
 
+@pytest.mark.slow
 def test_other_input_is_refused_and_forced(prepare, raw, tmp_path):
     data = tmp_path / "data"
     prepare(raw, data)

@@ -329,6 +329,7 @@ def number_after(text, label):
     return float(text.split(label)[1].split()[0].strip(",|"))
 
 
+@pytest.mark.slow
 def test_from_text_to_translations(toy_corpus, run, user_dir, tmp_path):
     """Fresh processes; the two models are deleted before the fused one translates.
 

@@ -76,7 +76,10 @@ def test_checkpoint_without_its_plugin(world, run, command):
 def test_fresh_process(world, run):
     """The start-up hook alone, without the plugin, ends a stock command in one line."""
     log = run(
-        "fairseq-train", "missing", "--arch", "lstm", "--lr", -1, cwd=world.folder, fails=True
+        *("fairseq-train", "missing", "--arch", "lstm", "--lr", -1),
+        cwd=world.folder,
+        fails=True,
+        fresh=True,
     )
     assert log.strip().splitlines()[-1] == (
         "fairseq-train: error: --lr -1.0 is not allowed; allowed: at least 0"

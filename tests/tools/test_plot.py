@@ -165,7 +165,8 @@ def test_labels_name_the_folder_where_file_names_are_the_same():
     assert plot.default_labels(paths) == ["one/dual/train", "two/dual/train", "two/dual/valid"]
 
 
-@pytest.mark.parametrize("log_format", ["simple", pytest.param("json", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("log_format", ["simple", "json"])
 def test_a_log_written_by_fairseq_train(tmp_path, run, toy_corpus, log_format):
     log = tmp_path / "train.log"
     words = ["fairseq-train", toy_corpus.two, "-s", "xx", "-t", "yy", "--arch", "transformer"]
