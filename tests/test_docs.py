@@ -16,8 +16,6 @@ REPOSITORY = pages.REPOSITORY
 BASH = shutil.which("bash")
 # what makes a page's training short: later options win over those of the page
 SHORTER = "--max-epoch 2 --embed-dim 16 --ffn-embed-dim 16 --attention-heads 2 --layers 1"
-
-
 # sessions of several trainings, beside shorter ones of the same page
 SLOW = ("many",)
 

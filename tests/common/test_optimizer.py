@@ -1,9 +1,12 @@
 """The optimiser fused_adam beside fairseq's adam, and in a training that stops and goes on."""
 
+import types
+
 import pytest
 import torch
 from common import inprocess
 from fairseq.optim.adam import FairseqAdam, FairseqAdamConfig
+from fairseq.registry import REGISTRIES
 from omegaconf import OmegaConf
 
 from fairseq_ext.common import optimizer
@@ -55,13 +58,41 @@ def test_defaults_are_those_of_fairseq():
     assert parse_betas(ours.adam_betas) == stock.adam_betas
 
 
+def test_fairseq_finds_its_options():
+    assert REGISTRIES["optimizer"]["registry"]["fused_adam"] is FusedAdam
+    assert REGISTRIES["optimizer"]["dataclass_registry"]["fused_adam"] is FusedAdamConfig
+
+
+@pytest.mark.parametrize(
+    "version, device, expected",
+    [
+        ("1.13.1", "cuda", False),
+        ("2.0.0", "cuda", True),
+        ("2.3.1", "cpu", False),
+        ("2.4.0+cpu", "cpu", True),
+    ],
+)
+def test_the_kernel_is_used_where_torch_has_it(monkeypatch, version, device, expected):
+    monkeypatch.setattr(torch, "__version__", version)
+    of_device = types.SimpleNamespace(device=types.SimpleNamespace(type=device))
+    assert optimizer.has_fused_kernel([of_device]) is expected
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_torch_is_asked_for_the_kernel(monkeypatch, fused):
+    monkeypatch.setattr(optimizer, "has_fused_kernel", lambda params: fused)
+    assert bool(FusedAdam(config(), parameters())._optimizer.defaults["fused"]) is fused
+
+
 def test_groups():
     first, second = parameters()
     groups = [{"params": [first]}, {"params": [second]}]
     assert len(FusedAdam(config(), groups).param_groups) == 2
 
 
-@pytest.mark.parametrize("given", ["0.9", "(0.9, 1.0)", "(0.9,)", "(-0.1, 0.9)", "two", "('a', 1)"])
+@pytest.mark.parametrize(
+    "given", ["0.9", "(0.9, 1.0)", "(1.0, 0.9)", "(0.9,)", "(-0.1, 0.9)", "two", "('a', 1)"]
+)
 def test_bad_betas_name_themselves(given):
     with pytest.raises(ValueError, match="--adam-betas .*allowed: two numbers"):
         parse_betas(given)
