@@ -28,6 +28,7 @@ PATCH_MODULES = (
     "retained_dropout",
     "distributed",
     "resuming",
+    "valid_iterators",
     "checkpoint_writing",
     "scoring",
     "warning_filters",

@@ -4,6 +4,7 @@ import logging
 import math
 from typing import Any, Dict, List, Mapping, Optional
 
+from fairseq.logging.meters import AverageMeter, MetersDict
 from fairseq.tasks.translation import TranslationTask
 from torch import nn
 
@@ -63,9 +64,7 @@ class PairPatience(TranslationTask):
         super().begin_valid_epoch(epoch, model)
         self._valid_epoch = epoch
 
-    def post_validate(
-        self, model: nn.Module, stats: Mapping[str, Any], agg: Mapping[str, Any]
-    ) -> None:
+    def post_validate(self, model: nn.Module, stats: Mapping[str, Any], agg: MetersDict) -> None:
         """Let the pairs leave that have stalled; fairseq-train calls it after each subset.
 
         Args:
@@ -80,8 +79,9 @@ class PairPatience(TranslationTask):
         for pair in self.trained_pairs:
             if pair in gone or self.joins.get(pair, -1) >= stats["num_updates"]:
                 continue
-            if f"{pair}_loss" not in agg:  # --max-valid-steps left none of its batches
-                continue
+            name = f"{pair}_loss"
+            if name not in agg or agg.get_smoothed_value(name) is None:
+                continue  # --max-valid-steps left none of its batches
             score = self.pair_score(pair, stats, agg)
             if is_stalled(self.run_state, pair, score, self.judged_by_bleu(pair), self.patience):
                 self.pair_stalled(pair, epoch)
@@ -95,11 +95,16 @@ class PairPatience(TranslationTask):
         """True if ``pair_score`` is BLEU, False if it is the loss, of which less is better."""
         return self.cfg.eval_bleu
 
-    def pair_score(self, pair: str, stats: Mapping[str, Any], agg: Mapping[str, Any]) -> float:
+    def pair_score(self, pair: str, stats: Mapping[str, Any], agg: MetersDict) -> float:
         """Return the pair's BLEU or its loss; the loss is not rounded as in the log."""
         if self.judged_by_bleu(pair):
             return float(stats[f"{pair}_bleu"])
-        return float(agg[f"{pair}_loss"].avg)
+        name = f"{pair}_loss"
+        meter = agg[name]
+        if isinstance(meter, AverageMeter):
+            return float(meter.avg)
+        # what a criterion derives from other meters, such as the loss of labels, has no mean
+        return float(agg.get_smoothed_value(name))
 
     def pair_stalled(self, pair: str, epoch: int) -> None:
         """Let a pair leave that has not improved for --pair-patience validations in a row.

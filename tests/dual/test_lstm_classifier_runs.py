@@ -65,6 +65,15 @@ def test_both_directions_are_learnt_and_logged(run_of):
     assert record["valid_label-text_ppl"] < uniform
 
 
+def test_directions_that_do_not_improve_leave(reviews, tmp_path):
+    """The loss of this criterion is derived from other meters."""
+    trained(reviews / "bin", tmp_path, "--pair-patience", 1, "--lr", 1)
+    end = torch.load(tmp_path / "checkpoint_last.pt", weights_only=True)
+    assert end["optimizer_history"][-1]["num_updates"] < 150
+    left = end["extra_state"]["train_iterator"]["streams"]["left"]
+    assert set(left) == {"text-label", "label-text"}
+
+
 def test_validate_logs_the_direction_that_is_named(reviews, run_of):
     last = [one for one in run_of["log"] if "valid_loss" in one][-1]
     path = run_of["dual"] / "checkpoint_last.pt"

@@ -1,0 +1,28 @@
+"""A training that validates on its training set is the training that does not."""
+
+import pytest
+from common import inprocess
+from common.checkpoints import compared, differences
+
+SMALL = ("--max-tokens", 300, "--max-epoch", 2, "--validate-interval-updates", 2, "--seed", 1)
+STREAMS = ["--task", "multiway_translation", "--arch", "multiway_gru", "--embed-dim", 8]
+STREAMS += ["--hidden-size", 8, "--context-size", 8, "--readout-size", 8, "--init-hidden-size", 8]
+STREAMS += ["--init-size", 8, "--lang-pairs", "xx-yy,xx-zz", "--criterion", "cross_entropy"]
+
+
+@pytest.fixture(params=["stock", "joint", "temperature"])
+def words(request, tiny_training, toy_corpus):
+    if request.param == "stock":
+        return tiny_training
+    return [toy_corpus.three, *STREAMS, "--schedule", request.param, "--lr", 0.01]
+
+
+def test_the_training_is_the_same(words, tmp_path):
+    subsets = {"one": "valid", "two": "valid,train"}
+    for name, subset in subsets.items():
+        inprocess.train(*words, *SMALL, "--valid-subset", subset, "--save-dir", tmp_path / name)
+    one, two = (compared(tmp_path / name / "checkpoint_last.pt") for name in subsets)
+    assert one["history"]["num_updates"] > 4
+    for end in (one, two):
+        end["extra"].pop("best", None)
+    assert differences(one, two) == []
