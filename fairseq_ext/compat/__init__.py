@@ -39,6 +39,7 @@ PATCH_MODULES = (
     "commands",
     "shards",
     "ngram_blocking",
+    "refinement_steps",
     "unknown_words",
     "prefetch_thread",
 )

@@ -1,8 +1,9 @@
 """A training that was interrupted goes on as if it had not been.
 
 fairseq 0.12.2 restores parameters, optimiser and position in the data. It loses how long
-`--patience` has waited. At the beginning of an epoch it also loses what was measured since the last
-line of the log, and the validation that the learning rate depends on.
+`--patience` has waited, and when `--ema-update-freq` has last averaged. At the beginning of an
+epoch it also loses what was measured since the last line of the log, and the validation that the
+learning rate depends on.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ def _early_stop() -> Callable[..., bool] | None:
 @patch(
     "fairseq.trainer",
     because="fairseq 0.12.2: a run that goes on at the beginning of an epoch has forgotten what it "
-    "has not logged yet and the validation before, and every run how long --patience has waited",
+    "has not logged yet and the validation before, and every run how long --patience and "
+    "--ema-update-freq have waited",
 )
 def resumed_trainings_forget_nothing(module: PatchedModule) -> None:
     """Store what is lost in the checkpoint and restore it."""
@@ -59,6 +61,9 @@ def resumed_trainings_forget_nothing(module: PatchedModule) -> None:
         )
         if state is None:
             return state
+        if self.cfg.ema.store_ema:
+            # averages are taken at multiples of the frequency
+            self.ema.update_freq_counter = self.get_num_updates() % self.cfg.ema.ema_update_freq
         position = state.get("train_iterator") or {}
         begins_epoch = position.get("version", 1) >= 2 and position["iterations_in_epoch"] == 0
         if not reset_meters:
