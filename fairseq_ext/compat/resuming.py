@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Callable
 from .patch_registry import PatchedModule, patch
 
 if TYPE_CHECKING:
+    from fairseq.data.iterators import CountingIterator, EpochBatchIterator
     from fairseq.dataclass.configs import FairseqConfig
     from fairseq.optim.lr_scheduler.reduce_lr_on_plateau import ReduceLROnPlateauLRSchedule
     from fairseq.trainer import Trainer
@@ -98,6 +99,35 @@ def plateaus_are_remembered(module: PatchedModule) -> None:
         self.lr_scheduler.num_bad_epochs = state_dict.get("num_bad_epochs", 0)
 
     schedule.state_dict, schedule.load_state_dict = state_dict, load_state_dict
+
+
+@patch(
+    "fairseq.data.iterators",
+    because="fairseq 0.12.2: an epoch that goes on in its middle is cut to what is left of it, as "
+    "if it had just begun: with --skip-remainder-batch as many batches again are left out",
+)
+def only_the_last_batch_is_skipped(module: PatchedModule) -> None:
+    """Count the batches before the interruption as batches of the epoch."""
+    iterator = module.EpochBatchIterator
+    stock = iterator._get_iterator_for_epoch
+
+    def _get_iterator_for_epoch(
+        self: EpochBatchIterator,
+        epoch: int,
+        shuffle: bool,
+        fix_batches_to_gpus: bool = False,
+        offset: int = 0,
+    ) -> CountingIterator | None:
+        skips, self.skip_remainder_batch = self.skip_remainder_batch, False
+        try:
+            batches = stock(self, epoch, shuffle, fix_batches_to_gpus, offset)
+        finally:
+            self.skip_remainder_batch = skips
+        if skips and batches is not None:
+            batches.take(len(batches) - 1)
+        return batches
+
+    iterator._get_iterator_for_epoch = _get_iterator_for_epoch
 
 
 @patch(

@@ -5,7 +5,7 @@ import shutil
 import pytest
 import torch
 from common import inprocess
-from common.checkpoints import differences
+from common.checkpoints import compared, differences
 
 TIMES = ("wps", "ups", "wall", "update")
 
@@ -82,3 +82,18 @@ def test_averages_are_taken_at_the_same_updates(train, tmp_path):
     paths = (tmp_path / "whole", folder)
     ends = [torch.load(path / "checkpoint_last.pt", weights_only=True) for path in paths]
     assert differences(*(end["extra_state"]["ema"] for end in ends)) == []
+
+
+@pytest.mark.parametrize("flags", [(), ("--update-freq", 2)], ids=["each", "grouped"])
+def test_one_batch_of_an_epoch_is_skipped(flags, train, tmp_path):
+    """Also by an epoch that was interrupted, wherever that was."""
+    flags = (*flags, "--skip-remainder-batch", "--max-epoch", 2, "--max-tokens", 150)
+    flags += ("--save-interval-updates", 1, "--disable-validation")
+    train(tmp_path / "whole", *flags)
+    stops = sorted(path.name for path in (tmp_path / "whole").glob("checkpoint_1_*.pt"))
+    assert len(stops) >= 2
+    for stop in (stops[0], stops[-1]):
+        folder = resumed(tmp_path / "whole", tmp_path / stop, stop)
+        train(folder, *flags)
+        ends = [compared(path / "checkpoint_last.pt") for path in (tmp_path / "whole", folder)]
+        assert differences(*ends) == []
