@@ -28,6 +28,7 @@ PATCH_MODULES = (
     "retained_dropout",
     "distributed",
     "resuming",
+    "training_hooks",
     "checkpoint_writing",
     "scoring",
     "warning_filters",

@@ -128,7 +128,7 @@ class DualTranslationTask(StreamsTask):
         return couples
 
     def load_dataset(
-        self, split: str, epoch: float = 1, combine: bool = False, **kwargs: Any
+        self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any
     ) -> None:
         """Read a split; ValueError where coupled directions have different sentences."""
         super().load_dataset(split, epoch, combine, **kwargs)

@@ -4,7 +4,6 @@ Training and validation run on a dict {pair: sample}; inference runs on one dire
 ``-s`` and ``-t``, with the ordinary dataset and generator. Models follow protocols in model.py.
 """
 
-import math
 import os
 from contextlib import nullcontext
 from functools import partial
@@ -85,7 +84,6 @@ class StreamsTask(PairParallel, Steps, PairPatience, SubwordsByLanguage, Transla
         self.dictionaries = dictionaries
         # parameters without a gradient in the present update
         self._untouched: List[nn.Parameter] = []
-        self._training_iterator: Optional[StreamsIterator] = None
         self.run_state = RunState()
         self.frozen: List[str] = []
         source, target = LanguagePair.parse(pairs[0])
@@ -262,16 +260,12 @@ class StreamsTask(PairParallel, Steps, PairPatience, SubwordsByLanguage, Transla
         return parse_join_at(self.cfg.join_at, self.pairs)
 
     def load_dataset(
-        self, split: str, epoch: float = 1, combine: bool = False, **kwargs: Any
+        self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any
     ) -> None:
         """Load all pairs of the split as one dataset or, at inference, the chosen direction's own.
 
         Several data folders take turns in training.
         """
-        # the run is over: StreamsIterator.next_epoch_idx
-        if math.isnan(epoch):
-            return
-        epoch = int(epoch)
         paths = utils.split_paths(self.cfg.data)
         path = paths[(epoch - 1) % len(paths)] if split == self.cfg.train_subset else paths[0]
         if self.pair:
@@ -340,9 +334,6 @@ class StreamsTask(PairParallel, Steps, PairPatience, SubwordsByLanguage, Transla
             raise ValueError(
                 "--grouped-shuffling: --schedule decides the order of several pairs; leave it out"
             )
-        if math.isnan(options.get("epoch", 1)):
-            assert self._training_iterator is not None
-            return self._training_iterator
         reusable = not (disable_iterator_cache or update_epoch_batch_itr)
         if reusable and dataset in self.dataset_to_epoch_iter:
             return self.dataset_to_epoch_iter[dataset]
@@ -353,8 +344,6 @@ class StreamsTask(PairParallel, Steps, PairPatience, SubwordsByLanguage, Transla
         plan = self._plan(dataset, batches, seed, num_shards)
         options.update(seed=seed, num_shards=num_shards, buffer_size=data_buffer_size)
         iterator = StreamsIterator(dataset, plan, **options)
-        if dataset is self.datasets.get(self.cfg.train_subset):
-            self._training_iterator = iterator
         if reusable:
             self.dataset_to_epoch_iter[dataset] = iterator
         return iterator
