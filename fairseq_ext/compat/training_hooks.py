@@ -13,8 +13,10 @@ from .patch_registry import PatchedModule, patch
 
 if TYPE_CHECKING:
     from fairseq.dataclass.configs import FairseqConfig
+    from fairseq.optim import FairseqOptimizer
     from fairseq.tasks import FairseqTask
     from fairseq.trainer import Trainer
+    from torch import Tensor, nn
 
 # validation losses of the last validation (None: there was none), and whether the run ends
 EpochResult = tuple["list[float | None]", bool]
@@ -56,3 +58,81 @@ def iterators_may_end_the_run(module: PatchedModule) -> None:
         return valid_losses, should_stop or _is_over(epoch_itr)
 
     module.train = train_unless_over
+
+
+class Reducer(Protocol):
+    """What the trainer calls, on every worker, in the place of data-parallel training's own."""
+
+    def reduce_gradients(self) -> None:
+        """Put the workers' gradients together, once in an update, after all backward passes."""
+
+    def clip_grad_norm(self, max_norm: float) -> Tensor:
+        """Clip the gradients (0: do not) and return the norm, the same on all workers."""
+        ...
+
+    def complete(self) -> None:
+        """Give worker 0 whatever it lacks of parameters and states: a checkpoint is written."""
+
+
+@runtime_checkable
+class ReducesGradients(Protocol):
+    """A task whose workers put gradients together in a way of their own."""
+
+    @property
+    def reduces_gradients(self) -> bool:
+        """True if the workers of this run do."""
+
+    def reducer_of(self, optimizer: FairseqOptimizer) -> Reducer | None:
+        """Return what acts on the optimiser's parameters; None: nothing to exchange as yet."""
+
+
+def _reduces_gradients(trainer: Trainer) -> bool:
+    """True if the trainer's task says so."""
+    return isinstance(trainer.task, ReducesGradients) and trainer.task.reduces_gradients
+
+
+def _reducer(trainer: Trainer) -> Reducer | None:
+    """Return the reducer that the trainer's task offers for the trainer's optimiser."""
+    return trainer.task.reducer_of(trainer.optimizer) if _reduces_gradients(trainer) else None
+
+
+@patch(
+    "fairseq.trainer",
+    because="fairseq 0.12.2: --ddp-backend alone decides how workers exchange gradients, and all "
+    "of them exchange all gradients",
+)
+def tasks_may_reduce_gradients(module: PatchedModule) -> None:
+    """Call the task's reducer to put gradients together, to clip, and before a checkpoint."""
+    trainer = module.Trainer
+    wrapped_model = trainer.model
+    clip, consolidate = trainer.clip_grad_norm, trainer.consolidate_optimizer
+
+    def model(self: Trainer) -> nn.Module:
+        is_first = self._wrapped_model is None
+        if is_first and self.use_distributed_wrapper and _reduces_gradients(self):
+            from .reduced_model import ReducedModel
+
+            # set after the getter has set it to what is inside
+            self._wrapped_model = ReducedModel(wrapped_model.fget(self), lambda: _reduce(self))
+        return wrapped_model.fget(self)
+
+    @functools.wraps(clip)
+    def clip_grad_norm(self: Trainer, clip_norm: float) -> Tensor:
+        reducer = _reducer(self)
+        return clip(self, clip_norm) if reducer is None else reducer.clip_grad_norm(clip_norm)
+
+    @functools.wraps(consolidate)
+    def consolidate_optimizer(self: Trainer) -> None:
+        reducer = _reducer(self)
+        if reducer is not None:
+            reducer.complete()
+        consolidate(self)
+
+    trainer.model = property(model)
+    trainer.clip_grad_norm, trainer.consolidate_optimizer = clip_grad_norm, consolidate_optimizer
+
+
+def _reduce(trainer: Trainer) -> None:
+    reducer = _reducer(trainer)
+    if reducer is not None:
+        reducer.reduce_gradients()

@@ -19,7 +19,7 @@ from omegaconf import OmegaConf, open_dict
 from torch import nn
 
 from ..common.beam_search import fast_search
-from .assignment import Assignment, PairParallelPlan, assign_pairs
+from .assignment import PairParallelPlan
 from .batching import pair_batches
 from .bleu import PairBleu
 from .config import StreamsConfig
@@ -35,7 +35,7 @@ from .direction import Direction
 from .groups import check_frozen, frozen_pairs, train_only
 from .language_pair import LanguagePair, languages
 from .pair_data import load_pair
-from .pair_parallel import PairParallel, check_pair_parallel, log_assignment, pair_sizes
+from .pair_parallel import PairParallel, pair_sizes
 from .patience import PairPatience, check_patience
 from .schedule import (
     check_direction,
@@ -61,7 +61,7 @@ def load_dictionary(paths: Sequence[str], lang: str) -> Dictionary:
     return Dictionary.load(name)
 
 
-class StreamsTask(PairParallel, Steps, PairPatience, SubwordsByLanguage, TranslationTask):
+class StreamsTask(Steps, PairPatience, SubwordsByLanguage, TranslationTask):
     """Several lang pairs in training, one direction at inference.
 
     Attributes:
@@ -70,6 +70,7 @@ class StreamsTask(PairParallel, Steps, PairPatience, SubwordsByLanguage, Transla
         dictionaries: {lang: dictionary}.
         from_checkpoint: True if the model is a trained one, which is not trained on.
         frozen: pairs of which nothing is trained.
+        pair_parallel: what several workers with pairs of their own do.
         run_state: what the order of batches depends on besides the options.
     """
 
@@ -85,6 +86,7 @@ class StreamsTask(PairParallel, Steps, PairPatience, SubwordsByLanguage, Transla
         # parameters without a gradient in the present update
         self._untouched: List[nn.Parameter] = []
         self.run_state = RunState()
+        self.pair_parallel = PairParallel(cfg)
         self.frozen: List[str] = []
         source, target = LanguagePair.parse(pairs[0])
         # fairseq-generate asks for the dictionaries before there is a model
@@ -175,7 +177,7 @@ class StreamsTask(PairParallel, Steps, PairPatience, SubwordsByLanguage, Transla
         if not from_checkpoint:
             self._freeze(model)
         if self.cfg.pair_parallel and not from_checkpoint:
-            self.pair_uses = pair_sizes(model, self.trained_pairs)
+            self.pair_parallel.sizes = pair_sizes(model, self.trained_pairs)
         if self.cfg.eval_bleu:
             self.bleu = self._build_bleu(model)
         return model
@@ -370,19 +372,11 @@ class StreamsTask(PairParallel, Steps, PairPatience, SubwordsByLanguage, Transla
         )
         plan: TrainingPlan
         if self.cfg.pair_parallel and num_shards > 1:
-            plan = PairParallelPlan(self._assign_pairs(batches, num_shards), **options)
+            assignment = self.pair_parallel.assign(batches, num_shards, self.schedule)
+            plan = PairParallelPlan(assignment, **options)
         else:
             plan = TrainingPlan(**options)
         # with sharded data other epochs have other lengths
         if not self.has_sharded_data(self.cfg.train_subset):
             plan.check_joins(self.cfg.max_update, self.cfg.max_epoch)
         return plan
-
-    def _assign_pairs(self, batches: Dict[str, List[Batch]], workers: int) -> Assignment:
-        """Return the pairs of each worker, which are assigned once in a run."""
-        if self.assignment is None:
-            check_pair_parallel(self.cfg, self.trained_pairs, workers, self.schedule)
-            loads = {pair: len(listed) for pair, listed in batches.items()}
-            self.assignment = assign_pairs(loads, self.pair_uses, workers)
-            log_assignment(self.assignment, loads, self.pair_uses)
-        return self.assignment
