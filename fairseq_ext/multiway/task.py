@@ -169,7 +169,7 @@ class MultiwayTranslationTask(StreamsTask):
                 )
             encoded = [
                 self.dictionaries[lang].encode_line(
-                    self.encode(lang, text, encode_fn), add_if_not_exist=False
+                    self.subwords.encode(lang, text, encode_fn), add_if_not_exist=False
                 )
                 for lang, text in zip(langs, texts)
             ]

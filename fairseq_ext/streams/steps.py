@@ -26,6 +26,7 @@ from .metrics import (
     merge_logs,
 )
 from .pair_parallel import PairParallel
+from .patience import PairPatience
 from .reducer import PairReducer
 
 # the sum of a step's losses, the size to divide it by, and what is logged
@@ -33,13 +34,18 @@ StepOutput = Tuple[Union[Tensor, float], Any, Log]
 
 
 class Steps(TranslationTask):
-    """The part of ``StreamsTask`` that runs in every update; see there for the attributes."""
+    """The part of ``StreamsTask`` that runs in updates and validations; see there for attributes.
+
+    It is a base class and not an object of the task: all that it has are methods that fairseq's
+    trainer calls on the task, and that systems override there.
+    """
 
     cfg: StreamsConfig
     pairs: List[str]
     pair: Optional[str]
     bleu: PairBleu
     pair_parallel: PairParallel
+    pair_patience: Optional[PairPatience] = None
     _untouched: List[nn.Parameter]
 
     def train_step(
@@ -150,6 +156,15 @@ class Steps(TranslationTask):
         """Give every worker all parameters, which validation needs."""
         super().begin_valid_epoch(epoch, model)
         self.pair_parallel.send_parameters()
+        if self.pair_patience is not None:
+            self.pair_patience.begin(epoch)
+
+    def post_validate(
+        self, model: nn.Module, stats: Mapping[str, Any], agg: Mapping[str, Any]
+    ) -> None:
+        """Judge the pairs; fairseq-train calls it after each subset of a validation."""
+        if self.pair_patience is not None:
+            self.pair_patience.judge(stats, agg)
 
     def valid_step(
         self, sample: Mapping[str, Any], model: nn.Module, criterion: FairseqCriterion

@@ -7,16 +7,15 @@ Training and validation run on a dict {pair: sample}; inference runs on one dire
 import os
 from contextlib import nullcontext
 from functools import partial
-from typing import Any, Dict, List, Optional, Sequence, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 from fairseq import utils
 from fairseq.data import Dictionary, FairseqDataset, LanguagePairDataset, data_utils
 from fairseq.data.iterators import EpochBatchIterator
 from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
-from fairseq.tasks.translation import TranslationTask
 from omegaconf import OmegaConf, open_dict
-from torch import nn
+from torch import Tensor, nn
 
 from ..common.beam_search import fast_search
 from .assignment import PairParallelPlan
@@ -34,7 +33,7 @@ from .dataset import (
 from .direction import Direction
 from .groups import check_frozen, frozen_pairs, train_only
 from .language_pair import LanguagePair, languages
-from .pair_data import load_pair
+from .pair_data import load_dictionary, load_pair
 from .pair_parallel import PairParallel, pair_sizes
 from .patience import PairPatience, check_patience
 from .schedule import (
@@ -47,21 +46,10 @@ from .schedule import (
 from .sharing import prefixes, sentence_sets
 from .state import RunState
 from .steps import Steps
-from .subwords import SubwordsByLanguage
+from .subwords import SubwordsByLanguage, build_subwords
 
 
-def load_dictionary(paths: Sequence[str], lang: str) -> Dictionary:
-    """Return dict.LANG.txt of the first data folder; ValueError, naming the file, without it."""
-    name = os.path.join(paths[0], f"dict.{lang}.txt")
-    if not os.path.exists(name):
-        raise ValueError(
-            f"{name}: no dictionary for language {lang!r}; the data folder must come from "
-            "fairseq-preprocess and hold dict.LANG.txt for every language of the model"
-        )
-    return Dictionary.load(name)
-
-
-class StreamsTask(Steps, PairPatience, SubwordsByLanguage, TranslationTask):
+class StreamsTask(Steps):
     """Several lang pairs in training, one direction at inference.
 
     Attributes:
@@ -71,6 +59,8 @@ class StreamsTask(Steps, PairPatience, SubwordsByLanguage, TranslationTask):
         from_checkpoint: True if the model is a trained one, which is not trained on.
         frozen: pairs of which nothing is trained.
         pair_parallel: what several workers with pairs of their own do.
+        pair_patience: what lets pairs leave in training.
+        subwords: what cuts typed lines.
         run_state: what the order of batches depends on besides the options.
     """
 
@@ -87,6 +77,7 @@ class StreamsTask(Steps, PairPatience, SubwordsByLanguage, TranslationTask):
         self._untouched: List[nn.Parameter] = []
         self.run_state = RunState()
         self.pair_parallel = PairParallel(cfg)
+        self.subwords = SubwordsByLanguage()
         self.frozen: List[str] = []
         source, target = LanguagePair.parse(pairs[0])
         # fairseq-generate asks for the dictionaries before there is a model
@@ -176,6 +167,7 @@ class StreamsTask(Steps, PairPatience, SubwordsByLanguage, TranslationTask):
         model = FairseqTask.build_model(self, cfg, from_checkpoint)
         if not from_checkpoint:
             self._freeze(model)
+            self.pair_patience = self.build_patience()
         if self.cfg.pair_parallel and not from_checkpoint:
             self.pair_parallel.sizes = pair_sizes(model, self.trained_pairs)
         if self.cfg.eval_bleu:
@@ -188,6 +180,10 @@ class StreamsTask(Steps, PairPatience, SubwordsByLanguage, TranslationTask):
             train_only(model, self.cfg.train_only)
             self.frozen = frozen_pairs(model, self.pairs)
             check_frozen(self.frozen, self.cfg, self.pairs, self.schedule)
+
+    def build_patience(self) -> PairPatience:
+        """Return what lets pairs leave that stop improving; systems may decide otherwise."""
+        return PairPatience(self.cfg, self.trained_pairs, self.joins, self.run_state)
 
     @property
     def trained_pairs(self) -> List[str]:
@@ -253,6 +249,25 @@ class StreamsTask(Steps, PairPatience, SubwordsByLanguage, TranslationTask):
                 f"{', '.join(self.pairs)}"
             )
         return [model.direction(self.pair, self._need_attention) for model in models]
+
+    # ---------------------------------------------------------------- lines that are typed
+
+    def build_bpe(self, args: Any) -> Any:
+        """Return what joins the target's sub-words; what cuts the sources goes to ``subwords``."""
+        if not self.cfg.bpe_models:
+            return super().build_bpe(args)
+        direction = LanguagePair(self.cfg.source_lang, self.cfg.target_lang)
+        self.subwords, target = build_subwords(
+            self.cfg.bpe_models, args, direction, super().build_bpe
+        )
+        return target
+
+    def get_interactive_tokens_and_lengths(
+        self, lines: List[str], encode_fn: Callable[..., str]
+    ) -> Tuple[List[Tensor], List[int]]:
+        """Return tokens and lengths of lines, cut by the sub-words of the source language."""
+        encode = partial(self.subwords.encode, self.cfg.source_lang, encode_fn=encode_fn)
+        return super().get_interactive_tokens_and_lengths(lines, encode)
 
     # ---------------------------------------------------------------- data
 

@@ -9,9 +9,8 @@ from common import inprocess
 from streams.support import in_batches, pairs_of, streams
 
 from fairseq_ext.streams.dataset import StreamsIterator, TrainingPlan
-from fairseq_ext.streams.patience import check_patience, is_stalled
+from fairseq_ext.streams.patience import PairPatience, check_patience, is_stalled
 from fairseq_ext.streams.state import RunState
-from fairseq_ext.streams.task import StreamsTask
 
 FLAGS = ["-s", "xx", "-t", "yy", "--schedule", "cycle", "--batch-size", 64]
 FLAGS += ["--validate-interval", 1, "--pair-patience", 1]
@@ -93,7 +92,7 @@ class Script:
     def __init__(self):
         self.asked = []
 
-    def __call__(self, task, pair, stats, agg):
+    def __call__(self, patience, pair, stats, agg):
         updates = stats["num_updates"]
         self.asked.append((pair, updates))
         assert agg[f"{pair}_loss"].avg > 0
@@ -103,7 +102,7 @@ class Script:
 @pytest.fixture
 def script(monkeypatch):
     script = Script()
-    monkeypatch.setattr(StreamsTask, "pair_score", lambda *arguments: script(*arguments))
+    monkeypatch.setattr(PairPatience, "score", lambda *arguments: script(*arguments))
     return script
 
 
@@ -166,11 +165,11 @@ def test_bleu_is_the_score_where_it_is_computed(toy_corpus, train_small, tmp_pat
 def test_a_system_may_do_something_else(toy_corpus, train_small, tmp_path, script, monkeypatch):
     """E.g. halve the pair's weight, which the checkpoint keeps."""
 
-    def halve(task, pair, epoch):
-        weights = task.run_state.more.setdefault("weights", {})
+    def halve(patience, pair, epoch):
+        weights = patience.state.more.setdefault("weights", {})
         weights[pair] = weights.get(pair, 1.0) / 2
 
-    monkeypatch.setattr(StreamsTask, "pair_stalled", halve)
+    monkeypatch.setattr(PairPatience, "pair_stalled", halve)
     train_small(toy_corpus.two, tmp_path, 24, *FLAGS)
     streams_state = ends(tmp_path)[1]["streams"]
     assert streams_state["left"] == {}
