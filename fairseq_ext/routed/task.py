@@ -22,6 +22,7 @@ from ..streams.language_pair import LanguagePair, sides
 from ..streams.metrics import log_bleu_summary, log_likelihoods, log_pairs
 from ..streams.pair_data import load_dictionary
 from ..streams.schedule import SCHEDULES, parse_lang_pairs
+from ..streams.stored_pairs import stored_pairs
 from ..streams.task import StreamsTask
 from .task_patience import TaskPatience, check_task_patience
 from .task_tokens import (
@@ -154,8 +155,7 @@ class RoutedMtlTask(StreamsTask):
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> BaseFairseqModel:
         """Build the model; the source dictionaries get the task tokens before."""
-        saved = getattr(cfg, "lang_pairs", None) if from_checkpoint else None
-        self._add_tokens(parse_lang_pairs(saved) if saved else self.pairs)
+        self._add_tokens((from_checkpoint and stored_pairs(cfg)) or self.pairs)
         return super().build_model(cfg, from_checkpoint)
 
     def _add_tokens(self, pairs: List[str]) -> None:

@@ -5,16 +5,14 @@ Training and validation run on a dict {pair: sample}; inference runs on one dire
 """
 
 import os
-from contextlib import nullcontext
 from functools import partial
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 from fairseq import utils
-from fairseq.data import Dictionary, FairseqDataset, LanguagePairDataset, data_utils
+from fairseq.data import Dictionary, FairseqDataset, LanguagePairDataset
 from fairseq.data.iterators import EpochBatchIterator
 from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
-from omegaconf import OmegaConf, open_dict
 from torch import Tensor, nn
 
 from ..common.beam_search import fast_search
@@ -36,16 +34,12 @@ from .language_pair import LanguagePair, languages
 from .pair_data import load_dictionary, load_pair
 from .pair_parallel import PairParallel, pair_sizes
 from .patience import PairPatience, check_patience
-from .schedule import (
-    check_direction,
-    check_join_at,
-    check_schedule,
-    parse_join_at,
-    parse_lang_pairs,
-)
+from .requested_direction import requested_direction
+from .schedule import check_join_at, check_schedule, parse_join_at, parse_lang_pairs
 from .sharing import prefixes, sentence_sets
 from .state import RunState
 from .steps import Steps
+from .stored_pairs import store_pairs, stored_pairs
 from .subwords import SubwordsByLanguage, build_subwords
 
 
@@ -54,7 +48,8 @@ class StreamsTask(Steps):
 
     Attributes:
         pairs: those of the model.
-        pair: the direction chosen by -s and -t; None while all pairs are trained or validated.
+        requested: what -s and -t ask for, or the only pair in the data folder.
+        pair: the same, once the model translates it; None while all pairs are trained or validated.
         dictionaries: {lang: dictionary}.
         from_checkpoint: True if the model is a trained one, which is not trained on.
         frozen: pairs of which nothing is trained.
@@ -68,8 +63,14 @@ class StreamsTask(Steps):
     tgt_dict: Dictionary
     from_checkpoint = False
 
-    def __init__(self, cfg: StreamsConfig, pairs: List[str], dictionaries: Dict[str, Dictionary]):
-        self.pairs = pairs
+    def __init__(
+        self,
+        cfg: StreamsConfig,
+        pairs: List[str],
+        dictionaries: Dict[str, Dictionary],
+        requested: Optional[LanguagePair] = None,
+    ):
+        self.pairs, self.requested = pairs, requested
         self.pair: Optional[str] = None
         self._need_attention = False
         self.dictionaries = dictionaries
@@ -79,18 +80,19 @@ class StreamsTask(Steps):
         self.pair_parallel = PairParallel(cfg)
         self.subwords = SubwordsByLanguage()
         self.frozen: List[str] = []
-        source, target = LanguagePair.parse(pairs[0])
         # fairseq-generate asks for the dictionaries before there is a model
-        if cfg.source_lang:
-            source, target = cfg.source_lang.split("+")[0], cfg.target_lang
-        super().__init__(cfg, dictionaries[source], dictionaries[target])
+        direction = requested or LanguagePair.parse(pairs[0])
+        super().__init__(cfg, dictionaries[direction.sources[0]], dictionaries[direction.target])
 
     @classmethod
-    def training_pairs(cls, cfg: StreamsConfig) -> List[str]:
-        """Return the directions that a run with these options trains; systems may add to them."""
-        if cfg.lang_pairs:
-            return parse_lang_pairs(cfg.lang_pairs)
-        return [f"{cfg.source_lang}-{cfg.target_lang}"]
+    def training_pairs(cls, cfg: StreamsConfig, requested: Optional[LanguagePair]) -> List[str]:
+        """Return the directions that a run with these options trains; systems may add to them.
+
+        Args:
+            cfg: the options.
+            requested: trained where there is no --lang-pairs.
+        """
+        return parse_lang_pairs(cfg.lang_pairs) if cfg.lang_pairs else [str(requested)]
 
     @classmethod
     def schedule_of(cls, cfg: StreamsConfig) -> str:
@@ -113,39 +115,30 @@ class StreamsTask(Steps):
         paths = utils.split_paths(cfg.data) if cfg.data else []
         if not paths or not os.path.isdir(paths[0]):
             raise ValueError(f"data {cfg.data!r}: not a folder made by fairseq-preprocess")
-        if (cfg.source_lang is None) != (cfg.target_lang is None):
-            raise ValueError(
-                f"-s {cfg.source_lang} -t {cfg.target_lang}: give both languages or neither"
-            )
-        if cfg.source_lang is None and not cfg.lang_pairs:
-            cfg.source_lang, cfg.target_lang = data_utils.infer_language_pair(paths[0])
-            if cfg.source_lang is None:
-                raise ValueError(f"{paths[0]}: holds no binarised pair; give -s and -t")
+        requested = requested_direction(cfg, paths[0])
         if cfg.left_pad_target:
             raise ValueError("--left-pad-target True: these models need targets padded right")
-        if cfg.source_lang is not None:
-            check_direction(cfg.source_lang, cfg.target_lang)
-        pairs = cls.training_pairs(cfg)
+        pairs = cls.training_pairs(cfg, requested)
         # both are given for inference alone, which has no schedule
-        if not (cfg.lang_pairs and cfg.source_lang):
+        if not (cfg.lang_pairs and requested):
             schedule = cls.schedule_of(cfg)
             check_schedule(schedule, pairs, cfg.main_pair, cfg.schedule_temperature)
             check_join_at(parse_join_at(cfg.join_at, pairs), schedule, cfg.main_pair)
         langs = languages(pairs)
         # at inference -s and -t may name others, which the checkpoint's model knows
-        if cfg.source_lang is not None:
-            direction = LanguagePair(cfg.source_lang, cfg.target_lang)
-            langs += [*direction.sources, direction.target]
+        if requested:
+            langs += [*requested.sources, requested.target]
         dictionaries = {lang: load_dictionary(paths, lang) for lang in dict.fromkeys(langs)}
-        return cls(cfg, pairs, dictionaries)
+        return cls(cfg, pairs, dictionaries, requested)
 
     # ---------------------------------------------------------------- model
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> BaseFairseqModel:
         """Build the model for the pairs of the run or, from a checkpoint, of the checkpoint."""
         self.from_checkpoint = from_checkpoint
-        if from_checkpoint and getattr(cfg, "lang_pairs", None):
-            self.pairs = parse_lang_pairs(cfg.lang_pairs)
+        stored = stored_pairs(cfg) if from_checkpoint else []
+        if stored:
+            self.pairs = stored
             paths = utils.split_paths(self.cfg.data)
             for lang in languages(self.pairs):
                 if lang not in self.dictionaries:
@@ -157,13 +150,12 @@ class StreamsTask(Steps):
                     f"--bpe-models {self.cfg.bpe_models!r}: only fairseq-interactive and "
                     "fairseq-generate know texts; allowed in training: leave it out"
                 )
-            if self.cfg.lang_pairs and self.cfg.source_lang:
+            if self.cfg.lang_pairs and self.requested:
                 raise ValueError(
-                    f"--lang-pairs {self.cfg.lang_pairs} and -s {self.cfg.source_lang} "
-                    f"-t {self.cfg.target_lang}: training takes one or the other"
+                    f"--lang-pairs {self.cfg.lang_pairs} and -s {self.requested.source} "
+                    f"-t {self.requested.target}: training takes one or the other"
                 )
-            with open_dict(cfg) if OmegaConf.is_config(cfg) else nullcontext():
-                cfg.lang_pairs = ",".join(self.pairs)
+            store_pairs(cfg, self.pairs)
         model = FairseqTask.build_model(self, cfg, from_checkpoint)
         if not from_checkpoint:
             self._freeze(model)
@@ -196,15 +188,14 @@ class StreamsTask(Steps):
 
     def _choose_direction(self) -> None:
         """Make -s and -t the task's direction; ValueError if the model does not translate it."""
-        if not self.cfg.source_lang:
+        if not self.requested:
             return
-        pair = f"{self.cfg.source_lang}-{self.cfg.target_lang}"
-        if not self.can_translate(pair):
+        if not self.can_translate(str(self.requested)):
             raise ValueError(
-                f"-s {self.cfg.source_lang} -t {self.cfg.target_lang}: the checkpoint translates "
+                f"-s {self.requested.source} -t {self.requested.target}: the checkpoint translates "
                 + ", ".join(self.pairs)
             )
-        self.pair = pair
+        self.pair = str(self.requested)
 
     def scorer(self) -> PairBleu:
         """Return what scores validation batches with --eval-bleu; systems may score more."""
@@ -256,9 +247,9 @@ class StreamsTask(Steps):
         """Return what joins the target's sub-words; what cuts the sources goes to ``subwords``."""
         if not self.cfg.bpe_models:
             return super().build_bpe(args)
-        direction = LanguagePair(self.cfg.source_lang, self.cfg.target_lang)
+        assert self.requested is not None  # there is something to translate
         self.subwords, target = build_subwords(
-            self.cfg.bpe_models, args, direction, super().build_bpe
+            self.cfg.bpe_models, args, self.requested, super().build_bpe
         )
         return target
 
@@ -266,7 +257,8 @@ class StreamsTask(Steps):
         self, lines: List[str], encode_fn: Callable[..., str]
     ) -> Tuple[List[Tensor], List[int]]:
         """Return tokens and lengths of lines, cut by the sub-words of the source language."""
-        encode = partial(self.subwords.encode, self.cfg.source_lang, encode_fn=encode_fn)
+        source = self.requested.source if self.requested else ""
+        encode = partial(self.subwords.encode, source, encode_fn=encode_fn)
         return super().get_interactive_tokens_and_lengths(lines, encode)
 
     # ---------------------------------------------------------------- data
