@@ -29,6 +29,7 @@ PATCH_MODULES = (
     "distributed",
     "resuming",
     "valid_iterators",
+    "training_hooks",
     "checkpoint_writing",
     "scoring",
     "warning_filters",

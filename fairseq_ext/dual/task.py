@@ -81,9 +81,11 @@ class DualTranslationTask(StreamsTask):
         return super().setup_task(cfg, **kwargs)
 
     @classmethod
-    def training_pairs(cls, cfg: DualTranslationConfig) -> List[str]:
+    def training_pairs(  # type: ignore[override]  # its own options
+        cls, cfg: DualTranslationConfig, requested: Optional[LanguagePair]
+    ) -> List[str]:
         """Return the directions that a run with these options trains."""
-        pairs = super().training_pairs(cfg)
+        pairs = super().training_pairs(cfg, requested)
         if cfg.one_way:
             return pairs
         both = [direction for pair in pairs for direction in (pair, reverse_of(pair))]
@@ -128,7 +130,7 @@ class DualTranslationTask(StreamsTask):
         return couples
 
     def load_dataset(
-        self, split: str, epoch: float = 1, combine: bool = False, **kwargs: Any
+        self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any
     ) -> None:
         """Read a split; ValueError where coupled directions have different sentences."""
         super().load_dataset(split, epoch, combine, **kwargs)

@@ -18,6 +18,7 @@ from torch import Tensor
 from ..common.run_config import carry_in_checkpoints
 from ..common.stored import Stored, check_symbols, read_stored
 from ..streams.language_pair import sides
+from ..streams.stored_pairs import stored_pairs
 from .config import MultiwayConfig, encoder_sizes, encoder_types, size_of
 from .fusion import FusedDecoder, LanguageSize
 from .model import MultiwayModel
@@ -115,6 +116,7 @@ class Start:
 
     Args:
         cfg: its options.
+        pairs: those of the run.
         dictionaries: {lang: dictionary}.
 
     Attributes:
@@ -123,9 +125,9 @@ class Start:
     Raises ValueError, naming the option, for a missing checkpoint or one that does not fit.
     """
 
-    def __init__(self, cfg: DeepFusionConfig, dictionaries: Dict[str, Dictionary]):
-        assert cfg.lang_pairs is not None  # the task has chosen them
-        pairs = cfg.lang_pairs.split(",")
+    def __init__(
+        self, cfg: DeepFusionConfig, pairs: List[str], dictionaries: Dict[str, Dictionary]
+    ):
         self.sources, targets = sides(pairs)
         self.target = _only_target(pairs, targets)
         translation, language = _checkpoints(cfg)
@@ -171,7 +173,7 @@ class Start:
                 f"{cfg.encoder_hidden_size}; leave the option out"
             )
         values["encoder_hidden_size"] = ",".join(f"{lang}={n}" for lang, n in units.items())
-        kinds = encoder_types(stored.get("encoder_type"), sides(stored.lang_pairs.split(","))[0])
+        kinds = encoder_types(stored.get("encoder_type"), sides(stored_pairs(stored))[0])
         types = encoder_types(cfg.encoder_type, self.sources)
         if cfg.encoder_type and any(types[lang] != kinds[lang] for lang in self.sources):
             raise self.translation.error(
@@ -256,7 +258,7 @@ class DeepFusionModel(MultiwayModel):
         if cfg.language_model_size is not None:
             _check_complete(cfg)
         else:
-            start = Start(cfg, task.dictionaries)
+            start = Start(cfg, task.pairs, task.dictionaries)
             carry_in_checkpoints(cfg, "model", start.values)
             cfg = _settled(cfg, start.values)
         # with random weights; those of the two models, or of a run's checkpoint, come next

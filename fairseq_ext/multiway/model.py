@@ -182,8 +182,7 @@ class MultiwayModel(StreamsModel):
     @classmethod
     def build_model(cls, cfg: MultiwayConfig, task: FairseqTask) -> "MultiwayModel":
         """Return a model with the components that --lang-pairs names."""
-        assert cfg.lang_pairs is not None  # the task has chosen them
-        size, pairs = size_of(cfg), cfg.lang_pairs.split(",")
+        size, pairs = size_of(cfg), list(task.pairs)
         sources, targets = sides(pairs)
         # encoders may differ in width and in kind (Sec. 4): the attention sees A alone
         units = encoder_sizes(cfg.encoder_hidden_size, sources, size.hidden_size)

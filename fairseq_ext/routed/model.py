@@ -124,7 +124,7 @@ class RoutedModel(StreamsModel):
         # a trained model is built whatever its stored options say: older versions ignored some
         if not task.from_checkpoint:
             check_sharing(cfg)
-        size, pairs = size_of(cfg), cast(str, cfg.lang_pairs).split(",")
+        size, pairs = size_of(cfg), task.pairs
         units, decoder_units = build_units(cfg, pairs)
         encoder = Encoder(units, size.dropout)
         decoder = Decoder(size, decoder_units, encoder.output_size)

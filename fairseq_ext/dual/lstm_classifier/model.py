@@ -141,7 +141,7 @@ class DualLSTMClassifierModel(StreamsModel):
     @classmethod
     def build_model(cls, cfg: DualLSTMConfig, task: FairseqTask) -> "DualLSTMClassifierModel":
         """Return the model; ValueError unless one side is --label-lang with two labels or more."""
-        return cls.of_pairs(pairs_of(cfg), cfg, task)
+        return cls.of_pairs(task.pairs, cfg, task)
 
     @classmethod
     def of_pairs(
@@ -205,11 +205,6 @@ class DualLSTMClassifierModel(StreamsModel):
         if pair.startswith(f"{self.label_lang}-"):
             return named
         return [name for name in named if not name.startswith(dual)]
-
-
-def pairs_of(cfg: DualLSTMConfig) -> List[str]:
-    """Return the lang pairs, which the task has written into the model's configuration."""
-    return (cfg.lang_pairs or "").split(",")
 
 
 def text_side(pairs: List[str], label_lang: str) -> str:

@@ -54,8 +54,7 @@ class DualTransformerModel(StreamsModel):
             activation_dropout=cfg.activation_dropout,
             normalize_before=cfg.normalize_before,
         )
-        # the task has written the pairs of the run
-        pairs = (cfg.lang_pairs or "").split(",")
+        pairs = list(task.pairs)
         langs = languages(pairs)
         dictionaries = {lang: task.dictionaries[lang] for lang in langs}
         if cfg.share_all_embeddings and cfg.separate_softmax:
