@@ -20,7 +20,11 @@ DEFAULT_DIM = 300
 
 @register_model("duo_classifier", dataclass=DuoClassifierConfig)
 class DuoClassifierModel(BaseFairseqModel):
-    """Scores (B, L) of the labels of texts (B, T)."""
+    """Scores (B, L) of the labels of texts (B, T).
+
+    Args:
+        classifier: of which this is the view that fairseq has.
+    """
 
     def __init__(self, classifier: Classifier):
         super().__init__()

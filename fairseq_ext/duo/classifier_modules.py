@@ -53,7 +53,14 @@ def duo_attention(w: Tensor, keys: Tensor, values: Tensor, padding: Tensor, kind
 
 
 class DuoSentence(RetainsDropout, nn.Module):
-    """Eq. 1 - 3: the embedding e of a text."""
+    """Eq. 1 - 3: the embedding e of a text.
+
+    Args:
+        s_dim, p_dim: d1, d2.
+        out_dim: F.
+        kind: one of ATTENTIONS.
+        dropout: on [a_P ; a_S].
+    """
 
     def __init__(self, s_dim: int, p_dim: int, out_dim: int, kind: str, dropout: float):
         super().__init__()

@@ -31,7 +31,15 @@ LONGEST_WORD = 4096  # bytes; a longer one means that the file is something else
 
 
 def read(path: str, words: Iterable[str]) -> Tuple[Dict[str, np.ndarray], int]:
-    """Return {word: vector (width,) float32} of the ``words`` that the file has, and the width."""
+    """Return {word: vector (width,) float32} of the ``words`` that the file has, and the width.
+
+    Args:
+        path: a file of one of the formats above; binary if its name ends in .bin or .bin.gz.
+        words: those that are asked for; others are passed over.
+
+    Raises ValueError, naming file and line, for a file that is missing, empty, cut off, of another
+    format, or that holds numbers that are not finite for one of the words.
+    """
     # files are compared as bytes: most of their words are not asked for and need no decoding
     requested = {word.encode("utf-8"): word for word in words}
     if not Path(path).is_file():

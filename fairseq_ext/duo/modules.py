@@ -130,6 +130,10 @@ class DuoNorm(RetainsDropout, nn.Module):
     """x_S' = LN(x_S + A_P), x_P' = LN(x_P + A_S) (Eq. 6), or uncrossed LN(x_z + A_z).
 
     Each stream has its gain and bias.
+
+    Args:
+        size: D, N and the dropout rate, which is on A_z.
+        crossed: True for Eq. 6.
     """
 
     def __init__(self, size: DuoSize, crossed: bool):
@@ -149,7 +153,12 @@ class DuoNorm(RetainsDropout, nn.Module):
 
 
 class DuoLayer(RetainsDropout, nn.Module):
-    """Duo self-attention, in the decoder also duo attention over the encoder, feed-forward."""
+    """Duo self-attention, in the decoder also duo attention over the encoder, feed-forward.
+
+    Args:
+        size: sizes, dropout rates and switches.
+        decoder: True for a layer with attention over the encoder.
+    """
 
     def __init__(self, size: DuoSize, decoder: bool):
         super().__init__()
@@ -240,7 +249,12 @@ class DuoEmbedding(RetainsDropout, nn.Module):
 
 
 class DuoEncoder(nn.Module):
-    """Embeddings and layers; both streams of the last layer are what a decoder attends to."""
+    """Embeddings and layers; both streams of the last layer are what a decoder attends to.
+
+    Args:
+        size: sizes, dropout rates and switches.
+        embedding: of the source's dictionary.
+    """
 
     def __init__(self, size: DuoSize, embedding: DuoEmbedding):
         super().__init__()
@@ -262,7 +276,12 @@ class DuoEncoder(nn.Module):
 
 
 class DuoDecoder(nn.Module):
-    """Embeddings, layers, fusion and the tied output matrix."""
+    """Embeddings, layers, fusion and the tied output matrix.
+
+    Args:
+        size: sizes, dropout rates and switches.
+        embedding: of the target's dictionary; its tables are also in the output matrix.
+    """
 
     def __init__(self, size: DuoSize, embedding: DuoEmbedding):
         super().__init__()
