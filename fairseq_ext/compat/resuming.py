@@ -65,9 +65,11 @@ def resumed_trainings_forget_nothing(module: PatchedModule) -> None:
         if self.cfg.ema.store_ema:
             # averages are taken at multiples of the frequency
             self.ema.update_freq_counter = self.get_num_updates() % self.cfg.ema.ema_update_freq
+        # 0 updates of an epoch: fairseq wrote the checkpoint after the last one of the epoch before
         position = state.get("train_iterator") or {}
         begins_epoch = position.get("version", 1) >= 2 and position["iterations_in_epoch"] == 0
         if not reset_meters:
+            # --reset-meters begins anew, and with it the best score that patience compares with
             for name, value in state.get("patience", {}).items():
                 setattr(_early_stop(), name, value)
             if begins_epoch and "train_inner" in state.get("metrics", {}):
@@ -152,6 +154,7 @@ def only_what_was_measured_is_logged(module: PatchedModule) -> None:
 
 def _measured(stats: dict[str, Any]) -> dict[str, Any]:
     """Return `stats` without the values that are None; it is changed in place."""
+    # a list first: the dictionary changes while it is walked through
     for name in [name for name, value in stats.items() if value is None]:
         del stats[name]
     return stats

@@ -102,6 +102,7 @@ def check_dictionary(
     stored: Stored, prefix: str, file: str, lang: str, dictionary: Dictionary
 ) -> None:
     """Raise ValueError unless the embedding under ``prefix`` was trained with this dictionary."""
+    # V is the first axis of an embedding; sizes are compared before the symbols
     size = stored.weights[f"{prefix}.embedding.weight"].size(0)
     if size != len(dictionary):
         raise stored.error(
@@ -166,6 +167,7 @@ class Start:
                     "option out"
                 )
         units = {lang: self._encoder_units(lang) for lang in self.sources}
+        # 0: not named by the option
         sizes = encoder_sizes(cfg.encoder_hidden_size, self.sources, 0)
         if cfg.encoder_hidden_size and any(sizes[lang] not in (0, units[lang]) for lang in units):
             raise self.translation.error(
@@ -194,11 +196,13 @@ class Start:
     def weights_for(self, names: List[str]) -> Weights:
         """Return {name: value} of those parameters of the fused model that the two models have."""
         weights, prefix = {}, f"decoders.{self.target}.language."
+        # the fused decoder and gru_lm call the part LanguageState, with the same names inside
         for name in names:
             if name.startswith(prefix):
                 weights[name] = self.language.weights["decoder.language." + name[len(prefix) :]]
             elif name in self.translation.weights:
                 weights[name] = self.translation.weights[name]
+        # W_s, v_g and b_g are in neither of the two and keep the values that they begin with
         return weights
 
 
@@ -259,6 +263,7 @@ class DeepFusionModel(MultiwayModel):
             _check_complete(cfg)
         else:
             start = Start(cfg, task.pairs, task.dictionaries)
+            # from now on a checkpoint of this run is built without the two files
             carry_in_checkpoints(cfg, "model", start.values)
             cfg = _settled(cfg, start.values)
         # with random weights; those of the two models, or of a run's checkpoint, come next
@@ -278,6 +283,7 @@ class DeepFusionModel(MultiwayModel):
     ) -> FusedDecoder:
         """Return the decoder of the target language, with a language model inside."""
         assert cfg.language_model_size is not None  # build_model has settled it
+        # D, L
         embed_dim, hidden_size = (int(number) for number in cfg.language_model_size.split(","))
         language_size = LanguageSize(embed_dim, hidden_size)
         return FusedDecoder(size_of(cfg), language_size, vocab_size, padding_index)

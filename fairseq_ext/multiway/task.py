@@ -115,6 +115,7 @@ class MultiwayTranslationTask(StreamsTask):
 
     def _directions(self, models: Sequence[Any]) -> List[Any]:
         """Return the directions that the search runs; several of a model that averages late."""
+        # late averaging is fairseq's ensemble: each direction is a member with its own beam state
         if self.pair and "+" in self.pair and str(self.cfg.source_average) == "late":
             return [
                 direction
@@ -129,6 +130,7 @@ class MultiwayTranslationTask(StreamsTask):
         if len(parsed.sources) == 1:
             return super()._load_pair(path, split, pair, combine)
         pairs = [f"{source}-{parsed.target}" for source in parsed.sources]
+        # without arguments, super() does not work inside of a comprehension
         load = super()._load_pair
         parts = [load(path, split, single, combine) for single in pairs]
         # line N of each pair must be the same target sentence
@@ -138,6 +140,7 @@ class MultiwayTranslationTask(StreamsTask):
                 place = f"{path}: line {line + 1} of {split} in {single}"
                 _check_one_end(place, part.src[line], part.src_dict)
         # one row for all sources; ``select_source`` takes it apart in the model
+        # a row is as long as all of its sources, which --max-tokens counts
         joined = JoinedSources(*(part.src for part in parts))
         first = parts[0]
         return LanguagePairDataset(
@@ -175,6 +178,7 @@ class MultiwayTranslationTask(StreamsTask):
             ]
             for lang, part in zip(langs, encoded):
                 _check_one_end(f"{line!r}, {lang}", part, self.dictionaries[lang])
+            # each source ends with its end symbol: ``select_source`` counts them
             tokens.append(torch.cat(encoded).long())
         return tokens, [sentence.numel() for sentence in tokens]
 

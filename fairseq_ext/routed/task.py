@@ -155,6 +155,7 @@ class RoutedMtlTask(StreamsTask):
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> BaseFairseqModel:
         """Build the model; the source dictionaries get the task tokens before."""
+        # of a checkpoint its own pairs: its embedding has a row for the token of each
         self._add_tokens((from_checkpoint and stored_pairs(cfg)) or self.pairs)
         return super().build_model(cfg, from_checkpoint)
 
@@ -220,6 +221,7 @@ class RoutedMtlTask(StreamsTask):
         self, pair: Optional[str], directions: List[Direction], args: Any, **options: Any
     ) -> SequenceGenerator:
         """Return the search of a pair; lengths count words, not the task token."""
+        # a class that was asked for takes no such arguments
         if options.get("seq_gen_cls") is None:
             constraint = self._constraint(pair) if pair else None
             options["extra_gen_cls_kwargs"] = {
@@ -230,6 +232,7 @@ class RoutedMtlTask(StreamsTask):
         generator = super().build_search(pair, directions, args, **options)
         search = getattr(generator, "search", None)  # --print-alignment's scorer has none
         if isinstance(search, LengthConstrainedBeamSearch):  # --match-source-len
+            # its limits follow the length of the source, which counts the task token
             search.min_len_b -= 1
             search.max_len_b -= 1
         return generator
@@ -265,6 +268,7 @@ class RoutedMtlTask(StreamsTask):
         # the run's state travels with the checkpoints: a resumed run goes on with these weights
         halved = self.run_state.more.get("weight", {})
         gamma = parse_gamma(self.cfg.task_gamma, self.pairs)
+        # gamma_m 2^-k after k halvings
         return {pair: gamma[pair] * halved.get(pair, 1.0) for pair in self.pairs}
 
     def train_step(
@@ -316,6 +320,7 @@ class RoutedMtlTask(StreamsTask):
         log_pairs(criterion, logging_outputs, list(kinds))
         for pair, kind in kinds.items():
             if pair in weights:
+                # weight 0: the newest value is shown in place of a mean
                 metrics.log_scalar(f"{pair}_weight", weights[pair], weight=0, priority=27)
             if scored:
                 log_scores(logging_outputs, pair, kind)

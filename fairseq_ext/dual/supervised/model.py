@@ -58,6 +58,7 @@ class SeparateModels(StreamsModel):
         **_unused: Any,
     ) -> Tuple[Tensor, Dict[str, Any]]:
         """Return teacher-forced logits (B, T, V) of the direction ``pair`` (default: the first)."""
+        # a pair without a model of its own is an error here, not a direction made of others
         return self.models[pair or self.pairs[0]](src_tokens, src_lengths, prev_output_tokens)
 
     def direction(self, pair: str, need_attention: bool = False) -> BaseFairseqModel:
@@ -69,6 +70,7 @@ class SeparateModels(StreamsModel):
     def pair_parameters(self, pair: str) -> List[str]:
         """Return the names of the parameters that training on ``pair`` moves."""
         parameters = self.models[pair].named_parameters()
+        # without b_hh of the LSTMs, which stays zero
         return [f"models.{pair}.{name}" for name, value in parameters if value.requires_grad]
 
 
@@ -100,6 +102,7 @@ class DualSupervisedTransformerModel(SeparateModels):
             # fairseq's model asks its task for the two dictionaries and nothing else
             direction = SimpleNamespace(source_dictionary=source, target_dictionary=target)
             models[pair] = TransformerModel.build_model(args, direction)
+            # a language that is in several pairs has one dictionary
             dictionaries.update(zip(LanguagePair.parse(pair), (source, target)))
         return cls(models, dictionaries, (args.max_source_positions, args.max_target_positions))
 
@@ -124,6 +127,7 @@ class DualSupervisedLSTMClassifierModel(SeparateModels):
         cls, cfg: DualLSTMConfig, task: FairseqTask
     ) -> "DualSupervisedLSTMClassifierModel":
         """Return the two models; ValueError as for ``dual_lstm_classifier``."""
+        # each of one pair alone: nothing is shared, also not E_y
         models = {pair: DualLSTMClassifierModel.of_pairs([pair], cfg, task) for pair in task.pairs}
         first = next(iter(models.values()))
         return cls(models, first.dictionaries, first.max_positions())
