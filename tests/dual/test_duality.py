@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from fairseq.logging import metrics
 
 from fairseq_ext.dual.supervised import duality
 
@@ -34,6 +35,17 @@ def test_both_directions_have_half_of_the_term_each():
     # log P(x) + log P(y|x) - log P(y) - log P(x|y): -6 - 1 + 5 + 4 = 2 and -4 - 2 + 3 + 1 = -2
     assert l_duality.tolist() == [4.0, 4.0]
     assert [penalty.item() for penalty in penalties] == [0.5 * 8 / 2] * 2
+
+
+def test_batches_without_a_language_model_count_nothing(monkeypatch):
+    """Of two batches one has the marginal of a label, which is no language model's."""
+    one_direction = duality.DualityGap.__mro__[1]
+    monkeypatch.setattr(one_direction, "reduce_metrics", classmethod(lambda *_: None))
+    learnt = {"l_duality": 6.0, "nsentences": 2, "lm_nll_loss": 4 * math.log(2), "lm_tokens": 4}
+    outputs = [learnt, {"l_duality": 3.0, "nsentences": 1}]
+    with metrics.aggregate(new_root=True) as meters:
+        duality.DualityGap.reduce_metrics(outputs)
+    assert meters.get_smoothed_values() == {"l_duality": 3.0, "lm_nll_loss": 1.0}
 
 
 @pytest.mark.parametrize("weight", [-0.5, -1e-9, float("inf"), float("nan")])
