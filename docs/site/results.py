@@ -9,8 +9,9 @@ in a page between two marks:
     <!-- table: dual-multi30k rows=system columns=direction,metric set=val versus= -->
     <!-- end table -->
 
-The first word names the file, or a JSON file of docs/benchmarks. FIELD=VALUE|VALUE keeps the
-measurements that have one of the values, FIELD=* those with any, FIELD= those without one.
+The first word names the file, several files joined by +, or a JSON file of docs/benchmarks.
+FIELD=VALUE|VALUE keeps the measurements that have one of the values, FIELD=* those with any, FIELD=
+those without one. VALUE=>TEXT writes TEXT for a value.
 `<!-- experiment: NAME -->` stands before the circumstances of an experiment (experiments.json),
 `<!-- choices -->` before the table of the overview (choices.json). pictures.json names what each
 picture shows.
@@ -49,8 +50,13 @@ def measurements(name: str) -> list[Measurement]:
     if name.endswith(".json"):
         record = json.loads((DOCS / "benchmarks" / name).read_text(encoding="utf-8"))
         return grown(record) if "axes" in record else compared(record)
-    with open(DATA / f"{name}.csv", encoding="utf-8", newline="") as stream:
-        return list(csv.DictReader(stream))
+    joined: list[Measurement] = []
+    for file in name.split("+"):
+        with open(DATA / f"{file}.csv", encoding="utf-8", newline="") as stream:
+            joined += [
+                {"experiment": file, **measurement} for measurement in csv.DictReader(stream)
+            ]
+    return joined
 
 
 def compared(record: dict[str, Any]) -> list[Measurement]:
@@ -142,11 +148,15 @@ def cell(measurement: Measurement) -> str:
     return text
 
 
-def label(measurement: Measurement, fields: list[str]) -> str:
-    """Return the values of the fields; a system is followed by the one that it is compared with."""
+def label(measurement: Measurement, fields: list[str], names: dict[str, str]) -> str:
+    """Return the values of the fields; a system is followed by the one that it is compared with.
+
+    names: {value: what is written instead}.
+    """
     texts = []
     for field in fields:
         value = measurement.get(field) or ""
+        value = names.get(value, value)
         if field == "system" and measurement.get("versus"):
             between = "beside" if "family" in measurement else "-"
             value += f" {between} {measurement['versus']}"
@@ -163,12 +173,13 @@ def markdown(columns: list[str], lines: list[list[str]]) -> str:
 def table(layout: str) -> str:
     """Return the table that a mark describes. Raises ValueError if two values share a cell."""
     name, *words = shlex.split(layout)
-    conditions = dict(word.split("=", 1) for word in words)
+    names = dict(word.split("=>") for word in words if "=>" in word)
+    conditions = dict(word.split("=", 1) for word in words if "=>" not in word)
     rows, columns = (conditions.pop(side).split(",") for side in ("rows", "columns"))
     cells: dict[str, dict[str, str]] = {}
     heads: dict[str, None] = {}
     for measurement in select(name, conditions):
-        row, head = label(measurement, rows), label(measurement, columns)
+        row, head = (label(measurement, fields, names) for fields in (rows, columns))
         if head in cells.setdefault(row, {}):
             raise ValueError(f"{layout}: two values in the cell {row} / {head}")
         cells[row][head] = cell(measurement)
@@ -215,12 +226,18 @@ def cost(picks: dict[str, str]) -> str:
     return f"{text} ({picks['of']})" if "of" in picks else text
 
 
+def signed(value: float) -> str:
+    """Return a difference with one decimal and its sign; 0.0 has none."""
+    text = f"{value:+.1f}"
+    return "0.0" if float(text) == 0 else text
+
+
 def gain(picks: dict[str, str]) -> str:
     """Return the mean difference with the range of what was measured."""
-    found = summary(picks)
-    text = f"{found.mean:+.1f}"
-    if found.low != found.high:
-        text += f" ({found.low:+.1f} to {found.high:+.1f})"
+    difference = summary(picks)
+    text = signed(difference.mean)
+    if difference.low != difference.high:
+        text += f" ({signed(difference.low)} to {signed(difference.high)})"
     return f"{picks['label']} {text}" if "label" in picks else text
 
 
