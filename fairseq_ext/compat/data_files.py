@@ -75,9 +75,11 @@ def check_files(path: str, impl: str) -> None:
 
 
 def _check_mmap_sizes(index: str, data: str, header: bytes) -> None:
+    """Raise UnreadableFile unless both sizes are those that the header and the table give."""
     import numpy
     from fairseq.data.indexed_dataset import _code_to_dtype
 
+    # a header that is cut off: code 0, which no number type has
     code, count = struct.unpack("<BQ", header[17:]) if len(header) == HEADER else (0, 0)
     # 4 bytes for the length and 8 for the place of each sentence
     if code not in _code_to_dtype or os.path.getsize(index) != HEADER + 12 * count:
@@ -90,6 +92,7 @@ def _check_mmap_sizes(index: str, data: str, header: bytes) -> None:
     # sentences may share a file with others, as in a part of a corpus that has an index alone
     offset = HEADER + 4 * count
     places = numpy.memmap(index, numpy.int64, "r", offset, (count,)) if count else lengths
+    # where the last sentence ends
     expected = int((places + lengths.astype(numpy.int64) * width).max(initial=0))
     if os.path.getsize(data) < expected or int(places.min(initial=0)) < 0:
         raise UnreadableFile(
@@ -125,6 +128,7 @@ def _largest_number(
 
     if not size:
         return None
+    # up to LIMIT bytes the pieces are neighbours; in a larger file there are gaps between them
     numbers = numpy.memmap(name, dtype, "r")
     step = max(PIECE, PIECE * size // LIMIT)
     starts = range(0, len(numbers), step)
@@ -161,6 +165,7 @@ def _describe_wrong_line(path: str, reason: str) -> str:
         for number, raw in enumerate(stream, 1):
             place = f"{path}, line {number}"
             try:
+                # as fairseq splits a line: a symbol may contain blanks, its count may not
                 words = raw.decode("utf-8").rstrip().rsplit(" ", 1)
             except UnicodeDecodeError:
                 return f"{place}: not UTF-8"

@@ -29,7 +29,7 @@ class _Python310Rule(contextlib.ContextDecorator):
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._users = 0
+        self._users = 0  # modules that run at present: one imports the next
         self._present_rule: Callable[..., Any] = _dataclasses._get_field
 
     def __enter__(self) -> _Python310Rule:

@@ -30,7 +30,7 @@ JOIN_SECONDS = 60.0
 def reading_ahead_ends_with_the_command(module: PatchedModule) -> None:
     """Stop the threads of BufferedIterator at the end of the process, and wait for them."""
     stock: Any = module.BackgroundConsumer
-    running: weakref.WeakSet[Any] = weakref.WeakSet()
+    running: weakref.WeakSet[Any] = weakref.WeakSet()  # keeps no finished consumer alive
 
     class BackgroundConsumer(stock):
         def __init__(
@@ -60,6 +60,7 @@ def reading_ahead_ends_with_the_command(module: PatchedModule) -> None:
                 waited += 0.02
 
     def stop_all() -> None:
+        """Stop every thread that reads ahead."""
         # a copy: threads that end leave the set meanwhile
         for consumer in list(running):
             consumer.stop()
@@ -77,6 +78,7 @@ def _until(stopping: threading.Event, source: Iterable[Item]) -> Iterator[Item]:
 
 
 def _empty(items: queue.Queue[Any]) -> None:
+    """Take everything out of a queue without waiting."""
     while True:
         try:
             items.get_nowait()

@@ -73,6 +73,7 @@ def _numpy_globals() -> SafeGlobals:
         # numpy 2 writes numpy._core, numpy 1 wrote numpy.core: files of both are read with both
         for module in ("numpy.core.multiarray", "numpy._core.multiarray"):
             entries.append((function, f"{module}.{name}"))
+    # numpy's codes: bool, integers, floats, complex numbers
     dtypes = {type(numpy.dtype(code)) for code in "?bBhHiIlLqQefdFD"}
     entries += [(dtype, f"{dtype.__module__}.{dtype.__qualname__}") for dtype in dtypes]
     scalars = {numpy.dtype(code).type for code in "?bBhHiIlLqQefd"}
