@@ -36,6 +36,7 @@ class _ErrorRecordingFile:
         self.error: OSError | None = None
 
     def write(self, data: bytes) -> int:
+        """Write bytes and return their number; an OSError is kept and raised."""
         try:
             return self.file.write(data)
         except OSError as error:
@@ -43,6 +44,7 @@ class _ErrorRecordingFile:
             raise
 
     def flush(self) -> None:
+        """Write what is buffered."""
         self.file.flush()
 
 

@@ -65,6 +65,7 @@ def checkpoints_are_written_whole(module: PatchedModule) -> None:
     class PathManager(stock_paths):
         @staticmethod
         def copy(src_path: str, dst_path: str, overwrite: bool = False) -> Any:
+            """Copy atomically what is on this machine's file systems."""
             if any(map(stock_paths.path_requires_pathmanager, (src_path, dst_path))):
                 return stock_paths.copy(src_path, dst_path, overwrite=overwrite)
             if os.path.exists(dst_path) and not overwrite:

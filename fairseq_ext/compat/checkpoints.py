@@ -74,6 +74,7 @@ def checkpoints_hold_data_only(module: PatchedModule) -> None:
         torch.serialization.add_safe_globals(fairseq_safe_globals() + _added)
 
     def load_data(file: CheckpointFile, map_location: Any = None, **kwargs: Any) -> Any:
+        """Return the content of a file, read as data whatever the caller asks for."""
         # weights_only and pickle_module of the caller would weaken this; fairseq passes neither
         kwargs.pop("weights_only", None)
         kwargs.pop("pickle_module", None)
@@ -153,6 +154,7 @@ def _restricted_unpickler(entries: SafeGlobals) -> tuple[type[pickle.Unpickler],
 
     class Unpickler(pickle.Unpickler):
         def find_class(self, module_name: str, name: str) -> Any:
+            """Return the entry of this name; UnpicklingError, with the name noted, without one."""
             # torch writes protocol 2, which has the names of Python 2
             module_name, name = NAME_MAPPING.get((module_name, name), (module_name, name))
             full_name = f"{IMPORT_MAPPING.get(module_name, module_name)}.{name}"

@@ -54,7 +54,15 @@ def binarised_data_is_whole(module: PatchedModule) -> None:
 
 
 def check_files(path: str, impl: str) -> None:
-    """Raise unless path.idx and path.bin fit together; nothing is checked if both are missing."""
+    """Raise unless path.idx and path.bin fit together; nothing is checked if both are missing.
+
+    Args:
+        path: of both files, without their endings.
+        impl: mmap, cached or lazy; the sizes are checked for mmap alone.
+
+    Raises FileNotFoundError where one of them is missing and UnreadableFile for another format or
+    sizes that do not fit.
+    """
     index, data = f"{path}.idx", f"{path}.bin"
     has_index, has_data = os.path.isfile(index), os.path.isfile(data)
     if not (has_index or has_data):

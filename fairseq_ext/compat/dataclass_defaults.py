@@ -47,6 +47,7 @@ class _Python310Rule(contextlib.ContextDecorator):
                 _dataclasses._get_field = self._present_rule
 
     def _get_field(self, owner: type, name: str, *args: Any, **kwargs: Any) -> Any:
+        """Check a field by the present rule; a tolerated default has a hash meanwhile."""
         with _hashable_default(owner, name):
             return self._present_rule(owner, name, *args, **kwargs)
 

@@ -53,6 +53,10 @@ def _has_symbols(entry: object) -> bool:
 def different_dictionary(task: FairseqTask, stored: Mapping[str, str] | None) -> str | None:
     """Return the first language whose dictionary has as many symbols as in training, but others.
 
+    Args:
+        task: of the run at hand.
+        stored: {language or side: digest} of the checkpoint.
+
     None if all agree, and for checkpoints that record nothing. Dictionaries of another size are not
     compared here: their parameters do not fit, or a tool has enlarged them.
     """

@@ -25,7 +25,12 @@ STOCK_PACKAGES = ("fairseq", "fairseq_cli", "fairseq_ext")  # their options are 
 
 
 def check(values: Values) -> None:
-    """Raise OptionError for the first option that is out of range or contradicts another."""
+    """Raise OptionError for the first option that is out of range or contradicts another.
+
+    Args:
+        values: all options of a command; what is missing or None is not checked. Options of other
+            projects' tasks and models are left out, also where they bear fairseq's names.
+    """
     foreign = foreign_options(values)  # first: their names may be those of fairseq's options
     values = {name: value for name, value in values.items() if name not in foreign}
     for name, limits in RANGES.items():
@@ -96,7 +101,13 @@ def option(name: str) -> str:
 
 
 def check_range(name: str, value: Any, limits: Range) -> None:
-    """Raise OptionError unless the number, or each number of a list, is in its range."""
+    """Raise OptionError unless the number, or each number of a list, is in its range.
+
+    Args:
+        name: of the option, as argparse stores it.
+        value: a number, a text that is one, or a list of these; anything else is not checked.
+        limits: its range.
+    """
     if value is None or isinstance(value, bool):
         return
     is_list = not isinstance(value, (str, int, float))  # omegaconf's lists are none of Python's

@@ -72,6 +72,7 @@ def bf16_inference(module: PatchedModule) -> None:
     prepare = base.prepare_for_inference_
 
     def prepare_for_inference_(self: BaseFairseqModel, cfg: FairseqConfig) -> None:
+        """Prepare the model as stock does and convert it under --bf16."""
         prepare(self, cfg)
         if getattr(cfg.common, "bf16", False):
             self.to(dtype=torch.bfloat16)

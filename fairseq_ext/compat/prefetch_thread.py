@@ -46,6 +46,7 @@ def reading_ahead_ends_with_the_command(module: PatchedModule) -> None:
             self._source = _until(self._stopping, source)
 
         def start(self) -> None:
+            """Start the thread; the end of the process will stop it."""
             running.add(self)
             super().start()
 

@@ -122,6 +122,7 @@ def only_the_last_batch_is_skipped(module: PatchedModule) -> None:
         fix_batches_to_gpus: bool = False,
         offset: int = 0,
     ) -> CountingIterator | None:
+        """Return the rest of an epoch, without its last batch under --skip-remainder-batch."""
         # stock would cut the epoch to the number of batches that are left of it, less one
         skips, self.skip_remainder_batch = self.skip_remainder_batch, False
         try:

@@ -23,6 +23,7 @@ def fairseq_safe_globals() -> SafeGlobals:
 
 
 def _python_globals() -> SafeGlobals:
+    """Return the containers and numbers of Python that old states hold."""
     # Namespace: options of checkpoints before fairseq 0.10; sets: some task states
     return [
         argparse.Namespace,
@@ -46,6 +47,7 @@ def _python_globals() -> SafeGlobals:
 
 
 def _fairseq_globals() -> SafeGlobals:
+    """Return fairseq's dictionaries and meters, under their present names and those before 0.10."""
     from fairseq.data.dictionary import Dictionary
     from fairseq.logging import meters
 

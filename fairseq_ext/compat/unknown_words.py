@@ -124,6 +124,7 @@ def replacing_needs_an_alignment(module: PatchedModule) -> None:
         extra_gen_cls_kwargs: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> Any:
+        """Return the task's search, one that aligns where --replace-unk needs it."""
         is_on = getattr(args, "replace_unk", None) is not None
         scores = getattr(args, "score_reference", False)
         aligned = getattr(args, "print_alignment", None)

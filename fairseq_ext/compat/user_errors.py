@@ -154,6 +154,7 @@ def _missing_split_text(split: str, folder: str) -> str:
 
 
 def _one_line(text: str) -> str:
+    """Return the lines of a text with semicolons between them, without empty ones."""
     lines = [line.strip() for line in str(text).splitlines()]
     return "; ".join(line for line in lines if line) or "no message"
 

@@ -26,6 +26,7 @@ def training_sets_have_a_second_iterator(module: PatchedModule) -> None:
     def get_valid_iterator(
         self: Trainer, subset: str, *args: Any, **kwargs: Any
     ) -> EpochBatchIterator:
+        """Return the iterator of a subset, for the training set one of its own."""
         if subset != self.cfg.dataset.train_subset:
             return stock(self, subset, *args, **kwargs)
         name = f"{subset}, validated"  # for this call: fairseq finds a set by its name

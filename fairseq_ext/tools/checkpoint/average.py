@@ -45,6 +45,11 @@ def add_arguments(parser: ArgumentParser) -> None:
 def newest(directory: Union[str, Path], count: Optional[int], unit: str) -> List[Path]:
     """Return the `count` newest checkpoints of a folder, oldest first.
 
+    Args:
+        directory: a --save-dir.
+        count: --last; None, where it is missing, is refused.
+        unit: "epochs" or "updates": which of the files are counted, see `NAMES`.
+
     Raises UsageError when the folder or enough checkpoints are missing.
     """
     folder = Path(directory)

@@ -36,7 +36,12 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def hours_at(run: Run, updates: Sequence[float]) -> np.ndarray:
-    """Return the hours of training up to each of these updates, between stamped lines."""
+    """Return the hours of training up to each of these updates (U,), between stamped lines.
+
+    Args:
+        run: with ``times`` in seconds, at least one.
+        updates: any numbers of updates; beyond the last line, its time is returned.
+    """
     stamped, seconds = zip(*run.times)
     # straight between two stamped lines, 0 hours at 0 updates
     return np.interp(updates, [0, *stamped], [0, *seconds]) / 3600

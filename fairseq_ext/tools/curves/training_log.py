@@ -135,7 +135,12 @@ def wall_times(points: Curves) -> List[Point]:
 
 
 def append(curve: List[Point], updates: int, value: Any) -> None:
-    """Add a point; points at or after `updates` are of an interrupted run and are dropped."""
+    """Add a point; points at or after `updates` are of an interrupted run and are dropped.
+
+    Args:
+        curve: [(updates, value), ..] in rising order of updates, which it keeps.
+        updates, value: the new point.
+    """
     while curve and curve[-1][0] >= updates:
         curve.pop()
     curve.append((updates, value))

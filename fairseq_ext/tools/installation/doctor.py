@@ -144,7 +144,12 @@ def package_folder() -> Path:
 
 
 def probe(code: str, *arguments: str) -> Tuple[Optional[str], Optional[str]]:
-    """Run code in a child and return (its last line of output, None) or (None, what went wrong)."""
+    """Run code in a child and return (its last line of output, None) or (None, what went wrong).
+
+    Args:
+        code: prints one line at least.
+        arguments: its ``sys.argv[1:]``.
+    """
     finished = subprocess.run(
         [sys.executable, "-c", code, *arguments],
         stdin=subprocess.DEVNULL,
