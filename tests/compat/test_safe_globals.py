@@ -48,5 +48,12 @@ def test_nothing_on_the_list_reaches_the_system():
 
 @pytest.mark.skipif(not _list_takes_names(), reason="torch before 2.6")
 def test_torch_takes_the_list():
-    with torch.serialization.safe_globals(fairseq_safe_globals()):
-        pass
+    # the context manager of torch would leave the process without the list
+    before = torch.serialization.get_safe_globals()
+    torch.serialization.clear_safe_globals()
+    try:
+        torch.serialization.add_safe_globals(fairseq_safe_globals())
+        assert torch.serialization.get_safe_globals()
+    finally:
+        torch.serialization.clear_safe_globals()
+        torch.serialization.add_safe_globals(before)
