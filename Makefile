@@ -10,7 +10,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow campaign bench bench-growth bench-smoke docs lint style mutation clean
+.PHONY: help setup demo test test-slow campaign bench bench-growth bench-smoke docs browser lint style mutation clean
 
 PYTHON ?= python3
 TORCH ?= torch==2.13.0
@@ -85,8 +85,12 @@ bench-smoke: setup  ## a few ratios to stock fairseq against stored ones: two mi
 	$(BIN)/python examples/benchmark/smoke.py $(ARGS)
 
 docs: setup  ## build the manual in build/docs
-	$(BIN)/python -m mkdocs build --strict -f docs/site/mkdocs.yml
-	@echo "docs: build/docs/index.html"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict -f docs/site/mkdocs.yml
+	@echo "docs: build/docs/index.html; with search: python -m http.server -d build/docs"
+
+browser: setup  ## look at every page of the manual with Chromium, which must be installed
+	$(PIP) install -q -c $(PINS) "$(TORCH)" -e '.[browser]'
+	$(BIN)/python -m pytest -m 'slow or not slow' -rs tests/test_browser.py $(ARGS)
 
 lint: setup  ## ruff, both checks, and mypy
 	$(BIN)/ruff check .
