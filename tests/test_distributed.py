@@ -109,8 +109,8 @@ def merged_plan(task, dataset, batches, seed, num_shards):
     if dataset is not task.datasets.get(task.cfg.train_subset):
         return ValidationPlan(dataset, batches, num_shards)
     plan = original_plan(task, dataset, batches, seed, 2)
-    assert task.assignment == WORKERS
-    task.assignment = None
+    assert task.pair_parallel.assignment == WORKERS
+    task.pair_parallel.assignment = None
 
     def merged(epoch):
         planned = plan(epoch)

@@ -35,6 +35,7 @@ class AdditiveScores:
         return self._hidden(query) @ (2 * self.energy)
 
     def _hidden(self, query: Tensor) -> Tensor:
+        # in the buffer: a loop over T steps allocates no (B, S, A) of its own
         return torch.add(self.doubled, query.unsqueeze(1), alpha=2, out=self.hidden).sigmoid_()
 
     def start_backward(self) -> None:
@@ -49,9 +50,11 @@ class AdditiveScores:
         Returns the gradient of the query (B, A).
         """
         hidden = self._hidden(query)
+        # d e_i / d energy = 2 z_i - 1; the -1 falls away, because g adds up to zero
         self.grad_energy += grad.flatten() @ hidden.flatten(0, 1)
         slope = hidden.addcmul_(hidden, hidden, value=-1)  # z (1 - z)
         self.slopes.addcmul_(grad.unsqueeze(2), slope)
+        # d e_i / d query = 4 z_i (1 - z_i) energy
         return 4 * self.energy * torch.bmm(grad.unsqueeze(1), slope).squeeze(1)
 
     def gradients(self) -> Tuple[Tensor, Tensor]:

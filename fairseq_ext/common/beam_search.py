@@ -81,6 +81,7 @@ class BeamSearchGenerator(SequenceGenerator):
     ):
         super().__init__(models, tgt_dict, **options)
         self.first_tokens, self.constraint = first_tokens, constraint
+        # fairseq's loop, which takes all other options, knows no constraints
         if constraint is not None and not (self._is_plain() and self.min_len <= 1):
             raise ValueError(
                 f"{constraint.option}: allowed with a plain beam search, without --min-len, "
@@ -117,6 +118,7 @@ class BeamSearchGenerator(SequenceGenerator):
         if not (is_plain and "src_tokens" in sample["net_input"]):
             return self._generate_by_fairseq(sample, prefix_tokens, constraints, bos_token)
         source = sample["net_input"]["src_tokens"]
+        # - 1: the end symbol takes a position of the decoder as well
         steps = min(self._longest(source.size(1)), self.max_len - 1)
         if self.min_len > steps:
             raise ValueError(
@@ -162,6 +164,7 @@ class BeamSearchGenerator(SequenceGenerator):
         self, net_input: Dict[str, Tensor], steps: int, bos_token: Optional[int]
     ) -> SearchRows:
         """Return the rows before the first step, with room for all steps."""
+        # room for the first symbol, the words and the end symbol
         empty = net_input["src_tokens"].new_full((steps + 2,), self.pad)
         begin = self.eos if bos_token is None else bos_token
         return SearchRows(self.model, net_input, self.beam_size, empty, begin)
@@ -177,21 +180,23 @@ class BeamSearchGenerator(SequenceGenerator):
         """Take all steps of all sentences; ``steps``: words before the end symbol, at most."""
         source, beam = net_input["src_tokens"], self.beam_size
         rows = self._start(net_input, steps, bos_token)
-        alive = torch.arange(source.size(0), device=source.device)
+        alive = torch.arange(source.size(0), device=source.device)  # (b,), those that go on
         firsts = every_first = (alive * beam).unsqueeze(1)  # the first row of a sentence
-        sums = torch.zeros(source.size(0), beam, device=source.device)
+        sums = torch.zeros(source.size(0), beam, device=source.device)  # log P (b, K)
         blocked = torch.zeros_like(sums, dtype=torch.bool)  # fairseq's cands_to_ignore
         numbers = torch.arange(2 * beam, device=source.device)
         every = _check_every(source)
         for step in range(steps + 1):
-            log_p, attention = rows.predict(step, self.temperature)
+            log_p, attention = rows.predict(step, self.temperature)  # (R, V), (R, S)
             self._forbid(step, steps, log_p, state)
             if attention is not None:
                 record.attend(alive, attention)
             # in front of the first step all hypotheses are the same
             log_p = log_p.view(len(alive), beam, -1)[:, : beam if step else 1]
             before = sums[:, : log_p.size(1)].type_as(log_p)
-            scores, words, parents = topk_candidates(log_p, before, 2 * beam)
+            # Each of the K hypotheses ends in one way, so that at least K of the 2 K best go on.
+            scores, words, parents = topk_candidates(log_p, before, 2 * beam)  # (b, 2 K) each
+            # an end symbol behind the best K ends no hypothesis, but is not continued either
             ends = words.eq(self.eos) & scores.ne(-math.inf)
             ends[:, :beam] &= ~blocked
             # to ask whether any has ended is worth it where nobody has to wait for the answer
@@ -201,16 +206,17 @@ class BeamSearchGenerator(SequenceGenerator):
             if step == steps:
                 break
             ends[:, :beam] |= blocked
+            # the smallest numbers are those of candidates that do not end, the best first
             after = ends.long() * ends.size(1) + numbers[: ends.size(1)]
             after, order = after.topk(beam, dim=1, largest=False)
-            blocked = after.ge(ends.size(1))
+            blocked = after.ge(ends.size(1))  # where fewer than K go on
             sums, words, parents = (part.gather(1, order) for part in (scores, words, parents))
             record.go_on(step, alive, words, parents, sums)
             if ended and step % every == 0:
-                unfinished = record.count[alive] < beam
+                unfinished = record.count[alive] < beam  # (b,)
                 if state is not None:  # it may leave fewer than K hypotheses that go on
                     unfinished &= sums.gt(-math.inf).any(dim=1)
-                stay = unfinished.nonzero().squeeze(1)
+                stay = unfinished.nonzero().squeeze(1)  # waits for the device
                 if not len(stay):
                     break
                 if len(stay) < len(alive):
@@ -218,11 +224,11 @@ class BeamSearchGenerator(SequenceGenerator):
                     alive, sums, blocked, words, parents, firsts = (
                         part.index_select(0, stay) for part in parts
                     )
-            order = (firsts + parents).flatten()
+            order = (firsts + parents).flatten()  # rows numbered as before sentences left
             rows.go_on(step, words.flatten(), order, beam)
             if state is not None:
                 state.advance(words.flatten(), order)
-            firsts = every_first[: len(alive)]
+            firsts = every_first[: len(alive)]  # the rows that are left have no gaps
 
     def _forbid(
         self, step: int, steps: int, log_p: Tensor, state: Optional[ConstraintState]
@@ -233,6 +239,7 @@ class BeamSearchGenerator(SequenceGenerator):
         log_p[:, self.pad] = -math.inf
         if self.unk_penalty:
             log_p[:, self.unk] -= self.unk_penalty
+        # no room for a further word: all hypotheses end
         if step >= steps:
             log_p[:, : self.eos] = -math.inf
             log_p[:, self.eos + 1 :] = -math.inf
@@ -244,6 +251,7 @@ class BeamSearchGenerator(SequenceGenerator):
     def _hypotheses(self, record: SearchRecord) -> Hypotheses:
         """Return fairseq's hypotheses of each sentence, the best first."""
         words, sums, attention = record.trace(self.pad, self.eos)
+        # T of each hypothesis, the end symbol included, by which fairseq divides as well
         lengths = record.last_step[:, :-1] + 1
         scores = record.last_sum[:, :-1]
         if self.normalize_scores:
@@ -292,6 +300,7 @@ class BeamSearchWithAlignment(SequenceGeneratorWithAlignment, BeamSearchGenerato
         batch = self._prepare_batch_for_alignment(sample, sentences)
         source, source_lengths, previous, target = batch
         hypotheses = [hypothesis for nbest in sentences for hypothesis in nbest]
+        # a decoder that sees all of the target is run again; others have looked while they wrote
         if any(getattr(model, "full_context_alignment", False) for model in self.model.models):
             attention = self.model.forward_align(source, source_lengths, previous)
         else:

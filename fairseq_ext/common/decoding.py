@@ -43,10 +43,11 @@ class KVCache:
     def index_select(self, axis: int, order: Tensor) -> "KVCache":
         """Select rows as of a tensor, in place, and return the cache itself."""
         target = None
+        # rows only ever become fewer: sentences leave the search
         if self._spare is not None and len(order) <= len(self._spare):
             target = self._spare[: len(order)]
         before, self.buffer = self.buffer, torch.index_select(self.buffer, axis, order, out=target)
-        if before.device.type == "cpu":
+        if before.device.type == "cpu":  # on GPUs torch itself keeps freed memory
             self._spare = before
         return self
 
@@ -100,6 +101,7 @@ def reorder_cache(cache: Cache, new_order: Tensor) -> None:
     rows, sentences = cache[per_row[0]].size(0), cache[per_sentence[0]].size(0)
     beam = rows // sentences
     if beam == 1 or new_order.numel() != rows:
+        # any row of a sentence says which it is
         sentence_order = new_order.view(-1, beam)[:, 0] // beam  # (B',)
         for name in per_sentence:
             cache[name] = cache[name].index_select(0, sentence_order)

@@ -52,6 +52,7 @@ def dropout(values: Tensor, rate: float, training: bool = True) -> Tensor:
 
     On CPUs ``rate`` is rounded to a multiple of 2^-16, and the mean stays what it is.
     """
+    # GPUs draw numbers fast enough; rates of 0 and 1 need none
     if not training or not 0 < rate < 1 - 1 / LEVELS or values.device.type != "cpu":
         return F.dropout(values, rate, training)
     return values * dropout_mask(values, rate)
@@ -61,7 +62,9 @@ def dropout_mask(like: Tensor, rate: float) -> Tensor:
     """Return 0 with probability ``rate`` and 1 / (1 - rate) otherwise, shaped as ``like``."""
     dropped = round(rate * LEVELS)
     count = like.numel()
+    # four lanes of 16 bits are cut from each number of 64
     bits = torch.empty((count + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
     lanes = bits.view(torch.int16)[:count].view(like.shape)  # uniform in [-2^15, 2^15)
+    # a share of dropped / 2^16 of the lanes lies below the limit
     ones = lanes.ge(dropped - LEVELS // 2).to(like.dtype)
     return ones.mul_(LEVELS / (LEVELS - dropped))

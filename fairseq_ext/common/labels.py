@@ -17,6 +17,7 @@ MADE_UP = "madeupword"
 def labels(dictionary: Dictionary) -> List[str]:
     """Return the names of the labels; score c of a model is that of label c."""
     words = dictionary.symbols[dictionary.nspecial :]
+    # fairseq-preprocess fills a dictionary up to a multiple of --padding-factor
     return [word for word in words if not word.startswith(MADE_UP)]
 
 
@@ -42,7 +43,7 @@ def check_texts(file: Optional[str], sizes: Sequence[int]) -> None:
 
     file: where the texts come from; None if they are not from a file.
     """
-    empty = np.flatnonzero(np.asarray(sizes) < 2)
+    empty = np.flatnonzero(np.asarray(sizes) < 2)  # the end symbol alone
     if len(empty):
         place = _place(file, empty[0] + 1, len(sizes))
         raise ValueError(f"{place}an empty text" + f" ({len(empty)} of them)" * bool(file))

@@ -31,6 +31,7 @@ class LSTM(nn.LSTM):
 
     def __init__(self, input_size: int, hidden_size: int):
         super().__init__(input_size, hidden_size, batch_first=True)
+        # it may not move: the gradients of both are equal, and the sum would learn twice as fast
         self.bias_hh_l0.requires_grad_(False)
         self.reset_parameters()
 
@@ -41,6 +42,7 @@ class LSTM(nn.LSTM):
             nn.init.orthogonal_(part)
         nn.init.zeros_(self.bias_ih_l0)
         nn.init.zeros_(self.bias_hh_l0)
+        # the gate f, second of four
         nn.init.ones_(self.bias_ih_l0[self.hidden_size : 2 * self.hidden_size])
 
     def forward(self, inputs: Tensor) -> Tensor:  # type: ignore[override]  # no states, one output
@@ -59,7 +61,7 @@ class LSTM(nn.LSTM):
         states: List[Tensor] = []
         for position in range(inputs.size(1)):
             gates = F.linear(inputs[:, position], self.weight_ih_l0, self.bias_ih_l0)
-            i, f, c, o = (gates + F.linear(state, self.weight_hh_l0)).chunk(4, dim=1)
+            i, f, c, o = (gates + F.linear(state, self.weight_hh_l0)).chunk(4, dim=1)  # (B, H) each
             memory = torch.sigmoid(f) * memory + torch.sigmoid(i) * torch.tanh(c)
             state = torch.sigmoid(o) * torch.tanh(memory)
             states.append(state)

@@ -58,6 +58,7 @@ class FusedAdam(FairseqOptimizer):
     def __init__(self, cfg: FusedAdamConfig, params: Parameters):
         super().__init__(cfg)
         params = list(params)  # type: ignore[assignment]  # a generator in fairseq's trainer
+        # where there is no kernel, fused=True is an error
         fused = {"fused": True} if has_fused_kernel(_flat(params)) else {}
         self._optimizer = _AdamW(params, **self.optimizer_config, **fused)
 
@@ -66,6 +67,7 @@ class FusedAdam(FairseqOptimizer):
         """Return the options of this run, which replace those of a checkpoint."""
         lr = self.cfg.lr
         return {
+            # --lr has a value for each epoch; the scheduler sets those of later ones
             "lr": float(lr if isinstance(lr, (int, float)) else lr[0]),
             "betas": parse_betas(self.cfg.adam_betas),
             "eps": self.cfg.adam_eps,
@@ -90,6 +92,7 @@ class _AdamW(torch.optim.AdamW):
     def step(self, closure: Any = None) -> Any:
         """Take a step, in parts of equal age; as of torch's optimisers."""
         groups = self.param_groups
+        # torch's step reads the groups from here; schedulers and checkpoints keep the others
         self.param_groups = [part for group in groups for part in self._by_age(group)]
         try:
             return super().step(closure)
@@ -104,6 +107,7 @@ class _AdamW(torch.optim.AdamW):
         """
         parts: Dict[int, List[Tensor]] = {}
         for parameter in group["params"]:
+            # as of a language that had no part in the update: it does not move and does not age
             if parameter.grad is None:
                 continue
             if parameter not in self.ages:  # a new parameter, or from a checkpoint
@@ -112,12 +116,13 @@ class _AdamW(torch.optim.AdamW):
             parts.setdefault(self.ages[parameter], []).append(parameter)
         second = group["betas"][1]
         return [
+            # (sqrt(v) + eps) / c = sqrt(v) / c + eps / c, with c = sqrt(1 - beta2^age)
             {**group, "params": params, "eps": group["eps"] / (1 - second**age) ** 0.5}
             for age, params in parts.items()
         ]
 
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
-        self.ages = {}
+        self.ages = {}  # read again from the states that come
         super().load_state_dict(state_dict)
 
 

@@ -25,6 +25,7 @@ def gru_cell(gates_x: Tensor, gates_h: Tensor, state: Tensor) -> Tensor:
     reset = torch.sigmoid(reset_x + reset_h)
     update = torch.sigmoid(update_x + update_h)
     candidate = torch.tanh(candidate_x + reset * candidate_h)
+    # u h + (1 - u) c, with one product
     return candidate + update * (state - candidate)  # (B, H)
 
 
@@ -53,6 +54,7 @@ class GRU(nn.GRU):
         """Set Xavier values for W; orthogonal for each gate's U; zero biases."""
         nn.init.zeros_(self.bias_ih_l0)
         nn.init.zeros_(self.bias_hh_l0)
+        # each gate by itself: the three stand side by side, and are not one matrix of 3H outputs
         for part in self.weight_ih_l0.chunk(3):
             nn.init.xavier_uniform_(part)
         for part in self.weight_hh_l0.chunk(3):
@@ -75,12 +77,14 @@ class GRU(nn.GRU):
 
 def leading_padding(tokens: Tensor, padding_index: int) -> Tensor:
     """Return the number of padding symbols in front of each row: (B, S) -> (B, 1)."""
+    # the product is 1 as long as no real word has come
     return tokens.eq(padding_index).long().cumprod(dim=1).sum(dim=1, keepdim=True)
 
 
 def align_left(tokens: Tensor, padding_index: int) -> Tensor:
     """Move padding from the front of each row to its end; (B, S) -> (B, S)."""
     position = torch.arange(tokens.size(1), device=tokens.device)
+    # rows are rotated by their leading padding: the order of the words stays as it is
     return tokens.gather(1, (position + leading_padding(tokens, padding_index)) % tokens.size(1))
 
 
@@ -107,6 +111,7 @@ def reversal(padding: Tensor) -> Tensor:
     """
     length = (~padding).sum(dim=1, keepdim=True)  # (B, 1)
     position = torch.arange(padding.size(1), device=padding.device)
+    # behind a sentence the modulus counts down from the last position: padding stays padding
     return (length - 1 - position) % padding.size(1)
 
 
@@ -114,6 +119,7 @@ def reorder(rows: Tensor, positions: Tensor) -> Tensor:
     """Return rows[b, positions[b, s]] at [b, s]; (B, S, I), (B, S) -> (B, S, I)."""
     size, length, width = rows.shape
     first = length * torch.arange(size, device=rows.device).unsqueeze(1)  # (B, 1)
+    # whole rows of I numbers are copied; ``gather`` would need an index for each number
     flat = rows.reshape(size * length, width)
     return flat.index_select(0, (first + positions).view(-1)).view(size, length, width)
 
@@ -137,11 +143,12 @@ class Bidirectional(nn.Module):
     def forward(self, inputs: Tensor, padding: Tensor, literal: bool = False) -> Tensor:
         """(B, S, I) and padding (B, S), at the end of each row, -> (B, S, 2H)."""
         positions = reversal(padding)
-        reverse = reorder(inputs, positions)
+        reverse = reorder(inputs, positions)  # (B, S, I)
         if literal:
             ahead, back = self.forwards.literal(inputs), self.backwards.literal(reverse)
         else:
             ahead, back = self.forwards(inputs), self.backwards(reverse)
+        # backward states return to the places of their words before they are joined
         return torch.cat([ahead, reorder(back, positions)], dim=2)
 
 

@@ -28,18 +28,22 @@ def topk_candidates(log_p: Tensor, sums: Tensor, count: int) -> Tuple[Tensor, Te
         scores, words and hypotheses, (B, count) each.
     """
     beam, words = log_p.shape[1:]
+    # one less than there are, as in fairseq, so that pad is never chosen
     count = min(count, beam * words - 1)
     chunks = words // CHUNK
     flat = log_p.flatten(1)
     places: Optional[Tensor] = None
+    # chunks pay where most of them are left out, and where sorting everything takes time
     if beam * chunks > 2 * count and log_p.numel() > SHORT:
         # word w of the first CHUNK * chunks lies in chunk w % chunks
         inner = torch.arange(0, CHUNK * chunks, chunks, device=log_p.device)
         maxima = log_p[..., : CHUNK * chunks].unflatten(2, (CHUNK, chunks)).amax(2)
         maxima = _no_nan(maxima + sums.unsqueeze(2)).flatten(1)  # (B, K * chunks)
-        chosen = maxima.topk(count, dim=1, sorted=False)[1]
+        chosen = maxima.topk(count, dim=1, sorted=False)[1]  # (B, count)
+        # chunk k * chunks + c begins at word c of hypothesis k
         first = chosen // chunks * words + chosen % chunks
         places = (first.unsqueeze(2) + inner).flatten(1)  # (B, count * CHUNK)
+        # the last words lie in no chunk: they all take part
         if words % CHUNK:
             rest = torch.arange(CHUNK * chunks, words, device=log_p.device)
             starts = torch.arange(0, beam * words, words, device=log_p.device)
@@ -48,7 +52,7 @@ def topk_candidates(log_p: Tensor, sums: Tensor, count: int) -> Tuple[Tensor, Te
         scores = flat.gather(1, places) + sums.gather(1, places // words)
     else:
         scores = (log_p + sums.unsqueeze(2)).flatten(1)
-    scores, best = _no_nan(scores).topk(count, dim=1)
+    scores, best = _no_nan(scores).topk(count, dim=1)  # (B, count)
     best = best if places is None else places.gather(1, best)
     return scores, best % words, best // words
 
@@ -94,6 +98,7 @@ class SearchRecord:
         ends (b, K) bool; parents, sums (b, K): the hypotheses that are continued and the scores.
         """
         before = self.count[alive].unsqueeze(1)
+        # behind those that ended earlier, in order; what does not end goes to the last column
         slots = (before + ends.long().cumsum(1) - 1).masked_fill(~ends, self.beam)
         slots = slots.clamp(max=self.beam)  # (b, K)
         rows = alive.unsqueeze(1)
@@ -121,6 +126,7 @@ class SearchRecord:
             words.append(word.masked_fill(last, eos))
             here = self.sums[step].gather(1, beam).masked_fill(~inside, 0)
             sums.append(torch.where(last, self.last_sum[:, :-1], here))
+            # from here on the rows are those that the step continued, and that looked at the source
             beam = torch.where(inside, self.parents[step].gather(1, beam), beam)
             if self.attention:
                 of_step = self.attention[step]  # (B, K, S)

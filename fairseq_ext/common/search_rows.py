@@ -61,13 +61,14 @@ class SearchRows:
     ):
         self.model = model
         sentences = torch.arange(net_input["src_tokens"].size(0), device=empty.device)
-        order = sentences.repeat_interleave(beam)
+        order = sentences.repeat_interleave(beam)  # (R,): row r belongs to sentence r // K
         self.encoded = model.reorder_encoder_out(model.forward_encoder(net_input), order)
+        # of each model of an ensemble
         self.states: List[Dict[str, Any]] = [{} for _ in range(model.models_size)]
         self.reorders: List[List[Reorder]] = []
         if model.has_incremental_states():
             self.reorders = [reorder_functions(member.decoder) for member in model.models]
-        self.tokens = empty.long().repeat(len(order), 1)
+        self.tokens = empty.long().repeat(len(order), 1)  # (R, T), T for all steps
         self.tokens[:, 0] = begin
 
     def predict(self, step: int, temperature: float) -> Tuple[Tensor, Optional[Tensor]]:
@@ -78,7 +79,9 @@ class SearchRows:
     def go_on(self, step: int, words: Tensor, order: Tensor, beam: int) -> None:
         """Make row r what row ``order[r]`` was, with a word more; sentences may be missing."""
         fewer = len(order) < len(self.tokens)
+        # a single hypothesis of a sentence never changes its row
         if fewer or beam > 1:
+            # a copy: it overlaps its target
             before = self.tokens[:, : step + 1].index_select(0, order)
             self.tokens = self.tokens[: len(order)]
             self.tokens[:, : step + 1] = before

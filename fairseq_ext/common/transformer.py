@@ -47,6 +47,7 @@ def projection(inputs: int, *outputs: int) -> Linear:
     (.., inputs) -> (.., sum(outputs))
     """
     layer = Linear(inputs, sum(outputs))
+    # as fairseq does for queries, keys and values of one width
     for weight in layer.weight.split(outputs):
         nn.init.xavier_uniform_(weight, gain=1 / math.sqrt(2))
     return layer
@@ -79,6 +80,7 @@ def attend(
     if causal:
         later = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1)
         scores.masked_fill_(later, float("-inf"))
+    # in single precision at least, as in fairseq
     exact = torch.promote_types(scores.dtype, torch.float)
     weights = torch.softmax(scores, dim=-1, dtype=exact).to(value.dtype)
     mixed = (F.dropout(weights, dropout) if dropout else weights) @ value
@@ -119,6 +121,7 @@ class Positions(nn.Module):
 
     def _sinusoids(self, length: int) -> Tensor:
         half = self.embed_dim // 2
+        # all sines, then all cosines, the slowest at a rate of 1/10000, as in fairseq
         rate = torch.exp(torch.arange(half) * -(math.log(10000) / max(1, half - 1)))
         rows = length + self.padding_index + 1
         angle = torch.arange(rows).unsqueeze(1) * rate  # (rows, D/2)
@@ -130,8 +133,11 @@ class Positions(nn.Module):
         """Tokens (B, T) -> (B, T, D), or (1, 1, D) for the newest position of every row."""
         length = tokens.size(1)
         if length + self.padding_index >= self.table.size(0):
+            # twice the length: a search, which adds a position per step, builds few tables
             self.table = self._sinusoids(2 * length).to(self.table)
         if only_last:
+            # rows of a search begin with a word and hold no padding
             return self.table[self.padding_index + length].view(1, 1, -1)
+        # padding takes no number, and gets the row of zeros
         real = tokens.ne(self.padding_index).long()  # (B, T)
         return self.table[real.cumsum(dim=1) * real + self.padding_index]

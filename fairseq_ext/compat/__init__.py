@@ -29,6 +29,7 @@ PATCH_MODULES = (
     "distributed",
     "resuming",
     "valid_iterators",
+    "training_hooks",
     "checkpoint_writing",
     "scoring",
     "warning_filters",
@@ -39,6 +40,7 @@ PATCH_MODULES = (
     "commands",
     "shards",
     "ngram_blocking",
+    "refinement_steps",
     "unknown_words",
     "prefetch_thread",
 )

@@ -90,6 +90,7 @@ def checkpoints_say_what_is_wrong(module: PatchedModule) -> None:
         state: dict[str, Any] | None = None,
     ) -> tuple[list[BaseFairseqModel], Any, FairseqTask | None]:
         options = (strict, suffix, num_shards)
+        # parts of a model fit together as stock fairseq decides
         if num_shards > 1 or suffix:
             return stock_load(filenames, arg_overrides, task, *options, state)
         ensemble: list[BaseFairseqModel] = []
@@ -162,6 +163,7 @@ def _load_member(
     except (OSError, ValueError):
         raise
     except Exception as error:
+        # only now: what could be loaded needs no explanation
         check_names(name, state, task)
         message = _mismatch(name, state, task, error)
         if message is None:

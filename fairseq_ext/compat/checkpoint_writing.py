@@ -47,6 +47,7 @@ def checkpoints_are_written_whole(module: PatchedModule) -> None:
     stock_paths: Any = module.PathManager
 
     def torch_persistent_save(obj: Any, filename: str, async_write: bool = False) -> Any:
+        # paths of other file systems, and writing behind the training's back, stay with fairseq
         if async_write or stock_paths.path_requires_pathmanager(filename):
             return stock_save(obj, filename, async_write=async_write)
         for attempt in range(1, ATTEMPTS + 1):
@@ -90,10 +91,12 @@ def one_training_to_a_folder(module: PatchedModule) -> None:
             )
         workers = getattr(cfg, "distributed_training", cfg)
         is_local = not module.PathManager.path_requires_pathmanager(saving.save_dir)
+        # only the first process writes, and it alone has the lock
         if saving.no_save or not is_local or not module.distributed_utils.is_master(workers):
             return train(cfg, *args, **kwargs)
         os.makedirs(saving.save_dir, exist_ok=True)
         with folder_lock(saving.save_dir) as is_locked:
+            # without the lock, leftovers may belong to a training that is still writing
             if is_locked:
                 removed = remove_leftovers(saving.save_dir)
                 if removed:
@@ -124,6 +127,7 @@ def restoring_is_certain(module: PatchedModule) -> None:
         suffix = trainer.checkpoint_suffix or ""
         _check_named(module.PathManager, cfg, suffix)
         last = os.path.join(cfg.save_dir, LAST)
+        # a file that the user has named is never replaced by another
         is_default = cfg.restore_file == LAST and not suffix
         replaceable[:] = [last] if is_default else []
         try:
@@ -146,6 +150,7 @@ def _read_or_fall_back(path: str, read: Callable[[str], dict[str, Any]]) -> dict
     """Return the content of a checkpoint, or of the newest readable one beside it."""
     try:
         return read(path)
+    # contents that are not allowed are no damage, and another file would only hide them
     except RefusedCheckpoint:
         raise
     except UNREADABLE as error:
@@ -169,6 +174,7 @@ def _check_named(paths: Any, cfg: CheckpointConfig, suffix: str) -> None:
     """Raise ValueError when a file that an option names does not exist (paths: a PathManager)."""
     options = {"--restore-file": cfg.restore_file}
     if cfg.restore_file == LAST:
+        # fairseq takes --continue-once only where --save-dir has nothing to go on from
         is_there = paths.exists(os.path.join(cfg.save_dir, f"checkpoint_last{suffix}.pt"))
         once = None if is_there else getattr(cfg, "continue_once", None)
         options = {"--continue-once": once}

@@ -48,6 +48,7 @@ def encoder_layers_without_copies(module: PatchedModule) -> None:
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         build(self, *args, **kwargs)
         for name in COPIES:
+            # what is deleted is neither optimised nor sent nor saved
             delattr(self, name)
         self.BT_version = False
         self.can_use_fastpath = False

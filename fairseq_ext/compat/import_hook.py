@@ -29,6 +29,7 @@ class PatchingLoader(importlib.machinery.SourceFileLoader):
             self._is_loading = True
             stack.callback(setattr, self, "_is_loading", False)
             super().exec_module(module)
+        # the module's code has run, and who imports it waits for its patches too
         for patch in needed_patches(name, AFTER):
             apply_patch(patch, name, module)
 
@@ -57,6 +58,7 @@ class PatchingFinder:
         """Return the spec of a module of PATCHED_PACKAGES; None for every other module."""
         if fullname.partition(".")[0] not in PATCHED_PACKAGES:
             return None
+        # such a patch may decide what the other finders find
         for patch in needed_patches(fullname, BEFORE):
             apply_patch(patch, fullname, fullname)
         spec = _find_elsewhere(fullname, path, target)

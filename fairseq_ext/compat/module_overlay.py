@@ -12,6 +12,7 @@ class ModuleOverlay(ModuleType):
     def __init__(self, original: ModuleType, **names: Any) -> None:
         super().__init__(original.__name__, original.__doc__)
         self.__dict__.update(names)
+        # in the dictionary itself, where ``__getattr__`` finds it without being asked
         self.__dict__["__original__"] = original
 
     def __getattr__(self, name: str) -> Any:
@@ -29,6 +30,7 @@ def overlay_names(module: ModuleType, variable: str, **names: Any) -> None:
     """
     present = getattr(module, variable)
     if isinstance(present, ModuleOverlay):
+        # names add up in one overlay, in place of an overlay of an overlay
         present.__dict__.update(names)
     else:
         setattr(module, variable, ModuleOverlay(present, **names))

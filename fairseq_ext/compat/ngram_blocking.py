@@ -24,6 +24,7 @@ def _no_repeat_ngram(
         if size == 1:  # the start symbol, which is the end symbol too, is no word
             ngrams = ngrams[:, 1:]
         last = tokens[:, step + 2 - size : step + 1].unsqueeze(1)  # (R, 1, size - 1)
+        # the words in front of the next one, at every place where they stood before
         repeats = (ngrams[:, :, : size - 1] == last).all(dim=2)  # (R, N)
         places = repeats.nonzero()
         words = ngrams[places[:, 0], places[:, 1], size - 1]

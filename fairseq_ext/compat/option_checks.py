@@ -306,6 +306,35 @@ def _typed_lines_have_references(values: Values) -> None:
         )
 
 
+def _manual_rates(values: Values) -> None:
+    for name in ("epoch2lr", "update2lr"):
+        value = values.get(name)
+        if isinstance(value, str) and not _is_manual_rates(value):
+            raise OptionError(
+                f"{option(name)} {value!r} is not a Python dictionary of rates; allowed: for "
+                "example \"{'1-3': 0.1, '4,6': 0.05}\", with numbers or ranges as text"
+            )
+
+
+def _is_manual_rates(text: str) -> bool:
+    """True if --lr-scheduler manual can read it: {numbers or ranges as text: rate}."""
+    rates = _literal(text)
+    return isinstance(rates, dict) and all(
+        isinstance(key, str)
+        and all(part.strip().isdigit() for part in key.replace("-", ",").split(","))
+        and isinstance(rate, (int, float))
+        for key, rate in rates.items()
+    )
+
+
+def _buckets_hold_tokens(values: Values) -> None:
+    if (values.get("num_batch_buckets") or 0) > 0 and values.get("max_tokens") is None:
+        raise OptionError(
+            f"--num-batch-buckets {values['num_batch_buckets']} without --max-tokens, "
+            "which says how many sentences of a bucket a batch holds; allowed: with it"
+        )
+
+
 COMPARISONS: tuple[Callable[[Values], None], ...] = (
     _nbest_within_beam,
     _groups_divide_beam,
@@ -322,4 +351,6 @@ COMPARISONS: tuple[Callable[[Values], None], ...] = (
     _constraints_are_typed,
     _typed_lines_have_references,
     _tpus_have_their_library,
+    _manual_rates,
+    _buckets_hold_tokens,
 )

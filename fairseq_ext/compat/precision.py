@@ -91,6 +91,7 @@ def fp16_needs_cuda(module: PatchedModule) -> None:
     def build_optimizer(
         cls: type[FP16Optimizer], cfg: FairseqConfig, params: Iterable[Tensor], **kwargs: Any
     ) -> FP16Optimizer:
+        # a generator, which looking at the first one would use up
         params = list(params)
         flat = not (cfg.common.bf16 or cfg.common.fp16_no_flatten_grads)
         if flat and params and params[0].device.type == "cpu":

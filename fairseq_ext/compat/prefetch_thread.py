@@ -42,6 +42,7 @@ def reading_ahead_ends_with_the_command(module: PatchedModule) -> None:
         ) -> None:
             super().__init__(queue, source, max_len, cuda_device)
             self._stopping = threading.Event()
+            # in place of the stock attribute, which ``run`` reads when the thread starts
             self._source = _until(self._stopping, source)
 
         def start(self) -> None:
@@ -54,10 +55,12 @@ def reading_ahead_ends_with_the_command(module: PatchedModule) -> None:
             waited = 0.0
             while self.is_alive() and waited < seconds:
                 _empty(self._queue)  # the thread may be blocked by a full queue
+                # short: the thread may put a batch more before it sees the event
                 self.join(0.02)
                 waited += 0.02
 
     def stop_all() -> None:
+        # a copy: threads that end leave the set meanwhile
         for consumer in list(running):
             consumer.stop()
 

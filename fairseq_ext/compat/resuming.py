@@ -1,8 +1,9 @@
 """A training that was interrupted goes on as if it had not been.
 
 fairseq 0.12.2 restores parameters, optimiser and position in the data. It loses how long
-`--patience` has waited. At the beginning of an epoch it also loses what was measured since the last
-line of the log, and the validation that the learning rate depends on.
+`--patience` has waited, and when `--ema-update-freq` has last averaged. At the beginning of an
+epoch it also loses what was measured since the last line of the log, and the validation that the
+learning rate depends on.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Callable
 from .patch_registry import PatchedModule, patch
 
 if TYPE_CHECKING:
+    from fairseq.data.iterators import CountingIterator, EpochBatchIterator
     from fairseq.dataclass.configs import FairseqConfig
     from fairseq.optim.lr_scheduler.reduce_lr_on_plateau import ReduceLROnPlateauLRSchedule
     from fairseq.trainer import Trainer
@@ -30,7 +32,8 @@ def _early_stop() -> Callable[..., bool] | None:
 @patch(
     "fairseq.trainer",
     because="fairseq 0.12.2: a run that goes on at the beginning of an epoch has forgotten what it "
-    "has not logged yet and the validation before, and every run how long --patience has waited",
+    "has not logged yet and the validation before, and every run how long --patience and "
+    "--ema-update-freq have waited",
 )
 def resumed_trainings_forget_nothing(module: PatchedModule) -> None:
     """Store what is lost in the checkpoint and restore it."""
@@ -59,9 +62,14 @@ def resumed_trainings_forget_nothing(module: PatchedModule) -> None:
         )
         if state is None:
             return state
+        if self.cfg.ema.store_ema:
+            # averages are taken at multiples of the frequency
+            self.ema.update_freq_counter = self.get_num_updates() % self.cfg.ema.ema_update_freq
+        # 0 updates of an epoch: fairseq wrote the checkpoint after the last one of the epoch before
         position = state.get("train_iterator") or {}
         begins_epoch = position.get("version", 1) >= 2 and position["iterations_in_epoch"] == 0
         if not reset_meters:
+            # --reset-meters begins anew, and with it the best score that patience compares with
             for name, value in state.get("patience", {}).items():
                 setattr(_early_stop(), name, value)
             if begins_epoch and "train_inner" in state.get("metrics", {}):
@@ -96,6 +104,35 @@ def plateaus_are_remembered(module: PatchedModule) -> None:
 
 
 @patch(
+    "fairseq.data.iterators",
+    because="fairseq 0.12.2: an epoch that goes on in its middle is cut to what is left of it, as "
+    "if it had just begun: with --skip-remainder-batch as many batches again are left out",
+)
+def only_the_last_batch_is_skipped(module: PatchedModule) -> None:
+    """Count the batches before the interruption as batches of the epoch."""
+    iterator = module.EpochBatchIterator
+    stock = iterator._get_iterator_for_epoch
+
+    def _get_iterator_for_epoch(
+        self: EpochBatchIterator,
+        epoch: int,
+        shuffle: bool,
+        fix_batches_to_gpus: bool = False,
+        offset: int = 0,
+    ) -> CountingIterator | None:
+        skips, self.skip_remainder_batch = self.skip_remainder_batch, False
+        try:
+            batches = stock(self, epoch, shuffle, fix_batches_to_gpus, offset)
+        finally:
+            self.skip_remainder_batch = skips
+        if skips and batches is not None:
+            batches.take(len(batches) - 1)
+        return batches
+
+    iterator._get_iterator_for_epoch = _get_iterator_for_epoch
+
+
+@patch(
     "fairseq_cli.train",
     because="fairseq 0.12.2 logs what was not measured since the last line of the log as null, but "
     "not in a resumed run",
@@ -117,6 +154,7 @@ def only_what_was_measured_is_logged(module: PatchedModule) -> None:
 
 def _measured(stats: dict[str, Any]) -> dict[str, Any]:
     """Return `stats` without the values that are None; it is changed in place."""
+    # a list first: the dictionary changes while it is walked through
     for name in [name for name, value in stats.items() if value is None]:
         del stats[name]
     return stats

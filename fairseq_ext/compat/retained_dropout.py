@@ -34,6 +34,7 @@ def retained_modules_exist(module: PatchedModule) -> None:
         retain_dropout_modules: str | Sequence[str] | None = None,
         **kwargs: Any,
     ) -> None:
+        # of a text fairseq's test, `module_name in option`, is true for any part of it
         if isinstance(retain_dropout_modules, str):
             retain_dropout_modules = retain_dropout_modules.replace(",", " ").split()
         if retain_dropout_modules:
@@ -46,6 +47,7 @@ def retained_modules_exist(module: PatchedModule) -> None:
 
 def _check_names(model: BaseFairseqModel, names: Sequence[str]) -> None:
     """Raise ValueError, naming the option, for a name that no module with dropout has."""
+    # what can retain dropout, in fairseq's models and in those of this package
     modules = [part for part in model.modules() if hasattr(part, "apply_during_inference")]
     allowed = sorted({part.module_name for part in modules if part.module_name})
     for name in names:

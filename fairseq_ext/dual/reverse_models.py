@@ -12,6 +12,7 @@ from omegaconf import open_dict
 from ..common.stored import Stored, check_symbols
 from ..streams.language_pair import LanguagePair, reverse_of
 from ..streams.model import HasDirections
+from ..streams.stored_pairs import stored_pairs
 
 # what goes wrong while fairseq reads a file that is no checkpoint
 UNREADABLE = (ValueError, OSError, EOFError, RuntimeError, pickle.UnpicklingError)
@@ -58,12 +59,13 @@ def load_model(path: str, pair: str, data: str) -> BaseFairseqModel:
         raise ValueError(f"{place}: {error}") from error
     trained_task = state["cfg"].task
     source, target = LanguagePair.parse(pair)
+    # what ``check_symbols`` asks of a checkpoint: its name, and where its data were
     stored = Stored("--dual-path", path, None, SimpleNamespace(data=trained_task.get("data")), {})
     trained = f"{trained_task.get('source_lang')}-{trained_task.get('target_lang')}"
     # a model of several pairs says itself which directions it has
-    several = getattr(state["cfg"].model, "lang_pairs", None)
-    if not several and trained != pair:
+    if not stored_pairs(state["cfg"].model) and trained != pair:
         raise ValueError(f"{place}: it translates {trained}; allowed: a model of {pair}")
+    # the data are those of this run; validation BLEU would build a search that nobody needs
     state = with_task_options(
         state, data=data, source_lang=source, target_lang=target, eval_bleu=False
     )

@@ -81,11 +81,14 @@ class DualTranslationTask(StreamsTask):
         return super().setup_task(cfg, **kwargs)
 
     @classmethod
-    def training_pairs(cls, cfg: DualTranslationConfig) -> List[str]:
+    def training_pairs(  # type: ignore[override]  # its own options
+        cls, cfg: DualTranslationConfig, requested: Optional[LanguagePair]
+    ) -> List[str]:
         """Return the directions that a run with these options trains."""
-        pairs = super().training_pairs(cfg)
+        pairs = super().training_pairs(cfg, requested)
         if cfg.one_way:
             return pairs
+        # Z's component is trained in both roles only if both directions are
         both = [direction for pair in pairs for direction in (pair, reverse_of(pair))]
         # a user may have named both directions of a pair
         return list(dict.fromkeys(both))
@@ -106,6 +109,7 @@ class DualTranslationTask(StreamsTask):
         )
         for name, value in allowed.items():
             actual = self.cfg[name]
+            # options are enumerations, numbers or None: their texts are compared
             if str(actual or None) != str(value or None):
                 raise ValueError(
                     f"--{name.replace('_', '-')} {actual}: dual supervised learning needs both "
@@ -128,10 +132,11 @@ class DualTranslationTask(StreamsTask):
         return couples
 
     def load_dataset(
-        self, split: str, epoch: float = 1, combine: bool = False, **kwargs: Any
+        self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any
     ) -> None:
         """Read a split; ValueError where coupled directions have different sentences."""
         super().load_dataset(split, epoch, combine, **kwargs)
+        # other splits are not scored by the gap
         if self._coupled and split == self.cfg.train_subset:
             check_same_sentences(self.datasets[split], split)
 
@@ -145,6 +150,7 @@ class DualTranslationTask(StreamsTask):
     def _load_pair(self, path: str, split: str, pair: str, combine: bool) -> LanguagePairDataset:
         """Read a pair; ValueError, with the line, for data that are no texts and labels."""
         dataset = super()._load_pair(path, split, pair, combine)
+        # before there is a model, nobody knows which side holds labels
         if self.label_side:
             self.label_side.check_pair(f"{path}: {split}", pair, dataset)
         return dataset
@@ -182,6 +188,7 @@ class DualTranslationTask(StreamsTask):
         )
         if self.label_side:
             self.label_side.check_bleu(self.cfg.eval_bleu and not from_checkpoint)
+        # a stock model translates one direction and does not say which: its options do
         if from_checkpoint and not isinstance(model, HasDirections):
             self._choose_direction()
             self._check_direction(cfg)
@@ -209,6 +216,7 @@ class DualTranslationTask(StreamsTask):
             refuse_options(args, LABELS, "all labels of a text are scored, there is no search")
             options["seq_gen_cls"] = LabelSearch
         generator = super().build_generator(models, args, *more, **options)
+        # lists are already in the order of alpha 1, and options of the ranking would do nothing
         if self.cfg.dual_alpha == 1:
             check_ranking(self.cfg, "--dual-alpha 1, plain beam search")
             return generator
@@ -230,6 +238,7 @@ class DualTranslationTask(StreamsTask):
         if not self.cfg.dual_path:
             return reversed_models(models, pair)
         like = next(models[0].parameters())
+        # checkpoints of --dual-path are read to the CPU in single precision
         return [model.to(like) for model in load_models(self.cfg.dual_path, pair, self.cfg.data)]
 
     def _directions(self, models: Sequence[BaseFairseqModel]) -> List[BaseFairseqModel]:

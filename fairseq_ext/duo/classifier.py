@@ -20,7 +20,11 @@ DEFAULT_DIM = 300
 
 @register_model("duo_classifier", dataclass=DuoClassifierConfig)
 class DuoClassifierModel(BaseFairseqModel):
-    """Scores (B, L) of the labels of texts (B, T)."""
+    """Scores (B, L) of the labels of texts (B, T).
+
+    Args:
+        classifier: of which this is the view that fairseq has.
+    """
 
     def __init__(self, classifier: Classifier):
         super().__init__()
@@ -46,6 +50,7 @@ class DuoClassifierModel(BaseFairseqModel):
                 "it out"
             )
         _check_learnt(cfg)
+        # mean-mlp takes the mean of S, or of [S ; P] if there is a P
         two = method != "single" and (method != "mean-mlp" or bool(p_options))
         sets = []
         before: Collection[str] = () if cfg.train_embeddings else frozen_before(cfg)
@@ -57,6 +62,7 @@ class DuoClassifierModel(BaseFairseqModel):
             sets.append(entry)
         record_sets(cfg, sets)
         s, p = sets[0].table, sets[1].table if two else None
+        # madeupword entries of the dictionary are no classes
         count = len(labels(task.target_dictionary))
         return cls(Classifier(s, p, cfg.ffn_embed_dim, count, method, attention, cfg.dropout))
 
@@ -73,6 +79,7 @@ class DuoClassifierModel(BaseFairseqModel):
         sample: Optional[Dict[str, Any]] = None,
     ) -> Tensor:
         """Return the probabilities of the labels, or their logarithms (B, L), in float32."""
+        # also with --fp16: small probabilities decide about the order of an n-best list
         scores = net_output[0].float()
         return scores.log_softmax(dim=-1) if log_probs else scores.softmax(dim=-1)
 
@@ -83,6 +90,7 @@ def _check_learnt(cfg: DuoClassifierConfig) -> None:
     Checkpoints hold the widths of the files that were read.
     """
     names = [f"embed_{kind}_{stream}" for kind in ("path", "dim") for stream in "sp"]
+    # the checkpoint that the run begins with may have brought embeddings from files
     begins = cfg.frozen_embeddings is not None or frozen_before(cfg)
     if cfg.train_embeddings and not begins and not any(getattr(cfg, name) for name in names):
         raise ValueError(

@@ -44,18 +44,28 @@ def duo_attention(w: Tensor, keys: Tensor, values: Tensor, padding: Tensor, kind
         # exp and its sum are taken in single precision at least, also under autocast
         exact = torch.promote_types(scores.dtype, torch.float32)
         weights = scores.masked_fill(padding, float("-inf")).softmax(dim=1, dtype=exact)
+        # back to the precision of the values, for the product
         weights = weights.to(values)
     else:
         weights = scores.masked_fill(padding, 0.0)
+    # sum over words of weight times vector
     return torch.einsum("bt,btd->bd", weights, values)
 
 
 class DuoSentence(RetainsDropout, nn.Module):
-    """Eq. 1 - 3: the embedding e of a text."""
+    """Eq. 1 - 3: the embedding e of a text.
+
+    Args:
+        s_dim, p_dim: d1, d2.
+        out_dim: F.
+        kind: one of ATTENTIONS.
+        dropout: on [a_P ; a_S].
+    """
 
     def __init__(self, s_dim: int, p_dim: int, out_dim: int, kind: str, dropout: float):
         super().__init__()
         self.kind, self.dropout = kind, dropout
+        # w . k has variance |k|^2 / d at the start, whatever the width
         self.w_s = nn.Parameter(torch.randn(s_dim) * s_dim**-0.5)
         self.w_p = nn.Parameter(torch.randn(p_dim) * p_dim**-0.5)
         self.w_o = linear(p_dim + s_dim, out_dim, bias=False)
@@ -131,6 +141,7 @@ class Classifier(RetainsDropout, nn.Module):
             words = torch.cat([s, p], dim=-1) if self.p is not None else s
             # the mean over words that are not padding
             real = (~padding).to(words)  # (B, T)
+            # every text has a word: the task refuses empty ones
             mean = torch.einsum("bt,btd->bd", real, words) / real.sum(dim=1, keepdim=True)
             hidden = F.relu(self.inner(dropout(mean, self.dropout, self.is_dropping)))
             return self.outer(dropout(hidden, self.dropout, self.is_dropping))

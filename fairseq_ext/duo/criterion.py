@@ -31,6 +31,7 @@ class LabelCrossEntropy(FairseqCriterion):
         output = model(**sample["net_input"])
         target = numbers(sample["target"], self.task.target_dictionary)  # (B,)
         log_probs = model.get_normalized_probs(output, log_probs=True)  # (B, L)
+        # sums, as fairseq divides by the number of texts once, over all workers
         loss = F.nll_loss(log_probs, target, reduction="sum" if reduce else "none")
         predicted, texts = log_probs.argmax(dim=1), target.size(0)
         log = {"loss": loss.detach(), "correct": predicted.eq(target).sum()}
@@ -63,6 +64,7 @@ class LabelCrossEntropy(FairseqCriterion):
 def counts(predicted: Tensor, target: Tensor, labels: int) -> Tensor:
     """Return (3, L): how often each label was predicted rightly, predicted, and true; from (B,)."""
     predicted, target = F.one_hot(predicted, labels), F.one_hot(target, labels)  # (B, L)
+    # rows: hits, predicted, true
     return torch.stack([predicted * target, predicted, target]).sum(dim=1)
 
 
@@ -72,5 +74,6 @@ def macro_f1(label_counts: Tensor) -> float:
     F1 = 2 hits / (predicted + true); (3, L) counts as ``counts`` makes them.
     """
     hits, predicted, true = label_counts.double()
+    # a label that is neither predicted nor true has no F1
     seen = (predicted + true) > 0
     return round((100 * 2 * hits[seen] / (predicted + true)[seen]).mean().item(), 2)

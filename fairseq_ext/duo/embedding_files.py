@@ -31,7 +31,16 @@ LONGEST_WORD = 4096  # bytes; a longer one means that the file is something else
 
 
 def read(path: str, words: Iterable[str]) -> Tuple[Dict[str, np.ndarray], int]:
-    """Return {word: vector (width,) float32} of the ``words`` that the file has, and the width."""
+    """Return {word: vector (width,) float32} of the ``words`` that the file has, and the width.
+
+    Args:
+        path: a file of one of the formats above; binary if its name ends in .bin or .bin.gz.
+        words: those that are asked for; others are passed over.
+
+    Raises ValueError, naming file and line, for a file that is missing, empty, cut off, of another
+    format, or that holds numbers that are not finite for one of the words.
+    """
+    # files are compared as bytes: most of their words are not asked for and need no decoding
     requested = {word.encode("utf-8"): word for word in words}
     if not Path(path).is_file():
         raise ValueError(f"{path}: no such file of word vectors")
@@ -74,6 +83,7 @@ def _read_text(
             if header:
                 announced, width = header
                 continue
+        # a vector's fields are parted by single spaces; words may hold other white space
         fields = line.rstrip().split(b" ")
         if width is None:  # no header: GloVe
             width = len(fields) - 1
@@ -83,6 +93,7 @@ def _read_text(
             )
         count += 1
         word = b" ".join(fields[:-width])  # words of GloVe 840B may hold spaces
+        # of a word that comes twice the first vector counts
         if word in requested and word not in vectors:
             try:
                 vector = np.array(fields[-width:], dtype=np.bytes_).astype(np.float32)
@@ -90,6 +101,7 @@ def _read_text(
                 raise ValueError(f"{path}:{number}: not a number: {error}") from error
             _check_finite(vector, f"{path}:{number}")
             vectors[word] = vector
+    # a file cut off in transfer is read to its end without any other sign
     if count == 0 or (announced is not None and count < announced):
         raise ValueError(
             f"{path}:{number}: the file ends after {count} words, {announced or 'some'} announced"
@@ -114,6 +126,7 @@ def _read_binary(
         if len(data) < 4 * width:
             raise ValueError(f"{place}: the file ends within its vector")
         if word in requested and word not in vectors:
+            # little-endian, whatever the machine
             vectors[word] = np.frombuffer(data, dtype="<f4")
             _check_finite(vectors[word], place)
     return vectors, width
@@ -127,6 +140,7 @@ def _binary_word(stream: Stream, place: str) -> bytes:
         if not byte:
             raise ValueError(f"{place}: the file ends here")
         if byte == b" ":
+            # some writers end each vector with a newline, which then stands before the next word
             return bytes(word).lstrip(b"\n")
         word += byte
     raise ValueError(f"{place}: no end of the word in {LONGEST_WORD} bytes")
@@ -172,6 +186,7 @@ def embedding(
     if path is None:
         return table
     _report_coverage(label, dictionary, path, vectors_of)
+    # entries of the dictionary that the file has; the other rows stay as they were drawn
     indices = torch.tensor([dictionary.index(word) for word in vectors_of])
     vectors = torch.from_numpy(np.stack(list(vectors_of.values())))
     if unit:
@@ -189,6 +204,7 @@ def _report_coverage(
     real = [
         (word, dictionary.count[index])
         for index, word in enumerate(dictionary.symbols)
+        # special symbols and fairseq-preprocess's filling are not expected in any file
         if index >= dictionary.nspecial and not word.startswith("madeupword")
     ]
     if not vectors:

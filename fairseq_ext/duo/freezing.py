@@ -47,6 +47,7 @@ def frozen_before(cfg: EmbeddingsConfig) -> FrozenSet[str]:
     It takes them from the checkpoint whose configuration ``cfg`` is or, in training, from the one
     with which the run will begin.
     """
+    # a stored configuration answers by itself; an empty text says that nothing is frozen
     if cfg.frozen_embeddings is not None:
         return _names(cfg.frozen_embeddings)
     path = _first_checkpoint(whole_run(cfg))
@@ -70,6 +71,7 @@ def record_sets(cfg: EmbeddingsConfig, sets: Sequence[EmbeddingSet]) -> None:
     }
     for entry in sets:
         if entry.path is not None:
+            # the width stands for the file, so that the model can be built without it
             values[f"{entry.prefix}embed_path_{entry.stream}"] = None
             values[f"{entry.prefix}embed_dim_{entry.stream}"] = entry.table.embedding_dim
     carry_in_checkpoints(cfg, "model", values)
@@ -89,6 +91,7 @@ def _first_checkpoint(run: Optional[DictConfig]) -> Optional[str]:
     restored = options.restore_file
     if restored == LAST:
         restored = os.path.join(options.save_dir, LAST)
+    # restoring wins over fine-tuning, as in fairseq's load_checkpoint
     for path in (restored, options.finetune_from_model):
         if path and os.path.isfile(path):
             return path

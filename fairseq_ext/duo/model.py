@@ -52,6 +52,7 @@ class DuoTransformerModel(Direction):
         check_right_padding(task)
         size = size_of(cfg)
         source, target = task.source_dictionary, task.target_dictionary
+        # of the target's own embeddings; with one table for both sides nothing would read them
         target_options = [
             name for name in OPTIONS if name.startswith("target_embed") and getattr(cfg, name)
         ]
@@ -65,6 +66,7 @@ class DuoTransformerModel(Direction):
             if target_options:
                 raise ValueError(f"{option(target_options[0])}: not with --share-all-embeddings")
         sets = embedding_sets(cfg, size, source, "")
+        # one object on both sides: the optimiser sees each table once
         source_embedding = target_embedding = embedding_layer(size, sets)
         if not cfg.share_all_embeddings:
             target_sets = embedding_sets(cfg, size, target, "target_")
@@ -77,6 +79,7 @@ class DuoTransformerModel(Direction):
                 "--freeze-embeddings: no embedding comes from a file, and none is frozen in a "
                 "checkpoint that the run begins with; allowed: with --embed-path-s or another file"
             )
+        # what is frozen has to outlive the files, which a resumed run is not given
         record_sets(cfg, sets)
         limits = cfg.max_source_positions, cfg.max_target_positions
         return cls(
@@ -131,6 +134,7 @@ def embedding_sets(
     before: Collection[str] = frozen_before(cfg) if cfg.freeze_embeddings else ()
     for stream in STREAMS[: size.streams]:
         entry = embedding_set(cfg, prefix, stream, dictionary, size.embed_dim, unit=True)
+        # a table that was drawn is trained; one from a file, of this run or before, may be frozen
         frozen = cfg.freeze_embeddings and (entry.path is not None or entry.name in before)
         entry.table.weight.requires_grad = not frozen
         sets.append(entry)
@@ -158,6 +162,7 @@ def embedding_set(
     path, width = (getattr(cfg, name) for name in names)
     if width is not None and width < 1:
         raise ValueError(f"{option(names[1])} {width}: must be at least 1")
+    # without a file and without a width, S and P are as wide as the model
     if path is None and width is None:
         width = default_dim
     label = (prefix + stream).replace("_", " ").upper()

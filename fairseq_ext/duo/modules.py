@@ -84,6 +84,7 @@ class DuoAttention(RetainsDropout, nn.Module):
         keys_values = []
         for state, layer in zip(states, self.key_value):
             sentences, length, _ = state.shape
+            # (B, S, 1 or 2, H, D/H)
             projected = layer(state).view(sentences, length, self.parts, self.heads, -1)
             keys_values.append(list(projected.permute(2, 0, 3, 1, 4).unbind(0)))
         return keys_values
@@ -110,15 +111,18 @@ class DuoAttention(RetainsDropout, nn.Module):
         dropout = self.dropout if self.is_dropping else 0.0
         outputs, shares = [], []
         for z, output in enumerate(self.output):
+            # 0 for a single stream, which is its own other: ordinary attention
             other = len(states) - 1 - z
             # with share_kv the list has one entry, which is the first and the last
             key, value = keys_values[other][0], keys_values[z][-1]
+            # queries and keys are of one embedding, which alone decides about the weights
             query = self.query[other](states[other]).view(sentences, -1, self.heads, key.size(-1))
             query = query.transpose(1, 2)  # (B, H, R/B * T, D/H)
             mixed, weights = attend(query, key, value, visible, dropout, causal, need_weights)
-            outputs.append(output(mixed.transpose(1, 2).reshape(rows, length, -1)))
+            outputs.append(output(mixed.transpose(1, 2).reshape(rows, length, -1)))  # A_z (R, T, D)
             if weights is not None:
                 shares.append(weights.mean(dim=1).reshape(rows, length, -1))
+        # both maps of weights are shown as one
         return outputs, torch.stack(shares).mean(dim=0) if need_weights else None
 
 
@@ -126,6 +130,10 @@ class DuoNorm(RetainsDropout, nn.Module):
     """x_S' = LN(x_S + A_P), x_P' = LN(x_P + A_S) (Eq. 6), or uncrossed LN(x_z + A_z).
 
     Each stream has its gain and bias.
+
+    Args:
+        size: D, N and the dropout rate, which is on A_z.
+        crossed: True for Eq. 6.
     """
 
     def __init__(self, size: DuoSize, crossed: bool):
@@ -145,7 +153,12 @@ class DuoNorm(RetainsDropout, nn.Module):
 
 
 class DuoLayer(RetainsDropout, nn.Module):
-    """Duo self-attention, in the decoder also duo attention over the encoder, feed-forward."""
+    """Duo self-attention, in the decoder also duo attention over the encoder, feed-forward.
+
+    Args:
+        size: sizes, dropout rates and switches.
+        decoder: True for a layer with attention over the encoder.
+    """
 
     def __init__(self, size: DuoSize, decoder: bool):
         super().__init__()
@@ -172,6 +185,7 @@ class DuoLayer(RetainsDropout, nn.Module):
         """Return the states after self-attention; with a ``cache``, of the newest position."""
         keys_values = self.self_attention.keys_values(states)
         if cache is not None:
+            # one entry of the cache for each stream and each of its parts
             for z, parts in enumerate(keys_values):
                 keys_values[z], visible = append_to_cache(cache, f"{name}.{z}", parts)
         # the cache holds no later position: nothing is left to hide
@@ -190,6 +204,7 @@ class DuoLayer(RetainsDropout, nn.Module):
     def feed_forward(self, states: Streams) -> Streams:
         """Return the states after the feed-forward sub-layer, the same for both streams."""
         size, outputs = self.size, []
+        # the streams meet in attention and norm alone; here each is mapped by itself
         for state in states:
             hidden = F.relu(self.feed_forward_in(state))  # (R, T, F)
             hidden = dropout(hidden, size.activation_dropout, self.is_dropping)
@@ -234,7 +249,12 @@ class DuoEmbedding(RetainsDropout, nn.Module):
 
 
 class DuoEncoder(nn.Module):
-    """Embeddings and layers; both streams of the last layer are what a decoder attends to."""
+    """Embeddings and layers; both streams of the last layer are what a decoder attends to.
+
+    Args:
+        size: sizes, dropout rates and switches.
+        embedding: of the source's dictionary.
+    """
 
     def __init__(self, size: DuoSize, embedding: DuoEmbedding):
         super().__init__()
@@ -244,18 +264,24 @@ class DuoEncoder(nn.Module):
 
     def encode(self, tokens: Tensor) -> Tuple[Tensor, Tensor]:
         """(B, S) -> streams side by side (B, S, N * D), padding (B, S)."""
-        padding = tokens.eq(self.embedding.padding_index)
+        padding = tokens.eq(self.embedding.padding_index)  # (B, S)
         visible = ~padding[:, None, None, :]  # (B, 1, 1, S)
         states = self.embedding(tokens)
         for layer in self.layers:
             # both streams run side by side through all layers
             states = layer.attend_self(states, visible, causal=False, cache=None, name="")
             states = layer.feed_forward(states)
+        # side by side: fairseq reorders a single tensor when sentences leave the search
         return torch.cat(states, dim=-1), padding
 
 
 class DuoDecoder(nn.Module):
-    """Embeddings, layers, fusion and the tied output matrix."""
+    """Embeddings, layers, fusion and the tied output matrix.
+
+    Args:
+        size: sizes, dropout rates and switches.
+        embedding: of the target's dictionary; its tables are also in the output matrix.
+    """
 
     def __init__(self, size: DuoSize, embedding: DuoEmbedding):
         super().__init__()
@@ -291,9 +317,11 @@ class DuoDecoder(nn.Module):
         """
         incremental = cache is not None
         cache = {} if cache is None else cache
+        # a search comes here for every word, and reads the source once
         if PER_SENTENCE + "visible" not in cache:
             self._read(context, context_padding, cache)
         visible = cast(Tensor, cache[PER_SENTENCE + "visible"])
+        # x_S and x_P before the first layer, (R, T, D) each
         states = self.embedding(prev_tokens, only_last=incremental)
         weights, last = None, len(self.layers) - 1
         for index, layer in enumerate(self.layers):
@@ -311,7 +339,7 @@ class DuoDecoder(nn.Module):
             )
             states = layer.feed_forward(states)
         if self.size.fusion:
-            return self.fuse(torch.cat(states, dim=-1)), weights
+            return self.fuse(torch.cat(states, dim=-1)), weights  # [h_S ; h_P] W_F
         # one stream is its own mean: a stock Transformer
         return torch.stack(states).mean(dim=0), weights
 
@@ -326,7 +354,7 @@ class DuoDecoder(nn.Module):
     def _read(self, context: Tensor, padding: Tensor, cache: Cache) -> None:
         """Store the keys and values of the source in the cache, once per sentence."""
         cache[PER_SENTENCE + "visible"] = ~padding[:, None, None, :]  # (B, 1, 1, S)
-        streams = context.chunk(self.size.streams, dim=-1)
+        streams = context.chunk(self.size.streams, dim=-1)  # (B, S, D) each
         for index, layer in enumerate(self.layers):
             keys_values = layer.context_attention.keys_values(streams)
             for names, parts in zip(self._context_names(index, layer), keys_values):
@@ -337,6 +365,7 @@ class DuoDecoder(nn.Module):
         tables = [table.weight for table in self.embedding.tables]  # each (V, W_z)
         if not self.size.fusion:
             adapt = self.embedding.adapters[0]
+            # (E_S W_S) h
             return products.linear(states, products.compute_once(lambda: adapt(tables[0]), self))
         # [E_S ; E_P] W_out is made once for many tokens; for few, h goes the other way round
         width, inner, tokens = self.project.in_features, states.size(-1), states[..., 0].numel()
@@ -344,7 +373,8 @@ class DuoDecoder(nn.Module):
             output_matrix = products.compute_once(
                 lambda: self.project(torch.cat(tables, dim=-1)), self
             )
-            return products.linear(states, output_matrix)
+            return products.linear(states, output_matrix)  # ([E_S ; E_P] W_out) h
         widths = [table.size(1) for table in tables]
+        # h W_out^T, split where E_S ends and E_P begins: the two products add up to the same logits
         parts = states.matmul(self.project.weight).split(widths, dim=-1)
         return cast(Tensor, sum(products.linear(part, table) for part, table in zip(parts, tables)))

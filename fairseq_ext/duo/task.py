@@ -82,6 +82,7 @@ class TextClassificationTask(FairseqTask):
         parts = [self._load_part(split)]
         while combine and self._has_part(f"{split}{len(parts)}"):  # train, train1, train2 ...
             parts.append(self._load_part(f"{split}{len(parts)}"))
+        # one file is left as it is; train, train1 .. are joined
         texts, targets = (
             side[0] if len(side) == 1 else ConcatDataset(list(side)) for side in zip(*parts)
         )
@@ -121,6 +122,7 @@ class TextClassificationTask(FairseqTask):
                 raise FileNotFoundError(f"{prefix}.idx: no such binarised file")
             sides.append((prefix, side))
         (text_file, texts), (label_file, targets) = sides
+        # line N of both files is one pair
         if len(texts) != len(targets):
             raise ValueError(f"{text_file}: {len(texts)} texts, but {len(targets)} labels")
         labels.check_texts(text_file, texts.sizes)
@@ -145,6 +147,7 @@ class TextClassificationTask(FairseqTask):
     def build_criterion(self, cfg: Any) -> FairseqCriterion:
         """Return the criterion; ValueError for those of fairseq, which expect a word after each."""
         criterion = super().build_criterion(cfg)
+        # they would compare the scores of labels with a word at each position of the target
         if type(criterion).__module__.startswith("fairseq.criterions"):
             name = getattr(cfg, "_name", None) or type(criterion).__name__
             raise ValueError(
@@ -195,13 +198,14 @@ class LabelGenerator:
         per_model = []
         for model in models:
             output = model(**sample["net_input"])
-            per_model.append(model.get_normalized_probs(output, log_probs=True))
+            per_model.append(model.get_normalized_probs(output, log_probs=True))  # (B, L)
         # logarithms: a probability below 1e-45 would be zero, and its place in the list lost
         log_probs = torch.stack(per_model).logsumexp(dim=0) - math.log(len(models))  # (B, L)
         if self.references:
             order = labels.numbers(sample["target"], self.dictionary).unsqueeze(1)  # (B, 1)
             scores = log_probs.gather(1, order).cpu()
         else:
+            # all labels, the best first: a search over one symbol is a sort
             scores, order = log_probs.cpu().sort(dim=1, descending=True)
         return [
             [self._hypothesis(number, score) for number, score in zip(*row)]

@@ -76,7 +76,7 @@ class _AttentiveGRU(torch.autograd.Function):
     ) -> Tuple[Tensor, Tensor]:
         steps, sentences, width = query_inputs.shape
         units, positions = state.size(1), keys.size(1)
-        states = state.new_empty(steps + 1, sentences, units)
+        states = state.new_empty(steps + 1, sentences, units)  # h_0 .. h_T
         states[0] = state
         queries = torch.empty_like(query_inputs)  # d, (T, B, A)
         gates = state.new_empty(steps, sentences, 4 * units)  # r, u, c, U_c h
@@ -88,18 +88,22 @@ class _AttentiveGRU(torch.autograd.Function):
             # both products with the state in one: W_z h for the query, U h for the gates
             projected = from_state(states[t])  # (B, A + 3H)
             torch.add(query_inputs[t], projected[:, :width], out=queries[t]).tanh_()
+            # e_t, up to a number that the softmax takes no notice of
             scores = attention.scores(from_query(queries[t])).masked_fill_(padding, float("-inf"))
             torch.softmax(scores, dim=1, out=weights[t])
+            # W x + b: the part known before the loop, and the average of the values
             gates_x = torch.baddbmm(
                 gate_inputs[t].unsqueeze(1), weights[t].unsqueeze(1), gate_values
             ).squeeze(1)  # (B, 3H)
             gates_h = projected[:, width:]
             reset_update, candidate, product = gates[t].split([2 * units, units, units], dim=1)
+            # r and u stand side by side, so that one sigmoid makes both
             torch.add(gates_x[:, : 2 * units], gates_h[:, : 2 * units], out=reset_update).sigmoid_()
             reset, update = reset_update.chunk(2, dim=1)
             # U_c h by itself: the gradient of the reset gate needs it
             product.copy_(gates_h[:, 2 * units :])
             torch.addcmul(gates_x[:, 2 * units :], reset, product, out=candidate).tanh_()
+            # h_{t+1} = c + u (h_t - c)
             torch.lerp(candidate, states[t], update, out=states[t + 1])
         ctx.save_for_backward(
             states, queries, gates, weights, keys, gate_values, state_weight, query_weight, energy
@@ -128,10 +132,12 @@ class _AttentiveGRU(torch.autograd.Function):
         to_query = repeated_linear(query_weight.t(), sentences)
         to_state = repeated_linear(state_weight.t(), sentences)
         for t in reversed(range(steps)):
+            # of h_{t+1} (B, H): from the outputs, and from the steps after it
             grad_h = grad_states[t] + grad_state
             _gates_backward(
                 grad_h, states[t], gates[t], grad_gates[t], grad_projected[t, :, width:]
             )
+            # gradient of a_t: from the average, and from the attention that was returned
             grad_a = by_position(grad_gates[t], gate_values)  # (B, S)
             if grad_weights is not None:
                 grad_a += grad_weights[t]
@@ -142,6 +148,7 @@ class _AttentiveGRU(torch.autograd.Function):
             grad_d = to_query(grad_query[t])  # (B, A)
             grad_projected[t, :, :width] = torch.ops.aten.tanh_backward(grad_d, queries[t])
             update = gates[t, :, units : 2 * units]
+            # through both products, and directly where the update gate let h_t pass
             grad_state = to_state(grad_projected[t]).addcmul_(grad_h, update)
         grad_keys, grad_energy = attention.gradients()
         # the gradient of a matrix is one product over all steps, not a sum of T products
@@ -151,6 +158,7 @@ class _AttentiveGRU(torch.autograd.Function):
             grad_projected[:, :, :width],
             grad_gates,
             grad_keys,
+            # sum_t a_ti g_t
             torch.bmm(weights.permute(1, 2, 0), grad_gates.transpose(0, 1)),  # (B, S, 3H)
             None,
             over_steps.t() @ states[:-1].flatten(0, 1),
@@ -170,8 +178,11 @@ def _gates_backward(
         torch.ops.aten.sigmoid_backward,
         torch.ops.aten.tanh_backward,
     )
+    # h' = u h + (1 - u) c
     grad_c.copy_(tanh_backward(grad_h * (1 - update), candidate))
     grad_u.copy_(sigmoid_backward(grad_h * (state - candidate), update))
+    # c = tanh(x_c + r * (U_c h))
     grad_r.copy_(sigmoid_backward(grad_c * product, reset))
     grad_h_gates[:, : 2 * units] = grad_x[:, : 2 * units]
+    # of U_c h, which the reset gate scales
     torch.mul(grad_c, reset, out=grad_h_gates[:, 2 * units :])

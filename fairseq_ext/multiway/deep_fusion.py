@@ -18,6 +18,7 @@ from torch import Tensor
 from ..common.run_config import carry_in_checkpoints
 from ..common.stored import Stored, check_symbols, read_stored
 from ..streams.language_pair import sides
+from ..streams.stored_pairs import stored_pairs
 from .config import MultiwayConfig, encoder_sizes, encoder_types, size_of
 from .fusion import FusedDecoder, LanguageSize
 from .model import MultiwayModel
@@ -101,6 +102,7 @@ def check_dictionary(
     stored: Stored, prefix: str, file: str, lang: str, dictionary: Dictionary
 ) -> None:
     """Raise ValueError unless the embedding under ``prefix`` was trained with this dictionary."""
+    # V is the first axis of an embedding; sizes are compared before the symbols
     size = stored.weights[f"{prefix}.embedding.weight"].size(0)
     if size != len(dictionary):
         raise stored.error(
@@ -115,6 +117,7 @@ class Start:
 
     Args:
         cfg: its options.
+        pairs: those of the run.
         dictionaries: {lang: dictionary}.
 
     Attributes:
@@ -123,9 +126,9 @@ class Start:
     Raises ValueError, naming the option, for a missing checkpoint or one that does not fit.
     """
 
-    def __init__(self, cfg: DeepFusionConfig, dictionaries: Dict[str, Dictionary]):
-        assert cfg.lang_pairs is not None  # the task has chosen them
-        pairs = cfg.lang_pairs.split(",")
+    def __init__(
+        self, cfg: DeepFusionConfig, pairs: List[str], dictionaries: Dict[str, Dictionary]
+    ):
         self.sources, targets = sides(pairs)
         self.target = _only_target(pairs, targets)
         translation, language = _checkpoints(cfg)
@@ -164,6 +167,7 @@ class Start:
                     "option out"
                 )
         units = {lang: self._encoder_units(lang) for lang in self.sources}
+        # 0: not named by the option
         sizes = encoder_sizes(cfg.encoder_hidden_size, self.sources, 0)
         if cfg.encoder_hidden_size and any(sizes[lang] not in (0, units[lang]) for lang in units):
             raise self.translation.error(
@@ -171,7 +175,7 @@ class Start:
                 f"{cfg.encoder_hidden_size}; leave the option out"
             )
         values["encoder_hidden_size"] = ",".join(f"{lang}={n}" for lang, n in units.items())
-        kinds = encoder_types(stored.get("encoder_type"), sides(stored.lang_pairs.split(","))[0])
+        kinds = encoder_types(stored.get("encoder_type"), sides(stored_pairs(stored))[0])
         types = encoder_types(cfg.encoder_type, self.sources)
         if cfg.encoder_type and any(types[lang] != kinds[lang] for lang in self.sources):
             raise self.translation.error(
@@ -192,11 +196,13 @@ class Start:
     def weights_for(self, names: List[str]) -> Weights:
         """Return {name: value} of those parameters of the fused model that the two models have."""
         weights, prefix = {}, f"decoders.{self.target}.language."
+        # the fused decoder and gru_lm call the part LanguageState, with the same names inside
         for name in names:
             if name.startswith(prefix):
                 weights[name] = self.language.weights["decoder.language." + name[len(prefix) :]]
             elif name in self.translation.weights:
                 weights[name] = self.translation.weights[name]
+        # W_s, v_g and b_g are in neither of the two and keep the values that they begin with
         return weights
 
 
@@ -256,7 +262,8 @@ class DeepFusionModel(MultiwayModel):
         if cfg.language_model_size is not None:
             _check_complete(cfg)
         else:
-            start = Start(cfg, task.dictionaries)
+            start = Start(cfg, task.pairs, task.dictionaries)
+            # from now on a checkpoint of this run is built without the two files
             carry_in_checkpoints(cfg, "model", start.values)
             cfg = _settled(cfg, start.values)
         # with random weights; those of the two models, or of a run's checkpoint, come next
@@ -276,6 +283,7 @@ class DeepFusionModel(MultiwayModel):
     ) -> FusedDecoder:
         """Return the decoder of the target language, with a language model inside."""
         assert cfg.language_model_size is not None  # build_model has settled it
+        # D, L
         embed_dim, hidden_size = (int(number) for number in cfg.language_model_size.split(","))
         language_size = LanguageSize(embed_dim, hidden_size)
         return FusedDecoder(size_of(cfg), language_size, vocab_size, padding_index)

@@ -98,6 +98,7 @@ class LanguageModelDecoder(RetainsDropout, FairseqIncrementalDecoder):
         """Make row r of the state what row ``new_order[r]`` was; fairseq's search calls this."""
         cache = incremental_state.get(CACHE, {})
         for name in cache:
+            # every entry is a state (R, L): nothing belongs to a source here
             cache[name] = cast(Tensor, cache[name]).index_select(0, new_order)
 
     def max_positions(self) -> int:
@@ -116,10 +117,11 @@ class GRULanguageModel(FairseqLanguageModel):
         check_rate("--dropout", cfg.dropout)
         inputs, outputs = task.source_dictionary, task.target_dictionary
         language = LanguageState(size, len(inputs), inputs.pad(), cfg.dropout)
+        # --output-dictionary-size may leave fewer words to predict than there are to read
         output = linear(size.hidden_size, len(outputs))
         if cfg.share_decoder_input_output_embed:
             _check_shareable(size, len(inputs), len(outputs))
-            output.weight = language.embedding.weight
+            output.weight = language.embedding.weight  # E_s; D = L
         # a text is as long as a sample, unless the task has a limit of its own
         length = cfg.max_target_positions or cfg.tokens_per_sample
         return cls(LanguageModelDecoder(language, output, outputs, length, cfg.dropout))

@@ -52,7 +52,9 @@ class MultiwayTarget(TargetSide):
         total = weights[0].new_zeros(*weights[0].shape[:2], length)  # (R, T, S)
         # alignments are asked for in positions of the line that the user typed
         for source_weights, positions in zip(weights, encoder_out["positions"]):
+            # (R, T, S'): where each word of this source stands in the line
             index = positions.index_select(0, rows).unsqueeze(1).expand_as(source_weights)
+            # early averaging: equal shares
             total.scatter_add_(2, index, source_weights / len(weights))
         return readout, total
 
@@ -69,7 +71,7 @@ def select_source(
     Returns:
         its words (B, S'), padded at the end, and their positions in ``tokens`` (B, S').
     """
-    chosen = tokens.ne(pad)
+    chosen = tokens.ne(pad)  # (B, S) bool
     if number is not None:
         ends = tokens.eq(eos).long()
         # how many sentences have ended before a word says which source it belongs to
@@ -116,6 +118,7 @@ class EarlySources(SourceSide):
     ) -> Dict[str, Any]:
         """Return what ``SourceOf`` does, with lists over all sources."""
         parts = [encoder(src_tokens) for encoder in self.encoders]
+        # of each source; the number of rows and the length of the line are the same for all
         listed = {name: [part[name][0] for part in parts] for name in ("encoded", "positions")}
         return {**parts[0], **listed}
 
@@ -182,8 +185,8 @@ class MultiwayModel(StreamsModel):
     @classmethod
     def build_model(cls, cfg: MultiwayConfig, task: FairseqTask) -> "MultiwayModel":
         """Return a model with the components that --lang-pairs names."""
-        assert cfg.lang_pairs is not None  # the task has chosen them
-        size, pairs = size_of(cfg), cfg.lang_pairs.split(",")
+        size, pairs = size_of(cfg), list(task.pairs)
+        # a language may be a source of several pairs, and has one encoder
         sources, targets = sides(pairs)
         # encoders may differ in width and in kind (Sec. 4): the attention sees A alone
         units = encoder_sizes(cfg.encoder_hidden_size, sources, size.hidden_size)
@@ -231,6 +234,7 @@ class MultiwayModel(StreamsModel):
     ) -> Any:
         """Return teacher-forced logits (B, T, V) of the direction ``pair`` (default: the first)."""
         parsed = LanguagePair.parse(pair or self.pairs[0])
+        # several sources are read from one row, which their directions take apart
         if len(parsed.sources) > 1:
             return self.direction(str(parsed))(src_tokens, src_lengths, prev_output_tokens)
         source, target = parsed
@@ -296,6 +300,7 @@ class MultiwayModel(StreamsModel):
             # encoders.LANG.., decoders.LANG.. or attention..
             part, lang = name.split(".")[:2]
             if part == "attention":
+                # the attention has no language in its names
                 groups["shared"].append(name)
                 continue
             groups.setdefault(f"{part[:-1]}.{lang}", []).append(name)

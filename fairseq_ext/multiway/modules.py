@@ -98,7 +98,7 @@ class MultiwayEncoder(RetainsDropout, nn.Module):
         tokens = align_left(tokens, self.padding_index)
         padding = tokens.eq(self.padding_index)  # (B, S)
         vectors = dropout(self.embedding(tokens), self.dropout, self.is_dropping)  # (B, S, D)
-        return self.adapt(self.recurrence(vectors, padding, literal)), padding
+        return self.adapt(self.recurrence(vectors, padding, literal)), padding  # h (B, S, A)
 
 
 class EncodedSource(NamedTuple):
@@ -135,6 +135,7 @@ class SharedAttention(nn.Module):
             keys=torch.tanh(self.key(annotations)),
             values=self.value(annotations),
             padding=padding,
+            # annotations are aligned on the left: position 0 holds h_1, whatever the padding was
             initial=self.initial_out(torch.tanh(self.initial_in(annotations[:, 0]))),
         )
 
@@ -159,6 +160,7 @@ class MultiwayDecoder(RetainsDropout, nn.Module):
         self.gates_embedding = linear(width, 3 * units)  # W of the GRU, the embedding's columns
         self.gates_context = linear(units, 3 * units, bias=False)  # and the context's
         self.gates_state = nn.Linear(units, 3 * units, bias=False)
+        # each gate's U is orthogonal by itself
         for part in self.gates_state.weight.chunk(3):
             nn.init.orthogonal_(part)
         self.readout_state = linear(units, size.readout_size)  # W_h, b_r
@@ -193,7 +195,7 @@ class MultiwayDecoder(RetainsDropout, nn.Module):
         query = torch.tanh(self.query_embedding(vectors) + self.query_state(state))  # d_t (R, A)
         read = [attention(query, source) for source in sources]
         context = cast(Tensor, sum(context for context, _ in read) / len(read))
-        gates = self.gates_embedding(vectors) + self.gates_context(context)
+        gates = self.gates_embedding(vectors) + self.gates_context(context)  # (R, 3H)
         return (
             gru_cell(gates, self.gates_state(state), state),
             context,
@@ -224,8 +226,10 @@ class MultiwayDecoder(RetainsDropout, nn.Module):
             query_inputs=self.query_embedding(vectors),
             gate_inputs=self.gates_embedding(vectors),
             keys=source.keys,
+            # P and the gates' matrix are linear: applied once per source position, not per step
             gate_values=self.gates_context(source.values),
             padding=source.padding,
+            # [W_z; U]: one product with z_{t-1} per step for the query and for the gates
             state_weight=torch.cat([self.query_state.weight, self.gates_state.weight]),
             query_weight=attention.query.weight,
             energy=attention.energy,
@@ -240,7 +244,7 @@ class MultiwayDecoder(RetainsDropout, nn.Module):
 
         more: a further term (R, T, O) of the sum, see ``more_of_the_readout``.
         """
-        mixed = self.readout_state(states) + self.readout_embedding(vectors)
+        mixed = self.readout_state(states) + self.readout_embedding(vectors)  # (R, T, O)
         mixed = mixed + self.readout_context(contexts)
         mixed = torch.tanh(mixed if more is None else mixed + more)
         return dropout(mixed, self.dropout, self.is_dropping)

@@ -1,7 +1,7 @@
 """Multi-way translation's task: one pair after the other; several sources at inference."""
 
 from dataclasses import dataclass, field
-from typing import Any, Callable, Iterable, List, Sequence, Tuple, Union
+from typing import Any, Callable, Iterable, List, Optional, Sequence, Tuple, Union
 
 import torch
 from fairseq.data import ConcatSentencesDataset, Dictionary, LanguagePairDataset
@@ -78,11 +78,13 @@ class MultiwayTranslationTask(StreamsTask):
     cfg: MultiwayTranslationConfig
 
     @classmethod
-    def training_pairs(cls, cfg: MultiwayTranslationConfig) -> List[str]:
+    def training_pairs(  # type: ignore[override]  # its own options
+        cls, cfg: MultiwayTranslationConfig, requested: Optional[LanguagePair]
+    ) -> List[str]:
         """Return the pairs of the options; those of -s de+fr -t en are de-en and fr-en."""
-        if cfg.lang_pairs or "+" not in cfg.source_lang:
-            return super().training_pairs(cfg)
-        return [f"{source}-{cfg.target_lang}" for source in cfg.source_lang.split("+")]
+        if cfg.lang_pairs or requested is None:
+            return super().training_pairs(cfg, requested)
+        return [f"{source}-{requested.target}" for source in requested.sources]
 
     def can_translate(self, pair: str) -> bool:
         """True if the sources have encoders and the target a decoder, trained together or not."""
@@ -96,25 +98,24 @@ class MultiwayTranslationTask(StreamsTask):
     @property
     def source_dictionary(self) -> Union[Dictionary, JointDictionary]:
         """Return the dictionary of the source, or of all sources of -s de+fr."""
-        if "+" in (self.cfg.source_lang or ""):  # fairseq-generate asks before there is a model
-            return JointDictionary([self.dictionaries[lang] for lang in self._sources()])
+        # fairseq-generate asks before there is a model
+        sources = self.requested.sources if self.requested else ()
+        if len(sources) > 1:
+            return JointDictionary([self.dictionaries[lang] for lang in sources])
         return super().source_dictionary
-
-    def _sources(self) -> List[str]:
-        """Return the languages of -s de+fr."""
-        return self.cfg.source_lang.split("+")
 
     def build_generator(self, models: List[BaseFairseqModel], args: Any, **options: Any) -> Any:
         """Return the search; ValueError for --match-source-len with several sources."""
         if self.pair and "+" in self.pair and getattr(args, "match_source_len", False):
             raise ValueError(
-                f"--match-source-len with -s {self.cfg.source_lang}: several sources have several "
-                "lengths; allowed with one source"
+                f"--match-source-len with -s {LanguagePair.parse(self.pair).source}: several "
+                "sources have several lengths; allowed with one source"
             )
         return super().build_generator(models, args, **options)
 
     def _directions(self, models: Sequence[Any]) -> List[Any]:
         """Return the directions that the search runs; several of a model that averages late."""
+        # late averaging is fairseq's ensemble: each direction is a member with its own beam state
         if self.pair and "+" in self.pair and str(self.cfg.source_average) == "late":
             return [
                 direction
@@ -129,6 +130,7 @@ class MultiwayTranslationTask(StreamsTask):
         if len(parsed.sources) == 1:
             return super()._load_pair(path, split, pair, combine)
         pairs = [f"{source}-{parsed.target}" for source in parsed.sources]
+        # without arguments, super() does not work inside of a comprehension
         load = super()._load_pair
         parts = [load(path, split, single, combine) for single in pairs]
         # line N of each pair must be the same target sentence
@@ -138,6 +140,7 @@ class MultiwayTranslationTask(StreamsTask):
                 place = f"{path}: line {line + 1} of {split} in {single}"
                 _check_one_end(place, part.src[line], part.src_dict)
         # one row for all sources; ``select_source`` takes it apart in the model
+        # a row is as long as all of its sources, which --max-tokens counts
         joined = JoinedSources(*(part.src for part in parts))
         first = parts[0]
         return LanguagePairDataset(
@@ -158,23 +161,24 @@ class MultiwayTranslationTask(StreamsTask):
         """Return the tokens of lines and their numbers; "|||" stands between several sources."""
         if not (self.pair and "+" in self.pair):
             return super().get_interactive_tokens_and_lengths(lines, encode_fn)
-        langs = self._sources()
+        source, langs = LanguagePair.parse(self.pair).source, LanguagePair.parse(self.pair).sources
         tokens = []
         for line in lines:
             texts = [text.strip() for text in line.split(SEPARATOR)]
             if len(texts) != len(langs) or not all(texts):
                 raise ValueError(
-                    f"-s {self.cfg.source_lang}: {line!r} must hold {len(langs)} texts with "
+                    f"-s {source}: {line!r} must hold {len(langs)} texts with "
                     f"{SEPARATOR} between them"
                 )
             encoded = [
                 self.dictionaries[lang].encode_line(
-                    self.encode(lang, text, encode_fn), add_if_not_exist=False
+                    self.subwords.encode(lang, text, encode_fn), add_if_not_exist=False
                 )
                 for lang, text in zip(langs, texts)
             ]
             for lang, part in zip(langs, encoded):
                 _check_one_end(f"{line!r}, {lang}", part, self.dictionaries[lang])
+            # each source ends with its end symbol: ``select_source`` counts them
             tokens.append(torch.cat(encoded).long())
         return tokens, [sentence.numel() for sentence in tokens]
 

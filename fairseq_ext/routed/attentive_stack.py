@@ -92,6 +92,7 @@ class _AttentiveStack(torch.autograd.Function):
         energy: Tensor,
         *flat: Optional[Tensor],
     ) -> Tuple[Tensor, ...]:
+        # outputs that the loss does not read have the gradient None in place of zeros
         ctx.set_materialize_grads(False)
         steps, rows, _ = projected.shape
         with torch.autocast(projected.device.type, enabled=False):
@@ -103,8 +104,10 @@ class _AttentiveStack(torch.autograd.Function):
             to_query = repeated_linear(query_weight, rows)
             for t in range(steps):
                 # the query reads the states of all layers before the step
+                # (B, O_1 + .. + O_L)
                 before = torch.cat([layer.outputs[t] for layer in layers], dim=1)
                 queries[t] = to_query(before)
+                # e_t, up to a number that the softmax takes no notice of
                 scores = attention.scores(queries[t]).masked_fill_(padding, float("-inf"))
                 torch.softmax(scores, dim=1, out=weights[t])
                 # the context as a sum of projected annotations: no product with W in the loop
@@ -115,6 +118,7 @@ class _AttentiveStack(torch.autograd.Function):
                     out=layers[0].projected[t].unsqueeze(1),
                 )
                 layers[0].forward(t)
+                # a layer reads what the one below it has just written for the same step
                 for lower, upper, (_, _, weight, bias, mask, _) in zip(
                     layers, layers[1:], stack[1:]
                 ):
@@ -122,10 +126,12 @@ class _AttentiveStack(torch.autograd.Function):
                     assert weight is not None and bias is not None  # of all but the first layer
                     torch.addmm(bias, inputs, weight.t(), out=upper.projected[t])
                     upper.forward(t)
+        # equally many of every layer, None where there is no router: backward cuts the list by that
         saved = [tensor for layer in layers for tensor in layer.saved()]
         uppers = [part for layer in stack for part in (layer.weight, layer.mask)]
         ctx.depth = len(layers)
         ctx.save_for_backward(keys, values, query_weight, energy, weights, queries, *uppers, *saved)
+        # copies: the caller may write into what it gets, the backward pass reads the layers'
         taus = (layer.tau.clone() for layer in layers)
         return (layers[-1].outputs[1:].clone(), weights.clone(), *taus)
 
@@ -143,14 +149,18 @@ class _AttentiveStack(torch.autograd.Function):
         starts = range(0, len(saved), size)
         layers = [Layer.restored(saved[start : start + size]) for start in starts]
         for layer, grad_tau in zip(layers, grad_taus):
+            # nobody outside reads g after the last step, so that it has no gradient from there
             layer.start_backward(None, grad_tau)
         with torch.autocast(keys.device.type, enabled=False):
             stack = _StackGradient(layers, uppers[::2], uppers[1::2])
             attention = _AttentionGradient(keys, values, query_weight, energy, weights, queries)
             for t in reversed(range(weights.size(0))):
+                # back over step t: the layers from the top, then the attention before them
                 stack.backward(t, None if grad_top is None else grad_top[t])
                 grad_attention = None if grad_weights is None else grad_weights[t]
+                # the query read the states of all layers before t: its gradient belongs to theirs
                 stack.add(attention.backward(t, layers[0].grad_projected[t], grad_attention))
+            # h before each step (T, B, O)
             before = torch.cat([layer.outputs[:-1] for layer in layers], dim=2)
             grads = attention.result(before, layers[0].grad_projected)
             return (layers[0].grad_projected, *grads, *stack.result())
@@ -165,7 +175,7 @@ def _stacked(flat: Sequence[Optional[Tensor]]) -> List[StackedLayer]:
 def _start(layer: StackedLayer, projected: Tensor) -> Layer:
     """Return a layer before its first step, with room for its projections, which the loop fills."""
     steps, rows, width = projected.shape
-    width = width if layer.weight is None else layer.weight.size(0)
+    width = width if layer.weight is None else layer.weight.size(0)  # G_1, or G_l of a layer above
     room = projected.new_empty(steps, rows, width)
     return Layer.start(layer.recurrence, room, layer.state, layer.output)
 
@@ -191,14 +201,16 @@ class _StackGradient:
         """Go back over step t, from the top; afterwards ``grads`` are of the step before."""
         if grad_top is not None:
             self.grads[-1] = self.grads[-1] + grad_top
+        # the layer below gets its gradient from here before its own turn comes
         for number in reversed(range(len(self.layers))):
             layer, grad = self.layers[number], self.grads[number]
+            # h_{t-1} of the same layer, which its router reads; g_{t-1} is the layer's own affair
             through_router = layer.backward(t, grad)
             before = torch.zeros_like(grad) if through_router is None else through_router
             self.grads[number] = before
             weight = self.weights[number]
             if weight is not None:  # it reads the layer below
-                below = layer.grad_projected[t] @ weight
+                below = layer.grad_projected[t] @ weight  # (B, O_{l-1})
                 lower = self.grads[number - 1]
                 self.grads[number - 1] = lower + _masked(below, self.masks[number], t)
 
@@ -211,6 +223,7 @@ class _StackGradient:
 
     def result(self) -> List[Optional[Tensor]]:
         """Return the gradients of the layers, in the order of the Function's arguments."""
+        # g and h before the first step, W, b, mask, then the recurrence
         flat: List[Optional[Tensor]] = []
         for number, layer in enumerate(self.layers):
             flat += [layer.grad_state, self.grads[number]]
@@ -219,8 +232,10 @@ class _StackGradient:
                 mask = self.masks[number]
                 inputs = inputs if mask is None else inputs * mask
                 grad = layer.grad_projected.flatten(0, 1)  # (T B, G)
+                # dropout's mask has no gradient
                 flat += [grad.t() @ inputs.flatten(0, 1), grad.sum(dim=0), None]
             else:
+                # the attention projects the inputs of the first layer
                 flat += [None, None, None]
             flat += layer.weight_gradients()
         return flat
@@ -250,6 +265,7 @@ class _AttentionGradient:
         grad_projected: of the first layer's projections (B, G_1). grad_weights: of a_t (B, S).
         """
         weights = self.weights[t]
+        # h^1 reads sum_i a_ti values_i: the gradient of a_ti is g . values_i
         grad_a = by_position(grad_projected, self.values)  # (B, S)
         if grad_weights is not None:
             grad_a = grad_a + grad_weights
@@ -264,6 +280,8 @@ class _AttentionGradient:
         before: [h^1 ; .. ; h^L] before all steps. grad_projected: of all steps (T, B, G_1).
         """
         grad_keys, grad_energy = self.scores.gradients()
+        # (B, S, G_1)
         grad_values = torch.bmm(self.weights.permute(1, 2, 0), grad_projected.transpose(0, 1))
+        # one product over all steps: sum_t g_t [h^1 ; .. ; h^L]_{t-1}
         grad_query = self.grad_queries.flatten(0, 1).t() @ before.flatten(0, 1)
         return grad_keys, grad_values, None, grad_query, grad_energy

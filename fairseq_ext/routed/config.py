@@ -88,6 +88,7 @@ def check_sharing(cfg: RoutedConfig) -> None:
 
     Stored configurations are not checked: older checkpoints hold values that were never read.
     """
+    # 0, the default, is no value that somebody gave
     options = {"--shared-blocks": cfg.shared_blocks, "--router-size": cfg.router_size or None}
     for option, value in options.items():
         if str(cfg.sharing) == "layers" and value is not None:
@@ -112,6 +113,7 @@ def layer_owners(
         raise ValueError(
             f"--shared-{option}-layers {shared}: must be between 0 and --{option}-layers, {layers}"
         )
+    # the bottom ones belong to the tasks
     return [tasks] * (layers - shared) + [None] * shared
 
 
@@ -137,6 +139,7 @@ def build_units(cfg: RoutedConfig, tasks: Sequence[str]) -> Tuple[UnitStack, Lis
                     f"--shared-{part}-layers {number}: only with --sharing layers; with --sharing "
                     "blocks every layer is shared in part"
                 )
+        # every unit has a block for each task
         shared = {"encoder": 0, "decoder": 0}
     owners = {part: layer_owners(part, layers[part], shared[part], tasks) for part in layers}
     options: Dict[str, Any] = dict(shared_blocks=blocks, router_size=size.router_size or None)
@@ -147,6 +150,7 @@ def build_units(cfg: RoutedConfig, tasks: Sequence[str]) -> Tuple[UnitStack, Lis
     for tasks_of_layer in owners["encoder"]:
         encoder.append(BidirectionalUnit(inputs, size.hidden_size, tasks=tasks_of_layer, **options))
         inputs = encoder[-1].output_size
+    # [E y_{t-1} ; c_t] (Eq. 13); c is as wide as an annotation
     inputs += size.embed_dim
     for tasks_of_layer in owners["decoder"]:
         decoder.append(RoutedUnit(inputs, size.hidden_size, tasks=tasks_of_layer, **options))

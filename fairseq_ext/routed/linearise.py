@@ -35,6 +35,7 @@ def check_format(name: str) -> Format:
 def decoded(name: str, content: bytes) -> List[str]:
     """Return the lines of a text. Raises ValueError with file and line where it is not UTF-8."""
     lines = []
+    # a byte order mark is no part of the first word
     for number, line in enumerate(io.BytesIO(content.removeprefix(codecs.BOM_UTF8)), start=1):
         try:
             lines.append(line.decode("utf-8").rstrip("\r\n"))
@@ -53,6 +54,7 @@ def texts(path: PathName, ending: str = "") -> Iterator[Tuple[str, List[str]]]:
     try:
         if path.suffix == ".zip":
             with zipfile.ZipFile(path) as archive:
+                # names of folders end in a slash
                 names = sorted(n for n in archive.namelist() if n.endswith(ending) and n[-1] != "/")
                 if not names:
                     raise ValueError(f"{path} has no member whose name ends in {ending!r}")
@@ -69,6 +71,7 @@ def texts(path: PathName, ending: str = "") -> Iterator[Tuple[str, List[str]]]:
 
 def _located(name: str, number: int, error: Malformed) -> Malformed:
     """Return the error with the file and the line; ``number`` is that of the item's first line."""
+    # the format counts lines from 0, from the first of the item
     return Malformed(f"{name}, line {number + error.line}: {error}")
 
 
@@ -92,11 +95,14 @@ def text_pairs(
 ) -> Iterator[Union[LinePair, Malformed]]:
     """Yield what ``pairs`` does, of one of the ``texts``."""
     module = check_format(name)
+    # what the file as a whole tells, such as the number of columns; the caller's options win
     options = {**module.of_file(lines), **options}
     for number, text in module.blocks(lines):
         try:
             pair = module.forward(text, **options)
+            # a block of comments alone is no item
             if pair:
+                # the inverse has to read what is written, or it could not judge predictions
                 _check(name, *pair)
                 yield pair
         except Malformed as error:
@@ -121,6 +127,7 @@ def items(
     Raises ValueError when the files differ in their number of lines.
     """
     module = check_format(name)
+    # line N of one file belongs to line N of the other, blank ones too
     sides = [[line for _, lines in texts(path) for line in lines] for path in (sources, targets)]
     if len(sides[0]) != len(sides[1]):
         raise ValueError(

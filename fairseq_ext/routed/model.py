@@ -84,6 +84,7 @@ class RoutedTarget(TargetSide):
         if weights is not None:
             # words of the target are aligned with words, and the first source token is none
             weights = torch.cat([torch.zeros_like(weights[..., :1]), weights[..., 1:]], dim=2)
+            # alignments count positions of the tokens as fairseq has padded them
             leading = encoder_out["leading"].index_select(0, encoder_out["rows"])
             weights = put_back(weights, leading, 2)
         return readout, weights
@@ -124,7 +125,7 @@ class RoutedModel(StreamsModel):
         # a trained model is built whatever its stored options say: older versions ignored some
         if not task.from_checkpoint:
             check_sharing(cfg)
-        size, pairs = size_of(cfg), cast(str, cfg.lang_pairs).split(",")
+        size, pairs = size_of(cfg), task.pairs
         units, decoder_units = build_units(cfg, pairs)
         encoder = Encoder(units, size.dropout)
         decoder = Decoder(size, decoder_units, encoder.output_size)
@@ -163,6 +164,7 @@ class RoutedModel(StreamsModel):
         """Return the teacher-forced logits (B, T, V) of the task ``pair`` (default: the first)."""
         pair = self._check(pair or self.pairs[0])
         source, target = LanguagePair.parse(pair)
+        # tau of the encoder is for analysis alone
         encoded = self.encoder(self.sources[source], src_tokens, pair)[:2]
         part = self.targets[target]
         readout, _ = decode(self.decoder, part, encoded, prev_output_tokens, pair)
@@ -203,12 +205,13 @@ class RoutedModel(StreamsModel):
         source, target = LanguagePair.parse(self._check(pair))
         table, part = self.sources[source], self.targets[target]
         annotations, padding, of_encoder = self.encoder(table, src_tokens, pair)
+        # (B, S, n) of the first unit, forwards; n is 0 in the baselines
         if not of_encoder[0][0].size(2):
             raise ValueError("--sharing layers: the model has no router")
         encoded = self.decoder.prepare(annotations, padding, pair)
         vectors = self.decoder.embed(part, prev_output_tokens)
         of_decoder = self.decoder.fused(vectors, encoded, pair).routing
-        leading = leading_padding(src_tokens, cast(int, table.padding_idx))
+        leading = leading_padding(src_tokens, cast(int, table.padding_idx))  # (B, 1)
         weights: Dict[str, Tensor] = {}
         # the encoder moves padding to the end; callers count positions in their own tokens
         for layer, both in enumerate(of_encoder):
@@ -235,6 +238,7 @@ class RoutedModel(StreamsModel):
             if parts[0] in ("sources", "targets"):
                 groups.setdefault(f"{parts[0][:-1]}.{parts[1]}", []).append(name)
                 if parts[2] == "output":
+                    # output is a group by itself, and a part of target.LANG
                     groups["output"].append(name)
                 continue
             # "...own.PAIR..." is a block of one task, "...own.common..." one of all tasks
@@ -246,6 +250,7 @@ class RoutedModel(StreamsModel):
         """Return the names of the parameters that training on ``pair`` moves."""
         source, target = LanguagePair.parse(self._check(pair))
         groups = self.parameter_groups()
+        # blocks of other tasks, other vocabularies: no gradient
         parts = ("shared", f"task.{pair}", f"source.{source}", f"target.{target}")
         return [name for part in parts for name in groups[part]]
 

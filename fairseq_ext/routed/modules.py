@@ -77,6 +77,7 @@ class Blocks(nn.Module):
         self.weight_input = nn.Parameter(torch.empty(count, 3 * hidden_size, input_size))  # W
         self.weight_state = nn.Parameter(torch.empty(count, 3 * hidden_size, hidden_size))  # U
         self.bias = nn.Parameter(torch.zeros(count, 3 * hidden_size))  # b
+        # gate by gate: W of a block is three matrices, not one with 3H outputs
         for block in range(count):
             for gate in self.weight_input.data[block].chunk(3):
                 nn.init.xavier_uniform_(gate)
@@ -88,12 +89,15 @@ class Blocks(nn.Module):
         weight_z, weight_r, weight_c = self.weight_input[number].chunk(3)
         state_z, state_r, state_c = self.weight_state[number].chunk(3)
         bias_z, bias_r, bias_c = self.bias[number].chunk(3)
+        # Eq. 4
         update = torch.sigmoid(F.linear(inputs, weight_z, bias_z) + F.linear(before, state_z))
+        # Eq. 5
         reset = torch.sigmoid(F.linear(inputs, weight_r, bias_r) + F.linear(before, state_r))
+        # Eq. 6
         candidate = torch.tanh(
             F.linear(inputs, weight_c, bias_c) + F.linear(reset * before, state_c)
         )
-        return update * before + (1 - update) * candidate
+        return update * before + (1 - update) * candidate  # Eq. 7
 
 
 class RoutedUnit(nn.Module):
@@ -140,6 +144,7 @@ class RoutedUnit(nn.Module):
 
     def _stacked(self, name: str, task: Optional[str]) -> Tensor:
         """Return a parameter of all K blocks, the task's last."""
+        # the task's block stands last: K - 1 is its number wherever blocks are stacked
         last = getattr(self.task_block(task), name)
         return torch.cat([getattr(self.shared, name), last]) if self.shared_blocks else last
 
@@ -150,7 +155,7 @@ class RoutedUnit(nn.Module):
         then holds for every tau.
         """
         halves = output.split(self.hidden_size, dim=1)
-        return torch.stack([halves[0]] * self.shared_blocks + [halves[-1]]), output
+        return torch.stack([halves[0]] * self.shared_blocks + [halves[-1]]), output  # (K, B, H)
 
     def zero_state(self, inputs: Tensor) -> State:
         """Return zeros for a batch of inputs (B, ...)."""
@@ -170,15 +175,17 @@ class RoutedUnit(nn.Module):
             state after the step, tau (B, n) or (B, 0).
         """
         blocks, output = state
+        # it reads x_t itself: the router has no say in the task's block
         of_task = self.task_block(task).step(0, inputs, blocks[-1])
         if not self.shared_blocks:
             return (of_task.unsqueeze(0), of_task), inputs.new_zeros(inputs.size(0), 0)
-        tau = self.router(inputs, output)
+        tau = self.router(inputs, output)  # (B, n)
+        # Eq. 3 for the inputs of the shared blocks, then Eq. 4 to 7
         shared = [
             self.shared.step(number, tau[:, number, None] * inputs, blocks[number])
             for number in range(self.shared_blocks)
         ]
-        mixed = sum(tau[:, number, None] * block for number, block in enumerate(shared))
+        mixed = sum(tau[:, number, None] * block for number, block in enumerate(shared))  # Eq. 8
         output = torch.cat([cast(Tensor, mixed), of_task], dim=1)
         return (torch.stack([*shared, of_task]), output), tau
 
@@ -188,6 +195,7 @@ class RoutedUnit(nn.Module):
         One product with x then serves router and blocks: W (tau x) + b = tau (W x) + b. The blocks'
         biases are added inside the loop, behind the multiplication by tau.
         """
+        # weights are at rest during a search: there the stack is made once, not in every step
         return products.compute_once(lambda: self._projection(task), self, "projection", task)
 
     def _projection(self, task: Optional[str]) -> State:
@@ -196,7 +204,7 @@ class RoutedUnit(nn.Module):
         if not self.shared_blocks:
             return blocks, zeros
         router = self.router.input
-        return torch.cat([router.weight, blocks]), torch.cat([router.bias, zeros])
+        return torch.cat([router.weight, blocks]), torch.cat([router.bias, zeros])  # (G, I), (G,)
 
     def recurrence(self, task: Optional[str] = None) -> Recurrence:
         """Return the weights that stay inside the loop."""
@@ -227,11 +235,11 @@ class RoutedUnit(nn.Module):
             for position in range(inputs.size(1)):
                 state, tau = self.step(inputs[:, position], state, task)
                 steps.append((state[1], tau))
-            states, taus = zip(*steps)
+            states, taus = zip(*steps)  # (B, O), (B, n) each
             return torch.stack(states, dim=1), torch.stack(taus, dim=1)
         projected = products.linear(inputs.transpose(0, 1), *self.projection(task))  # (S, B, G)
         outputs, tau, _ = routed_gru(projected, *state, self.recurrence(task))
-        return outputs.transpose(0, 1), tau.transpose(0, 1)
+        return outputs.transpose(0, 1), tau.transpose(0, 1)  # time comes first in the loop
 
 
 class BidirectionalUnit(nn.Module):
@@ -255,10 +263,11 @@ class BidirectionalUnit(nn.Module):
 
         inputs: x (B, S, I). padding: (B, S), at the end of each row.
         """
-        positions = reversal(padding)
+        positions = reversal(padding)  # (B, S)
         ahead, tau = self.forwards(inputs, task, literal=literal)
         back, tau_back = self.backwards(reorder(inputs, positions), task, literal=literal)
-        outputs = torch.cat([ahead, reorder(back, positions)], dim=2)
+        outputs = torch.cat([ahead, reorder(back, positions)], dim=2)  # (B, S, 2O)
+        # tau of the backward unit goes back to the places of its words
         return outputs, tau, reorder(tau_back, positions)
 
 

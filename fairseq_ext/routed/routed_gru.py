@@ -203,10 +203,12 @@ class Layer:
             grad[0] += grad_output
         pre = self.grad_gates[:, t]  # of the sums inside z, r, c: (K, B, 3H)
         grad_z, grad_r, grad_c = pre.split(units, dim=2)
+        # g' = z g + (1 - z) c (Eq. 7)
         grad_z.copy_(sigmoid_backward(grad * (before - candidate), update))
         grad_c.copy_(tanh_backward(grad * (1 - update), candidate))
         grad_reset = torch.bmm(grad_c, state[:, 2 * units :])  # of r * g
         grad_r.copy_(sigmoid_backward(grad_reset * before, reset))
+        # g enters g' directly, and r * g inside of c; the next line adds its part in z and r
         grad_before = torch.mul(grad, update).addcmul_(grad_reset, reset)
         grad_before.baddbmm_(pre[..., : 2 * units], state[:, : 2 * units])
         self.grad_state = grad_before
@@ -239,6 +241,7 @@ class Layer:
         before = self.states[:, :-1]
         reset = (self.gates[..., self.units :] * before).flatten(1, 2)
         parts = [
+            # U of z and r reads g, U of c reads r * g
             torch.bmm(pre[..., :two].transpose(1, 2), before.flatten(1, 2)),
             torch.bmm(pre[..., two:].transpose(1, 2), reset),
         ]

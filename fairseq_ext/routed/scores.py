@@ -24,6 +24,7 @@ def _both(hypotheses: Sequence[str], references: Sequence[str]) -> Iterator[Tupl
 
 def f1(counts: Counts) -> float:
     """Return 2 matched / (predicted + gold) in percent, the mean of precision and recall."""
+    # the harmonic mean
     return _percent(2 * counts["matched"], counts["predicted"] + counts["gold"])
 
 
@@ -76,6 +77,7 @@ def ner_f1(hypotheses: Sequence[str], references: Sequence[str]) -> Counts:
     total: Counts = Counter(matched=0, predicted=0, gold=0, wrong_length=0)
     for hypothesis, reference in _both(hypotheses, references):
         tags, gold_tags = _tags(hypothesis), reference.split()
+        # the same entity cannot occur twice in a sentence: sets are enough
         predicted, gold = set(ner.spans(tags)), set(ner.spans(gold_tags))
         total["matched"] += len(predicted & gold)
         total["predicted"] += len(predicted)
@@ -102,7 +104,7 @@ def constituents(tree: trees.Phrase) -> Counter:
     counts: Counter = Counter()
 
     def end(phrase: trees.Phrase, start: int) -> int:
-        place = start
+        place = start  # the number of the next leaf
         for child in phrase.children:
             place = place + 1 if isinstance(child, str) else end(child, place)
         counts[phrase.label, start, place] += 1
@@ -126,6 +128,7 @@ def bracket_f1(hypotheses: Sequence[str], references: Sequence[str]) -> Counts:
         # counters, as a tree may hold the same phrase twice: (NP (NP ...)) over the same leaves
         gold = constituents(gold_tree)
         predicted = constituents(tree) if tree else Counter()
+        # of a phrase that stands several times, the smaller of both numbers
         total["matched"] += sum((predicted & gold).values())
         total["predicted"] += sum(predicted.values())
         total["gold"] += sum(gold.values())
@@ -162,6 +165,7 @@ def triples(top: graphs.Node) -> "Counter[Triple]":
     """Return (concept, role, concept) of every relation of a graph, and ("", ":top", concept)."""
     counts: "Counter[Triple]" = Counter([("", ":top", top.concept)])
     waiting = [top]
+    # counts do not depend on the order of visits
     while waiting:
         node = waiting.pop()
         for role, child in node.relations:
@@ -186,6 +190,7 @@ def triple_f1(hypotheses: Sequence[str], references: Sequence[str]) -> Counts:
         try:
             predicted = triples(graphs.read_line(hypothesis))
         except Malformed:
+            # the reference's relations still count as not found
             predicted = Counter()
             total["ill_formed"] += 1
         total["matched"] += sum((predicted & expected).values())

@@ -20,8 +20,11 @@ from ..streams.config import StreamsConfig
 from ..streams.direction import Direction
 from ..streams.language_pair import LanguagePair, sides
 from ..streams.metrics import log_bleu_summary, log_likelihoods, log_pairs
+from ..streams.pair_data import load_dictionary
 from ..streams.schedule import SCHEDULES, parse_lang_pairs
-from ..streams.task import StreamsTask, load_dictionary
+from ..streams.stored_pairs import stored_pairs
+from ..streams.task import StreamsTask
+from .task_patience import TaskPatience, check_task_patience
 from .task_tokens import (
     MarkedSources,
     PrintedSources,
@@ -90,21 +93,6 @@ def parse_gamma(text: Optional[str], pairs: List[str]) -> Dict[str, float]:
     return gamma
 
 
-def check_task_patience(cfg: RoutedMtlConfig) -> None:
-    """Raise ValueError, naming the option, where --task-patience cannot work."""
-    if cfg.task_patience < 0:
-        raise ValueError(f"--task-patience {cfg.task_patience}: must be at least 0; 0 = off")
-    excluded = {
-        "--pair-patience": cfg.pair_patience,
-        "--disable-validation": cfg.disable_validation,
-    }
-    for option, value in excluded.items():
-        if cfg.task_patience and value:
-            raise ValueError(
-                f"--task-patience {cfg.task_patience}: does not go together with {option}"
-            )
-
-
 class _Weighted(torch.nn.Module):
     """A criterion whose loss is the task's part of the objective (Eq. 15 of the card).
 
@@ -167,8 +155,8 @@ class RoutedMtlTask(StreamsTask):
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> BaseFairseqModel:
         """Build the model; the source dictionaries get the task tokens before."""
-        saved = getattr(cfg, "lang_pairs", None) if from_checkpoint else None
-        self._add_tokens(parse_lang_pairs(saved) if saved else self.pairs)
+        # of a checkpoint its own pairs: its embedding has a row for the token of each
+        self._add_tokens((from_checkpoint and stored_pairs(cfg)) or self.pairs)
         return super().build_model(cfg, from_checkpoint)
 
     def _add_tokens(self, pairs: List[str]) -> None:
@@ -233,6 +221,7 @@ class RoutedMtlTask(StreamsTask):
         self, pair: Optional[str], directions: List[Direction], args: Any, **options: Any
     ) -> SequenceGenerator:
         """Return the search of a pair; lengths count words, not the task token."""
+        # a class that was asked for takes no such arguments
         if options.get("seq_gen_cls") is None:
             constraint = self._constraint(pair) if pair else None
             options["extra_gen_cls_kwargs"] = {
@@ -243,6 +232,7 @@ class RoutedMtlTask(StreamsTask):
         generator = super().build_search(pair, directions, args, **options)
         search = getattr(generator, "search", None)  # --print-alignment's scorer has none
         if isinstance(search, LengthConstrainedBeamSearch):  # --match-source-len
+            # its limits follow the length of the source, which counts the task token
             search.min_len_b -= 1
             search.max_len_b -= 1
         return generator
@@ -278,6 +268,7 @@ class RoutedMtlTask(StreamsTask):
         # the run's state travels with the checkpoints: a resumed run goes on with these weights
         halved = self.run_state.more.get("weight", {})
         gamma = parse_gamma(self.cfg.task_gamma, self.pairs)
+        # gamma_m 2^-k after k halvings
         return {pair: gamma[pair] * halved.get(pair, 1.0) for pair in self.pairs}
 
     def train_step(
@@ -293,27 +284,15 @@ class RoutedMtlTask(StreamsTask):
         weighted = _Weighted(criterion, self.task_weights(), max(len(sample), 1))
         return super().train_step(sample, model, weighted, optimizer, update_num, ignore_grad)
 
-    @property
-    def patience(self) -> int:
-        """Return the number of validations without a better score that a pair may have."""
-        return self.cfg.task_patience or self.cfg.pair_patience
-
-    def judged_by_bleu(self, pair: str) -> bool:
-        """True for texts, unless --task-patience is set, which always goes by the loss."""
-        bleu = super().judged_by_bleu(pair) and not self.cfg.task_patience
-        return bleu and self.kinds()[pair] == "text"
-
-    def pair_stalled(self, pair: str, epoch: int) -> None:
-        """Halve the task's weight with --task-patience; otherwise the pair leaves."""
-        if not self.cfg.task_patience:
-            super().pair_stalled(pair, epoch)
-            return
-        weights = self.run_state.more.setdefault("weight", {})
-        weights[pair] = weights.get(pair, 1.0) / 2
-        logger.info(
-            f"{pair}: no better loss than {self.run_state.best.get(pair)} in "
-            f"{self.cfg.task_patience} validations in a row (--task-patience): its weight is now "
-            f"{self.task_weights()[pair]:g}"
+    def build_patience(self) -> TaskPatience:
+        """Return what lets pairs leave that stop improving, or halves their weights."""
+        return TaskPatience(
+            self.cfg,
+            self.trained_pairs,
+            self.joins,
+            self.run_state,
+            kinds=self.kinds(),
+            weights=self.task_weights,
         )
 
     # ---------------------------------------------------------------- scores
@@ -341,6 +320,7 @@ class RoutedMtlTask(StreamsTask):
         log_pairs(criterion, logging_outputs, list(kinds))
         for pair, kind in kinds.items():
             if pair in weights:
+                # weight 0: the newest value is shown in place of a mean
                 metrics.log_scalar(f"{pair}_weight", weights[pair], weight=0, priority=27)
             if scored:
                 log_scores(logging_outputs, pair, kind)

@@ -27,6 +27,7 @@ def add_task_tokens(dictionary: Dictionary, pairs: List[str]) -> None:
     """
     tokens = [token_of(pair) for pair in sorted(pairs)]
     present = [symbol for symbol in dictionary.symbols if symbol.startswith(PREFIX)]
+    # other tokens would shift the rows of the embedding
     if present and present != tokens:
         raise ValueError(
             f"--lang-pairs: the source dictionary has the task tokens {', '.join(present)}, "

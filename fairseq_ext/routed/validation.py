@@ -83,6 +83,7 @@ class TaskScores(PairBleu):
 
         All names are always there: workers may be on batches of different pairs.
         """
+        # workers exchange sums by name: a name that one of them lacks would stop the run
         zeros, kind = dict.fromkeys((*BLEU_NAMES, *TER_SUMS, *COUNT_NAMES), 0), self.kinds[pair]
         if kind != "text":
             return {**zeros, **count_sums(kind, hypotheses, references)}
@@ -104,6 +105,7 @@ def count_sums(kind: str, hypotheses: List[str], references: List[str]) -> Dict[
         "f1": dict.fromkeys(COUNTED["f1"], 0),
     }
     for hypothesis, reference in zip(hypotheses, references) if kind in F1 else ():
+        # what the symbol stood for is lost, so that nobody can say whether the hypothesis has it
         if UNKNOWN in reference.split():
             continue
         try:
@@ -128,6 +130,7 @@ def log_scores(outputs: List[Log], pair: str, kind: str) -> None:
         metrics.log_derived(f"{pair}_ter", lambda meters: _ter(pair, meters), priority=26)
         return
     for score, names in COUNTED.items():
+        # tags, trees and graphs have an F1 by their own ``F1``; the other scores need no kind
         if score == "f1" and kind not in F1:
             continue
         _log_sums(logs, pair, [f"_{score}_{name}" for name in names])
@@ -142,6 +145,7 @@ def log_scores(outputs: List[Log], pair: str, kind: str) -> None:
 def _log_sums(logs: List[Log], pair: str, names: Iterable[str]) -> None:
     """Log the sums of all workers' batches, which ``_ter`` and ``_percent`` divide at the end."""
     for name in names:
+        # fairseq prints no names that begin with an underscore
         metrics.log_scalar(f"_{pair}{name}", int(sum(log.get(name, 0) for log in logs)))
 
 
@@ -153,5 +157,6 @@ def _ter(pair: str, meters: MetersDict) -> float:
 
 def _percent(pair: str, score: str, meters: MetersDict) -> float:
     """Return accuracy, exact match or F1 of what has been logged."""
+    # ratios are made of the sums over all batches, not averaged over batches
     counts = {name: int(meters[f"_{pair}_{score}_{name}"].sum) for name in COUNTED[score]}
     return round((scores.f1 if score == "f1" else scores.accuracy)(counts), 2)

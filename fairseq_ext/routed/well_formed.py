@@ -89,9 +89,9 @@ class SourceWords:
     def count(self, tokens: Tensor) -> Tensor:
         """Return the number of words (B,) of sources (B, S), padded on either side."""
         real = tokens.ne(self.pad) & tokens.ne(self.eos)  # (B, S)
-        place = real.long().cumsum(dim=1)
+        place = real.long().cumsum(dim=1)  # number of the token in its sentence, from 1
         real &= place > self.first_tokens
-        counted = self.counted.to(tokens.device)[tokens]
+        counted = self.counted.to(tokens.device)[tokens]  # (B, S)
         if self.begins:  # the first piece begins a word, whatever it looks like
             counted = counted | place.eq(self.first_tokens + 1)
         return (counted & real).sum(dim=1)
@@ -120,13 +120,14 @@ class Constraint:
         if these are too few.
         """
         words = self.source.count(tokens)
+        # the sentence that needs most: the limit on steps is one for the whole batch
         due = int(self.due(words).max()) if len(words) else 0
         if due > steps:
             raise ValueError(
                 f"{OPTION}: a sentence of {int(words.max())} words needs {due} symbols, "
                 f"--max-len-a and --max-len-b allow {steps}; allowed: larger ones"
             )
-        return self.begin(words.repeat_interleave(beam))
+        return self.begin(words.repeat_interleave(beam))  # (R,)
 
     def due(self, words: Tensor) -> Tensor:
         """Return how many symbols a target has at least; ``words`` of its source."""
@@ -164,15 +165,18 @@ class _TagState:
         self.count = torch.zeros_like(words)  # n (R,)
 
     def allowed(self, left: int) -> Tensor:
-        missing = self.words - self.count
+        missing = self.words - self.count  # words still due (R,)
         # "▁" pieces go on after the last word's beginning, "@@" pieces only before its end
         inside = self.count > 0 if self.tags.begins else missing > 0
+        # a symbol that adds no word takes a step, and the words still due need one each
         inside = inside & (missing < left)
+        # (R, V)
         symbols = (missing > 0).unsqueeze(1) & self.adds | inside.unsqueeze(1) & self.others
         symbols[:, self.tags.eos] = missing.eq(0)
         return symbols
 
     def advance(self, symbols: Tensor, order: Tensor) -> None:
+        # the row goes on from another: what belongs to its source and history moves first
         self.words = self.words[order]
         self.count = self.count[order] + self.adds[symbols].long()
 
@@ -187,6 +191,7 @@ class Trees(Constraint):
         mark = subword_mark(dictionary, name)
         kinds, labels = [], []
         numbers: Dict[str, int] = {}
+        # sentencepiece's mark is no part of a label
         texts = [symbol[mark == BEGINS_WORD :] for symbol in dictionary.symbols]
         closed = {text[1:] for text in texts if text.startswith(")")}
         for text, symbol, usable in zip(
@@ -201,6 +206,7 @@ class Trees(Constraint):
             if kind == OPENS and label not in closed:
                 kind = NOTHING  # it could not be closed
             kinds.append(kind)
+            # brackets of one label have one number, whether they open or close
             labels.append(numbers.setdefault(label, len(numbers)))
         self.kinds, self.labels = torch.tensor(kinds), torch.tensor(labels)
         for kind, what in ((OPENS, "bracket that is closed by one of its label"), (LEAF, "leaf")):
@@ -210,6 +216,7 @@ class Trees(Constraint):
                 )
 
     def due(self, words: Tensor) -> Tensor:
+        # a pair of brackets around the leaves; without words the target is empty
         return torch.where(words > 0, words + 2, words)
 
     def begin(self, words: Tensor) -> ConstraintState:
@@ -241,18 +248,22 @@ class _TreeState:
         self.opened = torch.zeros_like(words, dtype=torch.bool)  # the last symbol opens
 
     def allowed(self, left: int) -> Tensor:
-        missing = self.words - self.leaves
+        missing = self.words - self.leaves  # (R,)
         due = missing + self.depth  # symbols that finish the tree
+        # a new bracket takes two steps, its own and that of the one that closes it
         opens = (missing > 0) & (self.depth < self.limit) & (due + 2 <= left)
+        # leaves stand inside of a bracket only
         leaf = (missing > 0) & (self.depth > 0)
+        # no bracket is empty, and the outermost one closes behind the last word
         closes = (self.depth > 0) & ~self.opened & ((self.depth > 1) | missing.eq(0))
+        # of the innermost open bracket; without any, ``closes`` is False and this is not read
         label = self.stack.gather(1, (self.depth - 1).clamp(min=0).unsqueeze(1))  # (R, 1)
         symbols = (
             opens.unsqueeze(1) & self.kinds.eq(OPENS)
             | leaf.unsqueeze(1) & self.kinds.eq(LEAF)
             | closes.unsqueeze(1) & self.kinds.eq(CLOSES) & self.labels.eq(label)
         )
-        symbols[:, self.eos] = due.eq(0)
+        symbols[:, self.eos] = due.eq(0)  # all words are written and all brackets closed
         return symbols
 
     def advance(self, symbols: Tensor, order: Tensor) -> None:
@@ -276,6 +287,7 @@ class Graphs(Constraint):
         change, lowest = zip(*(_depths(symbol) for symbol in dictionary.symbols))
         self.change, self.lowest = torch.tensor(change), torch.tensor(lowest)
         self.ordinary = ordinary_symbols(dictionary)
+        # whatever is open can be closed only if a symbol closes a single bracket
         if (self.ordinary & self.change.gt(0)).any() and not (
             self.ordinary & self.change.eq(-1) & self.lowest.eq(-1)
         ).any():
@@ -306,10 +318,13 @@ class _GraphState:
         self.is_complete = torch.zeros_like(words, dtype=torch.bool)  # the outermost pair is closed
 
     def allowed(self, left: int) -> Tensor:
+        # open brackets behind each symbol
         after = self.depth.unsqueeze(1) + self.change  # (R, V)
         symbols = (
             self.ordinary
+            # no bracket inside of the symbol closes what nobody opened
             & (self.depth.unsqueeze(1) + self.lowest >= 0)
+            # every bracket that is open takes one of the steps that are left to close it
             & (after < min(left, DEEPEST))
         )
         symbols &= ~self.is_complete.unsqueeze(1)
@@ -319,6 +334,7 @@ class _GraphState:
     def advance(self, symbols: Tensor, order: Tensor) -> None:
         before = self.depth[order]
         self.depth = (before + self.change[symbols]).clamp(min=0)
+        # a bracket was open, and this symbol closed the last one
         self.is_complete = self.is_complete[order] | (before.gt(0) & self.depth.eq(0))
 
 

@@ -234,8 +234,14 @@ class TrainingPlan:
 
         A pass that does not fill its last update goes on into the next pass, so that no worker
         is left without a batch. Without ``shuffle`` (--curriculum) each pass over a pair is in
-        the order of its ``batches``, the shortest sentences first.
+        the order of its ``batches``, the shortest sentences first. Raises RuntimeError when all
+        pairs have left.
         """
+        if self.is_over(epoch):
+            raise RuntimeError(
+                f"epoch {epoch} has no batches: all pairs have left (--pair-patience); a training "
+                "loop must end where is_run_over(epoch) of its iterator is true"
+            )
         streams: Dict[str, Iterator[Batch]] = {}
         for pair in self.batches:
             name = self._stream(pair)
@@ -323,16 +329,9 @@ class StreamsIterator(EpochBatchIterator):
         batch = next(batch for batch in (*batches, *self.frozen_batches) if batch)
         return self.collate_fn([self.dataset[index] for index in batch])
 
-    @property
-    def next_epoch_idx(self) -> float:
-        """Return the number of the next epoch; not a number (nan) when no pair is left for it.
-
-        fairseq-train goes on while this is at most --max-epoch, or infinity without one: nothing
-        but nan ends it there. It cannot run an epoch without batches.
-        """
-        number = super().next_epoch_idx
-        over = isinstance(self._plan, TrainingPlan) and self._plan.is_over(number)
-        return math.nan if over else number
+    def is_run_over(self, epoch: int) -> bool:
+        """True if no pair takes part in ``epoch``: compat/training_hooks.py ends the run then."""
+        return isinstance(self._plan, TrainingPlan) and self._plan.is_over(epoch)
 
     def state_dict(self) -> Dict[str, Any]:
         """Return what a checkpoint holds: the position and, under "streams", the run's history."""

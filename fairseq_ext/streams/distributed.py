@@ -11,11 +11,25 @@ from torch.nn.parallel import DistributedDataParallel
 BUCKET_ELEMENTS = 1 << 25
 
 
+def _wrappers(model: nn.Module) -> Iterator[nn.Module]:
+    """Yield the model and what is inside of it, down to the model that nobody has wrapped.
+
+    fairseq puts a wrapper of its own around torch's, and training_hooks.py one around both.
+    """
+    inner: Any = model
+    while isinstance(inner, nn.Module):
+        yield inner
+        inner = getattr(inner, "module", None)
+
+
 def is_torch_ddp(model: nn.Module) -> bool:
     """True if ``model`` is wrapped in torch's DistributedDataParallel."""
-    # fairseq puts a wrapper of its own around torch's, which passes attributes on
-    wrappers = (model, getattr(model, "module", None))
-    return any(isinstance(wrapper, DistributedDataParallel) for wrapper in wrappers)
+    return any(isinstance(wrapper, DistributedDataParallel) for wrapper in _wrappers(model))
+
+
+def unwrapped(model: nn.Module) -> nn.Module:
+    """Return the model inside of the wrappers of data-parallel training."""
+    return list(_wrappers(model))[-1]
 
 
 def average_gradients(model: Any) -> None:

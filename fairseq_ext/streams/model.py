@@ -18,7 +18,8 @@ class HasDirections(Protocol):
     """A model with several directions, each of which it gives as a model that shares parameters.
 
     Its ``forward`` takes the pair: ``forward(src_tokens, src_lengths, prev_output_tokens,
-    pair="de-en")``. Its config has ``lang_pairs``, where the task writes the pairs.
+    pair="de-en")``. Its config has ``lang_pairs``, from which checkpoints know the
+    pairs; ``build_model(cfg, task)`` is told them by ``task.pairs``.
     """
 
     def direction(self, pair: str, need_attention: bool = False) -> Direction:

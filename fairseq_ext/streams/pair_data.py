@@ -1,12 +1,24 @@
-"""The sentences of one pair of a split, and errors that say which file does not fit."""
+"""Dictionaries and the sentences of one pair of a split, and errors that name the file."""
 
-from typing import Mapping
+import os
+from typing import Mapping, Sequence
 
 from fairseq.data import Dictionary, LanguagePairDataset
 from fairseq.tasks.translation import load_langpair_dataset
 
 from .config import StreamsConfig
 from .language_pair import LanguagePair
+
+
+def load_dictionary(paths: Sequence[str], lang: str) -> Dictionary:
+    """Return dict.LANG.txt of the first data folder; ValueError, naming the file, without it."""
+    name = os.path.join(paths[0], f"dict.{lang}.txt")
+    if not os.path.exists(name):
+        raise ValueError(
+            f"{name}: no dictionary for language {lang!r}; the data folder must come from "
+            "fairseq-preprocess and hold dict.LANG.txt for every language of the model"
+        )
+    return Dictionary.load(name)
 
 
 def load_pair(

@@ -1,40 +1,22 @@
 """Every worker trains pairs of its own (--pair-parallel; Firat et al. 2016, Sec. 5.4).
 
-Only parameters that pairs of several workers use are put together, by those workers. The result is
-that of one worker whose updates take a batch of each worker's pair. A worker has neither gradients
-nor optimiser states of parameters that its pairs do not use; before validation and before a
-checkpoint is written, their owners send them.
+The result is that of one worker whose updates take a batch of each worker's pair. reducer.py says
+what the workers exchange.
 """
 
 import contextlib
 import logging
-from typing import (
-    Any,
-    Callable,
-    Dict,
-    Iterable,
-    Iterator,
-    List,
-    Mapping,
-    Optional,
-    Sequence,
-    Set,
-    Tuple,
-    cast,
-)
+from typing import Any, Dict, Iterator, Mapping, Optional, Sequence, Set
 
-import torch
-import torch.distributed as dist
-from fairseq.criterions import FairseqCriterion
 from fairseq.optim import FairseqOptimizer
-from fairseq.tasks.translation import TranslationTask
-from torch import Tensor, nn
+from torch import nn
 
-from .assignment import Assignment
+from .assignment import Assignment, assign_pairs
 from .config import StreamsConfig
-from .distributed import all_reduce_mean, broadcast, is_torch_ddp
+from .dataset import Batch
+from .distributed import is_torch_ddp
 from .model import HasPairParameters
-from .steps import StepOutput
+from .reducer import PairReducer
 
 logger = logging.getLogger(__name__)
 
@@ -42,8 +24,6 @@ BACKENDS = ("pytorch_ddp", "c10d", "legacy_ddp", "no_c10d")
 SCHEDULES = ("cycle", "temperature")
 # {pair: {name of a parameter that it uses: elements}}
 PairSizes = Mapping[str, Mapping[str, int]]
-# the numbers of the workers that use a parameter
-Ranks = Tuple[int, ...]
 
 
 def check_pair_parallel(
@@ -113,220 +93,69 @@ def log_assignment(assignment: Assignment, loads: Mapping[str, int], uses: PairS
     logger.info(f"--pair-parallel: workers share {shared} of {sum(sizes.values())} parameters")
 
 
-def _unwrapped(model: nn.Module) -> nn.Module:
-    """Return the model inside of the wrappers of data-parallel training."""
-    while isinstance(getattr(model, "module", None), nn.Module):
-        model = cast(nn.Module, model.module)
-    return model
+class PairParallel:
+    """What a task does for --pair-parallel; with one worker, or without the option, nothing.
 
-
-class OwnPairs:
-    """One worker's part: which parameters it has, and all it exchanges with the others.
-
-    It takes the place of the data-parallel reduction of ``model`` and of ``optimizer``'s clipping,
-    and is asked by the trainer to complete the state before a checkpoint is written.
-
-    Args:
-        model: as the trainer wraps it.
-        optimizer: fairseq's.
-        assignment: the pairs of each worker.
-        uses: {pair: names of the parameters that it uses}.
+    Attributes:
+        assignment: the pairs of each worker; None in the plain run.
+        sizes: the parameters that each pair uses.
+        reducer: what this worker exchanges with the others; None before the first update.
     """
 
-    def __init__(
-        self,
-        model: Any,
-        optimizer: Any,
-        assignment: Assignment,
-        uses: Mapping[str, Iterable[str]],
-    ):
-        self.rank, self.workers = dist.get_rank(), dist.get_world_size()
-        self.optimizer = optimizer
-        names_of = [{name for pair in pairs for name in uses[pair]} for pairs in assignment]
-        self.users: Dict[Ranks, List[nn.Parameter]] = {}
-        # parameters are sent between workers by their number in the model
-        self.numbers: Dict[int, int] = {}
-        for number, (name, parameter) in enumerate(_unwrapped(model).named_parameters()):
-            ranks = tuple(rank for rank, names in enumerate(names_of) if name in names)
-            if parameter.requires_grad and ranks:
-                self.users.setdefault(ranks, []).append(parameter)
-                self.numbers[id(parameter)] = number
-        self.groups = self._build_groups()
-        # pickled objects are gathered through the CPU
-        self._gloo = None if dist.get_backend() == "gloo" else dist.new_group(backend="gloo")
-        self._crashed, self._complete = False, False
-        model.all_reduce_grads = self.reduce_gradients
-        optimizer.clip_grad_norm = self.clip_grad_norm
-        optimizer.optimizer.consolidate_state_dict = self.complete
-        self._forget_others()
+    def __init__(self, cfg: StreamsConfig):
+        self.cfg = cfg
+        self.assignment: Optional[Assignment] = None
+        self.sizes: PairSizes = {}
+        self.reducer: Optional[PairReducer] = None
 
-    def _build_groups(self) -> Dict[Ranks, Optional[dist.ProcessGroup]]:
-        """Return a process group for each set of workers that share something; None = all."""
-        everybody = tuple(range(self.workers))
-        # every worker must create all groups, in the same order, those of others too
-        shared = sorted(ranks for ranks in self.users if 1 < len(ranks))
-        return {
-            ranks: None if ranks == everybody else dist.new_group(list(ranks)) for ranks in shared
-        }
+    def assign(
+        self, batches: Mapping[str, Sequence[Batch]], workers: int, schedule: str
+    ) -> Assignment:
+        """Return the pairs of each worker, which are assigned once in a run.
 
-    # ---------------------------------------------------------------- in an update
+        Args:
+            batches: {pair that is trained: its minibatches}.
+            workers: how many there are.
+            schedule: of the run.
+        """
+        if self.assignment is None:
+            check_pair_parallel(self.cfg, list(batches), workers, schedule)
+            loads = {pair: len(listed) for pair, listed in batches.items()}
+            self.assignment = assign_pairs(loads, self.sizes, workers)
+            log_assignment(self.assignment, loads, self.sizes)
+        return self.assignment
 
     @contextlib.contextmanager
-    def step(self) -> Iterator[None]:
-        """Around the forward and backward passes of an update."""
-        if self._complete:
-            self._forget_others()
-        try:
-            yield
-        except Exception as error:
-            self._crashed = "out of memory" not in str(error)  # from that the trainer recovers
-            raise
+    def step(
+        self, model: Any, optimizer: FairseqOptimizer, is_stand_in: bool = False
+    ) -> Iterator[None]:
+        """Around a training step: workers exchange nothing before all have run theirs.
 
-    def _forget_others(self) -> None:
-        """Drop gradients and optimiser states of what this worker's pairs do not use."""
-        states = self.optimizer.optimizer.state
-        for ranks, parameters in self.users.items():
-            if self.rank not in ranks:
-                for parameter in parameters:
-                    parameter.grad = None
-                    states.pop(parameter, None)
-        self._complete = False
-
-    def reduce_gradients(self) -> None:
-        """Divide gradients by the number of all workers, after adding up those that are shared.
-
-        A shared parameter that no worker's batch has touched keeps no gradient.
+        Args:
+            model: as the trainer wraps it.
+            optimizer: the trainer's.
+            is_stand_in: True if no pair of this worker takes part in the update.
         """
-        for parameter in self.users.get((self.rank,), []):
-            if parameter.grad is not None:
-                parameter.grad.div_(self.workers)
-        shared = [(ranks, p) for ranks in self.groups for p in self.users[ranks]]
-        if not shared:
-            return
-        # another worker's batch may have touched what this worker's has not
-        touched = torch.tensor(
-            [parameter.grad is not None for _, parameter in shared],
-            dtype=torch.int32,
-            device=shared[0][1].device,
-        )
-        dist.all_reduce(touched, op=dist.ReduceOp.MAX)
-        together: Dict[Ranks, List[Tensor]] = {}
-        for (ranks, parameter), is_touched in zip(shared, touched.tolist()):
-            if is_touched and self.rank in ranks:
-                if parameter.grad is None:
-                    parameter.grad = torch.zeros_like(parameter)
-                together.setdefault(ranks, []).append(parameter.grad)
-        for ranks, gradients in together.items():
-            all_reduce_mean(gradients, self.workers, self.groups[ranks])
-
-    def clip_grad_norm(
-        self, max_norm: float, aggregate_norm_fn: Optional[Callable[[Tensor], Tensor]] = None
-    ) -> Tensor:
-        """Clip by the norm of the whole model's gradient; each worker adds what is its part.
-
-        The gradient of a parameter that n workers share counts 1/n on each of them.
-        """
-        parts = {id(p): len(ranks) for ranks, listed in self.users.items() for p in listed}
-        parameters = [p for p in self.optimizer.params if p.grad is not None]
-        device = next(iter(self.optimizer.params)).device
-        total = torch.zeros((), dtype=torch.float64, device=device)
-        for parameter in parameters:
-            square = torch.norm(parameter.grad.detach(), dtype=torch.float32).double() ** 2
-            total += square / parts.get(id(parameter), self.workers)
-        dist.all_reduce(total)
-        norm = total.sqrt().float()
-        if max_norm > 0:
-            factor = (float(max_norm) / (norm + 1e-6)).clamp_(max=1)
-            for parameter in parameters:
-                parameter.grad.detach().mul_(factor)
-        return norm
-
-    # ---------------------------------------------------------------- between updates
-
-    def send_parameters(self) -> None:
-        """Give every worker the present values of all parameters."""
-        for ranks, parameters in sorted(self.users.items()):
-            # what all workers use is the same on all of them
-            if len(ranks) < self.workers:
-                broadcast([parameter.data for parameter in parameters], source=ranks[0])
-
-    def complete(self) -> None:
-        """Give worker 0, which writes checkpoints, all parameters and all optimiser states.
-
-        After a failure in this worker's own batch nothing is exchanged: the others are elsewhere,
-        and crash.pt holds what this worker has.
-        """
-        if self._crashed:
-            return
-        self.send_parameters()
-        states = self.optimizer.optimizer.state
-        # of several users the first sends
-        states_to_send = {
-            self.numbers[id(parameter)]: _on_cpu(states[parameter])
-            for ranks, parameters in self.users.items()
-            if ranks[0] == self.rank != 0
-            for parameter in parameters
-            if parameter in states
-        }
-        received: Optional[List[Any]] = [None] * self.workers if self.rank == 0 else None
-        dist.gather_object(states_to_send, received, dst=0, group=self._gloo)
-        by_number = {
-            self.numbers[id(parameter)]: parameter
-            for parameters in self.users.values()
-            for parameter in parameters
-        }
-        for sent in received or []:
-            for number, state in sent.items():
-                states[by_number[number]] = state
-        self._complete = True
-
-
-def _on_cpu(state: Mapping[str, Any]) -> Dict[str, Any]:
-    """Return the state of one parameter with its tensors in host memory."""
-    return {name: value.cpu() if torch.is_tensor(value) else value for name, value in state.items()}
-
-
-class PairParallel(TranslationTask):
-    """The part of ``StreamsTask`` that runs --pair-parallel.
-
-    ``assignment`` are the pairs of each worker, None without the option or with one worker: all
-    pairs are then that worker's own, which is the plain run.
-    """
-
-    cfg: StreamsConfig
-    assignment: Optional[Assignment] = None
-    pair_uses: PairSizes = {}
-    own_pairs: Optional[OwnPairs] = None
-    _untouched: List[nn.Parameter]
-
-    def train_step(
-        self,
-        sample: Mapping[str, Any],
-        model: Any,
-        criterion: FairseqCriterion,
-        optimizer: FairseqOptimizer,
-        update_num: int,
-        ignore_grad: bool = False,
-    ) -> StepOutput:
-        """Run a step of ``Steps``; workers exchange nothing before all have run theirs."""
-        step = super().train_step
         if self.assignment is None:
-            return step(sample, model, criterion, optimizer, update_num, ignore_grad)
-        if self.own_pairs is None or self.own_pairs.optimizer is not optimizer:
-            self.own_pairs = OwnPairs(model, optimizer, self.assignment, self.pair_uses)
+            yield
+            return
+        if self.reducer_of(optimizer) is None:
+            self.reducer = PairReducer(model, optimizer, self.assignment, self.sizes)
+        assert self.reducer is not None
         unsynchronised = model.no_sync() if is_torch_ddp(model) else contextlib.nullcontext()
-        with self.own_pairs.step(), unsynchronised:
-            result = step(sample, model, criterion, optimizer, update_num, ignore_grad)
-        # no pair of this worker takes part in the update: its batch is a stand-in
-        if ignore_grad:
+        with self.reducer.step(), unsynchronised:
+            yield
+        if is_stand_in:
             for parameter in model.parameters():
                 parameter.grad = None
-        # nobody fills missing gradients with zeros here
-        self._untouched = []
-        return result
 
-    def begin_valid_epoch(self, epoch: int, model: nn.Module) -> None:
+    def reducer_of(self, optimizer: FairseqOptimizer) -> Optional[PairReducer]:
+        """Return the reducer of the optimiser's parameters; None before its first update."""
+        # a trainer that loads a checkpoint builds a new optimiser
+        is_present = self.reducer is not None and self.reducer.optimizer is optimizer
+        return self.reducer if is_present else None
+
+    def send_parameters(self) -> None:
         """Give every worker all parameters, which validation needs."""
-        super().begin_valid_epoch(epoch, model)
-        if self.own_pairs is not None:
-            self.own_pairs.send_parameters()
+        if self.reducer is not None:
+            self.reducer.send_parameters()

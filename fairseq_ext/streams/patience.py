@@ -2,11 +2,9 @@
 
 import logging
 import math
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Mapping, Optional, Sequence
 
 from fairseq.logging.meters import AverageMeter, MetersDict
-from fairseq.tasks.translation import TranslationTask
-from torch import nn
 
 from .config import StreamsConfig
 from .state import RunState
@@ -38,52 +36,49 @@ def is_stalled(state: RunState, pair: str, score: float, maximise: bool, patienc
     return True
 
 
-class PairPatience(TranslationTask):
-    """The part of ``StreamsTask`` that reads each pair's validation score.
+class PairPatience:
+    """Reads each pair's validation score, and lets a pair leave that has stalled.
 
     All workers read the same scores, those summed over the workers, and so decide alike. Of
     several --valid-subset the first counts, and a pair's validations count once it takes part.
+    A system may override all but ``begin`` and ``judge``.
+
+    Args:
+        cfg: options of the task.
+        pairs: those that take part in the updates.
+        joins: {pair: updates of the run before it takes part}, of those that join late.
+        state: what is noted in; checkpoints hold it.
     """
 
-    cfg: StreamsConfig
-    run_state: RunState
-    _valid_epoch: Optional[int] = None
+    def __init__(
+        self, cfg: StreamsConfig, pairs: Sequence[str], joins: Mapping[str, int], state: RunState
+    ):
+        self.cfg, self.pairs, self.joins, self.state = cfg, list(pairs), dict(joins), state
+        # of which no subset has been judged yet
+        self._epoch: Optional[int] = None
 
-    @property
-    def trained_pairs(self) -> List[str]:
-        """Return the pairs that take part in the updates."""
-        raise NotImplementedError
-
-    @property
-    def joins(self) -> Dict[str, int]:
-        """Return {pair: updates of the run before it takes part}, of those that join late."""
-        raise NotImplementedError
-
-    def begin_valid_epoch(self, epoch: int, model: nn.Module) -> None:
+    def begin(self, epoch: int) -> None:
         """Note the epoch, of which the first subset's validation follows."""
-        super().begin_valid_epoch(epoch, model)
-        self._valid_epoch = epoch
+        self._epoch = epoch
 
-    def post_validate(self, model: nn.Module, stats: Mapping[str, Any], agg: MetersDict) -> None:
-        """Let the pairs leave that have stalled; fairseq-train calls it after each subset.
+    def judge(self, stats: Mapping[str, Any], agg: MetersDict) -> None:
+        """Let the pairs leave that have stalled.
 
         Args:
-            model: the run's.
-            stats: what the validation has logged, as it is printed.
+            stats: what the validation of a subset has logged, as it is printed.
             agg: {name: meter} of the same.
         """
-        epoch, self._valid_epoch = self._valid_epoch, None
+        epoch, self._epoch = self._epoch, None
         if not self.patience or epoch is None:
             return
-        gone = self.run_state.left
-        for pair in self.trained_pairs:
-            if pair in gone or self.joins.get(pair, -1) >= stats["num_updates"]:
+        for pair in self.pairs:
+            if pair in self.state.left or self.joins.get(pair, -1) >= stats["num_updates"]:
                 continue
             name = f"{pair}_loss"
             if name not in agg or agg.get_smoothed_value(name) is None:
                 continue  # --max-valid-steps left none of its batches
-            score = self.pair_score(pair, stats, agg)
-            if is_stalled(self.run_state, pair, score, self.judged_by_bleu(pair), self.patience):
+            score = self.score(pair, stats, agg)
+            if is_stalled(self.state, pair, score, self.judged_by_bleu(pair), self.patience):
                 self.pair_stalled(pair, epoch)
 
     @property
@@ -92,10 +87,10 @@ class PairPatience(TranslationTask):
         return self.cfg.pair_patience
 
     def judged_by_bleu(self, pair: str) -> bool:
-        """True if ``pair_score`` is BLEU, False if it is the loss, of which less is better."""
+        """True if ``score`` is BLEU, False if it is the loss, of which less is better."""
         return self.cfg.eval_bleu
 
-    def pair_score(self, pair: str, stats: Mapping[str, Any], agg: MetersDict) -> float:
+    def score(self, pair: str, stats: Mapping[str, Any], agg: MetersDict) -> float:
         """Return the pair's BLEU or its loss; the loss is not rounded as in the log."""
         if self.judged_by_bleu(pair):
             return float(stats[f"{pair}_bleu"])
@@ -110,13 +105,13 @@ class PairPatience(TranslationTask):
         """Let a pair leave that has not improved for --pair-patience validations in a row.
 
         Called on all workers, in ``epoch``. A system may do something else instead. What later
-        epochs depend on belongs into ``run_state``, which checkpoints hold.
+        epochs depend on belongs into ``state``.
         """
-        self.run_state.left[pair] = epoch + 1
+        self.state.left[pair] = epoch + 1
         logger.info(
-            f"{pair}: no better score than {self.run_state.best.get(pair)} in "
+            f"{pair}: no better score than {self.state.best.get(pair)} in "
             f"{self.cfg.pair_patience} validations in a row (--pair-patience): it takes no part "
             f"from epoch {epoch + 1} on"
         )
-        if all(other in self.run_state.left for other in self.trained_pairs):
+        if all(other in self.state.left for other in self.pairs):
             logger.info(f"all pairs have left: the run ends with epoch {epoch}")

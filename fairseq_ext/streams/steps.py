@@ -25,18 +25,27 @@ from .metrics import (
     log_pairs,
     merge_logs,
 )
+from .pair_parallel import PairParallel
+from .patience import PairPatience
+from .reducer import PairReducer
 
 # the sum of a step's losses, the size to divide it by, and what is logged
 StepOutput = Tuple[Union[Tensor, float], Any, Log]
 
 
 class Steps(TranslationTask):
-    """The part of ``StreamsTask`` that runs in every update; see there for the attributes."""
+    """The part of ``StreamsTask`` that runs in updates and validations; see there for attributes.
+
+    It is a base class and not an object of the task: all that it has are methods that fairseq's
+    trainer calls on the task, and that systems override there.
+    """
 
     cfg: StreamsConfig
     pairs: List[str]
     pair: Optional[str]
     bleu: PairBleu
+    pair_parallel: PairParallel
+    pair_patience: Optional[PairPatience] = None
     _untouched: List[nn.Parameter]
 
     def train_step(
@@ -48,7 +57,26 @@ class Steps(TranslationTask):
         update_num: int,
         ignore_grad: bool = False,
     ) -> StepOutput:
-        """Run forward and backward of every pair in the batch; one optimiser step follows.
+        """Run forward and backward of every pair in the batch; one optimiser step follows."""
+        with self.pair_parallel.step(model, optimizer, ignore_grad):
+            output = self._backward_passes(
+                sample, model, criterion, optimizer, update_num, ignore_grad
+            )
+        if self.pair_parallel.assignment is not None:
+            # nobody fills missing gradients with zeros there
+            self._untouched = []
+        return output
+
+    def _backward_passes(
+        self,
+        sample: Mapping[str, Any],
+        model: Any,
+        criterion: FairseqCriterion,
+        optimizer: FairseqOptimizer,
+        update_num: int,
+        ignore_grad: bool,
+    ) -> StepOutput:
+        """Return what ``train_step`` does.
 
         Pairs go one after the other, so that the memory of one pair is needed at a time.
         """
@@ -91,6 +119,15 @@ class Steps(TranslationTask):
         """
         return sample
 
+    @property
+    def reduces_gradients(self) -> bool:
+        """True if the trainer asks for a reducer (compat/training_hooks.py)."""
+        return self.cfg.pair_parallel
+
+    def reducer_of(self, optimizer: FairseqOptimizer) -> Optional[PairReducer]:
+        """Return what the trainer calls to exchange gradients; None for its ordinary way."""
+        return self.pair_parallel.reducer_of(optimizer)
+
     def optimizer_step(
         self, optimizer: FairseqOptimizer, model: nn.Module, update_num: int
     ) -> None:
@@ -114,6 +151,20 @@ class Steps(TranslationTask):
             for parameter in self._untouched:
                 parameter.grad = None
         super().optimizer_step(optimizer, model, update_num)
+
+    def begin_valid_epoch(self, epoch: int, model: nn.Module) -> None:
+        """Give every worker all parameters, which validation needs."""
+        super().begin_valid_epoch(epoch, model)
+        self.pair_parallel.send_parameters()
+        if self.pair_patience is not None:
+            self.pair_patience.begin(epoch)
+
+    def post_validate(
+        self, model: nn.Module, stats: Mapping[str, Any], agg: Mapping[str, Any]
+    ) -> None:
+        """Judge the pairs; fairseq-train calls it after each subset of a validation."""
+        if self.pair_patience is not None:
+            self.pair_patience.judge(stats, agg)
 
     def valid_step(
         self, sample: Mapping[str, Any], model: nn.Module, criterion: FairseqCriterion

@@ -1,13 +1,12 @@
 """Sub-word models by language (--bpe-models), where lines are typed: fairseq-interactive."""
 
 import os
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from types import MappingProxyType
+from typing import Any, Callable, Dict, Mapping, Optional, Tuple
 
-from fairseq.tasks.translation import TranslationTask
 from omegaconf import DictConfig, OmegaConf
-from torch import Tensor
 
-from .config import StreamsConfig
+from .language_pair import LanguagePair
 
 # --bpe NAME -> the option that names its file
 FILE_OPTIONS = {
@@ -36,46 +35,15 @@ def parse_bpe_models(text: Optional[str]) -> Dict[str, str]:
     return models
 
 
-class SubwordsByLanguage(TranslationTask):
-    """The part of a task that cuts each source, and joins the target, by its language's model.
+class SubwordsByLanguage:
+    """Cuts each source by its language's model.
 
-    subwords: {source language: what cuts its texts}, of languages that do not take --bpe's model.
+    Args:
+        coders: {source language: what cuts its texts}, of languages that do not take --bpe's model.
     """
 
-    cfg: StreamsConfig
-    subwords: Dict[str, Any] = {}
-
-    def build_bpe(self, args: DictConfig) -> Any:
-        """Return what joins the sub-words of the target; those of the sources go to ``subwords``.
-
-        ValueError where a language of the direction has no model.
-        """
-        models = parse_bpe_models(self.cfg.bpe_models)
-        if not models:
-            return super().build_bpe(args)
-        name = getattr(args, "_name", None)
-        if name not in FILE_OPTIONS:
-            raise ValueError(
-                f"--bpe-models {self.cfg.bpe_models!r} with --bpe {name}: allowed: --bpe "
-                + ", ".join(FILE_OPTIONS)
-            )
-        option = FILE_OPTIONS[name]
-        default = None
-        if not OmegaConf.is_missing(args, option) and args[option] is not None:
-            default = super().build_bpe(args)
-        coders = {
-            lang: super(SubwordsByLanguage, self).build_bpe(OmegaConf.merge(args, {option: path}))
-            for lang, path in models.items()
-        }
-        sources, target = self.cfg.source_lang.split("+"), self.cfg.target_lang
-        for lang in (*sources, target):
-            if coders.setdefault(lang, default) is None:
-                raise ValueError(
-                    f"--bpe-models {self.cfg.bpe_models!r}: no model for {lang}; allowed: name "
-                    f"one, or give --{option.replace('_', '-')} for all languages without one"
-                )
-        self.subwords = {lang: coders[lang] for lang in sources}
-        return coders[target]
+    def __init__(self, coders: Mapping[str, Any] = MappingProxyType({})):
+        self.coders = coders
 
     def encode(self, lang: str, text: str, encode_fn: Callable[..., str]) -> str:
         """Return a text of the source language, cut into sub-words.
@@ -85,15 +53,44 @@ class SubwordsByLanguage(TranslationTask):
             text: as it was typed.
             encode_fn: fairseq-interactive's; takes the sub-words to be used as ``bpe``.
         """
-        if lang in self.subwords:
-            return encode_fn(text, bpe=self.subwords[lang])
+        if lang in self.coders:
+            return encode_fn(text, bpe=self.coders[lang])
         return encode_fn(text)
 
-    def get_interactive_tokens_and_lengths(
-        self, lines: List[str], encode_fn: Callable[..., str]
-    ) -> Tuple[List[Tensor], List[int]]:
-        """Return tokens and lengths of lines, cut by the sub-words of the source language."""
-        lang = self.cfg.source_lang
-        return super().get_interactive_tokens_and_lengths(
-            lines, lambda text: self.encode(lang, text, encode_fn)
+
+def build_subwords(
+    bpe_models: str,
+    args: DictConfig,
+    direction: LanguagePair,
+    build: Callable[[DictConfig], Any],
+) -> Tuple[SubwordsByLanguage, Any]:
+    """Return what cuts the sources of a direction, and what joins the sub-words of its target.
+
+    Args:
+        bpe_models: --bpe-models.
+        args: the options of --bpe.
+        direction: the languages.
+        build: what builds a coder from such options.
+
+    ValueError where a language of the direction has no model.
+    """
+    models = parse_bpe_models(bpe_models)
+    name = getattr(args, "_name", None)
+    if name not in FILE_OPTIONS:
+        raise ValueError(
+            f"--bpe-models {bpe_models!r} with --bpe {name}: allowed: --bpe "
+            + ", ".join(FILE_OPTIONS)
         )
+    option = FILE_OPTIONS[name]
+    default = None
+    if not OmegaConf.is_missing(args, option) and args[option] is not None:
+        default = build(args)
+    coders = {lang: build(OmegaConf.merge(args, {option: path})) for lang, path in models.items()}
+    for lang in (*direction.sources, direction.target):
+        if coders.setdefault(lang, default) is None:
+            raise ValueError(
+                f"--bpe-models {bpe_models!r}: no model for {lang}; allowed: name "
+                f"one, or give --{option.replace('_', '-')} for all languages without one"
+            )
+    sources = SubwordsByLanguage({lang: coders[lang] for lang in direction.sources})
+    return sources, coders[direction.target]

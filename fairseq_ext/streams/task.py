@@ -4,23 +4,19 @@ Training and validation run on a dict {pair: sample}; inference runs on one dire
 ``-s`` and ``-t``, with the ordinary dataset and generator. Models follow protocols in model.py.
 """
 
-import math
 import os
-from contextlib import nullcontext
 from functools import partial
-from typing import Any, Dict, List, Optional, Sequence, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 from fairseq import utils
-from fairseq.data import Dictionary, FairseqDataset, LanguagePairDataset, data_utils
+from fairseq.data import Dictionary, FairseqDataset, LanguagePairDataset
 from fairseq.data.iterators import EpochBatchIterator
 from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
-from fairseq.tasks.translation import TranslationTask
-from omegaconf import OmegaConf, open_dict
-from torch import nn
+from torch import Tensor, nn
 
 from ..common.beam_search import fast_search
-from .assignment import Assignment, PairParallelPlan, assign_pairs
+from .assignment import PairParallelPlan
 from .batching import pair_batches
 from .bleu import PairBleu
 from .config import StreamsConfig
@@ -35,42 +31,31 @@ from .dataset import (
 from .direction import Direction
 from .groups import check_frozen, frozen_pairs, train_only
 from .language_pair import LanguagePair, languages
-from .pair_data import load_pair
-from .pair_parallel import PairParallel, check_pair_parallel, log_assignment, pair_sizes
+from .pair_data import load_dictionary, load_pair
+from .pair_parallel import PairParallel, pair_sizes
 from .patience import PairPatience, check_patience
-from .schedule import (
-    check_direction,
-    check_join_at,
-    check_schedule,
-    parse_join_at,
-    parse_lang_pairs,
-)
+from .requested_direction import requested_direction
+from .schedule import check_join_at, check_schedule, parse_join_at, parse_lang_pairs
 from .sharing import prefixes, sentence_sets
 from .state import RunState
 from .steps import Steps
-from .subwords import SubwordsByLanguage
+from .stored_pairs import store_pairs, stored_pairs
+from .subwords import SubwordsByLanguage, build_subwords
 
 
-def load_dictionary(paths: Sequence[str], lang: str) -> Dictionary:
-    """Return dict.LANG.txt of the first data folder; ValueError, naming the file, without it."""
-    name = os.path.join(paths[0], f"dict.{lang}.txt")
-    if not os.path.exists(name):
-        raise ValueError(
-            f"{name}: no dictionary for language {lang!r}; the data folder must come from "
-            "fairseq-preprocess and hold dict.LANG.txt for every language of the model"
-        )
-    return Dictionary.load(name)
-
-
-class StreamsTask(PairParallel, Steps, PairPatience, SubwordsByLanguage, TranslationTask):
+class StreamsTask(Steps):
     """Several lang pairs in training, one direction at inference.
 
     Attributes:
         pairs: those of the model.
-        pair: the direction chosen by -s and -t; None while all pairs are trained or validated.
+        requested: what -s and -t ask for, or the only pair in the data folder.
+        pair: the same, once the model translates it; None while all pairs are trained or validated.
         dictionaries: {lang: dictionary}.
         from_checkpoint: True if the model is a trained one, which is not trained on.
         frozen: pairs of which nothing is trained.
+        pair_parallel: what several workers with pairs of their own do.
+        pair_patience: what lets pairs leave in training.
+        subwords: what cuts typed lines.
         run_state: what the order of batches depends on besides the options.
     """
 
@@ -78,28 +63,36 @@ class StreamsTask(PairParallel, Steps, PairPatience, SubwordsByLanguage, Transla
     tgt_dict: Dictionary
     from_checkpoint = False
 
-    def __init__(self, cfg: StreamsConfig, pairs: List[str], dictionaries: Dict[str, Dictionary]):
-        self.pairs = pairs
+    def __init__(
+        self,
+        cfg: StreamsConfig,
+        pairs: List[str],
+        dictionaries: Dict[str, Dictionary],
+        requested: Optional[LanguagePair] = None,
+    ):
+        self.pairs, self.requested = pairs, requested
         self.pair: Optional[str] = None
         self._need_attention = False
         self.dictionaries = dictionaries
         # parameters without a gradient in the present update
         self._untouched: List[nn.Parameter] = []
-        self._training_iterator: Optional[StreamsIterator] = None
         self.run_state = RunState()
+        self.pair_parallel = PairParallel(cfg)
+        self.subwords = SubwordsByLanguage()
         self.frozen: List[str] = []
-        source, target = LanguagePair.parse(pairs[0])
         # fairseq-generate asks for the dictionaries before there is a model
-        if cfg.source_lang:
-            source, target = cfg.source_lang.split("+")[0], cfg.target_lang
-        super().__init__(cfg, dictionaries[source], dictionaries[target])
+        direction = requested or LanguagePair.parse(pairs[0])
+        super().__init__(cfg, dictionaries[direction.sources[0]], dictionaries[direction.target])
 
     @classmethod
-    def training_pairs(cls, cfg: StreamsConfig) -> List[str]:
-        """Return the directions that a run with these options trains; systems may add to them."""
-        if cfg.lang_pairs:
-            return parse_lang_pairs(cfg.lang_pairs)
-        return [f"{cfg.source_lang}-{cfg.target_lang}"]
+    def training_pairs(cls, cfg: StreamsConfig, requested: Optional[LanguagePair]) -> List[str]:
+        """Return the directions that a run with these options trains; systems may add to them.
+
+        Args:
+            cfg: the options.
+            requested: trained where there is no --lang-pairs.
+        """
+        return parse_lang_pairs(cfg.lang_pairs) if cfg.lang_pairs else [str(requested)]
 
     @classmethod
     def schedule_of(cls, cfg: StreamsConfig) -> str:
@@ -122,39 +115,30 @@ class StreamsTask(PairParallel, Steps, PairPatience, SubwordsByLanguage, Transla
         paths = utils.split_paths(cfg.data) if cfg.data else []
         if not paths or not os.path.isdir(paths[0]):
             raise ValueError(f"data {cfg.data!r}: not a folder made by fairseq-preprocess")
-        if (cfg.source_lang is None) != (cfg.target_lang is None):
-            raise ValueError(
-                f"-s {cfg.source_lang} -t {cfg.target_lang}: give both languages or neither"
-            )
-        if cfg.source_lang is None and not cfg.lang_pairs:
-            cfg.source_lang, cfg.target_lang = data_utils.infer_language_pair(paths[0])
-            if cfg.source_lang is None:
-                raise ValueError(f"{paths[0]}: holds no binarised pair; give -s and -t")
+        requested = requested_direction(cfg, paths[0])
         if cfg.left_pad_target:
             raise ValueError("--left-pad-target True: these models need targets padded right")
-        if cfg.source_lang is not None:
-            check_direction(cfg.source_lang, cfg.target_lang)
-        pairs = cls.training_pairs(cfg)
+        pairs = cls.training_pairs(cfg, requested)
         # both are given for inference alone, which has no schedule
-        if not (cfg.lang_pairs and cfg.source_lang):
+        if not (cfg.lang_pairs and requested):
             schedule = cls.schedule_of(cfg)
             check_schedule(schedule, pairs, cfg.main_pair, cfg.schedule_temperature)
             check_join_at(parse_join_at(cfg.join_at, pairs), schedule, cfg.main_pair)
         langs = languages(pairs)
         # at inference -s and -t may name others, which the checkpoint's model knows
-        if cfg.source_lang is not None:
-            direction = LanguagePair(cfg.source_lang, cfg.target_lang)
-            langs += [*direction.sources, direction.target]
+        if requested:
+            langs += [*requested.sources, requested.target]
         dictionaries = {lang: load_dictionary(paths, lang) for lang in dict.fromkeys(langs)}
-        return cls(cfg, pairs, dictionaries)
+        return cls(cfg, pairs, dictionaries, requested)
 
     # ---------------------------------------------------------------- model
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> BaseFairseqModel:
         """Build the model for the pairs of the run or, from a checkpoint, of the checkpoint."""
         self.from_checkpoint = from_checkpoint
-        if from_checkpoint and getattr(cfg, "lang_pairs", None):
-            self.pairs = parse_lang_pairs(cfg.lang_pairs)
+        stored = stored_pairs(cfg) if from_checkpoint else []
+        if stored:
+            self.pairs = stored
             paths = utils.split_paths(self.cfg.data)
             for lang in languages(self.pairs):
                 if lang not in self.dictionaries:
@@ -166,18 +150,18 @@ class StreamsTask(PairParallel, Steps, PairPatience, SubwordsByLanguage, Transla
                     f"--bpe-models {self.cfg.bpe_models!r}: only fairseq-interactive and "
                     "fairseq-generate know texts; allowed in training: leave it out"
                 )
-            if self.cfg.lang_pairs and self.cfg.source_lang:
+            if self.cfg.lang_pairs and self.requested:
                 raise ValueError(
-                    f"--lang-pairs {self.cfg.lang_pairs} and -s {self.cfg.source_lang} "
-                    f"-t {self.cfg.target_lang}: training takes one or the other"
+                    f"--lang-pairs {self.cfg.lang_pairs} and -s {self.requested.source} "
+                    f"-t {self.requested.target}: training takes one or the other"
                 )
-            with open_dict(cfg) if OmegaConf.is_config(cfg) else nullcontext():
-                cfg.lang_pairs = ",".join(self.pairs)
+            store_pairs(cfg, self.pairs)
         model = FairseqTask.build_model(self, cfg, from_checkpoint)
         if not from_checkpoint:
             self._freeze(model)
+            self.pair_patience = self.build_patience()
         if self.cfg.pair_parallel and not from_checkpoint:
-            self.pair_uses = pair_sizes(model, self.trained_pairs)
+            self.pair_parallel.sizes = pair_sizes(model, self.trained_pairs)
         if self.cfg.eval_bleu:
             self.bleu = self._build_bleu(model)
         return model
@@ -188,6 +172,10 @@ class StreamsTask(PairParallel, Steps, PairPatience, SubwordsByLanguage, Transla
             train_only(model, self.cfg.train_only)
             self.frozen = frozen_pairs(model, self.pairs)
             check_frozen(self.frozen, self.cfg, self.pairs, self.schedule)
+
+    def build_patience(self) -> PairPatience:
+        """Return what lets pairs leave that stop improving; systems may decide otherwise."""
+        return PairPatience(self.cfg, self.trained_pairs, self.joins, self.run_state)
 
     @property
     def trained_pairs(self) -> List[str]:
@@ -200,15 +188,14 @@ class StreamsTask(PairParallel, Steps, PairPatience, SubwordsByLanguage, Transla
 
     def _choose_direction(self) -> None:
         """Make -s and -t the task's direction; ValueError if the model does not translate it."""
-        if not self.cfg.source_lang:
+        if not self.requested:
             return
-        pair = f"{self.cfg.source_lang}-{self.cfg.target_lang}"
-        if not self.can_translate(pair):
+        if not self.can_translate(str(self.requested)):
             raise ValueError(
-                f"-s {self.cfg.source_lang} -t {self.cfg.target_lang}: the checkpoint translates "
+                f"-s {self.requested.source} -t {self.requested.target}: the checkpoint translates "
                 + ", ".join(self.pairs)
             )
-        self.pair = pair
+        self.pair = str(self.requested)
 
     def scorer(self) -> PairBleu:
         """Return what scores validation batches with --eval-bleu; systems may score more."""
@@ -254,6 +241,26 @@ class StreamsTask(PairParallel, Steps, PairPatience, SubwordsByLanguage, Transla
             )
         return [model.direction(self.pair, self._need_attention) for model in models]
 
+    # ---------------------------------------------------------------- lines that are typed
+
+    def build_bpe(self, args: Any) -> Any:
+        """Return what joins the target's sub-words; what cuts the sources goes to ``subwords``."""
+        if not self.cfg.bpe_models:
+            return super().build_bpe(args)
+        assert self.requested is not None  # there is something to translate
+        self.subwords, target = build_subwords(
+            self.cfg.bpe_models, args, self.requested, super().build_bpe
+        )
+        return target
+
+    def get_interactive_tokens_and_lengths(
+        self, lines: List[str], encode_fn: Callable[..., str]
+    ) -> Tuple[List[Tensor], List[int]]:
+        """Return tokens and lengths of lines, cut by the sub-words of the source language."""
+        source = self.requested.source if self.requested else ""
+        encode = partial(self.subwords.encode, source, encode_fn=encode_fn)
+        return super().get_interactive_tokens_and_lengths(lines, encode)
+
     # ---------------------------------------------------------------- data
 
     @property
@@ -262,16 +269,12 @@ class StreamsTask(PairParallel, Steps, PairPatience, SubwordsByLanguage, Transla
         return parse_join_at(self.cfg.join_at, self.pairs)
 
     def load_dataset(
-        self, split: str, epoch: float = 1, combine: bool = False, **kwargs: Any
+        self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any
     ) -> None:
         """Load all pairs of the split as one dataset or, at inference, the chosen direction's own.
 
         Several data folders take turns in training.
         """
-        # the run is over: StreamsIterator.next_epoch_idx
-        if math.isnan(epoch):
-            return
-        epoch = int(epoch)
         paths = utils.split_paths(self.cfg.data)
         path = paths[(epoch - 1) % len(paths)] if split == self.cfg.train_subset else paths[0]
         if self.pair:
@@ -340,9 +343,6 @@ class StreamsTask(PairParallel, Steps, PairPatience, SubwordsByLanguage, Transla
             raise ValueError(
                 "--grouped-shuffling: --schedule decides the order of several pairs; leave it out"
             )
-        if math.isnan(options.get("epoch", 1)):
-            assert self._training_iterator is not None
-            return self._training_iterator
         reusable = not (disable_iterator_cache or update_epoch_batch_itr)
         if reusable and dataset in self.dataset_to_epoch_iter:
             return self.dataset_to_epoch_iter[dataset]
@@ -353,8 +353,6 @@ class StreamsTask(PairParallel, Steps, PairPatience, SubwordsByLanguage, Transla
         plan = self._plan(dataset, batches, seed, num_shards)
         options.update(seed=seed, num_shards=num_shards, buffer_size=data_buffer_size)
         iterator = StreamsIterator(dataset, plan, **options)
-        if dataset is self.datasets.get(self.cfg.train_subset):
-            self._training_iterator = iterator
         if reusable:
             self.dataset_to_epoch_iter[dataset] = iterator
         return iterator
@@ -381,19 +379,11 @@ class StreamsTask(PairParallel, Steps, PairPatience, SubwordsByLanguage, Transla
         )
         plan: TrainingPlan
         if self.cfg.pair_parallel and num_shards > 1:
-            plan = PairParallelPlan(self._assign_pairs(batches, num_shards), **options)
+            assignment = self.pair_parallel.assign(batches, num_shards, self.schedule)
+            plan = PairParallelPlan(assignment, **options)
         else:
             plan = TrainingPlan(**options)
         # with sharded data other epochs have other lengths
         if not self.has_sharded_data(self.cfg.train_subset):
             plan.check_joins(self.cfg.max_update, self.cfg.max_epoch)
         return plan
-
-    def _assign_pairs(self, batches: Dict[str, List[Batch]], workers: int) -> Assignment:
-        """Return the pairs of each worker, which are assigned once in a run."""
-        if self.assignment is None:
-            check_pair_parallel(self.cfg, self.trained_pairs, workers, self.schedule)
-            loads = {pair: len(listed) for pair, listed in batches.items()}
-            self.assignment = assign_pairs(loads, self.pair_uses, workers)
-            log_assignment(self.assignment, loads, self.pair_uses)
-        return self.assignment

@@ -66,6 +66,7 @@ def check(cfg: TwinConfig) -> None:
     if not 0.0 <= cfg.twin_weight < float("inf"):
         raise ValueError(f"--twin-weight {cfg.twin_weight}: must be at least 0 and finite")
     check_rate("--label-smoothing", cfg.label_smoothing)
+    # a default that was given cannot be told from one that was not
     options = {
         "--twin-target": cfg.twin_target if cfg.twin_target != "backward" else None,
         "--twin-map": cfg.twin_map,

@@ -104,6 +104,7 @@ def backward_tokens(prev_tokens: Tensor, target: Tensor, padding: Tensor) -> Tup
         padding: of both (B, T), at the end of each row.
     """
     positions = reversal(padding)
+    # inputs and targets change places, each reversed within its sentence
     return target.gather(1, positions), prev_tokens.gather(1, positions)
 
 
@@ -114,6 +115,7 @@ def matched(padding: Tensor) -> Tensor:
     it is the block's last word, whose future is not in the batch.)
     """
     real = ~padding
+    # real and followed by a real one: not the last of its row
     return torch.cat([real[:, 1:], torch.zeros_like(real[:, :1])], dim=1)
 
 

@@ -83,6 +83,7 @@ class TwinCriterion(FairseqCriterion):
         state_size: Optional[int] = None
         if not is_stored:
             model, model_cfg = _model_of_the_run(cfg)
+            # the other rows of Table 1 compare with zeros, noise or the state before
             if cfg.twin_target == "backward" and not cfg.twin_stabilise:
                 network = model.build_backward(model_cfg, task)
                 # g maps between the two state spaces; the identity has no parameters
@@ -94,11 +95,12 @@ class TwinCriterion(FairseqCriterion):
         self, model: BaseFairseqModel, sample: Dict[str, Any], reduce: bool = True
     ) -> Tuple[Tensor, int, Dict[str, Any]]:
         """Return the loss (a sum over the batch), sample size and sums to be logged, in nats."""
-        target = sample["target"]
+        target = sample["target"]  # (B, T)
         if target is None or target.numel() == 0:
             raise ValueError("criterion twin: the batch has no target tokens")
         twin: Optional[TwinOutput] = None
         if not self.training:
+            # the forward network alone, whose likelihood is what the paper reports
             output = model(**sample["net_input"])
         else:
             call, backward_target = self.call(sample)
@@ -121,6 +123,7 @@ class TwinCriterion(FairseqCriterion):
             "nsentences": target.size(0),
             "sample_size": sample_size,
         }
+        # what is logged keeps no graph alive
         sums = {name: value.detach() for name, value in {"loss": loss, **log}.items()}
         return loss, sample_size, {**sums, **counts}
 
@@ -139,7 +142,7 @@ class TwinCriterion(FairseqCriterion):
         inputs, target = sample["net_input"], sample["target"]
         # a language model reads its own targets, shifted
         prev_tokens = inputs.get("prev_output_tokens", inputs.get("src_tokens"))
-        padding = target.eq(self.padding_idx)
+        padding = target.eq(self.padding_idx)  # (B, T)
         tokens, backward_target = backward_tokens(prev_tokens, target, padding)
         return TwinCall(self.network, tokens), backward_target
 
@@ -166,6 +169,7 @@ class TwinCriterion(FairseqCriterion):
             return sum(log.get(name, 0) for log in logging_outputs)
 
         tokens, sample_size = total("ntokens"), total("sample_size")
+        # from nats to bits, which fairseq logs
         metrics.log_scalar("loss", total("loss") / sample_size / math.log(2), sample_size, round=3)
         for name, perplexity in (("nll_loss", "ppl"), ("backward_nll_loss", "backward_ppl")):
             if any(name in log for log in logging_outputs):

@@ -36,6 +36,7 @@ def edit_distance(hypothesis: Sequence[str], reference: Sequence[str]) -> int:
     places = np.arange(len(columns) + 1)
     row = places.copy()  # of Levenshtein's table, one for each symbol of the hypothesis
     for number, symbol in enumerate(hypothesis, start=1):
+        # a deletion, or a substitution unless both symbols are the same
         row = np.concatenate(
             [[number], np.minimum(row[1:] + 1, row[:-1] + (columns != symbols[symbol]))]
         )
@@ -73,13 +74,16 @@ def _error_rate(name: str, meters: Dict[str, Any]) -> float:
 def bleu_sums(hypotheses: List[str], references: List[List[str]]) -> Sums:
     """Return what corpus BLEU of tokenised captions is made of; each has one reference or more."""
     if not hypotheses:
+        # sacrebleu takes no empty set; this sentence adds zeros to all sums
         hypotheses, references = [""], [[""]]
+    # images may have different numbers of captions
     most = max(len(lines) for lines in references)
     # sacrebleu reads a list of first references, one of second ones ..
     columns = [
         [lines[number] if number < len(lines) else None for lines in references]
         for number in range(most)
     ]
+    # force: no warning about a full stop that stands apart, as in all tokenised text
     score = sacrebleu.metrics.BLEU(tokenize="none", force=True).corpus_score(
         hypotheses,
         columns,  # type: ignore[arg-type]  # None where an image has fewer: sacrebleu reads it
@@ -130,6 +134,7 @@ class Cider:
         self.images = len(references)
         self.frequency: Counter[Tuple[str, ...]] = Counter()
         for lines in references:
+            # a set: an image counts once, however often its references hold the n-gram
             self.frequency.update(
                 {
                     ngram
@@ -141,7 +146,7 @@ class Cider:
 
     def vector(self, line: str, order: int) -> Dict[Tuple[str, ...], float]:
         """Return g of a line, {n-gram: g(w)}."""
-        everywhere = math.log(max(self.images, 1))
+        everywhere = math.log(max(self.images, 1))  # log I
         return {
             ngram: count * (everywhere - math.log(max(1, self.frequency[ngram])))
             for ngram, count in _ngrams(line.split(), order).items()
@@ -163,6 +168,7 @@ class Cider:
         values = [
             self.similarity(hypothesis, line, order) for line in references for order in ORDERS
         ]
+        # 10 in the definition, times 100
         return 1000.0 * sum(values) / len(values)
 
     def sums(self, hypotheses: List[str], references: List[List[str]]) -> Sums:

@@ -1,6 +1,7 @@
 """What a run writes into its checkpoints, where builders are given a copy of their options."""
 
 import copy
+from argparse import Namespace
 from types import SimpleNamespace
 
 import pytest
@@ -37,3 +38,16 @@ def test_without_a_run_nothing_is_written(cfg):
     assert whole_run(cfg) is None
     carry_in_checkpoints(cfg, "model", {"width": 7})
     assert cfg.width == 1
+
+
+def test_a_namespace_is_what_checkpoints_hold():
+    """Models of fairseq without a dataclass have their options in one."""
+    args = Namespace(width=1)
+    carry_in_checkpoints(args, "model", {"width": 7, "depth": 2})
+    assert vars(args) == {"width": 7, "depth": 2}
+
+
+def test_an_option_that_the_group_lacks_is_added(run):
+    OmegaConf.set_struct(run, True)
+    carry_in_checkpoints(run.model, "model", {"height": 3})
+    assert run.model.height == 3 and OmegaConf.is_struct(run)

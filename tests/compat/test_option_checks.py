@@ -21,6 +21,8 @@ REFUSED = [
     ("adam_betas", "garbage"), ("adam_betas", "(0.9, 1.0)"), ("adam_betas", "(0.9,)"),
     ("model_overrides", "garbage"), ("model_overrides", "[1]"), ("optimizer_overrides", "1"),
     ("eval_bleu_args", "beam"), ("eval_bleu_args", "[4]"), ("eval_bleu_detok_args", "{"),
+    ("epoch2lr", "{1: 0.1}"), ("epoch2lr", "{'1-2': 0.1"), ("update2lr", "{'a': 0.1}"),
+    ("update2lr", "{'1': 'x'}"), ("num_batch_buckets", 2),
     ("workers", 0), ("nwordssrc", -2), ("thresholdtgt", -2), ("softmax_batch", 0),
 ]  # fmt: skip
 ACCEPTED = [
@@ -36,6 +38,7 @@ ACCEPTED = [
     ("stop_time_hours", -1), ("clip_norm", -1.0), ("curriculum", -1), ("max_epoch", 0),
     ("max_update", 0), ("keep_last_epochs", -1), ("keep_interval_updates_pattern", -1),
     ("validate_interval_updates", -1), ("save_interval_updates", -1), ("data_buffer_size", -1),
+    ("epoch2lr", "{}"), ("update2lr", "{'1-2': 0.1, '3,4': 1, ' 5 ': 0.2}"),
     ("num_batch_buckets", -1), ("empty_cache_freq", -1), ("lr_period_updates", 0),
     ("sampling_topk", 0), ("sampling_topp", 0.0), ("diverse_beam_groups", 0),
     ("prefix_size", -1), ("no_repeat_ngram_size", -1), ("context_window", -1),

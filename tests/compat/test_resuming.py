@@ -5,6 +5,7 @@ import shutil
 import pytest
 import torch
 from common import inprocess
+from common.checkpoints import compared, differences
 
 TIMES = ("wps", "ups", "wall", "update")
 
@@ -69,3 +70,30 @@ def test_the_learning_rate_hears_of_the_validation_before(train, tmp_path):
         ]
         name = "decoder.embed_tokens.weight"
         assert torch.equal(ends[0][name], ends[1][name])
+
+
+def test_averages_are_taken_at_the_same_updates(train, tmp_path):
+    """Stopped between two updates that --ema-update-freq averages."""
+    flags = ("--store-ema", "--ema-decay", 0.5, "--ema-update-freq", 3, "--max-update", 7)
+    flags += ("--save-interval-updates", 4, "--disable-validation", "--max-tokens", 300)
+    train(tmp_path / "whole", *flags)
+    folder = resumed(tmp_path / "whole", tmp_path / "again", "checkpoint_1_4.pt")
+    train(folder, *flags)
+    paths = (tmp_path / "whole", folder)
+    ends = [torch.load(path / "checkpoint_last.pt", weights_only=True) for path in paths]
+    assert differences(*(end["extra_state"]["ema"] for end in ends)) == []
+
+
+@pytest.mark.parametrize("flags", [(), ("--update-freq", 2)], ids=["each", "grouped"])
+def test_one_batch_of_an_epoch_is_skipped(flags, train, tmp_path):
+    """Also by an epoch that was interrupted, wherever that was."""
+    flags = (*flags, "--skip-remainder-batch", "--max-epoch", 2, "--max-tokens", 150)
+    flags += ("--save-interval-updates", 1, "--disable-validation")
+    train(tmp_path / "whole", *flags)
+    stops = sorted(path.name for path in (tmp_path / "whole").glob("checkpoint_1_*.pt"))
+    assert len(stops) >= 2
+    for stop in (stops[0], stops[-1]):
+        folder = resumed(tmp_path / "whole", tmp_path / stop, stop)
+        train(folder, *flags)
+        ends = [compared(path / "checkpoint_last.pt") for path in (tmp_path / "whole", folder)]
+        assert differences(*ends) == []

@@ -24,6 +24,8 @@ def test_a_signal_ends_a_training_in_one_line(number, tiny_training, tmp_path):
         stderr=subprocess.PIPE,
         encoding="utf-8",
         env={**os.environ, "OMP_NUM_THREADS": "1"},
+        # a shell's background processes ignore SIGINT, and so would what they start
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
     )
     last = tmp_path / "run" / "checkpoint_last.pt"
     until = time.time() + 120

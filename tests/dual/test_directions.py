@@ -9,31 +9,10 @@ from dual.lstm_support import build, write_dictionaries
 from fairseq import options, tasks
 from omegaconf import open_dict
 
-from fairseq_ext.dual.transformer.roles import is_trained
-
 STACKS = ["--arch", "dual_supervised_transformer", "--share-all-embeddings"]
 for _side in ("encoder", "decoder"):
     STACKS += [f"--{_side}-embed-dim", 16, f"--{_side}-ffn-embed-dim", 16]
     STACKS += [f"--{_side}-layers", 1, f"--{_side}-attention-heads", 2]
-
-
-@pytest.mark.parametrize(
-    "pair, pairs, trained",
-    [
-        ("xx-yy", "xx-yy", True),
-        ("yy-xx", "xx-yy", False),
-        ("yy-xx", "xx-yy,yy-xx", True),
-        ("yy-zz", "xx-yy,yy-xx,xx-zz,zz-xx", True),
-        ("zz-yy", "xx-yy,zz-xx", True),
-        ("yy-zz", "xx-yy,zz-xx", False),
-        ("xx-zz", "xx-yy,zz-xx", False),
-        ("xx-xx", "xx-yy,yy-xx", False),
-        ("xx-qq", "xx-yy,yy-xx", False),
-    ],
-)
-def test_both_roles_have_to_be_trained(pair, pairs, trained):
-    """Encoders are the sources of the pairs, decoders their targets."""
-    assert is_trained(pair, pairs.split(",")) is trained
 
 
 def inference(data, source, target, cfg, *flags):

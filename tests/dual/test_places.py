@@ -3,7 +3,6 @@
 import math
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import torch
 from dual.lstm_support import build, write_dictionaries
@@ -11,7 +10,6 @@ from dual.lstm_support import build, write_dictionaries
 from fairseq_ext.dual import task as dual_task_module
 from fairseq_ext.dual.lstm_classifier import modules as lstm_modules
 from fairseq_ext.dual.reranker import ReverseScorer
-from fairseq_ext.dual.supervised.marginals import Marginals
 from fairseq_ext.dual.task import DualTranslationTask
 from fairseq_ext.dual.transformer import modules
 from fairseq_ext.streams.model import StreamsModel
@@ -166,31 +164,6 @@ def test_limits_of_texts_and_labels(tmp_path, arch):
 
 
 # ---------------------------------------------------------------- devices and types
-
-
-class Bilinear(torch.nn.Module):
-    """A language model of one word whose scores are a matrix product."""
-
-    def __init__(self):
-        super().__init__()
-        rng = np.random.default_rng(6)
-        self.table = torch.nn.Parameter(torch.tensor(rng.normal(size=(WORDS, 16))).float())
-        self.output = torch.nn.Parameter(torch.tensor(rng.normal(size=(16, WORDS))).float())
-
-    def forward(self, tokens):
-        return self.table[tokens] @ self.output, {}
-
-    def get_normalized_probs(self, output, log_probs, sample=None):
-        return output[0].log_softmax(dim=-1)
-
-
-def test_marginals_stay_in_float32_under_autocast():
-    marginals = Marginals({"xx": Bilinear()})
-    target = torch.tensor([[8, 9, 2]])
-    plain = marginals("xx", PREVIOUS, target, PAD)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = marginals("xx", PREVIOUS, target, PAD)
-    assert found.dtype == torch.float32 and torch.equal(found, plain)
 
 
 @pytest.mark.parametrize("device, dtype", [("cpu", torch.float64), ("meta", torch.float32)])

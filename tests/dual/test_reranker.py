@@ -10,6 +10,7 @@ import pytest
 import torch
 from common.inprocess import generate, hypotheses, interactive, train
 from dual.support import END, PAD, fill, random_sentence
+from fairseq.data import Dictionary
 
 from fairseq_ext import __main__ as command
 from fairseq_ext.dual import reranker
@@ -85,6 +86,26 @@ def test_reverse_is_the_likelihood_of_the_source(pair, left_pad, limit, monkeypa
     # the broken twin: the other model gives something else
     others = [pair.log_p(x, y, "xx-yy") for x, y in zip(pair.sources, pair.targets)]
     assert np.abs(np.subtract(others, wanted)).min() > 1e-2
+
+
+def test_reverse_models_are_told_the_lengths_of_what_they_read():
+    """A Transformer does not ask for them; an LSTM does."""
+    told = []
+
+    class Model(torch.nn.Module):
+        def forward(self, src_tokens, src_lengths, prev_output_tokens):
+            told.append((src_tokens.ne(PAD).sum(dim=1).tolist(), src_lengths.tolist()))
+            return torch.zeros(*prev_output_tokens.shape, 6)
+
+        def get_normalized_probs(self, output, log_probs):
+            return output.log_softmax(dim=2) if log_probs else output.softmax(dim=2)
+
+    words = Dictionary()
+    words.add_symbol("a"), words.add_symbol("b")
+    read = [torch.tensor([4, 5, END]), torch.tensor([END])]
+    scores = ReverseScorer([Model()], words, True)(read, [torch.tensor([5, END])] * 2)
+    assert told == [([3, 1], [3, 1])]
+    assert scores.tolist() == pytest.approx([-2 * np.log(6)] * 2)
 
 
 def test_several_models_give_the_mean_of_their_probabilities(pair):

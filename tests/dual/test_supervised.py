@@ -7,7 +7,6 @@ from dual.supervised import PaddingCounts, couple, criterion_of
 from dual.support import PAD, fill, gradient_of, random_sentence
 
 from fairseq_ext.common.criterion import ChunkedLabelSmoothedCrossEntropy
-from fairseq_ext.dual.supervised import duality
 from fairseq_ext.dual.supervised.marginals import Marginals
 from reference import dual as reference
 from reference.gradient import central_difference, random_entries
@@ -166,10 +165,3 @@ def test_low_precision_is_summed_in_float32(case):
         found[dtype] = logs["xx-yy"]["l_duality"].item()
         assert loss.dtype != torch.float16 and torch.isfinite(loss)
     assert found[torch.float16] == pytest.approx(found[torch.float64], rel=1e-2)
-
-
-@pytest.mark.parametrize("weight", [-0.5, -1e-9, float("inf"), float("nan")])
-def test_the_weight_is_at_least_zero_and_finite(weight):
-    with pytest.raises(ValueError, match="^--dsl-weight .*: allowed: 0 or more$"):
-        duality.check_weight(weight)
-    duality.check_weight(0)

@@ -5,7 +5,7 @@ import copy
 import numpy as np
 import pytest
 import torch
-from dual.lstm_support import END, FIRST, NAMES, PAD, build, fill, gradient_of, write_dictionaries
+from dual.lstm_support import END, FIRST, NAMES, build, fill, gradient_of, write_dictionaries
 from dual.supervised import Bigrams, PaddingCounts, sample_of
 
 from fairseq_ext.dual.supervised.duality import DualityGap
@@ -176,27 +176,6 @@ def test_one_direction_is_the_plain_criterion(case, data):
     for sample in case.sample().values():
         ours, theirs = (one(case.model, sample) for one in (case.criterion(1.0), plain))
         assert ours == theirs
-
-
-# ---------------------------------------------------------------- P(label)
-
-
-def test_labels_have_their_share_of_the_training_data(data):
-    task, _, _ = build(data)
-    frequencies = LabelFrequencies(task.dictionaries["label"], "label")
-    labels = torch.tensor([[FIRST + number, END] for number in range(LABELS)])
-    prev = labels.roll(1, dims=1)
-    found = Marginals({"label": frequencies})("label", prev, labels, PAD)
-    assert found.exp().tolist() == pytest.approx([count / sum(SEEN) for count in SEEN])
-    assert not list(frequencies.parameters())
-
-
-def test_a_label_that_was_never_seen_is_named(data, tmp_path):
-    (tmp_path / "dict.text.txt").write_bytes((data / "dict.text.txt").read_bytes())
-    (tmp_path / "dict.label.txt").write_text("neg 3\npos 0\n", encoding="utf-8")
-    task, _, _ = build(tmp_path)
-    with pytest.raises(ValueError, match="dict.label.txt: count 0 of the label pos; allowed: at l"):
-        LabelFrequencies(task.dictionaries["label"], "label")
 
 
 # ---------------------------------------------------------------- two models

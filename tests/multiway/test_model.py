@@ -73,10 +73,11 @@ def model_of(pairs, words, cfg=None, **fields):
     if cfg is None:
         sizes = {option[2:].replace("-", "_"): value for option, value in SMALL.items()}
         cfg = MultiwayConfig(**sizes, max_source_positions=50, max_target_positions=50)
-    for name, value in {**fields, "lang_pairs": pairs}.items():
+    for name, value in fields.items():
         setattr(cfg, name, value)
     langs = {lang for pair in pairs.split(",") for lang in pair.split("-")}
-    task = types.SimpleNamespace(dictionaries=dict.fromkeys(langs, Words(words)))
+    dictionaries = dict.fromkeys(langs, Words(words))
+    task = types.SimpleNamespace(dictionaries=dictionaries, pairs=pairs.split(","))
     return MultiwayModel.build_model(cfg, task)
 
 

@@ -89,18 +89,18 @@ TESTS = {
                 *_tests("dual", "lstm_classifier_runs"),
             ],
             "supervised/duality supervised/marginals": [
-                *_tests("dual", "supervised", "places", "supervised_labels"),
+                *_tests("dual", "duality", "marginals", "supervised", "supervised_labels"),
                 *_tests("dual", "supervised_runs", "supervised_labels_runs"),
             ],
             "supervised/labels": _tests("dual", "supervised_labels"),
             "lstm_classifier/label_sides": [
-                *_tests("dual", "supervised_labels", "label_options", "lstm_classifier"),
-                *_tests("dual", "lstm_classifier_runs"),
+                *_tests("dual", "label_sides", "supervised_labels", "label_options"),
+                *_tests("dual", "lstm_classifier", "lstm_classifier_runs"),
                 *_tests("common", "search_options"),
             ],
             "reranker": _tests("dual", "reranker", "places"),
-            "reverse_models": _tests("dual", "reranker", "lstm_classifier"),
-            "transformer/roles": _tests("dual", "directions"),
+            "reverse_models": _tests("dual", "reverse_models", "reranker", "lstm_classifier"),
+            "transformer/roles": _tests("dual", "roles", "directions"),
         },
     ),
     **_table(
@@ -119,7 +119,9 @@ TESTS = {
         {
             "modules": _tests("twin", "modules", "contract"),
             "criterion": [*_tests("twin", "criterion"), VALUES],
-            "attentive/lstm attentive/layer": _tests("twin", "attentive_lstm", "speech_reference"),
+            "attentive/lstm attentive/layer": _tests(
+                "twin", "attentive_layer", "attentive_lstm", "speech_reference"
+            ),
             "captions/modules": _tests("twin", "models", "speech_properties"),
             "speech/modules": _tests("twin", "speech_reference", "speech_properties"),
             "stock/lstm": _tests("twin", "models", "modules"),
@@ -132,7 +134,8 @@ TESTS = {
             "schedule": _tests("streams", "schedule"),
             "dataset": _tests("streams", "dataset"),
             "assignment pair_parallel": _tests("streams", "pair_parallel"),
-            "steps": _tests("streams", "own_pairs", "steps"),
+            "reducer": _tests("streams", "reducer"),
+            "steps": _tests("streams", "steps"),
             "patience": _tests("streams", "patience"),
             "metrics": _tests("streams", "metrics"),
             "bleu": _tests("streams", "bleu"),

@@ -35,6 +35,7 @@ def test_the_manual_has_the_table():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(7200)  # a command for every row
 def test_verdicts_are_those_of_runs():
     with audit.made() as made:
         for row in audit.rows():

@@ -16,13 +16,12 @@ SOURCES = [[5, 6, 7, 8], [9], [10, 11], [6, 6, 7], [8, 9, 10, 5, 5, 6]]
 def test_all_hypotheses_match_the_source(routed_task, left):
     """Also where a hypothesis that is one word longer has the better score."""
     task, model = routed_task()
-    task.pair, pair = "xx-zz", "xx-zz"
-    task.cfg.source_lang, task.cfg.target_lang = pair.split("-")
+    task.pair = "xx-zz"
     task.tgt_dict = task.dictionaries["zz"]
     model = randomise(model).float().eval()
     with torch.no_grad():
         model.targets["zz"].output.bias[4] += 12  # this word costs nearly nothing
-    token = task.task_token(pair)
+    token = task.task_token("xx-zz")
     rows = [torch.tensor([token, *words, END]) for words in SOURCES]
     lengths = torch.tensor([len(row) for row in rows])
     sample = {"net_input": {"src_tokens": collate(rows, PAD, left=left), "src_lengths": lengths}}
@@ -37,13 +36,12 @@ def test_all_hypotheses_match_the_source(routed_task, left):
 def test_the_longest_hypothesis_counts_words(routed_task, search):
     """--max-len-a 2 allows 2 (S + 1) + b words, where S + 1 counts the end symbol as in fairseq."""
     task, model = routed_task()
-    task.pair = pair = "xx-zz"
-    task.cfg.source_lang, task.cfg.target_lang = pair.split("-")
+    task.pair = "xx-zz"
     task.tgt_dict = task.dictionaries["zz"]
     model = randomise(model).float().eval()
     with torch.no_grad():
         model.targets["zz"].output.bias[END] -= 50
-    token = task.task_token(pair)
+    token = task.task_token("xx-zz")
     sample = {
         "net_input": {
             "src_tokens": torch.tensor([[token, 5, 6, 7, END]]),

@@ -6,7 +6,12 @@ from fairseq.data import Dictionary, LanguagePairDataset, ListDataset
 from routed.support import END
 from streams.directions import WORDS
 
-from fairseq_ext.routed.task_tokens import PrintedSources, add_task_tokens, token_of
+from fairseq_ext.routed.task_tokens import (
+    PrintedSources,
+    add_task_tokens,
+    token_of,
+    without_task_token,
+)
 from fairseq_ext.streams.task import StreamsTask
 
 
@@ -76,3 +81,9 @@ def test_sentences_are_printed_without_their_token():
     assert words.string(sentence) == "__task_a-b__ word"
     assert printed.string(sentence) == "word" == printed.string(sentence[1:])
     assert printed.string(sentence.unsqueeze(0)) == "word"
+
+
+def test_alignments_begin_behind_the_token():
+    assert without_task_token([(1, 0), (3, 2)]) == [(0, 0), (2, 2)]
+    assert without_task_token([["0.5", "0.2", "0.3"]]) == [["0.2", "0.3"]]
+    assert without_task_token(torch.tensor([])).numel() == 0

@@ -92,10 +92,10 @@ def test_workers_share_out_the_trained_pairs(data):
     task = made(data, *SOME, "--pair-parallel")
     task.load_dataset("train", combine=True)
     batches = {pair: [[0]] for pair in task.dataset("train").datasets}
-    assert task._assign_pairs(batches, 2) == [["xx-yy"], ["zz-yy"]]
-    task.assignment = None
+    assert task.pair_parallel.assign(batches, 2, "cycle") == [["xx-yy"], ["zz-yy"]]
+    task.pair_parallel.assignment = None
     with pytest.raises(ValueError, match=r"3 workers: there are only 2 pairs \(xx-yy, zz-yy\)"):
-        task._assign_pairs(batches, 3)
+        task.pair_parallel.assign(batches, 3, "cycle")
 
 
 def test_the_run_ends_when_the_trained_pairs_have_left(data, tmp_path):

@@ -1,15 +1,18 @@
 """Which worker trains what with --pair-parallel; the runs are in tests/test_distributed.py."""
 
 import collections
+import contextlib
 from types import SimpleNamespace
 
 import pytest
+import torch
 from streams.support import in_batches, pairs_of, streams
 from torch import nn
 
+from fairseq_ext.streams import pair_parallel
 from fairseq_ext.streams.assignment import PairParallelPlan, assign_pairs
 from fairseq_ext.streams.dataset import StreamsIterator, TrainingPlan
-from fairseq_ext.streams.pair_parallel import check_pair_parallel, pair_sizes
+from fairseq_ext.streams.pair_parallel import PairParallel, check_pair_parallel, pair_sizes
 
 
 def uses(pairs, shared=5):
@@ -167,3 +170,31 @@ def test_the_dual_model_says_what_a_pair_uses(toy_corpus, monkeypatch):
         model(**sample["net_input"], pair=pair)[0].sum().backward()
         moved = [name for name, parameter in model.named_parameters() if parameter.grad is not None]
         assert model.pair_parameters(pair) == moved
+
+
+class Reducer:
+    """In the place of PairReducer, which needs several processes."""
+
+    def __init__(self, model, optimizer, assignment, sizes):
+        self.optimizer = optimizer
+
+    step = contextlib.nullcontext
+
+
+@pytest.mark.parametrize("is_stand_in", [False, True])
+def test_a_stand_in_batch_leaves_no_gradient(is_stand_in, monkeypatch):
+    monkeypatch.setattr(pair_parallel, "PairReducer", Reducer)
+    workers, model = PairParallel(options()), nn.Linear(1, 1)
+    workers.assignment = ASSIGNMENT
+    with workers.step(model, "optimizer", is_stand_in):
+        model(torch.ones(1)).sum().backward()
+    assert (model.weight.grad is None) == is_stand_in
+    assert workers.reducer_of("optimizer") and workers.reducer_of("another") is None
+
+
+def test_the_plain_run_has_no_reducer():
+    workers, model = PairParallel(options()), nn.Linear(1, 1)
+    with workers.step(model, "optimizer", is_stand_in=True):
+        model(torch.ones(1)).sum().backward()
+    assert model.weight.grad is not None and workers.reducer_of("optimizer") is None
+    workers.send_parameters()

@@ -5,12 +5,12 @@ import shutil
 
 import pytest
 import torch
+from common import inprocess
 from streams.support import in_batches, pairs_of, streams
 
 from fairseq_ext.streams.dataset import StreamsIterator, TrainingPlan
-from fairseq_ext.streams.patience import check_patience, is_stalled
+from fairseq_ext.streams.patience import PairPatience, check_patience, is_stalled
 from fairseq_ext.streams.state import RunState
-from fairseq_ext.streams.task import StreamsTask
 
 FLAGS = ["-s", "xx", "-t", "yy", "--schedule", "cycle", "--batch-size", 64]
 FLAGS += ["--validate-interval", 1, "--pair-patience", 1]
@@ -55,13 +55,20 @@ def test_a_pair_that_left_is_in_no_later_epoch():
     assert [plan.begin(epoch) for epoch in (1, 2, 3, 4)] == [0, 18, 36, 40]
 
 
-def test_when_all_have_left_there_is_no_next_epoch():
+def test_when_all_have_left_the_run_is_over():
     dataset = streams(x_y=25, z_y=11)
-    iterator = StreamsIterator(dataset, planned(dataset, x_y=2, z_y=2), seed=1)
-    assert iterator.next_epoch_idx == 1
+    iterator = StreamsIterator(dataset, planned(dataset, x_y=2, z_y=3), seed=1)
+    assert [iterator.is_run_over(epoch) for epoch in (1, 2, 3, 4)] == [False, False, True, True]
     for _ in iterator.next_epoch_itr():
         pass
-    assert not iterator.next_epoch_idx <= math.inf
+    assert iterator.next_epoch_idx == 2
+
+
+def test_an_epoch_after_the_end_is_refused():
+    """A loop of one's own that does not ask is_run_over."""
+    dataset = streams(x_y=25, z_y=11)
+    with pytest.raises(RuntimeError, match=r"epoch 3 has no batches: all pairs have left"):
+        planned(dataset, x_y=2, z_y=3)(3)
 
 
 def test_a_pair_still_to_come_joins_when_it_alone_is_left():
@@ -85,7 +92,7 @@ class Script:
     def __init__(self):
         self.asked = []
 
-    def __call__(self, task, pair, stats, agg):
+    def __call__(self, patience, pair, stats, agg):
         updates = stats["num_updates"]
         self.asked.append((pair, updates))
         assert agg[f"{pair}_loss"].avg > 0
@@ -95,7 +102,7 @@ class Script:
 @pytest.fixture
 def script(monkeypatch):
     script = Script()
-    monkeypatch.setattr(StreamsTask, "pair_score", lambda *arguments: script(*arguments))
+    monkeypatch.setattr(PairPatience, "score", lambda *arguments: script(*arguments))
     return script
 
 
@@ -132,8 +139,12 @@ def test_a_resumed_run_remembers(stop, toy_corpus, train_small, tmp_path, script
 
 def test_a_finished_run_stays_finished(toy_corpus, train_small, tmp_path, script):
     train_small(toy_corpus.two, tmp_path, 90, *FLAGS)
-    train_small(toy_corpus.two, tmp_path, 90, *FLAGS)
-    assert ends(tmp_path)[0] == 24
+    asked = list(script.asked)
+    with inprocess.logged_lines() as lines:
+        train_small(toy_corpus.two, tmp_path, 90, *FLAGS)
+    assert ends(tmp_path)[0] == 24 and script.asked == asked
+    assert lines[-1].startswith("done training")
+    assert not any(line.startswith("begin training epoch") for line in lines)
 
 
 def test_without_a_better_loss_the_run_ends(toy_corpus, train_small, tmp_path):
@@ -154,11 +165,11 @@ def test_bleu_is_the_score_where_it_is_computed(toy_corpus, train_small, tmp_pat
 def test_a_system_may_do_something_else(toy_corpus, train_small, tmp_path, script, monkeypatch):
     """E.g. halve the pair's weight, which the checkpoint keeps."""
 
-    def halve(task, pair, epoch):
-        weights = task.run_state.more.setdefault("weights", {})
+    def halve(patience, pair, epoch):
+        weights = patience.state.more.setdefault("weights", {})
         weights[pair] = weights.get(pair, 1.0) / 2
 
-    monkeypatch.setattr(StreamsTask, "pair_stalled", halve)
+    monkeypatch.setattr(PairPatience, "pair_stalled", halve)
     train_small(toy_corpus.two, tmp_path, 24, *FLAGS)
     streams_state = ends(tmp_path)[1]["streams"]
     assert streams_state["left"] == {}

@@ -1,12 +1,9 @@
 """Steps besides the loss: stand-in batches, untouched parameters, unknown words in BLEU."""
 
-import math
 from types import SimpleNamespace
 
 import pytest
 import torch
-from common import inprocess
-from fairseq import options, tasks
 from streams.folders import dictionary_of, random_lines, write_pair
 from streams.support import Optimizer, first_update, in_batches, streams
 
@@ -118,24 +115,3 @@ def test_an_unknown_word_is_no_match():
     assert [sums[f"_bleu_counts_{order}"] for order in range(4)] == [5, 1, 0, 0]
     assert [sums[f"_bleu_totals_{order}"] for order in range(4)] == [6, 4, 2, 0]
     assert (sums["_bleu_sys_len"], sums["_bleu_ref_len"]) == (6, 7)
-
-
-def test_training_data_of_a_shard_by_epoch_and_others_from_the_first(tmp_path):
-    """colon-separated folders: training walks around them, validation reads the first."""
-    for number, count in enumerate((3, 4, 5)):
-        for split in ("train", "valid"):
-            lines = {lang: random_lines(lang, count) for lang in ("xx", "yy")}
-            write_pair(tmp_path / str(number), split, "xx-yy", **lines)
-    data = ":".join(str(tmp_path / str(number)) for number in range(3))
-    words = [data, "--task", "dual_translation", "--lang-pairs", "xx-yy", *MODEL]
-    cfg = inprocess.configuration(options.get_training_parser(), [*words, "--optimizer", "adam"])
-    task = tasks.setup_task(cfg.task)
-    sizes = []
-    for epoch in range(1, 6):
-        for split in ("train", "valid"):
-            task.load_dataset(split, epoch=epoch, combine=True)
-            sizes.append(len(task.dataset(split).datasets["xx-yy"]))
-    assert sizes == [3, 3, 4, 3, 5, 3, 3, 3, 4, 3]
-    before = task.dataset("train")
-    task.load_dataset("train", epoch=math.nan)  # the run is over
-    assert task.dataset("train") is before

@@ -1,7 +1,5 @@
 """The table of sub-commands: systems register theirs, and reading it imports no system."""
 
-import importlib
-
 import pytest
 from tools.commandline import REPOSITORY
 
@@ -40,15 +38,3 @@ def test_a_name_is_given_once(monkeypatch, tmp_path):
     monkeypatch.setattr(commands, "PACKAGE", tmp_path)
     with pytest.raises(ValueError, match="other: the command plot exists already"):
         commands.command_table()
-
-
-def test_exporters_are_of_registered_models():
-    from fairseq.models import MODEL_REGISTRY
-
-    from fairseq_ext.tools.export.protocol import all_exporters
-
-    exporters = all_exporters()
-    assert "dual_transformer" in exporters.directions and "twin_lstm" in exporters.whole
-    assert {*exporters.directions, *exporters.whole} <= set(MODEL_REGISTRY)
-    for name in commands.exporter_modules():
-        assert callable(importlib.import_module(f"fairseq_ext.{name}").exporters)

@@ -1,15 +1,11 @@
 """`fairseq-ext doctor`: problems are found, and the remedy is told."""
 
 import os
-import types
-from pathlib import Path
 
-import pytest
-import torch
 from tools.commandline import cli
 
 import fairseq_ext
-from fairseq_ext.tools.installation import doctor, hardware
+from fairseq_ext.tools.installation import doctor
 
 
 def test_doctor_finds_a_healthy_installation(run):
@@ -64,64 +60,3 @@ def test_doctor_refuses_another_python_and_fairseq(monkeypatch):
     doctor.versions(report)
     found = " ".join(what for what, _ in report.problems)
     assert "outside 3.1 to 3.2" in found and "fairseq 0.12.3" in found
-
-
-def test_doctor_reports_a_torch_that_cannot_use_numpy():
-    class Tensor:
-        def numpy(self):
-            raise RuntimeError("Numpy is not available")
-
-    class Torch:
-        __version__ = "2.2.2"
-
-        @staticmethod
-        def zeros(size):
-            return Tensor()
-
-    report = doctor.Report()
-    hardware.numpy_bridge(report, Torch)
-    ((what, remedy),) = report.problems
-    assert "torch 2.2.2" in what and "numpy<2" in remedy
-
-
-class OneGpu:
-    """torch.cuda of a machine with one device that has no bfloat16."""
-
-    @staticmethod
-    def is_available():
-        return True
-
-    @staticmethod
-    def device_count():
-        return 1
-
-    @staticmethod
-    def get_device_properties(index):
-        return types.SimpleNamespace(name="Test GPU", total_memory=16 * 2**30, major=7)
-
-
-def test_doctor_lists_gpus():
-    report = doctor.Report()
-    hardware.gpus(report, types.SimpleNamespace(cuda=OneGpu))
-    (line,) = report.lines
-    assert line.split() == "gpu 0 16 GiB Test GPU, bf16: emulated, slow".split()
-
-
-@pytest.mark.parametrize("built, problems", [("12.8", 1), (None, 0)])
-def test_doctor_finds_a_gpu_that_torch_cannot_use(monkeypatch, built, problems):
-    monkeypatch.setattr(hardware.Path, "exists", lambda path: True)
-    cuda = types.SimpleNamespace(is_available=lambda: False)
-    report = doctor.Report()
-    version = types.SimpleNamespace(cuda=built)
-    hardware.gpus(report, types.SimpleNamespace(cuda=cuda, version=version))
-    assert len(report.problems) == problems
-    assert "NVIDIA device" in "".join(report.lines + [what for what, _ in report.problems])
-
-
-def test_doctor_tells_emulated_from_native_bf16(monkeypatch):
-    if not Path("/proc/cpuinfo").is_file():
-        pytest.skip("no /proc/cpuinfo on this system")
-    monkeypatch.setattr(hardware, "BF16_FLAGS", ("no_such_flag",))
-    assert hardware.cpu_bf16(torch)[0] == "emulated"
-    monkeypatch.setattr(hardware, "BF16_FLAGS", ("no_such_flag", "processor"))
-    assert hardware.cpu_bf16(torch) == ("yes", "in hardware (processor)")

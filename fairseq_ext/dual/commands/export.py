@@ -80,6 +80,7 @@ def stock_side(component: Parameters, side: str) -> Parameters:
     decoding = side == "decoder"
     renamed = {
         f"{side}.version": torch.tensor([LAYOUT_VERSION]),
+        # stock fairseq stores a tensor for the device of its sinusoidal positions
         f"{side}.embed_positions._float_tensor": torch.zeros(1),
     }
     for name, tensor in component.items():
@@ -88,6 +89,7 @@ def stock_side(component: Parameters, side: str) -> Parameters:
             renamed[f"{side}.embed_tokens.weight"] = tensor
             if decoding:
                 softmax = component.get("softmax.weight", tensor)
+                # phi^h is the embedding where it has no matrix of its own
                 renamed["decoder.output_projection.weight"] = softmax
         elif name == "softmax.weight":
             continue  # placed with the embedding
@@ -96,6 +98,7 @@ def stock_side(component: Parameters, side: str) -> Parameters:
         elif block and block["part"] in BOTH_ROLES:
             renamed.update(_layer_part(side, block, BOTH_ROLES[block["part"]], tensor))
         elif block and block["part"] in DECODING_ROLE:
+            # the source's component has them too, but its direction never reads them
             if decoding:
                 renamed.update(_layer_part(side, block, DECODING_ROLE[block["part"]], tensor))
         else:

@@ -101,6 +101,7 @@ def parse(words: Sequence[str]) -> FairseqConfig:
     from fairseq import options
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
+    # of options given twice argparse takes the last: the user's words win
     default = ["--task", "dual_translation", "--gen-subset", "valid"]
     args = options.parse_args_and_arch(options.get_generation_parser(), [*default, *words])
     return convert_namespace_to_omegaconf(args)
@@ -140,6 +141,7 @@ def prepare(
     task = tasks.setup_task(cfg.task)
     overrides = ast.literal_eval(cfg.common_eval.model_overrides)
     paths = utils.split_paths(cfg.common_eval.path)
+    # as in fairseq_cli.generate: architecture and dictionaries come from the checkpoint
     models, saved = checkpoint_utils.load_model_ensemble(paths, overrides, task)
     task.load_dataset(cfg.dataset.gen_subset, task_cfg=saved.task)
     for model in models:
@@ -151,6 +153,7 @@ def prepare(
     max_tokens = cfg.dataset.max_tokens
     if max_tokens is None and cfg.dataset.batch_size is None:
         max_tokens = 12000  # the default of fairseq-generate
+    # the batches of fairseq-generate, so that padding and thus rounding are the same
     limits = [task.max_positions(), *(model.max_positions() for model in models)]
     batches = task.get_batch_iterator(
         dataset=task.dataset(cfg.dataset.gen_subset),
@@ -201,6 +204,7 @@ def candidates(cfg: FairseqConfig) -> List[List[Candidate]]:
         sample = utils.move_to_cuda(sample) if device.type == "cuda" else sample
         lists = task.inference_step(generator, models, sample)
         for number, nbest in zip(sample["id"].tolist(), lists):
+            # the lists come sorted by the alpha of ``configuration``; ranks are those of the search
             by_rank = sorted(nbest, key=lambda hypothesis: hypothesis["rank"])
             nbest_by_number[number] = [
                 Candidate(text(hypothesis["tokens"]), hypothesis["terms"]) for hypothesis in by_rank
@@ -213,6 +217,7 @@ def chosen(nbest: List[Candidate], alpha: float, length_norm: str) -> str:
     """Return the text of the best candidate; with alpha 1 that of the beam search."""
     from ..reranker import dual_score
 
+    # exactly the search's own order, also where scores are equal or normalised otherwise
     if alpha == 1:
         return nbest[0].text
     return max(nbest, key=lambda entry: dual_score(entry.terms, alpha, length_norm)).text
@@ -237,6 +242,7 @@ def curve(
     plain, points = [chosen(nbest, 1, length_norm) for nbest in lists], []
     for alpha in sorted(set(alphas)):
         lines = [chosen(nbest, alpha, length_norm) for nbest in lists]
+        # statistics of sentences add up, so that a set has one score and not a mean of scores
         score = metric.score(metric.statistics(lines, references).sum(axis=0))
         changed = sum(line != before for line, before in zip(lines, plain)) / len(lines)
         points.append(Point(alpha, score, changed))
@@ -246,6 +252,7 @@ def curve(
 def best(points: List[Point], metric: str) -> Point:
     """Return the point with the best score; of equal ones the nearest to plain beam search."""
     sign = -1 if metric == LOWER else 1
+    # alpha 1 is plain beam search: among equals the greatest alpha changes least
     return max(points, key=lambda point: (sign * point.score, point.alpha))
 
 

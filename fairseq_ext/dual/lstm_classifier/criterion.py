@@ -88,7 +88,7 @@ class DualLabelCrossEntropy(FairseqCriterion):
         # the sums of the direction that the batch is not of are multiplied by this, 0 or 1
         labels = inputs["pair"].endswith(f"-{model.label_lang}")
         logits = model(**inputs)[0]  # (B, T, N)
-        losses, _ = label_smoothed_cross_entropy(
+        losses, _ = label_smoothed_cross_entropy(  # (B T,)
             logits.reshape(-1, logits.size(-1)), target.reshape(-1), 0.0, self.padding_idx
         )
         nll, sentences = losses.sum(), target.size(0)
@@ -140,6 +140,7 @@ class DualLabelCrossEntropy(FairseqCriterion):
 
 def perplexity(meters: Mapping[str, AverageMeter]) -> float:
     """Return exp of the mean -log P(x_t | x_<t, y) in nats, at most exp(100)."""
+    # of a model at its start the exponent is beyond any float
     return round(math.exp(min(float(meters["text_nll"].avg), 100)), 2)
 
 
@@ -152,8 +153,10 @@ def mean_loss(meters: Mapping[str, AverageMeter]) -> float:
     sums, counts = [], []
     if label is not None:
         counts.append(float(meters["_label_weight"].sum))
+        # mean times weight: the sum that --label-weight counts it with
         sums.append(float(label.avg) * counts[-1])
     if text is not None:
         counts.append(float(text.count))
         sums.append(float(text.sum))
+    # one ratio over both directions, as the trainer's own division
     return round(sum(sums) / sum(counts) / math.log(2), 4)

@@ -51,6 +51,7 @@ class TextComponent(nn.Module):
         With a cache that of the last position alone, (R, 1, H). There is no attention.
         """
         before: Optional[State] = None
+        # a step after the first: the label and the LSTM's state come from the cache
         if cache:
             y, *last = (cast(Tensor, cache[name]) for name in ("context_y", "state", "memory"))
             before = last[0], last[1]
@@ -58,7 +59,7 @@ class TextComponent(nn.Module):
             prev_tokens = prev_tokens[:, -1:]
         # beam search keeps the rows of one sentence together
         rows = y.squeeze(1).repeat_interleave(prev_tokens.size(0) // y.size(0), dim=0)  # (R, L)
-        h, (state, memory) = self.network.states(prev_tokens, rows, before)
+        h, (state, memory) = self.network.states(prev_tokens, rows, before)  # h (R, T, H)
         if cache is not None:
             cache.update(context_y=y, state=state, memory=memory)
         return h, None
@@ -79,6 +80,7 @@ class LabelComponent(nn.Module):
     def encode(self, tokens: Tensor) -> Tuple[Tensor, Tensor]:
         """Return y, one-hot, and no padding: (B, S) -> (B, 1, L), (B, 1)."""
         first = align_left(tokens, self.pad)[:, :1]  # (B, 1)
+        # label number c is entry nspecial + c of the dictionary
         number = torch.arange(len(self.network.label_embedding), device=tokens.device)
         y = first.eq(number + self.first).to(self.network.label_embedding.dtype)  # (B, L)
         return y.unsqueeze(1), torch.zeros_like(first, dtype=torch.bool)
@@ -98,11 +100,13 @@ class LabelComponent(nn.Module):
         """
         rows, positions = prev_tokens.shape
         scores = h_T.new_full((rows, positions, self.entries), IMPOSSIBLE)
-        scores[:, 1:, self.eos] = 0
+        scores[:, 1:, self.eos] = 0  # behind the label nothing else can stand
+        # later steps only need the end symbol
         if cache is None or positions == 1:
             label_scores = self.network.label_logits(h_T.squeeze(1))  # (B, L)
             beam = rows // len(label_scores)
             label_scores = label_scores.repeat_interleave(beam, dim=0).to(scores)  # (R, L)
+            # entries that are no labels keep the score of the impossible
             scores[:, 0, self.first : self.first + label_scores.size(1)] = label_scores
         return (scores if cache is None else scores[:, -1:]), None
 
@@ -141,7 +145,7 @@ class DualLSTMClassifierModel(StreamsModel):
     @classmethod
     def build_model(cls, cfg: DualLSTMConfig, task: FairseqTask) -> "DualLSTMClassifierModel":
         """Return the model; ValueError unless one side is --label-lang with two labels or more."""
-        return cls.of_pairs(pairs_of(cfg), cfg, task)
+        return cls.of_pairs(task.pairs, cfg, task)
 
     @classmethod
     def of_pairs(
@@ -156,6 +160,7 @@ class DualLSTMClassifierModel(StreamsModel):
                 f"dict.{cfg.label_lang}.txt: {len(names)} labels ({names}), at least 2 needed"
             )
         size = DualLSTMSize(cfg.embed_dim, cfg.hidden_size, cfg.dropout)
+        # P and phi^h_X exist if the run trains label -> text
         writes = f"{cfg.label_lang}-{text}" in pairs
         network = DualLSTM(size, len(words), len(names), words.pad(), writes)
         limits = (cfg.max_source_positions, cfg.max_target_positions)
@@ -163,6 +168,7 @@ class DualLSTMClassifierModel(StreamsModel):
 
     def _component(self, lang: str) -> SideComponent:
         """Return phi_Y for the side of the labels, phi_X for the other one."""
+        # both sides are views of one network and hold no parameters of their own
         component = LabelComponent if lang == self.label_lang else TextComponent
         return component(self.network, self.dictionaries[lang])
 
@@ -181,6 +187,7 @@ class DualLSTMClassifierModel(StreamsModel):
         reader, writer = (
             self._component(lang) for lang in LanguagePair.parse(pair or self.pairs[0])
         )
+        # text -> label: h_T, then E_y h_T; label -> text: y, then the LSTM under the condition
         states, _ = writer.decode(prev_output_tokens, *reader.encode(src_tokens))
         return writer.logits(states), {}
 
@@ -201,15 +208,11 @@ class DualLSTMClassifierModel(StreamsModel):
         """Return the names of the parameters that training on ``pair`` moves."""
         # P and phi^h_X: only the dual model, which reads a label, has them
         dual = ("network.condition", "network.output")
+        # b_hh of the LSTM stays zero and is no parameter of the optimiser
         named = [name for name, parameter in self.named_parameters() if parameter.requires_grad]
         if pair.startswith(f"{self.label_lang}-"):
             return named
         return [name for name in named if not name.startswith(dual)]
-
-
-def pairs_of(cfg: DualLSTMConfig) -> List[str]:
-    """Return the lang pairs, which the task has written into the model's configuration."""
-    return (cfg.lang_pairs or "").split(",")
 
 
 def text_side(pairs: List[str], label_lang: str) -> str:

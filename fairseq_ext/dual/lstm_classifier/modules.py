@@ -65,6 +65,7 @@ class DualLSTM(RetainsDropout, nn.Module):
         self.dropout, hidden = size.dropout, size.hidden_size
         self.embedding = embedding(words, size.embed_dim, padding_index)
         self.lstm = LSTM(size.embed_dim, hidden)
+        # E_y (L, H)
         self.label_embedding = nn.Parameter(torch.randn(labels, hidden) * hidden**-0.5)
         if writes:
             self.condition = linear(hidden, 4 * hidden, bias=False)
@@ -78,7 +79,7 @@ class DualLSTM(RetainsDropout, nn.Module):
         previous: x_{t-1}, (B, T). y: one-hot labels (B, L), or None, the null condition of the
         primal model. before: h and C (B, H) each, to go on from.
         """
-        inputs, weight = self._drop(self.embedding(previous)), self.lstm.weight_ih_l0
+        inputs, weight = self._drop(self.embedding(previous)), self.lstm.weight_ih_l0  # (B, T, D)
         if y is not None:
             # P E_y^T has one column for each label: as inputs of the LSTM the labels cost L
             # multiplications instead of H at every position
@@ -92,7 +93,7 @@ class DualLSTM(RetainsDropout, nn.Module):
         # nn.LSTM has no place for P E_y^T, whose gradient has to reach P and E_y
         h, last, memory = torch.lstm(
             inputs,
-            [state.unsqueeze(0) for state in before],
+            [state.unsqueeze(0) for state in before],  # torch has a first axis for layers
             [weight, *recurrence],
             has_biases=True,
             num_layers=1,
@@ -106,7 +107,7 @@ class DualLSTM(RetainsDropout, nn.Module):
     def read(self, previous: Tensor, lengths: Tensor) -> Tensor:
         """Return h_T under the null condition: (B, T), numbers of inputs (B,) -> (B, H)."""
         h, _ = self.states(previous)  # (B, T, H)
-        last = (lengths - 1).view(-1, 1, 1).expand(-1, 1, h.size(2))
+        last = (lengths - 1).view(-1, 1, 1).expand(-1, 1, h.size(2))  # (B, 1, H)
         return h.gather(1, last).squeeze(1)
 
     def label_logits(self, h_T: Tensor) -> Tensor:
@@ -128,5 +129,6 @@ def inputs_of(tokens: Tensor, padding_index: int, end_index: int) -> Tuple[Tenso
     Returns (B, S) and (B,); the entries behind the inputs of a text are arbitrary.
     """
     aligned = align_left(tokens, padding_index)
+    # x_T, the last word, is read; the end symbol behind it is only predicted
     first = aligned.new_full((aligned.size(0), 1), end_index)
     return torch.cat([first, aligned[:, :-1]], dim=1), tokens.ne(padding_index).sum(dim=1)

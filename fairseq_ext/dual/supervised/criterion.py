@@ -104,6 +104,7 @@ class DualSupervisedCriterion(DualityGap, ChunkedLabelSmoothedCrossEntropy):
                 f"--criterion dual_supervised: --task {task.cfg._name} does not train both "
                 "directions of a pair; allowed: dual_translation"
             )
+        # the classifier scores labels alone, and smoothing would need the scores of all words
         if task.label_lang and cfg.label_smoothing:
             raise ValueError(f"--label-smoothing {cfg.label_smoothing}: allowed with labels: 0")
         if task.label_lang:
@@ -116,6 +117,7 @@ class DualSupervisedCriterion(DualityGap, ChunkedLabelSmoothedCrossEntropy):
         marginals = None
         # evaluation of a trained model needs no gap, and the files may not exist any more
         if cfg.dsl_weight and not task.from_checkpoint:
+            # every update then has both directions, of which the gap is made
             task.couple_directions()
             length = max(task.max_positions())
             dictionaries = task.pair_dictionaries()
@@ -134,8 +136,10 @@ class DualSupervisedCriterion(DualityGap, ChunkedLabelSmoothedCrossEntropy):
         output, target = model(**sample["net_input"]), sample["target"]
         loss, nll = self.compute_loss(model, output, sample, reduce=False)  # (B*T,)
         likelihood = loss  # with a gradient, which nll does not have
+        # with smoothing the loss is no likelihood, and the gap needs log P itself
         if self.eps:
             flat = output[0].flatten(0, 1), target.flatten()
+            # epsilon 0; this pass over the logits is not needed otherwise
             likelihood, _ = label_smoothed_cross_entropy(*flat, 0.0, self.padding_idx)
         loss = loss.sum()
         log = {

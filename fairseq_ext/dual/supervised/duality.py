@@ -74,8 +74,10 @@ class DualityGap(FairseqCriterion):
         """
         if "net_input" in sample:
             return super().forward(model, sample, reduce)
+        # both forward passes come first: the gap ties the directions' gradients together
         directions = [self.direction_terms(model, pair, part) for pair, part in sample.items()]
         l_duality, penalties = self.penalties(*directions)
+        # the loss that is logged is the objective, penalties included
         for terms, penalty in zip(directions, penalties):
             terms.log["l_duality"] = l_duality.sum().detach()
             terms.log["loss"] = terms.log["loss"] + penalty.detach()
@@ -94,8 +96,10 @@ class DualityGap(FairseqCriterion):
 
     def penalties(self, f: DirectionTerms, g: DirectionTerms) -> Tuple[Tensor, List[Tensor]]:
         """Return l_duality (B,), and what is added to both losses: half of the term each."""
+        # the targets of f are y, those of g are x: their marginals are P(y) and P(x)
         gap = duality_gap(g.log_marginal, f.log_likelihood, f.log_marginal, g.log_likelihood)
-        l_duality = gap.square()
+        l_duality = gap.square()  # (B,)
+        # half for each direction, so that both together have lambda * l_duality
         half = self.weight * l_duality.sum() / 2
         return l_duality, [half, half]
 
@@ -108,10 +112,12 @@ class DualityGap(FairseqCriterion):
         target, lang = sample["target"], LanguagePair.parse(pair).target
         prev_tokens = sample["net_input"]["prev_output_tokens"]
         log_y = self.marginals(lang, prev_tokens, target, self.padding_idx)  # (B,)
+        # the share of a label is no language model's: it stays out of lm_nll_loss
         learnt = self.marginals.is_learnt(lang)
         log["lm_nll_loss"], log["lm_tokens"] = -log_y.sum() * learnt, sample["ntokens"] * learnt
         # fairseq orders a batch by the lengths of its sources, which differ by direction
         tokens, order = target.ne(self.padding_idx).sum(dim=1), sample["id"].argsort()
+        # -nll is log P, with a gradient; all by the pair's number, so that rows of f and g agree
         return DirectionTerms(loss, -nll[order], log_y[order], tokens[order], log)
 
     @classmethod
@@ -123,8 +129,9 @@ class DualityGap(FairseqCriterion):
             return sum(log.get(name, 0) for log in logging_outputs)
 
         if any("l_duality" in log for log in logging_outputs):
+            # both directions log the gap and their sentences: the ratio is the mean over pairs
             pairs, tokens = total("nsentences"), total("lm_tokens")
             metrics.log_scalar("l_duality", total("l_duality") / pairs, pairs, round=3)
             if tokens:
-                bits = total("lm_nll_loss") / tokens / math.log(2)
+                bits = total("lm_nll_loss") / tokens / math.log(2)  # fairseq logs in base 2
                 metrics.log_scalar("lm_nll_loss", bits, tokens, round=3)

@@ -29,6 +29,7 @@ def parse_language_models(
     text: Optional[str], langs: List[str], label_lang: Optional[str] = None
 ) -> Dict[str, str]:
     """Return {"de": "a.pt", "en": "b.pt"} of "de=a.pt,en=b.pt"; ValueError unless of ``langs``."""
+    # a path may hold "=": only the first one ends the language
     entries = [entry.partition("=") for entry in (text or "").split(",") if entry]
     paths = {lang: path for lang, _, path in entries}
     for lang in langs:
@@ -64,6 +65,7 @@ def load_language_model(path: str, lang: str, dictionary: Dictionary, length: in
     stored = read_stored(f"{OPTION} of {lang}:", path)
     _check_kind(stored)
     check_symbols(stored, "dict.txt", lang, dictionary)
+    # "future": the next word is predicted, as in a left-to-right model
     task = LanguageModelingTask(stored.task, dictionary, dictionary, ["future"])
     model = task.build_model(stored.model, from_checkpoint=True)
     try:
@@ -73,12 +75,14 @@ def load_language_model(path: str, lang: str, dictionary: Dictionary, length: in
             f"does not fit dict.{lang}.txt of the run's data, which has {len(dictionary)} words: "
             f"{error}"
         ) from error
+    # some architectures have a table of positions, which cannot be read beyond its end
     if model.max_positions() < length:
         raise stored.error(
             f"reads {model.max_positions()} tokens at most, the run has sentences of up to "
             f"{length}: give --max-source-positions and --max-target-positions "
             f"{model.max_positions()}"
         )
+    # P(x) and P(y) stay as they are: no dropout, no gradient
     return model.eval().requires_grad_(False)
 
 
@@ -115,13 +119,16 @@ class LabelFrequencies(nn.Module):
     def __init__(self, dictionary: Dictionary, lang: str):
         super().__init__()
         names, first = labels.labels(dictionary), dictionary.nspecial
+        # their counts in the training data
         counts = torch.tensor(dictionary.count[first : first + len(names)], dtype=torch.double)
+        # log 0 would make the gap infinite
         if not counts.gt(0).all():
             name = names[int(counts.argmin())]
             raise ValueError(
                 f"dict.{lang}.txt: count {int(counts.min())} of the label {name}; allowed: at "
                 "least 1, the number of its training texts"
             )
+        # row 0: the label; row 1: the end symbol, which follows for certain
         log_p = torch.full((2, len(dictionary)), float("-inf"))  # (T, N)
         log_p[0, first : first + len(names)] = (counts / counts.sum()).log()
         log_p[1, dictionary.eos()] = 0
@@ -130,6 +137,7 @@ class LabelFrequencies(nn.Module):
     def forward(self, prev_tokens: Tensor) -> Tensor:
         """Return log P (B, T, N) of a label, then of end symbols, whatever (B, T) holds."""
         rows, length = prev_tokens.shape
+        # (B, T, N) without a copy for each text
         first, end = self.log_p[:1], self.log_p[1:].expand(length - 1, -1)
         return torch.cat([first, end]).expand(rows, -1, -1)
 
@@ -184,6 +192,7 @@ class Marginals:
         prev_tokens (B, T): y, with the end symbol in front instead of at the end; target (B, T): y;
         both padded on the right with ``padding``.
         """
+        # moves at the first call only
         model = self.models[lang].to(target.device)
         # sums over whole sentences: half precision would lose more than the gap
         with torch.autocast(target.device.type, enabled=False):
@@ -192,4 +201,5 @@ class Marginals:
                 output, True, {"target": target}
             )  # (B, T, V)
         log_p = log_p.gather(2, target.unsqueeze(2)).squeeze(2)  # (B, T)
+        # sum over the sentence; padding is no part of it
         return log_p.masked_fill(target.eq(padding), 0).sum(dim=1)

@@ -10,7 +10,7 @@ Dual supervised learning trains them, and they are its baseline:
 
 from argparse import ArgumentParser, Namespace
 from types import SimpleNamespace
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from fairseq.data import Dictionary
 from fairseq.models import BaseFairseqModel, register_model, register_model_architecture
@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from ...streams.language_pair import LanguagePair, sides
 from ...streams.model import StreamsModel
 from ..lstm_classifier.config import DualLSTMConfig, register_architectures
-from ..lstm_classifier.model import DualLSTMClassifierModel, pairs_of
+from ..lstm_classifier.model import DualLSTMClassifierModel
 from ..reverse_models import model_of_direction
 
 
@@ -58,6 +58,7 @@ class SeparateModels(StreamsModel):
         **_unused: Any,
     ) -> Tuple[Tensor, Dict[str, Any]]:
         """Return teacher-forced logits (B, T, V) of the direction ``pair`` (default: the first)."""
+        # a pair without a model of its own is an error here, not a direction made of others
         return self.models[pair or self.pairs[0]](src_tokens, src_lengths, prev_output_tokens)
 
     def direction(self, pair: str, need_attention: bool = False) -> BaseFairseqModel:
@@ -69,6 +70,7 @@ class SeparateModels(StreamsModel):
     def pair_parameters(self, pair: str) -> List[str]:
         """Return the names of the parameters that training on ``pair`` moves."""
         parameters = self.models[pair].named_parameters()
+        # without b_hh of the LSTMs, which stays zero
         return [f"models.{pair}.{name}" for name, value in parameters if value.requires_grad]
 
 
@@ -92,22 +94,22 @@ class DualSupervisedTransformerModel(SeparateModels):
             raise ValueError(
                 f"--adaptive-softmax-cutoff {args.adaptive_softmax_cutoff}: allowed: leave it out"
             )
-        check_embedding_files(args)
+        check_embedding_files(args, task.pairs)
         models: Dict[str, BaseFairseqModel] = {}
         dictionaries: Dict[str, Dictionary] = {}
-        for pair in args.lang_pairs.split(","):
+        for pair in task.pairs:
             source, target = (task.dictionaries[lang] for lang in LanguagePair.parse(pair))
             # fairseq's model asks its task for the two dictionaries and nothing else
             direction = SimpleNamespace(source_dictionary=source, target_dictionary=target)
             models[pair] = TransformerModel.build_model(args, direction)
+            # a language that is in several pairs has one dictionary
             dictionaries.update(zip(LanguagePair.parse(pair), (source, target)))
         return cls(models, dictionaries, (args.max_source_positions, args.max_target_positions))
 
 
-def check_embedding_files(args: Namespace) -> None:
+def check_embedding_files(args: Namespace, pairs: Sequence[str]) -> None:
     """Raise ValueError for a file of one language's vectors that several languages would read."""
-    languages_of_sides = sides(args.lang_pairs.split(","))
-    for side, langs in zip(("encoder", "decoder"), languages_of_sides):
+    for side, langs in zip(("encoder", "decoder"), sides(pairs)):
         path = getattr(args, f"{side}_embed_path", None)
         if path and len(langs) > 1:
             raise ValueError(
@@ -125,9 +127,8 @@ class DualSupervisedLSTMClassifierModel(SeparateModels):
         cls, cfg: DualLSTMConfig, task: FairseqTask
     ) -> "DualSupervisedLSTMClassifierModel":
         """Return the two models; ValueError as for ``dual_lstm_classifier``."""
-        models = {
-            pair: DualLSTMClassifierModel.of_pairs([pair], cfg, task) for pair in pairs_of(cfg)
-        }
+        # each of one pair alone: nothing is shared, also not E_y
+        models = {pair: DualLSTMClassifierModel.of_pairs([pair], cfg, task) for pair in task.pairs}
         first = next(iter(models.values()))
         return cls(models, first.dictionaries, first.max_positions())
 

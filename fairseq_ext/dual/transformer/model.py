@@ -54,8 +54,7 @@ class DualTransformerModel(StreamsModel):
             activation_dropout=cfg.activation_dropout,
             normalize_before=cfg.normalize_before,
         )
-        # the task has written the pairs of the run
-        pairs = (cfg.lang_pairs or "").split(",")
+        pairs = list(task.pairs)
         langs = languages(pairs)
         dictionaries = {lang: task.dictionaries[lang] for lang in langs}
         if cfg.share_all_embeddings and cfg.separate_softmax:
@@ -63,6 +62,7 @@ class DualTransformerModel(StreamsModel):
                 "--separate-softmax and --share-all-embeddings, which ties all softmaxes to the "
                 "embeddings; allowed: one of them"
             )
+        # one matrix object in all components: the optimiser sees a single parameter
         embedding: Optional[nn.Embedding] = None
         if cfg.share_all_embeddings:
             check_joined(dictionaries)
@@ -87,6 +87,7 @@ class DualTransformerModel(StreamsModel):
     ) -> Tuple[Tensor, Dict[str, Any]]:
         """Return teacher-forced logits (B, T, V) of the direction ``pair`` (default: the first)."""
         source, target = LanguagePair.parse(pair or self.pairs[0])
+        # phi_X in its encoding role, then phi_Y in its decoding role (Sec. 2.1)
         context, padding = self.components[source].encode(src_tokens)
         states, _ = self.components[target].decode(prev_output_tokens, context, padding)
         return self.components[target].logits(states), {}
@@ -105,6 +106,7 @@ class DualTransformerModel(StreamsModel):
                     f"direction {pair!r}: the model has components for "
                     f"{', '.join(self.components)}, not for {lang!r}"
                 )
+        # a component that was only read with, or only written with, lacks half of its parameters
         check_trained(pair, self.pairs)
         return Direction(
             SourceSide(self.components[source], self.dictionaries[source], self._max_positions[0]),
@@ -125,6 +127,7 @@ class DualTransformerModel(StreamsModel):
         # with --share-all-embeddings one parameter belongs to all components
         used = {id(parameter) for parameter in self.components[target].parameters()}
         for name, parameter in self.components[source].named_parameters():
+            # the encoding role has the null context and predicts no words
             if "context_attention" not in name and not name.startswith("softmax."):
                 used.add(id(parameter))
         return [name for name, parameter in self.named_parameters() if id(parameter) in used]
@@ -133,6 +136,7 @@ class DualTransformerModel(StreamsModel):
 def check_joined(dictionaries: Mapping[str, Dictionary]) -> None:
     """Raise ValueError unless all languages have the same dictionary."""
     langs = list(dictionaries)
+    # equal sizes are not enough: entry N has to be the same word everywhere
     first = dictionaries[langs[0]]
     for lang in langs[1:]:
         other = dictionaries[lang]

@@ -78,7 +78,7 @@ class SelfAttention(RetainsDropout, nn.Module):
             (key, value), visible = append_to_cache(cache, name, [key, value])
         dropout = self.dropout if self.is_dropping else 0.0
         mixed, _ = attend(query, key, value, visible, dropout, causal and cache is None)
-        return self.output(mixed.transpose(1, 2).flatten(2))
+        return self.output(mixed.transpose(1, 2).flatten(2))  # heads side by side (R, T, D)
 
 
 class ContextAttention(RetainsDropout, nn.Module):
@@ -97,6 +97,7 @@ class ContextAttention(RetainsDropout, nn.Module):
     def keys_values(self, context: Tensor) -> Tuple[Tensor, Tensor]:
         """Return keys and values of the context: (B, S, D) -> (B, H, S, D/H) each."""
         sentences, length, _ = context.shape
+        # (B, S, 2, H, D/H)
         key_value = self.key_value(context).view(sentences, length, 2, self.heads, -1)
         # a decoder reads them at every step: contiguous ones are not copied again each time
         key, value = key_value.permute(2, 0, 3, 1, 4).contiguous().unbind(0)
@@ -147,6 +148,7 @@ class Block(RetainsDropout, nn.Module):
 
     def _enter(self, norm: nn.LayerNorm, states: Tensor) -> Tensor:
         """Return what a sub-layer reads (R, T, D)."""
+        # a sub-layer is normalised at its entrance or at its exit, never at both
         return norm(states) if self.size.normalize_before else states
 
     def _leave(self, norm: nn.LayerNorm, states: Tensor, change: Tensor) -> Tensor:
@@ -189,6 +191,7 @@ class Block(RetainsDropout, nn.Module):
                 self._enter(norm, z_tilde), *context, context_visible, need_weights
             )
             z_tilde = self._leave(norm, z_tilde, change)  # (R, T, D)
+        # phi^c_2 of z~, or of z~ + phi^z(z~, C)
         norm = self.feed_forward_norm
         change = self._feed_forward(self._enter(norm, z_tilde))
         return self._leave(norm, z_tilde, change), weights
@@ -224,12 +227,14 @@ class Component(RetainsDropout, nn.Module):
             nn.init.normal_(self.softmax.weight, std=size.embed_dim**-0.5)
         self.positions = Positions(size.embed_dim, padding_index)
         self.blocks = nn.ModuleList(Block(size) for _ in range(size.layers))
+        # with norms in front of the sub-layers, nothing has normalised what the last block returns
         self.final_norm = nn.LayerNorm(size.embed_dim) if size.normalize_before else nn.Identity()
 
     def _embed(self, tokens: Tensor, only_last: bool = False) -> Tensor:
         """Return the input of the first block: (R, T) -> (R, T, D), or (R, 1, D) of the last."""
         positions = self.positions(tokens, only_last)
         tokens = tokens[:, -1:] if only_last else tokens
+        # drawn with variance 1/D, embeddings are brought to the size of the positions
         states = math.sqrt(self.size.embed_dim) * self.embedding(tokens) + positions
         return dropout(states, self.size.dropout, self.is_dropping)  # (R, T, D)
 
@@ -237,6 +242,7 @@ class Component(RetainsDropout, nn.Module):
         """Return states and padding of the encoding role, Eq. 4: (B, T) -> (B, T, D), (B, T)."""
         padding = tokens.eq(self.padding_index)  # (B, T)
         visible = ~padding[:, None, None, :]  # (B, 1, 1, T)
+        # the null context: no ``context`` is given to the blocks
         states = self._embed(tokens)
         for block in self.blocks:
             states, _ = block(states, visible=visible)
@@ -267,6 +273,7 @@ class Component(RetainsDropout, nn.Module):
         # teacher forcing has no steps: it uses the same names for the length of this call
         context_cache: Cache = {} if cache is None else cache
         blocks = cast(Iterable[Block], self.blocks)
+        # keys and values of C do not depend on the step: one product per block and sentence
         if "context_visible" not in context_cache:
             context_cache["context_visible"] = ~context_padding[:, None, None, :]  # (B, 1, 1, S)
             for index, block in enumerate(blocks):
@@ -276,6 +283,7 @@ class Component(RetainsDropout, nn.Module):
         states = self._embed(prev_tokens, only_last=cache is not None)
         weights = None
         for index, block in enumerate(blocks):
+            # this block's part; ``context_`` in a name says that it moves by sentence
             keys_values = (
                 cast(Tensor, context_cache[f"{index}.context_{kind}"]) for kind in ("key", "value")
             )
@@ -292,5 +300,6 @@ class Component(RetainsDropout, nn.Module):
 
     def logits(self, states: Tensor) -> Tensor:
         """Return phi^h before its softmax: (R, T, D) -> (R, T, V)."""
+        # phi^h is the transposed embedding unless it has a matrix of its own (weight tying)
         matrix = self.embedding if self.softmax is None else self.softmax
         return products.linear(states, matrix.weight)

@@ -108,10 +108,11 @@ def build(
 
     from ...common.stored import Stored, check_symbols
     from ...streams.schedule import parse_lang_pairs
+    from ...streams.stored_pairs import stored_pairs
 
     cfg: Any = OmegaConf.to_container(OmegaConf.create(state["cfg"]), enum_to_str=True)
     try:
-        old_pairs = parse_lang_pairs(cfg["model"]["lang_pairs"])
+        old_pairs = stored_pairs(cfg["model"])
         added = parse_lang_pairs(",".join(args.pair))
     except ValueError as error:
         raise UsageError(f"--pair: {error}") from error

@@ -116,6 +116,7 @@ def linearise(
     counts: Dict[str, int] = Counter(written=0, skipped=0)
     problems: List[str] = []
     results = pairs(name, paths, **options)
+    # all before the first is written: a faulty item leaves no half of a corpus
     line_pairs = list(well_formed(results, skip_bad, counts, problems))
     if not line_pairs:
         raise ValueError(f"{', '.join(map(str, paths))}: no sentence is left")
@@ -145,6 +146,7 @@ def restore(
     corpus_items = list(well_formed(results, skip_bad, counts, problems))
     if not corpus_items:
         raise ValueError(f"{sources}, {targets}: no sentence is left")
+    # blank lines part sentences of rows; trees and graphs end with what parts them
     gap = "\n" if name == "ner" else ""
     with atomic_path(output) as path:
         _write(path, [gap.join(corpus_items)])

@@ -337,14 +337,15 @@ def load(args: Namespace) -> Tuple[RoutedModel, RoutedMtlTask, List[str]]:
     from fairseq import tasks
     from omegaconf import OmegaConf
 
+    from ...streams.stored_pairs import stored_pairs
+
     state = read(args.checkpoint, MODEL)
     cfg = OmegaConf.to_container(OmegaConf.create(state["cfg"]), enum_to_str=True)
-    trained = cfg["model"]["lang_pairs"]
-    pairs = args.pairs.split(",") if args.pairs else trained.split(",")
-    for pair in pairs:
-        if pair not in trained.split(","):
-            raise UsageError(f"--pairs {pair}: allowed: {trained}")
-    options = {"data": args.data, "lang_pairs": trained, "eval_bleu": False}
+    trained = stored_pairs(cfg["model"])
+    pairs = args.pairs.split(",") if args.pairs else trained
+    for pair in (pair for pair in pairs if pair not in trained):
+        raise UsageError(f"--pairs {pair}: allowed: {','.join(trained)}")
+    options = {"data": args.data, "lang_pairs": ",".join(trained), "eval_bleu": False}
     cfg["task"].update(options, source_lang=None, target_lang=None)
     try:
         task = tasks.setup_task(Namespace(**cfg["task"], task=cfg["task"]["_name"]))

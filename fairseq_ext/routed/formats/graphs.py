@@ -81,15 +81,16 @@ def read_penman(text: str) -> Optional[Tuple[str, "Tree"]]:
     import penman
     from penman.exceptions import PenmanError
 
+    # comments at the head of a file, as in the releases of AMR
     if all(line.lstrip().startswith("#") for line in text.split("\n")):
         if f"::{SENTENCE} " in text:
             raise Malformed("no graph after the sentence")
         return None
-    check_depth(_brackets(text))
+    check_depth(_brackets(text))  # before penman's parser, which is recursive
     try:
         trees = list(penman.iterparse(text))
     except PenmanError as error:
-        line = (getattr(error, "lineno", None) or 1) - 1
+        line = (getattr(error, "lineno", None) or 1) - 1  # penman counts from 1
         reason = getattr(error, "message", None) or str(error)
         raise Malformed(f"not a graph: {reason}", line) from error
     _check_end(text)
@@ -105,6 +106,7 @@ def _concepts(tree: "Tree", senses: bool) -> Dict[str, str]:
     """Return {variable: concept}. Raises Malformed for a variable without one, or with two."""
     concept_of: Dict[str, str] = {}
     for variable, branches in tree.nodes():
+        # the relation "/" leads to a node's concept
         concepts = [target for role, target in branches if role == "/" and target]
         if len(concepts) != 1 or variable in concept_of:
             count = "two concepts" if concepts else "no concept"
@@ -227,6 +229,7 @@ def backward(source: str, target: str) -> str:
     def branch(node: Node) -> Union[str, PenmanNode]:
         if not node.relations and _is_constant(node.concept):
             return node.concept
+        # variables are a letter and, from the second one of a letter on, a number
         letter = node.concept[0].lower()
         letter = letter if letter.isascii() and letter.isalpha() else "x"
         used[letter] = used.get(letter, 0) + 1

@@ -21,6 +21,7 @@ SCHEMES = ("iob2", "iob1", "keep")
 
 def blocks(lines: Iterable[str]) -> Iterator[Block]:
     """Yield the paragraphs, without the marks of documents."""
+    # such a line parts sentences, as a blank one does
     return paragraphs("" if line.split()[:1] == [DOCUMENT] else line for line in lines)
 
 
@@ -51,11 +52,12 @@ def spans(tags: List[str]) -> List[Span]:
     before = ""
     for place, tag in enumerate(tags):
         prefix, kind = split_tag(tag)
+        # after another type, or after none, I- begins an entity as well (IOB1)
         if kind and (prefix == "B" or kind != before):
             entities.append(Span(kind, place, place + 1))
         elif kind:
             entities[-1] = entities[-1]._replace(end=place + 1)
-        before = kind
+        before = kind  # "" for O
     return entities
 
 
@@ -86,6 +88,7 @@ def rows(text: str, width: int = 0) -> Iterator[List[str]]:
     """
     for place, line in enumerate(text.split("\n")):
         columns = line.split()
+        # without a width all rows are held against the first
         width = width or len(columns)
         if len(columns) < 2 or len(columns) != width:
             allowed = f"as many as the others have ({width})" if width > 1 else "a word and a tag"

@@ -48,6 +48,7 @@ class Phrase(NamedTuple):
         """Return the leaves, from left to right."""
         leaves: List[str] = []
         waiting: List[Union[Phrase, str]] = [self]
+        # no recursion: children wait on a stack, the leftmost on top
         while waiting:
             part = waiting.pop()
             if isinstance(part, str):
@@ -80,14 +81,17 @@ def _outer(lines: List[str], column: bool) -> List[Block]:
     texts: List[Block] = []
     part, depth, start = "", 0, 1
     for number, line in enumerate(lines, start=1):
+        # whatever stood before is an item by itself, which the reader will refuse
         if column and line.startswith("(") and part.strip():
             texts.append((start, part.strip()))
             part, depth = "", 0
         for piece in re.findall(r"[()]|[^()]+", line + "\n"):
+            # the text begins at its first bracket or word, whose line errors name
             if not part.strip():
                 part, start = "", number
             part += piece
             depth += (piece == "(") - (piece == ")")
+            # a bracket too many closes a text as well, so that the next one is read by itself
             if depth <= 0 and piece in "()":
                 texts.append((start, part.strip()))
                 part, depth = "", 0
@@ -108,6 +112,7 @@ def read_treebank(text: str) -> "Tree":
         depth += 1 if bracket == "(" else -1
         check_depth(depth)
     try:
+        # the treebank puts a pair of brackets without a label around each tree
         tree = Tree.fromstring(text, remove_empty_top_bracketing=True)
     except ValueError as error:
         reason = " ".join(str(error).split("\n")[0].split())
@@ -117,6 +122,7 @@ def read_treebank(text: str) -> "Tree":
         if not node.label() or not len(node):
             lack = "label" if len(node) else "content"
             raise Malformed(f"a bracket without {lack} in {_start(text)}")
+        # a word stands alone in the bracket of its part of speech
         if words and len(node) > 1:
             raise Malformed(f"word {words[0]!r} has no part of speech in {_start(text)}")
     return tree
@@ -133,6 +139,7 @@ def _start(text: str) -> str:
 
 def _plain(label: str, function_tags: bool) -> str:
     """Return a label without numbers and, unless they are wanted, function tags."""
+    # -LRB- and -NONE- are parts of speech themselves
     if label.startswith("-"):
         return label
     return (NUMBERS if function_tags else FUNCTIONS).sub("", label)
@@ -142,13 +149,17 @@ def _linear(tree: "Tree", leaves: str, function_tags: bool) -> Tuple[List[str], 
     """Return (words, symbols of the line), both empty where all is empty elements."""
     if not isinstance(tree[0], str):
         label = _plain(tree.label(), function_tags)
+        # inner phrases come first: one without words leaves no trace in the line
         parts = [_linear(child, leaves, function_tags) for child in tree]
         words = [word for part, _ in parts for word in part]
         inside = [symbol for _, part in parts for symbol in part]
         return words, [f"({label}", *inside, f"){label}"] if words else []
+    # a trace is no word of the sentence
     if tree.label() == EMPTY:
         return [], []
+    # the sentence has the signs themselves, as other texts do
     word = SIGN.sub(lambda match: SIGNS[match.group()], tree[0])
+    # as a leaf a word keeps the spelling in which it cannot be taken for a bracket
     leaf = {"tag": tree.label(), "xx": ANY, "word": escaped(word)}[leaves]
     return [word], [leaf]
 
@@ -190,6 +201,7 @@ def read_line(line: str) -> Phrase:
             inner.children.append(opened[-1])
         elif not symbol.startswith((")", "(")):
             inner.children.append(symbol)
+        # it can only close the innermost open bracket
         elif not opened or symbol != f"){inner.label}":
             due = f"){inner.label}" if opened else "no closing bracket"
             raise Malformed(f"{symbol!r} where {due!r} is due")
@@ -217,6 +229,7 @@ def backward(source: str, target: str, leaves: str = "tag") -> str:
 
     def text(part: Union[Phrase, str]) -> str:
         if isinstance(part, str):
+            # xx and words tell no part of speech
             return f"({part if leaves == 'tag' else ANY} {escaped(next(rest))})"
         return f"({part.label} {' '.join(map(text, part.children))})"
 

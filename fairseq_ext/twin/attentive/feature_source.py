@@ -34,7 +34,7 @@ class FeatureSource(SourceSide):
 
         fairseq-generate hands on single precision with --fp16 and --bf16 too.
         """
-        src_tokens = src_tokens.type_as(self.precision)
+        src_tokens = src_tokens.type_as(self.precision)  # (B, S, D)
         sentences, length, _ = src_tokens.shape
         padding = torch.zeros(sentences, length, dtype=torch.bool, device=src_tokens.device)
         if src_lengths is not None:

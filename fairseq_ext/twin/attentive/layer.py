@@ -63,6 +63,7 @@ class AttentiveLSTM(nn.Module):
         self.gates_input = linear(embed_dim, 4 * hidden_size)
         self.gates_context = linear(context_size, 4 * hidden_size, bias=False)  # W_c
         self.gates_state = nn.Linear(hidden_size, 4 * hidden_size, bias=False)  # U
+        # each gate's U is orthogonal by itself
         for part in self.gates_state.weight.chunk(4):
             nn.init.orthogonal_(part)
         # the forget gate starts open
@@ -87,6 +88,7 @@ class AttentiveLSTM(nn.Module):
         rows = state.size(0)
         weights = state.new_zeros(rows, source.padding.size(1))
         weights[:, 0] = 1.0  # a before the first step, for the location features
+        # z_0, which h_1 reads with first = 1
         glimpse = state.new_zeros(rows, source.values.size(2))
         return {"state": state, "memory": memory, "glimpse": glimpse, "weights": weights}
 
@@ -98,12 +100,14 @@ class AttentiveLSTM(nn.Module):
         if self.filters is not None and self.location is not None:
             features = location_features(carried["weights"], self.filters)
             inside = inside + self.location(features).unflatten(0, (sentences, -1))
+        # the sum inside of tanh is the largest array of a step: (B, K, S, A)
         scores = torch.tanh(inside) @ self.energy  # (B, K, S)
         scores = scores.masked_fill(hidden.unsqueeze(1), float("-inf"))
+        # 16 bits are too few for a sum of exponentials
         at_least_single = torch.promote_types(scores.dtype, torch.float32)
         weights = scores.softmax(dim=2, dtype=at_least_single).type_as(scores)
-        carried["weights"] = weights.flatten(0, 1)
-        carried["glimpse"] = (weights @ source.values).flatten(0, 1)
+        carried["weights"] = weights.flatten(0, 1)  # (R, S)
+        carried["glimpse"] = (weights @ source.values).flatten(0, 1)  # z (R, C)
 
     def step(
         self,
@@ -117,13 +121,16 @@ class AttentiveLSTM(nn.Module):
         hidden: where the attention may not look (B, S); default: at the padding.
         """
         carried, hidden = dict(carried), source.padding if hidden is None else hidden
+        # h_j reads the context of a_{j-1}, which looks with h_{j-1}
         if self.first == 0:
             self.attend(carried, source, hidden)
         gates = self.gates_input(inputs) + self.gates_context(carried["glimpse"])
-        gates = gates + self.gates_state(carried["state"])
+        gates = gates + self.gates_state(carried["state"])  # (R, 4H)
         i, f, c, o = gates.chunk(4, dim=1)
+        # m_j, then h_j
         memory = torch.sigmoid(f) * carried["memory"] + torch.sigmoid(i) * torch.tanh(c)
         carried.update(state=torch.sigmoid(o) * torch.tanh(memory), memory=memory)
+        # a_j looks with h_j: the readout sees it now, the LSTM in the next step
         if self.first == 1:
             self.attend(carried, source, hidden)
         return carried
@@ -152,6 +159,7 @@ class AttentiveLSTM(nn.Module):
         location = None
         if self.filters is not None and self.location is not None:
             location = Location(carried["weights"], self.filters, self.location.weight)
+        # [U ; W_q]: the loop multiplies both with the state at once
         state_weight = torch.cat([self.gates_state.weight, self.query.weight])
         time_major = attentive_lstm(
             self.gates_input(inputs).transpose(0, 1),
@@ -163,6 +171,7 @@ class AttentiveLSTM(nn.Module):
             self.first,
             location,
         )
+        # the loop has time first
         return StepOutputs(*(tensor.transpose(0, 1) for tensor in time_major))
 
 
@@ -203,6 +212,7 @@ class AttentiveDecoder(RetainsDropout, nn.Module):
         self, annotations: Tensor, padding: Tensor, rows: int
     ) -> Tuple[Dict[str, Tensor], AttendedSource]:
         """Return what the first step reads, and the source, for so many rows."""
+        # encoded once for each sentence, whatever the beam; states are of each row
         source, beams = self.layer.source(annotations, padding), rows // padding.size(0)
         state, memory = (
             start.repeat_interleave(beams, dim=0) for start in self.initial(annotations, padding)
@@ -266,9 +276,10 @@ class AttentiveDecoder(RetainsDropout, nn.Module):
             source = AttendedSource(
                 *(cast(Tensor, cache[f"context_{name}"]) for name in AttendedSource._fields)
             )
-        vectors = self.drop(self.embedding(prev_tokens[:, -1:]))
+        vectors = self.drop(self.embedding(prev_tokens[:, -1:]))  # (R, 1, E)
         carried = self.layer.step(vectors[:, 0], carried, source)
         cache.update(carried)
+        # (R, 1, ..): a single position for the readout
         state, glimpse, weights = (carried[name].unsqueeze(1) for name in SHOWN)
         readout = self.drop(self.readout(vectors, state, glimpse))
         return readout, weights if need_weights else None

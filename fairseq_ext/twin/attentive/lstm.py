@@ -142,6 +142,7 @@ class _AttentionPass:
     def forward(self, number: int, query: Tensor, hidden: Tensor) -> None:
         """Fill in the weights with this number from 0; query (B, A), hidden (B, S)."""
         self._look(number)
+        # up to a number that the softmax takes no notice of
         scores = self.scores.scores(query).masked_fill_(hidden, float("-inf"))
         torch.softmax(scores, dim=1, out=self.weights[number])
 
@@ -221,7 +222,7 @@ class _AttentiveLSTM(torch.autograd.Function):
                 """Fill in the weights and the context of an attention."""
                 attention.forward(number, query, hidden[number])
                 context = torch.bmm(weights[number].unsqueeze(1), values)
-                contexts[number] = context.squeeze(1)
+                contexts[number] = context.squeeze(1)  # (B, C)
 
             # both products with a state in one: U h for the next gates, W_q h for the query
             projected = from_state(state)  # (B, 4H + A)
@@ -230,6 +231,7 @@ class _AttentiveLSTM(torch.autograd.Function):
             for j in range(1, steps + 1):
                 torch.add(inputs[j - 1], projected[:, :width], out=gates[j - 1])
                 if j > first:
+                    # z_{j-1}; with ``first`` = 1 h_1 has none
                     gates[j - 1] += from_context(contexts[j - 1 - first])
                 _cell(gates[j - 1], memories[j - 1], memories[j], states[j])
                 projected, number = from_state(states[j]), j - first
@@ -251,7 +253,9 @@ class _AttentiveLSTM(torch.autograd.Function):
         context_weight, state_weight, energy, *location = more
         first, (steps, sentences, width) = ctx.first, gates.shape
         # of [U ; W_q] h_j, which for U is that of the gates of step j + 1
+        # zeros stay where nothing reads: U h_T, and W_q h of a state without an attention
         grad_projected = states.new_zeros(steps + 1, sentences, state_weight.size(0))
+        # a copy: the loop adds what comes from the gates
         grad_contexts, grad_memory = grad_contexts.clone(), torch.zeros_like(memories[0])
         with torch.autocast(gates.device.type, enabled=False):
             attention = _AttentionPass(weights, keys, energy, location)
@@ -265,6 +269,7 @@ class _AttentiveLSTM(torch.autograd.Function):
                     if j < steps:
                         grad_contexts[number] += to_context(grad_gates)
                     grad = by_position(grad_contexts[number], values)  # (B, S)
+                    # W_q h_j again: the forward pass has not kept the queries
                     query = query_of(states[j])
                     grad_projected[j, :, width:] = attention.backward(number, query, grad)
                 grad_state = to_state(grad_projected[j])
@@ -282,6 +287,7 @@ class _AttentiveLSTM(torch.autograd.Function):
                 grad_gates.t() @ contexts[: steps - first].flatten(0, 1),
                 grad_projected.flatten(0, 1).t() @ states.flatten(0, 1),
             )
+        # the gates' gradient of step j + 1 is that of its inputs: they are added without a weight
         grad_inputs = grad_projected[:steps, :, :width]
         grad_start = grad_inputs, grad_state, grad_memory
         return (None, None, *grad_start, grad_keys, *grad_weights, grad_energy, *grad_location)
@@ -290,6 +296,7 @@ class _AttentiveLSTM(torch.autograd.Function):
 def _cell(gates: Tensor, memory: Tensor, new_memory: Tensor, new_state: Tensor) -> None:
     """Fill in the last two of a step from g (B, 4H), which becomes the gates' values."""
     units = memory.size(1)
+    # i and f, then c, then o
     gates[:, : 2 * units].sigmoid_()
     gates[:, 2 * units : 3 * units].tanh_()
     gates[:, 3 * units :].sigmoid_()
@@ -308,10 +315,13 @@ def _cell_backward(
     """
     i, f, c, o = gates.chunk(4, dim=1)
     grad_i, grad_f, grad_c, grad_o = grad_gates.chunk(4, dim=1)
-    squashed = torch.tanh(memories[1])
+    squashed = torch.tanh(memories[1])  # tanh(m_j)
+    # h = o * tanh(m)
     grad_o.copy_(sigmoid_backward(grad_state * squashed, o))
+    # m feeds h and the memory of the next step
     grad_memory = grad_memory + tanh_backward(grad_state * o, squashed)
     grad_i.copy_(sigmoid_backward(grad_memory * c, i))
     grad_f.copy_(sigmoid_backward(grad_memory * memories[0], f))
     grad_c.copy_(tanh_backward(grad_memory * i, c))
+    # m_j = f * m_{j-1} + ..
     return grad_memory * f

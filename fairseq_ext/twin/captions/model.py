@@ -66,6 +66,7 @@ class TwinCaptionModel(FairseqEncoderDecoderModel):
     @classmethod
     def build_network(cls, cfg: Any, task: FairseqTask) -> Tuple[nn.Module, CaptionSize]:
         """Return a decoder and its sizes."""
+        # the fields of the size are options of the same names
         size = cls.size(**{entry.name: cfg[entry.name] for entry in fields(cls.size)})
         dictionary = task.target_dictionary
         return cls.network(size, len(dictionary), dictionary.pad()), size
@@ -98,6 +99,7 @@ class TwinCaptionModel(FairseqEncoderDecoderModel):
 
         src_lengths: numbers of real positions (B,). twin: see contract.py.
         """
+        # features and padding: the encoder leaves the features as they are
         condition = self.encoder(src_tokens, src_lengths)["encoded"][0]
         return decode(self.unroll, self.decoder.module, prev_output_tokens, condition, twin)
 

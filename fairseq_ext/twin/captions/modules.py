@@ -74,7 +74,7 @@ class Annotations(nn.Module):
 
 def mean(annotations: Tensor, padding: Tensor) -> Tensor:
     """Return the mean over real positions: (B, P, D), (B, P) -> (B, D)."""
-    real = (~padding).unsqueeze(2).type_as(annotations)
+    real = (~padding).unsqueeze(2).type_as(annotations)  # (B, P, 1)
     return (annotations * real).sum(dim=1) / real.sum(dim=1)
 
 
@@ -102,7 +102,7 @@ class PlainDecoder(RetainsDropout, nn.Module):
     def inputs(self, prev_tokens: Tensor, annotations: Tensor, padding: Tensor) -> Tensor:
         """Return the image, then the words: (R, T) -> (R, 1 + T, E)."""
         image = self.image(mean(annotations, padding))  # (B, E)
-        image = image.repeat_interleave(prev_tokens.size(0) // image.size(0), dim=0)
+        image = image.repeat_interleave(prev_tokens.size(0) // image.size(0), dim=0)  # (R, E)
         return self.drop(torch.cat([image.unsqueeze(1), self.embedding(prev_tokens)], dim=1))
 
     def unroll(
@@ -128,6 +128,7 @@ class PlainDecoder(RetainsDropout, nn.Module):
         """
         if cache is None:
             return self.unroll(prev_tokens, annotations, padding)[0], None
+        # the first step of a search reads two positions: the image and the first symbol
         if not cache:
             cache["context_padding"] = padding  # tells how many sentences there are
             inputs, before = self.inputs(prev_tokens[:, -1:], annotations, padding), None
@@ -136,6 +137,7 @@ class PlainDecoder(RetainsDropout, nn.Module):
             state, memory = cast(Tensor, cache["state"]), cast(Tensor, cache["memory"])
             before = (state.unsqueeze(0), memory.unsqueeze(0))
         states, (state, memory) = self.layer.carry(inputs, before)
+        # torch's LSTM has a first axis for layers
         cache["state"], cache["memory"] = state.squeeze(0), memory.squeeze(0)
         return self.drop(states[:, -1:]), None
 
@@ -168,7 +170,7 @@ class CaptionDecoder(AttentiveDecoder):
 
     def initial(self, annotations: Tensor, padding: Tensor) -> Tuple[Tensor, Tensor]:
         """Return h_0 and m_0 (B, H) of the image's mean."""
-        image = mean(annotations, padding)
+        image = mean(annotations, padding)  # (B, D)
         return torch.tanh(self.initial_state(image)), torch.tanh(self.initial_memory(image))
 
     def readout(self, vectors: Tensor, states: Tensor, contexts: Tensor) -> Tensor:

@@ -68,6 +68,7 @@ def read_features(path: str) -> Tensor:
         raise ValueError(f"{path}: no .npy file of features: {error}") from error
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiu" or not array.size:
         raise ValueError(f"{path}: no .npy file of features: allowed: an array of numbers")
+    # a grid of positions becomes rows; a single vector is one row
     return torch.from_numpy(np.atleast_2d(array).reshape(-1, array.shape[-1])).float()
 
 
@@ -79,6 +80,7 @@ def feature_paths(folder: str, data: str, split: str, count: int) -> List[str]:
     names_file = Path(data) / f"{split}.features"
     if not names_file.is_file():
         raise ValueError(f"there is no {names_file}, which names the feature file of each caption")
+    # a caption without a line would get the features of another
     names = names_file.read_text(encoding="utf-8").splitlines()
     if len(names) != count:
         raise ValueError(f"{names_file} has {len(names)} lines, there are {count} captions")
@@ -119,6 +121,7 @@ class CaptionDataset(FairseqDataset):
         self.shuffle = shuffle
         self.references: Dict[int, List[str]] = {}
         if captions is None:
+            # without captions all images count alike in a batch
             self.lengths = np.ones(len(paths), dtype=np.int64)
         else:
             self.lengths = np.array(captions.sizes)
@@ -144,16 +147,19 @@ class CaptionDataset(FairseqDataset):
 
     def size(self, index: int) -> Tuple[None, int]:
         """Return the size of the features (without a limit) and of the caption."""
+        # fairseq compares it with the limits of source and target; None is no limit
         return None, self.lengths[index]
 
     def ordered_indices(self) -> np.ndarray:
         """Return all numbers by length, so that batches have little padding."""
         # drawn under --seed: fairseq seeds NumPy around this call
+        # a stable sort: equal lengths stay as drawn
         order = np.random.permutation(len(self)) if self.shuffle else np.arange(len(self))
         return order[np.argsort(self.lengths[order], kind="stable")]
 
     def collater(self, samples: List[Dict[str, Any]]) -> Dict[str, Any]:
         """Return a batch of features (B, P, D), their numbers (B,) and captions (B, T)."""
+        # fairseq asks for an empty batch on workers that have run out of data
         if not samples:
             return {}
         sources = [sample["source"] for sample in samples]
@@ -171,7 +177,9 @@ class CaptionDataset(FairseqDataset):
             targets = [sample["target"] for sample in samples]
             batch["target"] = self._collate(targets)
             batch["ntokens"] = sum(len(target) for target in targets)
+            # the end symbol in front: teacher forcing
             batch["net_input"]["prev_output_tokens"] = self._collate(targets, shift=True)
+        # an image is scored with its first caption; the others have nothing to compare with
         if self.references:
             batch["references"] = [self.references.get(sample["id"], []) for sample in samples]
         return batch
@@ -213,6 +221,7 @@ class ImageCaptioningTask(FairseqTask):
     ) -> None:
         """Read a split; ValueError naming the file when captions or features are missing."""
         stem = os.path.join(self.cfg.data, split)
+        # fairseq would join train and train1; SPLIT.features names the images of one file
         if combine and indexed_dataset.infer_dataset_impl(f"{stem}1") is not None:
             raise ValueError(
                 f"{stem}1.idx: image_captioning reads one file of captions for {split}; allowed: "
@@ -240,6 +249,7 @@ class ImageCaptioningTask(FairseqTask):
         """Return the model; ValueError for search options that are no JSON object or not used."""
         model = super().build_model(cfg, from_checkpoint)
         if self.is_scoring:
+            # built here, as every task of fairseq does that generates in validation
             options = search_options("--eval-args", self.cfg.eval_args)
             self.generator = self.build_generator([model], options)
         elif self.cfg.eval_args != "{}":

@@ -105,6 +105,7 @@ def triangles(banks: Banks) -> np.ndarray:
     Raises AudioError where a triangle lies between two frequencies of the spectrum.
     """
     size = 1 << (banks.window - 1).bit_length()  # K
+    # mels of the K/2 + 1 frequencies of the spectrum
     frequencies = mel(np.arange(size // 2 + 1) * banks.sample_rate / size)
     corners = np.linspace(mel(LOWEST), mel(banks.sample_rate / 2), banks.mel_bins + 2)
     step = corners[1] - corners[0]
@@ -128,7 +129,7 @@ def static_features(samples: np.ndarray, banks: Banks, weights: np.ndarray) -> n
     frames = np.lib.stride_tricks.sliding_window_view(samples, banks.window)[:: banks.hop]
     # the recorder's offset, which differs between recordings
     frames = frames - frames.mean(axis=1, keepdims=True)  # (T, W)
-    energy = np.log(np.maximum((frames**2).sum(axis=1), FLOOR))
+    energy = np.log(np.maximum((frames**2).sum(axis=1), FLOOR))  # (T,)
     # x_{max(i-1, 0)}
     before = np.concatenate([frames[:, :1], frames[:, :-1]], axis=1)
     taper = np.hanning(banks.window) ** 0.85

@@ -40,6 +40,7 @@ def plain_checkpoint(
         config["common"] = dict(config["common"], user_dir=None)
         config["model"] = _stock_options(config["model"], stock)
         config["task"] = _stock_task(config["task"])
+    # fairseq looks at the last entry when it loads: criterion and schedule must be known to it
     history = dict(
         state["optimizer_history"][-1],
         criterion_name="LabelSmoothedCrossEntropyCriterion",
@@ -70,6 +71,7 @@ def _plain_criterion(trained: Dict[str, Any]) -> Dict[str, Any]:
 
 def _stock_options(namespace: argparse.Namespace, stock: str) -> argparse.Namespace:
     """Return the Namespace of a legacy model's options, for the stock model."""
+    # options of the criterion twin and of this package stand in the same Namespace
     left_out = ("user_dir", "twin_")
     options = {k: v for k, v in vars(namespace).items() if not k.startswith(left_out)}
     if "task" in options:
@@ -90,6 +92,7 @@ def usage(stock: Checkpoint, output: str) -> str:
     name = task["_name"] if isinstance(task, dict) else task.task
     if name == "language_modeling":
         return f"fairseq-eval-lm DATA --path {output}"
+    # the task of the checkpoint, unless it is fairseq-generate's default
     more = "" if name == "translation" else f" --task {name}"
     if model not in STOCK.values():
         more += ' --user-dir "$(fairseq-ext user-dir)"'

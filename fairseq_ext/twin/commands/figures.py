@@ -29,6 +29,7 @@ def draw_frequency(words: List[Word], tokens: List[Token]) -> Any:
     """Return the figure of mean L_t against frequency, and L_t against -log P_f (Fig. 2c)."""
     figure, (left, right) = new_figure(2, 2)
     left.scatter([word.frequency for word in words], [word.mean for word in words], s=6)
+    # a logarithm has no place for words that the text does not have
     left.set_xscale("log" if words[-1].frequency else "symlog")
     left.set_xlabel("frequency of the word")
     left.set_ylabel("mean L_t")

@@ -87,10 +87,12 @@ def read_folder(folder: Path) -> Split:
 def _check_row(row: Dict[Any, Any], place: str, seen: Set[str]) -> None:
     """Raise UsageError for an empty or superfluous value, or an id that is there twice."""
     empty = next((name for name, value in row.items() if name and not value), None)
+    # csv puts values beyond the last column under None
     if empty or None in row:
         what = f"{empty} is empty" if empty else f"{row[None]} is in no column"
         raise UsageError(f"{place}: {what}; allowed: a value in each column")
     name = row["id"]
+    # the id becomes a file name: no folders in it
     if name in seen or Path(name).name != name:
         raise UsageError(f"{place}: id {name!r}; allowed: a file name that no other line has")
     seen.add(name)
@@ -138,6 +140,7 @@ def settings(args: Namespace, config: Path, is_training: bool) -> Banks:
     import yaml
 
     options = {name: getattr(args, name) for name in Banks._fields}
+    # an option that was not given does not contradict the stored settings
     options = {name: value for name, value in options.items() if value is not None}
     stored = {}
     if not is_training:
@@ -155,6 +158,7 @@ def settings(args: Namespace, config: Path, is_training: bool) -> Banks:
     for name, value in banks._asdict().items():
         if value <= 0:
             raise UsageError(f"--{name.replace('_', '-')} {value}; allowed: more than 0")
+    # rounded to samples, a short window may have none
     for name, samples in (("hop", banks.hop), ("window", banks.window)):
         if samples < 1:
             value = getattr(banks, f"{name}_ms")
@@ -173,6 +177,7 @@ class Statistics:
 
     def add(self, rows: np.ndarray) -> None:
         """Count the frames (T, F) of a recording."""
+        # squares of many frames add up: single precision would lose the small ones
         rows = rows.astype(np.float64)
         self.count += len(rows)
         self.total += rows.sum(axis=0)
@@ -189,7 +194,7 @@ class Statistics:
 def extract(split: Split, banks: Banks, folder: Path) -> List[np.ndarray]:
     """Write and return the features of every recording. Warn of those that are silent."""
     folder.mkdir(parents=True, exist_ok=True)
-    weights, features = triangles(banks), []
+    weights, features = triangles(banks), []  # the same for all recordings
     for row, wav in zip(split.rows, split.paths):
         samples = read_wav(wav, banks.sample_rate)
         try:
@@ -210,6 +215,7 @@ def write_table(split: Split, lengths: List[int], path: Path) -> None:
     with atomic_path(path) as temporary, open(temporary, "w", encoding="utf-8") as stream:
         stream.write("\t".join(columns) + "\n")
         for row, length in zip(split.rows, lengths):
+            # relative to audio_root, so that the folder can be moved
             audio = f"{split.name}/{row['id']}.npy"
             values = {**row, "audio": audio, "n_frames": str(length)}
             stream.write("\t".join(values[name] for name in columns) + "\n")
@@ -221,6 +227,7 @@ def write_dictionary(split: Split, path: Path) -> None:
     for row in split.rows:
         counts.update(row["tgt_text"].replace(" ", SPACE))
     with atomic_path(path) as temporary, open(temporary, "w", encoding="utf-8") as stream:
+        # equal counts by character: the same table gives the same file
         for symbol, count in sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])):
             stream.write(f"{symbol} {count}\n")
 
@@ -229,6 +236,7 @@ def write_config(banks: Banks, root: Path, path: Path) -> None:
     """Write config.yaml of a data folder that will be used as ``root``."""
     import yaml
 
+    # trainings may start in any folder
     root = root.absolute()
     content = {
         "audio_root": str(root / "features"),
@@ -239,6 +247,7 @@ def write_config(banks: Banks, root: Path, path: Path) -> None:
         "transforms": {"*": ["global_cmvn"]},
         "global_cmvn": {"stats_npz_path": str(root / "gcmvn.npz")},
         "shuffle": True,
+        # fairseq ignores it; this command reads it when it adds a split
         "filter_banks": banks._asdict(),
     }
     with atomic_path(path) as temporary:

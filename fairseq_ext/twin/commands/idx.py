@@ -39,6 +39,7 @@ def read_idx(path: Union[str, Path], dimensions: int) -> np.ndarray:
     """
     content = _content(Path(path))
     allowed = f"allowed: an idx file of unsigned bytes in {dimensions} dimensions"
+    # the format's magic number: zeros, element type, number of dimensions
     start = bytes([0, 0, UNSIGNED_BYTE, dimensions])
     header = len(start) + 4 * dimensions
     if content[: len(start)] != start or len(content) < header:

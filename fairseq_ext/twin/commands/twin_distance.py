@@ -141,6 +141,7 @@ def load(args: Namespace) -> Tuple["BaseFairseqModel", "TwinCriterion", "Fairseq
     # nothing is translated here
     if "eval_bleu" in options:
         options["eval_bleu"] = False
+    # the pair comes from --pair, among all that the checkpoint was trained for
     if "lang_pairs" in options:
         options["source_lang"] = options["target_lang"] = None
     try:
@@ -189,6 +190,7 @@ def batches(
     indices, _ = dataset.filter_indices_by_size(indices, limits)
     # the first sentences of the set, in batches by length
     chosen = set(sorted(indices.tolist())[: args.sentences])
+    # the order by length stays
     indices = indices[[index in chosen for index in indices.tolist()]]
     longest = max(map(dataset.num_tokens, chosen), default=0)
     if longest > args.max_tokens:
@@ -232,12 +234,14 @@ def collect(
     tokens = []
     for sample in samples:
         target = sample["target"]
+        # the inputs of the backward network; its own targets are not looked at here
         call, _ = criterion.call(sample)
         with torch.no_grad():
             (logits, *_), twin = model(**sample["net_input"], twin=call)
             padding = target.eq(dictionary.pad())
             penalty, _ = criterion.distance(twin, padding)
-        nll = -logits.float().log_softmax(dim=2).gather(2, target.unsqueeze(2)).squeeze(2)
+        nll = -logits.float().log_softmax(dim=2).gather(2, target.unsqueeze(2)).squeeze(2)  # (B, T)
+        # the last real token of a row is known to the backward network: it has no L_t
         for row, position in matched(padding).nonzero().tolist():
             symbol = dictionary[int(target[row, position])]
             numbers = penalty[row, position].item(), nll[row, position].item()
@@ -266,13 +270,16 @@ def counted(args: Namespace, dictionary: "Dictionary") -> Optional[Mapping[str, 
             return Counter(_words_in(args.text, args.unit))
         except OSError as error:
             raise UsageError(f"--text {args.text}: {error.strerror}") from error
+    # fairseq-preprocess has counted the tokens of the training text
     if args.unit == "token":
         return dict(zip(dictionary.symbols, dictionary.count))
+    # words of several tokens are in no dictionary: they are counted among what was read
     return None
 
 
 def summary(tokens: List[Token], words: List[Word]) -> List[Tuple[str, float]]:
     """Return names and numbers of PREFIX.tsv."""
+    # one number of each token, then two of each word
     penalties, nll = [token.penalty for token in tokens], [token.nll for token in tokens]
     frequency, means = [word.frequency for word in words], [word.mean for word in words]
     return [

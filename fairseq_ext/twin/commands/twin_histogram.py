@@ -34,7 +34,9 @@ class Histogram(NamedTuple):
         """Return how many values are in each bin."""
         counts, width = [0] * BINS, (self.edges[-1] - self.edges[0]) / BINS
         for value in values:
+            # all values the same: a single bin
             place = int((value - self.edges[0]) / width) if width else 0
+            # the greatest value lies on the last edge
             counts[min(place, BINS - 1)] += 1
         return counts
 
@@ -58,6 +60,7 @@ def histogram(values: Dict[str, List[float]], by_frequency: Sequence[str], rare:
         by_frequency: the words, most frequent first.
         rare: how many words count as rare, of the least frequent ones; half of them at most.
     """
+    # never more rare words than frequent ones
     count = min(rare, len(by_frequency) // 2)
     border = len(by_frequency) - count
     groups = [
@@ -66,6 +69,7 @@ def histogram(values: Dict[str, List[float]], by_frequency: Sequence[str], rare:
     ]
     together = [value for group in groups for value in group]
     low, high = min(together), max(together)
+    # common to both groups, so that their bars can be compared
     edges = [low + (high - low) * place / BINS for place in range(BINS + 1)]
     return Histogram(edges, *groups)
 

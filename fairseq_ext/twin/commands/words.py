@@ -28,17 +28,21 @@ def words_of(symbols: List[str], unit: str) -> List[Tuple[str, List[int]]]:
     words: List[Tuple[str, List[int]]] = []
     begin = True
     for place, symbol in enumerate(symbols):
+        # a separator ends the word before it and is in none
         if symbol == SEPARATORS.get(unit):
             begin = True
             continue
+        # sentencepiece: the mark and the first piece are one symbol
         if unit == "sentencepiece" and symbol.startswith("\u2581"):
             begin, symbol = True, symbol[1:]
+        # subword-nmt: "@@" says that the word goes on
         joined = unit == "subword_nmt" and symbol.endswith("@@")
         text = symbol[:-2] if joined else symbol
         if begin:
             words.append((text, [place]))
         else:
             words[-1] = (words[-1][0] + text, [*words[-1][1], place])
+        # where symbols of a word are separated or marked, only the mark begins a new one
         begin = unit == "subword_nmt" and not joined
     return words
 
@@ -66,6 +70,7 @@ def occurrences(sentences: Sentences, unit: str) -> Dict[str, List[float]]:
     values: Dict[str, List[float]] = {}
     for tokens in sentences.values():
         for text, places in words_of([token.symbol for token in tokens], unit):
+            # of its tokens, as the paper averages over the characters of a word
             mean = sum(tokens[place].penalty for place in places) / len(places)
             values.setdefault(text, []).append(mean)
     return values

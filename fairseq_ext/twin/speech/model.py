@@ -113,6 +113,7 @@ def size_of(cfg: TwinSpeechConfig) -> SpeechSize:
 def window_of(cfg: TwinSpeechConfig) -> Window:
     """Return the ``Window`` of a ``TwinSpeechConfig``. Raises ValueError naming the option."""
     limits = numbers("--window", cfg.window, float)
+    # a window that is empty, or moves backwards, would leave steps without anything to see
     if len(limits) != 3 or limits[0] < 1 or not 0 <= limits[1] <= limits[2]:
         raise ValueError(
             f"--window {cfg.window!r}: must be FIRST,SLOWEST,FASTEST with FIRST from 1 and "
@@ -121,6 +122,7 @@ def window_of(cfg: TwinSpeechConfig) -> Window:
     if cfg.window_updates < 0:
         raise ValueError(f"--window-updates {cfg.window_updates}: must be at least 0")
     if cfg.window != WINDOW and cfg.window_updates == 0:
+        # an option without effect is refused
         raise ValueError(
             f"--window {cfg.window}: is used in pre-training alone; give it with --window-updates"
         )
@@ -167,6 +169,7 @@ class TwinSpeechModel(FairseqEncoderDecoderModel):
     def build_model(cls, cfg: TwinSpeechConfig, task: FairseqTask) -> "TwinSpeechModel":
         """Return the model; ValueError, naming the option, for values out of range."""
         size, dictionary = size_of(cfg), task.target_dictionary
+        # channels stand side by side in a frame
         encoder = SpeechEncoder(size, cfg.input_feat_per_channel * cfg.input_channels)
         decoder = SpeechDecoder(size, len(dictionary), dictionary.pad())
         return cls(
@@ -187,11 +190,13 @@ class TwinSpeechModel(FairseqEncoderDecoderModel):
     def set_num_updates(self, num_updates: int) -> None:
         """Count the updates, for the window; fairseq calls this after each."""
         super().set_num_updates(num_updates)
+        # the length of pre-training is counted in updates, over restarts too
         self.num_updates = num_updates
 
     @property
     def pretraining_window(self) -> Optional[Window]:
         """Return the window, while it is used."""
+        # in evaluation and after pre-training the attention sees the whole recording
         moving = self.training and self.num_updates < self.window_updates
         return self.window if moving else None
 

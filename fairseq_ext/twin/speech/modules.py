@@ -76,10 +76,12 @@ class Window(NamedTuple):
 
     def hidden(self, padding: Tensor, steps: int) -> Tensor:
         """Return (T, B, S), True outside of the window; the last real position stays in it."""
-        step = torch.arange(steps, device=padding.device).view(-1, 1, 1)
-        position = torch.arange(padding.size(1), device=padding.device)
+        step = torch.arange(steps, device=padding.device).view(-1, 1, 1)  # (T, 1, 1)
+        position = torch.arange(padding.size(1), device=padding.device)  # (S,)
         last = (~padding).sum(dim=1).sub(1).view(1, -1, 1)  # (1, B, 1)
+        # a slow speaker: the window's beginning must not leave the recording
         begin = torch.minimum((self.slowest * step).floor(), last)  # (T, B, 1)
+        # at least one position, or the softmax would have nothing to divide by
         end = torch.maximum((self.first + self.fastest * step).ceil(), begin + 1)
         return (position < begin) | (position >= end) | padding
 
@@ -110,6 +112,7 @@ class SpeechEncoder(RetainsDropout, nn.Module):
         """
         states = frames
         for reduction, layer in zip(self.reduction, self.layers):
+            # every r-th state, the first one included: (B, ceil(F / r), ..)
             states, padding = states[:, ::reduction], padding[:, ::reduction]
             states = layer(states, padding, literal)
             states = dropout(states, self.dropout, self.is_dropping)
@@ -132,6 +135,7 @@ class SpeechDecoder(AttentiveDecoder):
             context_size,
             size.hidden_size,
             size.attention_size,
+            # first = 1: s_j looks, and the readout of the same step reads what it saw
             first=1,
             location=(size.conv_filters, size.conv_width),
         )

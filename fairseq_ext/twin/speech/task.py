@@ -103,11 +103,13 @@ class TranscriptionTask(SpeechToTextTask):
         """Return the sums of errors of the batch's transcripts."""
         lists = self.inference_step(self.generator, [model], sample)
         hypotheses = [self._text(nbest[0]["tokens"], UNKNOWN[0]) for nbest in lists]
+        # different symbols for both sides: two unknown characters are never taken for the same
         references = [self._text(target, UNKNOWN[1]) for target in sample["target"]]
         return error_sums(hypotheses, references)
 
     def _text(self, tokens: Tensor, unknown: str) -> str:
         """Return tokens as text, their sub-words joined."""
+        # before the characters are joined, as padding has a symbol too
         tokens = utils.strip_pad(tokens, self.tgt_dict.pad()).int().cpu()
         line = self.tgt_dict.string(tokens, unk_string=unknown)
         return self.bpe.decode(line) if self.bpe else line

@@ -49,6 +49,7 @@ def unroll(
     """
     vectors = decoder.dropout_in_module(decoder.embed_tokens(tokens)).transpose(0, 1)  # (T, B, E)
     if encoder_out is None:
+        # no source, no input feeding: layers run one after the other, each over the whole sequence
         states, attention = _fused(decoder, vectors), None
         features = decoder.dropout_out_module(states)
     else:
@@ -58,15 +59,18 @@ def unroll(
     if hasattr(decoder, "additional_fc"):
         features = decoder.dropout_out_module(decoder.additional_fc(features))  # (B, T, O)
     if decoder.training or not decoder.need_attn:
+        # as stock does: attention is for alignments, in evaluation
         attention = None
     return (decoder.output_layer(features), attention), states.transpose(0, 1)
 
 
 def _fused(decoder: LSTMDecoder, vectors: Tensor) -> Tensor:
     """Return h of the top layer (T, B, H) of a decoder without a source."""
+    # (1, B, H): stock's language model begins with zeros
     zeros = vectors.new_zeros(1, vectors.size(1), decoder.hidden_size)
     inputs = vectors
     for cell in decoder.layers:
+        # stock has a cell for each layer: here their matrices run in the kernel of whole sequences
         weights = [cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh]
         states, *_ = torch.lstm(
             inputs, (zeros, zeros), weights, True, 1, 0.0, decoder.training, False, False
@@ -81,10 +85,12 @@ def _initial(
     decoder: LSTMDecoder, encoder_out: EncoderOut
 ) -> Tuple[List[Tensor], List[Tensor], Tensor]:
     """Return h and m (B, H) of each layer and the output before the first step."""
+    # the encoder's last states, one of each layer
     hidden, cell = list(encoder_out[1]), list(encoder_out[2])
     if decoder.encoder_hidden_proj is not None:
         hidden = [decoder.encoder_hidden_proj(state) for state in hidden]
         cell = [decoder.encoder_cell_proj(memory) for memory in cell]
+    # nothing has been fed back before the first step: zeros
     return hidden, cell, hidden[0].new_zeros(hidden[0].size(0), decoder.hidden_size)
 
 
@@ -100,10 +106,12 @@ def _literal(decoder: LSTMDecoder, vectors: Tensor, encoder_out: EncoderOut) -> 
     outputs: List[Tensor] = []
     weights: List[Tensor] = []
     for vector in vectors:
+        # [E y_{t-1} ; output of the step before] (B, E + H)
         inputs = torch.cat([vector, feed], dim=1)
         for number, layer in enumerate(decoder.layers):
             hidden[number], cell[number] = layer(inputs, (hidden[number], cell[number]))
             inputs = decoder.dropout_out_module(hidden[number])
+        # without attention the state itself is the output
         feed = hidden[-1]
         if decoder.attention is not None:
             feed, attention = decoder.attention(feed, source, padding)
@@ -139,6 +147,7 @@ def _fed_steps(decoder: LSTMDecoder, vectors: Tensor, encoder_out: EncoderOut) -
     first, *uppers = decoder.layers
     # of the first layer the words' part is outside of the loop; what is fed is inside
     gates = F.linear(vectors, first.weight_ih[:, :width], first.bias_ih + first.bias_hh)
+    # [W_feed ; U], since feed and state stand side by side in the loop
     layers = [(linear_steps(torch.cat([first.weight_ih[:, width:], first.weight_hh], 1), rows), 0)]
     for upper in uppers:
         weight = torch.cat([upper.weight_ih, upper.weight_hh], dim=1)
@@ -150,6 +159,7 @@ def _fed_steps(decoder: LSTMDecoder, vectors: Tensor, encoder_out: EncoderOut) -
     for word_gates in gates:
         inputs = feed
         for number, (layer, bias) in enumerate(layers):
+            # the bias of the first layer is in ``word_gates``
             sums = layer(torch.cat([inputs, hidden[number]], dim=1)) + (
                 bias if number else word_gates
             )
@@ -172,7 +182,9 @@ class _StockAttention:
     def __init__(self, layer: Any, encoder_out: EncoderOut):
         source, self.padding = encoder_out[0].transpose(0, 1), encoder_out[3]  # (B, S, C)
         units = layer.input_proj.in_features
+        # stock multiplies [context ; h] with one matrix; here each part has its own
         context, state = layer.output_proj.weight.split([source.size(2), units], dim=1)
+        # s . (W h) = (s W) . h: the matrix goes into the source
         keys = source @ layer.input_proj.weight  # (B, S, H)
         self.compare, _ = position_steps(keys)
         _, self.mix = position_steps(F.linear(source, context))
@@ -184,6 +196,7 @@ class _StockAttention:
         if self.padding is not None:
             scores = scores.masked_fill(self.padding.t(), float("-inf"))
         weights = scores.softmax(dim=1)
+        # tanh(W [context ; h]), the context's part already multiplied
         return torch.tanh(self.mix(weights) + self.of_state(state)), weights
 
 
@@ -250,6 +263,7 @@ class TwinLSTMLanguageModel(LSTMLanguageModel):
         twin: see contract.py.
         """
         if incremental_state is not None:
+            # a search goes on in the stock way, which keeps the state of each step
             return super().forward(src_tokens, incremental_state=incremental_state, **more)
         return decode(unroll, self.decoder, src_tokens, None, twin)
 

@@ -24,8 +24,10 @@ class _Noted(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, matrix: Tensor, noted: Pairs, total: Callable[[Pairs], Tensor]) -> Tensor:
+        # the steps send no gradient along this edge: None arrives
         ctx.set_materialize_grads(False)
         ctx.noted, ctx.total = noted, total
+        # another tensor than the matrix, so that autograd puts this node between
         return matrix.view_as(matrix)
 
     @staticmethod
@@ -50,6 +52,7 @@ class _Step(torch.autograd.Function):
         noted: Pairs,
         x_first: bool,
     ) -> Tensor:
+        # ``_matrix`` is there for the graph alone: its node runs when all steps have run
         ctx.save_for_backward(x)
         ctx.back, ctx.noted, ctx.x_first = back, noted, x_first
         return ahead(x)
@@ -59,6 +62,7 @@ class _Step(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> Tuple[Optional[Tensor], ...]:  # type: ignore[override]
         (x,) = ctx.saved_tensors
         ctx.noted.append((x, grad) if ctx.x_first else (grad, x))
+        # only x gets a gradient here; the matrix has its own from ``total``
         return ctx.back(grad) if ctx.needs_input_grad[0] else None, None, None, None, None, None
 
 
@@ -74,7 +78,7 @@ def linear_steps(weight: Tensor, rows: int) -> Map:
 
 def _over_rows(noted: Pairs) -> Tensor:
     """Return the gradient (O, I) of a weight: the sum over steps of g x^T, as one product."""
-    grads, inputs = (torch.cat(part) for part in zip(*noted))
+    grads, inputs = (torch.cat(part) for part in zip(*noted))  # (T R, O), (T R, I)
     return grads.t() @ inputs
 
 
@@ -103,6 +107,7 @@ def position_steps(vectors: Tensor) -> Tuple[Map, Map]:
 def _over_positions(noted: Pairs) -> Tensor:
     """Return the gradient (B, S, C) of the array, the sum over steps as one product."""
     by_place, by_width = zip(*noted)  # (B, S), (B, C)
+    # (B, S, T) times (B, T, C)
     return torch.bmm(torch.stack(by_place, dim=2), torch.stack(by_width, dim=1))
 
 
@@ -112,12 +117,14 @@ class _LSTMCell(torch.autograd.Function):
         units = memory.size(1)
         active = torch.empty_like(gates)
         torch.sigmoid(gates, out=active)
+        # the gate c is the third: its sigmoid is replaced
         torch.tanh(gates[:, 2 * units : 3 * units], out=active[:, 2 * units : 3 * units])
         i, f, c, o = active.chunk(4, dim=1)
+        # m' = f m + i c
         after = torch.addcmul(i * c, f, memory)
         squashed = torch.tanh(after)
         ctx.save_for_backward(active, memory, squashed)
-        return o * squashed, after
+        return o * squashed, after  # h'
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -133,7 +140,7 @@ class _LSTMCell(torch.autograd.Function):
         grad_f.copy_(sigmoid_backward(grad_after * memory, f))
         grad_c.copy_(tanh_backward(grad_after * i, c))
         grad_o.copy_(sigmoid_backward(grad_state * squashed, o))
-        return grad, grad_after * f
+        return grad, grad_after * f  # of m, through the forget gate
 
 
 def lstm_cell(gates: Tensor, memory: Tensor) -> Tuple[Tensor, Tensor]:

@@ -48,6 +48,7 @@ class TwinTransformerModel(TransformerModel):
     @classmethod
     def build_backward(cls, args: Namespace, task: FairseqTask) -> BackwardDecoder:
         """Return a second decoder."""
+        # a whole model, of which the encoder is dropped: only the decoder is doubled
         decoder = cls.build_model(args, task).decoder
         return BackwardDecoder(decoder, decoder.output_embed_dim, unroll)
 
@@ -63,6 +64,7 @@ class TwinTransformerModel(TransformerModel):
         # without a twin the stock forward, which also knows alignments and layer outputs
         if twin is None:
             return super().forward(src_tokens, src_lengths, prev_output_tokens, **more)
+        # encoded once: both networks attend to the same states
         encoder_out = self.encoder(src_tokens, src_lengths=src_lengths)
         return decode(unroll, self.decoder, prev_output_tokens, encoder_out, twin)
 

@@ -9,7 +9,7 @@ import torch.distributed as dist
 import torch.multiprocessing
 from torch import nn
 
-from fairseq_ext.streams.pair_parallel import OwnPairs
+from fairseq_ext.streams.reducer import PairReducer
 
 ASSIGNMENT = [["p"], ["q"], ["r"]]
 # the workers that use each parameter; nobody uses "none"
@@ -32,26 +32,26 @@ def worker(rank, store, results):
         pair: [name for name, ranks in USERS.items() if number in ranks]
         for number, (pair,) in enumerate(ASSIGNMENT)
     }
-    own = OwnPairs(model, optimizer, ASSIGNMENT, uses)
+    reducer = PairReducer(model, optimizer, ASSIGNMENT, uses)
     named = dict(model.named_parameters())
     found = {"held": [name for name, parameter in named.items() if parameter in states]}
-    with own.step():
+    with reducer.step():
         for name, by_rank in GRADIENTS.items():
             if rank in by_rank:
                 named[name].grad = torch.full((2,), by_rank[rank])
-    model.all_reduce_grads()
+    reducer.reduce_gradients()
     found["gradients"] = {n: p.grad[0].item() for n, p in named.items() if p.grad is not None}
-    found["norm"] = optimizer.clip_grad_norm(1.0).item()
+    found["norm"] = reducer.clip_grad_norm(1.0).item()
     found["clipped"] = {n: p.grad[0].item() for n, p in named.items() if p.grad is not None}
-    optimizer.optimizer.consolidate_state_dict()
+    reducer.complete()
     found["values"] = {name: parameter[0].item() for name, parameter in named.items()}
     found["states"] = {n: states[p]["exp_avg"][0].item() for n, p in named.items() if p in states}
-    with own.step():
+    with reducer.step():
         found["held again"] = [name for name, p in named.items() if p in states]
-    with pytest.raises(ZeroDivisionError), own.step():
+    with pytest.raises(ZeroDivisionError), reducer.step():
         raise ZeroDivisionError
     if rank == 1:
-        own.complete()  # after a failure of its own it waits for nobody
+        reducer.complete()  # after a failure of its own it waits for nobody
     torch.save(found, f"{results}/{rank}")
     dist.barrier()
     dist.destroy_process_group()

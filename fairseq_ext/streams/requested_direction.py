@@ -1,0 +1,31 @@
+"""The direction that -s and -t ask for."""
+
+from typing import Optional
+
+from fairseq.data import data_utils
+
+from .config import StreamsConfig
+from .language_pair import LanguagePair
+from .schedule import check_direction
+
+
+def requested_direction(cfg: StreamsConfig, folder: str) -> Optional[LanguagePair]:
+    """Return the direction of -s and -t or, without any languages, of the data folder's pair.
+
+    None where --lang-pairs stands alone. Training, without --lang-pairs, trains it; inference
+    translates it. The options stay as the user has given them.
+
+    Raises ValueError, naming the options, for one language of two, for names that cannot be, and
+    for a folder without a binarised pair.
+    """
+    source, target = cfg.source_lang, cfg.target_lang
+    if (source is None) != (target is None):
+        raise ValueError(f"-s {source} -t {target}: give both languages or neither")
+    if source is None and cfg.lang_pairs:
+        return None
+    if source is None:
+        source, target = data_utils.infer_language_pair(folder)
+        if source is None:
+            raise ValueError(f"{folder}: holds no binarised pair; give -s and -t")
+    check_direction(source, target)
+    return LanguagePair(source, target)

@@ -1,0 +1,65 @@
+"""From a stock checkpoint to a folder of CTranslate2, with a double in place of its converter."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairseq_ext.tools import UsageError
+from fairseq_ext.tools.export import ctranslate2
+
+STOCK = {"cfg": {"task": {"source_lang": "xx", "target_lang": "yy"}}, "model": {}}
+
+
+class Converter:
+    """Writes what it was given into the folder, as CTranslate2's converter writes a model."""
+
+    def __init__(self, file, data, source_lang, target_lang):
+        assert Path(file).is_file()
+        self.words = [data, source_lang, target_lang]
+
+    def convert(self, folder, quantization=None):
+        Path(folder).mkdir()
+        (Path(folder) / "model.bin").write_text(" ".join([*self.words, str(quantization)]))
+        return folder
+
+
+class Refuses(Converter):
+    def convert(self, folder, quantization=None):
+        raise ValueError("Model uses --unheard-of")
+
+
+@pytest.fixture(autouse=True)
+def present_torch(monkeypatch):
+    monkeypatch.setattr(ctranslate2, "since", lambda *_version: lambda: None)
+
+
+def test_a_folder_that_is_there_is_replaced(tmp_path):
+    output = tmp_path / "model"
+    output.mkdir()
+    (output / "old").write_text("")
+    ctranslate2.write_folder(Converter, STOCK, Path("data"), output, "int8")
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+    assert (output / "model.bin").read_text() == "data xx yy int8"
+    assert not (output / "old").exists()
+
+
+def test_a_model_that_it_does_not_know_leaves_the_folder_as_it_was(tmp_path):
+    output = tmp_path / "model"
+    output.mkdir()
+    with pytest.raises(UsageError, match="--to ctranslate2: Model uses --unheard-of"):
+        ctranslate2.write_folder(Refuses, STOCK, Path("data"), output)
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_a_torch_that_is_too_old_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(ctranslate2, "since", lambda *_version: lambda: "it is older")
+    with pytest.raises(UsageError, match="too old for CTranslate2's converter"):
+        ctranslate2.write_folder(Converter, STOCK, Path("data"), tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ctranslate2.converters", None)
+    with pytest.raises(UsageError, match="needs the package ctranslate2"):
+        ctranslate2.import_converter()
