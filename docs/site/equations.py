@@ -178,13 +178,13 @@ def with_scripts(
     base: etree.Element, below: List[etree.Element], above: List[etree.Element]
 ) -> etree.Element:
     """Return the base with everything that stands below and above it."""
-    rows = [
-        parts[0] if len(parts) == 1 else element("mrow", "", *parts) for parts in (below, above)
-    ]
+    # fonts without a table of mathematics lower an index by its height alone
+    low = element("mrow", "", element("mspace", height="0.9em"), *below)
+    high = above[0] if len(above) == 1 else element("mrow", "", *above)
     if below and above:
-        return element("msubsup", "", base, *rows)
+        return element("msubsup", "", base, low, high)
     if below or above:
-        return element("msub" if below else "msup", "", base, rows[0] if below else rows[1])
+        return element("msub" if below else "msup", "", base, low if below else high)
     return base
 
 
