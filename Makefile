@@ -10,7 +10,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow campaign bench bench-growth bench-smoke docs browser lint style mutation clean
+.PHONY: help setup demo test test-slow campaign bench bench-growth bench-smoke results docs browser lint style mutation clean
 
 PYTHON ?= python3
 TORCH ?= torch==2.13.0
@@ -77,12 +77,17 @@ campaign: setup  ## kill 250 trainings, end 500, type 10,000 odd lines into each
 
 bench: setup  ## speed and memory beside stock fairseq, into docs/benchmarks: half an hour
 	$(BIN)/python examples/benchmark/run.py --into docs/benchmarks/README.md $(ARGS)
+	$(BIN)/python docs/site/results.py
 
 bench-growth: setup  ## how time grows with the input, into docs/benchmarks: about 25 minutes
 	$(BIN)/python examples/benchmark/growth.py --into docs/benchmarks/README.md $(ARGS)
+	$(BIN)/python docs/site/results.py
 
 bench-smoke: setup  ## a few ratios to stock fairseq against stored ones: two minutes
 	$(BIN)/python examples/benchmark/smoke.py $(ARGS)
+
+results: setup  ## make the tables and pictures of the results pages from docs/results/data
+	$(BIN)/python docs/site/results.py
 
 docs: setup  ## build the manual in build/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict -f docs/site/mkdocs.yml

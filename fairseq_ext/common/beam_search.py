@@ -191,8 +191,7 @@ class BeamSearchGenerator(SequenceGenerator):
             self._forbid(step, steps, log_p, state)
             if attention is not None:
                 record.attend(alive, attention)
-            # in front of the first step all hypotheses are the same
-            log_p = log_p.view(len(alive), beam, -1)[:, : beam if step else 1]
+            log_p = log_p.view(len(alive), beam, -1)[:, : beam if step else 1]  # alike at first
             before = sums[:, : log_p.size(1)].type_as(log_p)
             # Each of the K hypotheses ends in one way, so that at least K of the 2 K best go on.
             scores, words, parents = topk_candidates(log_p, before, 2 * beam)  # (b, 2 K) each

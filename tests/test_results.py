@@ -1,0 +1,105 @@
+"""The results pages: their tables and pictures are those of the stored measurements."""
+
+import importlib.util
+import json
+
+import pages
+import pytest
+
+SCRIPT = pages.REPOSITORY / "docs" / "site" / "results.py"
+
+
+@pytest.fixture(scope="module")
+def results():
+    """The module docs/site/results.py."""
+    spec = importlib.util.spec_from_file_location("docs_site_results", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def small(results, tmp_path, monkeypatch):
+    """The module with a page, a picture and six measurements in a folder of their own."""
+    data = tmp_path / "docs" / "results" / "data"
+    data.mkdir(parents=True)
+    lines = [
+        "system,versus,set,metric,value,low,high,deviation,p",
+        "a,,test,BLEU,38.10,37.00,39.20,,",
+        "b,,test,BLEU,40.00,,,,",
+        "b,,test,parameters,1234567,,,,",
+        "b,a,test,BLEU,1.90,-0.10,3.90,,0.001 0.4",
+        "c,a,test,BLEU,-2.00,,,,",
+        "c,,valid,accuracy,62.31,,,2.74,",
+    ]
+    (data / "x.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    row = {"label": "b", "from": "x", "system": "b", "versus": "a"}
+    picture = {"panels": [{"title": "gain", "rows": [row]}]}
+    (data / "pictures.json").write_text(json.dumps({"x.svg": picture}), encoding="utf-8")
+    page = tmp_path / "docs" / "page.md"
+    layout = "x rows=system columns=metric set=test versus= metric=BLEU|parameters"
+    page.write_text(f"# P\n\n<!-- table: {layout} -->\nold\n<!-- end table -->\nend\n")
+    monkeypatch.setattr(results, "DOCS", tmp_path / "docs")
+    monkeypatch.setattr(results, "DATA", data)
+    monkeypatch.setattr(results, "PAGES", [page])
+    return results
+
+
+def test_pages_and_pictures_show_the_measurements(results, capsys):
+    """After a change of the data or of a mark, `make results` brings the pages up to date."""
+    assert results.main(["--check"]) == 0, capsys.readouterr().out
+
+
+def test_every_experiment_is_described_and_shown(results):
+    names = {path.stem for path in results.DATA.glob("*.csv")}
+    described = set(json.loads((results.DATA / "experiments.json").read_text(encoding="utf-8")))
+    assert described == {name for name in names if not name.startswith(("benchmark-", "logs"))}
+    shown = "\n".join(page.read_text(encoding="utf-8") for page in results.PAGES)
+    assert not [name for name in names if f"<!-- table: {name} " not in shown]
+
+
+def test_every_measurement_is_in_a_table(results):
+    texts = "\n".join(page.read_text(encoding="utf-8") for page in results.PAGES)
+    for path in sorted(results.DATA.glob("*.csv")):
+        for measurement in results.measurements(path.stem):
+            value = results.number(measurement["value"])
+            assert value.lstrip("+-") in texts, (path.name, measurement)
+
+
+def test_a_page_is_filled_and_a_picture_drawn(small, capsys):
+    assert small.main(["--check"]) == 1
+    assert small.main([]) == 0
+    text = small.PAGES[0].read_text(encoding="utf-8")
+    assert text.startswith("# P\n") and text.endswith("<!-- end table -->\nend\n")
+    assert "| a | 38.10 (37.00 to 39.20) |  |\n| b | 40.00 | 1,234,567 |" in text
+    assert "old" not in text
+    assert "outdated: docs/page.md" in capsys.readouterr().out
+    assert small.main(["--check"]) == 0
+    assert (small.DOCS / "x.svg").read_text(encoding="utf-8").count("<svg") == 1
+
+
+@pytest.mark.parametrize(
+    "layout, line",
+    [
+        ("versus=*", "| b - a | +1.90 (-0.10 to +3.90), p 0.001, 0.4 |"),
+        ("versus=a", "| c - a | -2.00 |"),
+        ("set=valid", "| c | 62.31 ± 2.74 |"),
+    ],
+)
+def test_cells(small, layout, line):
+    assert line in small.table(f"x rows=system columns=metric {layout}")
+
+
+def test_changed_measurements_are_noticed(small):
+    small.main([])
+    table = small.DATA / "x.csv"
+    table.write_text(table.read_text(encoding="utf-8").replace("1.90", "1.80"), encoding="utf-8")
+    _, drawings = small.outdated()
+    assert list(drawings) == [small.DOCS / "x.svg"]
+
+
+def test_two_values_in_a_cell_are_refused(small):
+    with pytest.raises(ValueError, match="two values in the cell"):
+        small.table("x rows=set columns=metric metric=BLEU")
+    with pytest.raises(ValueError, match="nothing was measured"):
+        small.table("x rows=set columns=metric metric=TER")
