@@ -179,7 +179,7 @@ def with_scripts(
 ) -> etree.Element:
     """Return the base with everything that stands below and above it."""
     # fonts without a table of mathematics lower an index by its height alone
-    low = element("mrow", "", element("mspace", height="0.9em"), *below)
+    low = element("mrow", "", element("mspace", height="0.8em"), *below)
     high = above[0] if len(above) == 1 else element("mrow", "", *above)
     if below and above:
         return element("msubsup", "", base, low, high)

@@ -17,6 +17,8 @@ from mkdocs.structure.pages import Page
 REPOSITORY = Path(__file__).resolve().parents[2]
 PACKAGE = REPOSITORY / "fairseq_ext"
 SHARED = ("common", "streams")
+# their tables take the place of the table of contents
+WIDE_PAGES = ("results.md",)
 COPIES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 
 
@@ -77,7 +79,9 @@ def api_page(folder: str) -> str:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Let the names of cards, and of pages in cards, lead there."""
+    """Let the names of cards, and of pages in cards, lead there; give wide tables their place."""
+    if page.file.src_uri in WIDE_PAGES:
+        page.meta["hide"] = ["toc"]
     if page.file.generated_by:
         return markdown
     return linked(markdown, "../" * page.file.src_uri.count("/"))
