@@ -105,7 +105,7 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     translation.add_arguments(parser)
     default = REPOSITORY / "build" / "benchmark" / "ctranslate2"
-    parser.add_argument("--output", type=Path, default=default)
+    parser.add_argument("--output", type=Path, default=default, help="name of the output files")
     passes.add_numbers(parser, beam=5, sentences=64, longest=200, threads=1, repeats=5)
     args = parser.parse_args(arguments)
     translation.set_up(args.threads)

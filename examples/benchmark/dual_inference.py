@@ -81,20 +81,22 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     translation.add_arguments(parser)
     default = REPOSITORY / "build" / "benchmark" / "dual_inference"
-    parser.add_argument("--output", type=Path, default=default)
-    parser.add_argument("--alpha", type=float, default=0.8, help="(default 0.8)")
+    parser.add_argument("--output", type=Path, default=default, help="name of the output files")
+    parser.add_argument(
+        "--alpha", type=float, default=0.8, help="alpha of the reranking (default 0.8)"
+    )
     parser.add_argument(
         "--sentences",
         type=passes.positive,
         nargs="+",
         default=[1, 8, 64],
-        help="at a time (default 1 8 64)",
+        help="numbers of sentences per batch (default 1 8 64)",
     )
     parser.add_argument(
         "--limit",
         type=passes.positive,
         default=256,
-        help="about so many sentences are translated (default 256)",
+        help="approximate number of sentences to translate (default 256)",
     )
     passes.add_numbers(parser, beam=6, longest=200, threads=1, repeats=5)
     args = parser.parse_args(arguments)

@@ -41,19 +41,33 @@ def parse(arguments=None):
     """Return the options, checked and completed. Raises RecipeError naming a wrong one."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=Path, metavar="FILE",
-                        help="default: build/benchmark/growth, or growth beside PAGE")  # fmt: skip
+                        help="name of the output files "
+                             "(default: build/benchmark/growth, or beside PAGE)")  # fmt: skip
     parser.add_argument(
-        "--into", type=Path, metavar="PAGE", help="page with the marked place for the table"
+        "--into", type=Path, metavar="PAGE", help="page whose marked part is replaced by the table"
     )
-    parser.add_argument("--axis", nargs="+", choices=tuple(AXES), default=tuple(AXES))
     parser.add_argument(
-        "--values", nargs="+", type=int, metavar="N", help="of a single --axis, ascending"
+        "--axis",
+        nargs="+",
+        choices=tuple(AXES),
+        default=tuple(AXES),
+        help="what is varied (default: all)",
+    )
+    parser.add_argument(
+        "--values", nargs="+", type=int, metavar="N", help="values of a single --axis, ascending"
     )
     parser.add_argument("--system", nargs="+", choices=SYSTEMS, default=SYSTEMS, metavar="NAME",
-                        help=f"of {', '.join(SYSTEMS)} (default: all)")  # fmt: skip
-    parser.add_argument("--beam", type=int, default=5, help="of the search; 0: none (default 5)")
-    parser.add_argument("--threads", type=int, default=1, help="(default 1)")
-    parser.add_argument("--precision", default="fp32", choices=every_precision())
+                        help=f"systems, of {', '.join(SYSTEMS)} (default: all)")  # fmt: skip
+    parser.add_argument(
+        "--beam", type=int, default=5, help="beam size; 0 measures no search (default 5)"
+    )
+    parser.add_argument("--threads", type=int, default=1, help="number of threads (default 1)")
+    parser.add_argument(
+        "--precision",
+        default="fp32",
+        choices=every_precision(),
+        help="precision of the arithmetic (default fp32)",
+    )
     add_device(parser)
     add_sizes(parser, varied=True, **SMALLER)
     args = parser.parse_args(arguments)
@@ -68,7 +82,7 @@ def parse(arguments=None):
     args.output = args.output or folder / "growth"
     if args.precision not in PRECISIONS[args.device]:
         raise RecipeError(
-            f"--precision {args.precision}: with --device {args.device} it is one of "
+            f"--precision {args.precision}: with --device {args.device} it must be one of "
             f"{', '.join(PRECISIONS[args.device])}"
         )
     return args
@@ -84,8 +98,8 @@ def check_values(args) -> None:
         len(values) < 2 or values[0] < smallest or values != sorted(set(values))
     ):
         raise RecipeError(
-            f"--values {' '.join(map(str, values))}: must be at least two ascending numbers from "
-            f"{smallest} on"
+            f"--values {' '.join(map(str, values))}: must be at least two ascending numbers, "
+            f"none below {smallest}"
         )
     if tuple(args.axis) == ("pairs",) and not set(args.system) & set(SHARED):
         raise RecipeError(

@@ -46,19 +46,27 @@ ALLOWED = 0.5  # per cent
 def parse(arguments=None):
     """Return the options, checked. Raises RecipeError naming a wrong one."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", metavar="DATA", type=Path)
-    parser.add_argument("-s", "--source-lang", required=True, metavar="SOURCE")
-    parser.add_argument("-t", "--target-lang", required=True, metavar="TARGET")
+    parser.add_argument("data", metavar="DATA", type=Path, help="folder with binarised data")
+    parser.add_argument(
+        "-s", "--source-lang", required=True, metavar="SOURCE", help="source language"
+    )
+    parser.add_argument(
+        "-t", "--target-lang", required=True, metavar="TARGET", help="target language"
+    )
     parser.add_argument("--system", nargs="+", choices=SHARED, default=SHARED, metavar="NAME",
-                        help=f"of {', '.join(SHARED)} (default: all)")  # fmt: skip
+                        help=f"systems, of {', '.join(SHARED)} (default: all)")  # fmt: skip
     ways = [way for way in WAYS if way != LITERAL]
     parser.add_argument("--way", nargs="+", choices=ways, default=ways, metavar="NAME",
-                        help=f"besides {LITERAL}, of {', '.join(ways)} (default: all)")  # fmt: skip
-    parser.add_argument("--lr", type=float, default=2e-3, help="(default 0.002)")
+                        help=f"variants besides {LITERAL}, "
+                             f"of {', '.join(ways)} (default: all)")  # fmt: skip
+    parser.add_argument("--lr", type=float, default=2e-3, help="learning rate (default 0.002)")
     add_device(parser)
     parser.add_argument("--output", type=Path, metavar="FILE", default=OUTPUT,
-                        help="default: build/benchmark/precision")  # fmt: skip
-    parser.add_argument("--into", type=Path, metavar="PAGE", help="page with the marked place")
+                        help="name of the output files "
+                             "(default: build/benchmark/precision)")  # fmt: skip
+    parser.add_argument(
+        "--into", type=Path, metavar="PAGE", help="page whose marked part is replaced by the table"
+    )
     add_sizes(parser, updates=2000)
     args = parser.parse_args(arguments)
     check_sizes(args)

@@ -41,24 +41,29 @@ def parse(arguments=None):
     """Return the options, checked and completed. Raises RecipeError naming a wrong one."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--output", type=Path, metavar="FILE", help="default: build/benchmark/cpu or cuda"
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="name of the output files (default: build/benchmark/cpu or cuda)",
     )
     parser.add_argument(
-        "--into", type=Path, metavar="PAGE", help="page with the marked place for the tables"
+        "--into", type=Path, metavar="PAGE", help="page whose marked part is replaced by the tables"
     )
     parser.add_argument("--system", nargs="+", choices=FAMILIES, default=FAMILIES, metavar="NAME",
-                        help=f"of {', '.join(FAMILIES)} (default: all)")  # fmt: skip
+                        help=f"systems, of {', '.join(FAMILIES)} (default: all)")  # fmt: skip
     add_device(parser)
     parser.add_argument("--precision", nargs="+", choices=every_precision(),
-                        help="default: fp32; on a GPU all that it has")  # fmt: skip
+                        help="precisions (default: fp32; on a GPU all it supports)")  # fmt: skip
     parser.add_argument("--threads", nargs="+", type=int, metavar="N",
-                        help="default: 1 and all; on a GPU all")  # fmt: skip
+                        help="numbers of threads (default: 1 and all; on a GPU all)")  # fmt: skip
     texts = [f"{beam}:{sentences}" for beam, sentences in SEARCHES]
     parser.add_argument("--search", nargs="*", default=texts, metavar="BEAM:SENTENCES",
-                        help=f"translation to measure (default {' '.join(texts)})")  # fmt: skip
-    parser.add_argument("--no-startup", action="store_true", help="leave the start of commands out")
+                        help=f"searches to measure (default {' '.join(texts)})")  # fmt: skip
+    parser.add_argument(
+        "--no-startup", action="store_true", help="do not measure the start of commands"
+    )
     parser.add_argument("--train-sentences", type=int, default=4000, metavar="N",
-                        help="of the corpus (default 4000)")  # fmt: skip
+                        help="training sentences of the corpus (default 4000)")  # fmt: skip
     add_sizes(parser)
     args = parser.parse_args(arguments)
     check_sizes(args)

@@ -64,8 +64,8 @@ def candidates(args):
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     default = REPOSITORY / "build" / "benchmark" / "sentiment"
-    parser.add_argument("--output", type=Path, default=default)
-    parser.add_argument("--dropout", type=float, default=0.3, help="(default 0.3)")
+    parser.add_argument("--output", type=Path, default=default, help="name of the output files")
+    parser.add_argument("--dropout", type=float, default=0.3, help="dropout rate (default 0.3)")
     passes.add_numbers(
         parser,
         sentences=50,

@@ -34,16 +34,21 @@ def parse(arguments=None):
     """Return the options, checked. Raises RecipeError naming a wrong one."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--expected", type=Path, default=EXPECTED, metavar="FILE", help="default: expected.json"
+        "--expected",
+        type=Path,
+        default=EXPECTED,
+        metavar="FILE",
+        help="file with the expected ratios (default: expected.json)",
     )
     parser.add_argument("--write", action="store_true", help="replace FILE instead of comparing")
     parser.add_argument("--tolerance", type=float, metavar="SHARE",
-                        help=f"how much lower a ratio may be (default {TOLERANCE})")  # fmt: skip
+                        help=f"how much lower a ratio may be, as a fraction "
+                             f"(default {TOLERANCE})")  # fmt: skip
     parser.add_argument("--system", nargs="+", choices=FAMILIES, default=FAMILIES, metavar="NAME",
-                        help=f"of {', '.join(FAMILIES)} (default: all)")  # fmt: skip
+                        help=f"systems, of {', '.join(FAMILIES)} (default: all)")  # fmt: skip
     args = parser.parse_args(arguments)
     if args.tolerance is not None and not args.write:
-        raise RecipeError(f"--tolerance {args.tolerance}: goes into the file, with --write only")
+        raise RecipeError(f"--tolerance {args.tolerance}: is stored in the file and needs --write")
     if args.tolerance is not None and not 0 < args.tolerance < 1:
         raise RecipeError(f"--tolerance {args.tolerance}: must be between 0 and 1")
     if args.write and set(args.system) != set(FAMILIES):
@@ -53,7 +58,7 @@ def parse(arguments=None):
 
 def read_expected(path: Path):
     """Return the stored record. Raises RecipeError for a file that is not one of these sizes."""
-    again = "write it with --write on a quiet machine"
+    again = "store it with --write on an otherwise idle machine"
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -61,7 +66,9 @@ def read_expected(path: Path):
     except ValueError as error:
         raise RecipeError(f"--expected {path}: {error}; {again}") from error
     if not isinstance(stored, dict) or stored.get("sizes") != SIZES:
-        raise RecipeError(f"--expected {path}: it is of other sizes than this script's; {again}")
+        raise RecipeError(
+            f"--expected {path}: it was made with sizes other than those of this script; {again}"
+        )
     return stored
 
 
@@ -73,7 +80,7 @@ def too_low(measured, stored):
     lower = {}
     for name, ratio in measured.items():
         if name not in stored["ratios"]:
-            raise RecipeError(f"{name}: no expected ratio; write them again with --write")
+            raise RecipeError(f"{name}: no expected ratio; store the ratios again with --write")
         least = stored["ratios"][name] * (1 - stored["tolerance"])
         if ratio < least:
             lower[name] = ratio, least

@@ -53,8 +53,10 @@ def candidates(args):
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     default = REPOSITORY / "build" / "benchmark" / "unit"
-    parser.add_argument("--output", type=Path, default=default)
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="(default cpu)")
+    parser.add_argument("--output", type=Path, default=default, help="name of the output files")
+    parser.add_argument(
+        "--device", choices=("cpu", "cuda"), default="cpu", help="device (default cpu)"
+    )
     passes.add_numbers(
         parser, sentences=64, steps=25, size=400, shared_blocks=3, repeats=passes.REPEATS
     )

@@ -31,7 +31,7 @@ def parallel_sentences(langs: Sequence[str], seed: int) -> Iterator[Tuple[str, .
     unknown = [lang for lang in langs if lang not in LANGUAGES]
     if unknown or len(set(langs)) != len(langs):
         raise ValueError(
-            f"--langs {' '.join(langs)}: different codes out of {', '.join(LANGUAGES)} are allowed"
+            f"--langs {' '.join(langs)}: allowed: different codes of {', '.join(LANGUAGES)}"
         )
     rng = random.Random(seed)
     seen: List[set] = [set() for _ in langs]
@@ -74,14 +74,17 @@ def write_corpus(folder: Path, langs: Sequence[str], sizes: Dict[str, int], seed
 def main(argv: Sequence[str]) -> int:
     """Parse the options and write the corpus; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("output", type=Path, help="folder for the text files")
+    parser.add_argument("output", type=Path, help="folder in which the text files are written")
     parser.add_argument(
-        "--langs", nargs="+", default=["en", "de"], help=f"codes out of {', '.join(LANGUAGES)}"
+        "--langs",
+        nargs="+",
+        default=["en", "de"],
+        help=f"language codes, of {', '.join(LANGUAGES)}",
     )
-    parser.add_argument("--train", type=int, default=20000, help="training sentences")
-    parser.add_argument("--valid", type=int, default=500, help="validation sentences")
-    parser.add_argument("--test", type=int, default=500, help="test sentences")
-    parser.add_argument("--seed", type=int, default=1, help="another seed: other sentences")
+    parser.add_argument("--train", type=int, default=20000, help="number of training sentences")
+    parser.add_argument("--valid", type=int, default=500, help="number of validation sentences")
+    parser.add_argument("--test", type=int, default=500, help="number of test sentences")
+    parser.add_argument("--seed", type=int, default=1, help="seed that draws the sentences")
     args = parser.parse_args(argv)
     sizes = {split: getattr(args, split) for split in SPLITS}
     try:

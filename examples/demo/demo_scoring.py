@@ -32,7 +32,7 @@ def read_hypotheses(output: str, count: int) -> List[str]:
     if sorted(hypotheses) != list(range(count)) or lines != count:
         raise ValueError(
             f"fairseq-generate printed {lines} hypotheses for {len(hypotheses)} sentences; "
-            f"one for each of the {count} sentences of the test file is needed"
+            f"it must print one for each of the {count} sentences of the test file"
         )
     return [hypotheses[number] for number in range(count)]
 

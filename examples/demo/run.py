@@ -282,7 +282,7 @@ def positive(text: str) -> int:
     """Return a whole number of at least 1, the type of an option."""
     value = int(text)
     if value < 1:
-        raise argparse.ArgumentTypeError(f"{text}: a whole number from 1 on is allowed")
+        raise argparse.ArgumentTypeError(f"{text}: allowed: a whole number of at least 1")
     return value
 
 
@@ -294,15 +294,20 @@ def parser() -> argparse.ArgumentParser:
     threads = int(os.environ.get("OMP_NUM_THREADS") or 1)
     add = options.add_argument
     add("--work", type=Path, default=DEFAULT_WORK, help="folder for the results")
-    add("--train", type=positive, default=20000, help="training sentences")
-    add("--valid", type=positive, default=200, help="validation sentences")
-    add("--test", type=positive, default=500, help="test sentences")
-    add("--vocabulary", type=positive, default=1000, help="size of the sentencepiece model")
-    add("--updates", type=positive, default=1000, help="updates of the training")
-    add("--corpus-seed", type=int, default=1, help="another one: other sentences")
+    add("--train", type=positive, default=20000, help="number of training sentences")
+    add("--valid", type=positive, default=200, help="number of validation sentences")
+    add("--test", type=positive, default=500, help="number of test sentences")
+    add(
+        "--vocabulary",
+        type=positive,
+        default=1000,
+        help="vocabulary size of the sentencepiece model",
+    )
+    add("--updates", type=positive, default=1000, help="number of training updates")
+    add("--corpus-seed", type=int, default=1, help="seed that draws the sentences")
     add("--seed", type=positive, default=1, help="seed of the training")
-    add("--threads", type=positive, default=threads, help="threads of the arithmetic")
-    add("--required", type=float, default=90.0, help="BLEU that both directions must reach")
+    add("--threads", type=positive, default=threads, help="number of threads")
+    add("--required", type=float, default=90.0, help="minimum BLEU of both directions")
     return options
 
 

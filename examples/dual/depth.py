@@ -39,7 +39,8 @@ def depths_of(settings, runs, seeds):
                 depths |= {int(depth)} if depth.isdigit() else set()
     if len(depths) == 1:
         raise RecipeError(
-            f"{runs} has one number of layers; run train.py and evaluate.py of dual@N and "
+            f"{runs} has results for only one number of layers; run train.py and evaluate.py "
+            "of dual@N and "
             f"{', '.join(f'{kind}@N' for kind in settings.systems[1:])} with another N first"
         )
     return sorted(depths)

@@ -125,7 +125,8 @@ def main(argv=None):
     directions = settings.directions_of(args.system)
     if not directions:
         raise RecipeError(
-            f"SYSTEM {args.system} translates nothing; its perplexity is in "
+            f"SYSTEM {args.system} is a language model and does not translate; "
+            "its perplexity is in "
             f"{args.runs / run_name(args.system, args.seed)}.log"
         )
     run, alphas = args.runs / run_name(args.system, args.seed), {}

@@ -32,7 +32,7 @@ def main(argv=None):
     settings = read_settings(args.recipe).at_depth(args.system)
     if args.system in RANKED:
         raise RecipeError(
-            f"SYSTEM {args.system} is not trained: evaluate.py ranks what other systems find"
+            f"SYSTEM {args.system} is not trained: evaluate.py reranks hypotheses of other systems"
         )
     run = args.runs / run_name(args.system, args.seed)
     command = train_command(settings, args.system, args.seed, args.data, run, args.extra)

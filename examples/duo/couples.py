@@ -40,10 +40,18 @@ def arguments(argv):
         action="append",
         required=True,
         metavar="NAME=FILE",
-        help="a file of word vectors; name it several times",
+        help="name and file of a set of word vectors; may be given several times",
     )
-    parser.add_argument("--seeds", type=int, nargs="+", default=list(range(1, 11)))
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
+    parser.add_argument(
+        "--seeds", type=int, nargs="+", default=list(range(1, 11)), help="seeds (default: 1 to 10)"
+    )
+    parser.add_argument(
+        "--methods",
+        nargs="+",
+        choices=METHODS,
+        default=METHODS,
+        help="ways to combine the vectors (default: all)",
+    )
     return parse_with_extra(parser, argv)
 
 

@@ -19,12 +19,16 @@ from recipe_tools.files import lines_of, written
 
 def main(argv=None):
     parser = make_parser(__doc__)
-    parser.add_argument("file", metavar="FILE.vec", type=Path, help="to be written")
-    parser.add_argument("texts", metavar="TEXT", type=Path, nargs="+", help="a sentence per line")
-    parser.add_argument("--width", type=int, default=100)
-    parser.add_argument("--skip-gram", action="store_true", help="instead of CBOW")
-    parser.add_argument("--epochs", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("file", metavar="FILE.vec", type=Path, help="file of vectors to write")
+    parser.add_argument(
+        "texts", metavar="TEXT", type=Path, nargs="+", help="text file with one sentence per line"
+    )
+    parser.add_argument(
+        "--width", type=int, default=100, help="dimensions of a vector (default 100)"
+    )
+    parser.add_argument("--skip-gram", action="store_true", help="train skip-gram instead of CBOW")
+    parser.add_argument("--epochs", type=int, default=20, help="passes over the texts (default 20)")
+    parser.add_argument("--seed", type=int, default=1, help="random seed (default 1)")
     args = parser.parse_args(argv)
     for path in args.texts:
         if not path.is_file():

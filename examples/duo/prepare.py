@@ -30,12 +30,23 @@ VALIDATION = 10  # one text of so many
 
 def arguments(argv):
     parser = make_parser(__doc__, "--workers", "--force")
-    parser.add_argument("corpus", metavar="CORPUS", choices=sorted(READERS))
-    parser.add_argument("raw", metavar="RAW", type=Path, help="folder of the corpus")
-    parser.add_argument("data", metavar="DATA", type=Path, help="folder to be made")
-    parser.add_argument("--seed", type=int, default=1, help="of the validation set")
-    parser.add_argument("--vocabulary", choices=["train", "all"], default="train")
-    parser.add_argument("--words", type=int, default=0, help="most frequent words kept; 0 = all")
+    parser.add_argument(
+        "corpus", metavar="CORPUS", choices=sorted(READERS), help="name of the corpus"
+    )
+    parser.add_argument("raw", metavar="RAW", type=Path, help="folder with the files of the corpus")
+    parser.add_argument("data", metavar="DATA", type=Path, help="folder to write")
+    parser.add_argument(
+        "--seed", type=int, default=1, help="seed that draws the validation set (default 1)"
+    )
+    parser.add_argument(
+        "--vocabulary",
+        choices=["train", "all"],
+        default="train",
+        help="texts whose words form the dictionary (default train)",
+    )
+    parser.add_argument(
+        "--words", type=int, default=0, help="number of most frequent words to keep; 0 = all"
+    )
     return parser.parse_args(argv)
 
 

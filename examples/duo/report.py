@@ -47,9 +47,15 @@ def heat_maps(corpora, path):
 
 def main(argv=None):
     parser = make_parser(__doc__, "--into")
-    parser.add_argument("runs", metavar="RUNS", type=Path, nargs="+")
-    parser.add_argument("--output", metavar="NAME", type=Path, required=True)
-    parser.add_argument("--picture", metavar="FILE", type=Path, help="default: NAME.png")
+    parser.add_argument(
+        "runs", metavar="RUNS", type=Path, nargs="+", help="folder of runs of couples.py"
+    )
+    parser.add_argument(
+        "--output", metavar="NAME", type=Path, required=True, help="name of the output files"
+    )
+    parser.add_argument(
+        "--picture", metavar="FILE", type=Path, help="heat map to write (default: NAME.png)"
+    )
     args = parser.parse_args(argv)
     corpora, texts = {}, []
     for runs in args.runs:

@@ -49,7 +49,7 @@ def curves_of(settings, runs, seeds):
                 curves = {metric: mean_curve(logs, metric) for metric in METRICS}
                 by_direction.setdefault(direction, {})[row] = curves
     if not by_direction:
-        raise RecipeError(f"RUNS {runs} holds no log of these seeds; run train.py")
+        raise RecipeError(f"RUNS {runs} has no log for these seeds; run train.py")
     return by_direction
 
 
@@ -71,7 +71,13 @@ def draw(curves):
 
 def main(argv=None):
     parser = make_parser(__doc__, "runs", "seeds", "--recipe", "--into")
-    parser.add_argument("--output", metavar="FILE", type=Path, required=True, help=".png, .pdf ...")
+    parser.add_argument(
+        "--output",
+        metavar="FILE",
+        type=Path,
+        required=True,
+        help="picture to write, such as .png or .pdf",
+    )
     args = parser.parse_args(argv)
     settings = read_settings(args.recipe)
     curves = curves_of(settings, args.runs, sorted(set(args.seeds)))

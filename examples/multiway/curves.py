@@ -28,8 +28,19 @@ COLOURS = {"Single": "C0", "Single, longer": "C3", "Single+DF": "C2", "Multi": "
 
 def arguments(argv):
     parser = make_parser(__doc__, "runs", "seeds", "--recipe")
-    parser.add_argument("--output", metavar="FILE", type=Path, required=True, help=".png, .pdf ...")
-    parser.add_argument("--by", choices=("updates", "data"), default="updates")
+    parser.add_argument(
+        "--output",
+        metavar="FILE",
+        type=Path,
+        required=True,
+        help="picture to write, such as .png or .pdf",
+    )
+    parser.add_argument(
+        "--by",
+        choices=("updates", "data"),
+        default="updates",
+        help="what BLEU is drawn against: updates per pair, or the size of the cut pair",
+    )
     return parser.parse_args(argv)
 
 
@@ -48,7 +59,7 @@ def validation_bleu(settings, runs, seeds):
             if curves:
                 curves_by_system[direction, label] = curves
     if not curves_by_system:
-        raise RecipeError(f"RUNS {runs} holds no log of multi or single.DIRECTION; run train.py")
+        raise RecipeError(f"RUNS {runs} has no log of multi or single.DIRECTION; run train.py")
     return curves_by_system
 
 
@@ -87,7 +98,7 @@ def bleu_by_percent(settings, runs, seeds):
                 if values and column in COLOURS:
                     values_by_system.setdefault((direction, column), {})[percent] = values
     if not values_by_system:
-        raise RecipeError(f"RUNS {runs} holds no scores.json of a cut pair; run evaluate.py")
+        raise RecipeError(f"RUNS {runs} has no scores.json of a cut pair; run evaluate.py")
     return values_by_system
 
 

@@ -132,7 +132,8 @@ def main(argv=None):
     system = find_system(settings, args.system)
     if not system.directions:
         raise RecipeError(
-            f"SYSTEM {args.system} translates nothing; its perplexity is in "
+            f"SYSTEM {args.system} is a language model and does not translate; "
+            "its perplexity is in "
             f"{args.runs / args.system}.{args.seed}.log"
         )
     checkpoint = best_of(args.runs, args.system, args.seed)

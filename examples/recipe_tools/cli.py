@@ -8,17 +8,24 @@ from pathlib import Path
 from . import RecipeError
 
 ARGUMENTS = {
-    "raw": {"metavar": "RAW", "type": Path, "help": "folder of the raw text"},
-    "data": {"metavar": "DATA", "type": Path, "help": "folder made by prepare.py"},
-    "runs": {"metavar": "RUNS", "type": Path, "help": "folder of the runs"},
-    "system": {"metavar": "SYSTEM", "help": "what to train; the top of train.py lists them"},
-    "seed": {"metavar": "SEED", "type": int},
-    "seeds": {"metavar": "SEED", "type": int, "nargs": "+"},
-    "--recipe": {"default": "multi30k", "help": "name or .cfg file of the settings"},
-    "--workers": {"type": int, "default": 2, "help": "of fairseq-preprocess"},
-    "--force": {"action": "store_true", "help": "replace DATA made from other inputs"},
-    "--dry-run": {"action": "store_true", "help": "print the command, do nothing"},
-    "--into": {"metavar": "FILE.md", "type": Path, "help": "file with the marked place"},
+    "raw": {"metavar": "RAW", "type": Path, "help": "folder with the raw data"},
+    "data": {"metavar": "DATA", "type": Path, "help": "folder written by prepare.py"},
+    "runs": {"metavar": "RUNS", "type": Path, "help": "folder of the training runs"},
+    "system": {
+        "metavar": "SYSTEM",
+        "help": "system, one of those that the docstring of train.py lists",
+    },
+    "seed": {"metavar": "SEED", "type": int, "help": "random seed of the run"},
+    "seeds": {"metavar": "SEED", "type": int, "nargs": "+", "help": "seeds of the runs"},
+    "--recipe": {"default": "multi30k", "help": "name of the settings or a .cfg file"},
+    "--workers": {"type": int, "default": 2, "help": "worker processes of fairseq-preprocess"},
+    "--force": {"action": "store_true", "help": "replace DATA that was made from other inputs"},
+    "--dry-run": {"action": "store_true", "help": "print the command and do not run it"},
+    "--into": {
+        "metavar": "FILE.md",
+        "type": Path,
+        "help": "file whose marked part is replaced by the tables",
+    },
 }
 
 

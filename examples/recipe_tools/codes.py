@@ -51,7 +51,7 @@ def learn_codes(words, vocabulary):
     vocabulary_symbols = {symbol for symbols in spelled for symbol in symbols}
     if vocabulary <= len(vocabulary_symbols):
         raise RecipeError(
-            f"vocabulary = {vocabulary}: the text has {len(vocabulary_symbols)} characters already"
+            f"vocabulary = {vocabulary}: the text alone has {len(vocabulary_symbols)} characters"
         )
     counts, places = Counter(), defaultdict(set)
     for index, symbols in enumerate(spelled):

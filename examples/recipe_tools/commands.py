@@ -134,5 +134,6 @@ def execute(command, log, mode="w", show=None, more=None):
             status = process.wait()
     if status:
         raise RecipeError(
-            f"status {status} of: {shown(command)}\n{''.join(tail)}the whole log is {log}"
+            f"status {status} of the command {shown(command)}\n"
+            f"{''.join(tail)}the complete log is {log}"
         )

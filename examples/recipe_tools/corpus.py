@@ -63,7 +63,7 @@ def copy_plain(inputs, folder, train_lines=0):
                     stream.write(line + "\n")
                 counts[split] += 1
         if not counts[split]:
-            raise RecipeError(f"{' and '.join(map(str, paths))} hold no sentence pair")
+            raise RecipeError(f"{' and '.join(map(str, paths))} have no sentence pair")
     return counts
 
 
@@ -101,7 +101,9 @@ def is_current(description, data, force):
         return False
     stamp = data / STAMP
     if not stamp.is_file():
-        raise RecipeError(f"DATA {data} exists and was not made by this script; name another one")
+        raise RecipeError(
+            f"DATA {data} exists and was not made by this script; choose another folder"
+        )
     stored = json.loads(stamp.read_text(encoding="utf-8"))
     changed = sorted(key for key in description if stored.get(key) != description[key])
     if changed and not force:

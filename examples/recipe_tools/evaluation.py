@@ -64,7 +64,7 @@ def read_result(path, settings, again):
     if result["settings"] != json.loads(json.dumps(settings)):
         raise RecipeError(
             f"{path} was made with other settings than --recipe {settings['name']} has; run "
-            f"{again} again (before it train.py, if what changed concerns training)"
+            f"{again} again, after train.py if a training setting has changed"
         )
     return result
 
@@ -85,7 +85,7 @@ def read_results(runs, names, seeds, relevant, more=""):
             else:
                 missing.append(run_name(name, seed))
     if not results:
-        raise RecipeError(f"RUNS {runs} holds no scores.json of these seeds; run evaluate.py")
+        raise RecipeError(f"RUNS {runs} has no scores.json for these seeds; run evaluate.py")
     return results, missing
 
 
@@ -107,7 +107,12 @@ def report_arguments(doc, argv, recipe=ARGUMENTS["--recipe"]["default"]):
     """Return the arguments of a report.py; recipe: the settings where none are named."""
     parser = make_parser(doc, "data", "runs", "seeds", "--recipe", "--into")
     parser.set_defaults(recipe=recipe)
-    parser.add_argument("--output", metavar="NAME", type=Path, help="default: RUNS/report")
+    parser.add_argument(
+        "--output",
+        metavar="NAME",
+        type=Path,
+        help="name of the output files (default: RUNS/report)",
+    )
     return parser.parse_args(argv)
 
 

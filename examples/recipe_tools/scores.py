@@ -44,7 +44,7 @@ def whole_epochs(log):
                 epochs[last], before = (float(match.group(2)), total - before), total
     whole = {epoch: timing for epoch, timing in epochs.items() if epoch not in resumed}
     if not whole:
-        raise RecipeError(f"{log}: no epoch of training ended in it")
+        raise RecipeError(f"{log}: it has no finished training epoch")
     return whole, last, before
 
 

@@ -43,7 +43,7 @@ def insert(text, path, name):
         raise RecipeError(f"--into {path} is not a file")
     old = path.read_text(encoding="utf-8")
     if old.count(begin) != 1 or old.count(end) != 1 or old.index(begin) > old.index(end):
-        raise RecipeError(f"--into {path} must hold these lines, once each: {begin} and {end}")
+        raise RecipeError(f"--into {path} must contain each of these lines once: {begin} and {end}")
     before, rest = old.split(begin)
     after = rest.split(end)[1]
     with written(path) as stream:

@@ -56,8 +56,8 @@ def check_command(args, command, run):
     changes = changes_of(json.loads(record.read_text(encoding="utf-8")), words)
     if changes:
         raise RecipeError(
-            f"{run} was begun with other options: {' '.join(changes[2:])}; allowed: the same, "
-            f"another folder RUNS, or to remove {run} and begin anew"
+            f"{run} was started with other options: {' '.join(changes[2:])}; allowed: the same, "
+            f"another folder RUNS, or remove {run} and start again"
         )
 
 
@@ -77,8 +77,8 @@ def check_trained(args, command, checkpoint):
         if changes:
             raise RecipeError(
                 f"{checkpoint} was trained with other options than the recipe has now: "
-                f"{' '.join(changes[2:])}; allowed: the settings it was trained with, or to "
-                f"remove {checkpoint.parent} and train anew"
+                f"{' '.join(changes[2:])}; allowed: the settings it was trained with, or "
+                f"remove {checkpoint.parent} and train again"
             )
 
 

@@ -30,7 +30,7 @@ def curves_of(settings, runs, seeds):
                     points = validation_curve(log, f"{settings.main}_ppl")
                     by_size.setdefault(size, {}).setdefault(kind, []).append(points)
     if not by_size:
-        raise RecipeError(f"RUNS {runs} holds no log of these seeds; run train.py")
+        raise RecipeError(f"RUNS {runs} has no log for these seeds; run train.py")
     return by_size
 
 
@@ -52,7 +52,13 @@ def draw(curves):
 
 def main(argv=None):
     parser = make_parser(__doc__, "runs", "seeds", "--recipe")
-    parser.add_argument("--output", metavar="FILE", type=Path, required=True, help=".png, .pdf ...")
+    parser.add_argument(
+        "--output",
+        metavar="FILE",
+        type=Path,
+        required=True,
+        help="picture to write, such as .png or .pdf",
+    )
     args = parser.parse_args(argv)
     curves = curves_of(read_settings(args.recipe), args.runs, sorted(set(args.seeds)))
     save(draw(curves), args.output)

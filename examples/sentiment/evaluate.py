@@ -114,7 +114,8 @@ def main(argv=None):
     args = parser.parse_args(argv)
     if args.system == LANGUAGE_MODEL:
         raise RecipeError(
-            f"SYSTEM {LANGUAGE_MODEL} has no label; its perplexity is in "
+            f"SYSTEM {LANGUAGE_MODEL} is a language model and is not evaluated; "
+            "its perplexity is in "
             f"{args.runs / run_name(args.system, args.seed)}.log"
         )
     settings, system = read_settings(args.recipe), system_named(args.system)

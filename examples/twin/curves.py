@@ -36,7 +36,7 @@ def curves_of(runs, seeds):
                 except UsageError as error:
                     raise RecipeError(str(error)) from error
     if not curves:
-        raise RecipeError(f"RUNS {runs} holds no log of these seeds; run train.py")
+        raise RecipeError(f"RUNS {runs} has no log for these seeds; run train.py")
     return curves
 
 
@@ -59,7 +59,13 @@ def draw(curves_by_system, title):
 
 def main(argv=None):
     parser = make_parser(__doc__, "runs", "seeds", "--recipe")
-    parser.add_argument("--output", metavar="FILE", type=Path, required=True, help=".png, .pdf ...")
+    parser.add_argument(
+        "--output",
+        metavar="FILE",
+        type=Path,
+        required=True,
+        help="picture to write, such as .png or .pdf",
+    )
     args = parser.parse_args(argv)
     settings = read_settings(args.recipe)
     save(draw(curves_of(args.runs, sorted(set(args.seeds))), settings.name), args.output)

@@ -14,6 +14,7 @@ import shutil
 import socket
 from typing import BinaryIO, Iterator
 
+# hidden names, which nothing that looks for checkpoints takes for one
 LEFTOVER = re.compile(r"\.(?P<name>.+)\.(?P<host>[^.]+)\.(?P<pid>\d+)\.part")
 # what fairseq alone leaves when it is killed while it writes
 STOCK_LEFTOVER = re.compile(r".+\.pt\.tmp")
@@ -35,6 +36,7 @@ class _ErrorRecordingFile:
         self.error: OSError | None = None
 
     def write(self, data: bytes) -> int:
+        """Write bytes and return their number; an OSError is kept and raised."""
         try:
             return self.file.write(data)
         except OSError as error:
@@ -42,6 +44,7 @@ class _ErrorRecordingFile:
             raise
 
     def flush(self) -> None:
+        """Write what is buffered."""
         self.file.flush()
 
 
@@ -53,7 +56,7 @@ def atomic_write(path: str) -> Iterator[_ErrorRecordingFile]:
     """
     folder, name = os.path.split(os.path.abspath(path))
     part = os.path.join(folder, f".{name}.{host_name()}.{os.getpid()}.part")
-    unfinished.append(part)
+    unfinished.append(part)  # before it exists: a signal may come at any moment
     recorder = None
     try:
         with open(part, "wb") as file:
@@ -67,6 +70,7 @@ def atomic_write(path: str) -> Iterator[_ErrorRecordingFile]:
     except BaseException as error:
         with contextlib.suppress(OSError):
             os.unlink(part)
+        # torch.save raises an error of its own, and the recorder has kept the OSError behind it
         cause = (recorder and recorder.error) or error
         if not isinstance(cause, OSError):
             raise
@@ -104,6 +108,8 @@ def remove_leftovers(folder: str) -> list[str]:
         match = LEFTOVER.fullmatch(name)
         if match is None and STOCK_LEFTOVER.fullmatch(name) is None:
             continue
+        # A process number says something on its own host only. Of a process of
+        # another host the lock says that it has ended.
         if match and match["host"] == host_name() and is_alive(int(match["pid"])):
             continue
         with contextlib.suppress(FileNotFoundError):
@@ -117,7 +123,7 @@ def is_alive(pid: int) -> bool:
     if pid == os.getpid():
         return False
     try:
-        os.kill(pid, 0)
+        os.kill(pid, 0)  # signal 0 is not sent, only checked
     except ProcessLookupError:
         return False
     except PermissionError:  # another user's

@@ -63,7 +63,7 @@ def checkpoints_say_what_is_wrong(module: PatchedModule) -> None:
         load_on_all_ranks: bool = False,
     ) -> dict[str, Any]:
         if os.path.isdir(path):
-            raise IsADirectoryError(21, "a folder, not a checkpoint file", path)
+            raise IsADirectoryError(21, "a folder, not a checkpoint file", path)  # EISDIR
         token = _path.set(path)
         try:
             state = stock_read(path, arg_overrides, load_on_all_ranks)
@@ -99,12 +99,12 @@ def checkpoints_say_what_is_wrong(module: PatchedModule) -> None:
             if state is None:
                 file = module.get_maybe_sharded_checkpoint_filename(name, suffix, 0, num_shards)
                 if not module.PathManager.exists(file):
-                    raise FileNotFoundError(2, "no such checkpoint", name)
+                    raise FileNotFoundError(2, "no such checkpoint", name)  # ENOENT
                 state = module.load_checkpoint_to_cpu(file, arg_overrides)
             load = functools.partial(stock_load, [name], arg_overrides, task, *options, state)
             models, cfg, task = _load_member(load, name, state, task)
             ensemble += models
-            state = None
+            state = None  # the next file is read anew
         return ensemble, cfg, task
 
     module.load_checkpoint_to_cpu = load_checkpoint_to_cpu
@@ -246,7 +246,7 @@ def _option_names(section: Any) -> Iterator[str]:
 
 def _mismatch(path: str, state: State, task: FairseqTask | None, error: Exception) -> str | None:
     """Return what an error while a model is built from a checkpoint means; None for a bug."""
-    present = _registered_name(task)
+    present = _registered_name(task)  # None: not registered
     trained = stored_name(state, "task")
     if "loading state_dict" in str(error):
         return parameters_differ(path, str(error))
@@ -290,7 +290,7 @@ def check_kind(path: str, model: BaseFairseqModel, task: FairseqTask | None) -> 
 
 def parameters_differ(path: str, text: str) -> str:
     """Return torch's message on parameters that do not fit, shortened to three of them."""
-    entries: list[str] = []
+    entries: list[str] = []  # NAME (what is wrong with it)
     for kind, label in (("Missing", "missing in the file"), ("Unexpected", "not in the model")):
         for block in re.findall(rf"{kind} key\(s\) in state_dict: ([^\n]*)", text):
             entries += [f"{name} ({label})" for name in re.findall(r'"([^"]+)"', block)]

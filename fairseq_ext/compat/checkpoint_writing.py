@@ -50,6 +50,7 @@ def checkpoints_are_written_whole(module: PatchedModule) -> None:
         # paths of other file systems, and writing behind the training's back, stay with fairseq
         if async_write or stock_paths.path_requires_pathmanager(filename):
             return stock_save(obj, filename, async_write=async_write)
+        # each attempt writes a new file: what a failed one wrote has been removed
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 with atomic_write(filename) as file:
@@ -60,9 +61,11 @@ def checkpoints_are_written_whole(module: PatchedModule) -> None:
                     raise
                 logger.warning(f"{filename}: {error.strerror}; trying again")
 
+    # in the place of the name in this module of fairseq; that of fairseq.file_io remains as it is
     class PathManager(stock_paths):
         @staticmethod
         def copy(src_path: str, dst_path: str, overwrite: bool = False) -> Any:
+            """Copy atomically what is on this machine's file systems."""
             if any(map(stock_paths.path_requires_pathmanager, (src_path, dst_path))):
                 return stock_paths.copy(src_path, dst_path, overwrite=overwrite)
             if os.path.exists(dst_path) and not overwrite:
@@ -167,6 +170,7 @@ def _read_or_fall_back(path: str, read: Callable[[str], dict[str, Any]]) -> dict
 
 
 def _first_sentence(error: Exception) -> str:
+    """Return an error as "CLASS: TEXT", up to the end of its first sentence or line."""
     return f"{type(error).__name__}: {error}".partition("\n")[0].partition(". ")[0]
 
 
@@ -182,7 +186,7 @@ def _check_named(paths: Any, cfg: CheckpointConfig, suffix: str) -> None:
         if path is None:
             continue
         if option == "--restore-file":
-            path = path.replace(".pt", suffix + ".pt")
+            path = path.replace(".pt", suffix + ".pt")  # as fairseq finds it
         if not paths.isfile(path):
             raise ValueError(
                 f"{option} {path}: there is no such file; name a checkpoint, or leave the option "
@@ -194,6 +198,7 @@ def newest_first(folder: str) -> list[str]:
     """Return the checkpoints in `folder` except checkpoint_last.pt, the newest first."""
     pattern = re.compile(r"checkpoint(\d+|_\d+_\d+|_best|\.best_.+)\.pt")
     paths = [os.path.join(folder, name) for name in os.listdir(folder) if pattern.fullmatch(name)]
+    # fairseq copies a checkpoint to its other names at one moment: then the name decides
     return sorted(paths, key=lambda path: (os.path.getmtime(path), path), reverse=True)
 
 
@@ -212,6 +217,7 @@ def workers_that_die_are_named(module: PatchedModule) -> None:
         from torch.multiprocessing.spawn import ProcessExitedException
 
         workers = cfg.distributed_training
+        # fairseq's condition for starting the processes itself
         spawns = workers.distributed_init_method is not None and not workers.distributed_no_spawn
         if spawns and not cfg.common.tpu and module.torch.cuda.device_count() == 0:
             raise ValueError(
@@ -223,6 +229,8 @@ def workers_that_die_are_named(module: PatchedModule) -> None:
         try:
             return stock(cfg, main, **kwargs)
         except ProcessExitedException as error:
+            # error_index counts the processes that this command has
+            # started, the first of rank ``first``
             ended = error.signal_name or f"status {error.exit_code}"
             raise ChildProcessError(
                 f"the worker of rank {first + error.error_index} died ({ended}); the others were "

@@ -28,6 +28,7 @@ LOADERS = (
 
 CheckpointFile = Union[str, "os.PathLike[str]", BinaryIO]
 
+# kept here as well as in torch: before torch 2.6 the list is put together for each file
 _added: SafeGlobals = []
 
 
@@ -43,7 +44,7 @@ def add_safe_globals(*entries: SafeGlobal) -> None:
     it with any arguments: add nothing that acts.
     """
     _added.extend(entries)
-    torch = __import__("torch")
+    torch = __import__("torch")  # not at the top: this module is imported before torch
     if hasattr(torch.serialization, "add_safe_globals") and _list_takes_names():
         torch.serialization.add_safe_globals(list(entries))
 
@@ -73,6 +74,7 @@ def checkpoints_hold_data_only(module: PatchedModule) -> None:
         torch.serialization.add_safe_globals(fairseq_safe_globals() + _added)
 
     def load_data(file: CheckpointFile, map_location: Any = None, **kwargs: Any) -> Any:
+        """Return the content of a file, read as data whatever the caller asks for."""
         # weights_only and pickle_module of the caller would weaken this; fairseq passes neither
         kwargs.pop("weights_only", None)
         kwargs.pop("pickle_module", None)
@@ -88,8 +90,9 @@ def _load_with_list(
     try:
         return torch.load(file, map_location=map_location, weights_only=True, **kwargs)
     except pickle.UnpicklingError as error:
+        # torch's versions word the refusal differently; all name the class
         match = re.search(r"(?:GLOBAL|class|type) ([\w.]+\.[\w.]+)", str(error))
-        if match is None:
+        if match is None:  # a damaged file, not a forbidden one
             raise
         _refuse(match.group(1), file, error)
 
@@ -121,6 +124,7 @@ def _load_with_unpickler(
     )
 
     def load(stream: BinaryIO, **options: Any) -> Any:
+        """Return the content of a stream, as the module `pickle` has a function for it."""
         return unpickler_class(stream, **options).load()
 
     serialization: Any = torch.serialization
@@ -143,13 +147,14 @@ def _restricted_unpickler(entries: SafeGlobals) -> tuple[type[pickle.Unpickler],
     by_name: dict[str, Callable[..., Any]] = {}
     for entry in entries:
         if isinstance(entry, tuple):
-            by_name[entry[1]] = entry[0]
+            by_name[entry[1]] = entry[0]  # the name that older files have
         else:
             by_name[f"{entry.__module__}.{entry.__qualname__}"] = entry
     refused: list[str] = []
 
     class Unpickler(pickle.Unpickler):
         def find_class(self, module_name: str, name: str) -> Any:
+            """Return the entry of this name; UnpicklingError, with the name noted, without one."""
             # torch writes protocol 2, which has the names of Python 2
             module_name, name = NAME_MAPPING.get((module_name, name), (module_name, name))
             full_name = f"{IMPORT_MAPPING.get(module_name, module_name)}.{name}"
@@ -171,6 +176,8 @@ def _tensor_globals(torch: ModuleType) -> SafeGlobals:
     for name in dir(utils):
         if re.fullmatch(r"_rebuild_(tensor(_v\d)?|parameter(_with_state)?)", name):
             entries.append(getattr(utils, name))
+    # a pickled tensor names the class of its storage,
+    # torch.FloatStorage and the like, and its dtype
     entries += [(getattr(torch, name), f"torch.{name}") for name in dir(torch) if "Storage" in name]
     entries += [(value, str(value)) for value in vars(torch).values() if type(value) is torch.dtype]
     return entries

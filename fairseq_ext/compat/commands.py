@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from fairseq.dataclass.configs import FairseqConfig
     from fairseq.trainer import Trainer
 
+# {module of fairseq: the command that its errors name}
 PROGRAMS = {
     "fairseq_cli.train": "fairseq-train",
     "fairseq_cli.generate": "fairseq-generate",
@@ -46,6 +47,7 @@ def _with_full_errors(command: Callable[[], Any]) -> Callable[[], Any]:
     """Return `command` so that hydra raises errors; it would print a short traceback and exit."""
 
     def run() -> Any:
+        """Run the command with hydra's variable set."""
         with _environment("HYDRA_FULL_ERROR", "1"):
             return command()
 
@@ -93,7 +95,7 @@ def options_are_in_their_ranges(module: PatchedModule) -> None:
                 "--task is missing; allowed: the tasks that `fairseq-train --help` lists"
             ) from error
         except RuntimeError as error:
-            if error.args:
+            if error.args:  # fairseq's own, for a missing --arch, says nothing
                 raise
             raise OptionError(
                 "--arch is missing; allowed: the architectures that `fairseq-train --help` lists"
@@ -110,7 +112,7 @@ def options_are_in_their_ranges(module: PatchedModule) -> None:
             check(vars(parsed))
             return parsed
 
-        parser.parse_args = parse_args
+        parser.parse_args = parse_args  # fairseq-preprocess reads with the parser itself
         return parser
 
     module.parse_args_and_arch = parse_args_and_arch
@@ -144,7 +146,7 @@ def hydra_options_are_in_their_ranges(module: PatchedModule) -> None:
     train = module._hydra_main
 
     def _hydra_main(cfg: FairseqConfig, **kwargs: Any) -> Any:
-        whole = copy.deepcopy(cfg)
+        whole = copy.deepcopy(cfg)  # add_defaults writes into it
         module.add_defaults(whole)  # `${...}` may name options that have their defaults
         groups = module.OmegaConf.to_container(whole, resolve=True, enum_to_str=True)
         check(values_of_hydra(groups))
@@ -179,12 +181,12 @@ def no_empty_save_dir_is_left(module: PatchedModule) -> None:
     @functools.wraps(train)
     def main(cfg: FairseqConfig, *args: Any, **kwargs: Any) -> Any:
         folder = getattr(getattr(cfg, "checkpoint", cfg), "save_dir", "") or ""
-        missing = _missing_folders(folder)
+        missing = _missing_folders(folder)  # asked before fairseq makes them
         try:
             return train(cfg, *args, **kwargs)
         except Exception:
             with contextlib.suppress(OSError):  # not empty, or not there
-                for path in missing:
+                for path in missing:  # the innermost first
                     os.rmdir(path)
             raise
 
@@ -228,6 +230,8 @@ def best_checkpoint_metric_is_known(module: PatchedModule) -> None:
     def get_valid_stats(
         cfg: FairseqConfig, trainer: Trainer, stats: dict[str, Any], tracking_best: bool
     ) -> dict[str, Any]:
+        # before a validation nobody knows the names:
+        # they are checked when fairseq looks one up
         return stock(cfg, trainer, ValidationStats(stats), tracking_best)
 
     module.get_valid_stats = get_valid_stats

@@ -54,7 +54,15 @@ def binarised_data_is_whole(module: PatchedModule) -> None:
 
 
 def check_files(path: str, impl: str) -> None:
-    """Raise unless path.idx and path.bin fit together; nothing is checked if both are missing."""
+    """Raise unless path.idx and path.bin fit together; nothing is checked if both are missing.
+
+    Args:
+        path: of both files, without their endings.
+        impl: mmap, cached or lazy; the sizes are checked for mmap alone.
+
+    Raises FileNotFoundError where one of them is missing and UnreadableFile for another format or
+    sizes that do not fit.
+    """
     index, data = f"{path}.idx", f"{path}.bin"
     has_index, has_data = os.path.isfile(index), os.path.isfile(data)
     if not (has_index or has_data):
@@ -75,9 +83,11 @@ def check_files(path: str, impl: str) -> None:
 
 
 def _check_mmap_sizes(index: str, data: str, header: bytes) -> None:
+    """Raise UnreadableFile unless both sizes are those that the header and the table give."""
     import numpy
     from fairseq.data.indexed_dataset import _code_to_dtype
 
+    # a header that is cut off: code 0, which no number type has
     code, count = struct.unpack("<BQ", header[17:]) if len(header) == HEADER else (0, 0)
     # 4 bytes for the length and 8 for the place of each sentence
     if code not in _code_to_dtype or os.path.getsize(index) != HEADER + 12 * count:
@@ -90,6 +100,7 @@ def _check_mmap_sizes(index: str, data: str, header: bytes) -> None:
     # sentences may share a file with others, as in a part of a corpus that has an index alone
     offset = HEADER + 4 * count
     places = numpy.memmap(index, numpy.int64, "r", offset, (count,)) if count else lengths
+    # where the last sentence ends
     expected = int((places + lengths.astype(numpy.int64) * width).max(initial=0))
     if os.path.getsize(data) < expected or int(places.min(initial=0)) < 0:
         raise UnreadableFile(
@@ -125,6 +136,7 @@ def _largest_number(
 
     if not size:
         return None
+    # up to LIMIT bytes the pieces are neighbours; in a larger file there are gaps between them
     numbers = numpy.memmap(name, dtype, "r")
     step = max(PIECE, PIECE * size // LIMIT)
     starts = range(0, len(numbers), step)
@@ -161,6 +173,7 @@ def _describe_wrong_line(path: str, reason: str) -> str:
         for number, raw in enumerate(stream, 1):
             place = f"{path}, line {number}"
             try:
+                # as fairseq splits a line: a symbol may contain blanks, its count may not
                 words = raw.decode("utf-8").rstrip().rsplit(" ", 1)
             except UnicodeDecodeError:
                 return f"{place}: not UTF-8"

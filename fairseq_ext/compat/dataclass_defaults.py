@@ -29,7 +29,7 @@ class _Python310Rule(contextlib.ContextDecorator):
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._users = 0
+        self._users = 0  # modules that run at present: one imports the next
         self._present_rule: Callable[..., Any] = _dataclasses._get_field
 
     def __enter__(self) -> _Python310Rule:
@@ -47,6 +47,7 @@ class _Python310Rule(contextlib.ContextDecorator):
                 _dataclasses._get_field = self._present_rule
 
     def _get_field(self, owner: type, name: str, *args: Any, **kwargs: Any) -> Any:
+        """Check a field by the present rule; a tolerated default has a hash meanwhile."""
         with _hashable_default(owner, name):
             return self._present_rule(owner, name, *args, **kwargs)
 

@@ -17,7 +17,9 @@ def digests(task: FairseqTask) -> dict[str, str]:
 
 def digest(dictionary: Dictionary) -> str:
     """Return a dictionary's size and the start of the SHA-256 of its symbols in their order."""
+    # surrogatepass: bytes that were no UTF-8 may have become symbols that UTF-8 has no bytes for
     text = "\n".join(dictionary.symbols).encode("utf-8", "surrogatepass")
+    # 128 bits tell them apart
     return f"{len(dictionary.symbols)}:{hashlib.sha256(text).hexdigest()[:32]}"
 
 
@@ -44,11 +46,16 @@ def dictionaries(task: FairseqTask) -> dict[str, Dictionary]:
 
 
 def _has_symbols(entry: object) -> bool:
+    """Return True for a dictionary of fairseq, or what behaves like one."""
     return isinstance(getattr(entry, "symbols", None), list)
 
 
 def different_dictionary(task: FairseqTask, stored: Mapping[str, str] | None) -> str | None:
     """Return the first language whose dictionary has as many symbols as in training, but others.
+
+    Args:
+        task: of the run at hand.
+        stored: {language or side: digest} of the checkpoint.
 
     None if all agree, and for checkpoints that record nothing. Dictionaries of another size are not
     compared here: their parameters do not fit, or a tool has enlarged them.

@@ -23,6 +23,7 @@ def data_parallel_on_cpu(module: PatchedModule) -> None:
     def DistributedDataParallel(  # noqa: N802  (it replaces the class of this name)
         module: nn.Module, *args: Any, **kwargs: Any
     ) -> nn.Module:
+        # all of it: fairseq moves models as a whole
         if next(module.parameters()).device.type == "cpu":
             kwargs.update(device_ids=None, output_device=None)
         return wrap(module, *args, **kwargs)
@@ -45,9 +46,9 @@ def local_rank_with_hyphen(module: PatchedModule) -> None:
         group = add(parser, default_world_size)
         group.add_argument(
             "--local-rank",
-            dest="device_id",
+            dest="device_id",  # where --local_rank puts it
             type=int,
-            default=argparse.SUPPRESS,
+            default=argparse.SUPPRESS,  # the default of --local_rank holds
             help=argparse.SUPPRESS,
         )
         return group

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 # the copies in the order of their registration, with the parameters of the layer they repeat
+# and how many of that size they hold: 3 for query, key and value in one
 COPIES = {
     "in_proj_weight": ("self_attn.q_proj.weight", 3),
     "in_proj_bias": ("self_attn.q_proj.bias", 3),
@@ -57,7 +58,7 @@ def encoder_layers_without_copies(module: PatchedModule) -> None:
         self: nn.Module, state_dict: dict[str, Tensor], prefix: str, *args: Any
     ) -> None:
         for name in COPIES:
-            state_dict.pop(prefix + name, None)
+            state_dict.pop(prefix + name, None)  # of a checkpoint of plain fairseq
         load(self, state_dict, prefix, *args)
 
     layer.__init__ = __init__
@@ -84,6 +85,7 @@ def optimizer_states_without_copies(module: PatchedModule) -> None:
         def load_state_dict(
             state_dict: dict[str, Any], optimizer_overrides: dict[str, Any] | None = None
         ) -> None:
+            # the order in which fairseq's trainer hands them to the optimiser
             parameters = parameters_with_copies([self.get_model(), self.get_criterion()])
             load(without_dropped_parameters(state_dict, parameters), optimizer_overrides)
 
@@ -101,7 +103,7 @@ def parameters_with_copies(roots: Iterable[nn.Module]) -> list[SavedParameter]:
     from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
 
     saved: list[SavedParameter] = []
-    seen: set[int] = set()
+    seen: set[int] = set()  # shared modules and parameters are registered several times
     for module in (module for root in roots for module in root.modules()):
         if isinstance(module, TransformerEncoderLayerBase) and id(module) not in seen:
             seen.add(id(module))

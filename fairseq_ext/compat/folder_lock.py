@@ -53,7 +53,8 @@ def _acquire(path: str, folder: str) -> int | None:
     import fcntl
 
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        # the name may go to another file between opening and locking: then it is all done again
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)  # another user may be next
         try:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -70,7 +71,7 @@ def _acquire(path: str, folder: str) -> int | None:
                 "wait for its end, or name another folder"
             ) from error
         if _is_named(descriptor, path):
-            os.ftruncate(descriptor, 0)
+            os.ftruncate(descriptor, 0)  # an earlier holder, killed, has left its line
             os.write(descriptor, f"process {os.getpid()} on host {host_name()}\n".encode())
             return descriptor
         os.close(descriptor)

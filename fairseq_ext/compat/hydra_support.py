@@ -71,6 +71,7 @@ def check_config_name(name: str, config_dir: Optional[str], config_path: Optiona
 )
 def hydra_plugin_scan(module: PatchedModule) -> None:
     """Give hydra's scan importers that still have `find_module(name).load_module(name)`."""
+    # hydra calls these two functions alone, for each module of its plugins
     loader = types.SimpleNamespace(load_module=importlib.import_module)
     importer: Any = types.SimpleNamespace(find_module=lambda name: loader)
 
@@ -78,6 +79,7 @@ def hydra_plugin_scan(module: PatchedModule) -> None:
         for info in pkgutil.walk_packages(*args, **kwargs):
             yield pkgutil.ModuleInfo(importer, info.name, info.ispkg)
 
+    # for hydra.core.plugins alone
     module.pkgutil = types.SimpleNamespace(walk_packages=walk_packages)
 
 

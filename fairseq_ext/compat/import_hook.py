@@ -24,9 +24,10 @@ class PatchingLoader(importlib.machinery.SourceFileLoader):
         name = module.__name__ if module.__spec__ is None else module.__spec__.name
         with contextlib.ExitStack() as stack:
             for patch in needed_patches(name, AROUND):
-                stack.enter_context(patch.function(name))
+                stack.enter_context(patch.function(name))  # the first patch is the outermost
                 patch.applied_to.append(name.partition(".")[0])
             self._is_loading = True
+            # also where the module's code fails
             stack.callback(setattr, self, "_is_loading", False)
             super().exec_module(module)
         # the module's code has run, and who imports it waits for its patches too
@@ -42,6 +43,8 @@ class PatchingLoader(importlib.machinery.SourceFileLoader):
         """
         is_command = fullname.startswith("fairseq_cli.") and not self._is_loading
         if is_command and hasattr(importlib.import_module(fullname), "cli_main"):
+            # compiled in the place of the file: `python -m` would
+            # run unpatched code under another name
             lines = f"from {fullname} import *\nfrom {fullname} import cli_main\n"
             lines += 'if __name__ == "__main__":\n    cli_main()\n'
             return compile(lines, f"<python -m {fullname}>", "exec")
@@ -72,6 +75,7 @@ class PatchingFinder:
 def _find_elsewhere(
     fullname: str, path: Sequence[str] | None, target: ModuleType | None
 ) -> importlib.machinery.ModuleSpec | None:
+    """Return the spec that the first of the other finders gives, None if none does."""
     # a copy of the list: a finder may change it, as the start-up hook does when it gives way
     for finder in list(sys.meta_path):
         if finder is PatchingFinder or not hasattr(finder, "find_spec"):
@@ -88,7 +92,7 @@ def install() -> type[PatchingFinder]:
         # another copy of this package (a second checkout given as --user-dir) may be active
         if getattr(finder, "__name__", "") == PatchingFinder.__name__:
             return finder  # type: ignore[return-value]
-    sys.meta_path.insert(0, PatchingFinder)
+    sys.meta_path.insert(0, PatchingFinder)  # first: another finder would return a plain loader
     for patch in all_patches():
         # conditions import numpy or torch to read their versions: evaluate them only for patches
         # of modules that are there already

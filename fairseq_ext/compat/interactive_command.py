@@ -63,10 +63,13 @@ def read_buffers(path: str, size: int, has_constraints: bool) -> Iterator[list[L
 def _buffers(
     stream: Iterable[bytes | str], name: str, size: int, has_constraints: bool
 ) -> Iterator[list[Line]]:
+    """Yield lists of at most `size` lines of a stream; `name`: of the stream, for warnings."""
     lines: list[Line] = []
     for number, raw in enumerate(stream):
         text = raw if isinstance(raw, str) else _decoded(raw, f"{name}: line {number + 1}")
+        # editors write the mark
         text = text[1:] if number == 0 and text.startswith(BYTE_ORDER_MARK) else text
+        # TEXT <tab> CONSTRAINT ..
         text, *constraints = text.strip().split("\t") if has_constraints else (text.strip(),)
         lines.append(Line(number, text, tuple(constraints)))
         if len(lines) == size:
@@ -77,6 +80,7 @@ def _buffers(
 
 
 def _decoded(raw: bytes, place: str) -> str:
+    """Return the text of a line; bytes that are not UTF-8 become U+FFFD, with a warning."""
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -117,11 +121,12 @@ class Session:
         self.bpe = self.task.build_bpe(cfg.bpe)
         # None unless unknown words are to be replaced
         self.align_dict = utils.load_align_dict(cfg.generation.replace_unk)
-        self.max_positions = utils.resolve_max_positions(
+        self.max_positions = utils.resolve_max_positions(  # the least of the task's and the models'
             self.task.max_positions(), *(model.max_positions() for model in self.models)
         )
 
     def _prepare(self, model: BaseFairseqModel) -> None:
+        """Make a model ready for the search, in the precision and on the device of the options."""
         if self.cfg.common.fp16:
             model.half()
         if self.use_cuda and not self.cfg.distributed_training.pipeline_model_parallel:
@@ -135,9 +140,10 @@ class Session:
 
         bpe: the coder instead of --bpe: some tasks have one for each language.
         """
-        for coder in (self.tokenizer, bpe or self.bpe):
+        for coder in (self.tokenizer, bpe or self.bpe):  # first words, then sub-words
             text = text if coder is None else coder.encode(text)
         dictionary = self.source_dictionary or self.target_dictionary
+        # a typed "</s>" must not become the index that ends the sentence
         names = ("bos_word", "pad_word", "eos_word")
         symbols = {getattr(dictionary, name, None) for name in names}
         if symbols.isdisjoint(text.split()):
@@ -151,6 +157,7 @@ class Session:
         return text
 
     def _source(self, line: Line) -> Source:
+        """Return the encoded line; ValueError, with the reason, where it cannot be translated."""
         words: list[str] = []
 
         def encode(text: str, bpe: Any = None) -> str:
@@ -158,9 +165,12 @@ class Session:
             words.extend(encoded.split())
             return encoded
 
+        # The task calls `encode` for each part of the line, in order: for a task of several
+        # sources, the words of all of them are those that the alignment counts.
         tokens, lengths = self.task.get_interactive_tokens_and_lengths([line.text], encode)
         source = Source(line, tokens[0], lengths[0], tuple(words))
         dataset = self._dataset([source])  # ValueError for a line that is none of the task's
+        # a set of this line alone
         _, ignored = dataset.filter_indices_by_size(np.arange(1), self.max_positions)
         if len(ignored):
             raise ValueError(
@@ -173,6 +183,7 @@ class Session:
         return source
 
     def _dataset(self, sources: list[Source]) -> FairseqDataset:
+        """Return the encoded lines as the task's dataset, numbered as in `sources`."""
         constraints = None
         if self.cfg.generation.constraints:
             constraints = pack_constraints([self._constraints(source.line) for source in sources])
@@ -181,6 +192,7 @@ class Session:
         return self.task.build_dataset_for_inference(tokens, lengths, constraints=constraints)
 
     def _constraints(self, line: Line) -> list[torch.Tensor]:
+        """Return the token indices (T,) of each constraint of a line, without an end symbol."""
         return [
             self.target_dictionary.encode_line(
                 self.encode(text), append_eos=False, add_if_not_exist=False
@@ -193,6 +205,7 @@ class Session:
     def answers(self, lines: list[Line], place: str) -> Iterator[str]:
         """Yield the rows that are printed for the lines, in order. place: named in warnings."""
         sources: list[Source] = []
+        # {number of the line: its rows}; batches are not in the order of lines
         rows: dict[int, list[str]] = {}
         for line in lines:
             try:
@@ -206,6 +219,7 @@ class Session:
             yield from rows[line.number]
 
     def _no_answer(self, line: Line) -> list[str]:
+        """Return the rows of an empty hypothesis, so that output and input stay line by line."""
         number = line.number
         empty = [f"H-{number}\t-inf\t", f"D-{number}\t-inf\t", f"P-{number}\t"]
         return ([f"S-{number}\t{line.text}"] if self.source_dictionary else []) + empty
@@ -218,7 +232,7 @@ class Session:
             max_tokens=dataset.max_tokens,
             max_sentences=dataset.batch_size,
             max_positions=self.max_positions,
-        ).next_epoch_itr(shuffle=False)
+        ).next_epoch_itr(shuffle=False)  # drops no line: each has passed the limits
         rows = {}
         for batch in batches:
             inputs = {name: batch["net_input"][name] for name in ("src_tokens", "src_lengths")}
@@ -229,7 +243,7 @@ class Session:
             hypotheses = self.task.inference_step(
                 self.generator, self.models, {"net_input": inputs}, constraints=constraints
             )
-            seconds = (time.time() - start) / len(hypotheses)
+            seconds = (time.time() - start) / len(hypotheses)  # of a sentence, as fairseq prints it
             self.seconds_of_search += seconds * len(hypotheses)
             for index, number in enumerate(batch["id"].tolist()):
                 source, tokens = sources[number], inputs["src_tokens"][index]
@@ -243,9 +257,11 @@ class Session:
         return rows
 
     def _text(self, tokens: torch.Tensor) -> str:
+        """Return the target text of token indices (T,)."""
         return self.target_dictionary.string(tokens, self.cfg.common_eval.post_process)
 
     def _source_rows(self, number: int, tokens: torch.Tensor, seconds: float) -> list[str]:
+        """Return the rows S and W of a source (S,); none without a source dictionary."""
         if self.source_dictionary is None:
             return []
         tokens = utils.strip_pad(tokens, self.target_dictionary.pad())
@@ -253,6 +269,7 @@ class Session:
         return [f"S-{number}\t{text}", f"W-{number}\t{seconds:.3f}\tseconds"]
 
     def _hypothesis_rows(self, source: Source, hypothesis: dict[str, Any]) -> list[str]:
+        """Return the rows H, D and P of a hypothesis, and A with --print-alignment."""
         number = source.line.number
         score = hypothesis["score"] / math.log(2)  # as fairseq prints it, in base 2
         text = self._hypothesis_text(source, hypothesis)
@@ -269,6 +286,7 @@ class Session:
         return rows
 
     def _hypothesis_text(self, source: Source, hypothesis: dict[str, Any]) -> str:
+        """Return the text of a hypothesis, with unknown words replaced where it was asked for."""
         tokens, dictionary = hypothesis["tokens"].int().cpu(), self.target_dictionary
         if self.align_dict is None:
             text = dictionary.string(tokens, extra_symbols_to_ignore=self.ignored_symbols)
@@ -301,7 +319,7 @@ def main(cfg: FairseqConfig | Namespace) -> None:
     start = time.time()
     cfg = convert_namespace_to_omegaconf(cfg) if isinstance(cfg, Namespace) else cfg
     utils.import_user_module(cfg.common)
-    cfg.interactive.buffer_size = max(cfg.interactive.buffer_size, 1)
+    cfg.interactive.buffer_size = max(cfg.interactive.buffer_size, 1)  # as fairseq reads 0
     if cfg.dataset.max_tokens is None and cfg.dataset.batch_size is None:
         cfg.dataset.batch_size = 1
     check_batch(cfg)
@@ -322,7 +340,7 @@ def main(cfg: FairseqConfig | Namespace) -> None:
     for lines in read_buffers(path, cfg.interactive.buffer_size, has_constraints):
         for row in session.answers(lines, place):
             print(row)
-        sys.stdout.flush()
+        sys.stdout.flush()  # who has typed, or another program, waits for the answer
     logger.info(
         f"Total time: {time.time() - start:.3f} seconds; "
         f"translation time: {session.seconds_of_search:.3f}"

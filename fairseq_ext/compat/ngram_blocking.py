@@ -27,7 +27,7 @@ def _no_repeat_ngram(
         # the words in front of the next one, at every place where they stood before
         repeats = (ngrams[:, :, : size - 1] == last).all(dim=2)  # (R, N)
         places = repeats.nonzero()
-        words = ngrams[places[:, 0], places[:, 1], size - 1]
+        words = ngrams[places[:, 0], places[:, 1], size - 1]  # what followed there (places,)
         lprobs[places[:, 0], words] = float("-inf")
     return lprobs
 

@@ -24,7 +24,7 @@ def numpy_old_names(module: PatchedModule) -> None:
 
     def percentile(*args: Any, interpolation: str | None = None, **kwargs: Any) -> Any:
         if interpolation is not None:
-            kwargs["method"] = interpolation
+            kwargs["method"] = interpolation  # its name since numpy 1.22
         return numpy.percentile(*args, **kwargs)
 
     old: dict[str, Any] = {"int": int, "float": float, "compat": types.SimpleNamespace(long=int)}
@@ -44,7 +44,7 @@ def numpy_int32_offsets(module: PatchedModule) -> None:
     finalize = builder.finalize
 
     def finalize_with_int(self: Any, index_file: str) -> None:
-        self._sizes = [int(size) for size in self._sizes]
+        self._sizes = [int(size) for size in self._sizes]  # their running sum passes 2^31
         finalize(self, index_file)
 
     builder.finalize = finalize_with_int

@@ -29,9 +29,9 @@ def without_dropped_parameters(
     numbers = [number for group in groups for number in group["params"]]
     if not any(parameter.is_dropped for parameter in parameters):
         return state_dict
-    if numbers == list(range(len(parameters))):
+    if numbers == list(range(len(parameters))):  # a state for each parameter
         return _renumbered(state_dict, parameters)
-    if len(numbers) == 1:
+    if len(numbers) == 1:  # --fp16: all in one flat parameter
         return _cut_flat_parameter(state_dict, parameters)
     return state_dict
 

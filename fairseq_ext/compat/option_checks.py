@@ -25,12 +25,17 @@ STOCK_PACKAGES = ("fairseq", "fairseq_cli", "fairseq_ext")  # their options are 
 
 
 def check(values: Values) -> None:
-    """Raise OptionError for the first option that is out of range or contradicts another."""
-    foreign = foreign_options(values)
+    """Raise OptionError for the first option that is out of range or contradicts another.
+
+    Args:
+        values: all options of a command; what is missing or None is not checked. Options of other
+            projects' tasks and models are left out, also where they bear fairseq's names.
+    """
+    foreign = foreign_options(values)  # first: their names may be those of fairseq's options
     values = {name: value for name, value in values.items() if name not in foreign}
     for name, limits in RANGES.items():
         check_range(name, values.get(name), limits)
-    for compare in COMPARISONS:
+    for compare in COMPARISONS:  # each knows its values are in their ranges
         compare(values)
 
 
@@ -57,6 +62,7 @@ def foreign_options(values: Values) -> set[str]:
 def chosen_classes(values: Values) -> Iterator[type]:
     """Yield the classes that the values name, of the registries that are loaded."""
     registries: dict[str, Mapping[str, type]] = {}
+    # not imported for the check: a command without models, fairseq-preprocess, needs none
     tasks, models = sys.modules.get("fairseq.tasks"), sys.modules.get("fairseq.models")
     if tasks is not None:
         registries["task"] = getattr(tasks, "TASK_REGISTRY", {})
@@ -83,6 +89,7 @@ def declared_options(registered: type) -> set[str]:
     add_args = getattr(registered, "add_args", None)
     if add_args is None:
         return set()
+    # "resolve": a class may declare an option twice
     parser = argparse.ArgumentParser(add_help=False, conflict_handler="resolve")
     add_args(parser)
     return {action.dest for action in parser._actions}
@@ -94,10 +101,16 @@ def option(name: str) -> str:
 
 
 def check_range(name: str, value: Any, limits: Range) -> None:
-    """Raise OptionError unless the number, or each number of a list, is in its range."""
+    """Raise OptionError unless the number, or each number of a list, is in its range.
+
+    Args:
+        name: of the option, as argparse stores it.
+        value: a number, a text that is one, or a list of these; anything else is not checked.
+        limits: its range.
+    """
     if value is None or isinstance(value, bool):
         return
-    is_list = not isinstance(value, (str, int, float))
+    is_list = not isinstance(value, (str, int, float))  # omegaconf's lists are none of Python's
     for entry in value if is_list else (value,):
         try:
             number = float(entry)
@@ -116,6 +129,7 @@ def _number(values: Values, name: str) -> int | float | None:
 
 
 def _nbest_within_beam(values: Values) -> None:
+    """Raise OptionError for more hypotheses to print than the search has."""
     beam, nbest = _number(values, "beam"), _number(values, "nbest")
     # these tasks may rank labels without a search; dual_translation checks it where it searches
     if beam is None or nbest is None or values.get("task") in LABEL_TASKS:
@@ -130,6 +144,7 @@ def _nbest_within_beam(values: Values) -> None:
 
 
 def _groups_divide_beam(values: Values) -> None:
+    """Raise OptionError where the groups of a diverse search would differ in size."""
     beam, groups = _number(values, "beam"), _number(values, "diverse_beam_groups")
     # fairseq takes 0 and -1 as "off"
     if beam is not None and groups is not None and groups > 0 and beam % groups:
@@ -154,6 +169,7 @@ def _lengths_in_order(values: Values) -> None:
 
 
 def _masked_tokens_are_a_part(values: Values) -> None:
+    """Raise OptionError for a share of masked tokens above 1."""
     share = _number(values, "mask_prob")
     # --leave-unmasked-prob tells BERT's masking from wav2vec's, whose spans may overlap
     if "leave_unmasked_prob" in values and share is not None and share > 1:
@@ -161,6 +177,7 @@ def _masked_tokens_are_a_part(values: Values) -> None:
 
 
 def _shard_exists(values: Values) -> None:
+    """Raise OptionError for a shard, counted from 0, that is not there."""
     shard, shards = _number(values, "shard_id"), _number(values, "num_shards")
     if shard is not None and shards is not None and shard >= shards:
         raise OptionError(
@@ -180,6 +197,7 @@ def _one_subset_is_combined(values: Values) -> None:
 
 
 def _heads_divide_width(values: Values) -> None:
+    """Raise OptionError unless the width is a multiple of the number of attention heads."""
     if not all(map(is_stock, chosen_classes(values))):
         return  # a model of another project: its heads may be of another width
     for side in ("encoder", "decoder"):
@@ -195,6 +213,7 @@ def _heads_divide_width(values: Values) -> None:
 
 
 def _warmup_of_inverse_sqrt(values: Values) -> None:
+    """Raise OptionError for a warm-up of no updates, by which fairseq would divide."""
     if values.get("lr_scheduler") == "inverse_sqrt" and values.get("warmup_updates") == 0:
         raise OptionError(
             "--warmup-updates 0 is not allowed with --lr-scheduler inverse_sqrt, whose rate falls "
@@ -203,6 +222,7 @@ def _warmup_of_inverse_sqrt(values: Values) -> None:
 
 
 def _betas(values: Values) -> None:
+    """Raise OptionError unless the decay rates of an optimiser's means are two from [0, 1)."""
     for name in ("adam_betas", "adamax_betas", "lamb_betas"):
         value = values.get(name)
         if isinstance(value, str):
@@ -218,6 +238,7 @@ def _betas(values: Values) -> None:
 
 
 def _literal(text: str) -> object | None:
+    """Return the value of a Python literal; None for any other text."""
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
@@ -225,6 +246,7 @@ def _literal(text: str) -> object | None:
 
 
 def _dictionaries(values: Values) -> None:
+    """Raise OptionError for overrides that are no dictionary in the notation of Python."""
     for name in ("model_overrides", "optimizer_overrides"):
         value = values.get(name)
         if isinstance(value, str) and not isinstance(_literal(value), dict):
@@ -235,6 +257,7 @@ def _dictionaries(values: Values) -> None:
 
 
 def _json_objects(values: Values) -> None:
+    """Raise OptionError for --eval-bleu-args and the like that are no JSON object."""
     for name in ("eval_bleu_args", "eval_bleu_detok_args"):
         value = values.get(name)
         if not isinstance(value, str) or not value:
@@ -274,6 +297,7 @@ def _check_validation_search(parsed: Mapping[str, object], values: Values) -> No
 
 
 def _replace_unk_has_words(values: Values) -> None:
+    """Raise OptionError for --replace-unk with data that no longer hold the unknown words."""
     # fairseq-interactive, which alone has a buffer, has the words as they are typed
     if values.get("replace_unk") is None or "buffer_size" in values:
         return
@@ -286,6 +310,7 @@ def _replace_unk_has_words(values: Values) -> None:
 
 
 def _constraints_are_typed(values: Values) -> None:
+    """Raise OptionError for --constraints where no line is typed."""
     if values.get("constraints") and "buffer_size" not in values and "beam" in values:
         raise OptionError(
             "--constraints: they are typed behind each line of fairseq-interactive, binarised data "
@@ -294,11 +319,13 @@ def _constraints_are_typed(values: Values) -> None:
 
 
 def _tpus_have_their_library(values: Values) -> None:
+    """Raise OptionError for --tpu without torch_xla."""
     if values.get("tpu") and importlib.util.find_spec("torch_xla") is None:
         raise OptionError("--tpu: torch_xla is not installed; allowed: with it, or leave it out")
 
 
 def _typed_lines_have_references(values: Values) -> None:
+    """Raise OptionError for --score-reference where lines are typed."""
     if values.get("score_reference") and "buffer_size" in values:
         raise OptionError(
             "--score-reference: the lines of fairseq-interactive have no references; allowed with "
@@ -307,6 +334,7 @@ def _typed_lines_have_references(values: Values) -> None:
 
 
 def _manual_rates(values: Values) -> None:
+    """Raise OptionError for rates that --lr-scheduler manual cannot read."""
     for name in ("epoch2lr", "update2lr"):
         value = values.get(name)
         if isinstance(value, str) and not _is_manual_rates(value):
@@ -328,6 +356,7 @@ def _is_manual_rates(text: str) -> bool:
 
 
 def _buckets_hold_tokens(values: Values) -> None:
+    """Raise OptionError for buckets of lengths without --max-tokens."""
     if (values.get("num_batch_buckets") or 0) > 0 and values.get("max_tokens") is None:
         raise OptionError(
             f"--num-batch-buckets {values['num_batch_buckets']} without --max-tokens, "
@@ -335,6 +364,7 @@ def _buckets_hold_tokens(values: Values) -> None:
         )
 
 
+# the first that fails is the one reported
 COMPARISONS: tuple[Callable[[Values], None], ...] = (
     _nbest_within_beam,
     _groups_divide_beam,

@@ -37,7 +37,7 @@ else:
 Condition = Callable[[], "str | None"]
 PatchFunction = TypeVar("PatchFunction", bound=Callable[..., Any])
 
-_PATCHES: list[Patch] = []
+_PATCHES: list[Patch] = []  # in the order of PATCH_MODULES: the later wraps the earlier
 
 
 class Status(NamedTuple):
@@ -156,6 +156,7 @@ def apply_patch(patch: Patch, module_name: str, argument: ModuleType | str) -> N
         return
     try:
         patch.function(argument)
+    # what code that a patch does not fit raises
     except (AttributeError, ImportError, KeyError, TypeError) as error:
         patch.failures[module_name] = f"{type(error).__name__}: {error}"
         logger.warning("fairseq_ext: patch %s: %s", patch.name, patch.failures[module_name])
@@ -190,8 +191,10 @@ def until(package: str, *version: int) -> Condition:
 
 
 def _version_condition(package: str, holds: Callable[[tuple[int, ...]], bool]) -> Condition:
+    """Return the condition that `holds` is true of the (major, minor) of a package."""
+
     def condition() -> str | None:
-        is_python = package == "python"
+        is_python = package == "python"  # which has no module to be asked
         present = tuple(sys.version_info[:2]) if is_python else installed_version(package)
         if holds(present):
             return None

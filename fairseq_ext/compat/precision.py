@@ -55,6 +55,7 @@ def bf16_help(module: PatchedModule) -> None:
     """Say in --help what --bf16 does."""
     field = module.CommonConfig.__dataclass_fields__["bf16"]
     words = "use bfloat16 on the device at hand (CPU, CUDA; TPU with --tpu)"
+    # a field's own is read-only
     field.metadata = types.MappingProxyType({**field.metadata, "help": words})
 
 
@@ -71,6 +72,7 @@ def bf16_inference(module: PatchedModule) -> None:
     prepare = base.prepare_for_inference_
 
     def prepare_for_inference_(self: BaseFairseqModel, cfg: FairseqConfig) -> None:
+        """Prepare the model as stock does and convert it under --bf16."""
         prepare(self, cfg)
         if getattr(cfg.common, "bf16", False):
             self.to(dtype=torch.bfloat16)
@@ -86,7 +88,7 @@ def bf16_inference(module: PatchedModule) -> None:
 def fp16_needs_cuda(module: PatchedModule) -> None:
     """Refuse --fp16 on a CPU by name."""
     optimizer = module.FP16Optimizer
-    build = optimizer.build_optimizer.__func__
+    build = optimizer.build_optimizer.__func__  # under the classmethod: it is given `cls`
 
     def build_optimizer(
         cls: type[FP16Optimizer], cfg: FairseqConfig, params: Iterable[Tensor], **kwargs: Any

@@ -30,7 +30,7 @@ JOIN_SECONDS = 60.0
 def reading_ahead_ends_with_the_command(module: PatchedModule) -> None:
     """Stop the threads of BufferedIterator at the end of the process, and wait for them."""
     stock: Any = module.BackgroundConsumer
-    running: weakref.WeakSet[Any] = weakref.WeakSet()
+    running: weakref.WeakSet[Any] = weakref.WeakSet()  # keeps no finished consumer alive
 
     class BackgroundConsumer(stock):
         def __init__(
@@ -46,6 +46,7 @@ def reading_ahead_ends_with_the_command(module: PatchedModule) -> None:
             self._source = _until(self._stopping, source)
 
         def start(self) -> None:
+            """Start the thread; the end of the process will stop it."""
             running.add(self)
             super().start()
 
@@ -60,6 +61,7 @@ def reading_ahead_ends_with_the_command(module: PatchedModule) -> None:
                 waited += 0.02
 
     def stop_all() -> None:
+        """Stop every thread that reads ahead."""
         # a copy: threads that end leave the set meanwhile
         for consumer in list(running):
             consumer.stop()
@@ -77,6 +79,7 @@ def _until(stopping: threading.Event, source: Iterable[Item]) -> Iterator[Item]:
 
 
 def _empty(items: queue.Queue[Any]) -> None:
+    """Take everything out of a queue without waiting."""
     while True:
         try:
             items.get_nowait()

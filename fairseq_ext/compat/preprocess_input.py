@@ -51,6 +51,7 @@ def check_options(args: argparse.Namespace) -> None:
             "--dataset-impl huffman is not written by fairseq-preprocess; allowed: mmap, cached, "
             "lazy, raw"
         )
+    # the two sides are written to the same names: the second would replace the first
     is_copy = target and args.source_lang is not None and args.source_lang == args.target_lang
     if (
         is_copy
@@ -94,7 +95,7 @@ def check_options(args: argparse.Namespace) -> None:
         path = os.path.join(args.destdir, name)
         if not dictionary and os.path.exists(path):
             raise FileExistsError(
-                17,
+                17,  # EEXIST
                 "there already; name it with --srcdict or --tgtdict to use it, or take another "
                 "--destdir",
                 path,
@@ -110,11 +111,12 @@ def has_target(args: argparse.Namespace) -> bool:
 def corpora(args: argparse.Namespace) -> list[tuple[str, ...]]:
     """Return the text files that will be read; those of one tuple must have as many lines."""
     langs = [args.source_lang] + ([args.target_lang] if has_target(args) else [])
+    # --validpref and --testpref may name several sets, --trainpref is one
     lists = [[args.trainpref] if args.trainpref else []]
     lists += [(prefixes or "").split(",") for prefixes in (args.validpref, args.testpref)]
     # --dict-only reads the training files only
     chosen = lists[:1] if args.dict_only else lists
-    prefixes = [prefix for prefix in itertools.chain(*chosen) if prefix]
+    prefixes = [prefix for prefix in itertools.chain(*chosen) if prefix]  # "" is no set
     return [
         tuple(prefix if lang is None else f"{prefix}.{lang}" for lang in langs)
         for prefix in prefixes

@@ -43,6 +43,7 @@ def resumed_trainings_forget_nothing(module: PatchedModule) -> None:
     @functools.wraps(save)
     def save_checkpoint(self: Trainer, filename: str, extra_state: dict[str, Any]) -> Any:
         function = _early_stop()
+        # none before the first validation, and in programs other than fairseq-train
         waited = {
             name: getattr(function, name) for name in PATIENCE_STATE if hasattr(function, name)
         }
@@ -98,6 +99,7 @@ def plateaus_are_remembered(module: PatchedModule) -> None:
 
     def load_state_dict(self: ReduceLROnPlateauLRSchedule, state_dict: dict[str, Any]) -> None:
         load(self, state_dict)
+        # 0: written without this patch
         self.lr_scheduler.num_bad_epochs = state_dict.get("num_bad_epochs", 0)
 
     schedule.state_dict, schedule.load_state_dict = state_dict, load_state_dict
@@ -120,13 +122,15 @@ def only_the_last_batch_is_skipped(module: PatchedModule) -> None:
         fix_batches_to_gpus: bool = False,
         offset: int = 0,
     ) -> CountingIterator | None:
+        """Return the rest of an epoch, without its last batch under --skip-remainder-batch."""
+        # stock would cut the epoch to the number of batches that are left of it, less one
         skips, self.skip_remainder_batch = self.skip_remainder_batch, False
         try:
             batches = stock(self, epoch, shuffle, fix_batches_to_gpus, offset)
         finally:
             self.skip_remainder_batch = skips
         if skips and batches is not None:
-            batches.take(len(batches) - 1)
+            batches.take(len(batches) - 1)  # len() counts the batches before the interruption too
         return batches
 
     iterator._get_iterator_for_epoch = _get_iterator_for_epoch

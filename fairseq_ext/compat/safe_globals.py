@@ -23,6 +23,7 @@ def fairseq_safe_globals() -> SafeGlobals:
 
 
 def _python_globals() -> SafeGlobals:
+    """Return the containers and numbers of Python that old states hold."""
     # Namespace: options of checkpoints before fairseq 0.10; sets: some task states
     return [
         argparse.Namespace,
@@ -46,6 +47,7 @@ def _python_globals() -> SafeGlobals:
 
 
 def _fairseq_globals() -> SafeGlobals:
+    """Return fairseq's dictionaries and meters, under their present names and those before 0.10."""
     from fairseq.data.dictionary import Dictionary
     from fairseq.logging import meters
 
@@ -73,6 +75,7 @@ def _numpy_globals() -> SafeGlobals:
         # numpy 2 writes numpy._core, numpy 1 wrote numpy.core: files of both are read with both
         for module in ("numpy.core.multiarray", "numpy._core.multiarray"):
             entries.append((function, f"{module}.{name}"))
+    # numpy's codes: bool, integers, floats, complex numbers
     dtypes = {type(numpy.dtype(code)) for code in "?bBhHiIlLqQefdFD"}
     entries += [(dtype, f"{dtype.__module__}.{dtype.__qualname__}") for dtype in dtypes]
     scalars = {numpy.dtype(code).type for code in "?bBhHiIlLqQefd"}

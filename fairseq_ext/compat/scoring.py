@@ -41,6 +41,7 @@ def _read_both(args: argparse.Namespace) -> tuple[list[str], list[str]]:
 
 
 def _check_order(args: argparse.Namespace) -> None:
+    """Raise OptionError for an order of n-grams that the scorer does not count."""
     # fairseq's own scorer counts n-grams up to 4
     highest = None if args.sacrebleu else 4
     if args.order < 1 or (highest and args.order > highest):
@@ -49,6 +50,7 @@ def _check_order(args: argparse.Namespace) -> None:
 
 
 def _print_sacrebleu(args: argparse.Namespace) -> None:
+    """Print sacrebleu's BLEU of --sys and its signature."""
     from sacrebleu.metrics import BLEU
 
     system, reference = _read_both(args)
@@ -58,14 +60,15 @@ def _print_sacrebleu(args: argparse.Namespace) -> None:
 
 
 def _print_sentence_bleu(args: argparse.Namespace) -> None:
+    """Print fairseq's smoothed BLEU of each line, numbered from 0."""
     from fairseq.data.dictionary import Dictionary
     from fairseq.scoring import bleu
 
-    dictionary = Dictionary()
+    dictionary = Dictionary()  # grows by the words of both files
     config = bleu.BleuConfig(pad=dictionary.pad(), eos=dictionary.eos(), unk=dictionary.unk())
     scorer = bleu.Scorer(config)
     for number, (system, reference) in enumerate(zip(*_read_both(args))):
-        scorer.reset(one_init=True)
+        scorer.reset(one_init=True)  # higher n-grams begin at 1: else most lines score 0
         scorer.add(dictionary.encode_line(reference), dictionary.encode_line(system))
         print(number, scorer.result_string(args.order))
 

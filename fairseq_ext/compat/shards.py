@@ -20,6 +20,7 @@ def sets_are_sharded(module: PatchedModule) -> None:
     translate = module._main
 
     def _main(cfg: FairseqConfig, output_file: TextIO) -> Any:
+        """Translate this process's share of the batches."""
         workers = cfg.distributed_training
         if cfg.dataset.num_shards > 1 and workers.distributed_world_size == 1:
             # the task gives these two to the iterator, which takes every N-th batch

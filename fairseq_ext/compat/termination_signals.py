@@ -33,7 +33,7 @@ def exits_cleanly_on_signals(program: str, command: Callable[..., Result]) -> Ca
         replaced = {}
         for number in SIGNALS:
             present = signal.getsignal(number)
-            if present in DEFAULT_HANDLERS:
+            if present in DEFAULT_HANDLERS:  # somebody else's handler stays
                 with contextlib.suppress(ValueError):  # not in the main thread
                     signal.signal(number, handler)
                     replaced[number] = present
@@ -63,7 +63,7 @@ def _handler(program: str, owner: int) -> Handler:
                 with contextlib.suppress(OSError):
                     os.write(2, line.encode())
         signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
+        os.kill(os.getpid(), number)  # the status that the shell sees is that of the signal
 
     return handle
 

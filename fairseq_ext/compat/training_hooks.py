@@ -52,6 +52,7 @@ def iterators_may_end_the_run(module: PatchedModule) -> None:
     def train_unless_over(
         cfg: FairseqConfig, trainer: Trainer, task: FairseqTask, epoch_itr: Any
     ) -> EpochResult:
+        """Train an epoch unless the iterator says that the run is over, before it or after it."""
         if _is_over(epoch_itr):
             return [None], True
         valid_losses, should_stop = train(cfg, trainer, task, epoch_itr)
@@ -108,6 +109,8 @@ def tasks_may_reduce_gradients(module: PatchedModule) -> None:
     clip, consolidate = trainer.clip_grad_norm, trainer.consolidate_optimizer
 
     def model(self: Trainer) -> nn.Module:
+        """Return the trainer's model, with the task's reducer around its data-parallel wrapper."""
+        # fairseq's property builds the wrapper when it is asked first, and keeps it
         is_first = self._wrapped_model is None
         if is_first and self.use_distributed_wrapper and _reduces_gradients(self):
             from .reduced_model import ReducedModel
@@ -123,6 +126,7 @@ def tasks_may_reduce_gradients(module: PatchedModule) -> None:
 
     @functools.wraps(consolidate)
     def consolidate_optimizer(self: Trainer) -> None:
+        """Complete worker 0's state; the trainer calls it on all workers before a checkpoint."""
         reducer = _reducer(self)
         if reducer is not None:
             reducer.complete()
@@ -133,6 +137,7 @@ def tasks_may_reduce_gradients(module: PatchedModule) -> None:
 
 
 def _reduce(trainer: Trainer) -> None:
+    """Let the reducer put the gradients together; before the first update there is none."""
     reducer = _reducer(trainer)
     if reducer is not None:
         reducer.reduce_gradients()

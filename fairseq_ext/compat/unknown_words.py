@@ -42,10 +42,12 @@ def text_with_unknown_replaced(
 
     Raises ValueError if the alignment names a word that the source does not have.
     """
+    # of several source words, the last
     source_of = {target: source for source, target in alignment}
     ends = {dictionary.eos(), dictionary.pad()}
     silent = {dictionary.bos(), *(ignored or ())}
     words = []
+    # positions as the alignment counts them: without end symbols, but with what is left out below
     for position, token in enumerate(token for token in tokens if token not in ends):
         if token in silent:
             continue
@@ -99,6 +101,7 @@ def unknown_words_are_replaced(module: PatchedModule) -> None:
             hypo_tokens.tolist(), tgt_dict, ignored or (), src_str.split(), alignment, align_dict
         )
         text = post_process(text, remove_bpe)
+        # new words are scored too
         return tgt_dict.encode_line(text, add_if_not_exist=True), text, alignment
 
     module.post_process_prediction = post_process_prediction
@@ -121,6 +124,7 @@ def replacing_needs_an_alignment(module: PatchedModule) -> None:
         extra_gen_cls_kwargs: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> Any:
+        """Return the task's search, one that aligns where --replace-unk needs it."""
         is_on = getattr(args, "replace_unk", None) is not None
         scores = getattr(args, "score_reference", False)
         aligned = getattr(args, "print_alignment", None)
@@ -147,7 +151,7 @@ def replacing_needs_attention(module: PatchedModule) -> None:
         prepare(self, cfg)
         if getattr(cfg.generation, "replace_unk", None) is not None:
             for part in self.modules():
-                if not getattr(part, "need_attn", True):
+                if not getattr(part, "need_attn", True):  # recurrent decoders of fairseq
                     part.need_attn = True
 
     base.prepare_for_inference_ = prepare_for_inference_

@@ -21,6 +21,7 @@ from typing import Any, Callable, NamedTuple, NoReturn, TextIO, TypeVar
 DEBUG_VARIABLE = "FAIRSEQ_EXT_DEBUG"
 OLD_DEBUG_VARIABLE = "FAIRSEQ_EXT_TRACEBACK"
 
+# with the separator: a folder beside it may begin with the same name
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 BROKEN_PIPE_STATUS = 128 + 13  # as of a process that SIGPIPE ended
 
@@ -105,7 +106,7 @@ def exit_message(error: BaseException) -> ExitMessage | None:
     text = _os_error_text(error) if isinstance(error, OSError) else text
     if isinstance(error, OptionError):
         return ExitMessage(_one_line(text), 2)
-    if name == "MissingMandatoryValue":
+    if name == "MissingMandatoryValue":  # omegaconf's, for "???"
         return ExitMessage(_missing_value_text(text), 2)
     if isinstance(error, (ValueError, OSError)) or name == "RefusedCheckpoint":
         return ExitMessage(_one_line(text) + _hint(error), 1)
@@ -143,6 +144,7 @@ def _os_error_text(error: OSError) -> str:
 def _missing_split_text(split: str, folder: str) -> str:
     """Return the message for a split without data, with the splits that the folder has."""
     names = os.listdir(folder) if os.path.isdir(folder) else []
+    # a set needs both files
     whole = [name[:-4] for name in names if name.endswith(".idx") and name[:-4] + ".bin" in names]
     present = ", ".join(sorted({name.split(".")[0] for name in whole})) or "none"
     return (
@@ -152,12 +154,14 @@ def _missing_split_text(split: str, folder: str) -> str:
 
 
 def _one_line(text: str) -> str:
+    """Return the lines of a text with semicolons between them, without empty ones."""
     lines = [line.strip() for line in str(text).splitlines()]
     return "; ".join(line for line in lines if line) or "no message"
 
 
 def _hint(error: BaseException) -> str:
     """Return how to see more of an error that does not come from this package, or ""."""
+    # raised in this package: its message says all there is to say
     frames = traceback.extract_tb(error.__traceback__)
     if is_debugging() or (frames and frames[-1].filename.startswith(PACKAGE)):
         return ""
@@ -169,7 +173,7 @@ def _exit_message_of_traceback(text: str) -> ExitMessage | None:
     entries = list(re.finditer(r"^([\w.]*(?:Error|Exception|Checkpoint))(?:: |$)", text, re.M))
     if not entries:
         return None
-    kind = entries[-1].group(1).rpartition(".")[2]
+    kind = entries[-1].group(1).rpartition(".")[2]  # the last is the one that ended the process
     message = _one_line(text[entries[-1].end() :])
     if kind == "OptionError":
         return ExitMessage(message, 2)

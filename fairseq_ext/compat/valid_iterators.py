@@ -26,9 +26,10 @@ def training_sets_have_a_second_iterator(module: PatchedModule) -> None:
     def get_valid_iterator(
         self: Trainer, subset: str, *args: Any, **kwargs: Any
     ) -> EpochBatchIterator:
+        """Return the iterator of a subset, for the training set one of its own."""
         if subset != self.cfg.dataset.train_subset:
             return stock(self, subset, *args, **kwargs)
-        name = f"{subset}, validated"
+        name = f"{subset}, validated"  # for this call: fairseq finds a set by its name
         self.task.datasets[name] = _copy_of(self, self.task.dataset(subset))
         try:
             return stock(self, name, *args, **kwargs)
@@ -43,6 +44,6 @@ def _copy_of(trainer: Any, dataset: FairseqDataset) -> FairseqDataset:
     trained, validated = getattr(trainer, "_validated_copy", (None, None))
     # sharded training sets are loaded anew for an epoch
     if trained is not dataset:
-        validated = copy.copy(dataset)
+        validated = copy.copy(dataset)  # another key in the task's table of iterators
         trainer._validated_copy = dataset, validated
     return validated

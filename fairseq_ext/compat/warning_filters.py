@@ -31,6 +31,7 @@ TORCH = (
 
 
 def _ignore(filters: Iterable[tuple[str, str]]) -> None:
+    """Add filters for warnings of these texts that point at these modules."""
     for text, module in filters:
         for category in (UserWarning, FutureWarning):
             warnings.filterwarnings("ignore", message=text, category=category, module=module)

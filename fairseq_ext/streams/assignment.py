@@ -20,14 +20,17 @@ class _Costs:
 
     def __init__(self, loads: Mapping[str, int], uses: Mapping[str, Mapping[str, int]]):
         self.loads = loads
-        users: Dict[str, FrozenSet[str]] = {}
+        users: Dict[str, FrozenSet[str]] = {}  # {parameter: the pairs that use it}
         for pair, names in uses.items():
             for name in names:
                 users[name] = users.get(name, frozenset()) | {pair}
         # {the pairs that use a part: its elements}
         self.sizes: Dict[FrozenSet[str], int] = Counter()
         for name, pairs in users.items():
+            # a parameter is as large under each of its pairs: any of them may be asked
             self.sizes[pairs] += next(uses[pair][name] for pair in pairs)
+        # a worker with several pairs holds the union of their
+        # parts: what two of them share counts once
         self.parts = {pair: {part for part in self.sizes if pair in part} for pair in loads}
 
     def load(self, pairs: Iterable[str]) -> int:
@@ -42,6 +45,8 @@ class _Costs:
     def __call__(self, workers: Assignment, limit: float) -> Tuple[float, int, int]:
         """Return the costs of an assignment; of two, the first that differs decides."""
         loads = [self.load(pairs) for pairs in workers]
+        # in the order of importance: how even the loads within the limit are only decides between
+        # assignments that are equal in all else
         above = sum(max(0.0, load - limit) for load in loads)
         return above, sum(self.elements(pairs) for pairs in workers), max(loads)
 
@@ -64,7 +69,11 @@ def assign_pairs(
     """
     costs, order = _Costs(loads, uses), list(loads)
     assignment: Assignment = [[] for _ in range(workers)]
+    # the largest first, so that small ones fill what is uneven. sorted() and min() take the first
+    # of equals: every worker comes to the same assignment without asking the others
     for pair in sorted(order, key=lambda pair: -loads[pair]):
+        # the number of pairs breaks ties: a worker without any
+        # goes before one whose pairs are empty
         min(assignment, key=lambda pairs: (costs.load(pairs), len(pairs))).append(pair)
     limit = TOLERANCE * max(costs.load(pairs) for pairs in assignment)
     lowest = costs(assignment, limit)
@@ -86,9 +95,10 @@ def _neighbours(workers: Assignment) -> Iterator[Assignment]:
             if first == second:
                 continue
             for pair in workers[first]:
+                # a worker always has a pair: without, it would have nothing but empty batches
                 if len(workers[first]) > 1:
                     yield _exchanged(workers, first, [pair], second, [])
-                for other in workers[second] if first < second else ():
+                for other in workers[second] if first < second else ():  # the same from both sides
                     yield _exchanged(workers, first, [pair], second, [other])
 
 
@@ -120,6 +130,7 @@ class PairParallelPlan(TrainingPlan):
 
     def _accumulated(self, epoch: int) -> int:
         """Return the minibatches of each worker in an update."""
+        # an update has as many minibatches as in a plain run, each of them of its worker's pair
         return self.group(epoch) // len(self.assignment)
 
     def _lengths(self, epoch: int) -> Dict[str, int]:
@@ -130,6 +141,7 @@ class PairParallelPlan(TrainingPlan):
     def _length(self, epoch: int, begin: int) -> int:
         """Return the updates of an epoch: those of the worker with the most to do."""
         late, lengths = self._late(epoch, begin), self._lengths(epoch)
+        # as in the plain plan, pairs that join within the epoch do not lengthen it
         first = [[pair for pair in pairs if late.get(pair, 0) <= 0] for pairs in self.assignment]
         return max(epoch_length(self.schedule, lengths, pairs) for pairs in first)
 
@@ -137,6 +149,8 @@ class PairParallelPlan(TrainingPlan):
         """Return the slots of every update of the epoch, one for each worker."""
         begin, lengths = self.begin(epoch), self._lengths(epoch)
         late, count = self._late(epoch, begin), self._length(epoch, begin)
+        # Every worker plans the epoch for all of them: fairseq cuts
+        # the list of batches only afterwards.
         by_worker = [
             epoch_slots(
                 self.schedule,
@@ -149,8 +163,10 @@ class PairParallelPlan(TrainingPlan):
             )
             for worker, pairs in enumerate(self.assignment)
         ]
-        return list(zip(*by_worker))
+        return list(zip(*by_worker))  # all have ``count`` slots
 
     def _parts(self, slot: Any, epoch: int) -> List[Slot]:
         """Return the pairs of each of an update's batches, in the order of the workers."""
+        # batches number r, r + n, .. are those of worker r of n, as
+        # fairseq's ShardedIterator cuts them
         return list(slot) * self._accumulated(epoch)

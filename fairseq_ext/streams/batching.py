@@ -36,6 +36,8 @@ def pair_batches(
         # the pair that gave the set its name decides the order
         pairs = [name, *(pair for pair in dataset.sets if dataset.sets[pair] == name != pair)]
         parts = [dataset.datasets[pair] for pair in pairs]
+        # cut once for the set: both directions see the same
+        # sentences in an update (--schedule joint)
         common = _common_batches(parts, seed, sizes, max_positions, filter_by_size)
         if not common:
             raise ValueError(
@@ -43,6 +45,7 @@ def pair_batches(
                 f"--max-target-positions {max_positions}"
             )
         batches.update(dict.fromkeys(pairs, common))
+    # in the order of the pairs, that of --schedule cycle
     return {pair: batches[pair] for pair in dataset.sets}
 
 
@@ -54,10 +57,11 @@ def _common_batches(
     filter_by_size: Filter,
 ) -> List[Batch]:
     """Return minibatches of the sentences of ``parts``, within the limits of all of them."""
+    # lengths of both directions count: --truncate-source cuts another side in each
     together = parts[0] if len(parts) == 1 else BothDirections(parts)
     # fairseq's datasets draw from NumPy's global state
     with data_utils.numpy_seed(seed):
         indices = together.ordered_indices()
     for part in parts if max_positions is not None else ():
-        indices = filter_by_size(indices, part, max_positions)
+        indices = filter_by_size(indices, part, max_positions)  # too long in one: left out of both
     return [list(batch) for batch in together.batch_by_size(indices, **sizes)]

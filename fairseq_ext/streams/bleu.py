@@ -58,8 +58,8 @@ class PairBleu:
         # the generator is of the pair; stock encoders take no argument of this name
         inputs = {name: value for name, value in sample["net_input"].items() if name != "pair"}
         lists = self.generators[pair].generate(None, {**sample, "net_input": inputs})
-        hypotheses = [nbest[0]["tokens"] for nbest in lists]
-        references = [utils.strip_pad(target, pad) for target in sample["target"]]
+        hypotheses = [nbest[0]["tokens"] for nbest in lists]  # the best of each beam (T,)
+        references = [utils.strip_pad(target, pad) for target in sample["target"]]  # (T,) each
         # an unknown word must not be scored as a match
         return (
             [self._line(pair, tokens, "UNKNOWNINHYPOTHESIS") for tokens in hypotheses],
@@ -80,7 +80,11 @@ class PairBleu:
 
     def sums(self, pair: str, hypotheses: List[str], references: List[str]) -> Dict[str, int]:
         """Return the n-gram counts and lengths that the corpus score of the lines is made of."""
+        # --eval-tokenized-bleu: the tokens of the data are the
+        # words, sacrebleu must not split them again
         tokenize = {"tokenize": "none"} if self.cfg.eval_tokenized_bleu else {}
+        # the score itself is of this batch alone and not used: counts and lengths of all batches
+        # and workers are added up, and corpus BLEU is computed from the sums
         score = sacrebleu.corpus_bleu(hypotheses, [references], **tokenize)
         sums = {"_bleu_sys_len": score.sys_len, "_bleu_ref_len": score.ref_len}
         for order in range(BLEU_ORDER):

@@ -72,6 +72,8 @@ class StreamsConfig(TranslationConfig):
             "de=de.model,fr=fr.model; the other languages use --sentencepiece-model or --bpe-codes"
         },
     )
+    # A task is given its own group of options only. The plan of the epochs needs these of other
+    # groups: how long the run is and how many batches an update has, on which its order depends.
     disable_validation: bool = II("dataset.disable_validation")
     max_update: int = II("optimization.max_update")
     max_epoch: int = II("optimization.max_epoch")

@@ -49,6 +49,7 @@ class StreamsDataset(FairseqDataset):
         self.datasets = OrderedDict(datasets)
         self.sets = dict(sets or {pair: pair for pair in self.datasets})
         lengths = [len(dataset) for dataset in self.datasets.values()]
+        # pair i has the numbers from ends[i] - lengths[i] up to, and without, ends[i]
         ends = np.cumsum(lengths)
         self.pairs = list(self.datasets)
         self.starts = dict(zip(self.pairs, (ends - lengths).tolist()))
@@ -59,6 +60,7 @@ class StreamsDataset(FairseqDataset):
 
     def _pair_and_number(self, index: int) -> Tuple[str, int]:
         """Return the pair of a sentence and its number among the pair's sentences."""
+        # side="right": the first sentence of a pair has the number at which the pair before it ends
         pair = self.pairs[int(np.searchsorted(self._ends, index, side="right"))]
         return pair, int(index) - self.starts[pair]
 
@@ -69,12 +71,13 @@ class StreamsDataset(FairseqDataset):
     def collater(self, samples: Sequence[Tuple[str, Sample]]) -> Dict[str, Sample]:
         """[(pair, item)] -> {pair: sample}; no items -> {}, which fairseq takes for no batch."""
         items: Dict[str, List[Sample]] = OrderedDict()
+        # a batch of joint or main+aux is one list, pair after pair
         for pair, item in samples:
             items.setdefault(pair, []).append(item)
         batch: Dict[str, Sample] = {}
         for pair, members in items.items():
             batch[pair] = self.datasets[pair].collater(members)
-            batch[pair]["net_input"]["pair"] = pair
+            batch[pair]["net_input"]["pair"] = pair  # a criterion calls model(**net_input)
         return batch
 
     def num_tokens(self, index: int) -> int:
@@ -120,6 +123,8 @@ def _endless(batches: Sequence[Batch], *keys: object, shuffle: bool = True) -> I
         if not shuffle:
             yield from batches
             continue
+        # The number of the pass is a key: the order depends on nothing that was drawn before,
+        # neither on other pairs nor on where a resumed run begins.
         for index in random_of(*keys, number).permutation(len(batches)):
             yield batches[index]
 
@@ -162,6 +167,7 @@ class TrainingPlan:
     def _lengths(self, epoch: int) -> Dict[str, int]:
         """Return the updates that one pass over each pair takes."""
         group = self.group(epoch)
+        # rounded up: the last update of a pass begins with what is left of it
         return {pair: -(-len(batches) // group) for pair, batches in self.batches.items()}
 
     def _late(self, epoch: int, begin: int) -> Dict[str, float]:
@@ -171,7 +177,9 @@ class TrainingPlan:
         otherwise the run would stand still.
         """
         late: Dict[str, float] = {
-            pair: max(0, number - begin) for pair, number in self.join_at.items()
+            # --join-at counts updates of the run
+            pair: max(0, number - begin)
+            for pair, number in self.join_at.items()
         }
         # infinity: not in this epoch
         late.update(dict.fromkeys(self.state.has_left(epoch), math.inf))
@@ -183,6 +191,7 @@ class TrainingPlan:
     def _length(self, epoch: int, begin: int) -> int:
         """Return the updates of an epoch that begins after ``begin`` of them."""
         late = self._late(epoch, begin)
+        # the epoch is as long as those make it that are there at its beginning
         pairs = [pair for pair in self.batches if late.get(pair, 0) <= 0]
         return epoch_length(self.schedule, self._lengths(epoch), pairs, self.main_pair)
 
@@ -193,6 +202,8 @@ class TrainingPlan:
     def begin(self, epoch: int, begins: Optional[Dict[int, int]] = None) -> int:
         """Return the updates before the epoch; adds to ``begins``, by default the run's."""
         begins = self.state.begins if begins is None else begins
+        # Only forward, from the last beginning that is known: a resumed run has that of its epoch
+        # from the checkpoint, and cannot compute earlier ones, which may have had other data.
         first = max(number for number in begins if number <= epoch)
         for number in range(first, epoch):
             begins[number + 1] = begins[number] + self._length(number, begins[number])
@@ -219,7 +230,7 @@ class TrainingPlan:
             self.schedule,
             lengths=self._lengths(epoch),
             sizes={pair: len(self.dataset.datasets[pair]) for pair in self.batches},
-            random=random_of(self.seed, epoch, "slots"),
+            random=random_of(self.seed, epoch, "slots"),  # apart from the order of minibatches
             main_pair=self.main_pair,
             temperature=self.temperature,
             late=self._late(epoch, self.begin(epoch)),
@@ -246,6 +257,8 @@ class TrainingPlan:
         for pair in self.batches:
             name = self._stream(pair)
             if name not in streams:
+                # no key names a worker: the minibatches of a stream
+                # are dealt out to the workers in turn
                 keys = self.seed, epoch, name
                 streams[name] = _endless(self.batches[pair], *keys, shuffle=shuffle)
         planned: List[Batch] = []
@@ -253,6 +266,8 @@ class TrainingPlan:
         self.begin(epoch + 1)
         for slot in self.slots(epoch):
             for part in self._parts(slot, epoch):
+                # a stream gives once per minibatch, so that both
+                # directions of a set see the same sentences
                 drawn: Dict[str, Batch] = {}
                 batch: Batch = []
                 for pair in part:
@@ -277,6 +292,8 @@ class ValidationPlan:
     def __init__(self, dataset: StreamsDataset, batches: Dict[str, List[Batch]], shards: int):
         self.planned: List[Batch] = []
         for pair, pair_batches in batches.items():
+            # worker r has batches r, r + n, ..: every pair fills its last round, so that no worker
+            # is at the next pair while others are still at this one
             self.planned += [dataset.to_global(pair, batch) for batch in pair_batches]
             # empty batches for the workers that the last ones leave without
             self.planned += [[]] * (-len(pair_batches) % shards)
@@ -302,6 +319,7 @@ class StreamsIterator(EpochBatchIterator):
         super().__init__(
             dataset,
             dataset.collater,
+            # never asked: see ``frozen_batches``
             batch_sampler=lambda _dataset, epoch: plan(epoch),
             **options,
         )
@@ -309,6 +327,7 @@ class StreamsIterator(EpochBatchIterator):
     @property
     def frozen_batches(self) -> List[Batch]:
         """Return the batches of all workers in the present epoch."""
+        # fairseq asks for them several times in an epoch: for its length, first batch and batches
         if self._planned_epoch != self.epoch:
             self._planned = self._plan(self.epoch)
             self._planned_epoch = self.epoch
@@ -319,13 +338,17 @@ class StreamsIterator(EpochBatchIterator):
         if shuffle and epoch == self.epoch:
             batches = self.frozen_batches
         else:
+            # another epoch, or in order (--curriculum):
+            # ``frozen_batches`` has the shuffled present one
             batches = self._plan(epoch, shuffle)
+        # fix_batches_to_gpus has no meaning here: the plan says which worker has which batch
         return list(ShardedIterator(batches, self.num_shards, self.shard_id, fill_value=[]))
 
     @property
     def first_batch(self) -> Dict[str, Sample]:
         """Return a batch of this worker's own: the trainer runs it where the worker has none."""
         batches = self.frozen_batches[self.shard_id :: self.num_shards]
+        # with --pair-parallel a worker may have empty batches alone: then any worker's does
         batch = next(batch for batch in (*batches, *self.frozen_batches) if batch)
         return self.collate_fn([self.dataset[index] for index in batch])
 
@@ -348,7 +371,7 @@ class StreamsIterator(EpochBatchIterator):
         if isinstance(self._plan, TrainingPlan) and "streams" in state_dict:
             streams = state_dict["streams"]
             self._plan.state.load_state_dict(streams)
-            self._planned_epoch = None
+            self._planned_epoch = None  # it was planned without this history
             # checkpoints from before --curriculum say "shuffle": False of a shuffled epoch
             state_dict = {**state_dict, "shuffle": not streams.get("in_order", False)}
         super().load_state_dict(state_dict)

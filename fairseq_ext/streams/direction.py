@@ -43,6 +43,7 @@ class SourceSide(FairseqEncoder):
         self, src_tokens: Tensor, src_lengths: Optional[Tensor] = None, **_unused: Any
     ) -> EncoderOut:
         """Return what the decoder reads of the sources (B, S)."""
+        # (B,), one row for each sentence
         rows = torch.arange(src_tokens.size(0), device=src_tokens.device)
         return {"encoded": [cast(Any, self.module).encode(src_tokens)], "rows": rows}
 
@@ -50,6 +51,8 @@ class SourceSide(FairseqEncoder):
         """Return the same states with their rows (R,) in another order."""
         # fairseq would copy the states to every row of the beam
         rows = encoder_out["rows"].index_select(0, new_order)
+        # "reordered": without it ``_by_sentence`` would compare
+        # rows in training too, and wait for a GPU
         return {**encoder_out, "rows": rows, "reordered": True}
 
     def max_positions(self) -> int:
@@ -88,12 +91,13 @@ class TargetSide(FairseqIncrementalDecoder):
     ) -> Tuple[Tensor, Dict[str, List[Optional[Tensor]]]]:
         """(R, T) tokens -> logits (R, T, V), or (R, 1, V) with an incremental state."""
         cache = None if incremental_state is None else incremental_state.setdefault(CACHE, {})
-        if cache:
+        if cache:  # of the first step it is still empty
             # after the first step the keys and values of the source are in the cache
             encoded = encoder_out["encoded"]
         else:
             encoded = self._by_sentence(encoder_out, prev_output_tokens.size(0))
         hidden, attention = self.decode(prev_output_tokens, encoded, cache, encoder_out)
+        # fairseq's generator reads the first entry of a list under "attn"
         return cast(Any, self.module).logits(hidden), {"attn": [attention]}
 
     def decode(
@@ -122,9 +126,11 @@ class TargetSide(FairseqIncrementalDecoder):
         sentences = encoded[0][0].size(0)
         expected = torch.arange(sentences, device=sentence_of_row.device)
         # the order of a beam search in front of its first step: nothing has to be copied
+        # rows 0 .. K - 1 are of sentence 0, and so on
         if torch.equal(sentence_of_row, expected.repeat_interleave(rows // sentences)):
             return encoded
         return [
+            # (R, S, .) and (R, S)
             (states.index_select(0, sentence_of_row), padding.index_select(0, sentence_of_row))
             for states, padding in encoded
         ]

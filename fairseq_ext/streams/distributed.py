@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
 from torch.nn.parallel import DistributedDataParallel
 
-BUCKET_ELEMENTS = 1 << 25
+BUCKET_ELEMENTS = 1 << 25  # 128 MiB in float32
 
 
 def _wrappers(model: nn.Module) -> Iterator[nn.Module]:
@@ -40,6 +40,8 @@ def average_gradients(model: Any) -> None:
     touch the same parameters, so those that have a gradient are averaged and the others are left
     alone. Gradients go in buckets of one type, after the backward pass.
     """
+    # one message carries one type; the workers have the same gradients in the same order, so that
+    # bucket N of a worker meets bucket N of the others
     by_type: Dict[torch.dtype, List[Tensor]] = {}
     for parameter in model.parameters():
         if parameter.grad is not None:

@@ -27,6 +27,7 @@ def train_only(model: nn.Module, text: str) -> List[str]:
         )
     groups = model.parameter_groups()
     by_name = dict(model.named_parameters(remove_duplicate=False))
+    # by_name has all names of a tied parameter: a group may list any of them
     chosen = [name.strip() for name in text.split(",") if name.strip()]
     for group in chosen:
         if group not in groups:
@@ -38,6 +39,7 @@ def train_only(model: nn.Module, text: str) -> List[str]:
             f"--train-only {text!r}: names no parameter; the groups are {', '.join(groups)}"
         )
     for parameter in model.parameters():
+        # what was frozen stays so
         parameter.requires_grad_(parameter.requires_grad and id(parameter) in trained)
     names = [name for name, parameter in model.named_parameters() if parameter.requires_grad]
     logger.info(f"--train-only {text}: {len(names)} of {len(by_name)} parameters are trained")

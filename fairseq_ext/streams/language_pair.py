@@ -17,6 +17,7 @@ class LanguagePair(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> "LanguagePair":
         """Return the pair that ``text`` names; ValueError if it is not SOURCE-TARGET."""
+        # at the first dash: a second one would be in a language's name, and the split ambiguous
         source, _, target = text.partition("-")
         if not source or not target or "-" in target:
             raise ValueError(
@@ -54,4 +55,5 @@ def sides(pairs: Iterable[str]) -> Tuple[List[str], List[str]]:
 
 def languages(pairs: Iterable[str]) -> List[str]:
     """Return all languages of the pairs, each once, in their order."""
+    # a pair is (source, target)
     return list(dict.fromkeys(lang for pair in pairs for lang in LanguagePair.parse(pair)))

@@ -35,7 +35,7 @@ def merge_logs(logs: Mapping[str, Log], pairs: Iterable[str]) -> Log:
     total = {
         name: sum(log.get(name, 0) for log in logs.values())
         for name in zeros
-        if not name.startswith("_bleu")
+        if not name.startswith("_bleu")  # no BLEU over several languages
     }
     for pair in pairs:
         log = logs.get(pair, {})
@@ -74,6 +74,7 @@ class _PairMeters:
 
     def is_empty(self) -> bool:
         """True if nothing of the pair was measured since the last line of the log."""
+        # shown values, and those that only others are derived from
         prefixes = (_pair_name(self.pair, ""), _pair_name(self.pair, "_"))
         return not any(
             isinstance(meter, AverageMeter) and _is_measured(meter)
@@ -127,12 +128,14 @@ def log_pair(criterion: FairseqCriterion, outputs: List[Log], pair: str) -> Dict
     """Log one pair's own meters; return {name: function of the meters} of what is derived."""
     logs = pair_logs(outputs, pair)
     derived: Dict[str, Derived] = {}
-    if not sum(log.get("sample_size", 0) for log in logs):
+    if not sum(log.get("sample_size", 0) for log in logs):  # no worker had a batch of the pair
         return derived
     # the criterion logs under its own names, out of sight of the run's meters
     with metrics.aggregate(new_root=True) as pair_meters:
         criterion.__class__.reduce_metrics(logs)
     for name, meter in pair_meters.items():
+        # a value that is a function of others, such as perplexity, is derived again from the pair's
+        # means: a mean of perplexities would be another number
         if isinstance(meter, MetersDict._DerivedMeter):
             derived[name] = meter.fn
         elif isinstance(meter, AverageMeter):
@@ -166,6 +169,7 @@ def log_likelihoods(outputs: List[Log], pairs: Sequence[str]) -> None:
             )
 
     def over_pairs(meters: MetersDict) -> float:
+        # pairs count alike, however many references each has: the mean is not that of all sentences
         names = [f"{pair}_log_likelihood" for pair in pairs]
         return round(float(np.mean([meters[name].avg for name in names if name in meters])), 3)
 
@@ -183,7 +187,10 @@ def log_pair_bleu(outputs: List[Log], pair: str) -> None:
     """Log the sums of one pair's BLEU and, derived from them, "de-en_bleu"."""
     logs = pair_logs(outputs, pair)
     for sums in BLEU_SUMS:
+        # by n: 1, 2, 3, 4
         by_order = [int(_sum(logs, f"_bleu_{sums}_{order}")) for order in range(BLEU_ORDER)]
+        # as fairseq's translation task does it: the meter's sum
+        # over the batches is read, not its mean
         metrics.log_scalar(f"_{pair}_bleu_{sums}", np.array(by_order))
     for length in BLEU_LENGTHS:
         metrics.log_scalar(f"_{pair}_bleu_{length}", int(_sum(logs, f"_bleu_{length}")))

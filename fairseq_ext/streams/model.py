@@ -65,7 +65,7 @@ class StreamsModel(BaseFairseqModel):
         sample: Optional[Mapping[str, Any]] = None,
     ) -> Tensor:
         """Return (log-)probabilities (B, T, V), computed in float32."""
-        logits = net_output[0].float()
+        logits = net_output[0].float()  # a sum over V is too coarse in half precision
         return logits.log_softmax(dim=-1) if log_probs else logits.softmax(dim=-1)
 
     def max_positions(self) -> Tuple[int, int]:

@@ -57,14 +57,14 @@ def load_pair(
             dataset_impl=cfg.dataset_impl,
             upsample_primary=cfg.upsample_primary,
             left_pad_source=cfg.left_pad_source,
-            left_pad_target=cfg.left_pad_target,
+            left_pad_target=cfg.left_pad_target,  # False: ``setup_task`` refuses True
             max_source_positions=max_source_tokens,
             max_target_positions=cfg.max_target_positions,
             load_alignments=cfg.load_alignments,
             truncate_source=cfg.truncate_source,
             num_buckets=cfg.num_batch_buckets,
             pad_to_multiple=cfg.required_seq_len_multiple,
-            shuffle=(split != "test"),
+            shuffle=(split != "test"),  # as in fairseq's translation task
         )
     except FileNotFoundError as error:
         raise FileNotFoundError(

@@ -20,8 +20,9 @@ from .reducer import PairReducer
 
 logger = logging.getLogger(__name__)
 
+# fairseq has two names each for torch's wrapper and for its own, which reduces once in an update
 BACKENDS = ("pytorch_ddp", "c10d", "legacy_ddp", "no_c10d")
-SCHEDULES = ("cycle", "temperature")
+SCHEDULES = ("cycle", "temperature")  # one pair to a slot: a worker's own
 # {pair: {name of a parameter that it uses: elements}}
 PairSizes = Mapping[str, Mapping[str, int]]
 
@@ -80,7 +81,7 @@ def log_assignment(assignment: Assignment, loads: Mapping[str, int], uses: PairS
         loads: {pair: its batches}.
         uses: the parameters of each pair.
     """
-    users: Dict[str, Set[int]] = {}
+    users: Dict[str, Set[int]] = {}  # {parameter: its workers}
     for worker, pairs in enumerate(assignment):
         batches = sum(loads[pair] for pair in pairs)
         logger.info(
@@ -119,6 +120,8 @@ class PairParallel:
             schedule: of the run.
         """
         if self.assignment is None:
+            # Later epochs keep the assignment, whatever data they have: a worker has optimiser
+            # states of nothing but the parameters of its pairs.
             check_pair_parallel(self.cfg, list(batches), workers, schedule)
             loads = {pair: len(listed) for pair, listed in batches.items()}
             self.assignment = assign_pairs(loads, self.sizes, workers)
@@ -140,12 +143,16 @@ class PairParallel:
             yield
             return
         if self.reducer_of(optimizer) is None:
+            # not earlier: it needs the trainer's optimiser
             self.reducer = PairReducer(model, optimizer, self.assignment, self.sizes)
         assert self.reducer is not None
+        # torch's wrapper would average over all workers, in the backward pass
         unsynchronised = model.no_sync() if is_torch_ddp(model) else contextlib.nullcontext()
         with self.reducer.step(), unsynchronised:
             yield
         if is_stand_in:
+            # zeros of a stand-in batch would pass for the gradient of a batch: the reducer would
+            # count the parameters as touched, and Adam would move them along their momentum
             for parameter in model.parameters():
                 parameter.grad = None
 

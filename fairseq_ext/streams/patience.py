@@ -26,6 +26,7 @@ def is_stalled(state: RunState, pair: str, score: float, maximise: bool, patienc
     What is not a number is never better. The count begins anew after a stall.
     """
     best: Optional[float] = state.best.get(pair)
+    # only better is better: a score that stays the same counts as a validation waited
     if not math.isnan(score) and (best is None or (score > best if maximise else score < best)):
         state.best[pair], state.waited[pair] = score, 0
         return False
@@ -68,10 +69,13 @@ class PairPatience:
             stats: what the validation of a subset has logged, as it is printed.
             agg: {name: meter} of the same.
         """
+        # None for the further subsets of the same validation, which do not count
         epoch, self._epoch = self._epoch, None
         if not self.patience or epoch is None:
             return
         for pair in self.pairs:
+            # a pair that joins after N updates has not been trained
+            # when N are done; -1: from the first on
             if pair in self.state.left or self.joins.get(pair, -1) >= stats["num_updates"]:
                 continue
             name = f"{pair}_loss"
@@ -107,6 +111,8 @@ class PairPatience:
         Called on all workers, in ``epoch``. A system may do something else instead. What later
         epochs depend on belongs into ``state``.
         """
+        # not at once: the batches of the present epoch are
+        # planned, and a resumed run plans the same
         self.state.left[pair] = epoch + 1
         logger.info(
             f"{pair}: no better score than {self.state.best.get(pair)} in "

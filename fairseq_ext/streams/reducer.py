@@ -40,11 +40,13 @@ class PairReducer:
     ):
         self.rank, self.workers = dist.get_rank(), dist.get_world_size()
         self.optimizer = optimizer
+        # parameters by worker
         names_of = [{name for pair in pairs for name in uses[pair]} for pairs in assignment]
         self.users: Dict[Ranks, List[nn.Parameter]] = {}
         # parameters are sent between workers by their number in the model
         self.numbers: Dict[int, int] = {}
         for number, (name, parameter) in enumerate(unwrapped(model).named_parameters()):
+            # () if no pair uses it
             ranks = tuple(rank for rank, names in enumerate(names_of) if name in names)
             if parameter.requires_grad and ranks:
                 self.users.setdefault(ranks, []).append(parameter)
@@ -52,6 +54,8 @@ class PairReducer:
         self.groups = self._build_groups()
         # pickled objects are gathered through the CPU
         self._gloo = None if dist.get_backend() == "gloo" else dist.new_group(backend="gloo")
+        # _complete: a checkpoint has just been written, and worker
+        # 0 holds the states of all parameters
         self._crashed, self._complete = False, False
         self._forget_others()
 
@@ -92,9 +96,13 @@ class PairReducer:
 
         A shared parameter that no worker's batch has touched keeps no gradient.
         """
+        # Parameters of this worker alone need no message, but the same divisor: the trainer
+        # multiplies all gradients by the number of workers over the sum of their sample sizes.
         for parameter in self.users.get((self.rank,), []):
             if parameter.grad is not None:
                 parameter.grad.div_(self.workers)
+        # self.groups is the same on all workers, in the same order: either all of them return here
+        # or all take part in the exchange, and those that meet in two groups meet in the same order
         shared = [(ranks, p) for ranks in self.groups for p in self.users[ranks]]
         if not shared:
             return
@@ -104,11 +112,13 @@ class PairReducer:
             dtype=torch.int32,
             device=shared[0][1].device,
         )
+        # (P,) by parameter: 1 if any worker has touched it
         dist.all_reduce(touched, op=dist.ReduceOp.MAX)
         together: Dict[Ranks, List[Tensor]] = {}
         for (ranks, parameter), is_touched in zip(shared, touched.tolist()):
             if is_touched and self.rank in ranks:
                 if parameter.grad is None:
+                    # every user brings the same tensors to the sum
                     parameter.grad = torch.zeros_like(parameter)
                 together.setdefault(ranks, []).append(parameter.grad)
         for ranks, gradients in together.items():
@@ -119,16 +129,19 @@ class PairReducer:
 
         The gradient of a parameter that n workers share counts 1/n on each of them.
         """
+        # {parameter: workers that have its gradient}
         parts = {id(p): len(ranks) for ranks, listed in self.users.items() for p in listed}
         parameters = [p for p in self.optimizer.params if p.grad is not None]
         device = next(iter(self.optimizer.params)).device
         total = torch.zeros((), dtype=torch.float64, device=device)
         for parameter in parameters:
+            # each norm in float32, as fairseq computes it; the sum over many parameters in float64
             square = torch.norm(parameter.grad.detach(), dtype=torch.float32).double() ** 2
             total += square / parts.get(id(parameter), self.workers)
         dist.all_reduce(total)
         norm = total.sqrt().float()
         if max_norm > 0:
+            # 1e-6 as in fairseq's own clipping
             factor = (float(max_norm) / (norm + 1e-6)).clamp_(max=1)
             for parameter in parameters:
                 parameter.grad.detach().mul_(factor)
@@ -138,7 +151,7 @@ class PairReducer:
 
     def send_parameters(self) -> None:
         """Give every worker the present values of all parameters."""
-        for ranks, parameters in sorted(self.users.items()):
+        for ranks, parameters in sorted(self.users.items()):  # every worker in this order
             # what all workers use is the same on all of them
             if len(ranks) < self.workers:
                 broadcast([parameter.data for parameter in parameters], source=ranks[0])
@@ -162,6 +175,7 @@ class PairReducer:
             if parameter in states
         }
         received: Optional[List[Any]] = [None] * self.workers if self.rank == 0 else None
+        # a collective call: all workers get here, also those that have nothing to send
         dist.gather_object(states_to_send, received, dst=0, group=self._gloo)
         by_number = {
             self.numbers[id(parameter)]: parameter
@@ -170,7 +184,7 @@ class PairReducer:
         }
         for sent in received or []:
             for number, state in sent.items():
-                states[by_number[number]] = state
+                states[by_number[number]] = state  # until the next update: ``_forget_others``
         self._complete = True
 
 

@@ -24,6 +24,7 @@ def requested_direction(cfg: StreamsConfig, folder: str) -> Optional[LanguagePai
     if source is None and cfg.lang_pairs:
         return None
     if source is None:
+        # from the names of the files, SPLIT.SRC-TGT.LANG: (None, None) where there are none
         source, target = data_utils.infer_language_pair(folder)
         if source is None:
             raise ValueError(f"{folder}: holds no binarised pair; give -s and -t")

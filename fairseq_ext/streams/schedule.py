@@ -135,9 +135,10 @@ def epoch_length(
         return 0
     longest = max(lengths[pair] for pair in pairs)
     if schedule == "cycle":
-        return longest * len(pairs)
+        return longest * len(pairs)  # smaller pairs begin a further pass meanwhile
     if schedule == "main+aux":
-        return lengths[_main(main_pair)]
+        return lengths[_main(main_pair)]  # whatever the other pair is
+    # temperature: as many updates as one pass over every pair takes, however they are drawn
     return longest if schedule == "joint" else sum(lengths[pair] for pair in pairs)
 
 
@@ -178,11 +179,13 @@ def epoch_slots(
         elif schedule == "joint":
             slots += [tuple(pairs)] * (stop - start)
         elif schedule == "cycle":
+            # the turn goes on where it was before the cut: a pair that joins does not restart it
             slots += _cycle(list(lengths), pairs, stop - start, slots[-1] if slots else ())
         elif schedule == "main+aux":
             slots += _main_and_aux(_main(main_pair), pairs, stop - start, random)
         else:
             probabilities = pair_probabilities([sizes[pair] for pair in pairs], temperature)
+            # (slots,) indices of pairs
             drawn = random.choice(len(pairs), size=stop - start, p=probabilities)
             slots += [(pairs[index],) for index in drawn]
     return slots
@@ -203,7 +206,7 @@ def pair_probabilities(sizes: Sequence[int], temperature: float) -> np.ndarray:
 
 def _cycle(order: List[str], pairs: List[str], count: int, before: Slot) -> List[Slot]:
     """Return the cycle over ``pairs`` from the one after the slot ``before`` in ``order``."""
-    first = order.index(before[0]) + 1 if before else 0
+    first = order.index(before[0]) + 1 if before else 0  # the slot of one pair
     turn = [pair for pair in order[first:] + order[:first] if pair in pairs]
     return [(turn[number % len(turn)],) for number in range(count)]
 
@@ -212,8 +215,10 @@ def _main_and_aux(
     main_pair: str, pairs: List[str], count: int, random: np.random.RandomState
 ) -> List[Slot]:
     """Return the main pair with one drawn at random, as far as they take part."""
+    # it may have left, and the others train alone
     main = (main_pair,) if main_pair in pairs else ()
     others = [pair for pair in pairs if pair != main_pair]
+    # all others have left or are still to join
     if not others:
         return [main] * count
     return [main + (others[index],) for index in random.randint(len(others), size=count)]

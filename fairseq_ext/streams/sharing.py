@@ -26,6 +26,7 @@ def prefixes(path: str, split: str, pair: str, combine: bool, impl: Optional[str
     """
     source = LanguagePair.parse(pair).source
     names: List[str] = []
+    # train, train1, train2, .. up to a gap
     numbers: Iterable[int] = itertools.count() if combine else (0,)
     for number in numbers:
         start = os.path.join(path, split + (str(number) if number else ""))
@@ -35,7 +36,7 @@ def prefixes(path: str, split: str, pair: str, combine: bool, impl: Optional[str
         ]
         if not present:
             break
-        names.append(present[0])
+        names.append(present[0])  # both may be there: the direction's own goes first
     return names
 
 
@@ -47,7 +48,7 @@ def is_same_text(prefix: str, other_prefix: str) -> bool:
     for end in FILES:
         file, other = prefix + end, other_prefix + end
         exist = [os.path.exists(name) for name in (file, other)]
-        if not any(exist):
+        if not any(exist):  # of another kind of dataset
             continue
         if not all(exist):
             return False
@@ -117,6 +118,7 @@ class BothDirections(FairseqDataset):
         if self.get_batch_shapes() is None:
             return indices
         # batches of fixed shapes are cut from sentences of growing length
+        # stable: equal lengths stay shuffled
         return indices[np.argsort(self.num_tokens_vec(indices), kind="stable")]
 
     def num_tokens(self, index: int) -> int:
@@ -125,7 +127,7 @@ class BothDirections(FairseqDataset):
 
     def num_tokens_vec(self, indices: np.ndarray) -> np.ndarray:
         """Return the lengths of several sentence pairs."""
-        return np.maximum.reduce([part.num_tokens_vec(indices) for part in self.parts])
+        return np.maximum.reduce([part.num_tokens_vec(indices) for part in self.parts])  # (N,)
 
     def get_batch_shapes(self) -> Optional[List[Tuple[Optional[int], int]]]:
         """Return (None, tokens) of every bucket of --num-batch-buckets; None without them."""

@@ -28,6 +28,8 @@ class RunState:
 
     def has_left(self, epoch: int) -> List[str]:
         """Return the pairs that take no part in the epoch any more."""
+        # with the epoch, not as a set: a run that is resumed in the epoch in which a pair stalled
+        # plans the rest of it with that pair
         return [pair for pair, first in self.left.items() if epoch >= first]
 
     def state_dict(self) -> Dict[str, Dict]:

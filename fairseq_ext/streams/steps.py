@@ -58,6 +58,7 @@ class Steps(TranslationTask):
         ignore_grad: bool = False,
     ) -> StepOutput:
         """Run forward and backward of every pair in the batch; one optimiser step follows."""
+        # fairseq-train calls this once for each of the --update-freq batches of an update
         with self.pair_parallel.step(model, optimizer, ignore_grad):
             output = self._backward_passes(
                 sample, model, criterion, optimizer, update_num, ignore_grad
@@ -98,15 +99,18 @@ class Steps(TranslationTask):
                     backward_passes.enter_context(module.no_sync())
                 with amp:
                     loss, sample_size, log = criterion(model, part)
-                if ignore_grad:
+                if ignore_grad:  # a stand-in batch: others may wait for this worker's gradients
                     loss = loss * 0
                 if loss.requires_grad:  # not where --train-only froze all that the pair uses
                     optimizer.backward(loss)
-            losses.append(loss.detach())
+            losses.append(loss.detach())  # lets go of the pair's graph
             sample_sizes.append(sample_size)
+            # a call of several pairs returns {pair: log}
             logs.update({name: log} if name in sample else log)
         for module in to_average:
             average_gradients(module)
+        # Gradients add up over the batches of an update, so that after the
+        # last one this is what none of them has touched.
         trained = (p for p in chain(model.parameters(), criterion.parameters()) if p.requires_grad)
         self._untouched = [p for p in trained if p.grad is None]
         return sum(losses), sum(sample_sizes), merge_logs(logs, self.pairs)
@@ -179,7 +183,7 @@ class Steps(TranslationTask):
         logs: Dict[str, Log] = {}
         with torch.no_grad():
             for pair, part in sample.items():
-                part["net_input"]["pair"] = pair
+                part["net_input"]["pair"] = pair  # which the ordinary dataset does not name
                 loss, sample_size, logs[pair] = criterion(model, part)
                 losses.append(loss)
                 sample_sizes.append(sample_size)
@@ -194,10 +198,12 @@ class Steps(TranslationTask):
 
     def reduce_metrics(self, logging_outputs: List[Log], criterion: FairseqCriterion) -> None:
         """Log the criterion's metrics over all pairs and of each, and BLEU where it was summed."""
+        # TranslationTask's would look for BLEU's sums under names without a pair
         FairseqTask.reduce_metrics(self, logging_outputs, criterion)
         pairs = self._logged_pairs()
         log_pairs(criterion, logging_outputs, pairs)
         log_likelihoods(logging_outputs, pairs)
+        # every pair has the name where any has: ``merge_logs``
         if any(f"{pairs[0]}:_bleu_sys_len" in log for log in logging_outputs):
             for pair in pairs:
                 log_pair_bleu(logging_outputs, pair)

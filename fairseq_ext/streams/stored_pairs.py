@@ -16,7 +16,7 @@ def stored_pairs(cfg: Any) -> List[str]:
     Args:
         cfg: the configuration of the model, as attributes or as a mapping.
     """
-    has_keys = isinstance(cfg, Mapping)
+    has_keys = isinstance(cfg, Mapping)  # omegaconf's are; argparse's of old checkpoints are not
     text = cfg.get("lang_pairs") if has_keys else getattr(cfg, "lang_pairs", None)
     return parse_lang_pairs(text) if text else []
 

@@ -83,10 +83,14 @@ def build_subwords(
         )
     option = FILE_OPTIONS[name]
     default = None
+    # without --sentencepiece-model or --bpe-codes the option is "???",
+    # and omegaconf raises an error when it is read
     if not OmegaConf.is_missing(args, option) and args[option] is not None:
         default = build(args)
     coders = {lang: build(OmegaConf.merge(args, {option: path})) for lang, path in models.items()}
     for lang in (*direction.sources, direction.target):
+        # all languages of the direction need one: the target's
+        # joins the sub-words of the hypotheses
         if coders.setdefault(lang, default) is None:
             raise ValueError(
                 f"--bpe-models {bpe_models!r}: no model for {lang}; allowed: name "

@@ -156,9 +156,10 @@ class StreamsTask(Steps):
                     f"-t {self.requested.target}: training takes one or the other"
                 )
             store_pairs(cfg, self.pairs)
+        # not TranslationTask's, which builds its own BLEU
         model = FairseqTask.build_model(self, cfg, from_checkpoint)
         if not from_checkpoint:
-            self._freeze(model)
+            self._freeze(model)  # first: the next ones ask for ``trained_pairs``
             self.pair_patience = self.build_patience()
         if self.cfg.pair_parallel and not from_checkpoint:
             self.pair_parallel.sizes = pair_sizes(model, self.trained_pairs)
@@ -343,7 +344,7 @@ class StreamsTask(Steps):
             raise ValueError(
                 "--grouped-shuffling: --schedule decides the order of several pairs; leave it out"
             )
-        reusable = not (disable_iterator_cache or update_epoch_batch_itr)
+        reusable = not (disable_iterator_cache or update_epoch_batch_itr)  # as in fairseq
         if reusable and dataset in self.dataset_to_epoch_iter:
             return self.dataset_to_epoch_iter[dataset]
         filter_by_size = partial(

@@ -29,15 +29,17 @@ def atomic_path(output: Union[str, Path]) -> Iterator[Path]:
         raise UsageError(f"cannot write {path}: it is a folder")
     if not path.parent.is_dir():
         raise UsageError(f"cannot write {path}: {path.parent} is not a folder")
+    # in the same folder, as a rename is one step within a file system only;
+    # the same suffix, by which matplotlib chooses the format
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent)
     os.close(handle)
     try:
         yield Path(name)
         # mkstemp makes files that only the owner reads; give what open() would have given
-        mask = os.umask(0)
+        mask = os.umask(0)  # the mask can be read only by setting it
         os.umask(mask)
         os.chmod(name, 0o666 & ~mask)
         os.replace(name, path)
     finally:
-        if os.path.exists(name):
+        if os.path.exists(name):  # no longer after the rename
             os.unlink(name)

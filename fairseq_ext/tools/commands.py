@@ -80,7 +80,7 @@ TOOLS = {
 
 def registrations() -> Dict[str, Dict[str, Any]]:
     """Return {system: the names that its `commands/__init__.py` defines}, sorted by system."""
-    files = sorted(PACKAGE.glob("*/commands/__init__.py"))
+    files = sorted(PACKAGE.glob("*/commands/__init__.py"))  # sorted: the order of --help
     return {path.parents[1].name: runpy.run_path(str(path)) for path in files}
 
 
@@ -89,7 +89,7 @@ def command_table() -> Dict[str, Command]:
     table = dict(TOOLS)
     for system, names in registrations().items():
         for name, (entry_point, summary) in names["COMMANDS"].items():
-            if name in table:
+            if name in table:  # the later would hide the earlier
                 raise ValueError(f"{system}: the command {name} exists already")
             table[name] = Command(f"{system}.commands.{entry_point}", summary, system)
     return table

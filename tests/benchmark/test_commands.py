@@ -48,7 +48,8 @@ def test_errors_have_no_traceback(name, run, benchmark_folder):
      ("--max-tokens 50", "--max-tokens 50: must be at least four times --length 16"),
      ("--vocab 5", "--vocab 5: must be at least 10"),
      ("--threads 100000", "--threads 100000: must be between 1 and"),
-     ("--device cpu --precision tf32", "--precision tf32: with --device cpu it is one of fp32"),
+     ("--device cpu --precision tf32",
+      "--precision tf32: with --device cpu it must be one of fp32"),
      ("--search 5", "--search 5: must be BEAM:SENTENCES"),
      ("--search 0:4", "--search 0:4: must be BEAM:SENTENCES"),
      ("--train-sentences 0", "--train-sentences 0: must be at least 1")],
@@ -159,7 +160,7 @@ def test_a_ratio_without_an_expected_one(script):
 
 @pytest.mark.parametrize(
     "words, message",
-    [("--tolerance 0.1", "--tolerance 0.1: goes into the file, with --write only"),
+    [("--tolerance 0.1", "--tolerance 0.1: is stored in the file and needs --write"),
      ("--write --tolerance 1", "--tolerance 1.0: must be between 0 and 1"),
      ("--write --system dual", "--system dual: --write needs all systems")],
 )  # fmt: skip

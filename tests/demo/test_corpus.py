@@ -202,7 +202,7 @@ def test_held_out_sentences_do_not_depend_on_the_size_of_the_training_part(demo_
 @pytest.mark.parametrize(
     "words, message",
     [
-        (["--langs", "en", "fr"], "--langs en fr: different codes out of en, de, qaa"),
+        (["--langs", "en", "fr"], "--langs en fr: allowed: different codes of en, de, qaa"),
         (["--langs", "en", "en"], "--langs en en"),
         (["--valid", "0"], "--valid 0"),
     ],

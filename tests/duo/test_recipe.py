@@ -35,7 +35,7 @@ def write(folder, **files):
 
 def test_mr(tmp_path):
     folder = write(tmp_path, mr_txt="Good  film .\nbad\nclichéd\n", mr_split_txt="0\ttrain\t1\n")
-    with pytest.raises(RecipeError, match="no test texts in the form of mr"):
+    with pytest.raises(RecipeError, match="no test texts in the format of mr"):
         corpora.read("mr", folder)
     write(tmp_path, mr_split_txt="0\ttrain\t1\n2\ttest\t1\n1\ttrain\t0\n")
     found = corpora.read("mr", folder)
@@ -139,7 +139,7 @@ def test_tables_and_heat_map(tmp_path, monkeypatch):
     colours = {text.get_text(): text.get_color() for text in drawn[0].axes[0].texts}
     # dark on the bright end of the colours, the other way round on the dark one
     assert colours == {"90.0": "k", "81.0": "w", "70.0": "w", "": "w"}
-    with pytest.raises(RecipeError, match="holds no scores.json"):
+    with pytest.raises(RecipeError, match="has no scores.json"):
         results.all_results(tmp_path / "nothing")
 
 
@@ -176,7 +176,7 @@ def test_facts_come_from_the_log(tmp_path):
     facts = results.training_facts(log)
     assert facts["valid_accuracy"] == 70.0 and facts["epochs"] == 3
     assert facts["seconds"] == 6 and facts["documents_per_second"] == 50
-    with pytest.raises(RecipeError, match="holds no test scores"):
+    with pytest.raises(RecipeError, match="has no test scores"):
         results.scores_of_test(log)
 
 
@@ -189,7 +189,9 @@ def test_commands_run_in_processes_of_their_own(tmp_path, capfd):
     with capfd.disabled():  # the capture of pytest would be the one that the process prints to
         forked.execute({"fairseq-train": command}, ["fairseq-train", 1, "b"], log)
         assert log.read_text() == "given 1 b\n" and sys.argv == before
-        with pytest.raises(RecipeError, match="(?s)status 1 of: fairseq-train wrong.*on purpose"):
+        with pytest.raises(
+            RecipeError, match="(?s)status 1 of the command fairseq-train wrong.*on purpose"
+        ):
             forked.execute({"fairseq-train": command}, ["fairseq-train", "wrong"], log)
 
 

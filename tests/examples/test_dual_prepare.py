@@ -96,7 +96,7 @@ def test_bad_encoding_and_empty_files_are_named(prepare, raw, tmp_path):
         prepare(raw, tmp_path / "data")
     for language in ("de", "en"):
         (raw / f"train.{language}").write_bytes(b"")
-    with pytest.raises(RecipeError, match=r"train\.de and .*train\.en hold no sentence pair"):
+    with pytest.raises(RecipeError, match=r"train\.de and .*train\.en have no sentence pair"):
         prepare(raw, tmp_path / "data")
 
 
@@ -106,7 +106,9 @@ def test_failing_preprocess_leaves_nothing(prepare, raw, tmp_path, monkeypatch):
     broken = tmp_path / "broken" / "fairseq"
     broken.mkdir(parents=True)
     (broken / "__init__.py").write_text("raise SystemExit('broken on purpose')\n")
-    with pytest.raises(RecipeError, match="(?s)status 1 of: fairseq-preprocess .*on purpose"):
+    with pytest.raises(
+        RecipeError, match="(?s)status 1 of the command fairseq-preprocess .*on purpose"
+    ):
         prepare(raw, tmp_path / "data")
     shutil.rmtree(tmp_path / "broken")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["raw", "small.cfg"]

@@ -120,7 +120,7 @@ def test_report_says_what_is_missing(script, small, runs, write):
     with pytest.raises(RecipeError, match="scores.json was made with other settings"):
         report.main([*words[:2], "1", *words[3:]])
     page = write(runs / "results.md", ["<!-- end small -->", "<!-- begin small -->"])
-    with pytest.raises(RecipeError, match="results.md must hold these lines, once each"):
+    with pytest.raises(RecipeError, match="results.md must contain each of these lines once"):
         insert("text", page, "small")
     with pytest.raises(RecipeError, match="nothing.md is not a file"):
         insert("text", runs / "nothing.md", "small")
@@ -128,10 +128,13 @@ def test_report_says_what_is_missing(script, small, runs, write):
 
 def test_what_is_only_trained_or_only_evaluated(script, small, tmp_path):
     words = [str(tmp_path), str(tmp_path / "runs")]
-    with pytest.raises(RecipeError, match=r"SYSTEM lm\.de translates nothing; its perplexity is"):
+    with pytest.raises(
+        RecipeError,
+        match=r"SYSTEM lm\.de is a language model and does not translate; its perplexity is",
+    ):
         script("evaluate").main([*words, "lm.de", "1", "--recipe", str(small)])
     for system in RANKED:
-        with pytest.raises(RecipeError, match=f"{system} is not trained: evaluate.py ranks"):
+        with pytest.raises(RecipeError, match=f"{system} is not trained: evaluate.py reranks"):
             script("train").main([*words, system, "1", "--recipe", str(small)])
     (tmp_path / "bin").mkdir()
     with pytest.raises(RecipeError, match=r"lm\.de\.1\S* does not exist; run train.py DATA"):

@@ -113,7 +113,7 @@ def test_contrasts_have_the_sign_of_system_less_baseline(report, made, capsys):
 
 
 def test_report_says_what_is_missing_or_outdated(report, made, small_multiway):
-    with pytest.raises(RecipeError, match="holds no scores.json of these seeds; run evaluate.py"):
+    with pytest.raises(RecipeError, match="has no scores.json for these seeds; run evaluate.py"):
         report(3)
     text = small_multiway.read_text(encoding="utf-8")
     small_multiway.write_text(text.replace("--beam 2", "--beam 3"), encoding="utf-8")
@@ -156,9 +156,9 @@ def test_pictures(script, made, small_multiway, write):
 def test_curves_name_what_is_not_there(script, made, small_multiway):
     curves = script("curves", "multiway")
     words = [str(made), "1", "--recipe", str(small_multiway), "--output", str(made / "x.png")]
-    with pytest.raises(RecipeError, match=r"holds no log of multi or single\.DIRECTION"):
+    with pytest.raises(RecipeError, match=r"has no log of multi or single\.DIRECTION"):
         curves.main(words)
-    with pytest.raises(RecipeError, match=r"holds no scores\.json of a cut pair"):
+    with pytest.raises(RecipeError, match=r"has no scores\.json of a cut pair"):
         curves.main([*words, "--by", "data"])
 
 

@@ -87,7 +87,7 @@ def test_unknown_systems_are_named(settings, name):
     [
         ("updates = 1500 2000 2500", "updates = 1500", "one number for each of"),
         ("warmup = 10", "warmup = 100", "warmup = 100; allowed: whole numbers from 0 to 99"),
-        ("sizes = 5000", "sizes = few", "few; allowed: numbers from 1, and all"),
+        ("sizes = 5000", "sizes = few", "few; allowed: numbers of at least 1, and all"),
         ("longest = 80", "longest = x", "longest = x; allowed: a whole number"),
         ("file = wsj", "fil = wsj", r"section \[tree\] has no file"),
     ],

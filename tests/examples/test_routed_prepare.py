@@ -151,5 +151,5 @@ def test_curves(tmp_path, script, write):
     assert list(long.get_ydata()) == [9, 7] and len(figure.axes) == 2
     module.main([str(tmp_path), "1", "--output", str(tmp_path / "curves.png")])
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
-    with pytest.raises(RecipeError, match="holds no log of these seeds"):
+    with pytest.raises(RecipeError, match="has no log for these seeds"):
         module.curves_of(settings, tmp_path, [3])

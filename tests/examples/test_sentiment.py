@@ -86,7 +86,7 @@ def test_the_split_is_the_same_and_complete():
     "reviews, message",
     [
         ({"aclImdb/train/pos/0_9.txt": "<br />"}, "train/pos/0_9.txt has no words"),
-        ({"aclImdb/train/pos/0_9.txt": "fine"}, "holds no test/pos"),
+        ({"aclImdb/train/pos/0_9.txt": "fine"}, "has no test/pos"),
     ],
 )
 def test_bad_archives_are_named(tmp_path, reviews, message):
@@ -189,7 +189,8 @@ def test_what_is_missing_or_unknown_is_named(script, tmp_path):
     with pytest.raises(RecipeError, match="no folder bin/lm.text; run prepare.py first"):
         script("train", "sentiment").main([*words, "lm.text", "1"])
     with pytest.raises(
-        RecipeError, match=r"SYSTEM lm.text has no label; its perplexity is in .*log"
+        RecipeError,
+        match=r"SYSTEM lm.text is a language model and is not evaluated; its perplexity .*log",
     ):
         script("evaluate", "sentiment").main([*words, "lm.text", "1"])
 

@@ -33,7 +33,9 @@ def test_a_stopped_script_stops_its_command(tmp_path, examples_folder):
 
 def test_the_end_of_the_log_comes_with_the_error(tmp_path):
     code = "import sys; print('one'); print('two', file=sys.stderr); sys.exit(3)"
-    with pytest.raises(RecipeError, match=r"(?s)status 3 of: python3 -c .*two.*log is .*run\.log"):
+    with pytest.raises(
+        RecipeError, match=r"(?s)status 3 of the command python3 -c .*two.*log is .*run\.log"
+    ):
         execute(["python3", "-c", code], tmp_path / "run.log")
     assert "one" in (tmp_path / "run.log").read_text(encoding="utf-8")
     execute(["python3", "-c", "print('three')"], tmp_path / "run.log", mode="a")
@@ -60,7 +62,7 @@ def test_a_run_goes_on_with_its_own_options_alone(tmp_path, monkeypatch):
 
     train(tmp_path, "--lr", 0.1, "--fp16")
     train(tmp_path, "--lr", 0.1, "--fp16")
-    message = r"begun with other options:  --lr -0.1 \+0.2  --fp16; allowed: the same, another"
+    message = r"started with other options:  --lr -0.1 \+0.2  --fp16; allowed: the same, another"
     with pytest.raises(RecipeError, match=message):
         train(tmp_path, "--lr", 0.2, "--fp16")
     assert len(begun) == 2

@@ -21,7 +21,7 @@ def test_seconds_are_the_median_of_whole_epochs(tmp_path, write):
     # stopped within epoch 4 and resumed: its time is that of its rest
     more = ["2026 | INFO | Loaded checkpoint last.pt (epoch 4 @ 9 updates)", epoch_end(4, 5)]
     assert seconds_per_epoch(write(log, lines + more)) == (100, 4)
-    with pytest.raises(RecipeError, match="log: no epoch of training ended in it"):
+    with pytest.raises(RecipeError, match="log: it has no finished training epoch"):
         seconds_per_epoch(write(log, [inner]))
 
 

@@ -65,7 +65,7 @@ def test_codes_never_join_letters_with_signs():
 
 
 def test_too_small_a_vocabulary():
-    with pytest.raises(RecipeError, match="vocabulary = 3: the text has 4 characters already"):
+    with pytest.raises(RecipeError, match="vocabulary = 3: the text alone has 4 characters"):
         learn_codes(Counter({"abcd": 1}), 3)
 
 

@@ -271,7 +271,7 @@ def test_language(script, tmp_path):
     assert lines(tmp_path / "fewer" / "raw" / "train.ref") == ["a <unk> train"]
     assert len(lines(tmp_path / "fewer" / "raw" / "valid.ref")) == 2
     recipe = changed(tmp_path, "ptb", test="other.txt")
-    with pytest.raises(RecipeError, match=r"ptb.zip holds no other.txt \(\[data\] test\)"):
+    with pytest.raises(RecipeError, match=r"ptb.zip has no other.txt \(\[data\] test\)"):
         prepare(script, tmp_path / "raw", tmp_path / "more", recipe)
 
 

@@ -98,7 +98,7 @@ def test_report(tmp_path, script, write, capsys):
 def test_report_without_runs(tmp_path, script):
     (tmp_path / "runs").mkdir()
     words = [str(tmp_path), str(tmp_path / "runs"), "1", "--recipe", "digits"]
-    with pytest.raises(RecipeError, match="holds no scores.json of these seeds; run evaluate.py"):
+    with pytest.raises(RecipeError, match="has no scores.json for these seeds; run evaluate.py"):
         script("report", "twin").main(words)
 
 
@@ -120,5 +120,5 @@ def test_curves(tmp_path, script):
     picture = tmp_path / "curves.png"
     module.main([str(tmp_path), "1", "--recipe", "digits", "--output", str(picture)])
     assert picture.read_bytes().startswith(b"\x89PNG")
-    with pytest.raises(RecipeError, match="holds no log of these seeds"):
+    with pytest.raises(RecipeError, match="has no log for these seeds"):
         module.curves_of(tmp_path, [3])

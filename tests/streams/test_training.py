@@ -1,17 +1,13 @@
 """What training on several pairs guarantees: resumption, untouched modules, per-pair metrics."""
 
 import shutil
-from functools import partial
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import torch
 from common import inprocess
-from fairseq import options, tasks
 from streams.support import check_objective, first_update
 
-from fairseq_ext.streams.batching import pair_batches
 from fairseq_ext.streams.task import StreamsTask
 
 TWO = ["-s", "xx", "-t", "yy", "--share-all-embeddings"]
@@ -343,22 +339,6 @@ def test_one_flat_copy_is_refused_where_parameters_are_left_out():
     task._untouched = [torch.nn.Parameter(torch.zeros(1))]
     with pytest.raises(ValueError, match="--fp16: .* add --fp16-no-flatten-grads"):
         task.optimizer_step(flat, None, 1)
-
-
-@pytest.mark.parametrize("schedule, left", [("joint", (4, 4)), ("cycle", (9, 4))])
-def test_limits_of_both_sides(toy_corpus, schedule, left):
-    """They differ, unless an update has the same sentences in both directions."""
-    words = [toy_corpus.two, "--task", "dual_translation", "-s", "xx", "-t", "yy"]
-    words += ["--schedule", schedule, "--arch", "dual_transformer_tiny", "--optimizer", "adam"]
-    cfg = inprocess.configuration(options.get_training_parser(), list(map(str, words)))
-    task = tasks.setup_task(cfg.task)
-    task.load_dataset("train")
-    within = partial(task.filter_indices_by_size, ignore_invalid_inputs=True)
-    batches = pair_batches(task.dataset("train"), 1, {"max_sentences": 8}, (9, 4), within)
-    part = task.dataset("train").datasets["xx-yy"]
-    kept = [index for batch in batches["xx-yy"] for index in batch]
-    wanted = (part.src_sizes <= left[0]) & (part.tgt_sizes <= left[1])
-    assert sorted(kept) == np.flatnonzero(wanted).tolist()
 
 
 def test_no_sentence_within_the_limits_names_the_pair(toy_corpus, train_small, tmp_path):

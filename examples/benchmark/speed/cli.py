@@ -6,17 +6,17 @@ from recipe_tools import RecipeError
 
 PRECISIONS = {"cpu": ("fp32", "bf16", "amp"), "cuda": ("fp32", "tf32", "bf16", "fp16")}
 SIZES = {
-    "--updates": (3, "updates of a turn, or of a whole training"),
-    "--repeats": (5, "turns, after one that warms up"),
+    "--updates": (3, "updates per measurement, or of a whole training"),
+    "--repeats": (5, "measurements, after one for warming up"),
     "--max-tokens": (1024, "target tokens of a minibatch"),
     "--vocab": (4000, "entries of the dictionary"),
-    "--length": (16, "mean number of words of a sentence, and of every hypothesis"),
-    "--layers": (3, "of encoder and decoder of the Transformers"),
-    "--embed-dim": (256, "width of embeddings, and of the Transformers"),
-    "--ffn-embed-dim": (1024, "units of the Transformers' inner layers"),
+    "--length": (16, "mean number of words of a sentence, and number of words of every hypothesis"),
+    "--layers": (3, "layers in encoder and decoder of the Transformers"),
+    "--embed-dim": (256, "width of the embeddings and of the Transformers"),
+    "--ffn-embed-dim": (1024, "units of the feed-forward layers of the Transformers"),
     "--heads": (4, "attention heads of the Transformers"),
     "--hidden": (256, "units of the recurrent models"),
-    "--context": (256, "units of their attention"),
+    "--context": (256, "units of the attention of the recurrent models"),
 }
 
 
@@ -44,7 +44,7 @@ def add_sizes(parser, varied=False, **others) -> None:
             option, type=int, default=value, metavar="N", help=f"{words} (default {value})"
         )
     parser.add_argument(
-        "--flags", default="", help="more options of fairseq-train for all systems, in quotes"
+        "--flags", default="", help="additional options of fairseq-train for all systems, in quotes"
     )
 
 
@@ -54,7 +54,9 @@ def every_precision():
 
 def add_device(parser) -> None:
     parser.add_argument(
-        "--device", choices=tuple(PRECISIONS), help="default: cuda where torch finds it, else cpu"
+        "--device",
+        choices=tuple(PRECISIONS),
+        help="device (default: cuda if torch finds one, else cpu)",
     )
 
 
@@ -98,7 +100,7 @@ def chosen_precisions(args):
     for precision in args.precision or ():
         if precision not in allowed:
             raise RecipeError(
-                f"--precision {precision}: with --device {args.device} it is one of "
+                f"--precision {precision}: with --device {args.device} it must be one of "
                 f"{', '.join(allowed)}"
             )
     return args.precision or (allowed if args.device == "cuda" else ("fp32",))

@@ -10,6 +10,19 @@ from .products import Products
 from .report import circumstances, heading, publish, table
 
 REPEATS = 7
+NUMBERS = {
+    "beam": "beam size",
+    "longest": "maximum length of a hypothesis",
+    "threads": "number of threads",
+    "repeats": "number of measurements",
+    "sentences": "sentences per batch",
+    "steps": "positions of a sentence",
+    "embed_dim": "width of the embeddings",
+    "hidden_size": "units of the LSTM",
+    "words": "entries of the dictionary",
+    "size": "units of a block",
+    "shared_blocks": "number of shared blocks",
+}
 
 
 def measure(candidates, tokens: int, repeats: int, device="cpu"):
@@ -63,7 +76,8 @@ def add_numbers(parser, **numbers) -> None:
     """Add options that are positive numbers, with their defaults."""
     for name, value in numbers.items():
         option = "--" + name.replace("_", "-")
-        parser.add_argument(option, type=positive, default=value, help=f"(default {value})")
+        words = f"{NUMBERS[name]} (default {value})"
+        parser.add_argument(option, type=positive, default=value, help=words)
 
 
 def positive(text: str) -> int:

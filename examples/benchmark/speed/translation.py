@@ -77,11 +77,11 @@ class Translator(Trained):
 
 def add_arguments(parser) -> None:
     """Add the arguments of both scripts that translate with a trained model."""
-    parser.add_argument("checkpoint", type=Path, metavar="CHECKPOINT")
-    parser.add_argument("data", type=Path, metavar="DATA")
-    parser.add_argument("-s", "--source-lang", required=True)
-    parser.add_argument("-t", "--target-lang", required=True)
-    parser.add_argument("--gen-subset", default="test", help="(default test)")
+    parser.add_argument("checkpoint", type=Path, metavar="CHECKPOINT", help="trained model")
+    parser.add_argument("data", type=Path, metavar="DATA", help="folder with binarised data")
+    parser.add_argument("-s", "--source-lang", required=True, help="source language")
+    parser.add_argument("-t", "--target-lang", required=True, help="target language")
+    parser.add_argument("--gen-subset", default="test", help="subset to translate (default test)")
 
 
 def set_up(threads: int) -> None:

@@ -98,5 +98,5 @@ def read(corpus, folder):
     }
     for split, pairs in pairs_by_split.items():
         if not pairs:
-            raise RecipeError(f"RAW {folder}: no {split} texts in the form of {corpus}")
+            raise RecipeError(f"RAW {folder}: no {split} texts in the format of {corpus}")
     return pairs_by_split

@@ -47,5 +47,6 @@ def execute(functions, command, log):
         with open(log, encoding="utf-8", errors="replace") as lines:
             tail = "".join(list(lines)[-15:])
         raise RecipeError(
-            f"status {process.exitcode} of: {shown(words)}\n{tail}the whole log is {log}"
+            f"status {process.exitcode} of the command {shown(words)}\n"
+            f"{tail}the complete log is {log}"
         )

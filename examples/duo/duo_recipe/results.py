@@ -25,7 +25,7 @@ def scores_of_test(log):
     """Return {score: value} of a log of fairseq-validate. Raises RecipeError when it has none."""
     scores = list(entries(log, "test_accuracy"))
     if not scores:
-        raise RecipeError(f"{log} holds no test scores")
+        raise RecipeError(f"{log} has no test scores")
     return {name: float(scores[-1][f"test_{name}"]) for name in MEASURED}
 
 
@@ -34,7 +34,7 @@ def training_facts(log):
     validations = list(entries(log, "valid_accuracy"))
     epochs = list(entries(log, "train_ups"))
     if not validations or not epochs:
-        raise RecipeError(f"{log}: no epoch of training ended in it")
+        raise RecipeError(f"{log}: it has no finished training epoch")
     best = min(validations, key=lambda entry: float(entry["valid_loss"]))
     speeds = [float(entry["train_ups"]) * float(entry["train_bsz"]) for entry in epochs]
     return {
@@ -84,5 +84,5 @@ def all_results(runs):
             method, _, sets = result["system"].partition(".")
             results.setdefault(method, {}).setdefault(tuple(sets.split("+")), []).append(result)
     if not results:
-        raise RecipeError(f"RUNS {runs} holds no scores.json; run couples.py")
+        raise RecipeError(f"RUNS {runs} has no scores.json; run couples.py")
     return results

@@ -104,7 +104,7 @@ def read_sizes(path, parser):
     updates = parser["train"]["updates"].split()
     for word in [*(size for size in sizes if size != "all"), *updates]:
         if not word.isdecimal() or int(word) < 1:
-            raise RecipeError(f"{path}: {word}; allowed: numbers from 1, and all as a size")
+            raise RecipeError(f"{path}: {word}; allowed: numbers of at least 1, and all as a size")
     if len(sizes) != len(updates) or len(set(sizes)) != len(sizes) or not sizes:
         raise RecipeError(
             f"{path}: [train] updates = {' '.join(updates)}; allowed: one number for each of "

@@ -43,7 +43,7 @@ def read_reviews(archive, count):
         raise RecipeError(f"RAW {archive}: {error}") from error
     for split, reviews in splits.items():
         if not reviews:
-            raise RecipeError(f"RAW {archive}: it holds no {split}/pos/*.txt and {split}/neg/*.txt")
+            raise RecipeError(f"RAW {archive}: it has no {split}/pos/*.txt and {split}/neg/*.txt")
         reviews.sort(key=lambda review: (review[1], review[0]))
     return splits
 

@@ -20,7 +20,7 @@ def mistakes(hypotheses, references):
     if len(hypothesis_lines) != len(reference_lines) or not hypothesis_lines:
         raise RecipeError(
             f"{hypotheses} has {len(hypothesis_lines)} lines and {references} "
-            f"{len(reference_lines)}; both must be as many, and at least 1"
+            f"{len(reference_lines)}; both must have the same number of lines, at least 1"
         )
     return [
         hypothesis != reference for hypothesis, reference in zip(hypothesis_lines, reference_lines)
@@ -53,7 +53,7 @@ def updates_of(log):
     """Return the updates at the end of a fairseq-train log. Raises RecipeError if it has none."""
     updates = UPDATES.findall(log.read_text(encoding="utf-8", errors="replace"))
     if not updates:
-        raise RecipeError(f"{log}: it holds no num_updates")
+        raise RecipeError(f"{log}: it has no num_updates")
     return int(updates[-1])
 
 

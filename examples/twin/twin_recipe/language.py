@@ -44,7 +44,7 @@ def build(settings, files, folder, root, workers):
         for split in SPLITS:
             name = settings.data[split]
             if name not in archive.namelist():
-                raise RecipeError(f"{files['archive']} holds no {name} ([data] {split})")
+                raise RecipeError(f"{files['archive']} has no {name} ([data] {split})")
             text = io.TextIOWrapper(archive.open(name), encoding="utf-8")
             lines = [line.strip() for line in text if line.strip()]
             if split == "train" and train_lines:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Parameters = Dict[str, "Tensor"]
-OF_CRITERION = "criterion."
+OF_CRITERION = "criterion."  # in front of names that the model may have as well
 # what fairseq-train writes: checkpoint7.pt (epoch 7), checkpoint_2_350.pt (epoch 2, update 350)
 NAMES = {
     "epochs": re.compile(r"checkpoint(\d+)\.pt"),
@@ -45,6 +45,11 @@ def add_arguments(parser: ArgumentParser) -> None:
 def newest(directory: Union[str, Path], count: Optional[int], unit: str) -> List[Path]:
     """Return the `count` newest checkpoints of a folder, oldest first.
 
+    Args:
+        directory: a --save-dir.
+        count: --last; None, where it is missing, is refused.
+        unit: "epochs" or "updates": which of the files are counted, see `NAMES`.
+
     Raises UsageError when the folder or enough checkpoints are missing.
     """
     folder = Path(directory)
@@ -57,7 +62,7 @@ def newest(directory: Union[str, Path], count: Optional[int], unit: str) -> List
         match = NAMES[unit].fullmatch(path.name)
         if match:
             numbered.append((int(match.group(1)), path))
-    numbered.sort()
+    numbered.sort()  # by epoch or update: file times change when a folder is copied
     if len(numbered) < count:
         raise UsageError(
             f"--last {count}: {folder} holds {len(numbered)} checkpoints by {unit} "
@@ -68,7 +73,7 @@ def newest(directory: Union[str, Path], count: Optional[int], unit: str) -> List
 
 def check_same(reference: Parameters, parameters: Parameters, path: Union[str, Path]) -> None:
     """Raise UsageError unless the checkpoint at `path` has the names and shapes of the first."""
-    differing = sorted(set(reference) ^ set(parameters))
+    differing = sorted(set(reference) ^ set(parameters))  # names that one of them lacks
     if differing:
         raise UsageError(
             f"{path} is of another model: {len(differing)} parameters are not in both, "
@@ -111,11 +116,13 @@ def mean(paths: Sequence[Union[str, Path]]) -> Tuple[Dict[str, Any], Parameters]
                 total[name] = tensor
                 continue
             # tied embeddings are added up once, and stay tied
+            # a view of a part of the same memory is another parameter
             place = (tensor.data_ptr(), tensor.shape, tensor.stride())
             if place in done:
                 total[name] = total[done[place]]
                 continue
             done[place] = name
+            # in float32: a sum of half-precision values would be rounded at every step
             wide = tensor if tensor.dtype == torch.float64 else tensor.float()
             total[name] = wide / len(paths) + total[name] if name in total else wide / len(paths)
     return state, total
@@ -133,6 +140,7 @@ def average_checkpoints(args: Namespace) -> int:
         if not Path(path).is_file():
             raise UsageError(f"--inputs {path} is not a file")
     state, parameters = mean(paths)
+    # in the order of the checkpoint
     state["model"] = {name: parameters.pop(name) for name in state["model"]}
     # what is left is the criterion's; fairseq writes None where it has no parameters
     rest = {name[len(OF_CRITERION) :]: tensor for name, tensor in parameters.items()}
@@ -140,7 +148,7 @@ def average_checkpoints(args: Namespace) -> int:
     if OmegaConf.is_config(state.get("cfg")):
         # plain containers, as fairseq-train writes them
         state["cfg"] = OmegaConf.to_container(state["cfg"], resolve=True, enum_to_str=True)
-    state.pop("last_optimizer_state", None)
+    state.pop("last_optimizer_state", None)  # moments belong to the parameters of one update
     # where the run stood means nothing for a mean; its EMA is not one of the mean either
     state["extra_state"] = {"averaged_from": [Path(path).name for path in paths]}
     with atomic_path(args.output) as temporary:

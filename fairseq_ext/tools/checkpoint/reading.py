@@ -25,6 +25,7 @@ def read(path: Union[str, Path], *models: str) -> Dict[str, Any]:
         # LookupError: a text file read as a pickle; OSError: "Invalid argument", a torn archive
         raise UsageError(f"CHECKPOINT {path} cannot be read as a checkpoint: {error}") from error
     if isinstance(state, dict) and OmegaConf.is_config(state.get("cfg")):
+        # fairseq 0.12 stores plain containers; other files may hold objects of omegaconf
         state["cfg"] = OmegaConf.to_container(state["cfg"], resolve=True)
     other = contents(state, models)
     if other is not None:
@@ -35,9 +36,10 @@ def read(path: Union[str, Path], *models: str) -> Dict[str, Any]:
 
 def architecture_of(state: Dict[str, Any]) -> Optional[str]:
     """Return the name of the architecture that a checkpoint's configuration gives."""
+    # checkpoints from before fairseq 0.10 have a Namespace of all options under "args"
     stored = (state.get("cfg") or {"model": state.get("args")})["model"]
     options = stored if isinstance(stored, dict) else vars(stored)
-    return options.get("_name") or options.get("arch")
+    return options.get("_name") or options.get("arch")  # "_name" of a dataclass, "arch" before
 
 
 def model_of(state: Dict[str, Any]) -> str:
@@ -55,6 +57,7 @@ def contents(state: Any, models: Collection[str]) -> Optional[str]:
     config = state.get("cfg") or {"model": state.get("args")}
     stored = config.get("model") if isinstance(config, dict) else None
     if stored is None or "model" not in state:
+        # enough to recognise the file
         return f"the entries {', '.join(sorted(map(str, state))[:8])}, not a model of fairseq"
     if model_of(state) not in models:
         return f"a model of the architecture {architecture_of(state)!r}"

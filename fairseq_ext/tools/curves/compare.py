@@ -19,7 +19,7 @@ from .plot import Panel, add_log_arguments, curves_of, draw_panel, read_runs, se
 from .training_log import Curves, Point, Run
 
 METRICS = ("loss", "ppl", "bleu")
-PAIR_LOSS = re.compile(r"[^_]+-[^_]+_loss")
+PAIR_LOSS = re.compile(r"[^_]+-[^_]+_loss")  # de-en_loss, but not de-en_nll_loss
 # of other metrics more is better
 LOWER = ("loss", "ppl", "nll", "error", "ter", "wer", "uer", "duality", "L_t")
 
@@ -36,8 +36,14 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def hours_at(run: Run, updates: Sequence[float]) -> np.ndarray:
-    """Return the hours of training up to each of these updates, between stamped lines."""
+    """Return the hours of training up to each of these updates (U,), between stamped lines.
+
+    Args:
+        run: with ``times`` in seconds, at least one.
+        updates: any numbers of updates; beyond the last line, its time is returned.
+    """
     stamped, seconds = zip(*run.times)
+    # straight between two stamped lines, 0 hours at 0 updates
     return np.interp(updates, [0, *stamped], [0, *seconds]) / 3600
 
 
@@ -101,6 +107,7 @@ def validation(run: Run, metric: str) -> List[Point]:
 def best_point(points: Sequence[Point], metric: str) -> Point:
     """Return the first (updates, value) with the best value."""
     sign = 1 if is_lower_better(metric) else -1
+    # of equal values the earliest
     return min(points, key=lambda point: (sign * point[1], point[0]))
 
 
@@ -115,13 +122,14 @@ def summary(runs: Sequence[Run], metric: str) -> str:
     """Return Markdown: each run's best value and when; when it reached the worst of these."""
     validated = {run.label: (run, validation(run, metric)) for run in runs}
     best = {label: best_point(points, metric) for label, (_, points) in validated.items() if points}
+    # the worst of the best values is one that every run has reached: times to it can be compared
     values = [value for _, value in best.values()]
     goal = max(values) if is_lower_better(metric) else min(values)
     header = [metric, "best", "updates", "hours", f"updates to {goal:g}", "hours"]
     body: List[List[Any]] = []
     for label, (run, points) in validated.items():
         if label not in best:
-            body.append([label, *["-"] * 5])
+            body.append([label, *["-"] * 5])  # its log lacks the metric
             continue
         at, value = best[label]
         reached = first_to_reach(points, metric, goal)
@@ -162,7 +170,7 @@ def compare_runs(args: Namespace) -> int:
     if args.pair:
         runs = [of_pair(run, args.pair) for run in runs]
     panels = select(runs, args.metric, args.per_pair, METRICS)
-    timed = [by_time(run) for run in runs]
+    timed = [by_time(run) for run in runs]  # before anything is written: it may raise
     save(draw(runs, timed, panels, args.title), args.output)
     write_table(table(runs, panels), args.output)
     metrics = dict.fromkeys(metric for _, metrics in panels for metric in metrics)

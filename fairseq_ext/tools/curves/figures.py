@@ -22,10 +22,10 @@ def new_figure(
     except ImportError as error:
         raise UsageError("matplotlib is missing; install it: pip install matplotlib") from error
     columns = min(panels, columns)
-    rows = -(-panels // columns)
+    rows = -(-panels // columns)  # rounded up
     size = (inches[0] * columns, inches[1] * rows)
     figure = Figure(figsize=size, layout="constrained")
-    FigureCanvasAgg(figure)
+    FigureCanvasAgg(figure)  # draws without a display, and leaves pyplot's state alone
     return figure, [figure.add_subplot(rows, columns, place + 1) for place in range(panels)]
 
 

@@ -69,6 +69,7 @@ def read_runs(args: Namespace) -> List[Run]:
 def default_labels(paths: Sequence[Path]) -> List[str]:
     """Return file names without suffix; with as many folders before them as tell them apart."""
     parts = [path.resolve().with_suffix("").parts for path in paths]
+    # runs often lie in one folder each, with logs of one name
     for depth in range(1, max(map(len, parts)) + 1):
         labels = ["/".join(part[-depth:]) for part in parts]
         if len(set(labels)) == len(labels):
@@ -82,6 +83,7 @@ def pairs_of(metric: str, existing: Sequence[str]) -> List[str]:
     The longest known name counts: de-en_nll_loss is the nll_loss of a pair where the logs have
     nll_loss, not a loss of the pair "de-en_nll".
     """
+    # for the metric "loss": the ends of nll_loss and whatever else ends in _loss
     longer = [f"_{name}" for name in existing if name.endswith(f"_{metric}") and "-" not in name]
     return [
         name
@@ -108,13 +110,13 @@ def select(
     for pattern in requested or default:
         if per_pair:
             names = pairs_of(pattern, existing)
-            legend = {name: name[: -len(pattern) - 1] for name in names}
+            legend = {name: name[: -len(pattern) - 1] for name in names}  # the pair alone
         else:
             names = fnmatch.filter(existing, pattern)
             legend = {name: name if len(names) > 1 else "" for name in names}
         if legend:
             panels.append((pattern, legend))
-        elif requested:
+        elif requested:  # of the defaults, those that are there are enough
             raise UsageError(
                 f"--metric {pattern}{' --per-pair' * per_pair} is in none of the logs; "
                 f"they have: {', '.join(sorted(existing))}"
@@ -148,6 +150,7 @@ def draw_panel(
     """
     colours: Dict[Tuple[str, str], str] = {}
     for run, split, metric, points in curves_of(runs, metrics):
+        # by run and metric, not by split: training and validation of a run have one colour
         colour = colours.setdefault((run.label, metric), f"C{len(colours) % 10}")
         name = [run.label if len(runs) > 1 else "", metrics[metric], split]
         training = split == "train"
@@ -156,12 +159,12 @@ def draw_panel(
             color=colour,
             linestyle="--" if training else "-",
             linewidth=1.1 if training else 1.8,
-            marker="" if training and len(points) > 1 else "o",
+            marker="" if training and len(points) > 1 else "o",  # a single point is no line
             markersize=3.5,
             alpha=0.75 if training else 1.0,
             label=" ".join(filter(None, name)),
         )
-    if title.endswith("ppl"):
+    if title.endswith("ppl"):  # exp of the loss: its first values would flatten the rest
         axes.set_yscale("log")
     axes.set_xlim(left=0)
     axes.set_xlabel(unit)

@@ -75,12 +75,12 @@ def read_run(path: Union[str, Path], label: str) -> Run:
         try:
             parsed = parse_line(line)
         except ValueError as error:
-            if number == len(lines):
+            if number == len(lines):  # a killed process leaves its last line cut off
                 break
             raise UsageError(f"{path}, line {number}: {error}: {line[:80]!r}") from error
         if parsed is not None:
             split, updates, values = parsed
-            clock.mark()
+            clock.mark()  # a line with numbers: the run was training up to here
             append(times, updates, clock.seconds)
             for metric, value in values.items():
                 append(points.setdefault((split, metric), []), updates, value)
@@ -112,6 +112,7 @@ class Clock:
         now = datetime.fromisoformat(match[1])
         if self._now is None or BEGUN in line:
             self.seconds = 0.0
+        # goes on where the run was at work last; what was trained after its checkpoint counts twice
         elif RESUMED in line and self._marked is not None:
             self.seconds = self._marked
         else:
@@ -125,15 +126,21 @@ class Clock:
 
 def wall_times(points: Curves) -> List[Point]:
     """Return [(updates, seconds)] of fairseq's `wall`; [] if it stands still, as after resuming."""
-    walls = dict(points.get(("epoch", "wall"), ()))
+    walls = dict(points.get(("epoch", "wall"), ()))  # {updates: seconds}
     walls.update(points.get(("inner", "wall"), ()))
     times = sorted(walls.items())
+    # several runs in one log: the clock falls
     grows = all(before <= after for (_, before), (_, after) in zip(times, times[1:]))
     return times if grows and times and times[-1][1] > 0 else []
 
 
 def append(curve: List[Point], updates: int, value: Any) -> None:
-    """Add a point; points at or after `updates` are of an interrupted run and are dropped."""
+    """Add a point; points at or after `updates` are of an interrupted run and are dropped.
+
+    Args:
+        curve: [(updates, value), ..] in rising order of updates, which it keeps.
+        updates, value: the new point.
+    """
     while curve and curve[-1][0] >= updates:
         curve.pop()
     curve.append((updates, value))
@@ -144,6 +151,7 @@ def choose_training_values(points: Curves) -> Curves:
     curves = {}
     for (split, metric), curve in points.items():
         if split == "epoch":
+            # finer, and not averaged over an epoch in which the model has changed
             if ("inner", metric) in points:
                 continue
             split = "train"
@@ -157,7 +165,7 @@ def parse_line(line: str) -> Optional[Parsed]:
     split is "inner" while training, "epoch" for an epoch's average, else the validation subset.
     Raises ValueError for a line that begins like one of fairseq's and cannot be read.
     """
-    text = PREFIX.sub("", line.rstrip())
+    text = PREFIX.sub("", line.rstrip())  # --log-file has no prefix
     if text.startswith('{"epoch"'):
         return parse_json(text)
     match = INNER.match(text)
@@ -192,11 +200,11 @@ def parse_json(text: str) -> Parsed:
         raise ValueError(f"not valid json ({error.msg})") from error
     record.pop("epoch")
     if UPDATES in record:
-        record.pop("update", None)
+        record.pop("update", None)  # the epoch and the part of it that is done
         return with_updates("inner", ((name, "=", text) for name, text in record.items()))
     splits = [match[1] for match in map(SPLIT_KEY.match, record) if match]
     if not splits:
         raise ValueError(f"{UPDATES} is missing")
-    prefix = splits[0] + "_"
+    prefix = splits[0] + "_"  # valid_loss -> loss
     items = ((name[len(prefix) :], "=", text) for name, text in record.items())
     return with_updates("epoch" if splits[0] == "train" else splits[0], items)

@@ -121,6 +121,7 @@ def check(args: Namespace) -> None:
 def systems_of(args: Namespace) -> Dict[str, List[str]]:
     """Return {label: files}, the baseline first. Raises UsageError where two have the same name."""
     labels = args.label or [files[0] for files in args.hyp]
+    # first: a row that others are compared with
     systems = {"baseline": args.baseline} if args.baseline else {}
     for label, files in zip(labels, args.hyp):
         if label in systems:
@@ -170,7 +171,9 @@ def evaluate(args: Namespace) -> Result:
     number = args.samples or TESTS[args.test]
     # of the confidence intervals; a randomisation test has samples of its own
     of_intervals = number if args.test == "bootstrap" else TESTS["bootstrap"]
+    # drawn once for all systems and metrics: differences are taken resample by resample
     resamples = resample(len(references), of_intervals)
+    # all but the baseline
     tested = [label for label in systems if args.baseline and label != "baseline"]
     result: Dict[str, Any] = {
         "references": args.ref,
@@ -187,6 +190,7 @@ def evaluate(args: Namespace) -> Result:
     for metric in metrics_of(args, references):
         scored = {}
         for label, runs in texts.items():
+            # (N, K) of each run
             statistics = [metric.statistics(lines, references) for lines in runs]
             scored[label] = Scored(metric, statistics, resamples)
             values = scored[label].values

@@ -41,7 +41,7 @@ def read_lines(path: File) -> List[str]:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise UsageError(f"{path}, line {line}: not UTF-8 ({error.reason})") from error
-    lines = text.split("\n")
+    lines = text.split("\n")  # not splitlines: U+2028 and others stand inside of sentences
     return [line.strip() for line in (lines if lines[-1] else lines[:-1])]
 
 
@@ -79,8 +79,10 @@ def read_hypotheses(path: File, references: Sequence[str], reference_path: File)
     Raises UsageError with both counts when there are more or fewer.
     """
     lines, count = read_lines(path), len(references)
+    # marks, "H" or "D"; none in plain text
     printed = {line[0] for line in lines if GENERATED.match(line)}
     if printed:
+        # D is the text after --bpe and --tokenizer; fairseq prints it behind H
         texts = marked_lines(lines, "D" if "D" in printed else "H", count, path)
         return [text.partition("\t")[2].strip() for text in texts]
     if len(lines) != count:
@@ -101,8 +103,9 @@ def join_subwords(line: str, bpe: Optional[str]) -> str:
     if bpe is None:
         return line
     if bpe == "sentencepiece":
+        # blanks are cuts, the mark is the blank
         return line.replace(" ", "").replace(SENTENCEPIECE, " ").strip()
-    return CONTINUED.sub("", line)
+    return CONTINUED.sub("", line)  # "un@@ seen" -> "unseen"
 
 
 def moses_detokenizer(lang: str) -> Callable[[str], str]:

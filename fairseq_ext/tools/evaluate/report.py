@@ -62,7 +62,9 @@ def test_table(result: Result) -> str:
         header += [title, "p"]
     body = []
     for label, of_metric in result["tests"].items():
+        # by test: the mean first, then run by run
         tests = list(zip(*(of_metric[name] for name in titles)))
+        # as many as there are tests
         names = ["mean", *(f"run {number}" for number in range(1, len(tests)))]
         for name, values in zip(names, tests):
             cells = [(f"{test['difference']:+.2f}", f"{test['p']:.4f}") for test in values]

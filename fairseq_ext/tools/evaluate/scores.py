@@ -59,6 +59,8 @@ class Metric:
 
     def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
         """Return the (N, K) sums of N pairs of lines."""
+        # private, but the only way to the sums of each sentence,
+        # on which sacrebleu's own tests rest
         sums = self.metric._extract_corpus_statistics(hypotheses, [references])
         return np.array(sums, dtype=np.float64)
 
@@ -122,7 +124,14 @@ def scores_of(metric: Scorer, sums: np.ndarray) -> np.ndarray:
 
 
 def resample(sentences: int, number: int = TESTS["bootstrap"]) -> np.ndarray:
-    """Return (R, N) bootstrap resamples of N sentences, the counts of each; always the same."""
+    """Return (R, N) bootstrap resamples of N sentences, the counts of each; always the same.
+
+    Args:
+        sentences: N.
+        number: R. The generator is NumPy's with sacrebleu's seed, so that the results of one run
+            of each system are those of sacrebleu.
+    """
+    # (R, N) sentences, with repetition
     drawn = np.random.default_rng(RANDOM_SEED).choice(sentences, size=(number, sentences))
     return np.stack([np.bincount(row, minlength=sentences) for row in drawn])
 
@@ -137,6 +146,7 @@ class Scored:
     def __init__(self, metric: Scorer, runs: Sequence[np.ndarray], resamples: np.ndarray):
         self.runs = runs
         self.values = [metric.score(run.sum(axis=0)) for run in runs]
+        # counts (R, N) @ sums (N, K)
         self.samples = np.stack([scores_of(metric, resamples @ run) for run in runs])
 
     @property
@@ -150,7 +160,7 @@ class Scored:
         It is about the choice of sentences; how runs differ is seen in their values.
         """
         scores = np.sort(self.samples.mean(axis=0))
-        cut = len(scores) // 40
+        cut = len(scores) // 40  # 2.5% at each end
         return float(scores[-1 - cut] - scores[cut]) / 2
 
 
@@ -162,7 +172,7 @@ def chance_of_resampling(baseline: Scored, system: Scored) -> List[np.ndarray]:
     """
     before, after = baseline.samples, system.samples
     apart = [np.abs(after.mean(axis=0) - before.mean(axis=0))]
-    if len(before) == len(after):
+    if len(before) == len(after):  # run i of one is paired with run i of the other
         apart += list(np.abs(after - before))
     return [differences - differences.mean() for differences in apart]
 
@@ -178,6 +188,7 @@ def chance_of_exchange(
     """
     sentences = len(system.runs[0])
     rng = np.random.default_rng(RANDOM_SEED)
+    # (R, N): True = the sentence is exchanged
     drawn = rng.integers(2, size=(number, sentences), dtype=bool)
     apart = []
     for before, after in zip(baseline.runs, system.runs):
@@ -225,5 +236,5 @@ def paired_test(
 
 def signature_of_test(metric: Scorer, test: str, number: int) -> str:
     """Return the metric's signature with the kind of test, its number of samples and the seed."""
-    kind = {"bootstrap": "bs", "randomisation": "ar"}[test]
+    kind = {"bootstrap": "bs", "randomisation": "ar"}[test]  # sacrebleu's abbreviations
     return metric.signature(**{kind: number, "seed": RANDOM_SEED})

@@ -22,6 +22,7 @@ from .protocol import (
 
 
 def add_arguments(parser: ArgumentParser) -> None:
+    """Add the options of `fairseq-ext export`."""
     models = " or ".join(all_exporters().directions)
     parser.add_argument(
         "checkpoint",
@@ -97,6 +98,7 @@ def data_folder(args: Namespace, exporter: DirectionExporter, state: Checkpoint)
         return None
     folder = Path(args.data or split_paths(state["cfg"]["task"]["data"])[0])
     for language, name in exporter.embeddings(args.source_lang, args.target_lang).items():
+        # another size: rows without words, or words without rows
         rows = state["model"][name].size(0)
         path = folder / f"dict.{language}.txt"
         if not path.is_file():
@@ -138,9 +140,10 @@ def stock_checkpoint(
     """
     cfg = state["cfg"]
     config = exporter.config(cfg["model"], cfg.get("criterion") or {}, cfg["task"], *direction)
+    # fairseq reads the last entry, the number of updates in it, also where no optimiser is stored
     history = dict(state["optimizer_history"][-1], lr_scheduler_state={})
     return {
-        "args": None,
+        "args": None,  # of checkpoints from before fairseq 0.10
         "cfg": config,
         "model": exporter.parameters(parameters, *direction),
         "criterion": None,
@@ -182,7 +185,7 @@ def export_direction(args: Namespace, exporter: DirectionExporter, state: Checkp
     check_direction(args, exporter, state)
     folder = data_folder(args, exporter, state)
     if args.data is not None:
-        state["cfg"]["task"]["data"] = args.data
+        state["cfg"]["task"]["data"] = args.data  # the folder that the exported model looks in
     parameters = chosen_parameters(state, args.ema, args.checkpoint)
     direction, name = (args.source_lang, args.target_lang), Path(args.checkpoint).name
     try:
@@ -214,11 +217,11 @@ def export_model(args: Namespace) -> int:
         raise UsageError(f"--quantization {args.quantization} belongs to --to ctranslate2")
     if not Path(args.checkpoint).is_file():
         raise UsageError(f"CHECKPOINT {args.checkpoint} is not a file")
-    check_output(args)
+    check_output(args)  # before the checkpoint is read, which takes longer
     if args.to == "ctranslate2":
         from .ctranslate2 import import_converter, write_folder
 
-        converter = import_converter()
+        converter = import_converter()  # missing: said before anything else is done
         exported = export(args)
         write_folder(
             converter, exported.checkpoint, exported.folder, args.output, args.quantization

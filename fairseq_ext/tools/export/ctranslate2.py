@@ -57,5 +57,6 @@ def write_folder(
         except ValueError as error:  # options of the model that CTranslate2 does not know
             raise UsageError(f"--to ctranslate2: {error}") from error
         if output.exists():
+            # removed with the folder; a rename cannot replace a folder that holds files
             os.replace(output, Path(folder) / "replaced")
         os.replace(converted, output)

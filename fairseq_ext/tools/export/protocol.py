@@ -34,7 +34,13 @@ class DirectionExporter(Protocol):
     def config(
         self, model: Any, criterion: Dict[str, Any], task: Dict[str, Any], source: str, target: str
     ) -> Dict[str, Group]:
-        """Return what fairseq-train would store as `cfg`, from these groups of the checkpoint's."""
+        """Return what fairseq-train would store as `cfg`, from these groups of the checkpoint's.
+
+        Args:
+            model, criterion, task: the groups of the checkpoint's configuration; ``criterion`` is
+                empty where it has none.
+            source, target: the languages of the direction.
+        """
 
 
 class WholeExporter(Protocol):

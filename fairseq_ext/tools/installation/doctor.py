@@ -144,17 +144,22 @@ def package_folder() -> Path:
 
 
 def probe(code: str, *arguments: str) -> Tuple[Optional[str], Optional[str]]:
-    """Run code in a child and return (its last line of output, None) or (None, what went wrong)."""
+    """Run code in a child and return (its last line of output, None) or (None, what went wrong).
+
+    Args:
+        code: prints one line at least.
+        arguments: its ``sys.argv[1:]``.
+    """
     finished = subprocess.run(
         [sys.executable, "-c", code, *arguments],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        encoding="utf-8",
+        encoding="utf-8",  # not the locale's: messages name files
         check=False,
     )
     if finished.returncode == 0:
-        return finished.stdout.splitlines()[-1], None
+        return finished.stdout.splitlines()[-1], None  # the lines before may come from imports
     errors = [line for line in finished.stderr.splitlines() if line.strip()]
     return None, errors[-1] if errors else f"status {finished.returncode}"
 
@@ -162,7 +167,7 @@ def probe(code: str, *arguments: str) -> Tuple[Optional[str], Optional[str]]:
 def hook(report: Report) -> None:
     """Report whether stock commands get the patches without any help."""
     report.section("stock fairseq commands")
-    answer, error = probe(STOCK_PROBE)
+    answer, error = probe(STOCK_PROBE)  # in a child, as a command starts
     active = answer == "True"
     report.row("start-up hook", "active" if active else "inactive", "the .pth file of this package")
     report.row("fairseq-train", "works" if error is None else "fails", error or "")
@@ -199,6 +204,7 @@ def patches(report: Report) -> None:
 def diagnose(args: Namespace) -> int:
     """Print the report and return 1 when there is a problem."""
     report = Report()
+    # in the order in which one fault explains the next
     checks = [versions, requirements, hook, patches, hardware.devices, optional]
     if importlib.util.find_spec("fairseq") is None:
         # already a problem with its remedy; that nothing works without it is no news

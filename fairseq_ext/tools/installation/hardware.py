@@ -28,7 +28,7 @@ def devices(report: "Report") -> None:
 def usable_cpus() -> int:
     """Return the number of CPUs that this process may use."""
     if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
+        return len(os.sched_getaffinity(0))  # fewer than there are, in containers and under taskset
     return os.cpu_count() or 1
 
 
@@ -56,6 +56,7 @@ def cpu_bf16(torch: Any) -> Tuple[str, str]:
     info = Path("/proc/cpuinfo")
     if not info.is_file():
         return "unknown", "it computes; whether in hardware cannot be read on this system"
+    # of all lines: what matters is whether the word is there
     flags = set(info.read_text(encoding="utf-8", errors="replace").split())
     present = [flag for flag in BF16_FLAGS if flag in flags]
     if present:

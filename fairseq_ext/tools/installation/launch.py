@@ -39,13 +39,13 @@ def launch_command(args: argparse.Namespace) -> int:
     """
     if args.command not in COMMANDS:
         raise UsageError(f"COMMAND {args.command!r} is unknown; allowed: {', '.join(COMMANDS)}")
-    activate()
+    activate()  # before fairseq is imported: patches act on the import
     require_fairseq()
     # the light entry point left a package object without systems: a --user-dir must import it anew
     package = __name__.partition(".")[0]
     if sys.modules[package].__spec__ is None:
         del sys.modules[package]
-    name = args.command[len("fairseq-") :].replace("-", "_")
+    name = args.command[len("fairseq-") :].replace("-", "_")  # fairseq-eval-lm -> eval_lm
     command = importlib.import_module(f"fairseq_cli.{name}")
     sys.argv = [args.command, *args.arguments]
     command.cli_main()

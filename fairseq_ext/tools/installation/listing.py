@@ -34,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def system_of(registered: type) -> Optional[str]:
     """Return the system (`dual`, `streams`, ...) that defines a class, None if it is not ours."""
     package, _, rest = registered.__module__.partition(".")
+    # the package may have any name: --user-dir
     return rest.partition(".")[0] if package == __name__.partition(".")[0] else None
 
 
@@ -74,6 +75,7 @@ def catalogue() -> Systems:
             entry = {"name": name, "summary": summary(registered)}
             if kind == "architectures":
                 entry["model"] = ARCH_MODEL_NAME_REGISTRY[name]
+            # every kind, so that JSON has the same keys
             systems.setdefault(system, {k: [] for k in KINDS})[kind].append(entry)
     return dict(sorted(systems.items()))
 
@@ -111,7 +113,7 @@ def options(name: str) -> str:
             registry[name].add_args(parser)
         texts.append(f"{kind[:-1]} {name}: {summary(registry[name])}\n{parser.format_help()}")
         if kind == "architectures":
-            preset = argparse.Namespace()
+            preset = argparse.Namespace()  # an architecture fills what it finds empty
             ARCH_CONFIG_REGISTRY[name](preset)
             flags = [f"--{key.replace('_', '-')} {value}" for key, value in vars(preset).items()]
             texts += [f"preset by {name}: {' '.join(flags)}"] if flags else []

@@ -1,0 +1,39 @@
+"""What a resumed run remembers of the pairs."""
+
+from fairseq_ext.streams.state import RunState
+
+
+def state():
+    history = RunState()
+    history.begins[3] = 40
+    history.left["a-b"] = 3
+    history.best["c-b"], history.waited["c-b"] = 2.5, 1
+    history.more["patience"] = {"c-b": 4}
+    return history
+
+
+def test_a_pair_leaves_with_its_epoch():
+    """A run that is resumed in the epoch before plans the rest of it with the pair."""
+    assert state().has_left(2) == []
+    assert state().has_left(3) == state().has_left(9) == ["a-b"]
+
+
+def test_loading_gives_what_was_stored():
+    resumed = RunState()
+    resumed.load_state_dict(state().state_dict())
+    assert vars(resumed) == vars(state())
+
+
+def test_what_is_stored_does_not_change_any_more():
+    history = state()
+    stored = history.state_dict()
+    history.left["c-b"] = 4
+    history.begins[4] = 60
+    assert stored == state().state_dict()
+
+
+def test_other_versions_may_have_more_or_fewer_names():
+    resumed = RunState()
+    resumed.load_state_dict({"left": {"a-b": 2}, "of a later version": {"a-b": 1}})
+    assert resumed.left == {"a-b": 2} and resumed.begins == {1: 0}
+    assert "of a later version" not in resumed.state_dict()
