@@ -10,7 +10,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow campaign bench bench-growth bench-smoke results docs lint style mutation clean
+.PHONY: help setup demo test test-slow campaign bench bench-growth bench-smoke results docs browser lint style mutation clean
 
 PYTHON ?= python3
 TORCH ?= torch==2.13.0
@@ -90,8 +90,12 @@ results: setup  ## make the tables and pictures of the results pages from docs/r
 	$(BIN)/python docs/site/results.py
 
 docs: setup  ## build the manual in build/docs
-	$(BIN)/python -m mkdocs build --strict -f docs/site/mkdocs.yml
-	@echo "docs: build/docs/index.html"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict -f docs/site/mkdocs.yml
+	@echo "docs: build/docs/index.html; with search: python -m http.server -d build/docs"
+
+browser: setup  ## look at every page of the manual with Chromium, which must be installed
+	$(PIP) install -q -c $(PINS) "$(TORCH)" -e '.[browser]'
+	$(BIN)/python -m pytest -m 'slow or not slow' -rs tests/test_browser.py $(ARGS)
 
 lint: setup  ## ruff, both checks, and mypy
 	$(BIN)/ruff check .

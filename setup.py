@@ -111,13 +111,16 @@ setup(
         "ctranslate2": ["ctranslate2"],
         "linearise": ["nltk", "penman"],
         "recipes": ["gensim", "scikit-learn"],
-        "docs": ["mkdocs"],
+        "docs": ["mkdocs-material", "mkdocstrings[python]"],
+        # of tests/test_browser.py, which also needs an installed Chromium
+        "browser": ["playwright"],
         # of tests/mutation; apart from "dev", because no other test needs it
         "mutation": ["cosmic-ray>=8.7"],
         "dev": [
             "ctranslate2",
             "matplotlib",
-            "mkdocs",
+            "mkdocs-material",
+            "mkdocstrings[python]",
             "mypy; python_version >= '3.10'",
             "nltk",
             "penman",

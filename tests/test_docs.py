@@ -223,11 +223,24 @@ def test_terms_lead_to_code_that_exists():
         assert not symbol or re.search(rf"(?m)^(class|def) {symbol}\b", source), (file, symbol)
 
 
+def test_every_page_is_in_the_navigation():
+    """Those that the build generates put themselves there: docs/site/generate.py."""
+    docs = REPOSITORY / "docs"
+    navigation = (docs / "site" / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    named = re.findall(r": ([\w/-]+\.md)$", navigation, re.MULTILINE)
+    written = {page.relative_to(docs).as_posix() for page in docs.rglob("*.md")}
+    assert len(named) == len(set(named))
+    assert set(named) == written | {"contributing.md", "changelog.md"}
+
+
+@pytest.mark.slow
 def test_the_manual_builds(run, tmp_path):
     config = REPOSITORY / "docs" / "site" / "mkdocs.yml"
     words = ("--strict", "-f", config, "-d", tmp_path / "site")
     run("python", "-m", "mkdocs", "build", *words)
-    assert (tmp_path / "site" / "index.html").is_file()
-    # nothing is fetched from elsewhere
-    text = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
-    assert not re.findall(r'(?:src|href)="(?:https?:)?//[^"]+\.(?:js|css)', text)
+    pages = sorted((tmp_path / "site").rglob("*.html"))
+    assert tmp_path / "site" / "code" / "routed" / "api.html" in pages
+    for page in pages:
+        # nothing is fetched from elsewhere
+        text = page.read_text(encoding="utf-8")
+        assert not re.findall(r'<(?:script|img|link)[^>]* (?:src|href)="(?:https?:)?//', text), page
