@@ -177,7 +177,7 @@ def test_wrong_options_of_the_guard(words, message, script):
     [("--values 1 2", "--values: needs one --axis"),
      ("--axis length --values 8", "--values 8: must be at least two ascending"),
      ("--axis length --values 8 4", "--values 8 4: must be at least two ascending"),
-     ("--axis vocab --values 5 50", "--values 5 50: .* from 10 on"),
+     ("--axis vocab --values 5 50", "--values 5 50: .* none below 10"),
      ("--axis pairs --values 2 30", "--values 30: there are names for 26 languages"),
      ("--axis length --values 2 2000", "--values 2000: the models take 1024 positions"),
      ("--axis pairs --system duo", "--system duo: --axis pairs needs one of dual, multiway"),
