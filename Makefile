@@ -70,10 +70,11 @@ test: setup  ## the fast tests
 test-slow: setup  ## all tests
 	$(PYTEST) -m 'slow or not slow' $(ARGS)
 
-campaign: setup  ## kill 250 trainings, end 500, type 10,000 odd lines into each system; into docs/reliability.md
+campaign: setup  ## kill 250 trainings, end 500, type odd lines, draw pairs of options; into docs/reliability.md
 	$(BIN)/python tests/campaigns/interrupted.py --into docs/reliability.md $(ARGS)
 	$(BIN)/python tests/campaigns/aborts.py --into docs/reliability.md
 	$(BIN)/python tests/campaigns/odd_lines.py --into docs/reliability.md
+	$(BIN)/python tests/campaigns/option_pairs.py
 
 bench: setup  ## speed and memory beside stock fairseq, into docs/benchmarks: half an hour
 	$(BIN)/python examples/benchmark/run.py --into docs/benchmarks/README.md $(ARGS)

@@ -1,0 +1,140 @@
+"""Pairs of options that nobody has tried: a resumed training must end as the uninterrupted one.
+
+    python tests/campaigns/option_pairs.py --count 100 --seed 1
+
+Each draw is a training of scenarios.py with two more options, in a process of its own. It is either
+refused by a message that names an option, or resumed at up to two of its checkpoints. Then
+parameters, optimiser, position in the data and all that is logged afterwards are compared, to the
+last bit. One line is printed for each draw; status 1 if any differs or ends in another error.
+"""
+
+import argparse
+import contextlib
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+from typing import Dict, List, Tuple
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
+
+from campaigns import scenarios  # noqa: E402
+
+# without --fp16 and --bf16: checkpoints hold 16 bits of each parameter
+OPTIONS = """
+--update-freq 2 | --update-freq 1,3 | --sentence-avg | --clip-norm 0 | --weight-decay 0.01
+--store-ema --ema-decay 0.9 | --store-ema --ema-fp32 --ema-decay 0.5 --ema-update-freq 2
+--lr-scheduler inverse_sqrt --warmup-updates 3 | --lr-scheduler triangular --max-lr 0.01
+--lr-scheduler polynomial_decay --total-num-update 30 --warmup-updates 2
+--lr-scheduler reduce_lr_on_plateau --lr-patience 0 --lr-shrink 0.5
+--lr-scheduler manual --epoch2lr {'1':0.01,'2':0.001} | --force-anneal 2 --lr-shrink 0.3
+--optimizer sgd --momentum 0.9 | --optimizer nag | --optimizer adagrad | --optimizer adamax
+--optimizer adafactor --lr 0.01 | --optimizer adadelta | --optimizer fused_adam | --use-old-adam
+--curriculum 1 | --curriculum 2 | --seed 7 | --dropout 0 | --dropout 0.5 | --skip-remainder-batch
+--patience 1 --validate-interval-updates 3 | --validate-interval-updates 4 | --validate-interval 2
+--max-tokens 120 | --max-tokens 90 --batch-size 5 | --batch-size 7
+--required-batch-size-multiple 1 | --max-source-positions 4 --truncate-source
+--required-seq-len-multiple 4
+--max-source-positions 4 --skip-invalid-size-inputs-valid-test | --num-batch-buckets 2
+--num-workers 2 | --num-workers 1 --data-buffer-size 1 | --data-buffer-size 0
+--keep-last-epochs 1 --keep-interval-updates 1 | --keep-best-checkpoints 1 | --save-interval 2
+--no-epoch-checkpoints | --disable-validation | --max-valid-steps 1 | --combine-valid-subsets
+--eval-bleu | --best-checkpoint-metric ppl | --valid-subset valid,train | --valid-subset test
+--train-subset valid | --upsample-primary 2 | --criterion label_smoothed_cross_entropy
+--criterion chunked_label_smoothed_cross_entropy --label-smoothing 0.1 | --share-all-embeddings
+--schedule cycle | --schedule temperature | --schedule joint | --pair-patience 1
+--join-at yy-zz=5 | --train-only encoder.xx
+"""
+SECONDS = 150
+
+
+def options() -> List[List[str]]:
+    """Each option with its values."""
+    return [part.split() for line in OPTIONS.strip().splitlines() for part in line.split("|")]
+
+
+def compare(words: List[str], folder: Path) -> str:
+    """Train, resume at two checkpoints, and say what differs; "same" if nothing does."""
+    from common.checkpoints import compared, differences, meters
+    from reliability.test_every_update import stops, train
+
+    whole = folder / "whole"
+    log = train(words, whole)
+    paths = stops(whole)
+    for number, path in enumerate(paths[:: max(1, len(paths) // 2)][:2]):
+        resumed = folder / str(number)
+        resumed.mkdir()
+        shutil.copy(path, resumed / "checkpoint_last.pt")
+        again = train(words, resumed)
+        ends = [end / "checkpoint_last.pt" for end in (whole, resumed)]
+        found = differences(*map(compared, ends)) + differences(*map(meters, ends))
+        if found or again != log[len(log) - len(again) :]:
+            return f"DIFFERS from {path.name} on: {found[:3] or 'the log'}"
+    return f"same, {len(paths)} checkpoints"
+
+
+def outcome(words: List[str], folder: Path) -> Tuple[str, bool]:
+    """What became of a draw, and whether that is as it should be."""
+    from fairseq_ext.compat.user_errors import OptionError
+
+    try:
+        text = compare(words, folder)
+        return text, text.startswith("same")
+    except (OptionError, ValueError) as error:  # ValueError: how fairseq_ext names an option
+        return f"refused: {error}", "--" in str(error)
+    except SystemExit:
+        return "refused: the architecture does not have the option", True
+    except Exception as error:  # noqa: BLE001  (whatever it is, it is the finding)
+        return f"{type(error).__name__}: {error}\n{traceback.format_exc()[-800:]}", False
+
+
+def in_a_fork(words: List[str], folder: Path) -> Tuple[str, bool]:
+    """``outcome`` in a process of its own, which is ended after ``SECONDS``."""
+    report = folder / "report"
+    child = os.fork()
+    if child == 0:
+        signal.alarm(SECONDS)
+        with open(folder / "output", "w") as output, contextlib.redirect_stdout(output):
+            os.dup2(output.fileno(), 2)
+            text, is_right = outcome(words, folder)
+        report.write_text(f"{int(is_right)}{text}", encoding="utf-8")
+        os._exit(0)
+    os.waitpid(child, 0)
+    if not report.exists():
+        return f"no end within {SECONDS} seconds", False
+    text = report.read_text(encoding="utf-8")
+    return text[1:], text[0] == "1"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--count", type=int, default=100, help="draws (default: 100)")
+    parser.add_argument("--seed", type=int, default=1, help="of the draws (default: 1)")
+    arguments = parser.parse_args()
+    import torch
+
+    import fairseq_ext  # noqa: F401  (registers the systems)
+
+    torch.set_num_threads(1)
+    rng, wrong = random.Random(arguments.seed), 0
+    with tempfile.TemporaryDirectory() as name:
+        corpora: Dict[str, Path] = scenarios.write_corpora(Path(name))
+        for number in range(arguments.count):
+            scenario = rng.choice(list(scenarios.SCENARIOS))
+            more = sum(rng.sample(options(), 2), [])
+            folder = scenarios.clear(Path(name) / "draw")
+            words = scenarios.command(scenario, corpora, folder / "unused")
+            interval = ["--save-interval-updates", "3"]
+            text, is_right = in_a_fork([*words, *interval, *more], folder)
+            wrong += not is_right
+            print(f"{number + 1}. {scenario} {' '.join(more)}: {text}", flush=True)
+    print(f"{arguments.count} draws, {wrong} wrong")
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
