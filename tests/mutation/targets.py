@@ -133,7 +133,8 @@ TESTS = {
         {
             "schedule": _tests("streams", "schedule"),
             "dataset": _tests("streams", "dataset"),
-            "assignment pair_parallel": _tests("streams", "pair_parallel"),
+            "assignment": _tests("streams", "assignment", "pair_parallel"),
+            "pair_parallel": _tests("streams", "pair_parallel"),
             "reducer": _tests("streams", "reducer"),
             "steps": _tests("streams", "steps"),
             "patience": _tests("streams", "patience"),

@@ -323,6 +323,14 @@ def test_a_checkpoint_from_before_curriculum_goes_on_with_its_order(dataset):
     assert indices_seen(resumed, 6) == whole[4:]
 
 
+def test_a_position_of_fairseq_alone_is_gone_on_from(dataset):
+    """As in a checkpoint of one pair that was trained by another task."""
+    iterator = StreamsIterator(dataset, plan(dataset, "cycle"), seed=1)
+    position = {"version": 2, "epoch": 2, "iterations_in_epoch": 0, "shuffle": True}
+    iterator.load_state_dict(position)
+    assert iterator.next_epoch_idx == 2
+
+
 @pytest.mark.parametrize("schedule", ["main+aux", "temperature"])
 def test_drawn_pairs_differ_between_epochs(dataset, schedule):
     made = plan(dataset, schedule, batch_size=1)

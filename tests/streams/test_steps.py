@@ -42,6 +42,19 @@ def test_a_stand_in_batch_teaches_nothing(first):
     assert loss > 0 and any(p.grad is not None and p.grad.any() for p in model.parameters())
 
 
+def test_validation_scores_all_pairs_or_the_chosen_one(first):
+    """Of a chosen direction the ordinary dataset makes the batch, which names no pair."""
+    task, model, criterion, sample = first
+    loss, size, log = task.valid_step(sample, model, criterion)
+    assert loss > 0 and size == log["ntokens"] == log["xx-yy:ntokens"] > 0
+    assert not model.training and not loss.requires_grad
+    (part,) = sample.values()
+    part["net_input"].pop("pair", None)
+    task.pair = "xx-yy"
+    alone, _, log = task.valid_step(part, model, criterion)
+    assert alone == loss and log["xx-yy:ntokens"] == size
+
+
 def test_zeros_in_the_place_of_untouched_gradients_are_taken_away(first):
     """Data-parallel training fills them in; the optimiser must not see them."""
     task, model, criterion, sample = first
