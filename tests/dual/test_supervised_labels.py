@@ -1,6 +1,7 @@
 """Dual supervised learning of texts and labels: both losses against NumPy loops, and properties."""
 
 import copy
+import inspect
 
 import numpy as np
 import pytest
@@ -90,6 +91,10 @@ def case(request, data):
 
 
 TOKENS = sum(LENGTHS) / len(LENGTHS) + 1  # of a text, its end included
+
+
+def test_the_term_is_off_by_default():
+    assert inspect.signature(DualSupervisedLabels).parameters["weight"].default == 0
 
 
 @pytest.mark.parametrize("label_weight, times", [("text", TOKENS), ("token", 1)])

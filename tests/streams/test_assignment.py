@@ -95,6 +95,11 @@ def test_the_worker_with_the_most_to_do_sets_the_length(dataset):
     assert all(seen[index] in (4, 5) for index in range(50, 61))  # 18 batches of 4
 
 
+def test_updates_of_several_batches_are_fewer(dataset):
+    """9 batches of each of 2 pairs, 2 in an update: 5 updates of either."""
+    assert len(plan(dataset, ASSIGNMENT, update_freq=2).slots(1)) == 10
+
+
 def test_one_worker_for_all_pairs_is_the_plain_plan(dataset):
     plain = TrainingPlan(dataset, in_batches(dataset, 3), "cycle", 1, lambda epoch: 1)
     assert plan(dataset, [["x-y", "y-x", "z-y"]])(1) == plain(1)

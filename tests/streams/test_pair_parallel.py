@@ -91,3 +91,14 @@ def test_the_plain_run_has_no_reducer():
         model(torch.ones(1)).sum().backward()
     assert model.weight.grad is not None and workers.reducer_of("optimizer") is None
     workers.send_parameters()
+
+
+def test_the_log_says_what_workers_share(caplog):
+    sizes = {"a-b": {"attention": 5, "encoder.a": 10}, "b-a": {"attention": 5, "encoder.b": 20}}
+    with caplog.at_level("INFO", logger=pair_parallel.__name__):
+        pair_parallel.log_assignment([["a-b"], ["b-a"]], {"a-b": 3, "b-a": 4}, sizes)
+    assert [line.partition(": ")[2] for line in caplog.messages] == [
+        "worker 0 trains a-b (3 batches)",
+        "worker 1 trains b-a (4 batches)",
+        "workers share 5 of 35 parameters",
+    ]
