@@ -1,0 +1,1 @@
+def load_twin(cfg, state, task): return None
