@@ -1,6 +1,7 @@
 """Reference implementations of sequence-to-sequence papers, as a fairseq plugin."""
 
-from typing import TYPE_CHECKING, Any
+import os
+from typing import TYPE_CHECKING, Any, Optional, Sequence, Union
 
 from . import compat
 
@@ -16,12 +17,18 @@ from . import common, dual, duo, multiway, routed, twin  # noqa: E402,F401
 __version__ = "0.1.0"
 
 
-def load(*checkpoint_and_data: Any, **options: Any) -> "Model":
-    """Return a trained model: ``load(CHECKPOINT, DATA, "de-en", device="cpu")``.
+def load(
+    checkpoint: "Union[str, os.PathLike, Sequence[Union[str, os.PathLike]]]",
+    data: "Union[str, os.PathLike, None]" = None,
+    direction: Optional[str] = None,
+    **options: Any,
+) -> "Model":
+    """Return a trained model: ``load("checkpoint.pt", "bin", "de-en").translate(["Hallo"])``.
 
-    The arguments are those of ``fairseq_ext.inference.loading.load``, which is imported here: the
-    commands of fairseq do without it.
+    The arguments are those of ``fairseq_ext.inference.loading.load``: ``device``, ``dtype``,
+    ``subwords``, ``bpe`` and ``tokenizer``. It is imported here, since the commands of fairseq do
+    without it.
     """
     from .inference.loading import load as load_model
 
-    return load_model(*checkpoint_and_data, **options)
+    return load_model(checkpoint, data, direction, **options)

@@ -44,3 +44,23 @@ def test_every_system_gives_what_is_printed(name, data, checkpoint_of, typed):
     model = fairseq_ext.load(checkpoint, data[SYSTEMS[name].data])
     expected = typed(name, checkpoint, [text.encode() for text in texts], *WORDS)
     check_same(model.translate(texts, **SEARCH), expected)
+
+
+@pytest.mark.parametrize("name, direction, more", DIRECTIONS)
+def test_other_directions(name, direction, more, data, checkpoint_of, typed):
+    checkpoint = checkpoint_of(name)
+    source, target = direction.split("-")
+    texts = ["pos", "neg"] if source == "label" else ["un1 uv2 un3", "an1 av2", "unknown"]
+    first = fairseq_ext.load(checkpoint, data[SYSTEMS[name].data])
+    other = first.toward(direction)
+    assert other.direction == direction and direction in first.directions
+    assert other.loaded is first.loaded and other.toward(first.direction) is not other
+    lines = [text.encode() for text in texts]
+    expected = typed(name, checkpoint, lines, "-s", source, "-t", target, *WORDS)
+    check_same(other.translate(texts, **SEARCH), expected)
+    check_same(fairseq_ext.load(checkpoint, data[SYSTEMS[name].data], direction).translate(
+        texts, **SEARCH), expected)
+    again = first.translate(texts, **SEARCH)
+    assert [r.text for r in first.translate(texts, **SEARCH)] == [r.text for r in again]
+    with pytest.raises(ValueError, match="direction 'xx-qq': .*allowed: .*xx-yy|text-label"):
+        first.toward("xx-qq")
