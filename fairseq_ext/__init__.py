@@ -18,8 +18,8 @@ __version__ = "0.1.0"
 
 
 def load(
-    checkpoint: "Union[str, os.PathLike, Sequence[Union[str, os.PathLike]]]",
-    data: "Union[str, os.PathLike, None]" = None,
+    checkpoint: "Union[str, os.PathLike[str], Sequence[Union[str, os.PathLike[str]]]]",
+    data: "Union[str, os.PathLike[str], None]" = None,
     direction: Optional[str] = None,
     **options: Any,
 ) -> "Model":

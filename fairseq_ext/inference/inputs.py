@@ -5,12 +5,13 @@ import os
 import re
 import tempfile
 from pathlib import Path
-from typing import Any, Iterable, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Iterable, Iterator, List, NamedTuple, Optional, Sized, Tuple
 
 import numpy as np
 from fairseq.tasks import FairseqTask
 
 from ..multiway.task import SEPARATOR
+from ..twin.captions.task import read_features
 from .recordings import features_of
 
 SURROGATES = re.compile("[\ud800-\udfff]")  # bytes that were not UTF-8
@@ -54,7 +55,7 @@ class Inputs:
         if progress:
             from tqdm import tqdm
 
-            total = len(given) if hasattr(given, "__len__") else None
+            total = len(given) if isinstance(given, Sized) else None
             bar = tqdm(total=total, unit=" sentences")
         numbered = enumerate(given)
         try:
@@ -84,10 +85,14 @@ class Inputs:
         try:
             if self.kind == "speech" and path.suffix.lower() == ".wav":
                 return Input(given, self._file_of(features_of(path, self.task)))
+            if self.kind == "captions" and not path.is_file():
+                path = Path(self.task.cfg.features or self.task.cfg.data) / path
+            if not path.is_file():
+                raise ValueError(f"there is no {given}")
+            if path.suffix == ".npy":
+                read_features(str(path))  # one that cannot be read would end its whole batch
         except ValueError as error:
             return Input(given, "", str(error))
-        if not path.is_file() and self.kind == "speech":
-            return Input(given, "", f"there is no {path}")
         return Input(given, str(path))
 
     def _text(self, number: int, given: Any) -> str:

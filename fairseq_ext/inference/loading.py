@@ -1,6 +1,7 @@
 """``fairseq_ext.load``: a checkpoint, several, or a packed folder -> a model that is ready."""
 
 import contextlib
+import os
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -82,51 +83,59 @@ def load(
     Raises FileNotFoundError or ValueError, naming the file or the argument.
     """
     check_target(device, dtype)
-    paths = [Path(path) for path in _listed(checkpoint)]
-    if not paths:
-        raise ValueError("checkpoint: an empty list; allowed: at least one file")
-    if is_packed(paths[0]):
-        if len(paths) > 1:
-            raise ValueError(
-                f"{paths[0]}: a packed folder is loaded alone; allowed: pack the ensemble"
-            )
-        packed = read_packed(paths[0])
-        stored = [StoredModel(file, state, state["cfg"]) for file, state in packed.states]
-        data = data or packed.folder
-        subwords = packed.subwords if subwords is None else subwords
-        tokenizer = tokenizer or packed.tokenizer
-    else:
-        stored = [read_checkpoint(path) for path in paths]
-    first = stored[0]
-    folder = data_folder(first.path, first.cfg.task, data)
+    source = read_source(_listed(checkpoint))
+    first = source.stored[0]
+    folder = data_folder(first.path, first.cfg.task, data or source.folder)
     with undisturbed():
         task = set_up_task(first.cfg, folder, direction)
-        models = build_models(stored, task)
+        models = build_models(source.stored, task)
         twin = load_twin(first.cfg, first.state, task)
-    found = (
-        subwords
-        if isinstance(subwords, SubwordModels)
-        else find_subwords(
-            subword_folders(first.path, folder),
-            languages_of(task),
-            options_of(first.cfg.get("bpe") or {}),
-            subwords,
-            bpe,
-        )
-    )
+    found = source.subwords if subwords is None else None
+    if found is None:
+        places = subword_folders(first.path, folder)
+        stored = options_of(first.cfg.get("bpe") or {})
+        found = find_subwords(places, languages_of(task), stored, subwords, bpe)
     check_spelling(found, dictionaries_of(task))
     place = torch.device(device)
     for module in [*models, *([twin] if twin is not None else [])]:
         module.to(device=place, dtype=DTYPES[dtype])
     for model in models:
         prepare(model, dtype)
-    name = tokenizer or options_of(first.cfg.get("tokenizer") or {}).get("_name")
+    name = tokenizer or source.tokenizer
     return Model(LoadedModels(models, place, found, name, twin, folder), task)
+
+
+class ModelSource(NamedTuple):
+    """What is loaded: checkpoints, and what a packed folder says beside them."""
+
+    stored: List[StoredModel]
+    folder: Optional[Path] = None
+    subwords: Optional[SubwordModels] = None
+    tokenizer: Optional[str] = None
+
+
+def read_source(names: Sequence[PathLike]) -> ModelSource:
+    """Return what the files of an ensemble, or one packed folder, hold."""
+    paths = [Path(name) for name in names]
+    if not paths:
+        raise ValueError("checkpoint: an empty list; allowed: at least one file")
+    folders = [path for path in paths if is_packed(path)]
+    if folders and len(paths) > 1:
+        raise ValueError(
+            f"{folders[0]}: a packed folder is loaded alone; allowed: pack the ensemble"
+        )
+    if folders:
+        packed = read_packed(folders[0])
+        stored = [StoredModel(file, state, state["cfg"]) for file, state in packed.states]
+        return ModelSource(stored, packed.folder, packed.subwords, packed.tokenizer)
+    stored = [read_checkpoint(path) for path in paths]
+    tokenizer = options_of(stored[0].cfg.get("tokenizer") or {}).get("_name")
+    return ModelSource(stored, tokenizer=tokenizer)
 
 
 def _listed(checkpoint: Union[PathLike, Sequence[PathLike]]) -> Sequence[PathLike]:
     """Return the files as a list; one path is a list of one."""
-    return [checkpoint] if isinstance(checkpoint, (str, Path)) else list(checkpoint)
+    return [checkpoint] if isinstance(checkpoint, (str, os.PathLike)) else list(checkpoint)
 
 
 def check_target(device: str, dtype: str) -> None:
@@ -212,8 +221,10 @@ def dictionaries_of(task: FairseqTask) -> Dict[str, Any]:
     if hasattr(task, "dictionaries"):
         return dict(task.dictionaries)
     options = options_of(getattr(task, "cfg", None) or task.args)
-    if task.source_dictionary is None or options.get("source_lang") is None:
+    if task.source_dictionary is None:
         return {}
+    if options.get("source_lang") is None:  # a language model
+        return {"": task.source_dictionary}
     return {
         options["source_lang"]: task.source_dictionary,
         options["target_lang"]: task.target_dictionary,

@@ -169,9 +169,7 @@ class Model:
                     results += work.of(part)
         return results
 
-    def score(
-        self, sources: Iterable[Any], targets: Iterable[str], batch: int = 64
-    ) -> List[Score]:
+    def score(self, sources: Iterable[Any], targets: Iterable[str], batch: int = 64) -> List[Score]:
         """Return how probable targets are, as ``fairseq-generate --score-reference`` does.
 
         Args:
@@ -187,7 +185,8 @@ class Model:
         sources, targets = list(sources), list(targets)
         if len(sources) != len(targets):
             raise ValueError(f"score: {len(sources)} sources, but {len(targets)} targets")
-        scoring, results = Scoring(self, self.translator(batch, {})), []
+        scoring = Scoring(self, self.translator(batch, {}))
+        results: List[Score] = []
         with Inputs(self.kind, self.sources, self.task) as inputs:
             for part in inputs.buffers(sources, BUFFER, False):
                 with self.loaded.lock:

@@ -1,6 +1,6 @@
 """The format of a packed folder, and reading it.
 
-    manifest.json        what the model is: options, sub-word models, tokenizer, files of the weights
+    manifest.json        options, sub-word models, tokenizer, files of the weights
     model.safetensors    the parameters (model.2.safetensors .. of an ensemble)
     twin.safetensors     the backward network of a twin, where there is one
     dict.LANGUAGE.txt, sub-word models, settings of recordings
@@ -157,7 +157,9 @@ def plain_options(cfg: DictConfig) -> Dict[str, Any]:
     for name in cfg:
         group = cfg[name]
         if isinstance(group, Namespace):  # of tasks and models without a dataclass
-            groups[name] = {"namespace": _values(vars(group))}
+            values = _values(vars(group))
+            # code that reads such options expects all of them
+            groups[name] = {"namespace": {**dict.fromkeys(vars(group)), **values}}
         elif OmegaConf.is_config(group):
             values = OmegaConf.to_container(group, resolve=True, enum_to_str=True)
             assert isinstance(values, dict)  # groups have names
@@ -172,9 +174,8 @@ def _values(values: Dict[str, Any]) -> Dict[str, Any]:
     kept = {}
     for name, value in values.items():
         if isinstance(value, str) and Path(value).is_absolute():
-            value = None
-        elif isinstance(value, tuple):
-            value = list(value)
+            continue
+        value = list(value) if isinstance(value, tuple) else value
         try:
             json.dumps(value)
         except TypeError:

@@ -113,9 +113,7 @@ def _write(folder: Path, model: Model, stored: List[StoredModel], with_twin: boo
         models.append(
             {
                 "weights": f"model{mark}.safetensors",
-                "aliases": write_tensors(
-                    entry.state["model"], folder / f"model{mark}.safetensors"
-                ),
+                "aliases": write_tensors(entry.state["model"], folder / f"model{mark}.safetensors"),
                 "twin": twin,
                 "twin_aliases": write_tensors(parameters, folder / twin)
                 if parameters and twin

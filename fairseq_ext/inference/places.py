@@ -1,12 +1,13 @@
 """Where the dictionaries of a checkpoint are."""
 
+import os
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Union
 
 from fairseq import utils
 from omegaconf import DictConfig
 
-PathLike = Union[str, Path]
+PathLike = Union[str, "os.PathLike[str]"]
 # what a data folder holds, by which it is known
 MARKS = ("dict*.txt", "config.yaml")
 
@@ -41,7 +42,7 @@ def data_folder(checkpoint: Path, task: Any, data: Optional[PathLike]) -> Path:
             raise FileNotFoundError(f"data {str(folder)!r}: there is no such folder")
         if not has_data(folder):
             raise FileNotFoundError(
-                f"data {str(folder)!r}: it has neither dict.txt, dict.LANGUAGE.txt nor config.yaml; "
+                f"data {str(folder)!r}: it has no dict.txt, dict.LANGUAGE.txt or config.yaml; "
                 "allowed: the data folder of the training"
             )
         return folder

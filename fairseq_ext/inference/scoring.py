@@ -54,9 +54,7 @@ class Scoring:
                 results[number] = Score(entry.given, target, [], -math.inf, [], None, str(error))
         for sample, places in forced_batches(self.translator, sources, rows) if sources else ():
             tokens = sample["net_input"]["src_tokens"]
-            lists = self.translator.task.inference_step(
-                self.scorer, self.translator.models, sample
-            )
+            lists = self.translator.task.inference_step(self.scorer, self.translator.models, sample)
             for row, (place, (hypothesis,)) in enumerate(zip(places, lists)):
                 number = sources[place].line.number
                 scored = self._score(hypothesis, rows[place], tokens[row])

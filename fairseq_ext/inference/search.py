@@ -3,7 +3,7 @@
 import copy
 import difflib
 from dataclasses import fields
-from typing import Any, Dict, Iterator, Mapping, Sequence
+from typing import Any, Dict, Iterator, Mapping, Sequence, Tuple
 
 import torch
 from fairseq.data import FairseqDataset, encoders
@@ -24,7 +24,13 @@ TASK_OPTIONS = (
     "well_formed_targets",
 )
 # what this interface says in another way: by its arguments and results
-TAKEN = ("print_alignment", "print_step", "score_reference", "constraints", "prefix_size")
+TAKEN: Tuple[str, ...] = (
+    "print_alignment",
+    "print_step",
+    "score_reference",
+    "constraints",
+    "prefix_size",
+)
 TAKEN += ("no_seed_provided", "eval_bleu")
 
 
@@ -78,7 +84,7 @@ def task_with(task: FairseqTask, values: Mapping[str, Any]) -> FairseqTask:
     return other
 
 
-def split_options(values: Mapping[str, Any]) -> "tuple[Dict[str, Any], Dict[str, Any]]":
+def split_options(values: Mapping[str, Any]) -> Tuple[Dict[str, Any], Dict[str, Any]]:
     """Return the options of fairseq's search and those of the task."""
     of_task = {name: value for name, value in values.items() if name in TASK_OPTIONS}
     return {name: value for name, value in values.items() if name not in of_task}, of_task

@@ -3,10 +3,10 @@
 import os
 import re
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Union
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from fairseq.data import Dictionary, encoders
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 
 from ..streams.language_pair import LanguagePair
 from ..streams.subwords import FILE_OPTIONS, SubwordsByLanguage
@@ -15,10 +15,19 @@ from ..streams.subwords import FILE_OPTIONS, SubwordsByLanguage
 Given = Union[None, str, os.PathLike, Mapping[str, Union[str, os.PathLike]]]
 NONE = "none"
 # names without a language, in the order in which they are looked for
-SHARED_NAMES = ("sentencepiece.bpe.model", "sentencepiece.model", "spm.model", "subwords.model")
+SHARED_NAMES: Tuple[str, ...] = (
+    "sentencepiece.bpe.model",
+    "sentencepiece.model",
+    "spm.model",
+    "subwords.model",
+)
 SHARED_NAMES += ("bpe.codes", "fastbpe.codes", "bpecodes", "codes", "code")
 # of a language L
-LANGUAGE_NAMES = ("{0}.sentencepiece.bpe.model", "{0}.model", "sentencepiece.{0}.model")
+LANGUAGE_NAMES: Tuple[str, ...] = (
+    "{0}.sentencepiece.bpe.model",
+    "{0}.model",
+    "sentencepiece.{0}.model",
+)
 LANGUAGE_NAMES += ("spm.{0}.model", "{0}.codes", "codes.{0}", "bpe.{0}.codes")
 # a dictionary with a larger part of such entries was made of sub-words
 SPELLINGS = {"sentencepiece": re.compile("^\u2581"), "subword_nmt": re.compile("@@$")}
@@ -86,7 +95,7 @@ def kind_of(path: Path) -> str:
 def find_subwords(
     folders: Sequence[Path],
     languages: Sequence[str],
-    stored: Optional[DictConfig] = None,
+    stored: Optional[Mapping[str, Any]] = None,
     given: Given = None,
     kind: Optional[str] = None,
 ) -> SubwordModels:
@@ -106,7 +115,7 @@ def find_subwords(
     if given is not None:
         return _given(given, languages, kind)
     name = stored.get("_name") if stored else None
-    if name:
+    if stored and name:
         options = {key: value for key, value in stored.items() if key not in ("_name",)}
         option = FILE_OPTIONS.get(name)
         path = options.pop(option, None) if option else None
@@ -160,7 +169,8 @@ def _in_folders(
     for folder in folders:
         files = {}
         for language in languages:
-            names = (pattern.format(language) for pattern in LANGUAGE_NAMES)
+            # a language model has texts of no language
+            names = (pattern.format(language) for pattern in LANGUAGE_NAMES if language)
             path = next((folder / name for name in names if (folder / name).is_file()), None)
             if path:
                 files[language] = path

@@ -29,9 +29,10 @@ def train_command(cfg: DictConfig) -> str:
     modules = [type_.__module__ for type_ in _classes(names)]
     if any(not module.startswith("fairseq.") for module in modules):
         words += ["--user-dir", "$(fairseq-ext user-dir)"]
-    for group, option in zip(CHOSEN_GROUPS, ("task", "arch", "criterion", "optimizer", "lr-scheduler")):
-        if names[group]:
-            words += [f"--{option}", names[group]]
+    for group in CHOSEN_GROUPS:
+        name = names[group]
+        if name:
+            words += ["--arch" if group == "model" else f"--{group.replace('_', '-')}", name]
     options: Dict[str, Any] = {}
     for group in PLAIN_GROUPS:
         if cfg.get(group) is not None:
@@ -66,7 +67,7 @@ def _classes(names: Dict[str, Optional[str]]) -> List[Any]:
         "model": ARCH_MODEL_REGISTRY,
         "criterion": CRITERION_REGISTRY,
     }
-    found = [registry.get(names[group]) for group, registry in registries.items()]
+    found = [registry.get(names[group] or "") for group, registry in registries.items()]
     return [entry for entry in found if entry is not None]
 
 
@@ -83,7 +84,7 @@ def _defaults_of(group: str, name: Optional[str]) -> Dict[str, Any]:
         "criterion": CRITERION_DATACLASS_REGISTRY,
         "model": MODEL_DATACLASS_REGISTRY,
     }.get(group) or REGISTRIES[group]["dataclass_registry"]
-    options = registry.get(name)
+    options = registry.get(name or "")
     if options is None:
         return {}
     instance = options()
@@ -139,7 +140,9 @@ def _words(name: str, value: Any) -> List[str]:
     if value is None or (isinstance(value, str) and value.startswith("/")):
         return []
     if isinstance(value, (list, tuple)):
-        return [option, ",".join(map(str, value))] if name in ("lr", "update_freq") else [
-            option, "(" + ", ".join(map(str, value)) + ")"
-        ]
+        return (
+            [option, ",".join(map(str, value))]
+            if name in ("lr", "update_freq")
+            else [option, "(" + ", ".join(map(str, value)) + ")"]
+        )
     return [option, str(value)]

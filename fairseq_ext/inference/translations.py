@@ -15,6 +15,8 @@ from .extras import dual_terms, pass_extras
 from .inputs import Input
 from .results import Hypothesis, Translation
 
+SMALL = 1e-3  # of the attention of a target token
+
 
 class Translations:
     """Makes results of a model's searches.
@@ -109,4 +111,9 @@ def attention_of(weights: Optional[Tensor], tokens: Tensor, pad: int) -> Optiona
         used = torch.nonzero(rows.gt(0).any(dim=0)).flatten()
         return rows[:, : int(used.max()) + 1].numpy() if len(used) else rows.numpy()
     real = tokens.ne(pad).cpu()
-    return rows[:, real].numpy() if rows.size(1) == len(real) else rows.numpy()
+    if rows.size(1) != len(real):
+        return rows.numpy()
+    behind = rows[:, : int(real.sum())]
+    # fairseq's LSTM moves padding from the left to the right, and its attention with it
+    has_moved = bool(behind.sum() > rows[:, real].sum() + SMALL * len(rows))
+    return (behind if has_moved else rows[:, real]).numpy()

@@ -11,9 +11,7 @@ from ..twin.criterion import TwinCriterion
 from .places import options_of
 
 
-def load_twin(
-    cfg: DictConfig, state: Dict[str, Any], task: FairseqTask
-) -> Optional[TwinCriterion]:
+def load_twin(cfg: DictConfig, state: Dict[str, Any], task: FairseqTask) -> Optional[TwinCriterion]:
     """Return the criterion with the backward network; None for a checkpoint without one.
 
     Args:

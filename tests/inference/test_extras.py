@@ -25,7 +25,9 @@ def test_router_weights_are_those_of_the_model(data, checkpoint_of):
     model = loaded("routed_gru", data, checkpoint_of).toward("xx-zz")
     (network,), words = model.loaded.models, model.task.dictionaries["zz"]
     for result in model.translate(LINES, **SEARCH):
-        source = torch.tensor([model.task.dictionaries["xx"].index(w) for w in result.source_tokens])
+        source = torch.tensor(
+            [model.task.dictionaries["xx"].index(w) for w in result.source_tokens]
+        )
         for hypothesis in result.hypotheses:
             target = [words.index(word) for word in hypothesis.tokens]
             previous = torch.tensor([[words.eos(), *target[:-1]]])
