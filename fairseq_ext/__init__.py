@@ -1,5 +1,6 @@
 """Reference implementations of sequence-to-sequence papers, as a fairseq plugin."""
 
+import logging
 import os
 from typing import TYPE_CHECKING, Any, Optional, Sequence, Union
 
@@ -11,8 +12,15 @@ compat.activate()
 if TYPE_CHECKING:
     from .inference.model import Model
 
+# modules of fairseq configure the logging of the process that imports them
+_root = logging.getLogger()
+_logging_before = _root.level, list(_root.handlers)
+
 # importing a system registers what it defines
 from . import common, dual, duo, multiway, routed, twin  # noqa: E402,F401
+
+_root.setLevel(_logging_before[0])
+_root.handlers[:] = _logging_before[1]
 
 __version__ = "0.1.0"
 
