@@ -136,9 +136,9 @@ def _sizes(facts: Facts) -> str:
 
 def vocabularies(task: FairseqTask) -> Dict[str, Any]:
     """Return {language: dictionary}; "" where there is one without a language."""
-    found = getattr(task, "dictionaries", None)
-    if found:
-        return dict(found)
+    dictionaries = getattr(task, "dictionaries", None)
+    if dictionaries:
+        return dict(dictionaries)
     options = options_of(getattr(task, "cfg", None) or task.args)
     if options.get("source_lang") and task.source_dictionary is not None:
         return {

@@ -31,25 +31,25 @@ class Classifications:
         """Return the labels of the inputs, in their order."""
         lines = [Line(number, entry.line) for number, entry in enumerate(inputs)]
         answers = self.translator.answers(lines)
-        return [self._of(entry.given, answer) for entry, answer in zip(inputs, answers)]
+        return [self._of(entry.original, answer) for entry, answer in zip(inputs, answers)]
 
-    def _of(self, given: str, answer: Answer) -> Classification:
+    def _of(self, original: str, answer: Answer) -> Classification:
         """Return the result of a text."""
         if answer.error is not None:
-            return Classification(given, "", {}, [], None, answer.error)
+            return Classification(original, "", {}, [], None, answer.error)
         probabilities = {
             self.translator.hypothesis_text(answer, hypothesis): math.exp(hypothesis["score"])
             for hypothesis in answer.hypotheses
         }
         label = next(iter(probabilities))
         tokens = source_tokens(self.translator, answer.tokens)
-        return Classification(given, label, probabilities, tokens, self._attention(answer))
+        return Classification(original, label, probabilities, tokens, self._attention(answer))
 
     def _attention(self, answer: Answer) -> Optional[Dict[str, np.ndarray]]:
         """Return the weights of the words in both embeddings; of several models the mean."""
         real = answer.tokens.ne(self.translator.source_dictionary.pad())
         tokens = answer.tokens[real].unsqueeze(0)
-        found = []
+        of_models = []
         for model in self.translator.models:
             weights = None
             if isinstance(model, DuoClassifierModel):
@@ -57,6 +57,6 @@ class Classifications:
                     weights = model.classifier.attention(tokens)
             if weights is None:
                 return None
-            found.append(torch.stack([part[0].float() for part in weights]))  # (2, S)
-        mean = torch.stack(found).mean(dim=0).cpu().numpy()
+            of_models.append(torch.stack([part[0].float() for part in weights]))  # (2, S)
+        mean = torch.stack(of_models).mean(dim=0).cpu().numpy()
         return {"s": mean[0], "p": mean[1]}

@@ -58,8 +58,8 @@ def pass_extras(
         answer.line.number: [{} for _ in answer.hypotheses] for answer in answers
     }
     for sample, places in forced_batches(translator, sources, targets) if rows else ():
-        found = _router(model, routed, sample) if is_routed else _twin(model, twin, sample)
-        for place, entry in zip(places, found):
+        entries = _router(model, routed, sample) if is_routed else _twin(model, twin, sample)
+        for place, entry in zip(places, entries):
             answer, rank = rows[place]
             extras[answer.line.number][rank] = entry
     return extras

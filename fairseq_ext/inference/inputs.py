@@ -21,7 +21,7 @@ TEXTS = ("translation", "classification", "language_model")
 class Input(NamedTuple):
     """What the caller gave, the line that the task reads, or why there is none."""
 
-    given: Any
+    original: Any
     line: str
     error: Optional[str] = None
 
@@ -47,17 +47,19 @@ class Inputs:
         if self._folder is not None:
             self._folder.cleanup()
 
-    def buffers(self, given: Iterable[Any], size: int, progress: bool) -> Iterator[List[Input]]:
+    def buffers(self, original: Iterable[Any], size: int, progress: bool) -> Iterator[List[Input]]:
         """Yield lists of at most ``size`` inputs; TypeError, with its number, for what is none."""
-        if isinstance(given, (str, bytes)):
-            raise TypeError(f"sentences: a {type(given).__name__}; allowed: a list or an iterator")
+        if isinstance(original, (str, bytes)):
+            raise TypeError(
+                f"sentences: a {type(original).__name__}; allowed: a list or an iterator"
+            )
         bar = None
         if progress:
             from tqdm import tqdm
 
-            total = len(given) if isinstance(given, Sized) else None
+            total = len(original) if isinstance(original, Sized) else None
             bar = tqdm(total=total, unit=" sentences")
-        numbered = enumerate(given)
+        numbered = enumerate(original)
         try:
             while True:
                 part = list(itertools.islice(numbered, size))
@@ -70,44 +72,44 @@ class Inputs:
             if bar is not None:
                 bar.close()
 
-    def input(self, number: int, given: Any) -> Input:
+    def input(self, number: int, original: Any) -> Input:
         """Return one input; TypeError for what the model does not read."""
         if self.kind in TEXTS:
-            return Input(given, self._text(number, given))
-        if isinstance(given, np.ndarray):
-            return Input(given, self._file_of(given))
-        if not isinstance(given, (str, os.PathLike)):
+            return Input(original, self._text(number, original))
+        if isinstance(original, np.ndarray):
+            return Input(original, self._file_of(original))
+        if not isinstance(original, (str, os.PathLike)):
             raise TypeError(
-                f"input {number}: {type(given).__name__}; allowed: the name of a file, or an array "
-                "of features"
+                f"input {number}: {type(original).__name__}; allowed: the name of a file, or an "
+                "array of features"
             )
-        path = Path(given)
+        path = Path(original)
         try:
             if self.kind == "speech" and path.suffix.lower() == ".wav":
-                return Input(given, self._file_of(features_of(path, self.task)))
+                return Input(original, self._file_of(features_of(path, self.task)))
             if self.kind == "captions" and not path.is_file():
                 path = Path(self.task.cfg.features or self.task.cfg.data) / path
             if not path.is_file():
-                raise ValueError(f"there is no {given}")
+                raise ValueError(f"there is no {original}")
             if path.suffix == ".npy":
                 read_features(str(path))  # one that cannot be read would end its whole batch
         except ValueError as error:
-            return Input(given, "", str(error))
-        return Input(given, str(path))
+            return Input(original, "", str(error))
+        return Input(original, str(path))
 
-    def _text(self, number: int, given: Any) -> str:
+    def _text(self, number: int, original: Any) -> str:
         """Return a text, or the texts of several sources with ||| between them."""
-        if len(self.sources) < 2 or isinstance(given, str):
-            if not isinstance(given, str):
-                raise TypeError(f"sentence {number}: {type(given).__name__}; allowed: str")
-            return SURROGATES.sub("\ufffd", given).strip()
-        is_tuple = isinstance(given, (tuple, list)) and len(given) == len(self.sources)
-        if not is_tuple or not all(isinstance(text, str) for text in given):
+        if len(self.sources) < 2 or isinstance(original, str):
+            if not isinstance(original, str):
+                raise TypeError(f"sentence {number}: {type(original).__name__}; allowed: str")
+            return SURROGATES.sub("\ufffd", original).strip()
+        is_tuple = isinstance(original, (tuple, list)) and len(original) == len(self.sources)
+        if not is_tuple or not all(isinstance(text, str) for text in original):
             raise TypeError(
-                f"sentence {number}: {given!r:.80}; allowed: a tuple of {len(self.sources)} texts, "
-                f"in {', '.join(self.sources)}"
+                f"sentence {number}: {original!r:.80}; allowed: a tuple of {len(self.sources)} "
+                f"texts, in {', '.join(self.sources)}"
             )
-        return f" {SEPARATOR} ".join(SURROGATES.sub("\ufffd", text).strip() for text in given)
+        return f" {SEPARATOR} ".join(SURROGATES.sub("\ufffd", text).strip() for text in original)
 
     def _file_of(self, features: np.ndarray) -> str:
         """Return the name of a file with the features, for tasks that read files."""

@@ -90,19 +90,20 @@ def load(
         task = set_up_task(first.cfg, folder, direction)
         models = build_models(source.stored, task)
         twin = load_twin(first.cfg, first.state, task)
-    found = source.subwords if subwords is None else None
-    if found is None:
+    models_of_subwords = source.subwords if subwords is None else None
+    if models_of_subwords is None:
         places = subword_folders(first.path, folder)
         stored = options_of(first.cfg.get("bpe") or {})
-        found = find_subwords(places, languages_of(task), stored, subwords, bpe)
-    check_spelling(found, dictionaries_of(task))
+        models_of_subwords = find_subwords(places, languages_of(task), stored, subwords, bpe)
+        if subwords is None:
+            check_spelling(models_of_subwords, dictionaries_of(task))
     place = torch.device(device)
     for module in [*models, *([twin] if twin is not None else [])]:
         module.to(device=place, dtype=DTYPES[dtype])
     for model in models:
         prepare(model, dtype)
     name = tokenizer or source.tokenizer
-    return Model(LoadedModels(models, place, found, name, twin, folder), task)
+    return Model(LoadedModels(models, place, models_of_subwords, name, twin, folder), task)
 
 
 class ModelSource(NamedTuple):

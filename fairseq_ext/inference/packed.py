@@ -171,7 +171,7 @@ def plain_options(cfg: DictConfig) -> Dict[str, Any]:
 
 def _values(values: Dict[str, Any]) -> Dict[str, Any]:
     """Return options without absolute paths, which say nothing elsewhere."""
-    kept = {}
+    plain = {}
     for name, value in values.items():
         if isinstance(value, str) and Path(value).is_absolute():
             continue
@@ -180,8 +180,8 @@ def _values(values: Dict[str, Any]) -> Dict[str, Any]:
             json.dumps(value)
         except TypeError:
             continue  # objects that a task has put among its options, such as a dictionary
-        kept[str(name)] = value
-    return kept
+        plain[str(name)] = value
+    return plain
 
 
 def configuration(groups: Dict[str, Any]) -> DictConfig:

@@ -49,7 +49,7 @@ class Perplexities:
                     f"{len(rows[number])} tokens, more than the model takes; allowed: "
                     f"{self.longest}"
                 )
-                results[number] = Perplexity(entry.given, math.inf, [], -math.inf, [], error)
+                results[number] = Perplexity(entry.original, math.inf, [], -math.inf, [], error)
         order = sorted((n for n in rows if n not in results), key=lambda n: len(rows[n]))
         for start in range(0, len(order), self.batch):
             numbers = order[start : start + self.batch]
@@ -57,8 +57,8 @@ class Perplexities:
             for number, of_tokens in zip(numbers, scores):
                 mean = sum(of_tokens) / len(of_tokens)
                 tokens = [self.dictionary[index] for index in rows[number].tolist()]
-                given = inputs[number].given
-                results[number] = Perplexity(given, 2**-mean, tokens, mean, of_tokens)
+                original = inputs[number].original
+                results[number] = Perplexity(original, 2**-mean, tokens, mean, of_tokens)
         return [results[number] for number in range(len(inputs))]
 
     def _encode(self, text: str) -> Tensor:

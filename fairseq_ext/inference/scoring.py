@@ -51,15 +51,15 @@ class Scoring:
                 rows.append(self.encode_target(target))
                 sources.append(source)
             except ValueError as error:
-                results[number] = Score(entry.given, target, [], -math.inf, [], None, str(error))
+                results[number] = Score(entry.original, target, [], -math.inf, [], None, str(error))
         for sample, places in forced_batches(self.translator, sources, rows) if sources else ():
             tokens = sample["net_input"]["src_tokens"]
             lists = self.translator.task.inference_step(self.scorer, self.translator.models, sample)
             for row, (place, (hypothesis,)) in enumerate(zip(places, lists)):
                 number = sources[place].line.number
                 scored = self._score(hypothesis, rows[place], tokens[row])
-                given = inputs[number].given
-                results[number] = Score(given, targets[number], *scored)
+                original = inputs[number].original
+                results[number] = Score(original, targets[number], *scored)
         return [results[number] for number in range(len(inputs))]
 
     def encode_target(self, text: str) -> Tensor:

@@ -96,7 +96,7 @@ def find_subwords(
     folders: Sequence[Path],
     languages: Sequence[str],
     stored: Optional[Mapping[str, Any]] = None,
-    given: Given = None,
+    named: Given = None,
     kind: Optional[str] = None,
 ) -> SubwordModels:
     """Return the sub-word models of languages.
@@ -105,15 +105,15 @@ def find_subwords(
         folders: to be looked through, in this order.
         languages: of the model.
         stored: the options of --bpe that the training was given.
-        given: what the caller says; wins over all else.
+        named: what the caller says; wins over all else.
         kind: the --bpe, where the file does not show it.
 
     Raises FileNotFoundError or ValueError for what was given and is not there.
     """
-    if isinstance(given, str) and given == NONE:
+    if isinstance(named, str) and named == NONE:
         return SubwordModels()
-    if given is not None:
-        return _given(given, languages, kind)
+    if named is not None:
+        return _named(named, languages, kind)
     name = stored.get("_name") if stored else None
     if stored and name:
         options = {key: value for key, value in stored.items() if key not in ("_name",)}
@@ -129,13 +129,13 @@ def find_subwords(
     return _in_folders(folders, languages, kind)
 
 
-def _given(given: Given, languages: Sequence[str], kind: Optional[str]) -> SubwordModels:
+def _named(named: Given, languages: Sequence[str], kind: Optional[str]) -> SubwordModels:
     """Return what the caller names; a mapping has to name all languages."""
-    if isinstance(given, Mapping):
-        files = {language: Path(path) for language, path in given.items()}
+    if isinstance(named, Mapping):
+        files = {language: Path(path) for language, path in named.items()}
     else:
-        assert given is not None  # by the caller
-        files = dict.fromkeys(languages, Path(given))
+        assert named is not None  # by the caller
+        files = dict.fromkeys(languages, Path(named))
     missing = [language for language in languages if language not in files]
     if missing:
         raise ValueError(

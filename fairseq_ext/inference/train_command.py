@@ -8,10 +8,17 @@ from typing import Any, Dict, List, Optional
 
 from fairseq.criterions import CRITERION_DATACLASS_REGISTRY, CRITERION_REGISTRY
 from fairseq.dataclass.configs import FairseqConfig
-from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
+from fairseq.models import (
+    ARCH_CONFIG_REGISTRY,
+    ARCH_MODEL_NAME_REGISTRY,
+    ARCH_MODEL_REGISTRY,
+    MODEL_DATACLASS_REGISTRY,
+)
 from fairseq.registry import REGISTRIES
 from fairseq.tasks import TASK_DATACLASS_REGISTRY, TASK_REGISTRY
 from omegaconf import DictConfig, OmegaConf
+
+from .places import options_of
 
 PLAIN_GROUPS = ("common", "dataset", "optimization", "checkpoint", "ema")
 CHOSEN_GROUPS = ("task", "model", "criterion", "optimizer", "lr_scheduler")
@@ -45,6 +52,8 @@ def train_command(cfg: DictConfig) -> str:
     for part in legacy:
         for name, value in _changed_legacy(part, names).items():
             options.setdefault(name, value)
+    if options_of(task).get("lang_pairs") is None:
+        options.pop("lang_pairs", None)  # the run's, which it has carried into the model's options
     for name, value in options.items():
         words += _words(name, value)
     text = " ".join(word if word.startswith("$(") else shlex.quote(word) for word in words)
@@ -67,8 +76,8 @@ def _classes(names: Dict[str, Optional[str]]) -> List[Any]:
         "model": ARCH_MODEL_REGISTRY,
         "criterion": CRITERION_REGISTRY,
     }
-    found = [registry.get(names[group] or "") for group, registry in registries.items()]
-    return [entry for entry in found if entry is not None]
+    classes = [registry.get(names[group] or "") for group, registry in registries.items()]
+    return [entry for entry in classes if entry is not None]
 
 
 def _defaults(instance: Any, group: str) -> Dict[str, Any]:
@@ -84,7 +93,9 @@ def _defaults_of(group: str, name: Optional[str]) -> Dict[str, Any]:
         "criterion": CRITERION_DATACLASS_REGISTRY,
         "model": MODEL_DATACLASS_REGISTRY,
     }.get(group) or REGISTRIES[group]["dataclass_registry"]
-    options = registry.get(name or "")
+    # an architecture has the options of its model, and its own defaults of some
+    of_model = ARCH_MODEL_NAME_REGISTRY.get(name, name) if group == "model" else name
+    options = registry.get(of_model or "")
     if options is None:
         return {}
     instance = options()
@@ -106,10 +117,19 @@ def _changed(part: DictConfig, defaults: Dict[str, Any]) -> Dict[str, Any]:
         default = defaults.get(name)
         # "${task.lang_pairs}": the option of another group
         is_borrowed = isinstance(default, str) and default.startswith("${")
-        known = name in defaults and name not in LEFT_OUT and not str(name).startswith("_")
-        if known and not is_borrowed and str(value) != str(getattr(default, "value", default)):
+        is_option = name in defaults and name not in LEFT_OUT and not str(name).startswith("_")
+        if (
+            is_option
+            and not is_borrowed
+            and _text(value) != _text(getattr(default, "value", default))
+        ):
             changed[str(name)] = value
     return changed
+
+
+def _text(value: Any) -> str:
+    """Return a value as text; checkpoints hold tuples as lists."""
+    return str(list(value) if isinstance(value, tuple) else value)
 
 
 def _changed_legacy(part: Namespace, names: Dict[str, Optional[str]]) -> Dict[str, Any]:

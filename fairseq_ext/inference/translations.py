@@ -45,20 +45,20 @@ class Translations:
             error = entry.error if answer is None else answer.error
             if answer is None or error is not None:
                 empty = Hypothesis("", [], -math.inf, [])
-                results.append(Translation(entry.given, [], [empty], error))
+                results.append(Translation(entry.original, [], [empty], error))
             else:
-                results.append(self._translation(entry.given, answer, more.get(number)))
+                results.append(self._translation(entry.original, answer, more.get(number)))
         return results
 
     def _translation(
-        self, given: Any, answer: Answer, more: Optional[List[Dict[str, Any]]]
+        self, original: Any, answer: Answer, more: Optional[List[Dict[str, Any]]]
     ) -> Translation:
         """Return the result of a sentence; more: the extras of each hypothesis."""
         hypotheses = [
             self._hypothesis(answer, hypothesis, more[rank] if more else {})
             for rank, hypothesis in enumerate(answer.hypotheses)
         ]
-        return Translation(given, source_tokens(self.translator, answer.tokens), hypotheses)
+        return Translation(original, source_tokens(self.translator, answer.tokens), hypotheses)
 
     def _hypothesis(
         self, answer: Answer, hypothesis: Dict[str, Any], more: Dict[str, Any]
