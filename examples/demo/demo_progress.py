@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Callable, Dict, List, Optional, TextIO
+from typing import Callable, Dict, List, Optional, TextIO, Tuple
 
 TAIL_LINES = 15
 
@@ -74,7 +74,7 @@ class TrainingStatus:
 
     def __init__(self, updates: int, pairs: List[str], clock=time.monotonic):
         self.updates, self.pairs, self.clock = updates, pairs, clock
-        self.first = None
+        self.first: Optional[Tuple[int, float]] = None
         self.loss, self.bleu = "", ""
 
     def __call__(self, line: str) -> Optional[str]:
