@@ -102,6 +102,7 @@ lint: setup  ## ruff, both checks, and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	MYPYPATH=examples/demo $(BIN)/mypy examples/demo
 
 style: setup  ## types, names, comments and docstrings in numbers
 	$(BIN)/python tests/style/measure.py
