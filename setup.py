@@ -108,6 +108,8 @@ setup(
     extras_require={
         "plot": ["matplotlib"],
         "bpe": ["sentencepiece"],
+        # of packed models, which hold no pickles
+        "pack": ["safetensors"],
         "ctranslate2": ["ctranslate2"],
         "linearise": ["nltk", "penman"],
         "recipes": ["gensim", "scikit-learn"],
@@ -128,6 +130,7 @@ setup(
             "pytest-timeout",
             "pytest-xdist",
             "ruff",
+            "safetensors",
             "sentencepiece",
         ],
     },

@@ -29,6 +29,12 @@ LAYERS = {
     "streams": {"compat", "common"},
 }
 SYSTEM_MAY_IMPORT = {"compat", "common", "streams"}
+SYSTEMS = {path.parent.name for path in PACKAGE.glob("*/README.md")}
+# what uses trained models of all systems, and the commands for all, which may use it
+LAYERS["inference"] = SYSTEM_MAY_IMPORT | SYSTEMS
+LAYERS["tools"] = SYSTEM_MAY_IMPORT | {"inference"}
+# the card says the version
+LAYERS["inference"] |= {"__version__"}
 MAX_FILE_LINES, MAX_FUNCTION_LINES, MAX_ARGUMENTS, MAX_COLUMNS = 399, 59, 11, 100
 
 
@@ -189,7 +195,7 @@ def test_dependencies_run_one_way(path):
     """compat <- common <- streams <- systems <- their commands; a system never imports another.
 
     tools is what commands of all systems use: it imports no system, and of a system only the
-    commands import it.
+    commands import it. inference uses trained models of all systems.
     """
     folder, *rest = path.relative_to(PACKAGE).parts
     if folder.endswith(".py"):

@@ -190,7 +190,7 @@ class DualTranslationTask(StreamsTask):
             self.label_side.check_bleu(self.cfg.eval_bleu and not from_checkpoint)
         # a stock model translates one direction and does not say which: its options do
         if from_checkpoint and not isinstance(model, HasDirections):
-            self._choose_direction()
+            self.choose_direction()
             self._check_direction(cfg)
         elif from_checkpoint and self.pair:
             model.direction(self.pair)  # ValueError where separate models have no such direction

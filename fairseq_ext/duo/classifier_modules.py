@@ -20,7 +20,7 @@ Dimensions: B texts, T words, d1 and d2 widths of S and P, F width of e, L label
 Masks are bool, True = padding.
 """
 
-from typing import Optional
+from typing import Optional, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -34,20 +34,26 @@ METHODS = ("duo", "single", "average", "concatenation", "mean-mlp")
 ATTENTIONS = ("softmax", "linear")
 
 
+def attention_weights(w: Tensor, keys: Tensor, padding: Tensor, kind: str) -> Tensor:
+    """Return softmax(w K^T) of Eq. 2, or w K^T ("linear"): (B, T), zero at padding.
+
+    w (d,), keys (B, T, d), padding (B, T).
+    """
+    scores = keys @ w  # (B, T)
+    if kind != "softmax":
+        return scores.masked_fill(padding, 0.0)
+    # exp and its sum are taken in single precision at least, also under autocast
+    exact = torch.promote_types(scores.dtype, torch.float32)
+    return scores.masked_fill(padding, float("-inf")).softmax(dim=1, dtype=exact)
+
+
 def duo_attention(w: Tensor, keys: Tensor, values: Tensor, padding: Tensor, kind: str) -> Tensor:
     """Return Attention(w, keys, values) of Eq. 1 and 2: softmax(w K^T) V, or (w K^T) V ("linear").
 
     w (d,), keys (B, T, d), values (B, T, d'), padding (B, T) -> (B, d').
     """
-    scores = keys @ w  # (B, T)
-    if kind == "softmax":
-        # exp and its sum are taken in single precision at least, also under autocast
-        exact = torch.promote_types(scores.dtype, torch.float32)
-        weights = scores.masked_fill(padding, float("-inf")).softmax(dim=1, dtype=exact)
-        # back to the precision of the values, for the product
-        weights = weights.to(values)
-    else:
-        weights = scores.masked_fill(padding, 0.0)
+    # back to the precision of the values, for the product
+    weights = attention_weights(w, keys, padding, kind).to(values)
     # sum over words of weight times vector
     return torch.einsum("bt,btd->bd", weights, values)
 
@@ -76,6 +82,11 @@ class DuoSentence(RetainsDropout, nn.Module):
         a_s = duo_attention(self.w_p, p, s, padding, self.kind)  # (B, d1)
         both = dropout(torch.cat([a_p, a_s], dim=1), self.dropout, self.is_dropping)
         return self.w_o(both)
+
+    def weights(self, s: Tensor, p: Tensor, padding: Tensor) -> Tuple[Tensor, Tensor]:
+        """Return the weights of the words (B, T), by the keys S and by the keys P."""
+        by_s = attention_weights(self.w_s, s, padding, self.kind)
+        return by_s, attention_weights(self.w_p, p, padding, self.kind)
 
 
 def average(s: Tensor, p: Tensor) -> Tensor:
@@ -134,9 +145,7 @@ class Classifier(RetainsDropout, nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """(B, T), every row with at least one word -> scores (B, L)."""
-        padding = tokens.eq(self.padding_index)  # (B, T)
-        s = self.s(tokens)  # (B, T, d1)
-        p = self.p(tokens) if self.p is not None else s
+        s, p, padding = self._read(tokens)
         if self.method == "mean-mlp":
             words = torch.cat([s, p], dim=-1) if self.p is not None else s
             # the mean over words that are not padding
@@ -145,9 +154,21 @@ class Classifier(RetainsDropout, nn.Module):
             mean = torch.einsum("bt,btd->bd", real, words) / real.sum(dim=1, keepdim=True)
             hidden = F.relu(self.inner(dropout(mean, self.dropout, self.is_dropping)))
             return self.outer(dropout(hidden, self.dropout, self.is_dropping))
+        e = self.sentence(s, p, padding)  # (B, F)
+        return self.w_y(dropout(e, self.dropout, self.is_dropping))
+
+    def attention(self, tokens: Tensor) -> Optional[Tuple[Tensor, Tensor]]:
+        """Return the weights of the words (B, T) in S and in P; None for "mean-mlp"."""
+        if self.method == "mean-mlp":
+            return None
+        return self.sentence.weights(*self._read(tokens))
+
+    def _read(self, tokens: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
+        """Return S, P (B, T, .) as the method combines them, and the padding (B, T)."""
+        s = self.s(tokens)  # (B, T, d1)
+        p = self.p(tokens) if self.p is not None else s
         if self.method == "average":
             s = p = average(s, p)
         elif self.method == "concatenation":
             s = p = torch.cat([s, p], dim=-1)
-        e = self.sentence(s, p, padding)  # (B, F)
-        return self.w_y(dropout(e, self.dropout, self.is_dropping))
+        return s, p, tokens.eq(self.padding_index)

@@ -56,12 +56,14 @@ class StreamsTask(Steps):
         pair_parallel: what several workers with pairs of their own do.
         pair_patience: what lets pairs leave in training.
         subwords: what cuts typed lines.
+        keep_attention: let hypotheses hold their attention, also without an option of alignments.
         run_state: what the order of batches depends on besides the options.
     """
 
     cfg: StreamsConfig
     tgt_dict: Dictionary
     from_checkpoint = False
+    keep_attention = False
 
     def __init__(
         self,
@@ -143,7 +145,7 @@ class StreamsTask(Steps):
             for lang in languages(self.pairs):
                 if lang not in self.dictionaries:
                     self.dictionaries[lang] = load_dictionary(paths, lang)
-            self._choose_direction()
+            self.choose_direction()
         else:
             if self.cfg.bpe_models:
                 raise ValueError(
@@ -187,7 +189,7 @@ class StreamsTask(Steps):
         """True if a model of ``self.pairs`` translates ``pair``; systems may allow more."""
         return pair in self.pairs
 
-    def _choose_direction(self) -> None:
+    def choose_direction(self) -> None:
         """Make -s and -t the task's direction; ValueError if the model does not translate it."""
         if not self.requested:
             return
@@ -216,9 +218,9 @@ class StreamsTask(Steps):
 
     def build_generator(self, models: List[BaseFairseqModel], args: Any, **options: Any) -> Any:
         """Return the search by ``common/beam_search.py`` over the models' chosen direction."""
-        self._need_attention = bool(
-            getattr(args, "print_alignment", None) or getattr(args, "replace_unk", None) is not None
-        )
+        replaces = getattr(args, "replace_unk", None) is not None
+        aligns = replaces or bool(getattr(args, "print_alignment", None))
+        self._need_attention = self.keep_attention or aligns
         return self.build_search(self.pair, self._directions(models), args, **options)
 
     def build_search(

@@ -75,6 +75,10 @@ TOOLS = {
         "tools.checkpoint.average:average_checkpoints",
         "average the parameters of several checkpoints",
     ),
+    "pack": Command(
+        "tools.packing.command:pack_model",
+        "put a trained model into one folder, for use elsewhere",
+    ),
 }
 
 

@@ -1,0 +1,1 @@
+"""Trained models in Python: load, translate, score, classify, and pack for use elsewhere."""

@@ -1,0 +1,110 @@
+"""What systems add to a hypothesis: dual inference's terms, router weights, the twin's distance."""
+
+import math
+from typing import Any, Dict, Iterator, List, Sequence
+
+import torch
+
+from ..compat.line_translator import Answer, LineTranslator
+from ..routed.model import RoutedModel
+from ..routed.modules import Router
+from ..streams.task import StreamsTask
+from ..twin.contract import matched
+from .teacher_forcing import forced_batches
+
+
+def dual_terms(hypothesis: Dict[str, Any]) -> Dict[str, Any]:
+    """Return both terms of dual inference (Eq. 7), in base 2; nothing without a ranking.
+
+    ``rank`` is the place in the list of the beam search, from 0.
+    """
+    terms = hypothesis.get("terms")
+    if terms is None:
+        return {}
+    return {
+        "dual": {
+            "target_given_source": terms.log_y_x / math.log(2),
+            "target_tokens": int(terms.y_tokens),
+            "source_given_target": terms.log_x_y / math.log(2),
+            "source_tokens": int(terms.x_tokens),
+            "rank": hypothesis["rank"],
+        }
+    }
+
+
+def pass_extras(
+    model: Any, translator: LineTranslator, answers: Sequence[Answer]
+) -> Dict[int, List[Dict[str, Any]]]:
+    """Return {number of the line: extras of each hypothesis} that take a pass of their own.
+
+    ``router``: {layer: tau (S, n) or (T, n)} of a routed model, the mean over an ensemble.
+    ``twin_distance``: L_t (T,) of a single model that kept its backward network, NaN at tokens
+    without one, which are the last.
+
+    Args:
+        model: of the direction.
+        translator: of the answers.
+        answers: of lines that were translated.
+    """
+    routed = [member for member in model.loaded.models if isinstance(member, RoutedModel)]
+    twin = model.loaded.twin if len(model.loaded.models) == 1 else None
+    is_routed = bool(routed) and has_router(routed[0])
+    if not (is_routed or twin is not None):
+        return {}
+    rows = [(answer, rank) for answer in answers for rank in range(len(answer.hypotheses))]
+    sources = [answer.source for answer, _ in rows if answer.source is not None]
+    targets = [answer.hypotheses[rank]["tokens"].cpu() for answer, rank in rows]
+    extras: Dict[int, List[Dict[str, Any]]] = {
+        answer.line.number: [{} for _ in answer.hypotheses] for answer in answers
+    }
+    for sample, places in forced_batches(translator, sources, targets) if rows else ():
+        entries = _router(model, routed, sample) if is_routed else _twin(model, twin, sample)
+        for place, entry in zip(places, entries):
+            answer, rank = rows[place]
+            extras[answer.line.number][rank] = entry
+    return extras
+
+
+def has_router(model: RoutedModel) -> bool:
+    """True unless the model is a baseline that shares whole layers."""
+    return any(isinstance(module, Router) for module in model.modules())
+
+
+def _router(
+    model: Any, members: Sequence[RoutedModel], sample: Dict[str, Any]
+) -> Iterator[Dict[str, Any]]:
+    """Yield the router weights of each row of a batch."""
+    inputs, dictionary = sample["net_input"], model.target_dictionary
+    tokens, previous = inputs["src_tokens"], inputs["prev_output_tokens"]
+    with torch.no_grad():
+        of_members = [
+            member.router_weights(tokens, previous, model.direction) for member in members
+        ]
+    mean = {
+        layer: torch.stack([weights[layer].float() for weights in of_members]).mean(dim=0)
+        for layer in of_members[0]
+    }
+    for row in range(len(tokens)):
+        read = tokens[row].ne(dictionary.pad())  # (S',)
+        written = sample["target"][row].ne(dictionary.pad())  # (T',)
+        yield {
+            "router": {
+                layer: tau[row][read if layer.startswith("encoder") else written].cpu().numpy()
+                for layer, tau in mean.items()
+            }
+        }
+
+
+def _twin(model: Any, criterion: Any, sample: Dict[str, Any]) -> Iterator[Dict[str, Any]]:
+    """Yield the distance of both networks at each token of each row of a batch."""
+    target, padding_index = sample["target"], model.target_dictionary.pad()
+    if isinstance(model.task, StreamsTask):
+        sample["net_input"]["pair"] = model.direction
+    call, _ = criterion.call(sample)
+    padding = target.eq(padding_index)  # (B, T)
+    with torch.no_grad():
+        _, twin = model.loaded.models[0](**sample["net_input"], twin=call)
+        distance, _ = criterion.distance(twin, padding)  # (B, T)
+    distance = distance.float().masked_fill(~matched(padding), math.nan).cpu()
+    for row, is_padding in enumerate(padding.cpu()):
+        yield {"twin_distance": distance[row][~is_padding].numpy()}

@@ -1,0 +1,237 @@
+"""``fairseq_ext.load``: a checkpoint, several, or a packed folder -> a model that is ready."""
+
+import contextlib
+import os
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Union
+
+import torch
+from fairseq import checkpoint_utils, tasks
+from fairseq.dataclass.configs import GenerationConfig
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.models import BaseFairseqModel
+from fairseq.tasks import FairseqTask
+from omegaconf import DictConfig, open_dict
+
+from ..streams.language_pair import LanguagePair
+from ..streams.stored_pairs import stored_pairs
+from .model import LoadedModels, Model
+from .packed import is_packed, read_packed
+from .places import PathLike, data_folder, options_of, subword_folders
+from .subword_models import Given, SubwordModels, check_spelling, find_subwords
+from .twin_network import load_twin
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+# options of the tasks that score in validation or say how to train, and their values for inference
+WITHOUT_TRAINING: Dict[str, Any] = {
+    "eval_bleu": False,
+    "eval_wer": False,
+    "eval_wer_args": "{}",
+    "eval_cider": False,
+    "eval_args": "{}",
+    "bpe_models": None,
+    "truncate_source": False,
+    "num_batch_buckets": 0,
+}
+_loading = threading.Lock()  # building models draws random numbers, see ``undisturbed``
+
+
+class StoredModel(NamedTuple):
+    """What a file holds of one model: fairseq's checkpoint as a dict, and its configuration."""
+
+    path: Path
+    state: Dict[str, Any]
+    cfg: DictConfig
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Leave torch's random numbers of the process as they are: parameters are drawn, then read."""
+    with _loading, torch.random.fork_rng():
+        yield
+
+
+def load(
+    checkpoint: Union[PathLike, Sequence[PathLike]],
+    data: Optional[PathLike] = None,
+    direction: Optional[str] = None,
+    *,
+    device: str = "cpu",
+    dtype: str = "float32",
+    subwords: Given = None,
+    bpe: Optional[str] = None,
+    tokenizer: Optional[str] = None,
+) -> Model:
+    """Return a trained model, ready to translate, classify or score.
+
+    Args:
+        checkpoint: a file written by fairseq-train, a folder written by ``fairseq-ext pack``, or
+            several files, which are an ensemble.
+        data: the data folder of the training. Without it the folder of the checkpoint and the one
+            that the checkpoint names are looked at. A packed folder needs none.
+        direction: such as "de-en", or "de+fr-en" for two sources; default: the first that the model
+            was trained for.
+        device: "cpu", "cuda" or "cuda:N".
+        dtype: "float32", "bfloat16" or "float16", of the parameters.
+        subwords: the file of the sub-word model, {language: file}, or "none" for texts that are cut
+            already. Without it they are looked for beside the dictionaries and the checkpoint.
+        bpe: what fairseq's --bpe calls the kind of these files, where they do not show it.
+        tokenizer: fairseq's --tokenizer, such as "moses"; default: that of the training.
+
+    Raises FileNotFoundError or ValueError, naming the file or the argument.
+    """
+    check_target(device, dtype)
+    source = read_source(_listed(checkpoint))
+    first = source.stored[0]
+    folder = data_folder(first.path, first.cfg.task, data or source.folder)
+    with undisturbed():
+        task = set_up_task(first.cfg, folder, direction)
+        models = build_models(source.stored, task)
+        twin = load_twin(first.cfg, first.state, task)
+    models_of_subwords = source.subwords if subwords is None else None
+    if models_of_subwords is None:
+        places = subword_folders(first.path, folder)
+        stored = options_of(first.cfg.get("bpe") or {})
+        models_of_subwords = find_subwords(places, languages_of(task), stored, subwords, bpe)
+        if subwords is None:
+            check_spelling(models_of_subwords, dictionaries_of(task))
+    place = torch.device(device)
+    for module in [*models, *([twin] if twin is not None else [])]:
+        module.to(device=place, dtype=DTYPES[dtype])
+    for model in models:
+        prepare(model, dtype)
+    name = tokenizer or source.tokenizer
+    return Model(LoadedModels(models, place, models_of_subwords, name, twin, folder), task)
+
+
+class ModelSource(NamedTuple):
+    """What is loaded: checkpoints, and what a packed folder says beside them."""
+
+    stored: List[StoredModel]
+    folder: Optional[Path] = None
+    subwords: Optional[SubwordModels] = None
+    tokenizer: Optional[str] = None
+
+
+def read_source(names: Sequence[PathLike]) -> ModelSource:
+    """Return what the files of an ensemble, or one packed folder, hold."""
+    paths = [Path(name) for name in names]
+    if not paths:
+        raise ValueError("checkpoint: an empty list; allowed: at least one file")
+    folders = [path for path in paths if is_packed(path)]
+    if folders and len(paths) > 1:
+        raise ValueError(
+            f"{folders[0]}: a packed folder is loaded alone; allowed: pack the ensemble"
+        )
+    if folders:
+        packed = read_packed(folders[0])
+        stored = [StoredModel(file, state, state["cfg"]) for file, state in packed.states]
+        return ModelSource(stored, packed.folder, packed.subwords, packed.tokenizer)
+    stored = [read_checkpoint(path) for path in paths]
+    tokenizer = options_of(stored[0].cfg.get("tokenizer") or {}).get("_name")
+    return ModelSource(stored, tokenizer=tokenizer)
+
+
+def _listed(checkpoint: Union[PathLike, Sequence[PathLike]]) -> Sequence[PathLike]:
+    """Return the files as a list; one path is a list of one."""
+    return [checkpoint] if isinstance(checkpoint, (str, os.PathLike)) else list(checkpoint)
+
+
+def check_target(device: str, dtype: str) -> None:
+    """Raise ValueError for a device or a type that there is not."""
+    if dtype not in DTYPES:
+        raise ValueError(f"dtype {dtype!r}: allowed: {', '.join(DTYPES)}")
+    try:
+        kind = torch.device(device).type
+    except RuntimeError as error:
+        raise ValueError(f"device {device!r}: allowed: cpu, cuda, cuda:N") from error
+    if kind == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"device {device!r}: torch sees no CUDA device; allowed: cpu")
+
+
+def read_checkpoint(path: Path) -> StoredModel:
+    """Return what a checkpoint holds, on the CPU; an error names the file and what is wrong."""
+    if path.is_dir():
+        raise FileNotFoundError(
+            f"{path}: a folder without manifest.json; allowed: a checkpoint file, or a folder "
+            "written by fairseq-ext pack"
+        )
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: there is no such checkpoint")
+    state = checkpoint_utils.load_checkpoint_to_cpu(str(path))
+    if state.get("args") is not None:  # from before fairseq 0.10
+        state["cfg"], state["args"] = convert_namespace_to_omegaconf(state["args"]), None
+    return StoredModel(path, state, state["cfg"])
+
+
+def set_up_task(cfg: DictConfig, folder: Path, direction: Optional[str]) -> FairseqTask:
+    """Return the task of a checkpoint for inference in one direction, with data in ``folder``."""
+    options = options_of(cfg.task)
+    pairs = stored_pairs(cfg.model)
+    with open_dict(cfg):
+        options["data"] = str(folder)
+        for name, value in WITHOUT_TRAINING.items():
+            if name in options:
+                options[name] = value
+        if pairs:  # schedules are not looked at where both are given
+            options["lang_pairs"] = ",".join(pairs)
+            source, target = LanguagePair.parse(direction or pairs[0])
+            options["source_lang"], options["target_lang"] = source, target
+    if direction is not None and not pairs:
+        trained = f"{options.get('source_lang')}-{options.get('target_lang')}"
+        if direction != trained:
+            allowed = trained if options.get("source_lang") else "leave it out"
+            raise ValueError(f"direction {direction!r}: the model has one; allowed: {allowed}")
+    task = tasks.setup_task(cfg.task)
+    _find_statistics(task, folder)
+    return task
+
+
+def _find_statistics(task: FairseqTask, folder: Path) -> None:
+    """Let a task of recordings find its statistics in ``folder`` where they are not as stored."""
+    settings = getattr(getattr(task, "data_cfg", None), "config", None) or {}
+    for group in ("global_cmvn", "utterance_cmvn"):
+        stored = settings.get(group, {}).get("stats_npz_path")
+        if stored and not Path(stored).is_file():
+            settings[group]["stats_npz_path"] = str(folder / Path(stored).name)
+
+
+def build_models(stored: List[StoredModel], task: FairseqTask) -> List[BaseFairseqModel]:
+    """Return the models of an ensemble, with their parameters."""
+    models = []
+    for entry in stored:
+        loaded, _, _ = checkpoint_utils.load_model_ensemble_and_task(
+            [str(entry.path)], task=task, state=entry.state
+        )
+        models += loaded
+    return models
+
+
+def prepare(model: BaseFairseqModel, dtype: str) -> None:
+    """Make a model ready for searches as fairseq's commands do, with its attention."""
+    # models of fairseq return their attention where alignments are asked for
+    generation = GenerationConfig(print_alignment="soft")
+    common = SimpleNamespace(bf16=dtype == "bfloat16", fp16=dtype == "float16")
+    model.prepare_for_inference_(SimpleNamespace(common=common, generation=generation))
+
+
+def dictionaries_of(task: FairseqTask) -> Dict[str, Any]:
+    """Return {language: dictionary} of the texts that a task reads and writes."""
+    if hasattr(task, "dictionaries"):
+        return dict(task.dictionaries)
+    options = options_of(getattr(task, "cfg", None) or task.args)
+    if task.source_dictionary is None:
+        return {}
+    if options.get("source_lang") is None:  # a language model
+        return {"": task.source_dictionary}
+    return {
+        options["source_lang"]: task.source_dictionary,
+        options["target_lang"]: task.target_dictionary,
+    }
+
+
+def languages_of(task: FairseqTask) -> List[str]:
+    """Return the languages whose texts may have been cut into sub-words."""
+    return list(dictionaries_of(task))

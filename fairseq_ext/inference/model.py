@@ -1,0 +1,303 @@
+"""A trained model in one direction: what ``fairseq_ext.load`` returns.
+
+Dimensions: S source tokens, T target tokens, the end symbol among both.
+"""
+
+import threading
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
+
+import torch
+from fairseq.data import Dictionary
+from fairseq.models import BaseFairseqModel, FairseqLanguageModel
+from fairseq.tasks import FairseqTask
+from fairseq.tasks.speech_to_text import SpeechToTextTask
+from torch import nn
+
+from ..compat.line_translator import Coders, Line, LineTranslator
+from ..duo.task import TextClassificationTask
+from ..streams.language_pair import LanguagePair, sides
+from ..streams.other_direction import task_toward
+from ..streams.task import StreamsTask
+from ..twin.captions.task import ImageCaptioningTask
+from .inputs import Inputs
+from .places import options_of
+from .results import Classification, Perplexity, Score, Translation
+from .search import build_tokenizer, build_translator
+from .subword_models import SubwordModels, direction_coder
+
+# sentences that are sorted by length together
+BUFFER = 1024
+# searches with other options that are kept ready
+SEARCHES = 8
+ALL_LABELS = 1 << 20
+
+
+class LoadedModels:
+    """What all directions of a model share.
+
+    Attributes:
+        models: an ensemble.
+        device: where they are.
+        subwords: files of the sub-word models.
+        tokenizer: name of fairseq's --tokenizer, or None.
+        twin: the criterion with the backward network, or None.
+        folder: of the dictionaries.
+        lock: held while the models compute.
+    """
+
+    def __init__(
+        self,
+        models: List[BaseFairseqModel],
+        device: torch.device,
+        subwords: SubwordModels,
+        tokenizer: Optional[str],
+        twin: Optional[nn.Module],
+        folder: Path,
+    ):
+        self.models, self.device, self.subwords = models, device, subwords
+        self.tokenizer, self.twin, self.folder = tokenizer, twin, folder
+        self.lock = threading.RLock()
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Return the type of the parameters."""
+        return next(self.models[0].parameters()).dtype
+
+
+class Model:
+    """A model in one direction; ``load`` makes it. Several threads may use it.
+
+    Args:
+        loaded: what the directions share.
+        task: of this direction.
+    """
+
+    def __init__(self, loaded: LoadedModels, task: FairseqTask):
+        self.loaded, self.task = loaded, task
+        if isinstance(task, StreamsTask):
+            task.keep_attention = True
+        self.kind = kind_of(task, loaded.models)
+        self.direction = direction_of(task)
+        self._translators: "OrderedDict[str, LineTranslator]" = OrderedDict()
+        self._coders: Optional[Coders] = None
+
+    def __repr__(self) -> str:
+        direction = f" {self.direction}" if self.direction else ""
+        return f"<{type(self).__name__}: {self.kind}{direction}, {self.device}>"
+
+    # ---------------------------------------------------------------- what it is
+
+    @property
+    def device(self) -> torch.device:
+        """Return where the model computes."""
+        return self.loaded.device
+
+    @property
+    def directions(self) -> Tuple[str, ...]:
+        """Return what ``toward`` takes; also "de+fr-en" where the model reads several sources."""
+        task = self.task
+        if not isinstance(task, StreamsTask) or not hasattr(self.loaded.models[0], "direction"):
+            return (self.direction,) if self.direction else ()
+        sources, targets = sides(task.pairs)
+        pairs = [f"{source}-{target}" for source in sources for target in targets]
+        # those that were trained come first
+        return tuple(
+            dict.fromkeys([*task.pairs, *(pair for pair in pairs if task.can_translate(pair))])
+        )
+
+    def toward(self, direction: str) -> "Model":
+        """Return this model in another direction; both share their memory.
+
+        ValueError, with those that there are, for a direction that the model does not have.
+        """
+        if direction == self.direction:
+            return self
+        if not isinstance(self.task, StreamsTask) or len(self.directions) < 2:
+            allowed = ", ".join(self.directions) or "none, the model has no languages"
+            raise ValueError(f"direction {direction!r}: allowed: {allowed}")
+        try:
+            with self.loaded.lock:
+                return type(self)(self.loaded, task_toward(self.task, direction))
+        except ValueError as error:
+            raise ValueError(
+                f"direction {direction!r}: {error}; allowed: {', '.join(self.directions)}"
+            ) from error
+
+    # ---------------------------------------------------------------- what it does
+
+    def translate(
+        self,
+        sentences: Iterable[Any],
+        beam: int = 5,
+        nbest: int = 1,
+        batch: int = 64,
+        progress: bool = False,
+        *,
+        attention: bool = True,
+        extras: bool = True,
+        **search: Any,
+    ) -> List[Translation]:
+        """Return the translations of the sentences, one for each and in their order.
+
+        Args:
+            sentences: raw texts, in a list or an iterator; tuples of them for several sources. For
+                speech, wav files or features; for captions, features: file names or arrays.
+            beam: hypotheses that the search follows.
+            nbest: hypotheses that are returned, at most ``beam``.
+            batch: sentences that are translated together; they do not change the translations.
+            progress: show a bar on the standard error.
+            attention: whether the hypotheses have it.
+            extras: whether they have what the system adds, which may take another pass.
+            search: further options of fairseq-generate, such as ``lenpen=0.6`` or ``max_len_b=50``,
+                and ``dual_alpha``, ``source_average`` or ``well_formed_targets`` of our tasks.
+
+        ValueError for options that are not allowed, TypeError for what is no sentence.
+        """
+        from .translations import Translations
+
+        if self.kind == "language_model":
+            raise ValueError("translate: the model is a language model; allowed: perplexity")
+        options = {"beam": beam, "nbest": min(nbest, beam), **search}
+        translator = self.translator(batch, options)
+        work = Translations(self, translator, attention, extras)
+        results: List[Translation] = []
+        with Inputs(self.kind, self.sources, self.task) as inputs:
+            for part in inputs.buffers(sentences, max(BUFFER, batch), progress):
+                with self.loaded.lock:
+                    results += work.of(part)
+        return results
+
+    def score(self, sources: Iterable[Any], targets: Iterable[str], batch: int = 64) -> List[Score]:
+        """Return how probable targets are, as ``fairseq-generate --score-reference`` does.
+
+        Args:
+            sources: as in ``translate``.
+            targets: raw texts, as many.
+            batch: pairs that are scored together.
+        """
+        from .scoring import Scoring
+
+        if self.kind in ("classification", "language_model"):
+            allowed = "classify" if self.kind == "classification" else "perplexity"
+            raise ValueError(f"score: the model is for {self.kind}; allowed: {allowed}")
+        sources, targets = list(sources), list(targets)
+        if len(sources) != len(targets):
+            raise ValueError(f"score: {len(sources)} sources, but {len(targets)} targets")
+        scoring = Scoring(self, self.translator(batch, {}))
+        results: List[Score] = []
+        with Inputs(self.kind, self.sources, self.task) as inputs:
+            for part in inputs.buffers(sources, BUFFER, False):
+                with self.loaded.lock:
+                    results += scoring.of(part, targets[len(results) :])
+        return results
+
+    def classify(self, texts: Iterable[str], batch: int = 64) -> List[Classification]:
+        """Return the labels of texts, with the probabilities of all labels."""
+        from .classification import Classifications
+
+        if self.kind != "classification":
+            raise ValueError(f"classify: the model is for {self.kind}; allowed: {self._allowed()}")
+        work = Classifications(self, self.translator(batch, {"nbest": ALL_LABELS}))
+        results: List[Classification] = []
+        with Inputs(self.kind, self.sources, self.task) as inputs:
+            for part in inputs.buffers(texts, BUFFER, False):
+                with self.loaded.lock:
+                    results += work.of(part)
+        return results
+
+    def perplexity(self, texts: Iterable[str], batch: int = 64) -> List[Perplexity]:
+        """Return the perplexities of texts by a language model, as fairseq-eval-lm has them."""
+        from .perplexities import Perplexities
+
+        if self.kind != "language_model":
+            raise ValueError(
+                f"perplexity: the model is for {self.kind}; allowed: {self._allowed()}"
+            )
+        work = Perplexities(self, batch)
+        results: List[Perplexity] = []
+        with Inputs(self.kind, self.sources, self.task) as inputs:
+            for part in inputs.buffers(texts, BUFFER, False):
+                with self.loaded.lock:
+                    results += work.of(part)
+        return results
+
+    def _allowed(self) -> str:
+        """Return the methods that fit the kind of model, for errors."""
+        special = {"language_model": "perplexity", "classification": "classify, translate"}
+        return special.get(self.kind, "translate, score")
+
+    # ---------------------------------------------------------------- its parts
+
+    @property
+    def sources(self) -> Tuple[str, ...]:
+        """Return the source languages of the direction; none for a model without languages."""
+        return LanguagePair.parse(self.direction).sources if self.direction else ()
+
+    @property
+    def target_dictionary(self) -> Dictionary:
+        """Return the dictionary of the target."""
+        return self.task.target_dictionary
+
+    def coders(self) -> Coders:
+        """Return what cuts and joins the texts of this direction."""
+        if self._coders is None:
+            if self.task.source_dictionary is None or not self.direction:
+                # recordings, features and language models: the task knows what it wrote
+                options = getattr(self.task, "args", None)
+                bpe = self.task.build_bpe(options) if self.kind == "speech" else None
+                self._coders = Coders(None, bpe)
+            else:
+                pair = LanguagePair.parse(self.direction)
+                tokenizer = None
+                if self.loaded.tokenizer:
+                    tokenizer = build_tokenizer(self.loaded.tokenizer, pair.sources[0], pair.target)
+                coder = direction_coder(self.task, self.loaded.subwords, pair)
+                self._coders = Coders(tokenizer, coder)
+        return self._coders
+
+    def translator(self, batch: int, options: Dict[str, Any]) -> LineTranslator:
+        """Return the translator for these options of the search, which is kept for a while."""
+        key = repr((batch, sorted(options.items())))
+        with self.loaded.lock:
+            if key not in self._translators:
+                self._translators[key] = build_translator(
+                    self.task, self.loaded.models, options, self.coders(), batch, self.device
+                )
+                if len(self._translators) > SEARCHES:
+                    self._translators.popitem(last=False)
+            self._translators.move_to_end(key)
+            return self._translators[key]
+
+
+def kind_of(task: FairseqTask, models: Sequence[BaseFairseqModel]) -> str:
+    """Return what a model does."""
+    if isinstance(models[0], FairseqLanguageModel):
+        return "language_model"
+    if isinstance(task, TextClassificationTask) or _writes_labels(task):
+        return "classification"
+    if isinstance(task, ImageCaptioningTask):
+        return "captions"
+    return "speech" if isinstance(task, SpeechToTextTask) else "translation"
+
+
+def _writes_labels(task: FairseqTask) -> bool:
+    """True if the target of the direction is a label."""
+    label_lang = getattr(task, "label_lang", None)
+    return label_lang is not None and direction_of(task).endswith(f"-{label_lang}")
+
+
+def direction_of(task: FairseqTask) -> str:
+    """Return the direction of a task, or "" for a model without languages."""
+    pair = getattr(task, "pair", None)
+    if pair:
+        return pair
+    options = options_of(getattr(task, "cfg", None) or task.args)
+    source, target = options.get("source_lang"), options.get("target_lang")
+    return f"{source}-{target}" if source and target else ""
+
+
+def lines_of(part: Sequence[str]) -> List[Line]:
+    """Return texts as numbered lines."""
+    return [Line(number, text) for number, text in enumerate(part)]

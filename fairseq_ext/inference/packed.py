@@ -1,0 +1,195 @@
+"""The format of a packed folder, and reading it.
+
+    manifest.json        options, sub-word models, tokenizer, files of the weights
+    model.safetensors    the parameters (model.2.safetensors .. of an ensemble)
+    twin.safetensors     the backward network of a twin, where there is one
+    dict.LANGUAGE.txt, sub-word models, settings of recordings
+    SHA256SUMS           of all files above; ``sha256sum -c SHA256SUMS`` checks them as well
+    README.md            the model card, which may be edited
+
+Nothing in it is a pickle.
+"""
+
+import hashlib
+import json
+from argparse import Namespace
+from pathlib import Path
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+from omegaconf import DictConfig, OmegaConf
+from torch import Tensor
+
+from .subword_models import SubwordModels
+
+MANIFEST, SUMS, CARD = "manifest.json", "SHA256SUMS", "README.md"
+FORMAT = 1
+NEEDS_EXTRA = "needs the package safetensors: pip install 'fairseq-ext[pack]'"
+BLOCK = 1 << 20
+
+
+class Packed(NamedTuple):
+    """What a packed folder holds; ``states``: the file and the checkpoint of each model."""
+
+    folder: Path
+    states: List[Tuple[Path, Dict[str, Any]]]
+    subwords: SubwordModels
+    tokenizer: Optional[str]
+
+
+def is_packed(path: Path) -> bool:
+    """True if the path is a folder written by ``fairseq-ext pack``."""
+    return (path / MANIFEST).is_file()
+
+
+def read_packed(folder: Path) -> Packed:
+    """Return what a packed folder holds.
+
+    Raises ValueError, naming the file, where its checksum differs or it is missing, and for a
+    folder of a later format. FileNotFoundError for one without checksums.
+    """
+    check_sums(folder)
+    manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    if manifest.get("format") != FORMAT:
+        raise ValueError(
+            f"{folder / MANIFEST}: format {manifest.get('format')!r}; allowed: {FORMAT}. A later "
+            "version of fairseq-ext has written it"
+        )
+    subwords = manifest["subwords"]
+    files = {language: folder / name for language, name in subwords["files"].items()}
+    return Packed(
+        folder,
+        [_state(folder, entry) for entry in manifest["models"]],
+        SubwordModels(subwords["kind"], files, subwords["options"]),
+        manifest["tokenizer"],
+    )
+
+
+def _state(folder: Path, entry: Dict[str, Any]) -> Tuple[Path, Dict[str, Any]]:
+    """Return the file of a model's parameters, and the checkpoint that fairseq reads."""
+    file = folder / entry["weights"]
+    twin = entry["twin"] and read_tensors(folder / entry["twin"], entry["twin_aliases"])
+    return file, {
+        "args": None,
+        "cfg": configuration(entry["options"]),
+        "model": read_tensors(file, entry["aliases"]),
+        "criterion": twin,
+        "optimizer_history": [{"num_updates": entry["updates"]}],
+        "extra_state": {},
+    }
+
+
+def file_sum(path: Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as stream:
+        for block in iter(lambda: stream.read(BLOCK), b""):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def check_sums(folder: Path) -> None:
+    """Raise ValueError or FileNotFoundError unless all files are as they were packed."""
+    sums = folder / SUMS
+    if not sums.is_file():
+        raise FileNotFoundError(f"{sums}: missing; allowed: a folder written by fairseq-ext pack")
+    names = {}
+    for number, line in enumerate(sums.read_text(encoding="utf-8").splitlines(), start=1):
+        digest, separator, name = line.partition("  ")
+        if not separator or Path(name).name != name:
+            raise ValueError(f"{sums}, line {number}: {line!r}; allowed: SHA-256, two blanks, file")
+        names[name] = digest
+    if MANIFEST not in names:
+        raise ValueError(f"{sums}: {MANIFEST} is missing; pack the model again")
+    for name, digest in names.items():
+        path = folder / name
+        if not path.is_file():
+            raise ValueError(f"{path}: missing; pack the model again")
+        if file_sum(path) != digest:
+            raise ValueError(
+                f"{path}: its checksum differs from {SUMS}: the file was changed or damaged; pack "
+                "the model again"
+            )
+
+
+# ---------------------------------------------------------------- weights
+
+
+def safetensors_torch() -> Any:
+    """Return the module that reads and writes weights; ImportError with the remedy."""
+    try:
+        import safetensors.torch
+    except ImportError as error:
+        raise ImportError(f"a packed folder {NEEDS_EXTRA}") from error
+    return safetensors.torch
+
+
+def read_tensors(path: Path, aliases: Dict[str, str]) -> Dict[str, Tensor]:
+    """Return the tensors of a file; ``aliases``: {name: name of the same tensor}."""
+    tensors = safetensors_torch().load_file(str(path))
+    return {**tensors, **{name: tensors[other] for name, other in aliases.items()}}
+
+
+def write_tensors(tensors: Dict[str, Tensor], path: Path) -> Dict[str, str]:
+    """Write tensors, each once; return {name: name of the same tensor} of the others."""
+    first: Dict[Any, str] = {}
+    aliases, written = {}, {}
+    for name, tensor in tensors.items():
+        if not isinstance(tensor, Tensor):
+            raise ValueError(f"parameter {name}: {type(tensor).__name__}; allowed: tensors")
+        # tied parameters: two names of one tensor
+        key = (tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype)
+        if tensor.numel() and key in first:
+            aliases[name] = first[key]
+            continue
+        first[key] = name
+        # a view of a larger tensor would be written whole
+        written[name] = tensor.detach().clone().contiguous()
+    safetensors_torch().save_file(written, str(path), metadata={"format": "pt"})
+    return aliases
+
+
+# ---------------------------------------------------------------- options
+
+
+def plain_options(cfg: DictConfig) -> Dict[str, Any]:
+    """Return the groups of a configuration as what JSON can hold, without paths of this machine."""
+    groups: Dict[str, Any] = {}
+    for name in cfg:
+        group = cfg[name]
+        if isinstance(group, Namespace):  # of tasks and models without a dataclass
+            values = _values(vars(group))
+            # code that reads such options expects all of them
+            groups[name] = {"namespace": {**dict.fromkeys(vars(group)), **values}}
+        elif OmegaConf.is_config(group):
+            values = OmegaConf.to_container(group, resolve=True, enum_to_str=True)
+            assert isinstance(values, dict)  # groups have names
+            groups[name] = _values(values)
+        elif group is not None:
+            groups[name] = group
+    return groups
+
+
+def _values(values: Dict[str, Any]) -> Dict[str, Any]:
+    """Return options without absolute paths, which say nothing elsewhere."""
+    plain = {}
+    for name, value in values.items():
+        if isinstance(value, str) and Path(value).is_absolute():
+            continue
+        value = list(value) if isinstance(value, tuple) else value
+        try:
+            json.dumps(value)
+        except TypeError:
+            continue  # objects that a task has put among its options, such as a dictionary
+        plain[str(name)] = value
+    return plain
+
+
+def configuration(groups: Dict[str, Any]) -> DictConfig:
+    """Return the configuration of ``plain_options``."""
+    values = {
+        name: Namespace(**group["namespace"])
+        if isinstance(group, dict) and set(group) == {"namespace"}
+        else group
+        for name, group in groups.items()
+    }
+    return OmegaConf.create(values, flags={"allow_objects": True})

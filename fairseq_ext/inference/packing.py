@@ -1,0 +1,220 @@
+"""Writing a packed folder: all that a model needs to be used elsewhere."""
+
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+
+from .card import Facts, model_card
+from .loading import StoredModel, load, read_checkpoint
+from .model import Model
+from .packed import (
+    CARD,
+    FORMAT,
+    MANIFEST,
+    SUMS,
+    file_sum,
+    is_packed,
+    plain_options,
+    read_packed,
+    safetensors_torch,
+    write_tensors,
+)
+from .places import PathLike
+from .subword_models import Given, SubwordModels
+
+
+class PackOptions(NamedTuple):
+    """How a model is packed.
+
+    subwords, bpe, tokenizer: as of ``load``. scores: a Markdown file for the model card, such as
+    ``fairseq-ext evaluate`` writes. with_twin: keep the backward network. force: replace a packed
+    folder.
+    """
+
+    subwords: Given = None
+    bpe: Optional[str] = None
+    tokenizer: Optional[str] = None
+    scores: Optional[Path] = None
+    with_twin: bool = True
+    force: bool = False
+
+
+def pack(
+    checkpoints: Sequence[PathLike],
+    data: Optional[PathLike],
+    output: PathLike,
+    options: PackOptions = PackOptions(),  # noqa: B008  (it is immutable)
+) -> Path:
+    """Write the folder and return it. It is there whole, or not at all.
+
+    Args:
+        checkpoints: of one model, or of an ensemble.
+        data: the data folder, as of ``load``.
+        output: the folder to write.
+        options: see ``PackOptions``.
+
+    Raises ValueError or an OSError, naming what cannot be used; ImportError without safetensors.
+    """
+    safetensors_torch()  # missing: said before anything else is done
+    target = Path(output)
+    check_output(target, options.force)
+    model = load(
+        [Path(path) for path in checkpoints],
+        data,
+        subwords=options.subwords,
+        bpe=options.bpe,
+        tokenizer=options.tokenizer,
+    )
+    scores = options.scores.read_text(encoding="utf-8") if options.scores else None
+    stored = [read_checkpoint(Path(path)) for path in checkpoints]
+    work = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        _write(work, model, stored, options.with_twin)
+        facts = Facts(model, stored, model.loaded.folder, scores)
+        (work / CARD).write_text(model_card(facts, target.name), encoding="utf-8")
+        _write_sums(work)
+        _check_whole(work)
+        work.chmod(0o755 & ~_mask())
+        _replace(work, target)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)  # gone after the rename
+    return target
+
+
+def check_output(target: Path, force: bool) -> None:
+    """Raise ValueError where the folder cannot be written."""
+    if not target.parent.is_dir():
+        raise ValueError(f"--output {target}: {target.parent} is not a folder")
+    if target.exists() and not force:
+        raise ValueError(f"--output {target} exists; give another name, or --force to replace it")
+    # never a folder with something else in it
+    if target.exists() and not is_packed(target):
+        raise ValueError(f"--output {target} is no packed folder; --force leaves it alone")
+
+
+def _mask() -> int:
+    """Return the process's mask of permissions, which can be read only by setting it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _write(folder: Path, model: Model, stored: List[StoredModel], with_twin: bool) -> None:
+    """Write all files but the card and the checksums."""
+    models = []
+    for number, entry in enumerate(stored, start=1):
+        mark = "" if number == 1 else f".{number}"
+        parameters = entry.state.get("criterion") if model.loaded.twin is not None else None
+        twin = f"twin{mark}.safetensors" if parameters and with_twin else None
+        history = entry.state.get("optimizer_history") or [{}]
+        models.append(
+            {
+                "weights": f"model{mark}.safetensors",
+                "aliases": write_tensors(entry.state["model"], folder / f"model{mark}.safetensors"),
+                "twin": twin,
+                "twin_aliases": write_tensors(parameters, folder / twin)
+                if parameters and twin
+                else {},
+                "updates": history[-1].get("num_updates", 0),
+                "options": plain_options(entry.cfg),
+            }
+        )
+    _copy_dictionaries(folder, model)
+    manifest = {
+        "format": FORMAT,
+        "kind": model.kind,
+        "direction": model.direction,
+        "directions": list(model.directions),
+        "tokenizer": model.loaded.tokenizer,
+        "subwords": _copy_subwords(folder, model.loaded.subwords),
+        "models": models,
+    }
+    text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
+    (folder / MANIFEST).write_text(text, encoding="utf-8")
+
+
+def _copy_dictionaries(folder: Path, model: Model) -> None:
+    """Copy what the task reads of the data folder."""
+    data, task = model.loaded.folder, model.task
+    settings = getattr(getattr(task, "data_cfg", None), "config", None)
+    if settings is not None:
+        _copy_settings(folder, data, settings, task.data_cfg.vocab_filename)
+        return
+    if hasattr(task, "dictionaries"):
+        names = [f"dict.{language}.txt" for language in task.dictionaries]
+    elif model.kind == "classification":
+        names = [f"dict.{task.cfg.source_lang}.txt", f"dict.{task.cfg.target_lang}.txt"]
+    elif model.direction:
+        names = [f"dict.{language}.txt" for language in model.direction.split("-")]
+    else:
+        names = ["dict.txt"]
+    for name in names:
+        shutil.copyfile(data / name, folder / name)
+
+
+def _copy_settings(folder: Path, data: Path, settings: Dict[str, Any], vocabulary: str) -> None:
+    """Copy the settings of recordings, and the files that they name, which lie beside them then."""
+    import yaml
+
+    content = dict(settings)
+    shutil.copyfile(data / vocabulary, folder / Path(vocabulary).name)
+    content["vocab_filename"] = Path(vocabulary).name
+    content["audio_root"] = "."
+    for name, group in settings.items():
+        if not isinstance(group, dict):
+            continue
+        content[name] = dict(group)
+        for key, value in group.items():
+            places = [Path(value), data / value] if isinstance(value, str) else []
+            present = next((place for place in places if place.is_file()), None)
+            if present:  # statistics, models of sub-words
+                shutil.copyfile(present, folder / present.name)
+                content[name][key] = present.name
+    text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+    (folder / "config.yaml").write_text(text, encoding="utf-8")
+
+
+def _copy_subwords(folder: Path, models: SubwordModels) -> Dict[str, Any]:
+    """Copy the sub-word models; return their part of the manifest."""
+    files: Dict[str, str] = {}
+    names: Dict[Path, str] = {}
+    for language, path in models.by_language.items():
+        if path not in names:
+            # files of several languages may have one name, in folders of their own
+            taken = path.name in names.values()
+            names[path] = f"{language}.{path.name}" if taken else path.name
+            shutil.copyfile(path, folder / names[path])
+        files[language] = names[path]
+    return {"kind": models.kind, "files": files, "options": dict(models.options)}
+
+
+def _write_sums(folder: Path) -> None:
+    """Write the checksums of all files but the card."""
+    names = sorted(path.name for path in folder.iterdir() if path.name not in (CARD, SUMS))
+    lines = [f"{file_sum(folder / name)}  {name}\n" for name in names]
+    (folder / SUMS).write_text("".join(lines), encoding="utf-8")
+
+
+def _check_whole(folder: Path) -> None:
+    """Load what was written: nothing else is needed."""
+    read_packed(folder)
+    load(folder)
+
+
+def _replace(work: Path, target: Path) -> None:
+    """Put the finished folder into its place."""
+    if not target.exists():
+        os.rename(work, target)
+        return
+    old = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    os.rename(target, old / target.name)
+    try:
+        os.rename(work, target)
+    except OSError:
+        os.rename(old / target.name, target)
+        raise
+    finally:
+        shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,94 @@
+"""Perplexities of texts, each on its own, as ``fairseq-eval-lm --sample-break-mode eos`` has them.
+
+Dimensions: B texts, T tokens with the end symbol.
+"""
+
+import math
+from typing import Any, Dict, List, Sequence
+
+import torch
+from fairseq import utils
+from fairseq.data.data_utils import collate_tokens
+from fairseq.sequence_scorer import SequenceScorer
+from torch import Tensor
+
+from .inputs import Input
+from .places import options_of
+from .results import Perplexity
+
+
+class Perplexities:
+    """Scores of texts by a language model.
+
+    Args:
+        model: the language model.
+        batch: texts that are scored together.
+    """
+
+    def __init__(self, model: Any, batch: int):
+        if batch < 1:
+            raise ValueError(f"batch {batch}: allowed: at least 1")
+        self.model, self.batch = model, batch
+        self.dictionary = model.task.source_dictionary
+        self.coder = model.loaded.subwords.coder("")
+        self.scorer = SequenceScorer(model.task.target_dictionary)
+        task = model.task
+        options = options_of(getattr(task, "cfg", None) or task.args)
+        self.has_bos = bool(options.get("add_bos_token", False))
+        limits = [member.max_positions() for member in model.loaded.models]
+        self.longest = min((limit for limit in limits if limit is not None), default=math.inf)
+
+    def of(self, inputs: Sequence[Input]) -> List[Perplexity]:
+        """Return the perplexities of the inputs, in their order."""
+        results: Dict[int, Perplexity] = {}
+        rows: Dict[int, Tensor] = {}
+        for number, entry in enumerate(inputs):
+            rows[number] = self._encode(entry.line)
+            if len(rows[number]) + self.has_bos > self.longest:
+                error = (
+                    f"{len(rows[number])} tokens, more than the model takes; allowed: "
+                    f"{self.longest}"
+                )
+                results[number] = Perplexity(entry.original, math.inf, [], -math.inf, [], error)
+        order = sorted((n for n in rows if n not in results), key=lambda n: len(rows[n]))
+        for start in range(0, len(order), self.batch):
+            numbers = order[start : start + self.batch]
+            scores = self._scores([rows[number] for number in numbers])
+            for number, of_tokens in zip(numbers, scores):
+                mean = sum(of_tokens) / len(of_tokens)
+                tokens = [self.dictionary[index] for index in rows[number].tolist()]
+                original = inputs[number].original
+                results[number] = Perplexity(original, 2**-mean, tokens, mean, of_tokens)
+        return [results[number] for number in range(len(inputs))]
+
+    def _encode(self, text: str) -> Tensor:
+        """Return the tokens of a text (T,); what is spelt like a special symbol is unknown."""
+        line = text if self.coder is None else self.coder.encode(text)
+        words = self.dictionary
+        symbols = {words.bos_word, words.pad_word, words.eos_word}
+        line = " ".join(words.unk_word if word in symbols else word for word in line.split())
+        return words.encode_line(line, add_if_not_exist=False).long()
+
+    def _scores(self, rows: Sequence[Tensor]) -> List[List[float]]:
+        """Return log2 P of the tokens of each row."""
+        pad, eos = self.dictionary.pad(), self.dictionary.eos()
+        if self.has_bos:
+            first = rows[0].new_tensor([self.dictionary.bos()])
+            rows = [torch.cat([first, row]) for row in rows]
+        target = collate_tokens(list(rows), pad, eos)  # (B, T)
+        # what is read before each token; fairseq begins with the symbol that ends texts
+        skip = int(self.has_bos)
+        read = [torch.cat([row[:skip], row.new_tensor([eos]), row[skip:-1]]) for row in rows]
+        lengths = torch.tensor([len(row) for row in rows])
+        sample = {
+            "net_input": {"src_tokens": collate_tokens(read, pad, eos), "src_lengths": lengths},
+            "target": target,
+        }
+        if self.model.device.type != "cpu":
+            sample = utils.move_to_cuda(sample, self.model.device)
+        lists = self.scorer.generate(self.model.loaded.models, sample)
+        scores = []
+        for row, (hypothesis,) in zip(rows, lists):
+            of_row = hypothesis["positional_scores"][: len(row)].float() / math.log(2)
+            scores.append(of_row[self.has_bos :].tolist())
+        return scores

@@ -1,0 +1,99 @@
+"""How probable given translations are, as ``fairseq-generate --score-reference`` says.
+
+Dimensions: S source tokens, T target tokens, the end symbol among both.
+"""
+
+import math
+from typing import Any, Dict, List, Optional, Sequence
+
+import torch
+from fairseq.dataclass.configs import GenerationConfig
+from omegaconf import OmegaConf
+from torch import Tensor
+
+from ..compat.line_translator import Line, LineTranslator, Source
+from .inputs import SURROGATES, Input
+from .results import Score
+from .search import build_tokenizer
+from .subword_models import DirectionCoder
+from .teacher_forcing import forced_batches
+from .translations import attention_of
+
+
+class Scoring:
+    """Scores of one direction.
+
+    Args:
+        model: of the direction.
+        translator: encodes the sources.
+    """
+
+    def __init__(self, model: Any, translator: LineTranslator):
+        self.model, self.translator = model, translator
+        options = OmegaConf.structured(GenerationConfig(score_reference=True))
+        self.scorer = translator.task.build_generator(translator.models, options)
+        self.coders = model.coders()
+        if model.loaded.tokenizer and model.direction:
+            target = model.direction.partition("-")[2]
+            tokenizer = build_tokenizer(model.loaded.tokenizer, target, target)
+            self.coders = self.coders._replace(tokenizer=tokenizer)
+
+    def of(self, inputs: Sequence[Input], targets: Sequence[str]) -> List[Score]:
+        """Return the scores of the inputs with as many of the targets, in their order."""
+        results: Dict[int, Score] = {}
+        sources: List[Source] = []
+        rows: List[Tensor] = []
+        for number, (entry, target) in enumerate(zip(inputs, targets)):
+            try:
+                if entry.error is not None:
+                    raise ValueError(entry.error)
+                source = self.translator.source(Line(number, entry.line))
+                rows.append(self.encode_target(target))
+                sources.append(source)
+            except ValueError as error:
+                results[number] = Score(entry.original, target, [], -math.inf, [], None, str(error))
+        for sample, places in forced_batches(self.translator, sources, rows) if sources else ():
+            tokens = sample["net_input"]["src_tokens"]
+            lists = self.translator.task.inference_step(self.scorer, self.translator.models, sample)
+            for row, (place, (hypothesis,)) in enumerate(zip(places, lists)):
+                number = sources[place].line.number
+                scored = self._score(hypothesis, rows[place], tokens[row])
+                original = inputs[number].original
+                results[number] = Score(original, targets[number], *scored)
+        return [results[number] for number in range(len(inputs))]
+
+    def encode_target(self, text: str) -> Tensor:
+        """Return the tokens (T,) of a target; ValueError for one that is too long."""
+        if not isinstance(text, str):
+            raise TypeError(f"target: {type(text).__name__}; allowed: str")
+        line = SURROGATES.sub("\ufffd", text).strip()
+        bpe = self.coders.bpe
+        bpe = bpe.target if isinstance(bpe, DirectionCoder) else bpe
+        for coder in (self.coders.tokenizer, bpe):
+            line = line if coder is None else coder.encode(line)
+        dictionary = self.translator.target_dictionary
+        symbols = {dictionary.bos_word, dictionary.pad_word, dictionary.eos_word}
+        # as in sources: what is spelt like a special symbol is unknown
+        words = [dictionary.unk_word if word in symbols else word for word in line.split()]
+        tokens = dictionary.encode_line(" ".join(words), add_if_not_exist=False).long()
+        limits = self.translator.max_positions
+        longest = limits[1] if isinstance(limits, (tuple, list)) else limits
+        if longest is not None and len(tokens) > longest:
+            raise ValueError(
+                f"{len(tokens)} tokens in the target, more than the model takes; allowed: {longest}"
+            )
+        return tokens
+
+    def _score(self, hypothesis: Dict[str, Any], target: Tensor, source: Tensor) -> List[Any]:
+        """Return the tokens, score, token scores and attention of a hypothesis of the scorer."""
+        dictionary = self.translator.target_dictionary
+        scores = hypothesis["positional_scores"][: len(target)].float() / math.log(2)
+        weights: Optional[Tensor] = hypothesis["attention"]
+        if torch.is_tensor(weights):  # the scorer has it as (T, S), searches as (S, T)
+            weights = weights[: len(target)].t()
+        return [
+            [dictionary[index] for index in target.tolist()],
+            float(hypothesis["score"]) / math.log(2),
+            scores.tolist(),
+            attention_of(weights, source, dictionary.pad()),
+        ]

@@ -1,0 +1,222 @@
+"""The files that cut texts into sub-words: where they are, of which kind, for which language."""
+
+import os
+import re
+from pathlib import Path
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+
+from fairseq.data import Dictionary, encoders
+from omegaconf import OmegaConf
+
+from ..streams.language_pair import LanguagePair
+from ..streams.subwords import FILE_OPTIONS, SubwordsByLanguage
+
+# what the caller may say: a file for all languages, a file for each, or "none"
+Given = Union[None, str, os.PathLike, Mapping[str, Union[str, os.PathLike]]]
+NONE = "none"
+# names without a language, in the order in which they are looked for
+SHARED_NAMES: Tuple[str, ...] = (
+    "sentencepiece.bpe.model",
+    "sentencepiece.model",
+    "spm.model",
+    "subwords.model",
+)
+SHARED_NAMES += ("bpe.codes", "fastbpe.codes", "bpecodes", "codes", "code")
+# of a language L
+LANGUAGE_NAMES: Tuple[str, ...] = (
+    "{0}.sentencepiece.bpe.model",
+    "{0}.model",
+    "sentencepiece.{0}.model",
+)
+LANGUAGE_NAMES += ("spm.{0}.model", "{0}.codes", "codes.{0}", "bpe.{0}.codes")
+# a dictionary with a larger part of such entries was made of sub-words
+SPELLINGS = {"sentencepiece": re.compile("^\u2581"), "subword_nmt": re.compile("@@$")}
+SUBWORD_SHARE = 0.2
+
+
+class SubwordModels(NamedTuple):
+    """Files of sub-word models.
+
+    kind: a name of --bpe, such as "sentencepiece", or None for texts that stay as they are.
+    by_language: {language: file}; all languages have the same file where one was found for all.
+    options: of that --bpe beside the file.
+    """
+
+    kind: Optional[str] = None
+    by_language: Mapping[str, Path] = {}
+    options: Mapping[str, Any] = {}
+
+    def coder(self, language: str) -> Any:
+        """Return fairseq's coder of a language; None where texts stay as they are."""
+        if self.kind is None:
+            return None
+        values = {"_name": self.kind, **self.options}
+        if self.kind in FILE_OPTIONS:
+            values[FILE_OPTIONS[self.kind]] = str(self.by_language[language])
+        return encoders.build_bpe(OmegaConf.create(values))
+
+    def coders(self, languages: Iterable[str]) -> Dict[str, Any]:
+        """Return {language: coder}; languages of one file share the coder."""
+        of_file: Dict[Optional[Path], Any] = {}
+        for language in languages:
+            path = self.by_language.get(language)
+            if path not in of_file:
+                of_file[path] = self.coder(language)
+        return {language: of_file[self.by_language.get(language)] for language in languages}
+
+
+class DirectionCoder:
+    """Cuts sources by the model of their language and joins targets by that of theirs."""
+
+    def __init__(self, source: Any, target: Any):
+        self.source, self.target = source, target
+
+    def encode(self, text: str) -> str:
+        """Return the sub-words of a source."""
+        return self.source.encode(text)
+
+    def decode(self, text: str) -> str:
+        """Return the text of a target."""
+        return self.target.decode(text)
+
+
+def kind_of(path: Path) -> str:
+    """Return the --bpe of a file: by its beginning, which is text in two of the three formats."""
+    with open(path, "rb") as stream:
+        first = stream.readline(500)
+    if path.suffix == ".model" or b"\0" in first:
+        return "sentencepiece"
+    # fastBPE's codes have a number in a third column, and no line of the version
+    words = first.split()
+    is_fast = not first.startswith(b"#version") and len(words) == 3 and words[2].isdigit()
+    return "fastbpe" if is_fast else "subword_nmt"
+
+
+def find_subwords(
+    folders: Sequence[Path],
+    languages: Sequence[str],
+    stored: Optional[Mapping[str, Any]] = None,
+    named: Given = None,
+    kind: Optional[str] = None,
+) -> SubwordModels:
+    """Return the sub-word models of languages.
+
+    Args:
+        folders: to be looked through, in this order.
+        languages: of the model.
+        stored: the options of --bpe that the training was given.
+        named: what the caller says; wins over all else.
+        kind: the --bpe, where the file does not show it.
+
+    Raises FileNotFoundError or ValueError for what was given and is not there.
+    """
+    if isinstance(named, str) and named == NONE:
+        return SubwordModels()
+    if named is not None:
+        return _named(named, languages, kind)
+    name = stored.get("_name") if stored else None
+    if stored and name:
+        options = {key: value for key, value in stored.items() if key not in ("_name",)}
+        option = FILE_OPTIONS.get(name)
+        path = options.pop(option, None) if option else None
+        if option is None:  # characters, bytes: they have no file
+            return SubwordModels(name, {}, options)
+        # a training that was moved: the file may stand beside the checkpoint
+        places = [Path(path), *(folder / Path(path).name for folder in folders)] if path else []
+        present = next((place for place in places if place.is_file()), None)
+        if present:
+            return SubwordModels(name, dict.fromkeys(languages, present), options)
+    return _in_folders(folders, languages, kind)
+
+
+def _named(named: Given, languages: Sequence[str], kind: Optional[str]) -> SubwordModels:
+    """Return what the caller names; a mapping has to name all languages."""
+    if isinstance(named, Mapping):
+        files = {language: Path(path) for language, path in named.items()}
+    else:
+        assert named is not None  # by the caller
+        files = dict.fromkeys(languages, Path(named))
+    missing = [language for language in languages if language not in files]
+    if missing:
+        raise ValueError(
+            f"subwords: no file for {missing[0]}; allowed: a file for each of "
+            f"{', '.join(languages)}, one for all, or {NONE!r}"
+        )
+    for language, path in files.items():
+        if not path.is_file():
+            raise FileNotFoundError(f"subwords: there is no file {path} for {language}")
+    return _of_files(files, kind)
+
+
+def _of_files(files: Mapping[str, Path], kind: Optional[str]) -> SubwordModels:
+    """Return the models; ValueError for files of several kinds, and for an unknown one."""
+    kinds = {kind} if kind else {kind_of(path) for path in files.values()}
+    if len(kinds) > 1:
+        raise ValueError(f"subwords: files of several kinds: {', '.join(sorted(kinds))}")
+    (only,) = kinds
+    if only not in FILE_OPTIONS:
+        raise ValueError(f"bpe {only!r}: allowed: {', '.join(FILE_OPTIONS)}")
+    return SubwordModels(only, dict(files))
+
+
+def _in_folders(
+    folders: Sequence[Path], languages: Sequence[str], kind: Optional[str]
+) -> SubwordModels:
+    """Return what stands in the folders under one of the usual names; nothing where there is none.
+
+    Files by language win: a folder may hold those of other languages as well.
+    """
+    for folder in folders:
+        files = {}
+        for language in languages:
+            # a language model has texts of no language
+            names = (pattern.format(language) for pattern in LANGUAGE_NAMES if language)
+            path = next((folder / name for name in names if (folder / name).is_file()), None)
+            if path:
+                files[language] = path
+        if languages and len(files) == len(languages):
+            return _of_files(files, kind)
+        shared = next((folder / name for name in SHARED_NAMES if (folder / name).is_file()), None)
+        if shared:
+            return _of_files({**dict.fromkeys(languages, shared), **files}, kind)
+    return SubwordModels()
+
+
+def check_spelling(models: SubwordModels, dictionaries: Mapping[str, Dictionary]) -> None:
+    """Raise ValueError where a dictionary consists of sub-words and nothing cuts texts into them.
+
+    Such a model would read nearly every word as unknown.
+    """
+    if models.kind is not None:
+        return
+    for language, dictionary in dictionaries.items():
+        words = dictionary.symbols[dictionary.nspecial :]
+        for kind, pattern in SPELLINGS.items():
+            share = sum(bool(pattern.search(word)) for word in words) / max(len(words), 1)
+            if share > SUBWORD_SHARE:
+                raise ValueError(
+                    f"dict.{language}.txt holds sub-words ({kind}), and no model that makes them "
+                    "was found beside the checkpoint or in the data folder; allowed: "
+                    f"subwords=FILE, subwords={{LANGUAGE: FILE}}, or subwords={NONE!r} for texts "
+                    "that are cut already"
+                )
+
+
+def direction_coder(task: Any, models: SubwordModels, direction: LanguagePair) -> Any:
+    """Return the coder of a direction for a task; of several languages the task gets the sources'.
+
+    None where texts stay as they are.
+    """
+    if models.kind is None:
+        return None
+    coders = models.coders(list(dict.fromkeys((*direction.sources, direction.target))))
+    if hasattr(task, "subwords"):
+        task.subwords = SubwordsByLanguage({lang: coders[lang] for lang in direction.sources})
+        return coders[direction.target]
+    source, target = coders[direction.sources[0]], coders[direction.target]
+    return source if source is target else DirectionCoder(source, target)
+
+
+def all_files(models: SubwordModels) -> List[Path]:
+    """Return the files, each once."""
+    return list(dict.fromkeys(models.by_language.values()))

@@ -1,0 +1,1 @@
+"""Packing a trained model into one folder."""

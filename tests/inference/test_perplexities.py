@@ -1,0 +1,31 @@
+"""``perplexity`` of language models, against fairseq's own data sets and scorer."""
+
+import math
+
+import pytest
+from fairseq.sequence_scorer import SequenceScorer
+
+import fairseq_ext
+
+
+@pytest.mark.parametrize("name", ["gru_lm", "twin_lstm_lm"])
+def test_perplexities_are_those_of_the_data_set(name, data, checkpoint_of, toy_corpus):
+    model = fairseq_ext.load(checkpoint_of(name), data["language"])
+    assert model.kind == "language_model" and model.directions == ()
+    texts = (toy_corpus.text / "valid.yy").read_text().splitlines()[:6]
+    model.task.load_dataset("valid")
+    dataset = model.task.dataset("valid")
+    batch = dataset.collater([dataset[number] for number in range(6)])
+    lists = SequenceScorer(model.task.target_dictionary).generate(model.loaded.models, batch)
+    expected = {
+        number: hypotheses[0]["positional_scores"].sum().item() / math.log(2)
+        for number, hypotheses in zip(batch["id"].tolist(), lists)
+    }
+    for number, result in enumerate(model.perplexity(texts, batch=4)):
+        assert result.tokens == [*texts[number].split(), "</s>"]
+        assert sum(result.token_scores) == pytest.approx(expected[number], abs=1e-3)
+        assert result.perplexity == pytest.approx(2**-result.score)
+    empty, long = model.perplexity(["", "un1 " * 10_000])
+    assert empty.tokens == ["</s>"] and (long.error is None or "allowed" in long.error)
+    with pytest.raises(ValueError, match="allowed: perplexity"):
+        model.translate(["un1"])

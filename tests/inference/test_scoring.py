@@ -1,0 +1,32 @@
+"""``score``: hypotheses, given back as targets, have the scores that the search gave them."""
+
+import pytest
+from options.systems import SYSTEMS
+
+import fairseq_ext
+
+LINES = ["an1 av2 an3", "an4 av5 an6 at1", "an0", "unknown av1 an8 at2"]
+NAMES = ["dual_transformer", "multiway_gru", "routed_gru", "transformer", "duo_transformer"]
+
+
+@pytest.mark.parametrize("name", [*NAMES, "twin_lstm"])
+def test_scores_are_those_of_the_search(name, data, checkpoint_of):
+    model = fairseq_ext.load(checkpoint_of(name), data[SYSTEMS[name].data])
+    results = model.translate(LINES, beam=2, max_len_b=6)
+    best = [result.hypotheses[0] for result in results]
+    scores = model.score(LINES, [" ".join(h.tokens[:-1]) for h in best])
+    for score, hypothesis in zip(scores, best):
+        assert score.tokens == hypothesis.tokens
+        assert score.score == pytest.approx(hypothesis.score, abs=1e-4)
+        assert score.token_scores == pytest.approx(hypothesis.token_scores, abs=1e-4)
+        if hypothesis.attention is not None:
+            assert score.attention == pytest.approx(hypothesis.attention, abs=1e-4)
+
+
+def test_what_cannot_be_scored_is_named(data, checkpoint_of):
+    model = fairseq_ext.load(checkpoint_of("transformer"), data["two"])
+    long = "an1 " * 5_000
+    first, second, third = model.score([long, "an1", "an1"], ["un1", long, "un1"])
+    assert "more than the model takes" in first.error
+    assert "in the target, more than the model takes" in second.error
+    assert third.error is None and third.score < 0

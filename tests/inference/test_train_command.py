@@ -1,0 +1,41 @@
+"""The command in a model card sets the options that the checkpoint was trained with."""
+
+import shlex
+
+import pytest
+from fairseq import options
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from options.systems import SYSTEMS
+
+from fairseq_ext.inference.loading import read_checkpoint
+from fairseq_ext.inference.places import options_of
+from fairseq_ext.inference.train_command import LEFT_OUT, train_command
+
+
+def text(value):
+    """Checkpoints hold tuples as lists."""
+    return str(value).replace("(", "[").replace(")", "]")
+
+
+@pytest.mark.parametrize("name", sorted(SYSTEMS))
+def test_the_command_has_the_options_of_the_training(name, data, checkpoint_of):
+    cfg = read_checkpoint(checkpoint_of(name)).cfg
+    program, *words = shlex.split(train_command(cfg))
+    assert program == "fairseq-train" and not any(word.startswith("/") for word in words)
+    if "--user-dir" in words:
+        place = words.index("--user-dir")
+        del words[place : place + 2]
+    parser = options.get_training_parser()
+    again = convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, input_args=words))
+    for group in ("optimization", "task", "model", "criterion", "optimizer", "lr_scheduler"):
+        stored, parsed = options_of(cfg[group]), options_of(again[group])
+        for option, value in parsed.items():
+            # what a run carries to its checkpoints is none of its options
+            if option in LEFT_OUT or option.startswith("_") or option not in stored:
+                continue
+            if option in ("lang_pairs", "frozen_embeddings", "label_lang") and group == "model":
+                continue
+            if group in ("task", "model") and not hasattr(cfg[group], "_get_parent"):
+                if option not in words:
+                    continue  # a Namespace holds the options of all groups
+            assert text(stored[option]) == text(value), (group, option)
