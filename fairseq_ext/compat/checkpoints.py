@@ -17,7 +17,7 @@ from .checkpoint_files import CheckpointFile, file_name, inspect_container
 from .interpolations import find_resolver
 from .module_overlay import overlay_names
 from .patch_registry import PatchedModule, patch, since
-from .restricted_unpickler import GlobalTable, Refusal, unpickler_for
+from .restricted_unpickler import GlobalTable, unpickler_for
 from .safe_globals import (
     SafeGlobal,
     SafeGlobals,

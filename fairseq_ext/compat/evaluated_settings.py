@@ -65,7 +65,8 @@ def settings_are_literals(module: PatchedModule) -> None:
 
 @patch(
     "fairseq.utils",
-    because="fairseq 0.12.2, as before: `--user-dir` imports an example of fairseq under the name of its folder",
+    because="fairseq 0.12.2, as before: `--user-dir` imports an example of fairseq under "
+    "the name of its folder",
 )
 def settings_of_examples_are_literals(module: PatchedModule) -> None:
     """Treat the examples that a --user-dir has imported, and copies of them, in the same way."""

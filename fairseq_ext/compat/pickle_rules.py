@@ -7,7 +7,6 @@ The rules are what Python, numpy and torch write: nothing else is needed to read
 from __future__ import annotations
 
 import _codecs
-import argparse
 import collections
 import importlib
 import math
@@ -69,7 +68,9 @@ def is_pairs(arguments: tuple[Any, ...]) -> bool:
     return (
         len(arguments) == 1
         and type(arguments[0]) is list
-        and all(type(pair) in (list, tuple) and is_key(next(iter(pair), ())) for pair in arguments[0])
+        and all(
+            type(pair) in (list, tuple) and is_key(next(iter(pair), ())) for pair in arguments[0]
+        )
     )
 
 
@@ -81,7 +82,9 @@ def is_counts(arguments: tuple[Any, ...]) -> bool:
 def is_factory(arguments: tuple[Any, ...]) -> bool:
     """Return True for the factory of a defaultdict: a class of empty values."""
     factories = (None, dict, list, set, int, float, str, bool, collections.OrderedDict)
-    return len(arguments) <= 1 and all(any(x is factory for factory in factories) for x in arguments)
+    return len(arguments) <= 1 and all(
+        any(x is factory for factory in factories) for x in arguments
+    )
 
 
 def is_two_numbers(arguments: tuple[Any, ...]) -> bool:
