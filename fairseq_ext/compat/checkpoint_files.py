@@ -1,4 +1,4 @@
-"""The files that checkpoints are: a zip archive, or pickles one after the other before torch 1.6."""
+"""The files that checkpoints are: a zip archive, or pickles in a row before torch 1.6."""
 
 from __future__ import annotations
 

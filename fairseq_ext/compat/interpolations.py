@@ -31,7 +31,8 @@ def find_resolver(configuration: Any) -> str | None:
         configuration: a dict, list, Namespace or object of omegaconf, with what is inside. Nothing
             is resolved.
     """
-    waiting, seen = [configuration], set()
+    waiting: list[Any] = [configuration]
+    seen: set[int] = set()  # a container of omegaconf knows its parent
     while waiting:
         if len(seen) > MAX_VALUES:
             return f"more than {MAX_VALUES:,} values"
@@ -40,7 +41,7 @@ def find_resolver(configuration: Any) -> str | None:
             if "$" in value and not is_plain(value):
                 return value if len(value) <= 80 else f"{value[:77]}..."
             continue
-        if id(value) in seen:  # a container of omegaconf knows its parent
+        if id(value) in seen:
             continue
         if isinstance(value, dict):
             waiting += [*value.keys(), *value.values()]

@@ -202,6 +202,6 @@ def _last_name(argument: ast.expr) -> str | None:
         return str(argument.slice.value)  # kwargs["conv_feature_layers"]
     if isinstance(argument, ast.Call) and len(argument.args) > 1:
         name = argument.args[1]  # getattr(args, "model_overrides", "{}")
-        return name.value if isinstance(name, ast.Constant) else None
+        return str(name.value) if isinstance(name, ast.Constant) else None
     # one letter is the argument of a helper such as `eval_str_list(x)`
     return argument.id if isinstance(argument, ast.Name) and len(argument.id) > 1 else None

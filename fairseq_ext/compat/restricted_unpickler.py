@@ -15,7 +15,7 @@ import pickle
 import struct
 from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
 from types import ModuleType
-from typing import Any, BinaryIO, Callable, Mapping
+from typing import Any, BinaryIO, Callable, ClassVar, Mapping
 
 from .interpolations import find_resolver
 from .pickle_rules import (
@@ -150,7 +150,7 @@ class _RestrictedUnpickler(pickle._Unpickler):
     bounds: Mapping[str, int] | None
     limit: int | None
     stack: list[Any]
-    dispatch: dict[int, Callable[[Any], None]] = dict(pickle._Unpickler.dispatch)
+    dispatch: ClassVar[dict[int, Callable[[Any], None]]] = dict(pickle._Unpickler.dispatch)
 
     def __init__(self, file: BinaryIO, *, encoding: str = "ASCII", **_options: Any) -> None:
         super().__init__(file, encoding=encoding)
