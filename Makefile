@@ -77,15 +77,15 @@ campaign: setup  ## kill 250 trainings, end 500, type odd lines, draw pairs of o
 	$(BIN)/python tests/campaigns/option_pairs.py
 
 bench: setup  ## speed and memory beside stock fairseq, into docs/benchmarks: half an hour
-	$(BIN)/python examples/benchmark/run.py --into docs/benchmarks/README.md $(ARGS)
+	$(BIN)/python benchmarks/run.py --into docs/benchmarks/README.md $(ARGS)
 	$(BIN)/python docs/site/results.py
 
 bench-growth: setup  ## how time grows with the input, into docs/benchmarks: about 25 minutes
-	$(BIN)/python examples/benchmark/growth.py --into docs/benchmarks/README.md $(ARGS)
+	$(BIN)/python benchmarks/growth.py --into docs/benchmarks/README.md $(ARGS)
 	$(BIN)/python docs/site/results.py
 
 bench-smoke: setup  ## a few ratios to stock fairseq against stored ones: two minutes
-	$(BIN)/python examples/benchmark/smoke.py $(ARGS)
+	$(BIN)/python benchmarks/smoke.py $(ARGS)
 
 results: setup  ## make the tables and pictures of the results pages from docs/results/data
 	$(BIN)/python docs/site/results.py
@@ -102,6 +102,7 @@ lint: setup  ## ruff, both checks, and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	MYPYPATH=examples/demo $(BIN)/mypy examples/demo
 
 style: setup  ## types, names, comments and docstrings in numbers
 	$(BIN)/python tests/style/measure.py

@@ -117,7 +117,7 @@ def fairseq_parsers():
 
 
 def existing_options():
-    """Every option of fairseq and its components, of ours, and of the examples' scripts."""
+    """Every option of fairseq and its components, of ours, and of the scripts."""
     from fairseq.models import MODEL_REGISTRY
     from fairseq.registry import REGISTRIES
     from fairseq.tasks import TASK_REGISTRY
@@ -138,13 +138,14 @@ def existing_options():
 
 
 def own_options():
-    """Options of `fairseq-ext` and of the scripts in examples/."""
+    """Options of `fairseq-ext` and of the scripts in examples/ and benchmarks/."""
     from fairseq_ext import __main__ as command
 
     found = {o for action in command.overview()._actions for o in action.option_strings}
     for entry in command.COMMANDS.values():
         module = importlib.import_module(f"fairseq_ext.{entry.module}")
         found |= _added_by(module.add_arguments)
-    for path in (REPOSITORY / "examples").rglob("*.py"):
+    folders = (REPOSITORY / "examples", REPOSITORY / "benchmarks")
+    for path in (path for folder in folders for path in folder.rglob("*.py")):
         found |= set(re.findall(r'"(--[a-z][\w-]*)"', path.read_text(encoding="utf-8")))
     return found

@@ -8,7 +8,7 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PAGE = REPOSITORY / "docs" / "environment.md"
-FOLDERS = ("fairseq_ext", "examples", "tests")
+FOLDERS = ("fairseq_ext", "benchmarks", "examples", "tests")
 OURS = re.compile(r"FAIRSEQ_EXT_[A-Z_]+")
 READERS = ("os.environ.get", "os.environ.pop", "os.environ.setdefault", "os.getenv")
 # set and read by one test alone, between its own processes

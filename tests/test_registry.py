@@ -18,7 +18,9 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 PACKAGE = REPOSITORY / "fairseq_ext"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 ALL_SOURCES = SOURCES + sorted(
-    path for folder in ("tests", "examples") for path in (REPOSITORY / folder).rglob("*.py")
+    path
+    for folder in ("tests", "examples", "benchmarks")
+    for path in (REPOSITORY / folder).rglob("*.py")
 )
 # what a folder may import from; every other folder of the package is a system
 LAYERS = {

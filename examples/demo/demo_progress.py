@@ -9,9 +9,11 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Callable, Dict, List, Optional, TextIO
+from typing import Callable, Dict, List, Optional, TextIO, Tuple
 
 TAIL_LINES = 15
+Clock = Callable[[], float]  # seconds
+Describe = Callable[[str], Optional[str]]  # a line of output, as the user is shown it
 
 
 class StepFailed(Exception):
@@ -30,7 +32,7 @@ class Progress:
     once a second.
     """
 
-    def __init__(self, step: str, stream: Optional[TextIO] = None, clock=time.monotonic):
+    def __init__(self, step: str, stream: Optional[TextIO] = None, clock: Clock = time.monotonic):
         self.step, self.stream, self.clock = step, stream or sys.stdout, clock
         self.terminal = self.stream.isatty()
         self.interval = 0.5 if self.terminal else 5.0
@@ -72,9 +74,9 @@ class TrainingStatus:
     :param pairs: directions whose validation BLEU is shown
     """
 
-    def __init__(self, updates: int, pairs: List[str], clock=time.monotonic):
+    def __init__(self, updates: int, pairs: List[str], clock: Clock = time.monotonic):
         self.updates, self.pairs, self.clock = updates, pairs, clock
-        self.first = None
+        self.first: Optional[Tuple[int, float]] = None
         self.loss, self.bleu = "", ""
 
     def __call__(self, line: str) -> Optional[str]:
@@ -114,7 +116,7 @@ def run_command(
     command: List[str],
     log: Path,
     env: Dict[str, str],
-    describe: Callable[[str], Optional[str]] = lambda line: None,
+    describe: Describe = lambda line: None,
 ) -> str:
     """Run ``command`` with a line of progress; its output goes to the file ``log``.
 

@@ -21,11 +21,11 @@ import signal
 import sys
 import time
 from pathlib import Path
-from typing import Callable, Dict, List, Sequence, Tuple
+from typing import Callable, Dict, List, Sequence, Tuple, Union
 
 import corpus
-from demo_grammar.lexicon import AMBIGUOUS_NOUNS, AMBIGUOUS_VERBS
-from demo_progress import StepFailed, TrainingStatus, duration, run_command
+from demo_grammar.lexicon import AMBIGUOUS_NOUNS, AMBIGUOUS_VERBS, Noun, Verb
+from demo_progress import Describe, StepFailed, TrainingStatus, duration, run_command
 from demo_scoring import Score, read_hypotheses, score, verdict
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -66,7 +66,9 @@ class Demo:
             ("curves", self.plot, {}),
         ]
 
-    def fairseq(self, step: str, command: List[object], describe=lambda line: None) -> None:
+    def fairseq(
+        self, step: str, command: List[object], describe: Describe = lambda line: None
+    ) -> None:
         """Run a command of this project or of fairseq, as the user would."""
         words = [str(word) for word in command]
         print(f"  $ {shlex.join(words)}")
@@ -197,7 +199,7 @@ class Demo:
 
 def choose_samples(english: Sequence[str], german: Sequence[str], count: int = 4) -> List[int]:
     """Return the numbers of sentences with different ambiguous words, then the first ones."""
-    senses = [*AMBIGUOUS_NOUNS, *AMBIGUOUS_VERBS]
+    senses: List[Union[Noun, Verb]] = [*AMBIGUOUS_NOUNS, *AMBIGUOUS_VERBS]
     words = sorted({sense.en[0] for sense in senses} | {sense.de[0] for sense in senses})
     chosen: List[int] = []
     for word in ("bank", "letter", "Schloss", "tragen", *words):

@@ -1,45 +1,21 @@
 """What the tests of the benchmark share: its scripts, a tiny corpus, tiny sizes. No test times."""
 
-import importlib.util
 import logging
-import sys
 from argparse import Namespace
-from pathlib import Path
 
 import pytest
+import torch
 from common import inprocess
-
-BENCHMARK = Path(__file__).resolve().parents[2] / "examples" / "benchmark"
-sys.path += [str(BENCHMARK), str(BENCHMARK.parent)]
+from speed.corpus import write_corpus
 
 
 @pytest.fixture(autouse=True)
 def as_before():
     """The commands set what holds for the whole process; the next test finds it as it was."""
-    import torch
-
     threads, disabled = torch.get_num_threads(), logging.root.manager.disable
     yield
     torch.set_num_threads(threads)
     logging.disable(disabled)
-
-
-@pytest.fixture(scope="session")
-def benchmark_folder():
-    return BENCHMARK
-
-
-@pytest.fixture(scope="session")
-def script():
-    """Function name -> the script examples/benchmark/NAME.py as a module."""
-
-    def load(name):
-        spec = importlib.util.spec_from_file_location(f"bench_{name}", BENCHMARK / f"{name}.py")
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
-
-    return load
 
 
 @pytest.fixture
@@ -56,10 +32,6 @@ def tiny():
 @pytest.fixture(scope="session")
 def data(tmp_path_factory):
     """Folder of a binarised corpus with the vocabulary and lengths of `tiny`, and three pairs."""
-    from speed.corpus import write_corpus
-
-    import fairseq_ext  # noqa: F401  (registers the systems)
-
     folder = tmp_path_factory.mktemp("benchmark data")  # commands are not to split it
     return write_corpus(folder, 40, vocab=40, length=5, valid=8, pairs=3)
 

@@ -5,6 +5,9 @@ import sys
 
 import pytest
 
+from benchmarks import beside_ctranslate2
+from fairseq_ext.tools import UsageError
+
 
 @pytest.fixture
 def words(dual_checkpoint, toy_corpus, tmp_path):
@@ -14,9 +17,9 @@ def words(dual_checkpoint, toy_corpus, tmp_path):
 
 
 @pytest.mark.slow
-def test_all_three_translate_alike(script, words, tmp_path):
+def test_all_three_translate_alike(words, tmp_path):
     pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed (optional)")
-    script("beside_ctranslate2").main(words)
+    beside_ctranslate2.main(words)
     results = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))["results"]
     assert list(results) == ["stock fairseq", "this suite", "CTranslate2"]
     assert results["this suite"]["same, %"] == 100
@@ -24,12 +27,10 @@ def test_all_three_translate_alike(script, words, tmp_path):
     assert "| CTranslate2 |" in (tmp_path / "found.md").read_text(encoding="utf-8")
 
 
-def test_without_ctranslate2(script, words, monkeypatch):
-    from recipe_tools import RecipeError
-
-    module = script("beside_ctranslate2")
+def test_without_ctranslate2(words, monkeypatch):
+    module = beside_ctranslate2
     monkeypatch.setattr(module, "exported", lambda args, folder, to: args.checkpoint)
     monkeypatch.setattr(module, "Translator", lambda *_: type("Stock", (), {"sources": list})())
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
-    with pytest.raises(RecipeError, match="pip install ctranslate2"):
+    with pytest.raises(UsageError, match="pip install ctranslate2"):
         module.main(words)

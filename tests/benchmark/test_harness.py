@@ -1,9 +1,15 @@
 """Turns, medians, ratios, equal widths; a system in its own process."""
 
+import contextlib
+import os
+
 import pytest
-from speed import families, harness, worker
+from speed import families, harness
 from speed.harness import compare, equal_width, in_turns, label, measure_family, summary
 from speed.report import family_tables
+from speed.worker import Worker
+
+from fairseq_ext.tools import UsageError
 
 
 def test_members_take_turns_and_the_first_turn_warms_up():
@@ -107,13 +113,16 @@ def test_a_family_from_start_to_tables(tiny, tmp_path, monkeypatch):
 
 def test_a_system_in_its_own_process(tiny, data, tmp_path):
     row = families.rows("multiway", tiny)[-1]
-    with worker.contextlib.closing(worker.Remote(row, data, tmp_path, tiny)) as remote:
+    with contextlib.closing(Worker(row, data, tmp_path, tiny)) as remote:
         assert remote.first_update > 0
         seconds, tokens = remote.call("train")
         assert seconds > 0 and tokens > 2
         remote.call("forget_peak")
         remote.call("train")
         assert remote.call("peak") > 0
-        # what goes wrong there is told here
-        with pytest.raises(worker.WorkerError, match="(?s)multiway: ended.*no_such_thing"):
+        # what goes wrong there is raised here
+        with pytest.raises(AttributeError, match="no_such_thing"):
             remote.call("no_such_thing")
+        remote._process.submit(os._exit, 3)
+        with pytest.raises(UsageError, match="multiway: its process ended"):
+            remote.call("train")

@@ -1,20 +1,21 @@
 """The script that compares what is learnt in different ways; no model is trained here."""
 
 import pytest
-from recipe_tools import RecipeError
+
+from benchmarks import precision as precision_script
+from fairseq_ext.tools import UsageError
 
 LOSSES = {"literal": 4.0, "seed": 4.04, "fused": 4.0, "bf16": 4.01, "amp": 3.99}
 WORDS = "-s de -t en --embed-dim 16 --heads 2 --updates 8".split()
 
 
 @pytest.fixture
-def precision(script, monkeypatch):
+def precision(monkeypatch):
     """(module, commands that were run); a run writes a log with two validations."""
-    module, commands = script("precision"), []
+    module, commands = precision_script, []
 
-    def execute(command, log, show=None, more=None):
-        words = [str(word) for word in command]
-        commands.append((words, more))
+    def train(words, log, variables):
+        commands.append((words, variables))
         loss = LOSSES[log.name.split(".")[1]]
         log.write_text(
             "".join(
@@ -25,7 +26,7 @@ def precision(script, monkeypatch):
             encoding="utf-8",
         )
 
-    monkeypatch.setattr(module, "execute", execute)
+    monkeypatch.setattr(module, "train", train)
     return module, commands
 
 
@@ -75,5 +76,5 @@ def test_ways_differ_in_how_alone(system, precision, tmp_path):
 
 
 def test_missing_data_is_named(precision, tmp_path):
-    with pytest.raises(RecipeError, match="DATA .*nothing: is not a folder"):
+    with pytest.raises(UsageError, match="DATA .*nothing: is not a folder"):
         precision[0].main([str(tmp_path / "nothing"), *WORDS])

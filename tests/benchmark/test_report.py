@@ -3,9 +3,10 @@
 import json
 
 import pytest
-from recipe_tools import RecipeError
 from speed import growth, report
 from speed.families import EQUAL
+
+from fairseq_ext.tools import UsageError
 
 
 @pytest.mark.parametrize(
@@ -79,14 +80,14 @@ def test_files_and_marks_of_a_page(record, tmp_path):
 
 @pytest.mark.parametrize(
     "name, text, message",
-    [("README.md", "no marks", "there is no line <!-- begin cpu -->"),
+    [("README.md", "no marks", "there must be one line <!-- begin cpu -->"),
      ("other/README.md", "<!-- begin cpu --><!-- end cpu -->", "must be in the folder of")],
 )  # fmt: skip
 def test_a_wrong_page_is_refused_before_anything_is_written(name, text, message, record, tmp_path):
     page = tmp_path / name
     page.parent.mkdir(exist_ok=True)
     page.write_text(text, encoding="utf-8")
-    with pytest.raises(RecipeError, match=message):
+    with pytest.raises(UsageError, match=message):
         report.publish(record, "new\n", tmp_path / "cpu", report.chart, page)
     assert page.read_text(encoding="utf-8") == text
     assert not (tmp_path / "cpu.json").exists()
@@ -101,7 +102,7 @@ def test_a_picture_that_fails_leaves_the_old_one(record, tmp_path, monkeypatch):
         raise ValueError("no room")
 
     monkeypatch.setattr(Figure, "savefig", fail)
-    with pytest.raises(RecipeError, match="no room"):
+    with pytest.raises(ValueError, match="no room"):
         report.chart(record, tmp_path / "cpu.png")
     assert (tmp_path / "cpu.png").read_bytes() == b"old"
     assert [path.name for path in tmp_path.iterdir()] == ["cpu.png"]

@@ -4,11 +4,11 @@ import mmap
 
 import pytest
 import torch
-from speed import families, limits, systems
+from benchmark.inline import Inline
+from speed import families, limits, systems, translation
 from speed.corpus import star
 from speed.families import FAMILIES
 from speed.products import Products
-from speed.worker import Inline
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -95,9 +95,9 @@ def test_minibatches_are_those_of_fairseq(tiny, data):
 
 def test_batches_are_evenly_spaced():
     batches = [[0], [1, 1], [3, 4], [7], [8], [9, 2]]
-    assert systems.spaced(batches, 3) == [[1, 1], [7], [9, 2]]
-    assert systems.spaced(batches, 1) == [[7]]
-    assert systems.spaced(batches[:1], 2) == 2 * [[0]]
+    assert translation.spaced(batches, 3) == [[1, 1], [7], [9, 2]]
+    assert translation.spaced(batches, 1) == [[7]]
+    assert translation.spaced(batches[:1], 2) == 2 * [[0]]
 
 
 def test_the_first_update_is_one(tiny, data, tmp_path):

@@ -268,7 +268,7 @@ def test_mcnemar_is_the_binomial_test():
 
 def test_benchmark(run, tmp_path):
     words = "--sentences 4 --steps 5 --embed-dim 32 --hidden-size 64 --words 300 --repeats 1"
-    script = settings.FOLDER.parent / "benchmark" / "sentiment.py"
+    script = settings.FOLDER.parents[1] / "benchmarks" / "sentiment.py"
     run("python", script, *words.split(), "--output", tmp_path / "found")
     found = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))["results"]
     ours = {name: figures["MFLOP/token"] for name, figures in found.items()}

@@ -183,7 +183,7 @@ def main() -> None:
     folders = parser.parse_args().folders
     if not folders:
         folders = [path for path in sorted(PACKAGE.iterdir()) if (path / "__init__.py").is_file()]
-        folders = [*folders, PACKAGE, REPOSITORY / "examples"]
+        folders = [*folders, PACKAGE, REPOSITORY / "benchmarks", REPOSITORY / "examples"]
     print(HEADER)
     for folder in folders:
         total = sum((measure(path) for path in sorted(folder.rglob("*.py"))), Measures())

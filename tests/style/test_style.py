@@ -7,6 +7,8 @@ from style import measure
 
 SOURCES = sorted(measure.PACKAGE.rglob("*.py"))
 EXAMPLES = sorted((measure.REPOSITORY / "examples").rglob("*.py"))
+BENCHMARKS = sorted((measure.REPOSITORY / "benchmarks").rglob("*.py"))
+TYPED_SCRIPTS = [*BENCHMARKS, *(path for path in EXAMPLES if "demo" in path.parts)]
 SAMPLE = '''"""A module
 of two lines."""
 import os  # two in one
@@ -25,14 +27,10 @@ def mean(values, *, weight: float = 1.0):
 
 
 def name(path: Path) -> str:
-    return path.relative_to(measure.PACKAGE).as_posix()
-
-
-def example_name(path: Path) -> str:
     return path.relative_to(measure.REPOSITORY).as_posix()
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name)
+@pytest.mark.parametrize("path", SOURCES + TYPED_SCRIPTS, ids=name)
 def test_signatures_are_typed(path):
     assert not measure.untyped_functions(path)
 
@@ -42,8 +40,8 @@ def test_names_say_something(path):
     assert not measure.vague_names(path)
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=example_name)
-def test_names_in_examples_say_something(path):
+@pytest.mark.parametrize("path", EXAMPLES + BENCHMARKS, ids=name)
+def test_names_in_scripts_say_something(path):
     assert not measure.vague_names(path)
 
 

@@ -232,15 +232,15 @@ def _read_adjectives() -> List[Adjective]:
 def _read_verbs() -> List[Verb]:
     verbs = []
     for frame, subjects, objects, en, de in _rows(_VERBS):
-        forms = tuple(form.replace("_", " ") for form in en)
+        base, third, past, participle = (form.replace("_", " ") for form in en)
         prefix = "" if de[5] == "-" else de[5]
         verbs.append(
             Verb(
                 frame[0],
                 _classes(subjects),
                 _classes(objects),
-                forms,
-                tuple(de[:4]),
+                (base, third, past, participle),
+                (de[0], de[1], de[2], de[3]),
                 {"h": "haben", "s": "sein"}[de[4]],
                 prefix,
             )

@@ -1,6 +1,6 @@
 """Speed of the routed unit beside its literal loop and torch's GRU, in one run.
 
-    python examples/benchmark/unit.py --output build/benchmark/unit
+    python benchmarks/unit.py --output build/benchmark/unit
 
 Forward and backward pass over a batch of sequences. The GRU of torch has the width at which its
 products have the operations of the unit's. The limit is the time of the unit's matrix products
@@ -8,16 +8,14 @@ alone, each kind timed by itself. The candidates take turns; each figure is the 
 turns. Writes OUTPUT.json and OUTPUT.md.
 """
 
-import argparse
 import math
-import sys
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).resolve().parents[1]))
+from argparse import Namespace
+from typing import Callable, Dict, Optional, Sequence
 
 import torch
-from recipe_tools.cli import script
-from speed import REPOSITORY, passes
+from speed import cli, passes
+
+from fairseq_ext.routed.modules import RoutedUnit
 
 COLUMNS = ("ms", "GFLOP", "GFLOP/s", "share of the limit")
 
@@ -27,20 +25,18 @@ def equal_width(operations: float, size: int) -> int:
     return round((math.sqrt(size**2 + 4 * operations / 3) - size) / 2)
 
 
-def candidates(args):
+def candidates(args: Namespace) -> Dict[str, Callable[[], None]]:
     """Return {name: function that does both passes}."""
-    from fairseq_ext.routed.modules import RoutedUnit
-
     torch.manual_seed(1)
     shape = (args.sentences, args.steps, args.size)
-    inputs = torch.randn(shape, device=args.device, requires_grad=True)
+    inputs = torch.randn(shape, device=args.device, requires_grad=True)  # (B, T, I)
     unit = RoutedUnit(args.size, args.size, args.shared_blocks).to(args.device)
     blocks = (args.shared_blocks + 1) * 3 * args.size * 2 * args.size
     router = 3 * args.size * args.size + args.size * args.shared_blocks
     width = equal_width(blocks + router, args.size)
     gru = torch.nn.GRU(args.size, width, batch_first=True).to(args.device)
 
-    def both_passes(states):
+    def both_passes(states: torch.Tensor) -> None:
         states.backward(torch.ones_like(states))
 
     return {
@@ -50,16 +46,14 @@ def candidates(args):
     }
 
 
-def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    default = REPOSITORY / "build" / "benchmark" / "unit"
-    parser.add_argument("--output", type=Path, default=default, help="name of the output files")
-    parser.add_argument(
-        "--device", choices=("cpu", "cuda"), default="cpu", help="device (default cpu)"
-    )
-    passes.add_numbers(
-        parser, sentences=64, steps=25, size=400, shared_blocks=3, repeats=passes.REPEATS
-    )
+def main(arguments: Optional[Sequence[str]] = None) -> None:
+    """Measure and report."""
+    parser = cli.make_parser(__doc__)
+    cli.add_output(parser, "unit")
+    cli.add_device(parser)
+    parser.set_defaults(device="cpu")
+    numbers = {"sentences": 64, "steps": 25, "size": 400, "shared_blocks": 3}
+    cli.add_numbers(parser, **numbers, repeats=passes.REPEATS)
     args = parser.parse_args(arguments)
     tokens = args.sentences * args.steps
     results = passes.measure(candidates(args), tokens, args.repeats, args.device)
@@ -69,4 +63,4 @@ def main(arguments=None):
 
 
 if __name__ == "__main__":
-    script(main)
+    cli.run_script(main)

@@ -3,6 +3,8 @@
 import math
 import time
 from collections import Counter
+from functools import partial
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -29,6 +31,7 @@ ATTENTION = {
 # sequences at each step
 RNN_LAYER = {aten.mkldnn_rnn_layer.default: 1, aten.mkldnn_rnn_layer_backward.default: 2}
 CUDNN = {aten._cudnn_rnn.default: (1, 10, 14), aten._cudnn_rnn_backward.default: (2, 14, 18)}
+Layout = Tuple[Tuple[int, ...], Tuple[int, ...], torch.dtype, torch.device]  # of a tensor
 HIDING = ("rnn_layer", "_cudnn_rnn", "scaled_dot_product", "_mkl_linear", "mkldnn_linear")
 
 
@@ -46,70 +49,97 @@ class Products(TorchDispatchMode):
 
     def __init__(self, tokens: int):
         super().__init__()
-        self.tokens, self.counts = tokens, Counter()
-        self.traffic, self.weights = 0, {}
+        self.tokens, self.traffic = tokens, 0
+        self.counts: Counter[Tuple[Layout, Layout]] = Counter()
+        self.weights: Dict[int, int] = {}
 
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+    def __torch_dispatch__(
+        self,
+        function: Any,
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Optional[Dict[str, Any]] = None,
+    ) -> Any:
+        """Record the operation's products and compute it."""
         places = FACTORS.get(function.overloadpacket)
         if places:
-            left, right = (_layout(args[place]) for place in places)
-            self.counts[left, right] += 1
-            self._read(args[places[1]])
+            left, right = (args[place] for place in places)
+            self._count(left, right)
+            self._read(right)
         elif function in ATTENTION:
             self._attention(args, *ATTENTION[function])
         elif function in RNN_LAYER:
-            self._rnn_layer(*args[:3], RNN_LAYER[function])
+            self._rnn_layer(args[0], args[1], args[2], RNN_LAYER[function])
         elif function in CUDNN:
             times, first, sizes = CUDNN[function]
-            self._cudnn(*args[:3], args[first], args[sizes], times)
+            self._cudnn(args[0], args[1], args[2], args[first], args[sizes], times)
         elif "mkldnn._linear_pointwise" in str(function):
             self._linear(*args[:2])
         elif any(name in str(function) for name in HIDING):
             raise RuntimeError(f"{function}: its products cannot be counted")
         return function(*args, **(kwargs or {}))
 
-    def _linear(self, inputs, arranged):
+    def _count(self, left: torch.Tensor, right: torch.Tensor, times: int = 1) -> None:
+        self.counts[_layout(left), _layout(right)] += times
+
+    def _linear(self, inputs: torch.Tensor, arranged: torch.Tensor) -> None:
         """Record oneDNN's x weight^T; an arranged weight had some ordinary layout before."""
         weight = inputs.new_empty(arranged.shape) if arranged.is_mkldnn else arranged
-        self.counts[_layout(inputs), _layout(weight.t())] += 1
+        self._count(inputs, weight.t())
         self._read(arranged)
 
-    def _read(self, factor):
+    def _read(self, factor: torch.Tensor) -> None:
+        """Count the bytes of a right factor that is a weight."""
         if factor.dim() == 2:
             size = factor.numel() * factor.element_size()
             name = id(factor) if factor.is_mkldnn else factor.data_ptr()
             self.weights[name] = size
             self.traffic += size
 
-    def _cudnn(self, inputs, weights, stride, batch_first, batch_sizes, times):
+    def _cudnn(
+        self,
+        inputs: torch.Tensor,
+        weights: Sequence[torch.Tensor],
+        stride: int,
+        batch_first: bool,
+        batch_sizes: Sequence[int],
+        times: int,
+    ) -> None:
         """Record all layers; inputs: (N, I) of packed sequences, else (B, T, I) or (T, B, I)."""
         if not batch_sizes:
-            steps, rows = inputs.shape[:2][::-1] if batch_first else inputs.shape[:2]
-            batch_sizes = [rows] * steps
+            steps, sequences = inputs.shape[:2][::-1] if batch_first else inputs.shape[:2]
+            batch_sizes = [sequences] * steps
         for place in range(0, len(weights), stride):
             of_inputs, of_states = weights[place], weights[place + 1]  # (4H, I), (4H, H)
             rows = of_inputs.new_empty(sum(batch_sizes), of_inputs.size(1))
-            self.counts[_layout(rows), _layout(of_inputs.t())] += times
+            self._count(rows, of_inputs.t(), times)
             for sequences in batch_sizes:
                 state = of_states.new_empty(sequences, of_states.size(1))
-                self.counts[_layout(state), _layout(of_states.t())] += times
+                self._count(state, of_states.t(), times)
 
-    def _rnn_layer(self, inputs, input_weight, state_weight, times):
+    def _rnn_layer(
+        self,
+        inputs: torch.Tensor,
+        input_weight: torch.Tensor,
+        state_weight: torch.Tensor,
+        times: int,
+    ) -> None:
         """Record one product of inputs (T, B, I) with (4H, I), and T products with (4H, H)."""
-        rows = inputs.flatten(0, 1)
+        self._count(inputs.flatten(0, 1), input_weight.t(), times)
         state = inputs.new_empty(inputs.size(1), state_weight.size(1))
-        self.counts[_layout(rows), _layout(input_weight.t())] += times
-        self.counts[_layout(state), _layout(state_weight.t())] += times * inputs.size(0)
+        self._count(state, state_weight.t(), times * inputs.size(0))
 
-    def _attention(self, args, query_place, key_place, scores, contexts):
+    def _attention(
+        self, args: Sequence[Any], query_place: int, key_place: int, scores: int, contexts: int
+    ) -> None:
+        """Record so many products of queries and keys, and of weights and values."""
         query, key = args[query_place], args[key_place]  # (B, H, T, d), (B, H, S, d)
         heads, (steps, width), positions = query.shape[:2].numel(), query.shape[2:], key.size(2)
         weights = query.new_empty(heads, steps, positions)
-        narrow = query.new_empty(heads, steps, width), query.new_empty(heads, width, positions)
-        self.counts[tuple(map(_layout, narrow))] += scores
-        self.counts[_layout(weights), _layout(weights.new_empty(heads, positions, width))] += (
-            contexts
-        )
+        values = query.new_empty(heads, positions, width)
+        keys = query.new_empty(heads, width, positions)
+        self._count(query.new_empty(heads, steps, width), keys, scores)
+        self._count(weights, values, contexts)
 
     def operations(self) -> int:
         """Return the number of multiplications and additions."""
@@ -127,25 +157,36 @@ class Products(TorchDispatchMode):
             left, right = (_tensor(layout) for layout in pair)
             enough = 2e10 if left.is_cuda else 2e8
             at_once = max(1, min(1000 if left.is_cuda else number, int(enough / _size(*pair))))
-            best = math.inf
-            for multiply in ways(left, right):
-                for _ in range(repeats):
-                    start = time.perf_counter()
-                    for _ in range(at_once):
-                        multiply()
-                    if left.is_cuda:
-                        torch.cuda.synchronize()
-                    best = min(best, (time.perf_counter() - start) / at_once)
-            total += number * best
+            fastest = min(
+                timed(multiply, at_once, left.device.type)
+                for multiply in ways(left, right)
+                for _ in range(repeats)
+            )
+            total += number * fastest / at_once
         return total
 
 
-def ways(left, right):
+def timed(compute: Callable[[], object], calls: int, device: str) -> float:
+    """Return the seconds of so many calls, one after the other."""
+    start = time.perf_counter()
+    for _ in range(calls):
+        compute()
+    synchronise(device)
+    return time.perf_counter() - start
+
+
+def synchronise(device: str) -> None:
+    """Wait for what the GPU has not finished yet."""
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def ways(left: torch.Tensor, right: torch.Tensor) -> List[Callable[[], torch.Tensor]]:
     """Return torch.matmul, and oneDNN's linear map too for single-precision matrices on CPUs.
 
     The latter with the matrix as it is, unless it is part of a wider one, and arranged beforehand.
     """
-    ways = [lambda: torch.matmul(left, right)]
+    ways: List[Callable[[], torch.Tensor]] = [partial(torch.matmul, left, right)]
     single = left.dtype == right.dtype == torch.float32 and not left.is_cuda
     if single and left.dim() == right.dim() == 2 and torch.backends.mkldnn.is_available():
         linear = getattr(torch.ops.mkldnn, "_linear_pointwise", None)
@@ -155,25 +196,22 @@ def ways(left, right):
             weights = [arrange(weight, left.size(0))]
             if weight.is_contiguous() or right.is_contiguous():
                 weights.append(weight)
-            ways += [
-                lambda weight=weight: linear(left, weight, None, "none", [], "")
-                for weight in weights
-            ]
+            ways += [partial(linear, left, weight, None, "none", [], "") for weight in weights]
     return ways
 
 
-def _layout(tensor):
+def _layout(tensor: torch.Tensor) -> Layout:
     return tuple(tensor.shape), tensor.stride(), tensor.dtype, tensor.device
 
 
-def _tensor(layout):
+def _tensor(layout: Layout) -> torch.Tensor:
     shape, stride, dtype, device = layout
     # by way of the storage: rows of an expanded tensor are the same memory
     last = sum((size - 1) * step for size, step in zip(shape, stride))
     return torch.randn(last + 1, device=device).to(dtype).as_strided(shape, stride)
 
 
-def _size(left, right) -> int:
+def _size(left: Layout, right: Layout) -> int:
     """Return the number of multiplications: rows x inner x columns, times the batch."""
     columns = 1 if len(right[0]) == 1 else right[0][-1]
     return math.prod(left[0]) * columns

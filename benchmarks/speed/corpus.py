@@ -6,6 +6,10 @@ import itertools
 import random
 import string
 from pathlib import Path
+from typing import List
+
+from fairseq import options
+from fairseq_cli import preprocess
 
 LANGS = ("aa", "bb")
 # fairseq's own entries, which every dictionary has besides the words
@@ -15,19 +19,25 @@ SPLITS = ("train", "valid")
 DIFFERENCE = 0.15
 
 
-def languages(pairs: int):
+def languages(pairs: int) -> List[str]:
     """Return the languages aa, bb, cc ... of so many pairs, which all share the first language."""
     return [2 * letter for letter in string.ascii_lowercase[: pairs + 1]]
 
 
-def star(pairs: int):
+def star(pairs: int) -> List[str]:
     """Return the pairs ["aa-bb", "aa-cc", ...]."""
     first, *others = languages(pairs)
     return [f"{first}-{other}" for other in others]
 
 
 def write_corpus(
-    folder: Path, sentences: int, vocab: int, length: int, valid=128, pairs=1, spread=3
+    folder: Path,
+    sentences: int,
+    vocab: int,
+    length: int,
+    valid: int = 128,
+    pairs: int = 1,
+    spread: int = 3,
 ) -> Path:
     """Write binarised sentence pairs of random words and return the folder of the data.
 
@@ -36,9 +46,6 @@ def write_corpus(
     The sentences of a line are about as long in all languages, as those of a translation are:
     otherwise much of a minibatch, which is sorted by one side's length, would be padding.
     """
-    from fairseq import options
-    from fairseq_cli import preprocess
-
     draw = random.Random(1)
     words = [f"w{number}" for number in range(vocab - SPECIAL)]
     weights = list(itertools.accumulate(1 / (rank + 5) for rank in range(len(words))))

@@ -1,6 +1,5 @@
 """A system in training and in translation, through fairseq's own Trainer and tasks."""
 
-import itertools
 import logging
 import os
 import resource
@@ -8,16 +7,20 @@ import shlex
 import time
 from argparse import Namespace
 from pathlib import Path
+from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 import numpy as np
 import torch
+from fairseq import options, tasks, utils
+from fairseq.data import data_utils
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.trainer import Trainer
 
-from . import REPOSITORY, limits
+from . import limits
 from .corpus import LANGS
 from .families import Row
-from .limits import synchronise
-from .products import Products
-from .translation import Trained
+from .products import Products, synchronise
+from .translation import Batch, TrainedModel, spaced
 
 CLEAR_REFS = "/proc/self/clear_refs"
 # sentences of a turn of translation: one at a time takes longer
@@ -25,24 +28,22 @@ TRANSLATED = {1: 8}
 
 
 def prepare(precision: str, threads: int) -> None:
-    """Register the suite's systems; set threads and how products are computed."""
-    from fairseq import utils
-
-    utils.import_user_module(Namespace(user_dir=str(REPOSITORY / "fairseq_ext")))
+    """Set the number of threads and how products are computed; silence fairseq's log."""
     logging.disable(logging.INFO)
     torch.set_num_threads(threads)
     torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
     torch.backends.cudnn.allow_tf32 = precision == "tf32"
 
 
-def common_flags(args) -> str:
+def common_flags(args: Namespace) -> str:
     """Return the options of all trainings. Batching is included in the timing."""
     flags = "--lr 0.0005 --lr-scheduler fixed --seed 1 --no-save --num-workers 0"
     flags += f" --max-tokens {args.max_tokens} {device_flags(args)}"
     return f"{flags} {args.flags}"
 
 
-def device_flags(args) -> str:
+def device_flags(args: Namespace) -> str:
+    """Return the options of device and precision."""
     precision = f"--{args.precision}" if args.precision in ("bf16", "amp", "fp16") else ""
     return f"{'--cpu ' * (args.device == 'cpu')}{precision}"
 
@@ -54,11 +55,7 @@ class System:
     fairseq's own, sampled evenly by length from an epoch. Batching is included in the timing.
     """
 
-    def __init__(self, data, flags: str, args):
-        from fairseq import options, tasks
-        from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-        from fairseq.trainer import Trainer
-
+    def __init__(self, data: Path, flags: str, args: Namespace):
         words = [str(data), *flags.split(), *shlex.split(common_flags(args))]
         parsed = options.parse_args_and_arch(options.get_training_parser(), words)
         self.cfg = cfg = convert_namespace_to_omegaconf(parsed)
@@ -73,12 +70,12 @@ class System:
         chosen = spaced(minibatches(data, cfg.dataset), args.updates)
         self.indices = [indices_of(lines, self.iterator.dataset) for lines in chosen]
 
-    def batches(self):
+    def batches(self) -> Iterator[Batch]:
         """Yield the minibatches of a turn."""
         for indices in self.indices:
             yield self.iterator.collate_fn([self.iterator.dataset[index] for index in indices])
 
-    def seconds(self):
+    def seconds(self) -> Tuple[float, int]:
         """Return (seconds, target tokens) of a turn."""
         synchronise(self.device)
         tokens, start = 0, time.perf_counter()
@@ -96,7 +93,7 @@ class System:
                 self.trainer.train_step([batch])
         return products
 
-    def padding(self):
+    def padding(self) -> Tuple[int, int]:
         """Return (padding positions, all positions) of the sentences of a turn, on both sides."""
         sides = [
             side
@@ -109,23 +106,19 @@ class System:
 
     def parameters(self) -> int:
         """Return the number of unique trained scalars, those of the criterion included."""
-        tensors = itertools.chain(
-            self.trainer.model.parameters(), self.trainer.criterion.parameters()
-        )
-        return sum(p.numel() for p in {id(p): p for p in tensors}.values() if p.requires_grad)
+        trainer = self.trainer
+        unique = {*trainer.model.parameters(), *trainer.criterion.parameters()}
+        return sum(parameter.numel() for parameter in unique if parameter.requires_grad)
 
 
-def minibatches(data, options):
+def minibatches(data: Path, dataset: Any) -> List[Sequence[int]]:
     """Return fairseq's minibatches of the corpus in ``data``, as lists of numbers of its lines.
 
-    options: cfg.dataset. Sorted by the first language's side, as fairseq sorts by the source.
+    dataset: cfg.dataset, with the options of batching. Sorted by the first language's side, as
+    fairseq sorts by the source.
     """
-    from fairseq.data import data_utils
-
     pair = "-".join(LANGS)
-    sides = [
-        data_utils.load_indexed_dataset(str(Path(data) / f"train.{pair}.{lang}")) for lang in LANGS
-    ]
+    sides = [data_utils.load_indexed_dataset(str(data / f"train.{pair}.{lang}")) for lang in LANGS]
     # copies: the arrays end with their datasets
     first, second = (np.array(side.sizes, dtype=np.int64) for side in sides)
     order = np.lexsort((second, first))
@@ -133,48 +126,50 @@ def minibatches(data, options):
         order,
         num_tokens_fn=lambda line: max(first[line], second[line]),
         num_tokens_vec=np.maximum(first, second)[order],
-        max_tokens=options.max_tokens,
-        max_sentences=options.batch_size,
-        required_batch_size_multiple=options.required_batch_size_multiple,
+        max_tokens=dataset.max_tokens,
+        max_sentences=dataset.batch_size,
+        required_batch_size_multiple=dataset.required_batch_size_multiple,
     )
 
 
-def spaced(batches, number: int):
-    """Return so many of the minibatches, evenly spaced from the first to the last."""
-    return [batches[(2 * place + 1) * len(batches) // (2 * number)] for place in range(number)]
-
-
-def indices_of(lines, dataset):
+def indices_of(lines: Sequence[int], dataset: Any) -> List[int]:
     """Return the indices in a dataset of these lines of the corpus, for every pair in it."""
     starts = getattr(dataset, "starts", {"the only pair": 0})
     return [start + int(line) for start in starts.values() for line in lines]
 
 
-def samples(batch):
+def samples(batch: Batch) -> List[Batch]:
     """Return the samples of a minibatch: a single one, or one for each pair."""
-    return [batch] if "net_input" in batch else batch.values()
+    return [batch] if "net_input" in batch else list(batch.values())
 
 
-def target_tokens(batch) -> int:
+def target_tokens(batch: Batch) -> int:
+    """Return the target tokens of a minibatch."""
     return sum(part["ntokens"] for part in samples(batch))
 
 
-def operations_per_token(data, flags: str, args) -> float:
+def operations_per_token(data: Path, flags: str, args: Namespace) -> float:
     """Return the operations of the training's matrix products per target token."""
     products = System(data, flags, args).products()
     return products.operations() / products.tokens
 
 
-class Translator(Trained):
+class SystemTranslator(TrainedModel):
     """A system that translates the validation set as fairseq-generate does.
 
     The model goes through a checkpoint; the task builds the generator and takes the steps.
     Hypotheses are forced to one length: hardly trained models would end them anywhere.
     """
 
-    def __init__(self, system: System, task: str, beam: int, sentences: int, folder: Path, args):
-        from fairseq import utils
-
+    def __init__(
+        self,
+        system: System,
+        task: str,
+        beam: int,
+        sentences: int,
+        folder: Path,
+        args: Namespace,
+    ):
         self.device = args.device
         path = folder / "checkpoint.pt"
         if not path.exists():
@@ -184,10 +179,8 @@ class Translator(Trained):
         words += ["--beam", beam, "--min-len", args.length, "--max-len-a", 0]
         words += ["--max-len-b", args.length]
         super().__init__(words, "valid", sentences, args.device, args.precision == "fp16")
-        batches = self.batches
-        number = max(1, min(len(batches), TRANSLATED.get(sentences, sentences) // sentences))
-        step = len(batches) // number  # from short sentences to long ones
-        self.batches = batches[step // 2 :: step][:number]
+        number = TRANSLATED.get(sentences, sentences) // sentences
+        self.batches = spaced(self.batches, min(number, len(self.batches)))
         self.sentences = sum(len(batch["id"]) for batch in self.batches)
         if args.device == "cuda":
             self.batches = [utils.move_to_cuda(batch) for batch in self.batches]
@@ -196,50 +189,52 @@ class Translator(Trained):
         """Return the seconds of one pass."""
         synchronise(self.device)
         start = time.perf_counter()
-        self.once()
+        self.translate()
         synchronise(self.device)
         return time.perf_counter() - start
 
-    def once(self) -> None:
+    def translate(self) -> None:
+        """Do one pass."""
         for batch in self.batches:
             self.hypotheses(batch)
 
     def products(self) -> Products:
         """Return the matrix products of one pass."""
         with Products(self.sentences) as products:
-            self.once()
+            self.translate()
         return products
 
 
 class Member:
     """A row of the tables, trained and measured; it takes and returns plain numbers and dicts."""
 
-    def __init__(self, row: Row, data, folder, args):
-        self.row, self.data, self.folder, self.args = row, data, Path(folder), args
-        self.translators = {}
+    def __init__(self, row: Row, data: Path, folder: Path, args: Namespace):
+        self.row, self.folder, self.args = row, folder, args
+        self.translators: Dict[Tuple[int, int], SystemTranslator] = {}
         self.idle = memory(args.device)
         self.systems = [System(data, flags, args) for flags in row.models]
 
-    def first(self):
+    def first(self) -> None:
         """Do the first update of each model."""
         for system in self.systems:
             system.trainer.train_step([next(system.batches())])
         synchronise(self.args.device)
 
-    def train(self):
+    def train(self) -> Tuple[float, int]:
         """Do a turn of each model and return (seconds, target tokens)."""
         turns = [system.seconds() for system in self.systems]
         return sum(seconds for seconds, _ in turns), sum(tokens for _, tokens in turns)
 
-    def translate(self, beam: int, sentences: int):
+    def translate(self, beam: int, sentences: int) -> Tuple[float, int]:
         """Return (seconds, sentences) of one pass."""
         translator = self._translator(beam, sentences)
         return translator.seconds(), translator.sentences
 
-    def _translator(self, beam, sentences):
+    def _translator(self, beam: int, sentences: int) -> SystemTranslator:
         if (beam, sentences) not in self.translators:
-            more = (self.row.task, beam, sentences, self.folder, self.args)
-            self.translators[beam, sentences] = Translator(self.systems[0], *more)
+            self.translators[beam, sentences] = SystemTranslator(
+                self.systems[0], self.row.task, beam, sentences, self.folder, self.args
+            )
         return self.translators[beam, sentences]
 
     def forget_peak(self) -> None:
@@ -254,7 +249,7 @@ class Member:
         """Return the peak in bytes since then, without what the process used before the models."""
         return peak_memory(self.args.device) - self.idle
 
-    def machine(self):
+    def machine(self) -> Dict[str, float]:
         """Return the peak rates of the machine, in operations and in bytes per second."""
         args = self.args
         return {
@@ -262,7 +257,7 @@ class Member:
             "bytes": limits.bandwidth(1 << 28, args.device),
         }
 
-    def training_cost(self):
+    def training_cost(self) -> Dict[str, Any]:
         """Return the operations and the least time of an update per target token."""
         products_of_models = [system.products() for system in self.systems]
         padding, places = map(sum, zip(*(system.padding() for system in self.systems)))
@@ -281,7 +276,7 @@ class Member:
             "parameters": sum(system.parameters() for system in self.systems),
         }
 
-    def translation_cost(self, beam: int, sentences: int):
+    def translation_cost(self, beam: int, sentences: int) -> Dict[str, Any]:
         """Return the operations and the least time of a search per sentence."""
         translator = self._translator(beam, sentences)
         products = translator.products()

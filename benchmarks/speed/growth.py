@@ -1,15 +1,20 @@
 """How the time of an update and of a search grows with the size of its input."""
 
-import argparse
-import math
 import statistics
+from argparse import Namespace
 from pathlib import Path
-from typing import Dict, List, NamedTuple
+from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
+
+import numpy as np
+
+from fairseq_ext.tools.curves.figures import save
 
 from . import families
 from .corpus import star, write_corpus
 from .families import Row
-from .report import heading, number, panels, save, table
+from .harness import Say
+from .report import Cell, Record, heading, number, panels, table
+from .systems import System, SystemTranslator
 
 UNITS = {"length": "words", "batch": "sentences", "vocab": "entries", "pairs": "pairs"}
 # what is not varied
@@ -26,15 +31,12 @@ class Curve(NamedTuple):
     operations: List[float]
 
 
-def slope(xs, ys) -> float:
+def slope(xs: Sequence[float], ys: Sequence[float]) -> float:
     """Return the least-squares slope of (log x, log y); at least two different x are needed."""
-    xs, ys = [math.log(x) for x in xs], [math.log(y) for y in ys]
-    middle, height = statistics.fmean(xs), statistics.fmean(ys)
-    rise = sum((x - middle) * (y - height) for x, y in zip(xs, ys))
-    return rise / sum((x - middle) ** 2 for x in xs)
+    return float(np.polyfit(np.log(xs), np.log(ys), deg=1)[0])
 
 
-def slopes(curve: Curve):
+def slopes(curve: Curve) -> Dict[str, float]:
     """Return measured and predicted slopes: over all values, and of the last step alone."""
     values, seconds, operations = curve
     return {
@@ -45,12 +47,12 @@ def slopes(curve: Curve):
     }
 
 
-def steeper(slopes) -> bool:
+def steeper(slopes: Dict[str, float]) -> bool:
     """True if time grows faster than the operations where the input is largest."""
     return slopes["last step"] > slopes["last predicted"] + ALLOWED
 
 
-def row_of(system: str, args, pairs: int) -> Row:
+def row_of(system: str, args: Namespace, pairs: int) -> Row:
     """Return the options of a system, with several pairs where it supports them."""
     if system == "transformer":
         return families.rows("duo", args)[0]
@@ -61,7 +63,7 @@ def row_of(system: str, args, pairs: int) -> Row:
     return families.rows(system, args)[-1]
 
 
-def settings_at(args, axis: str, value: int):
+def settings_at(args: Namespace, axis: str, value: int) -> Namespace:
     """Return the settings of a point: ``args`` with the axis' value, one minibatch an update."""
     point = {**POINT, axis: value}
     flags = f"--batch-size {point['batch']} --required-batch-size-multiple 1 {args.flags}"
@@ -70,13 +72,11 @@ def settings_at(args, axis: str, value: int):
     # translation is of one pair
     beam = 0 if axis == "pairs" else args.beam
     changed = dict(point, flags=flags, max_tokens=room, beam=beam, updates=1)
-    return argparse.Namespace(**{**vars(args), **changed})
+    return Namespace(**{**vars(args), **changed})
 
 
-def measure_point(system: str, args, folder: Path):
+def measure_point(system: str, args: Namespace, folder: Path) -> Dict[str, Tuple[float, float]]:
     """Return {"training" or "translation": (seconds, operations)} of one update or one search."""
-    from .systems import System, Translator
-
     folder.mkdir()
     data = write_corpus(
         folder, 2 * args.batch, args.vocab, args.length, args.batch, args.pairs, spread=0
@@ -85,18 +85,20 @@ def measure_point(system: str, args, folder: Path):
     model = System(data, row.models[0], args)
     model.seconds()
     taken = statistics.median(model.seconds()[0] for _ in range(args.repeats))
-    costs = {"training": (taken, model.products().operations())}
+    costs: Dict[str, Tuple[float, float]] = {"training": (taken, model.products().operations())}
     if args.beam:
-        search = Translator(model, row.task, args.beam, args.batch, folder, args)
+        search = SystemTranslator(model, row.task, args.beam, args.batch, folder, args)
         search.seconds()
         taken = statistics.median(search.seconds() for _ in range(args.repeats))
         costs["translation"] = (taken, search.products().operations())
     return costs
 
 
-def measure_axis(axis: str, values, system: str, args, folder: Path, say):
+def measure_axis(
+    axis: str, values: Sequence[int], system: str, args: Namespace, folder: Path, say: Say
+) -> Dict[str, Curve]:
     """Return {"training": Curve, "translation": Curve} of a system."""
-    points: Dict[str, list] = {}
+    points: Dict[str, List[Tuple[int, float, float]]] = {}
     for value in values:
         here = settings_at(args, axis, value)
         point_costs = measure_point(system, here, folder / f"{axis}.{system}.{value}")
@@ -106,29 +108,28 @@ def measure_axis(axis: str, values, system: str, args, folder: Path, say):
     return {name: Curve(*map(list, zip(*columns))) for name, columns in points.items()}
 
 
-def markdown(record) -> str:
+def markdown(record: Record) -> str:
     """Return the table of measured and predicted slopes."""
     columns = ["grows", "system", "", "from", "to", "seconds", "slope", "predicted", "last step"]
     columns += ["predicted", "steeper"]
-    lines = []
+    lines: List[List[Cell]] = []
     for axis, systems in record["axes"].items():
         for system, curves in systems.items():
             for name, curve in curves.items():
                 curve_slopes = curve["slopes"]
                 ends = [f"{curve['values'][place]:,}" for place in (0, -1)]
                 seconds = " to ".join(number(curve["seconds"][place]) for place in (0, -1))
-                numbers = [curve_slopes[key] for key in curve_slopes]
                 verdict = "yes" if steeper(curve_slopes) else ""
-                lines.append([axis, system, name, *ends, seconds, *numbers, verdict])
+                lines.append([axis, system, name, *ends, seconds, *curve_slopes.values(), verdict])
     text = f"{heading(record)}, {record['threads']} thread(s). Seconds are those of one update or "
     text += "one search, at the smallest and at the largest input. The last column marks a last "
     text += f"step whose slope exceeds the predicted one by more than {ALLOWED}.\n\n"
     return text + table(columns, lines)
 
 
-def draw(record, path) -> None:
+def draw(record: Record, path: Path) -> None:
     """Draw a panel for each axis and kind; dashed lines extrapolate the operations."""
-    curves_by_panel = {}
+    curves_by_panel: Dict[str, List[Tuple[str, Any]]] = {}
     for axis, systems in record["axes"].items():
         for system, curves in systems.items():
             for name, curve in curves.items():

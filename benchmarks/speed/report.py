@@ -3,22 +3,27 @@
 import datetime
 import json
 import platform
-from importlib import metadata
+from argparse import Namespace
 from pathlib import Path
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
+import fairseq
+import numpy
 import torch
-from recipe_tools import RecipeError
-from recipe_tools.curves import panels, save
-from recipe_tools.files import written
-from recipe_tools.tables import insert
+
+from fairseq_ext.tools import UsageError, atomic_path
+from fairseq_ext.tools.curves.figures import new_figure, save
 
 from .families import EQUAL
-from .harness import label
+from .harness import Figures, label
 
+Record = Mapping[str, Any]  # as the .json file holds it
+Cell = Union[str, float, None]
 TRAINING = ["target tokens/s", "ratio", "expected ratio", "ratio at equal FLOP"]
 TRAINING += ["share of the limit", "MFLOP/token", "padding, %", "peak MiB", "peak ratio"]
 TRAINING += ["first update, s", "parameters"]
 GIGA = 1e9
+PANEL_INCHES = (4.5, 3.6)
 
 
 def processor() -> str:
@@ -33,28 +38,27 @@ def processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def device_name(device: str) -> str:
-    return torch.cuda.get_device_name() if device == "cuda" else processor()
-
-
-def circumstances(device: str):
+def circumstances(device: str) -> Dict[str, str]:
     """Return {"date", "device", "python", "torch", "numpy", "fairseq", "system"}."""
-    versions = {}
-    for name in ("torch", "numpy", "fairseq"):
-        try:
-            versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            versions[name] = "unknown"
     return {
         "date": datetime.date.today().isoformat(),
-        "device": device_name(device),
+        "device": torch.cuda.get_device_name() if device == "cuda" else processor(),
         "python": platform.python_version(),
-        **versions,
+        **{module.__name__: str(module.__version__) for module in (torch, numpy, fairseq)},
         "system": f"{platform.system()} {platform.machine()}",
     }
 
 
-def heading(record) -> str:
+def settings_of(args: Namespace, *omitted: str) -> Dict[str, Any]:
+    """Return the options as the .json file holds them."""
+    return {
+        name: str(value) if isinstance(value, Path) else value
+        for name, value in vars(args).items()
+        if name not in omitted
+    }
+
+
+def heading(record: Record) -> str:
     """Return a line that says when and where the record was measured."""
     return (
         f"{record['date']}, {record['device']}, Python {record['python']}, "
@@ -62,7 +66,7 @@ def heading(record) -> str:
     )
 
 
-def number(value) -> str:
+def number(value: Optional[float]) -> str:
     """Return three or more significant digits with thousands separators; "" for None."""
     if value is None:
         return ""
@@ -74,96 +78,88 @@ def number(value) -> str:
     return f"{value:,.{digits}f}"
 
 
-def table(columns, lines) -> str:
+def table(columns: Sequence[str], lines: Sequence[Sequence[Cell]]) -> str:
     """Return a Markdown table. lines: lists of cells, texts or numbers."""
     shown = [columns, ["---"] * len(columns)]
     shown += [[cell if isinstance(cell, str) else number(cell) for cell in line] for line in lines]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in shown) + "\n"
 
 
-def training_cells(figures):
+def training_cells(figures: Figures) -> List[Cell]:
+    """Return the cells of the columns ``TRAINING``."""
     part = figures["training"]
     return [
         part["rate"],
         *(part[name] for name in TRAINING[1:5]),
         part["operations"] / 1e6,
         100 * part["padding"],
-        figures["peak"],
-        figures["peak ratio"],
-        figures["first update"],
-        figures["parameters"],
+        *(figures[name] for name in ("peak", "peak ratio", "first update", "parameters")),
     ]
 
 
-def family_tables(name, settings) -> str:
+def family_tables(name: str, settings: Sequence[Record]) -> str:
     """Return both tables of a family. settings: [{"precision", "threads", "results"}]."""
-    training, searches, cells = [], [], []
+    training: List[List[Cell]] = []
+    translation: List[List[Cell]] = []
     for setting in settings:
         where = f"{setting['precision']}, {setting['threads']}"
         for row, figures in setting["results"].items():
             training.append([where, row, *training_cells(figures)])
-            row_searches = [key for key in figures if key.startswith("beam ")]
-            searches = searches or row_searches
-            line = [where, row]
-            for search in row_searches:
-                part = figures[search]
-                line += [part["rate"], part["ratio"], part["share of the limit"]]
-            cells.append(line)
-    text = f"### {name}\n\n" + table(["precision, threads", "system", *TRAINING], training)
-    if searches:
-        heads = [
-            head
-            for search_name in searches
-            for head in (f"{search_name}: sentences/s", "ratio", "share")
-        ]
-        text += "\n" + table(["precision, threads", "system", *heads], cells)
+            searches = [key for key in figures if key.startswith("beam ")]
+            cells = [
+                figures[search][key]
+                for search in searches
+                for key in ("rate", "ratio", "share of the limit")
+            ]
+            translation.append([where, row, *cells])
+    columns = ["precision, threads", "system"]
+    text = f"### {name}\n\n" + table([*columns, *TRAINING], training)
+    if searches:  # the same in all rows
+        for search in searches:
+            columns += [f"{search}: sentences/s", "ratio", "share"]
+        text += "\n" + table(columns, translation)
     return text + "".join(at_equal_flop(name, setting) for setting in settings)
 
 
-def at_equal_flop(name, setting) -> str:
+def at_equal_flop(name: str, setting: Record) -> str:
     """Return a line with the ratios to the stock model of as many operations, or "" without one."""
     stock, ours = setting["results"].get(EQUAL), setting["results"].get(name)
     if not stock or not ours:
         return ""
     part_ratios = [
-        f"{part} {number(ours[part]['rate'] / stock[part]['rate'])}"
-        for part in ours
-        if isinstance(ours[part], dict)
+        f"{part} {number(figures['rate'] / stock[part]['rate'])}"
+        for part, figures in ours.items()
+        if isinstance(figures, dict)
     ]
     where = f"{setting['precision']}, {setting['threads']} thread(s)"
     return f"\nRatios of {name} to {EQUAL}, {where}: {'; '.join(part_ratios)}.\n"
 
 
-def startup_table(startup_times) -> str:
+def startup_table(startup_times: Mapping[str, Mapping[str, Optional[float]]]) -> str:
+    """Return the table of the seconds that commands take to start, by way."""
     ways = list(dict.fromkeys(way for times in startup_times.values() for way in times))
     lines = [[name, *(times.get(way) for way in ways)] for name, times in startup_times.items()]
     return "### Start-up, seconds\n\n" + table(["", *ways], lines)
 
 
-def markdown(record) -> str:
+def markdown(record: Record) -> str:
     """Return all tables of a record of run.py."""
     text = f"{heading(record)}.\n\n{sizes(record['settings'])}\n\n"
     lines = [
-        [
-            rates["precision"],
-            str(rates["threads"]),
-            rates["operations"] / GIGA,
-            rates["bytes"] / GIGA,
-        ]
+        [rates["precision"], str(rates["threads"]), rates["operations"] / GIGA,
+         rates["bytes"] / GIGA]
         for rates in record["machine"]
-    ]
+    ]  # fmt: skip
     if lines:
         text += "### Peak rates of the machine\n\n"
         text += table(["precision", "threads", "GFLOP/s", "GB/s"], lines) + "\n"
-    text += "\n".join(
-        family_tables(name, settings) for name, settings in record["families"].items()
-    )
-    if record.get("startup"):
-        text += "\n" + startup_table(record["startup"])
-    return text
+    families = record["families"].items()
+    text += "\n".join(family_tables(name, settings) for name, settings in families)
+    return text + ("\n" + startup_table(record["startup"]) if record.get("startup") else "")
 
 
-def sizes(settings) -> str:
+def sizes(settings: Record) -> str:
+    """Return a paragraph about the sizes of models and measurements."""
     searches = "; ".join(label(*search) for search in settings["searches"])
     return (
         f"Transformers have {settings['layers']}+{settings['layers']} layers, widths of "
@@ -176,9 +172,18 @@ def sizes(settings) -> str:
     )
 
 
-def chart(record, path) -> None:
+def panels(titles: Sequence[str], columns: int) -> Tuple[Any, Dict[str, Any]]:
+    """Return (figure, {title: axes}): a panel for each title, so many in a row."""
+    figure, axes = new_figure(len(titles), columns, PANEL_INCHES)
+    for title, panel in zip(titles, axes):
+        panel.set_title(title)
+        panel.grid(alpha=0.3)
+    return figure, dict(zip(titles, axes))
+
+
+def chart(record: Record, path: Path) -> None:
     """Draw bars of every system's ratio to its stock peer, with a panel for each kind of figure."""
-    bars = {}
+    bars: Dict[str, List[Tuple[str, float]]] = {}
     for settings in record["families"].values():
         for setting in settings:
             where = f"{setting['precision']}, {setting['threads']} thr."
@@ -200,54 +205,60 @@ def chart(record, path) -> None:
     save(figure, path)
 
 
-def ratios(figures):
+def ratios(figures: Figures) -> Dict[str, float]:
     """Return {title of a panel: ratio} of a row."""
     panel_ratios = {"training, target tokens/s": figures["training"]["ratio"]}
     if figures["peak ratio"] is not None:
         panel_ratios["peak memory in training"] = figures["peak ratio"]
-    panel_ratios.update(
-        (f"generation, {name}", part["ratio"])
-        for name, part in figures.items()
-        if name.startswith("beam ")
-    )
+    for name, part in figures.items():
+        if name.startswith("beam "):
+            panel_ratios[f"generation, {name}"] = part["ratio"]
     return panel_ratios
 
 
 def write(path: Path, text: str) -> None:
     """Write a text file, whole or not at all; its folder is made."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with written(path) as stream:
-        stream.write(text)
+    with atomic_path(path) as partial:
+        partial.write_text(text, encoding="utf-8")
     print(f"wrote {path}")
 
 
-def publish(record, text, output: Path, draw=None, into=None) -> None:
-    """Write OUTPUT.json, OUTPUT.md and a picture; with ``into`` the text replaces that page's part.
+def publish(
+    record: Record,
+    text: str,
+    output: Path,
+    draw: Optional[Callable[[Record, Path], None]] = None,
+    into: Optional[Path] = None,
+) -> None:
+    """Print the text; write OUTPUT.json, OUTPUT.md and a picture.
 
-    draw(record, path): makes OUTPUT.png. In the page the text is between the marks
-    `<!-- begin NAME -->` and `<!-- end NAME -->`, NAME being that of OUTPUT.
+    draw(record, path): makes OUTPUT.png. into: a page; the text replaces what stands there between
+    the marks `<!-- begin NAME -->` and `<!-- end NAME -->`, NAME being that of OUTPUT.
     """
-    picture = output.with_name(f"{output.name}.png")
-    check_page(output, into)
+    print(text)
+    before, after = page_around(into, output) if into else ("", "")
     write(output.with_name(f"{output.name}.json"), json.dumps(record, indent=1) + "\n")
     if draw:
+        picture = output.with_name(f"{output.name}.png")
         draw(record, picture)
         print(f"wrote {picture}")
         text += f"\n![{heading(record)}]({picture.name})\n"
     if into:
-        insert(text, into, output.name)
-        print(f"wrote {into}")
+        write(into, f"{before}\n\n{text}\n{after}")
     else:
         write(output.with_name(f"{output.name}.md"), text)
 
 
-def check_page(output: Path, into) -> None:
-    """Raise RecipeError, before any measurement, for a page that lies elsewhere or has no marks."""
-    if not into:
-        return
-    if into.resolve().parent != output.resolve().parent:
-        raise RecipeError(f"--into {into}: must be in the folder of --output {output}")
-    text = into.read_text(encoding="utf-8") if into.is_file() else ""
-    for mark in (f"<!-- begin {output.name} -->", f"<!-- end {output.name} -->"):
-        if mark not in text:
-            raise RecipeError(f"--into {into}: there is no line {mark}")
+def page_around(page: Path, output: Path) -> Tuple[str, str]:
+    """Return the text of a page up to the mark before OUTPUT's part, and from the mark after it.
+
+    Raises UsageError for a page that lies elsewhere than OUTPUT or lacks a mark.
+    """
+    if page.resolve().parent != output.resolve().parent:
+        raise UsageError(f"--into {page}: must be in the folder of --output {output}")
+    begin, end = f"<!-- begin {output.name} -->", f"<!-- end {output.name} -->"
+    text = page.read_text(encoding="utf-8") if page.is_file() else ""
+    if (text.count(begin), text.count(end)) != (1, 1) or text.index(begin) > text.index(end):
+        raise UsageError(f"--into {page}: there must be one line {begin}, and after it one {end}")
+    return text[: text.index(begin)] + begin, text[text.index(end) :]

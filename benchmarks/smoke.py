@@ -1,25 +1,28 @@
 """A handful of ratios to stock fairseq against stored ones: has a change made something slower?
 
-    python examples/benchmark/smoke.py            status 1 where a ratio is lower than expected
-    python examples/benchmark/smoke.py --write    replace expected.json by what is measured now
+    python benchmarks/smoke.py            status 1 where a ratio is lower than expected
+    python benchmarks/smoke.py --write    replace expected.json by what is measured now
 
 Small models, one thread, two minutes. Ratios only: a machine's speed cancels out, though not all of
 its habits, so that expected.json names the processor it was written on. A ratio that is too low is
 measured once more before it counts.
 """
 
-import argparse
 import json
 import sys
 import tempfile
+from argparse import Namespace
 from pathlib import Path
+from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
-sys.path.append(str(Path(__file__).resolve().parents[1]))
-
-from recipe_tools import RecipeError
-from recipe_tools.cli import script
+from speed import cli
+from speed.corpus import write_corpus
 from speed.families import FAMILIES, rows
-from speed.harness import Clock, in_turns, summary
+from speed.harness import Clock, Say, in_turns, summary
+from speed.report import Record, circumstances, write
+from speed.systems import Member, prepare
+
+from fairseq_ext.tools import UsageError
 
 EXPECTED = Path(__file__).resolve().with_name("expected.json")
 TOLERANCE = 0.15
@@ -30,91 +33,81 @@ SIZES = {
 }
 
 
-def parse(arguments=None):
-    """Return the options, checked. Raises RecipeError naming a wrong one."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--expected",
-        type=Path,
-        default=EXPECTED,
-        metavar="FILE",
-        help="file with the expected ratios (default: expected.json)",
-    )
+def parse(arguments: Optional[Sequence[str]] = None) -> Namespace:
+    """Return the options, checked. Raises UsageError naming a wrong one."""
+    parser = cli.make_parser(__doc__)
+    parser.add_argument("--expected", type=Path, default=EXPECTED, metavar="FILE",
+                        help="file with the expected ratios (default: expected.json)")  # fmt: skip
     parser.add_argument("--write", action="store_true", help="replace FILE instead of comparing")
     parser.add_argument("--tolerance", type=float, metavar="SHARE",
                         help=f"how much lower a ratio may be, as a fraction "
                              f"(default {TOLERANCE})")  # fmt: skip
-    parser.add_argument("--system", nargs="+", choices=FAMILIES, default=FAMILIES, metavar="NAME",
-                        help=f"systems, of {', '.join(FAMILIES)} (default: all)")  # fmt: skip
+    cli.add_systems(parser, FAMILIES)
     args = parser.parse_args(arguments)
     if args.tolerance is not None and not args.write:
-        raise RecipeError(f"--tolerance {args.tolerance}: is stored in the file and needs --write")
+        raise UsageError(f"--tolerance {args.tolerance}: is stored in the file and needs --write")
     if args.tolerance is not None and not 0 < args.tolerance < 1:
-        raise RecipeError(f"--tolerance {args.tolerance}: must be between 0 and 1")
+        raise UsageError(f"--tolerance {args.tolerance}: must be between 0 and 1")
     if args.write and set(args.system) != set(FAMILIES):
-        raise RecipeError(f"--system {' '.join(args.system)}: --write needs all systems")
+        raise UsageError(f"--system {' '.join(args.system)}: --write needs all systems")
     return args
 
 
-def read_expected(path: Path):
-    """Return the stored record. Raises RecipeError for a file that is not one of these sizes."""
+def read_expected(path: Path) -> Dict[str, Any]:
+    """Return the stored record. Raises UsageError for a file that is not one of these sizes."""
     again = "store it with --write on an otherwise idle machine"
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise RecipeError(f"--expected {path}: {error.strerror}; {again}") from error
-    except ValueError as error:
-        raise RecipeError(f"--expected {path}: {error}; {again}") from error
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--expected {path}: {error}; {again}") from error
     if not isinstance(stored, dict) or stored.get("sizes") != SIZES:
-        raise RecipeError(
+        raise UsageError(
             f"--expected {path}: it was made with sizes other than those of this script; {again}"
         )
     return stored
 
 
-def too_low(measured, stored):
+def too_low(measured: Mapping[str, float], stored: Record) -> Dict[str, Tuple[float, float]]:
     """Return {name: (measured, minimum)} of the ratios below what the stored ones allow.
 
-    Raises RecipeError naming a ratio that was never stored.
+    Raises UsageError naming a ratio that was never stored.
     """
     lower = {}
     for name, ratio in measured.items():
         if name not in stored["ratios"]:
-            raise RecipeError(f"{name}: no expected ratio; store the ratios again with --write")
+            raise UsageError(f"{name}: no expected ratio; store the ratios again with --write")
         least = stored["ratios"][name] * (1 - stored["tolerance"])
         if ratio < least:
             lower[name] = ratio, least
     return lower
 
 
-def ratios_of(family: str, data, folder: Path, settings, say):
+def ratios_of(
+    family: str, data: Path, folder: Path, settings: Namespace, say: Say
+) -> Dict[str, float]:
     """Return {"FAMILY, training" or "FAMILY, translation": our ratio to the first stock row}."""
-    from speed.worker import Inline
-
     members = {}
     for number, row in enumerate(rows(family, settings)):
         member_folder = folder / f"{family}.{number}"
         member_folder.mkdir(exist_ok=True)
-        members[row.name] = Inline(row, data, member_folder, settings)
-    asked = {
-        "training": ("train",),
-        "translation": ("translate", settings.beam, settings.sentences),
-    }
+        members[row.name] = Member(row, data, member_folder, settings)
+        members[row.name].first()
+
+    def translate(member: Member) -> Tuple[float, int]:
+        return member.translate(settings.beam, settings.sentences)
+
     measured = {}
-    for name, words in asked.items():
-        turns = in_turns(members, lambda member, words=words: member.call(*words), settings.repeats)
+    for name, measure_turn in (("training", Member.train), ("translation", translate)):
+        turns = in_turns(members, measure_turn, settings.repeats)
         stock, ours = (summary(turns[row])["rate"] for row in members)
         measured[f"{family}, {name}"] = ours / stock
         say(f"{family}, {name}: {ours / stock:.3f} times stock")
     return measured
 
 
-def measure(systems, say, stored=None):
+def measure(systems: Sequence[str], say: Say, stored: Optional[Record] = None) -> Dict[str, float]:
     """Return {name: ratio}; one that is below the stored ratio is the better of two attempts."""
-    from speed.corpus import write_corpus
-    from speed.systems import prepare
-
-    settings = argparse.Namespace(**SIZES, device="cpu", precision="fp32", threads=1, flags="")
+    settings = Namespace(**SIZES, device="cpu", precision="fp32", threads=1, flags="")
     prepare(settings.precision, settings.threads)
     measured = {}
     with tempfile.TemporaryDirectory() as name:
@@ -130,17 +123,16 @@ def measure(systems, say, stored=None):
     return measured
 
 
-def main(arguments=None):
+def main(arguments: Optional[Sequence[str]] = None) -> None:
+    """Measure the ratios and store or compare them."""
     args = parse(arguments)
-    stored = None if args.write else read_expected(args.expected)
-    from speed.report import circumstances, write
-
+    stored = {} if args.write else read_expected(args.expected)
     here, say = circumstances("cpu"), Clock()
     measured = measure(args.system, say, stored)
     if args.write:
-        record = {**here, "tolerance": args.tolerance or TOLERANCE, "sizes": SIZES}
-        record["ratios"] = {name: round(ratio, 3) for name, ratio in measured.items()}
-        write(args.expected, json.dumps(record, indent=1) + "\n")
+        ratios = {name: round(ratio, 3) for name, ratio in measured.items()}
+        record = {"tolerance": args.tolerance or TOLERANCE, "sizes": SIZES, "ratios": ratios}
+        write(args.expected, json.dumps({**here, **record}, indent=1) + "\n")
         return
     low = too_low(measured, stored)
     for name, (ratio, least) in low.items():
@@ -156,4 +148,4 @@ def main(arguments=None):
 
 
 if __name__ == "__main__":
-    script(main)
+    cli.run_script(main)

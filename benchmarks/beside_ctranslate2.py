@@ -1,6 +1,6 @@
 """Translation by a trained dual model: this suite, stock fairseq and CTranslate2 in one run.
 
-    python examples/benchmark/beside_ctranslate2.py CHECKPOINT DATA -s de -t en
+    python benchmarks/beside_ctranslate2.py CHECKPOINT DATA -s de -t en
 
 CHECKPOINT: of dual_translation; DATA: its binarised data. The direction is exported for the other
 two, and all translate the same batches of --gen-subset, taking turns; each figure is the median
@@ -9,43 +9,43 @@ over the turns. Search is fairseq's with its default length penalty, in single p
 OUTPUT.md.
 """
 
-import argparse
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
+from argparse import Namespace
 from pathlib import Path
+from typing import Dict, Iterable, List, Optional, Sequence, Tuple, Union
 
-sys.path.append(str(Path(__file__).resolve().parents[1]))
+import torch
+from speed import cli, passes, translation
+from speed.harness import Clock, Figures, in_turns
+from speed.translation import Translator, timed_pass
 
-from recipe_tools import RecipeError
-from recipe_tools.cli import script
-from speed import REPOSITORY, passes, translation
-from speed.harness import in_turns
-from speed.translation import Translator
+from fairseq_ext.tools import UsageError
 
 COLUMNS = ("sentences/s", "ratio to stock", "same, %")
 STOCK, SUITE, OTHER = "stock fairseq", "this suite", "CTranslate2"
 
 
 class CTranslate2:
-    """The exported direction in a folder of CTranslate2."""
+    """The exported direction in a folder of CTranslate2; it has the methods of ``Translator``."""
 
-    def __init__(self, args, folder, sources):
+    def __init__(
+        self, args: Namespace, folder: Path, sources: Iterable[Tuple[List[int], List[str]]]
+    ):
         try:
             import ctranslate2
         except ImportError as error:
-            raise RecipeError(
-                f"CTranslate2 is needed: pip install ctranslate2 ({error})"
-            ) from error
+            raise UsageError(f"CTranslate2 is needed: pip install ctranslate2 ({error})") from error
         self.translator = ctranslate2.Translator(
             str(folder), device="cpu", compute_type="float32", intra_threads=args.threads
         )
         self.batches = [(ids, [sentence.split() for sentence in rows]) for ids, rows in sources]
         self.options = {"beam_size": args.beam, "max_decoding_length": args.longest}
 
-    def translate(self):
+    def translate(self) -> Dict[int, str]:
+        """Return {sentence number: best translation} of all batches."""
         translations = {}
         for numbers, rows in self.batches:
             results = self.translator.translate_batch(rows, **self.options)
@@ -54,61 +54,50 @@ class CTranslate2:
         return translations
 
 
-def exported(args, folder, to):
+def exported(args: Namespace, folder: Path, to: str) -> Path:
     """Export the direction with `fairseq-ext export` and return its folder."""
-    output = folder / to
-    command = ["fairseq-ext", "export", args.checkpoint, "-s", args.source_lang]
-    command += ["-t", args.target_lang, "--to", to, "--output", output, "--data", args.data]
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
-    if done.returncode:
-        raise RecipeError(f"{' '.join(map(str, command))} failed: {done.stderr.strip()}")
-    return output
+    words = [sys.executable, "-m", "fairseq_ext", "export", args.checkpoint, "-s"]
+    words += [args.source_lang, "-t", args.target_lang, "--to", to, "--output", folder / to]
+    words += ["--data", args.data]
+    finished = subprocess.run(list(map(str, words)), capture_output=True, text=True)
+    if finished.returncode:
+        raise UsageError(f"{' '.join(map(str, words))} failed: {finished.stderr.strip()}")
+    return folder / to
 
 
-def seconds(member):
-    """Return (seconds, sentences) of one pass."""
-    start = time.perf_counter()
-    translations = member.translate()
-    return time.perf_counter() - start, len(translations)
-
-
-def measure(args, folder):
+def measure(args: Namespace, folder: Path) -> Dict[str, Figures]:
     """Return {system: figures}."""
     stock = Translator(args, exported(args, folder, "fairseq"), "translation", args.sentences)
-    members = {
+    members: Dict[str, Union[Translator, CTranslate2]] = {
         STOCK: stock,
         SUITE: Translator(args, args.checkpoint, "dual_translation", args.sentences),
         OTHER: CTranslate2(args, exported(args, folder, "ctranslate2"), stock.sources()),
     }
-    turns = in_turns(members, seconds, args.repeats, lambda text: print(text, flush=True))
-    rates = {
-        name: 1 / statistics.median(seconds_per_sentence)
-        for name, seconds_per_sentence in turns.items()
-    }
-    stock_translations = stock.translate()
+    turns = in_turns(members, lambda m: timed_pass(m.translate), args.repeats, Clock())
+    rates = {name: 1 / statistics.median(seconds) for name, seconds in turns.items()}
+    expected = stock.translate()
     results = {}
     for name, member in members.items():
         translations = member.translate()
-        same = sum(
-            translations[number] == stock_translations[number] for number in stock_translations
-        )
+        same = sum(translations[number] == text for number, text in expected.items())
         results[name] = {
             "sentences/s": rates[name],
             "ratio to stock": rates[name] / rates[STOCK],
-            "same, %": 100 * same / len(stock_translations),
+            "same, %": 100 * same / len(expected),
             "turns": turns[name],
         }
     return results
 
 
-def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(arguments: Optional[Sequence[str]] = None) -> None:
+    """Measure and report."""
+    parser = cli.make_parser(__doc__)
     translation.add_arguments(parser)
-    default = REPOSITORY / "build" / "benchmark" / "ctranslate2"
-    parser.add_argument("--output", type=Path, default=default, help="name of the output files")
-    passes.add_numbers(parser, beam=5, sentences=64, longest=200, threads=1, repeats=5)
+    cli.add_output(parser, "ctranslate2")
+    cli.add_numbers(parser, beam=5, sentences=64, longest=200, repeats=5)
+    cli.add_threads(parser)
     args = parser.parse_args(arguments)
-    translation.set_up(args.threads)
+    torch.set_num_threads(args.threads)
     with tempfile.TemporaryDirectory() as folder:
         results = measure(args, Path(folder))
     sizes = f"{args.source_lang}-{args.target_lang}, beam {args.beam}, {args.sentences} sentences "
@@ -116,4 +105,4 @@ def main(arguments=None):
 
 
 if __name__ == "__main__":
-    script(main)
+    cli.run_script(main)

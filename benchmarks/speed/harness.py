@@ -5,24 +5,38 @@ import statistics
 import time
 from argparse import Namespace
 from pathlib import Path
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple, TypeVar
+
+import numpy as np
 
 from . import families
-from .worker import Remote
+from .families import Row
+from .systems import operations_per_token
+from .worker import Worker
 
-SEARCHES = ((1, 1), (1, 64), (5, 1), (5, 64))  # beam, sentences at a time
+SEARCHES = [(1, 1), (1, 64), (5, 1), (5, 64)]  # beam, sentences at a time
 MEBI = 1 << 20
+Figures = Dict[str, Any]  # of a row
+Say = Callable[[str], None]
+T = TypeVar("T")
 
 
 def label(beam: int, sentences: int) -> str:
+    """Return the name of a search in figures and tables."""
     return f"beam {beam}, batch {sentences}"
 
 
-def in_turns(members, measure, repeats: int, say=lambda text: None):
+def in_turns(
+    members: Mapping[str, T],
+    measure: Callable[[T], Tuple[float, int]],
+    repeats: int,
+    say: Say = lambda text: None,
+) -> Dict[str, List[float]]:
     """Return {name: [seconds per item, for every turn but the first]}; the members take turns.
 
     members: {name: member}. measure(member): (seconds, number of things). The first turn warms up.
     """
-    turns = {name: [] for name in members}
+    turns: Dict[str, List[float]] = {name: [] for name in members}
     for turn in range(repeats + 1):
         for name, member in members.items():
             seconds, number = measure(member)
@@ -32,44 +46,34 @@ def in_turns(members, measure, repeats: int, say=lambda text: None):
     return turns
 
 
-def summary(seconds):
+def summary(seconds: Sequence[float]) -> Figures:
     """Return {"rate": median items per second, "turns": seconds per item}."""
     return {"rate": 1 / statistics.median(seconds), "turns": seconds}
 
 
-def equal_width(target: float, cost, widths=(16, 48, 80), multiple=8) -> int:
-    """Return the width whose ``cost(width)``, a polynomial of degree two, is closest to ``target``.
+def equal_width(target: float, cost: Callable[[int], float]) -> int:
+    """Return the multiple of eight whose ``cost`` is closest to ``target``.
 
-    Raises ValueError where even the smallest width costs more.
+    cost: function of a width, a polynomial of degree two. Raises ValueError where even the smallest
+    width costs more.
     """
-    first, second, third = widths
-    first_cost, second_cost, third_cost = (cost(width) for width in widths)
-    slope, further = (
-        (second_cost - first_cost) / (second - first),
-        (third_cost - second_cost) / (third - second),
-    )
-    curve = (further - slope) / (third - first)
-
-    def at(width):
-        return first_cost + (width - first) * (slope + (width - second) * curve)
-
+    multiple, widths = 8, (16, 48, 80)  # three points determine the polynomial
+    at = np.poly1d(np.polyfit(widths, [cost(width) for width in widths], deg=2))
     width = multiple
     while at(width + multiple) < target:
         width += multiple
-    if at(width) > target and width == multiple and at(multiple) > 1.5 * target:
+    if at(multiple) > 1.5 * target:
         raise ValueError(f"no stock lstm is as small as {target:.3g} operations for each token")
     return min(width, width + multiple, key=lambda candidate: abs(at(candidate) - target))
 
 
-def rows_of(family: str, data, args):
+def rows_of(family: str, data: Path, args: Namespace) -> List[Row]:
     """Return the rows of the family, with the stock model of as many operations among them."""
     rows = families.rows(family, args)
     if family in families.AT_EQUAL_FLOP:
-        from .systems import operations_per_token
-
         target = operations_per_token(data, rows[-1].models[0], args)
 
-        def cost(width):
+        def cost(width: int) -> float:
             flags = families.stock_lstm(args, hidden=width).models[0]
             return operations_per_token(data, flags, args)
 
@@ -77,7 +81,14 @@ def rows_of(family: str, data, args):
     return rows
 
 
-def measure_family(family: str, data, folder: Path, args: Namespace, start=Remote, say=print):
+def measure_family(
+    family: str,
+    data: Path,
+    folder: Path,
+    args: Namespace,
+    start: Callable[[Row, Path, Path, Namespace], Worker] = Worker,
+    say: Say = print,
+) -> Tuple[Dict[str, Figures], Dict[str, float]]:
     """Return {row: figures} of a family, and the peak rates of the machine.
 
     start(row, data, folder, args): a member at work. args.searches: [(beam, sentences)].
@@ -90,15 +101,20 @@ def measure_family(family: str, data, folder: Path, args: Namespace, start=Remot
             members[row.name] = start(row, data, member_folder, args)
             stack.callback(members[row.name].close)
             say(f"{row.name}: first update after {members[row.name].first_update:.1f} s")
-        figures = {name: {"first update": member.first_update} for name, member in members.items()}
+        figures: Dict[str, Figures] = {
+            name: {"first update": member.first_update} for name, member in members.items()
+        }
         measure_training(members, figures, args, say)
-        measure_translation(members, figures, args, say)
+        for search in args.searches:
+            measure_translation(search, members, figures, args, say)
         machine = next(iter(members.values())).call("machine")
     compare(figures)
     return figures, machine
 
 
-def measure_training(members, figures, args, say) -> None:
+def measure_training(
+    members: Mapping[str, Worker], figures: Dict[str, Figures], args: Namespace, say: Say
+) -> None:
     """Add training rates, memory peaks and costs to ``figures``."""
     for member in members.values():
         member.call("forget_peak")
@@ -107,50 +123,52 @@ def measure_training(members, figures, args, say) -> None:
         lambda text: say(f"training, {text}"),
     )  # fmt: skip
     for name, member in members.items():
-        peak = member.call("peak") / MEBI
-        cost = member.call("training_cost")
+        peak, cost = member.call("peak") / MEBI, member.call("training_cost")
         figures[name].update(parameters=cost.pop("parameters"), peak=peak)
         figures[name]["training"] = {**summary(turns[name]), **cost}
 
 
-def measure_translation(members, figures, args, say) -> None:
-    """Add rates and costs of every search to ``figures``."""
-    for beam, sentences in args.searches:
-        name_of = label(beam, sentences)
-        turns = in_turns(
-            members, lambda member, search=(beam, sentences): member.call("translate", *search),
-            args.repeats, lambda text, of=name_of: say(f"{of}, {text}"),
-        )  # fmt: skip
-        for name, member in members.items():
-            cost = member.call("translation_cost", beam, sentences)
-            figures[name][name_of] = {**summary(turns[name]), **cost}
+def measure_translation(
+    search: Tuple[int, int],
+    members: Mapping[str, Worker],
+    figures: Dict[str, Figures],
+    args: Namespace,
+    say: Say,
+) -> None:
+    """Add rates and costs of a search, (beam, sentences), to ``figures``."""
+    turns = in_turns(
+        members, lambda member: member.call("translate", *search), args.repeats,
+        lambda text: say(f"{label(*search)}, {text}"),
+    )  # fmt: skip
+    for name, member in members.items():
+        cost = member.call("translation_cost", *search)
+        figures[name][label(*search)] = {**summary(turns[name]), **cost}
 
 
-def compare(figures) -> None:
+def compare(figures: Dict[str, Figures]) -> None:
     """Add to every figure its ratio to the first row's, and the share of the limit."""
     first = next(iter(figures.values()))
-    for row_figures in figures.values():
-        row_figures["peak ratio"] = (
-            row_figures["peak"] / first["peak"] if first["peak"] > 0 else None
-        )
-        for name, part in row_figures.items():
-            if not isinstance(part, dict):
-                continue
-            stock = first[name]
-            part["ratio"] = part["rate"] / stock["rate"]
-            part["expected ratio"] = stock["operations"] / part["operations"]
-            part["ratio at equal FLOP"] = part["ratio"] / part["expected ratio"]
-            part["share of the limit"] = part["seconds"] * part["rate"]
+    for row in figures.values():
+        row["peak ratio"] = row["peak"] / first["peak"] if first["peak"] > 0 else None
+        for name, part in row.items():
+            if isinstance(part, dict):
+                stock = first[name]
+                part["ratio"] = part["rate"] / stock["rate"]
+                part["expected ratio"] = stock["operations"] / part["operations"]
+                part["ratio at equal FLOP"] = part["ratio"] / part["expected ratio"]
+                part["share of the limit"] = part["seconds"] * part["rate"]
 
 
 class Clock:
     """Lines of progress with the time since the start."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.start = time.perf_counter()
 
     def __call__(self, text: str) -> None:
+        """Print a line."""
         print(f"[{self.seconds():6.1f} s] {text}", flush=True)
 
     def seconds(self) -> float:
+        """Return the seconds since the start."""
         return time.perf_counter() - self.start

@@ -1,11 +1,10 @@
 """What the machine can do at best: matrix products, reading memory; and the time this allows."""
 
-import math
-import time
+from typing import Callable, Tuple
 
 import torch
 
-from .products import Products, ways
+from .products import Products, timed, ways
 
 # Adam touches every parameter: gradient written and read, the parameter and two moments of it read
 # and written, four bytes each time; where these lie, they take
@@ -14,38 +13,18 @@ DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16}
 DTYPES.update(amp=torch.bfloat16, fp16=torch.float16)
 
 
-def fastest(compute, device, at_least=0.05) -> float:
+def fastest(compute: Callable[[], object], device: str, at_least: float = 0.05) -> float:
     """Return the seconds of one call: the fastest of five runs of many calls each."""
-    calls, best = 1, math.inf
-    while True:
-        start = time.perf_counter()
-        for _ in range(calls):
-            compute()
-        synchronise(device)
-        taken = time.perf_counter() - start
-        if taken >= at_least / 5:
-            break
+    calls = 1
+    while timed(compute, calls, device) < at_least / 5:
         calls *= 2
-    for _ in range(5):
-        start = time.perf_counter()
-        for _ in range(calls):
-            compute()
-        synchronise(device)
-        best = min(best, (time.perf_counter() - start) / calls)
-    return best
-
-
-def synchronise(device) -> None:
-    if device == "cuda":
-        torch.cuda.synchronize()
+    return min(timed(compute, calls, device) for _ in range(5)) / calls
 
 
 def product_rate(precision: str, device: str) -> float:
     """Return the operations per second of large square matrix products."""
     size = 8192 if device == "cuda" else 1024
-    left, right = (
-        torch.randn(size, size, device=device).to(DTYPES[precision]) for _ in range(2)
-    )  # fmt: skip
+    left, right = torch.randn(2, size, size, device=device).to(DTYPES[precision])
     return 2 * size**3 / min(fastest(way, device) for way in ways(left, right))
 
 
@@ -64,17 +43,19 @@ def bandwidth(size: int, device: str) -> float:
     return rows * width * 4 / min(copied, read)
 
 
-def best_training_time(products: Products, parameters: int, updates: int, device: str):
+def best_training_time(
+    products: Products, parameters: int, updates: int, device: str
+) -> Tuple[float, str]:
     """Return (seconds, what limits them): no update with these products and Adam is faster."""
     memory = updates * parameters * ADAM_TRAFFIC / bandwidth(parameters * ADAM_STATE, device)
     return _longer(products.seconds(), memory)
 
 
-def best_translation_time(products: Products, device: str):
+def best_translation_time(products: Products, device: str) -> Tuple[float, str]:
     """Return (seconds, what limits them): no search with these products is faster."""
     memory = products.traffic / bandwidth(sum(products.weights.values()), device)
     return _longer(products.seconds(), memory)
 
 
-def _longer(arithmetic: float, memory: float):
+def _longer(arithmetic: float, memory: float) -> Tuple[float, str]:
     return (memory, "memory") if memory > arithmetic else (arithmetic, "products")

@@ -1,6 +1,7 @@
 """The systems that are measured, each with its stock peers: options of fairseq-train."""
 
-from typing import List, NamedTuple
+from argparse import Namespace
+from typing import List, NamedTuple, Optional, Sequence
 
 from .corpus import LANGS
 
@@ -33,7 +34,7 @@ class Row(NamedTuple):
     ours: bool
 
 
-def sided(args):
+def sided(args: Namespace) -> str:
     """Return the sizes of a stock Transformer, or of a model that has its options."""
     flags = "--share-all-embeddings --dropout 0.2"
     for side in ("encoder", "decoder"):
@@ -43,14 +44,14 @@ def sided(args):
     return flags
 
 
-def plain(args):
+def plain(args: Namespace) -> str:
     """Return the same sizes for a model whose encoder and decoder share each option."""
     flags = f"--share-all-embeddings --dropout 0.2 --layers {args.layers}"
     flags += f" --embed-dim {args.embed_dim} --ffn-embed-dim {args.ffn_embed_dim}"
     return f"{flags} --attention-heads {args.heads}"
 
 
-def lstm(args, arch="lstm", hidden=None):
+def lstm(args: Namespace, arch: str = "lstm", hidden: Optional[int] = None) -> str:
     """Return the options of one bidirectional layer with attention, as wide as the other models."""
     hidden = hidden or args.hidden
     flags = f"--arch {arch} --encoder-bidirectional --dropout 0"
@@ -59,18 +60,21 @@ def lstm(args, arch="lstm", hidden=None):
     return f"{flags} --decoder-out-embed-dim {hidden}"
 
 
-def multiway(args):
+def multiway(args: Namespace) -> str:
+    """Return architecture and sizes of a multiway model."""
     flags = f"--arch multiway_gru --embed-dim {args.embed_dim} --hidden-size {args.hidden}"
     flags += f" --context-size {args.context} --readout-size {args.hidden} --dropout 0"
     return f"{flags} --init-hidden-size {args.hidden // 2} --init-size {args.hidden // 2}"
 
 
-def routed(args):
+def routed(args: Namespace) -> str:
+    """Return architecture and sizes of a routed model."""
     flags = f"--arch routed_gru --embed-dim {args.embed_dim} --hidden-size {args.hidden}"
     return f"{flags} --attention-size {args.context} --dropout 0"
 
 
-def one_way(pair):
+def one_way(pair: str) -> str:
+    """Return "-s aa -t bb" for "aa-bb"."""
     return "-s {} -t {}".format(*pair.split("-"))
 
 
@@ -79,15 +83,17 @@ SEARCH = f"--task fast_translation {FORTH}"  # the suite's beam search, for mode
 PLAIN = "--criterion cross_entropy"
 
 
-def stock_transformer(args):
+def stock_transformer(args: Namespace) -> str:
+    """Return architecture, sizes and criterion of fairseq's Transformer."""
     return f"--arch transformer {sided(args)} {SMOOTHED}"
 
 
-def stock_lstm(args, name="stock lstm", hidden=None):
+def stock_lstm(args: Namespace, name: str = "stock lstm", hidden: Optional[int] = None) -> Row:
+    """Return the row of fairseq's lstm; hidden: its width, unless it is that of ``args``."""
     return Row(name, [f"{FORTH} {lstm(args, hidden=hidden)} {PLAIN} {STOCK}"], FORTH, False)
 
 
-def rows(family: str, args) -> List[Row]:
+def rows(family: str, args: Namespace) -> List[Row]:
     """Return the rows of a family; the others are compared with the first."""
     if family == "dual":
         models = [f"{one_way(pair)} {stock_transformer(args)}" for pair in DIRECTIONS]
@@ -105,9 +111,8 @@ def rows(family: str, args) -> List[Row]:
     return [stock_lstm(args), several_pairs(family, args, DIRECTIONS[:1])]
 
 
-def several_pairs(family: str, args, pairs) -> Row:
+def several_pairs(family: str, args: Namespace, pairs: Sequence[str]) -> Row:
     """Return a system that shares one model among these pairs; it translates the first."""
-    pairs, first = ",".join(pairs), one_way(pairs[0])
     # joint: an update holds a minibatch of every pair
     task, arch = {
         "dual": ("dual_translation", f"--arch dual_transformer {plain(args)} {CHUNKED}"),
@@ -115,4 +120,5 @@ def several_pairs(family: str, args, pairs) -> Row:
         "routed": ("routed_mtl", f"{routed(args)} {PLAIN} {FUSED}"),
     }[family]
     task = f"--task {task} --schedule joint"
-    return Row(family, [f"{task} --lang-pairs {pairs} {arch}"], f"{task} {first}", True)
+    model = f"{task} --lang-pairs {','.join(pairs)} {arch}"
+    return Row(family, [model], f"{task} {one_way(pairs[0])}", True)
