@@ -11,6 +11,7 @@ from common import inprocess
 from compat.payloads import FORMATS, PAYLOADS, state, write
 
 from fairseq_ext.compat.checkpoints import RefusedCheckpoint
+from fairseq_ext.compat.literal_evaluation import RefusedSetting
 from fairseq_ext.tools import UsageError
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "safety.md"
@@ -37,7 +38,7 @@ def hub(path):
 def pretrained_wav2vec(path):
     from fairseq.models.wav2vec.wav2vec2_asr import Wav2Vec2CtcConfig, Wav2VecEncoder
 
-    Wav2VecEncoder(Wav2Vec2CtcConfig(w2v_path=path, w2v_args=None))
+    Wav2VecEncoder(Wav2Vec2CtcConfig(w2v_path=path, w2v_args=None, normalize=False, data="."))
 
 
 def averages(path):
@@ -58,6 +59,14 @@ def own_option(path):
     read_stored("--option", path)
 
 
+# what tells fairseq that it need not upgrade a checkpoint
+CURRENT = {
+    "extra_state": {"train_iterator": {"epoch": 1, "iterations_in_epoch": 0}},
+    "optimizer_history": [
+        {"optimizer_name": "A", "lr_scheduler_state": {"best": 1}, "num_updates": 1}
+    ],
+    "last_optimizer_state": None,
+}
 WAYS = [read, load_ensemble, hub, pretrained_wav2vec, averages, own_reader, own_option]
 
 
@@ -95,7 +104,7 @@ def test_without_the_layer_it_runs(name, tmp_path):
 def test_commands_refuse_it(name, kind, tmp_path, toy_corpus):
     marker = tmp_path / "marker"
     path = write(tmp_path / "model.pt", state(PAYLOADS[name].body(str(marker))), kind)
-    words = [toy_corpus.two, "-s", "xx", "-t", "yy", "--path", path]
+    words = [toy_corpus.two, "--task", "translation", "-s", "xx", "-t", "yy", "--path", path]
     source = tmp_path / "lines"
     source.write_text("a\n", encoding="utf-8")
     for command, more in (
@@ -106,6 +115,59 @@ def test_commands_refuse_it(name, kind, tmp_path, toy_corpus):
         with pytest.raises(RefusedCheckpoint):
             command(*words, *more)
         assert not marker.exists()
+
+
+@pytest.fixture
+def evaluated(tmp_path, toy_corpus):
+    """A checkpoint of a convolutional model whose layers are code; its marker; options."""
+    marker = tmp_path / "marker"
+    args = argparse.Namespace(
+        task="translation",
+        arch="fconv",
+        data=str(toy_corpus.two),
+        source_lang="xx",
+        target_lang="yy",
+        encoder_layers=f"[__import__('os').mkdir({str(marker)!r})]",
+    )
+    path = tmp_path / "model.pt"
+    torch.save({"args": args, "model": {}, **CURRENT}, path)
+    words = [toy_corpus.two, "--task", "translation", "-s", "xx", "-t", "yy", "--path", path]
+    return str(path), marker, words
+
+
+@pytest.mark.parametrize("way", ["ensemble", "hub", "generate", "interactive", "validate"])
+def test_settings_of_a_checkpoint_are_not_evaluated(way, evaluated, toy_corpus, tmp_path):
+    from fairseq.models.fconv import FConvModel
+
+    path, marker, words = evaluated
+    source = tmp_path / "lines"
+    source.write_text("a\n", encoding="utf-8")
+    act = {
+        "ensemble": lambda: load_ensemble(path),
+        "hub": lambda: FConvModel.from_pretrained(
+            str(tmp_path), "model.pt", data_name_or_path=str(toy_corpus.two)
+        ),
+        "generate": lambda: inprocess.generate(*words),
+        "interactive": lambda: inprocess.interactive(*words, "--input", source),
+        "validate": lambda: inprocess.validate(*words, "--batch-size", 2),
+    }[way]
+    with pytest.raises(RefusedSetting, match=r"model.pt: encoder_layers .* is not allowed"):
+        act()
+    assert not marker.exists()
+
+
+def test_settings_behind_w2v_path_are_not_evaluated(tmp_path):
+    marker = tmp_path / "marker"
+    model = {
+        "_name": "wav2vec2",
+        "conv_feature_layers": f"[__import__('os').mkdir({str(marker)!r})]",
+    }
+    task = {"_name": "audio_pretraining", "data": str(tmp_path), "normalize": False}
+    path = tmp_path / "model.pt"
+    torch.save({"cfg": {"model": model, "task": task}, "args": None, "model": {}, **CURRENT}, path)
+    with pytest.raises(RefusedSetting, match="conv_feature_layers"):
+        pretrained_wav2vec(str(path))
+    assert not marker.exists()
 
 
 def test_forty_payloads_are_on_the_page():
