@@ -24,6 +24,8 @@ PATCH_MODULES = (
     "numpy_names",
     "encoder_layers",
     "checkpoints",
+    "evaluated_settings",
+    "external_files",
     "precision",
     "retained_dropout",
     "distributed",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Sequence
 from .checkpoints import RefusedCheckpoint
 from .data_files import UnreadableFile
 from .dictionary_digests import different_dictionary, digests
+from .literal_evaluation import RefusedSetting
 from .option_checks import chosen_classes, declared_options, is_stock
 from .patch_registry import PatchedModule, patch
 from .user_errors import OptionError
@@ -160,6 +161,8 @@ def _load_member(
     """Return what ``load`` returns; CheckpointMismatch, with the reason, if it cannot."""
     try:
         models, cfg, task = load()
+    except RefusedSetting as error:
+        raise RefusedSetting(f"{name}: {error}") from error
     except (OSError, ValueError):
         raise
     except Exception as error:

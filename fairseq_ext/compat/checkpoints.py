@@ -1,21 +1,30 @@
 """Checkpoints are read as data: nothing in them may run code.
 
-torch.load refuses, with weights_only=True, every class or function that is not on a list. This
-module gives torch the list for what fairseq 0.12.2 and its predecessors write, and words the error
-for everything else.
+A checkpoint is a pickle, and pickles call functions. `restricted_unpickler` makes what is on the
+list of `safe_globals` and refuses everything else. This module puts it into the place of torch's
+own unpickler for weights_only=True wherever fairseq reads a checkpoint, and words the errors.
 """
 
 from __future__ import annotations
 
-import os
+import functools
+import importlib
 import pickle
-import re
-from types import ModuleType, SimpleNamespace
-from typing import Any, BinaryIO, Callable, NoReturn, Union
+from types import FunctionType, ModuleType, SimpleNamespace
+from typing import Any, BinaryIO, NoReturn
 
+from .checkpoint_files import CheckpointFile, file_name, inspect_container
+from .interpolations import find_resolver
 from .module_overlay import overlay_names
 from .patch_registry import PatchedModule, patch, since
-from .safe_globals import SafeGlobal, SafeGlobals, fairseq_safe_globals
+from .restricted_unpickler import GlobalTable, unpickler_for
+from .safe_globals import (
+    SafeGlobal,
+    SafeGlobals,
+    fairseq_safe_globals,
+    process_safe_globals,
+    tensor_globals,
+)
 
 # every module of fairseq (examples aside) that calls torch.load
 LOADERS = (
@@ -26,14 +35,34 @@ LOADERS = (
     "fairseq.modules.quantization.pq.em",
 )
 
-CheckpointFile = Union[str, "os.PathLike[str]", BinaryIO]
+# the same of fairseq's examples, below their folder
+EXAMPLE_LOADERS = (
+    "MMPT.mmpt.models.mmfusion",
+    "MMPT.mmpt.tasks.task",
+    "hubert.update_ckpt",
+    "speech_recognition.new.decoders.flashlight_decoder",
+    "speech_recognition.w2l_decoder",
+    "speech_synthesis.preprocessing.denoiser.pretrained",
+    "speech_synthesis.preprocessing.speaker_embedder",
+    "speech_text_joint_to_text.scripts.convert_model",
+    "textless_nlp.gslm.speech2unit.pretrained.cpc_feature_reader",
+    "textless_nlp.gslm.unit2speech.utils",
+    "textless_nlp.pgslm.data_utils",
+    "textless_nlp.pgslm.naive_decoder",
+)
+# how they are imported: from an installation, and from a clone of fairseq
+EXAMPLE_PACKAGES = ("fairseq.examples", "examples")
 
-# kept here as well as in torch: before torch 2.6 the list is put together for each file
+# parts of a checkpoint that hold the configuration: of fairseq 0.10 and later, and before
+CONFIGURATIONS = ("cfg", "args")
+# what torch says when it cannot have the memory that a file asks for
+NO_MEMORY = ("not enough memory", "can't allocate memory", "Cannot allocate memory")
+
 _added: SafeGlobals = []
 
 
 class RefusedCheckpoint(pickle.UnpicklingError):
-    """A checkpoint names a class or function that is not on the list of what may be loaded."""
+    """A checkpoint contains what could run code; the message names the file and what it is."""
 
 
 def add_safe_globals(*entries: SafeGlobal) -> None:
@@ -62,122 +91,125 @@ def _list_takes_names() -> bool:
 
 @patch(
     *LOADERS,
+    *(f"{package}.{name}" for package in EXAMPLE_PACKAGES for name in EXAMPLE_LOADERS),
     because="torch 2.6 loads with weights_only=True by default and refuses what fairseq writes; "
-    "before it, loading a checkpoint runs any code in it (all versions: the error names class and "
-    "file)",
+    "before it, loading a checkpoint runs any code in it (all versions: functions that may be "
+    "named have arguments that do harm)",
 )
 def checkpoints_hold_data_only(module: PatchedModule) -> None:
     """Replace torch.load in the modules that call it."""
     torch = module.torch
-    load = _load_with_list if _list_takes_names() else _load_with_unpickler
-    if load is _load_with_list:
-        torch.serialization.add_safe_globals(fairseq_safe_globals() + _added)
+    if _list_takes_names():
+        # for plugins that call torch.load themselves
+        torch.serialization.add_safe_globals(process_safe_globals() + _added)
 
     def load_data(file: CheckpointFile, map_location: Any = None, **kwargs: Any) -> Any:
         """Return the content of a file, read as data whatever the caller asks for."""
         # weights_only and pickle_module of the caller would weaken this; fairseq passes neither
         kwargs.pop("weights_only", None)
         kwargs.pop("pickle_module", None)
-        return load(torch, file, map_location, kwargs)
+        return load_restricted(torch, file, map_location, kwargs)
 
     overlay_names(module, "torch", load=load_data)
 
 
-def _load_with_list(
-    torch: ModuleType, file: CheckpointFile, map_location: Any, kwargs: dict[str, Any]
-) -> Any:
-    """Return the content of `file` as torch 2.6 and later read it, with its list."""
-    try:
-        return torch.load(file, map_location=map_location, weights_only=True, **kwargs)
-    except pickle.UnpicklingError as error:
-        # torch's versions word the refusal differently; all name the class
-        match = re.search(r"(?:GLOBAL|class|type) ([\w.]+\.[\w.]+)", str(error))
-        if match is None:  # a damaged file, not a forbidden one
-            raise
-        _refuse(match.group(1), file, error)
+@patch(
+    "fairseq.models.speech_to_text.xm_transformer",
+    because="before torch 2.6, the checkpoint of --load-pretrained-decoder-from may run any code",
+)
+def pretrained_decoders_hold_data_only(module: PatchedModule) -> None:
+    """Replace torch.load for the function that calls it.
 
-
-def _refuse(name: str, file: CheckpointFile, cause: Exception) -> NoReturn:
-    """Raise RefusedCheckpoint for a file that contains `name`."""
-    if isinstance(file, (str, os.PathLike)):
-        where = os.fspath(file)
-    else:
-        where = getattr(file, "name", "the stream")
-    raise RefusedCheckpoint(
-        f"{where}: refused, it contains {name}, which is not among the classes that fairseq "
-        "writes; loading it could run code. Take checkpoints from sources you trust only; if this "
-        "one is yours, let the --user-dir call "
-        f"fairseq_ext.compat.checkpoints.add_safe_globals({name})"
-    ) from cause
-
-
-def _load_with_unpickler(
-    torch: ModuleType, file: CheckpointFile, map_location: Any, kwargs: dict[str, Any]
-) -> Any:
-    """Return the content of `file` with torch before 2.6, which cannot be given the list.
-
-    An unpickler with the list takes the place of torch's own for weights_only=True while the file
-    is read. The argument pickle_module would be the documented way, but torch 1.13 ignores it.
+    TorchScript compiles layers of this module, and knows the module torch itself only.
     """
-    unpickler_class, refused = _restricted_unpickler(
-        fairseq_safe_globals() + _added + _tensor_globals(torch)
-    )
+    checkpoint_utils = importlib.import_module("fairseq.checkpoint_utils")
+    model = module.XMTransformerModel
+    stock = model.__dict__["build_model"].__func__
+    variables = {**stock.__globals__, "torch": checkpoint_utils.torch}
+    function = FunctionType(stock.__code__, variables, stock.__name__, stock.__defaults__)
+    model.build_model = classmethod(functools.update_wrapper(function, stock))
+
+
+def load_restricted(
+    torch: ModuleType, file: CheckpointFile, map_location: Any, kwargs: dict[str, Any]
+) -> Any:
+    """Return the content of `file`, read by the restricted unpickler.
+
+    It takes the place of torch's own while the file is read. The argument pickle_module would be
+    the documented way, but it is for weights_only=False.
+
+    Raises RefusedCheckpoint, and pickle.UnpicklingError for a damaged file.
+    """
+    container = inspect_container(file)
+    if container.refusal is not None:
+        _refuse(container.refusal, file)
+    table = GlobalTable(fairseq_safe_globals() + tensor_globals(torch), _all_added(torch), torch)
+    unpickler, refused = unpickler_for(table, container.storages, container.size)
 
     def load(stream: BinaryIO, **options: Any) -> Any:
         """Return the content of a stream, as the module `pickle` has a function for it."""
-        return unpickler_class(stream, **options).load()
+        return unpickler(stream, **options).load()
 
     serialization: Any = torch.serialization
     present = serialization._weights_only_unpickler
-    serialization._weights_only_unpickler = SimpleNamespace(Unpickler=unpickler_class, load=load)
+    serialization._weights_only_unpickler = SimpleNamespace(Unpickler=unpickler, load=load)
     try:
-        return torch.load(file, map_location=map_location, weights_only=True, **kwargs)
+        state = torch.load(file, map_location=map_location, weights_only=True, **kwargs)
     except pickle.UnpicklingError as error:
-        if not refused:
-            raise
-        _refuse(refused[0], file, error)
+        if refused:
+            _refuse(str(refused[0]), file)
+        # torch adds the advice to load the file without weights_only
+        raise pickle.UnpicklingError(str(error.__context__ or error)) from None
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, MemoryError) or any(text in str(error) for text in NO_MEMORY):
+            _refuse("more than fits into the memory", file)
+        raise
     finally:
         serialization._weights_only_unpickler = present
+    _check_configuration(state, file)
+    return state
 
 
-def _restricted_unpickler(entries: SafeGlobals) -> tuple[type[pickle.Unpickler], list[str]]:
-    """Return an unpickler that knows the entries only, and the list of the names it refused."""
-    from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
-
-    by_name: dict[str, Callable[..., Any]] = {}
-    for entry in entries:
-        if isinstance(entry, tuple):
-            by_name[entry[1]] = entry[0]  # the name that older files have
-        else:
-            by_name[f"{entry.__module__}.{entry.__qualname__}"] = entry
-    refused: list[str] = []
-
-    class Unpickler(pickle.Unpickler):
-        def find_class(self, module_name: str, name: str) -> Any:
-            """Return the entry of this name; UnpicklingError, with the name noted, without one."""
-            # torch writes protocol 2, which has the names of Python 2
-            module_name, name = NAME_MAPPING.get((module_name, name), (module_name, name))
-            full_name = f"{IMPORT_MAPPING.get(module_name, module_name)}.{name}"
-            if full_name not in by_name:
-                refused.append(full_name)
-                raise pickle.UnpicklingError(full_name)
-            return by_name[full_name]
-
-    return Unpickler, refused
+def _all_added(torch: ModuleType) -> SafeGlobals:
+    """Return what plugins have added, here or with torch's own function."""
+    if not _list_takes_names():
+        return _added
+    ours = {id(entry[0] if isinstance(entry, tuple) else entry) for entry in _ours()}
+    return _added + [
+        entry
+        for entry in torch.serialization.get_safe_globals()
+        if id(entry[0] if isinstance(entry, tuple) else entry) not in ours
+    ]
 
 
-def _tensor_globals(torch: ModuleType) -> SafeGlobals:
-    """Return what a pickled tensor names: the functions that torch's own list has."""
-    import _codecs
+def _ours() -> SafeGlobals:
+    """Return the list of fairseq's classes, which have rules of their own."""
+    return fairseq_safe_globals()
 
-    utils = torch._utils
-    # encode: how protocol 2 writes bytes
-    entries: SafeGlobals = [_codecs.encode, torch.Size, torch.device, torch.nn.Parameter]
-    for name in dir(utils):
-        if re.fullmatch(r"_rebuild_(tensor(_v\d)?|parameter(_with_state)?)", name):
-            entries.append(getattr(utils, name))
-    # a pickled tensor names the class of its storage,
-    # torch.FloatStorage and the like, and its dtype
-    entries += [(getattr(torch, name), f"torch.{name}") for name in dir(torch) if "Storage" in name]
-    entries += [(value, str(value)) for value in vars(torch).values() if type(value) is torch.dtype]
-    return entries
+
+def _check_configuration(state: Any, file: CheckpointFile) -> None:
+    """Raise RefusedCheckpoint where a configuration reads more than itself."""
+    for name in CONFIGURATIONS if isinstance(state, dict) else ():
+        text = find_resolver(state.get(name))
+        if text is not None:
+            raise RefusedCheckpoint(
+                f"{file_name(file)}: refused, its configuration contains {text!r}, which reads "
+                "something outside the checkpoint; allowed: references to other options, as in "
+                "${optimization.lr}"
+            )
+
+
+def _refuse(what: str, file: CheckpointFile) -> NoReturn:
+    """Raise RefusedCheckpoint for a file that contains `what`."""
+    is_name = " " not in what  # of a class or function, which a plugin may add
+    advice = (
+        " if this one is yours, let the --user-dir call "
+        f"fairseq_ext.compat.checkpoints.add_safe_globals({what})"
+        if is_name
+        else ""
+    )
+    reason = ", which is not among the classes that fairseq writes" if is_name else ""
+    raise RefusedCheckpoint(
+        f"{file_name(file)}: refused, it contains {what}{reason}; loading it could run code. Take "
+        f"checkpoints from sources you trust only{';' if advice else ''}{advice}"
+    ) from None

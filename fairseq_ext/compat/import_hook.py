@@ -11,7 +11,8 @@ from typing import Sequence
 
 from .patch_registry import AFTER, AROUND, BEFORE, all_patches, apply_patch, needed_patches
 
-PATCHED_PACKAGES = frozenset(("fairseq", "fairseq_cli", "hydra", "antlr4"))
+# "examples": of a clone of fairseq, which its modules import by this name
+PATCHED_PACKAGES = frozenset(("fairseq", "fairseq_cli", "hydra", "antlr4", "examples"))
 
 
 class PatchingLoader(importlib.machinery.SourceFileLoader):

@@ -1,8 +1,8 @@
 """The classes and functions that fairseq's checkpoints name.
 
 Each entry is a class or function, or a pair (class or function, "module.name") when files know it
-by another name than the present one, as in torch's `add_safe_globals`. None of them does anything
-but build a value from its arguments.
+by another name than the present one, as in torch's `add_safe_globals`. `pickle_rules` says with
+which arguments they may be called.
 """
 
 from __future__ import annotations
@@ -10,8 +10,12 @@ from __future__ import annotations
 import argparse
 import collections
 import importlib
+import re
 import typing
+from types import ModuleType
 from typing import Any, Callable, List, Tuple, Union
+
+from .pickle_rules import multiarray
 
 SafeGlobal = Union[Callable[..., Any], Tuple[Callable[..., Any], str]]
 SafeGlobals = List[SafeGlobal]
@@ -19,7 +23,16 @@ SafeGlobals = List[SafeGlobal]
 
 def fairseq_safe_globals() -> SafeGlobals:
     """Return the whole list; imports numpy, omegaconf and the parts of fairseq it names."""
-    return _python_globals() + _fairseq_globals() + _numpy_globals() + _omegaconf_globals()
+    return process_safe_globals() + _numpy_globals()
+
+
+def process_safe_globals() -> SafeGlobals:
+    """Return the part of the list that is safe for any reader that calls with any arguments.
+
+    torch's own unpickler calls a listed class with whatever a file says. numpy's types could then
+    be made to take bytes for pointers.
+    """
+    return _python_globals() + _fairseq_globals() + _omegaconf_globals()
 
 
 def _python_globals() -> SafeGlobals:
@@ -39,6 +52,7 @@ def _python_globals() -> SafeGlobals:
         float,
         str,
         bool,
+        bytes,
         complex,
         bytearray,
         slice,
@@ -65,13 +79,9 @@ def _numpy_globals() -> SafeGlobals:
     """Return numpy's arrays and scalars: metrics with --eval-bleu, sizes in old task states."""
     import numpy
 
-    try:
-        multiarray = importlib.import_module("numpy._core.multiarray")  # numpy 2
-    except ImportError:
-        multiarray = importlib.import_module("numpy.core.multiarray")
     entries: SafeGlobals = [numpy.ndarray, numpy.dtype]
     for name in ("_reconstruct", "scalar"):
-        function = getattr(multiarray, name)
+        function = getattr(multiarray(), name)
         # numpy 2 writes numpy._core, numpy 1 wrote numpy.core: files of both are read with both
         for module in ("numpy.core.multiarray", "numpy._core.multiarray"):
             entries.append((function, f"{module}.{name}"))
@@ -80,6 +90,24 @@ def _numpy_globals() -> SafeGlobals:
     entries += [(dtype, f"{dtype.__module__}.{dtype.__qualname__}") for dtype in dtypes]
     scalars = {numpy.dtype(code).type for code in "?bBhHiIlLqQefd"}
     entries += [(scalar, f"numpy.{scalar.__name__}") for scalar in scalars]
+    return entries
+
+
+def tensor_globals(torch: ModuleType) -> SafeGlobals:
+    """Return what a pickled tensor names: functions, classes of storages, types of numbers."""
+    import _codecs
+
+    utils = torch._utils
+    # encode: how protocol 2 writes bytes
+    entries: SafeGlobals = [_codecs.encode, torch.Size, torch.device, torch.nn.Parameter]
+    for name in dir(utils):
+        if re.fullmatch(r"_rebuild_(tensor(_v\d)?|parameter(_with_state)?)", name):
+            entries.append(getattr(utils, name))
+    storages = [name for name in dir(torch) if name.endswith("Storage")]
+    # torch.FloatStorage and the like; torch.storage.UntypedStorage
+    for module in ("torch", "torch.storage"):
+        entries += [(getattr(torch, name), f"{module}.{name}") for name in storages]
+    entries += [(value, str(value)) for value in vars(torch).values() if type(value) is torch.dtype]
     return entries
 
 
