@@ -69,19 +69,19 @@ PAYLOADS: Dict[str, Payload] = {
     "os.mkfifo": calls("os.mkfifo", "MARKER"),
     "os.symlink": calls("os.symlink", "/", "MARKER"),
     "subprocess.check_call": calls("subprocess.check_call", ["mkdir", "MARKER"]),
-    "subprocess.Popen": calls("subprocess.getoutput", "mkdir MARKER"),
+    "subprocess.getoutput": calls("subprocess.getoutput", "mkdir MARKER"),
     "builtins.eval": calls("builtins.eval", CODE),
     "builtins.exec": calls("builtins.exec", CODE),
     "builtins.open": calls("builtins.open", "MARKER", "w"),
     "__builtin__.eval": calls("__builtin__.eval", CODE),
     "io.open": calls("io.open", "MARKER", "w"),
-    "pathlib.Path": Payload(
+    "functools.partial": Payload(
         lambda path: name("functools.partial") + b"(" + name("os.mkdir") + plain(path) + b"tR)R"
     ),
     "shutil.copyfile": calls("shutil.copyfile", __file__, "MARKER"),
-    "shutil.copytree": calls("shutil.copy", __file__, "MARKER"),
+    "shutil.copy": calls("shutil.copy", __file__, "MARKER"),
     "timeit.timeit": calls("timeit.timeit", CODE, "pass", None, 1)._replace(acts=False),
-    "code of a list": Payload(
+    "builtins.map": Payload(
         lambda path: (
             name("builtins.list")
             + (name("builtins.map") + b"(" + name("os.mkdir") + plain([path]) + b"tR")
