@@ -103,6 +103,7 @@ lint: setup  ## ruff, both checks, and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	MYPYPATH=examples/demo $(BIN)/mypy examples/demo
+	MYPYPATH=examples $(BIN)/mypy examples/experiments examples/corpora examples/{run,prepare,score}.py
 
 style: setup  ## types, names, comments and docstrings in numbers
 	$(BIN)/python tests/style/measure.py

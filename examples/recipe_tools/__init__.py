@@ -4,7 +4,8 @@ A script of a recipe is run as `python examples/SYSTEM/NAME.py`; the line
 
     sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-before its first import from here lets it find this package.
+before its first import from here lets it find this package. The experiments of examples/dual are
+run by examples/run.py instead.
 """
 
 

@@ -11,7 +11,6 @@ import unicodedata
 from collections import Counter
 
 from . import RecipeError
-from .codes import learn_codes
 from .files import lines_of, written
 
 SEED = 1
@@ -91,8 +90,17 @@ class FastBPE:
         words = Counter()
         for line in sample(paths, count):
             words.update(cls.normalise(line).split())
+        # imports fairseq, which scripts without fastBPE need not wait for
+        from corpora.byte_pairs import learn_codes
+
+        from fairseq_ext.tools import UsageError
+
+        try:
+            codes = learn_codes(words, vocabulary)
+        except UsageError as error:
+            raise RecipeError(str(error)) from error
         with written(model) as stream:
-            for left, right, frequency in learn_codes(words, vocabulary):
+            for left, right, frequency in codes:
                 stream.write(f"{left} {right} {frequency}\n")
 
     def __init__(self, model):

@@ -10,42 +10,10 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
-RECIPE = EXAMPLES / "dual"
-RECIPES = ("dual", "duo", "duo_translation", "multiway", "routed", "sentiment", "twin")
+RECIPES = ("duo", "duo_translation", "multiway", "routed", "sentiment", "twin")
 sys.path += [str(EXAMPLES), *(str(EXAMPLES / name) for name in RECIPES)]
 
 # as small as a recipe can be and still go through every step
-SMALL = """
-[data]
-source = de
-target = en
-train = train
-valid = val
-test = test_a
-vocabulary = 60
-[model]
-dual_arch = dual_transformer
-stock_arch = transformer
-layers = 1
-embed_dim = 16
-ffn_embed_dim = 16
-attention_heads = 2
-[train]
-options = --share-all-embeddings --dropout 0.1
-    --criterion chunked_label_smoothed_cross_entropy --label-smoothing 0.1
-    --optimizer adam --adam-betas '(0.9,0.98)' --lr 5e-3 --max-tokens 400 --max-epoch 2
-[language_model]
-arch = gru_lm
-options = --embed-dim 8 --hidden-size 8 --sample-break-mode eos --optimizer adam --max-tokens 400
-    --max-epoch 1 --no-epoch-checkpoints
-[dsl]
-arch = dual_supervised_transformer
-options = --dsl-weight 0.01
-[evaluate]
-average = 2
-options = --beam 2 --max-tokens 400
-"""
-
 SMALL_MULTIWAY = """
 [data]
 languages = de en fr
@@ -111,16 +79,11 @@ def examples_folder():
     return EXAMPLES
 
 
-@pytest.fixture(scope="session")
-def recipe_folder():
-    return RECIPE
-
-
 @pytest.fixture
 def script():
     """Function (name, system) -> the script examples/SYSTEM/NAME.py as a module."""
 
-    def load(name, system="dual"):
+    def load(name, system):
         path = EXAMPLES / system / f"{name}.py"
         spec = importlib.util.spec_from_file_location(f"{system}_{name}", path)
         module = importlib.util.module_from_spec(spec)
@@ -177,16 +140,8 @@ def raw_text():
 
 @pytest.fixture
 def raw(tmp_path):
-    """A fresh folder of raw text for `small`; tests may damage it."""
+    """A fresh folder of raw text; tests may damage it."""
     return write_raw(tmp_path / "raw")
-
-
-@pytest.fixture
-def small(tmp_path):
-    """Path of the small settings."""
-    path = tmp_path / "small.cfg"
-    path.write_text(SMALL, encoding="utf-8")
-    return path
 
 
 @pytest.fixture

@@ -97,7 +97,6 @@ def test_what_is_scored_was_trained_as_the_recipe_says(tmp_path):
 @pytest.mark.parametrize(
     "recipe, system, folder",
     [
-        ("dual", "stock.de-en", ""),
         ("duo_translation", "fusion.de-en", ""),
         ("multiway", "single.de-en", ""),
         ("routed", "full.5000", ""),

@@ -4,9 +4,10 @@ import random
 from collections import Counter
 
 import pytest
-from recipe_tools import RecipeError
-from recipe_tools.codes import learn_codes
+from corpora.byte_pairs import learn_codes
 from recipe_tools.subwords import FastBPE, sample
+
+from fairseq_ext.tools import UsageError
 
 
 def slow_codes(words, vocabulary):
@@ -65,7 +66,7 @@ def test_codes_never_join_letters_with_signs():
 
 
 def test_too_small_a_vocabulary():
-    with pytest.raises(RecipeError, match="vocabulary = 3: the text alone has 4 characters"):
+    with pytest.raises(UsageError, match="--vocabulary 3: the text alone has 4 characters"):
         learn_codes(Counter({"abcd": 1}), 3)
 
 

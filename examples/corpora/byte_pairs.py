@@ -10,25 +10,32 @@ sentences in two languages; for millions of them use sentencepiece.
 import heapq
 import unicodedata
 from collections import Counter, defaultdict
+from typing import Sequence
 
-from . import RecipeError
+from fairseq_ext.tools import UsageError
 
+Pair = tuple[str, str]
 END = "</w>"
 
 
-def kind(symbol):
-    """True for letters, marks and digits; False for punctuation and signs."""
+def is_word_like(symbol: str) -> bool:
+    """True for letters, marks and digits, False for punctuation and signs."""
     return unicodedata.category(symbol[0])[0] in "LMN"
 
 
-def neighbours(symbols):
+def neighbours(symbols: Sequence[str]) -> list[Pair]:
     """Return the neighbouring symbols that may be merged: both of letters, or both of signs."""
-    return [pair for pair in zip(symbols, symbols[1:]) if kind(pair[0]) == kind(pair[1])]
+    return [
+        (left, right)
+        for left, right in zip(symbols, symbols[1:])
+        if is_word_like(left) == is_word_like(right)
+    ]
 
 
-def joined(symbols, pair):
+def joined(symbols: Sequence[str], pair: Pair) -> list[str]:
     """Return `symbols` with every occurrence of `pair`, from the left, merged."""
-    result, place = [], 0
+    result: list[str] = []
+    place = 0
     while place < len(symbols):
         if tuple(symbols[place : place + 2]) == pair:
             result.append(pair[0] + pair[1])
@@ -39,21 +46,22 @@ def joined(symbols, pair):
     return result
 
 
-def learn_codes(words, vocabulary):
+def learn_codes(words: Counter[str], vocabulary: int) -> list[tuple[str, str, int]]:
     """Return the merges, most frequent first: [(left, right, frequency)].
 
     words: Counter of words. vocabulary: number of symbols, characters included; fewer come out
     when no pair occurs twice any more. Equal frequencies are taken in alphabetical order.
-    Raises RecipeError when the characters alone are more than `vocabulary`.
+    Raises UsageError when the characters alone are more than `vocabulary`.
     """
     spelled = [[*word[:-1], word[-1] + END] for word in words]
     weights = list(words.values())
     vocabulary_symbols = {symbol for symbols in spelled for symbol in symbols}
     if vocabulary <= len(vocabulary_symbols):
-        raise RecipeError(
-            f"vocabulary = {vocabulary}: the text alone has {len(vocabulary_symbols)} characters"
+        raise UsageError(
+            f"--vocabulary {vocabulary}: the text alone has {len(vocabulary_symbols)} characters"
         )
-    counts, places = Counter(), defaultdict(set)
+    counts: Counter[Pair] = Counter()
+    places: defaultdict[Pair, set[int]] = defaultdict(set)
     for index, symbols in enumerate(spelled):
         for pair in neighbours(symbols):
             counts[pair] += weights[index]
@@ -71,7 +79,7 @@ def learn_codes(words, vocabulary):
             continue  # fastBPE wants one pair per symbol
         vocabulary_symbols.add(pair[0] + pair[1])
         codes.append((*pair, -count))
-        changed = set()
+        changed: set[Pair] = set()
         for index in places.pop(pair):
             before = neighbours(spelled[index])
             spelled[index] = joined(spelled[index], pair)

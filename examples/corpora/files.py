@@ -1,0 +1,71 @@
+"""Reads raw text line by line, plain or packed, and writes files that are never half-written."""
+
+import contextlib
+import gzip
+import itertools
+from pathlib import Path
+from typing import Iterable, Iterator, TextIO, Union
+
+from fairseq_ext.tools import UsageError, atomic_path
+
+File = Union[str, Path]
+
+
+def find(path: File) -> Path:
+    """Return the file or its .gz. Raises UsageError if there is neither."""
+    for candidate in (Path(path), Path(f"{path}.gz")):
+        if candidate.is_file():
+            return candidate
+    raise UsageError(f"there is neither {path} nor {path}.gz")
+
+
+def lines_of(path: File) -> Iterator[str]:
+    """Yield the lines of a plain or .gz file, without line ends and surrounding white space.
+
+    Raises UsageError with file and line number where the text is not UTF-8.
+    """
+    opener = gzip.open if Path(path).suffix == ".gz" else open
+    with opener(path, "rb") as stream:
+        for number, line in enumerate(stream, 1):
+            try:
+                yield line.decode("utf-8").strip()
+            except UnicodeDecodeError as error:
+                raise UsageError(f"{path}, line {number}: not UTF-8 ({error.reason})") from error
+
+
+def aligned(*paths: Path) -> Iterator[tuple[str, ...]]:
+    """Yield tuples of the lines with the same number of several files.
+
+    Raises UsageError with both counts when the files differ in their number of lines.
+    """
+    sides = [lines_of(path) for path in paths]
+    for count, lines in enumerate(itertools.zip_longest(*sides)):
+        if None in lines:
+            short = paths[lines.index(None)]
+            # zip_longest has read one line more of each file that is longer
+            place = next(place for place, line in enumerate(lines) if line is not None)
+            more = count + 1 + sum(1 for _ in sides[place])
+            raise UsageError(
+                f"{paths[place]} has {more} lines and {short} {count}: line N of one must be the "
+                "translation of line N of the other"
+            )
+        yield lines
+
+
+@contextlib.contextmanager
+def written(path: File) -> Iterator[TextIO]:
+    """Open a text file to write that takes the name `path` only when all went well."""
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    with atomic_path(path) as temporary:
+        with open(temporary, "w", encoding="utf-8", newline="\n") as stream:
+            yield stream
+
+
+def write_lines(path: File, lines: Iterable[str]) -> int:
+    """Write lines to a file; return how many."""
+    count = 0
+    with written(path) as stream:
+        for line in lines:
+            stream.write(line + "\n")
+            count += 1
+    return count

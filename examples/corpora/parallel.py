@@ -1,0 +1,56 @@
+"""Plain copies of text that is aligned line by line, in two or more languages.
+
+Training lines that are empty in some language teach nothing and are left out in all; what is to be
+translated stays, whatever it is.
+"""
+
+import contextlib
+import itertools
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from fairseq_ext.tools import UsageError
+
+from .files import aligned, find, written
+
+SPLITS = ("train", "valid", "test")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("--languages", nargs="+", required=True, help="endings of the files")
+    for split in SPLITS:
+        parser.add_argument(
+            f"--{split}", metavar="PREFIX", required=True, help="file without .LANGUAGE and .gz"
+        )
+    parser.add_argument(
+        "--train-lines", type=int, metavar="N", help="use the first N lines of the training text"
+    )
+    parser.add_argument("--output", metavar="FOLDER", type=Path, required=True)
+
+
+def copy(paths: list[Path], outputs: list[Path], is_training: bool, last: object) -> str:
+    """Copy aligned lines; return what was done. Raises UsageError where nothing is left."""
+    count = dropped = 0
+    with contextlib.ExitStack() as stack:
+        streams = [stack.enter_context(written(path)) for path in outputs]
+        for lines in itertools.islice(aligned(*paths), last):  # type: ignore[call-overload]
+            if is_training and not all(lines):
+                dropped += 1
+                continue
+            count += 1
+            for stream, line in zip(streams, lines):
+                stream.write(line + "\n")
+        if not count:
+            raise UsageError(f"{' and '.join(map(str, paths))} have no line with text in all")
+    return f"{count:,} lines" + (f", {dropped:,} with an empty side dropped" if dropped else "")
+
+
+def run(args: Namespace) -> None:
+    """Write FOLDER/{train,valid,test}.LANGUAGE."""
+    for split in SPLITS:
+        prefix, is_training = getattr(args, split), split == "train"
+        paths = [find(f"{prefix}.{language}") for language in args.languages]
+        outputs = [args.output / f"{split}.{language}" for language in args.languages]
+        last = args.train_lines if is_training else None
+        print(f"{split}: {copy(paths, outputs, is_training, last)}")

@@ -1,1 +1,0 @@
-"""What is particular to the recipe that compares the dual model with two stock transformers."""

@@ -1,0 +1,129 @@
+"""What a run cost: parameters of its checkpoints, updates and seconds of its training."""
+
+import math
+import re
+import statistics
+from argparse import Namespace
+from pathlib import Path
+from typing import Any, Sequence
+
+from fairseq_ext.tools.evaluate.inputs import sentence_lines
+
+from . import UsageError
+
+EPOCH_END = re.compile(r"\| INFO \| train \| epoch (\d+) \|.*\| train_wall (\d+(?:\.\d+)?)")
+UPDATES = re.compile(r"\| num_updates (\d+)\b")
+# seconds: fairseq prints whole ones, so shorter epochs are not timed
+SHORTEST = 10
+
+
+def likelihoods(log: Path, count: int) -> list[str]:
+    """Return "nats tokens" of each reference, from what fairseq-generate printed.
+
+    It prints the base-2 logarithm of each token, the end of the sentence included.
+    """
+    lines = [list(map(float, text.split())) for text in sentence_lines(log, "P", count)]
+    return [f"{-math.log(2) * math.fsum(line)!r} {len(line)}" for line in lines]
+
+
+def epochs_of(log: Path) -> tuple[dict[int, tuple[float, int]], int]:
+    """Return ({epoch: (seconds, updates)}, last update) of a log of fairseq-train.
+
+    Only the updates count: no validation, no writing of checkpoints. An epoch that was resumed
+    is left out because its time is that of its rest. Raises UsageError when none ended.
+    """
+    epochs: dict[int, tuple[float, int]] = {}
+    resumed: set[int] = set()
+    last, before = 0, 0
+    with open(log, encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            if "Loaded checkpoint" in line:
+                resumed.add(last + 1)
+            match = EPOCH_END.search(line)
+            if match:
+                last, updates = int(match.group(1)), UPDATES.search(line)
+                total = int(updates.group(1)) if updates else before
+                epochs[last], before = (float(match.group(2)), total - before), total
+    whole = {epoch: timing for epoch, timing in epochs.items() if epoch not in resumed}
+    if not whole:
+        raise UsageError(f"{log}: it has no finished training epoch")
+    return whole, before
+
+
+def timed(logs: Sequence[Path]) -> dict[str, float]:
+    """Return the updates of all logs together, and the time of an update and of an epoch."""
+    values: dict[str, float] = {"updates": 0}
+    seconds = updates = 0.0
+    medians = []
+    for log in logs:
+        whole, last = epochs_of(log)
+        values["updates"] += last
+        seconds += sum(time for time, _ in whole.values())
+        updates += sum(count for _, count in whole.values())
+        medians.append(statistics.median(time for time, _ in whole.values()))
+    if sum(medians) >= SHORTEST * len(medians) and updates:
+        values["ms per update"] = 1000 * seconds / updates
+        values["seconds per epoch"] = sum(medians)
+    return values
+
+
+def sentence(dictionary: Any) -> Any:
+    """Return a batch of one sentence: (1, 4) tokens that end with the end-of-sentence symbol."""
+    import torch
+
+    words = range(dictionary.nspecial, dictionary.nspecial + 3)
+    return torch.tensor([[*words, dictionary.eos()]])
+
+
+def read_by(model: Any, directions: Sequence[tuple[str, Any, Any]]) -> int:
+    """Return how many parameters of a model its translations depend on.
+
+    model: a fairseq encoder-decoder model, or one with `direction(pair)` that gives such.
+    directions: [(pair, source dictionary, target dictionary)]. Stock encoder layers of fairseq
+    0.12.2 may hold parameters that nothing reads.
+    """
+    model.eval()
+    model.zero_grad(set_to_none=True)
+    for pair, source, target in directions:
+        network = model.direction(pair) if hasattr(model, "direction") else model
+        tokens, previous = sentence(source), sentence(target)
+        lengths = tokens.new_tensor([tokens.size(1)])
+        logits = network(tokens, lengths, previous)[0]  # (1, 4, V)
+        logits.float().pow(2).sum().backward()
+    return sum(part.numel() for part in model.parameters() if part.grad is not None)
+
+
+def parameters(checkpoints: Sequence[Path], folder: Path, pairs: Sequence[str]) -> dict[str, float]:
+    """Return the parameters of checkpoints that are used together.
+
+    folder: the data, with the dictionaries. pairs: what they translate, a checkpoint those that it
+    can; without pairs, parameters "only in training", of the criterion, are counted instead.
+    """
+    import torch
+    from fairseq import checkpoint_utils, utils
+    from fairseq.data import Dictionary
+
+    import fairseq_ext
+
+    utils.import_user_module(Namespace(user_dir=str(Path(fairseq_ext.__file__).parent)))
+    values = {"parameters": 0.0}
+    for checkpoint in checkpoints:
+        models, args, _ = checkpoint_utils.load_model_ensemble_and_task(
+            [str(checkpoint)], arg_overrides={"data": str(folder)}
+        )
+        unique = list(models[0].parameters())  # yields shared ones once
+        values["parameters"] += sum(part.numel() for part in unique)
+        if not pairs:
+            state = torch.load(checkpoint, map_location="cpu", weights_only=True)
+            more = sum(part.numel() for part in (state["criterion"] or {}).values())
+            values["only in training"] = values.get("only in training", 0) + more
+            continue
+        stock = f"{args.task.source_lang}-{args.task.target_lang}"
+        own = pairs if hasattr(models[0], "direction") else [stock]
+        directions = []
+        for pair in own:
+            sides = (Dictionary.load(str(folder / f"dict.{side}.txt")) for side in pair.split("-"))
+            directions.append((pair, *sides))
+        used = read_by(models[0], directions)
+        values["parameters used"] = values.get("parameters used", 0) + used
+    return values

@@ -1,0 +1,251 @@
+"""Reads the file of an experiment.
+
+    [variables]              strings, which may use others as $NAME or ${NAME}
+    [data]                   raw: the files of RAW; commands: what makes DATA of them
+    [systems.NAME]           train, evaluate: commands; needs: systems of the same seed to be
+                             trained before; label: its name in the results; like: another system
+                             that it copies; each: the variables that NAME stands for several
+                             systems of; NAMES IN CAPITALS: variables of this system only
+    compare                  pairs of labels whose differences are tested
+    like                     another file of the folder, which this one only changes
+
+A block of commands has one command a line; an indented line continues the one before.
+"""
+
+import itertools
+import re
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from string import Template
+from typing import Any, Iterator, Mapping, Optional, Sequence
+
+from . import UsageError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:  # the same library under the name that it has on PyPI
+    import tomli as tomllib
+
+FOLDER = Path(__file__).resolve().parent.parent
+# what the runner sets: folders, the run's folder, the seed, and processes of fairseq-preprocess
+PLACES = ("RAW", "DATA", "RUNS", "RUN", "SEED", "WORKERS")
+TABLES = {"title", "variables", "data", "systems", "compare", "like"}
+SYSTEM_KEYS = {"train", "evaluate", "needs", "label", "like", "each"}
+DATA_KEYS = {"raw", "commands"}
+
+
+@dataclass(frozen=True)
+class System:
+    """What can be trained with a seed.
+
+    train, evaluate: commands, in which only PLACES are not yet filled in. needs: names of systems.
+    """
+
+    name: str
+    label: str
+    train: tuple[str, ...]
+    evaluate: tuple[str, ...]
+    needs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """The contents of a file.
+
+    name: folder and file, such as dual/multi30k. raw: files of RAW, also without their .gz.
+    prepare: the commands that make DATA. compare: pairs of labels (baseline, system).
+    """
+
+    name: str
+    path: Path
+    title: str
+    raw: tuple[str, ...]
+    prepare: tuple[str, ...]
+    systems: Mapping[str, System]
+    compare: Sequence[tuple[str, str]] = field(default_factory=tuple)
+
+    def system(self, name: str) -> System:
+        """Return the system called `name`. Raises UsageError with all that there are."""
+        if name not in self.systems:
+            allowed = ", ".join(self.systems)
+            raise UsageError(f"SYSTEM {name!r} is not in {self.path}; allowed: {allowed}")
+        return self.systems[name]
+
+
+def names() -> list[str]:
+    """Return the names of the experiments beside this package."""
+    return sorted(str(path.relative_to(FOLDER).with_suffix("")) for path in FOLDER.glob("*/*.toml"))
+
+
+def locate(name: str) -> tuple[str, Path]:
+    """Return (name, file) of an experiment, given by its name or as a .toml file."""
+    path = Path(name)
+    if path.suffix == ".toml":
+        if not path.is_file():
+            raise UsageError(f"EXPERIMENT {name}: there is no such file")
+        return path.stem, path
+    if name not in names():
+        raise UsageError(f"EXPERIMENT {name!r} is neither a .toml file nor one of: {names()}")
+    return name, FOLDER / f"{name}.toml"
+
+
+def commands_of(block: str) -> list[str]:
+    """Return the commands of a block; indented lines continue a command."""
+    commands: list[str] = []
+    for line in block.splitlines():
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        if line[0].isspace() and commands:
+            commands[-1] += " " + line.strip()
+        else:
+            commands.append(line.strip())
+    return commands
+
+
+class Variables:
+    """Variables that may use each other; `filled` puts them into commands.
+
+    values: {name: text}. where: the place that errors name.
+    """
+
+    def __init__(self, values: Mapping[str, Any], where: str):
+        self.values = {name: " ".join(str(value).split()) for name, value in values.items()}
+        self.where = where
+
+    def filled(self, text: str, within: tuple[str, ...] = ()) -> str:
+        """Return the text with every variable but PLACES replaced; $$ stays for the shell.
+
+        Raises UsageError for a variable that does not exist or contains itself.
+        """
+
+        def value(match: "re.Match[str]") -> str:
+            name = match.group("named") or match.group("braced")
+            if match.group("escaped") is not None or name in PLACES:
+                return match.group()
+            if name is None or name not in self.values:
+                allowed = ", ".join([*PLACES, *self.values])
+                raise UsageError(f"{self.where}: {match.group()}...: allowed: {allowed}, and $$")
+            if name in within:
+                raise UsageError(f"{self.where}: ${name} contains itself")
+            return self.filled(self.values[name], (*within, name))
+
+        return Template.pattern.sub(value, text)
+
+
+def choices(each: Mapping[str, Sequence[Any]], where: str) -> Iterator[dict[str, Any]]:
+    """Yield every combination of values, {variable: value}.
+
+    each: {variable: values}. The key "SOURCE-TARGET" has values such as "de-en" and stands for
+    two variables; a plus sign joins variables in the same way.
+    """
+    parts = [re.split(r"[-+]", key) for key in each]
+    for combination in itertools.product(*each.values()):
+        chosen: dict[str, Any] = {}
+        for key, variables, value in zip(each, parts, combination):
+            values = re.split(r"[-+]", str(value)) if len(variables) > 1 else [value]
+            if len(values) != len(variables):
+                raise UsageError(f"{where}: each: {key} = {value!r} has {len(values)} parts")
+            chosen.update(zip(variables, values))
+        yield chosen
+
+
+def check_keys(table: Mapping[str, Any], allowed: set[str], where: str) -> None:
+    """Raise UsageError for a key that would do nothing."""
+    for key in table:
+        if key not in allowed and not (key.isupper() and "[systems" in where):
+            raise UsageError(f"{where}: {key}; allowed: {', '.join(sorted(allowed))}")
+
+
+def inherited(tables: Mapping[str, Mapping[str, Any]], name: str, where: str) -> dict[str, Any]:
+    """Return the table of a system with what it takes from the one it is `like`."""
+    table = tables[name]
+    base = table.get("like")
+    if base is None:
+        return dict(table)
+    if base not in tables or base == name or "like" in tables[base]:
+        raise UsageError(f"{where}: like = {base!r}: allowed: a system that is not like another")
+    kept = {key: value for key, value in tables[base].items() if key not in ("each", "label")}
+    return {**kept, **table}
+
+
+def systems_of(content: Mapping[str, Any], path: Path) -> dict[str, System]:
+    """Return {name: system} of a file, with every combination of `each`."""
+    systems: dict[str, System] = {}
+    tables = content.get("systems", {})
+    for pattern in tables:
+        where = f"{path}: [systems.{pattern}]"
+        check_keys(tables[pattern], SYSTEM_KEYS, where)
+        table = inherited(tables, pattern, where)
+        shared = {**content.get("variables", {}), **{k: v for k, v in table.items() if k.isupper()}}
+        common = Variables(shared, where)
+        each = {
+            key: [common.filled(str(value)) for value in values]
+            for key, values in table.get("each", {}).items()
+        }
+        for chosen in choices(each, where):
+            variables = Variables({**shared, **chosen}, where)
+            name = variables.filled(pattern)
+            if name in systems:
+                raise UsageError(f"{where}: there is already a system {name}")
+            systems[name] = System(
+                name,
+                variables.filled(table.get("label", pattern)),
+                tuple(map(variables.filled, commands_of(table.get("train", "")))),
+                tuple(map(variables.filled, commands_of(table.get("evaluate", "")))),
+                tuple(map(variables.filled, table.get("needs", []))),
+            )
+    for system in systems.values():
+        for name in system.needs:
+            if name not in systems:
+                raise UsageError(f"{path}: [systems.{system.name}] needs {name}, which is none")
+    return systems
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """Return the content of a file, with what it takes from the one that it is `like`.
+
+    Its variables, the keys of [data] and its systems are added to those of the other file, or
+    stand for those of the same name.
+    """
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: {error}") from error
+    check_keys(content, TABLES, str(path))
+    if "like" not in content:
+        return content
+    other = path.with_name(f"{content['like']}.toml")
+    if other == path or not other.is_file():
+        raise UsageError(f"{path}: like = {content['like']!r}: there is no other {other.name}")
+    base = read_file(other)
+    for table in ("variables", "data", "systems"):
+        content[table] = {**base.get(table, {}), **content.get(table, {})}
+    return {**base, **content}
+
+
+def read_experiment(name: str) -> Experiment:
+    """Return the experiment called `name`, or of that .toml file.
+
+    Raises UsageError with file and key for what is missing, unknown or contradictory.
+    """
+    name, path = locate(name)
+    content = read_file(path)
+    data: Mapping[str, Any] = content.get("data", {})
+    check_keys(data, DATA_KEYS, f"{path}: [data]")
+    variables = Variables(content.get("variables", {}), f"{path}: [data]")
+    experiment = Experiment(
+        name,
+        path,
+        content.get("title", name),
+        tuple(map(variables.filled, data.get("raw", []))),
+        tuple(map(variables.filled, commands_of(data.get("commands", "")))),
+        systems_of(content, path),
+        tuple((baseline, system) for baseline, system in content.get("compare", [])),
+    )
+    labels = {system.label for system in experiment.systems.values()}
+    for pair in experiment.compare:
+        unknown: Optional[str] = next((label for label in pair if label not in labels), None)
+        if unknown:
+            raise UsageError(f"{path}: compare: {unknown!r}; allowed: {', '.join(sorted(labels))}")
+    return experiment

@@ -1,0 +1,342 @@
+"""Runs the commands of an experiment: each once, in order, and again from where it stopped.
+
+A run is RUNS/SYSTEM.SEED. Its commands.json tells which commands it was made with and how many of
+them are done; what the commands print goes to train.log and evaluate.log beside it.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from difflib import unified_diff
+from pathlib import Path
+from typing import Any, Iterator, Mapping, NoReturn, Optional, Sequence
+
+from fairseq_ext.tools import atomic_path
+
+from . import UsageError
+from .definition import FOLDER, Experiment, System
+
+ROOT = FOLDER.parent
+STAMP = "prepared.json"
+RECORD = "commands.json"
+# One arithmetic thread: small models gain nothing from more. glibc hands every large buffer back
+# to the kernel when it is freed; keeping them makes training on CPU about 1.4 times faster.
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "MALLOC_MMAP_THRESHOLD_": "8589934592",
+    "MALLOC_TRIM_THRESHOLD_": "8589934592",
+    "MALLOC_TOP_PAD_": "268435456",
+}
+PLACE = re.compile(r"\$(\$|([A-Z]+)\b|\{([A-Z]+)\})")
+PROGRESS = re.compile(r"\| INFO \| (train|valid) \| (.*)")
+
+
+def short(path: Path) -> str:
+    """Return the path relative to the root of the clone, where the commands run, if it is in it."""
+    absolute = Path(os.path.abspath(path))
+    return str(absolute.relative_to(ROOT) if absolute.is_relative_to(ROOT) else absolute)
+
+
+def placed(command: str, places: Mapping[str, Any]) -> str:
+    """Return a command with its places filled in; $$ is a dollar sign for the shell."""
+
+    def value(match: "re.Match[str]") -> str:
+        if match.group(1) == "$":
+            return "$"
+        return shlex.quote(str(places[match.group(2) or match.group(3)]))
+
+    return PLACE.sub(value, command)
+
+
+def with_options(commands: Sequence[str], options: Sequence[str]) -> list[str]:
+    """Return the commands with more options for fairseq-train, which win over those before."""
+    more = " ".join(["", *map(shlex.quote, options)]).replace("$", "$$")
+    return [text + more if text.startswith("fairseq-train") else text for text in commands]
+
+
+def environment() -> dict[str, str]:
+    """Return the variables of the commands; what the user has set wins."""
+    variables = {**ENVIRONMENT, **os.environ}
+    scripts = str(Path(sys.executable).parent)
+    variables["PATH"] = scripts + os.pathsep + variables.get("PATH", "")
+    return variables
+
+
+def progress(line: str) -> Optional[str]:
+    """Return what ends an epoch or a validation in the log of fairseq-train, else None."""
+    match = PROGRESS.search(line)
+    return f"{match.group(1)} {match.group(2)}" if match else None
+
+
+def execute(command: str, log: Path) -> None:
+    """Run a line of shell in the root of the clone; its output is appended to the file `log`.
+
+    Raises UsageError with the end of the log when it fails.
+    """
+    process = subprocess.Popen(
+        ["bash", "-euo", "pipefail", "-c", command],
+        cwd=ROOT,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+        start_new_session=True,  # a group of its own, which is stopped as a whole
+    )
+    assert process.stdout is not None
+    tail: list[str] = []
+    try:
+        with open(log, "a", encoding="utf-8") as stream:
+            for line in process.stdout:
+                stream.write(line)
+                stream.flush()
+                tail = [*tail[-14:], line]
+                text = progress(line)
+                if text:
+                    print(text, flush=True)
+    except BaseException:
+        # an interrupted experiment leaves no training behind
+        os.killpg(process.pid, signal.SIGTERM)
+        raise
+    finally:
+        status = process.wait()
+    if status:
+        raise UsageError(
+            f"status {status} of the command {command}\n{''.join(tail)}the complete log is {log}"
+        )
+
+
+def write_json(path: Path, content: object) -> None:
+    """Write a file that is there wholly or not at all."""
+    with atomic_path(path) as temporary:
+        temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return the content of a file, or nothing where it does not exist."""
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+
+def changes(before: Sequence[str], now: Sequence[str]) -> str:
+    """Return the words of commands that differ, marked + and -, each with its neighbours."""
+    old, new = (" ; ".join(commands).split() for commands in (before, now))
+    lines = list(unified_diff(old, new, lineterm="", n=1))[2:]
+    return " ".join(line for line in lines if line[0] in "+- ")
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Make a folder and hold it. Raises UsageError while another process works in it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "lock", "w", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageError(f"{folder}: another process works on it") from None
+        yield
+
+
+def digest(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    checksum = hashlib.sha256()
+    with open(path, "rb") as stream:
+        while block := stream.read(1 << 20):
+            checksum.update(block)
+    return checksum.hexdigest()
+
+
+def raw_files(experiment: Experiment, raw: Path) -> dict[str, Path]:
+    """Return {name: file} of what DATA is made of; every file may be packed as .gz.
+
+    Raises UsageError for one that is missing.
+    """
+    files = {}
+    for name in experiment.raw:
+        candidates = [raw / name, raw / f"{name}.gz"]
+        files[name] = next((path for path in candidates if path.is_file()), Path())
+        if files[name] == Path():
+            raise UsageError(f"--raw {raw}: there is neither {name} nor {name}.gz")
+    return files
+
+
+def data_places(raw: Path, data: Path, workers: int) -> dict[str, Any]:
+    """Return what stands for the places of the commands that prepare data."""
+    return {"RAW": short(raw), "DATA": short(data), "WORKERS": workers}
+
+
+def check_replaceable(data: Path, stamp: Mapping[str, Any], force: bool) -> bool:
+    """True if DATA is up to date. Raises UsageError where it must not be replaced."""
+    if not data.exists() or not any(data.iterdir()):
+        return False
+    before = read_json(data / STAMP)
+    if before == stamp:
+        return not force
+    if not before and not (data / "prepare.log").is_file():
+        raise UsageError(f"--data {data} is not empty; name another folder")
+    if before and not force:
+        changed = [key for key in stamp if before.get(key) != stamp[key]]
+        raise UsageError(
+            f"--data {data} was made with other {' and '.join(changed)}; name another folder, or "
+            "replace it with --force"
+        )
+    return False
+
+
+@contextlib.contextmanager
+def replaced(folder: Path) -> Iterator[None]:
+    """Begin with an empty folder; after an error it is again what it was before."""
+    before = folder.with_name(f"{folder.name}.before")
+    shutil.rmtree(before, ignore_errors=True)
+    if (folder / STAMP).is_file():
+        os.replace(folder, before)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    try:
+        yield
+    except BaseException:
+        if before.exists():
+            shutil.rmtree(folder)
+            os.replace(before, folder)
+        raise
+    shutil.rmtree(before, ignore_errors=True)
+
+
+def prepare(experiment: Experiment, raw: Path, data: Path, workers: int, force: bool) -> None:
+    """Make DATA, wholly or not at all; do nothing where it is up to date.
+
+    Raises UsageError where it was made with other commands or files, unless `force` is set, and
+    where the folder is somebody else's.
+    """
+    inputs = {name: digest(path) for name, path in raw_files(experiment, raw).items()}
+    stamp = {"commands": list(experiment.prepare), "raw": inputs}
+    if check_replaceable(data, stamp, force):
+        print(f"{data} is up to date")
+        return
+    with replaced(data):
+        for command in experiment.prepare:
+            line = placed(command, data_places(raw, data, workers))
+            print(line, flush=True)
+            execute(line, data / "prepare.log")
+        write_json(data / STAMP, stamp)
+    print(f"ready: {data}")
+
+
+class Run:
+    """One system and seed. options: words for fairseq-train that win over the experiment's."""
+
+    def __init__(
+        self,
+        system: System,
+        seed: int,
+        data: Path,
+        runs: Path,
+        options: Sequence[str] = (),
+    ):
+        self.system, self.data = system, data
+        self.folder = runs / f"{system.name}.{seed}"
+        self.places = {
+            "DATA": short(data),
+            "RUNS": short(runs),
+            "RUN": short(self.folder),
+            "SEED": seed,
+        }
+        self.commands = {
+            "train": with_options(system.train, options),
+            "evaluate": list(system.evaluate),
+        }
+
+    def lines(self, stage: str) -> list[str]:
+        """Return the shell lines of train or evaluate."""
+        return [placed(command, self.places) for command in self.commands[stage]]
+
+    def made_of(self) -> str:
+        """Return the digest of what DATA was made of. Raises UsageError where it is not ready."""
+        stamp = read_json(self.data / STAMP)
+        if not stamp:
+            raise UsageError(f"--data {self.data} is not ready; run the system prepare first")
+        return hashlib.sha256(json.dumps(stamp, sort_keys=True).encode()).hexdigest()
+
+    def record(self) -> dict[str, Any]:
+        """Return what has been done. Raises UsageError where it was begun with something else."""
+        record, data = read_json(self.folder / RECORD), self.made_of()
+        if not record:
+            return {"data": data, "train": self.commands["train"], "trained": 0}
+        if record["data"] != data:
+            raise UsageError(
+                f"{self.folder} was started with other data than --data {self.data} has now; "
+                f"name another folder of runs, or remove {self.folder} and start again"
+            )
+        if record["train"] != self.commands["train"]:
+            raise UsageError(
+                f"{self.folder} was started with other options: "
+                f"{changes(record['train'], self.commands['train'])}; allowed: the same, another "
+                f"folder of runs, or remove {self.folder} and start again"
+            )
+        return record
+
+    def do(self, record: dict[str, Any], stage: str, done: str) -> None:
+        """Run the commands of a stage that are not done, and note each that is."""
+        for number, line in enumerate(self.lines(stage)):
+            if number >= record[done]:
+                print(line, flush=True)
+                execute(line, self.folder / f"{stage}.log")
+                record[done] = number + 1
+                write_json(self.folder / RECORD, record)
+
+    def train(self) -> None:
+        """Train, or go on with it."""
+        with locked(self.folder):
+            record = self.record()
+            write_json(self.folder / RECORD, record)
+            self.do(record, "train", "trained")
+
+    def evaluate(self) -> None:
+        """Run the commands of the evaluation from the first that is new on."""
+        with locked(self.folder):
+            record = self.record()
+            before, now = record.get("evaluate", []), self.commands["evaluate"]
+            same = next(
+                (place for place, texts in enumerate(zip(before, now)) if len(set(texts)) > 1),
+                min(len(before), len(now)),
+            )
+            record["evaluated"] = min(record.get("evaluated", 0), same)
+            record["evaluate"] = now
+            self.do(record, "evaluate", "evaluated")
+
+    def is_evaluated(self) -> bool:
+        """True if the commands of this experiment were all run on this data."""
+        if not (self.folder / RECORD).is_file():
+            return False
+        record = self.record()
+        return (
+            record["trained"] == len(self.commands["train"])
+            and record.get("evaluate") == self.commands["evaluate"]
+            and record["evaluated"] == len(self.commands["evaluate"])
+        )
+
+
+def in_order(experiment: Experiment, name: str) -> list[System]:
+    """Return the systems that one needs, each after those that it needs itself, then this one."""
+    ordered: list[System] = []
+
+    def add(system: System) -> None:
+        for needed in system.needs:
+            add(experiment.system(needed))
+        if system not in ordered:
+            ordered.append(system)
+
+    add(experiment.system(name))
+    return ordered
+
+
+def stop(*_: object) -> NoReturn:
+    """End like an interrupted program, so that the command that runs is stopped as well."""
+    raise SystemExit(128 + signal.SIGTERM)

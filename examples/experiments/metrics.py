@@ -1,0 +1,142 @@
+"""What is measured: functions of sums over items, as in fairseq_ext/tools/evaluate/scores.py.
+
+The sums of each item are stored beside a score, so that differences can be tested later.
+"""
+
+import math
+from typing import Any, Callable, Mapping, Sequence
+
+import numpy as np
+
+from fairseq_ext.routed import scores as counts
+from fairseq_ext.tools.evaluate.scores import METRICS as SACREBLEU
+from fairseq_ext.tools.evaluate.scores import Metric, Scorer
+
+
+def edit_distance(hypothesis: Sequence[str], reference: Sequence[str]) -> int:
+    """Return the least number of insertions, deletions and exchanges between two sequences."""
+    row = list(range(len(reference) + 1))
+    for number, symbol in enumerate(hypothesis, start=1):
+        diagonal, row[0] = row[0], number
+        for place, reference_symbol in enumerate(reference, start=1):
+            best = min(row[place] + 1, row[place - 1] + 1, diagonal + (symbol != reference_symbol))
+            diagonal, row[place] = row[place], best
+    return row[-1]
+
+
+class Ratio:
+    """A ratio of two sums.
+
+    item: function (hypothesis, reference) -> what a line adds to both. score: function of the
+    ratio; percent unless another one is named.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        title: str,
+        item: Callable[[str, str], Sequence[float]],
+        score: Callable[[float], float] = lambda ratio: 100 * ratio,
+    ):
+        self.name, self.title, self.item, self.of_ratio = name, title, item, score
+
+    def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
+        """Return the sums (N, 2) of N lines."""
+        pairs = [self.item(*pair) for pair in zip(hypotheses, references)]
+        return np.array(pairs, dtype=np.float64)
+
+    def score(self, sums: np.ndarray) -> float:
+        """Return the score of a set whose sums are (2,)."""
+        return float(self.of_ratio(sums[0] / sums[1]))
+
+    def signature(self, **more: Any) -> str:
+        """Return nothing: the score depends on nothing else."""
+        return ""
+
+
+class SeveralReferences(Metric):
+    """A metric of sacrebleu whose references are separated by tabs, as many in every line."""
+
+    def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
+        """Return the (N, K) sums of N lines."""
+        streams = [list(stream) for stream in zip(*(line.split("\t") for line in references))]
+        sums = self.metric._extract_corpus_statistics(hypotheses, streams)
+        return np.array(sums, dtype=np.float64)
+
+
+def counted(
+    function: Callable[[Sequence[str], Sequence[str]], Mapping[str, int]],
+) -> Callable[[str, str], Sequence[float]]:
+    """Return what a line adds to "matched" and "total"."""
+
+    def item(hypothesis: str, reference: str) -> Sequence[float]:
+        line = function([hypothesis], [reference])
+        return line["matched"], line["total"]
+
+    return item
+
+
+class F1:
+    """F1 of what a function of fairseq_ext.routed.scores counts, in percent."""
+
+    def __init__(
+        self,
+        name: str,
+        function: Callable[[Sequence[str], Sequence[str]], Mapping[str, int]],
+    ):
+        self.name, self.title, self.function = name, "F1", function
+
+    def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
+        """Return how much of N lines was matched, predicted and in the reference: (N, 3)."""
+        lines = [self.function([line], [gold]) for line, gold in zip(hypotheses, references)]
+        names = ("matched", "predicted", "gold")
+        return np.array([[line[name] for name in names] for line in lines], dtype=np.float64)
+
+    def score(self, sums: np.ndarray) -> float:
+        """Return the F1 of sums (3,)."""
+        names = ("matched", "predicted", "gold")
+        return counts.f1({name: int(value) for name, value in zip(names, sums)})
+
+    def signature(self, **more: Any) -> str:
+        """Return nothing: the score depends on nothing else."""
+        return ""
+
+
+def numbers(hypothesis: str, _reference: str) -> Sequence[float]:
+    """Return the two numbers of a line: minus the log-probability in nats, and the tokens."""
+    nats, tokens = map(float, hypothesis.split())
+    return nats, tokens
+
+
+OWN: list[Scorer] = [
+    Ratio("cer", "CER", lambda line, gold: (edit_distance(line, gold), len(gold))),
+    Ratio(
+        "wer",
+        "WER",
+        lambda line, gold: (edit_distance(line.split(), gold.split()), len(gold.split())),
+    ),
+    Ratio("right", "right, %", lambda line, gold: (line in gold.split("\t"), 1)),
+    Ratio("error", "error rate", lambda line, gold: (line != gold, 1)),
+    Ratio("perplexity", "perplexity", numbers, math.exp),
+    Ratio("nats", "nats per image", lambda line, _: (numbers(line, "")[0], 1), lambda mean: mean),
+    Ratio(
+        "likelihood",
+        "log-likelihood",
+        lambda line, _: (-numbers(line, "")[0], 1),
+        lambda mean: mean,
+    ),
+    Ratio("accuracy", "token accuracy", counted(counts.token_accuracy)),
+    Ratio("exact", "exact match", counted(counts.exact_match)),
+    F1("ner_f1", counts.ner_f1),
+    F1("bracket_f1", counts.bracket_f1),
+]
+NAMES = (*SACREBLEU, "bleu_several", *(metric.name for metric in OWN))
+
+
+def metric_named(name: str) -> Scorer:
+    """Return the metric called `name`, one of NAMES."""
+    if name in SACREBLEU:
+        return Metric(name)
+    if name == "bleu_several":
+        return SeveralReferences("bleu")
+    return next(metric for metric in OWN if metric.name == name)

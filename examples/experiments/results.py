@@ -1,0 +1,212 @@
+"""Collects the scores of an experiment's runs, tests differences, and writes them as data.
+
+A line of the data is a value: system, versus (of a difference: the system it is compared with),
+fields such as the set and the direction, metric, seeds, mean over them, lowest and highest, p of
+the mean, and the value of each seed.
+"""
+
+import csv
+import datetime
+import json
+import platform
+import statistics
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Iterable, Mapping, Sequence
+
+from fairseq_ext.tools import atomic_path
+from fairseq_ext.tools.evaluate.report import cell, rows, spread
+from fairseq_ext.tools.evaluate.scores import TESTS, Scored, paired_test, resample
+
+from . import UsageError
+from .definition import Experiment
+from .execution import Run, write_json
+from .metrics import metric_named
+from .scores import Score, read_scores
+
+Place = tuple[tuple[str, str], ...]
+# label, where, metric -> {seed: score}
+Results = dict[tuple[str, Place, str], dict[int, Score]]
+TEST = "bootstrap"
+PACKAGES = ("fairseq-ext", "fairseq", "torch", "sacrebleu", "sentencepiece")
+
+
+def collect(
+    experiment: Experiment, data: Path, runs: Path, seeds: Sequence[int]
+) -> tuple[Results, list[str]]:
+    """Return the scores of all evaluated runs, and the names of the runs that are not.
+
+    Raises UsageError for runs that were made with other commands, and where there is none.
+    """
+    results: Results = {}
+    missing = []
+    for system in experiment.systems.values():
+        if not system.evaluate:
+            continue
+        for seed in seeds:
+            run = Run(system, seed, data, runs)
+            if not run.is_evaluated():
+                missing.append(run.folder.name)
+                continue
+            for score in read_scores(run.folder):
+                place = tuple(score.where.items())
+                by_seed = results.setdefault((system.label, place, score.metric), {})
+                if seed in by_seed:
+                    raise UsageError(
+                        f"{experiment.path}: two systems with the label {system.label!r} have "
+                        f"{score.metric} {dict(place)}"
+                    )
+                by_seed[seed] = score
+    if not results:
+        raise UsageError(f"--runs {runs} has no evaluated run with these seeds")
+    return results, missing
+
+
+def difference(baseline: Mapping[int, Score], system: Mapping[int, Score]) -> dict[str, Any]:
+    """Return {"values": differences by seed, "p"} over the seeds that both have.
+
+    p is of the paired bootstrap over the items, of the mean over the seeds; None where the sums
+    are not stored.
+    """
+    seeds = sorted(set(baseline) & set(system))
+    values = {seed: system[seed].value - baseline[seed].value for seed in seeds}
+    first = system[seeds[0]]
+    if first.name is None or first.sums is None:
+        return {"values": values, "p": None}
+    metric = metric_named(first.name)
+    before, after = ([scores[seed].matrix() for seed in seeds] for scores in (baseline, system))
+    if len({len(matrix) for matrix in before + after}) > 1:
+        raise UsageError(f"{first.metric} {first.where}: the runs scored sets of different sizes")
+    resamples = resample(len(before[0]), TESTS[TEST])
+    test = paired_test(
+        metric, Scored(metric, before, resamples), Scored(metric, after, resamples), TEST
+    )
+    return {"values": values, "p": test[0]["p"]}
+
+
+def line(
+    label: str, versus: str, place: Place, metric: str, values: Mapping[int, float], p: Any
+) -> dict[str, str]:
+    """Return a line of the data."""
+    shown = {seed: f"{value + 0.0:.6g}" for seed, value in sorted(values.items())}
+    several = len(values) > 1
+    return {
+        "system": label,
+        "versus": versus,
+        **dict(place),
+        "metric": metric,
+        "seeds": " ".join(map(str, shown)),
+        "value": f"{statistics.fmean(values.values()) + 0.0:.6g}",
+        "low": f"{min(values.values()):.6g}" if several else "",
+        "high": f"{max(values.values()):.6g}" if several else "",
+        "p": "" if p is None else f"{p:.4f}",
+        "values": " ".join(shown.values()),
+    }
+
+
+def lines_of(experiment: Experiment, results: Results) -> list[dict[str, str]]:
+    """Return the data: all scores, then the differences of `compare`."""
+    lines = [
+        line(label, "", place, metric, {seed: score.value for seed, score in by_seed.items()}, None)
+        for (label, place, metric), by_seed in results.items()
+    ]
+    for baseline, system in experiment.compare:
+        for (label, place, metric), by_seed in results.items():
+            peer = results.get((baseline, place, metric), {})
+            if label == system and set(peer) & set(by_seed):
+                found = difference(peer, by_seed)
+                lines.append(line(system, baseline, place, metric, found["values"], found["p"]))
+    return lines
+
+
+def columns(lines: Iterable[Mapping[str, str]]) -> list[str]:
+    """Return all columns, the fields between versus and metric."""
+    names = dict.fromkeys(name for entry in lines for name in entry)
+    first, last = ["system", "versus"], ["metric", "seeds", "value", "low", "high", "p", "values"]
+    return [*first, *(name for name in names if name not in (*first, *last)), *last]
+
+
+def write_data(path: Path, lines: Sequence[Mapping[str, str]]) -> None:
+    """Write the data as a CSV file."""
+    with atomic_path(path) as temporary:
+        with open(temporary, "w", encoding="utf-8", newline="") as stream:
+            writer = csv.DictWriter(stream, columns(lines), restval="", lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(lines)
+
+
+def circumstances(
+    experiment: Experiment, results: Results, seeds: Sequence[int], missing: Sequence[str]
+) -> dict[str, str]:
+    """Return how the values were measured: {fact: text}, as experiments.json has it."""
+    signatures = {
+        score.metric: f"`{score.signature}`"
+        for by_seed in results.values()
+        for score in by_seed.values()
+        if score.signature
+    }
+    facts = {
+        "recipe": f"`{experiment.name}`",
+        "data": experiment.title,
+        "seeds": ", ".join(map(str, seeds)),
+        "p-values": f"paired bootstrap of systems with the same seeds, {TESTS[TEST]:,} resamples, "
+        "one-sided as in sacrebleu",
+        **signatures,
+        "date": datetime.date.today().isoformat(),
+        "machine": f"{platform.machine()}, {platform.system()}",
+        "versions": ", ".join(f"{name} {version(name)}" for name in PACKAGES),
+    }
+    return {**facts, "not run": ", ".join(missing)} if missing else facts
+
+
+def shown(entry: Mapping[str, str]) -> str:
+    """Return the cell of a line: mean and range, and p."""
+    text = cell(spread([float(value) for value in entry["values"].split()]))
+    return f"{text}, p {entry['p']}" if entry["p"] else text
+
+
+def markdown(experiment: Experiment, lines: Sequence[Mapping[str, str]]) -> str:
+    """Return tables: for each metric the scores, then the differences."""
+    blocks = [f"# {experiment.title}", "Mean (range) over the seeds."]
+    for is_difference in (False, True):
+        chosen = [entry for entry in lines if bool(entry["versus"]) == is_difference]
+        for metric in dict.fromkeys(entry["metric"] for entry in chosen):
+            body: dict[str, dict[str, str]] = {}
+            heads: dict[str, None] = {}
+            for entry in (entry for entry in chosen if entry["metric"] == metric):
+                name = entry["system"] + (f" - {entry['versus']}" if is_difference else "")
+                where = ", ".join(entry[field] for field in columns([entry])[2:-7]) or "value"
+                body.setdefault(name, {})[where] = shown(entry)
+                heads[where] = None
+            table = [
+                [name, *(cells.get(head, "") for head in heads)] for name, cells in body.items()
+            ]
+            blocks += [f"{metric}{', differences' if is_difference else ''}:"]
+            blocks += [rows(["system", *heads], table)]
+    return "\n\n".join(blocks) + "\n"
+
+
+def report(
+    experiment: Experiment, data: Path, runs: Path, seeds: Sequence[int], store: bool, docs: Path
+) -> None:
+    """Write report.csv, report.json and report.md to RUNS and print the tables.
+
+    store: also write the values to the data of the manual, from which `make results` makes its
+    tables and pictures.
+    """
+    results, missing = collect(experiment, data, runs, seeds)
+    lines = lines_of(experiment, results)
+    facts = circumstances(experiment, results, seeds, missing)
+    write_data(runs / "report.csv", lines)
+    write_json(runs / "report.json", facts)
+    text = markdown(experiment, lines)
+    with atomic_path(runs / "report.md") as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    print(text)
+    print(f"not evaluated: {', '.join(missing) or 'nothing'}")
+    if store:
+        name = experiment.name.replace("/", "-")
+        write_data(docs / f"{name}.csv", lines)
+        known = json.loads((docs / "experiments.json").read_text(encoding="utf-8"))
+        write_json(docs / "experiments.json", {**known, name: facts})
+        print(f"written: {docs / name}.csv; `make results` writes the pages")

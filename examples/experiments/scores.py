@@ -1,0 +1,60 @@
+"""The scores of a run, each a file of RUN/scores, with the sums that significance rests on."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Optional, Sequence
+
+import numpy as np
+
+from fairseq_ext.tools import atomic_path
+
+from . import UsageError
+
+
+@dataclass(frozen=True)
+class Score:
+    """A value of a metric.
+
+    metric: what is measured, as in tables. where: {field: value}, such as the set and direction.
+    name: of the metric in `metrics.METRICS`. sums: (N, K), what the items add to the value; None
+    where differences are not tested. signature: what the value depends on.
+    """
+
+    metric: str
+    value: float
+    where: dict[str, str]
+    name: Optional[str] = None
+    sums: Optional[Sequence[Sequence[float]]] = None
+    signature: str = ""
+
+    def matrix(self) -> np.ndarray:
+        """Return the sums as an array (N, K)."""
+        return np.array(self.sums, dtype=np.float64)
+
+
+def fields(words: Sequence[str]) -> dict[str, str]:
+    """Return {field: value} of words such as direction=de-en. Raises UsageError for others."""
+    pairs = [word.partition("=") for word in words]
+    for name, equals, value in pairs:
+        if not (name and equals and value):
+            raise UsageError(f"--where {name}{equals}{value}: allowed: FIELD=VALUE")
+    return {name: value for name, _, value in pairs}
+
+
+def write_score(folder: Path, score: Score) -> None:
+    """Write a score to its file, whose name tells what it is, and print it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    words = [*score.where.values(), score.metric]
+    name = "".join(sign if sign.isalnum() or sign in "-_" else "." for sign in " ".join(words))
+    with atomic_path(folder / f"{name}.json") as temporary:
+        temporary.write_text(json.dumps(asdict(score)) + "\n", encoding="utf-8")
+    print(f"{' '.join(words)} {score.value:.4g}", flush=True)
+
+
+def read_scores(folder: Path) -> list[Score]:
+    """Return the scores of a run's folder, in the order of their names."""
+    return [
+        Score(**json.loads(path.read_text(encoding="utf-8")))
+        for path in sorted((folder / "scores").glob("*.json"))
+    ]

@@ -1,0 +1,38 @@
+#!/usr/bin/env python3
+"""Make raw data into text that fairseq-preprocess reads.
+
+python examples/prepare.py COMMAND --help
+"""
+
+import importlib
+import sys
+from argparse import ArgumentParser
+
+from fairseq_ext.tools import UsageError
+
+# each is a module of corpora/, with - for _
+COMMANDS = {
+    "parallel": "copy text that is aligned line by line",
+    "learn-subwords": "learn a subword model",
+    "apply-subwords": "spell text in subwords",
+}
+
+
+def main(words: list[str]) -> None:
+    """Run a command; show a problem that the user can solve without a traceback."""
+    parser = ArgumentParser(prog="prepare.py", description=(__doc__ or "").splitlines()[0])
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, help_text in COMMANDS.items():
+        module = importlib.import_module(f"corpora.{name.replace('-', '_')}")
+        command = commands.add_parser(name, help=help_text, description=help_text)
+        command.set_defaults(run=module.run)
+        module.add_arguments(command)
+    args = parser.parse_args(words)
+    try:
+        args.run(args)
+    except UsageError as error:
+        sys.exit(f"prepare.py {args.command}: {error}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

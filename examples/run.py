@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""Run an experiment: literal commands that a .toml file lists.
+
+    python examples/run.py                                     names the experiments
+    python examples/run.py dual/multi30k                       names its systems
+    python examples/run.py dual/multi30k prepare --raw RAW     makes the data
+    python examples/run.py dual/multi30k dual 1 2              trains and scores, seeds 1 and 2
+    python examples/run.py dual/multi30k report 1 2            compares what was scored
+    python examples/run.py dual/multi30k dual 1 --print        only prints the commands
+    python examples/run.py dual/multi30k dual 1 -- --fp16      more options for fairseq-train
+
+What is done is not done again; a command that was stopped goes on where it was.
+"""
+
+import signal
+import sys
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from pathlib import Path
+
+from experiments import UsageError
+from experiments.definition import Experiment, names, read_experiment
+from experiments.execution import (
+    ENVIRONMENT,
+    ROOT,
+    Run,
+    data_places,
+    in_order,
+    placed,
+    prepare,
+    short,
+    stop,
+)
+
+DOCS = ROOT / "docs" / "results" / "data"
+
+
+def arguments(words: list[str]) -> Namespace:
+    """Return the arguments of the command line; `options` are the words after --."""
+    place = words.index("--") if "--" in words else len(words)
+    parser = ArgumentParser(
+        prog="run.py", description=__doc__, formatter_class=RawDescriptionHelpFormatter
+    )
+    parser.add_argument("experiment", metavar="EXPERIMENT", nargs="?", help="name or .toml file")
+    parser.add_argument(
+        "system", metavar="SYSTEM", nargs="?", help="name of a system, or prepare, or report"
+    )
+    parser.add_argument("seeds", metavar="SEED", type=int, nargs="*", help="random seeds")
+    parser.add_argument("--raw", type=Path, help="folder with the raw data, for prepare")
+    parser.add_argument("--data", type=Path, help="folder of the data (default: data-bin/NAME)")
+    parser.add_argument("--runs", type=Path, help="folder of the runs (default: runs/NAME)")
+    parser.add_argument("--workers", type=int, default=2, help="processes of fairseq-preprocess")
+    parser.add_argument(
+        "--force", action="store_true", help="replace data that was made of something else"
+    )
+    parser.add_argument(
+        "--print", action="store_true", help="print the shell commands and run nothing"
+    )
+    parser.add_argument(
+        "--store", action="store_true", help="report: write the values to docs/results/data"
+    )
+    args = parser.parse_args(words[:place])
+    args.options = words[place + 1 :]
+    return args
+
+
+def describe(experiment: Experiment) -> None:
+    """Print what an experiment needs and has."""
+    print(f"{experiment.title}\n{experiment.path}\n\nRAW:     {' '.join(experiment.raw)}\nSYSTEM:")
+    for system in experiment.systems.values():
+        after = f" (after {', '.join(system.needs)})" if system.needs else ""
+        print(f"  {system.name}{after}")
+
+
+def print_commands(experiment: Experiment, args: Namespace) -> None:
+    """Print the shell lines of the data, or of a system with all that it needs."""
+    for name, value in ENVIRONMENT.items():
+        print(f"export {name}={value}")
+    print(f"cd {ROOT}")
+    if args.system == "prepare":
+        print(f"mkdir -p {short(args.data)}")
+        raw = args.raw or Path("RAW")
+        for command in experiment.prepare:
+            print(placed(command, data_places(raw, args.data, args.workers)))
+        return
+    for system in in_order(experiment, args.system):
+        for seed in args.seeds:
+            options = args.options if system.name == args.system else ()
+            run = Run(system, seed, args.data, args.runs, options)
+            print(f"mkdir -p {short(run.folder)}")
+            stages = ("train", "evaluate") if system.name == args.system else ("train",)
+            for stage in stages:
+                print(*run.lines(stage), sep="\n")
+
+
+def run_system(experiment: Experiment, args: Namespace) -> None:
+    """Train what a system needs, train it, and score it."""
+    if not args.seeds:
+        raise UsageError("SEED is missing: name at least one")
+    for seed in args.seeds:
+        for system in in_order(experiment, args.system):
+            options = args.options if system.name == args.system else ()
+            run = Run(system, seed, args.data, args.runs, options)
+            run.train()
+            if system.name == args.system:
+                run.evaluate()
+                print(f"done: {run.folder}", flush=True)
+
+
+def perform(args: Namespace) -> None:
+    """Do what the arguments say. Raises UsageError."""
+    if not args.experiment:
+        print("\n".join(names()))
+        return
+    experiment = read_experiment(args.experiment)
+    args.data = args.data or ROOT / "data-bin" / experiment.name
+    args.runs = args.runs or ROOT / "runs" / experiment.name
+    if not args.system:
+        describe(experiment)
+    elif args.print:
+        print_commands(experiment, args)
+    elif args.system == "prepare":
+        if args.raw is None:
+            raise UsageError(f"--raw is missing: a folder with {' '.join(experiment.raw)}")
+        prepare(experiment, args.raw, args.data, args.workers, args.force)
+    elif args.system == "report":
+        from experiments.results import report
+
+        if not args.seeds:
+            raise UsageError("SEED is missing: name those to report on")
+        report(experiment, args.data, args.runs, sorted(set(args.seeds)), args.store, DOCS)
+    else:
+        run_system(experiment, args)
+
+
+def main(words: list[str]) -> None:
+    """Run; show a problem that the user can solve without a traceback."""
+    signal.signal(signal.SIGTERM, stop)
+    args = arguments(words)
+    try:
+        perform(args)
+    except UsageError as error:
+        sys.exit(f"run.py: {error}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

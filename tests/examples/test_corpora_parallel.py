@@ -1,0 +1,106 @@
+"""Aligned raw text is copied line by line, and what is not aligned is named."""
+
+import gzip
+import subprocess
+import sys
+from argparse import ArgumentParser
+
+import pytest
+from corpora import apply_subwords, learn_subwords, parallel
+from experiments.definition import FOLDER
+
+from fairseq_ext.tools import UsageError
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """Function (options) that runs the command on tmp_path/raw."""
+
+    def run(*words):
+        parser = ArgumentParser()
+        parallel.add_arguments(parser)
+        raw = tmp_path / "raw"
+        options = ["--languages", "de", "en", "--train", raw / "train", "--valid", raw / "val"]
+        options += ["--test", raw / "test_a", "--output", tmp_path / "out", *words]
+        parallel.run(parser.parse_args([str(option) for option in options]))
+        return tmp_path / "out"
+
+    return run
+
+
+def test_training_lines_that_are_empty_on_one_side_are_left_out(copy, raw, write, capsys):
+    write(raw / "train.de", ["eins", "", "drei", "vier"])
+    write(raw / "train.en", ["one", "two", "", "four"])
+    write(raw / "val.de", ["", "x"])
+    write(raw / "val.en", ["a", ""])
+    out = copy()
+    assert (out / "train.de").read_text(encoding="utf-8") == "eins\nvier\n"
+    assert (out / "valid.en").read_text(encoding="utf-8") == "a\n\n"
+    assert "train: 2 lines, 2 with an empty side dropped" in capsys.readouterr().out
+
+
+def test_the_first_lines_are_those_of_the_file(copy, raw, write):
+    write(raw / "train.de", ["", "b", "c"])
+    write(raw / "train.en", ["1", "2", "3"])
+    assert (copy("--train-lines", 2) / "train.en").read_text(encoding="utf-8") == "2\n"
+
+
+def test_packed_files_are_read(copy, raw):
+    for path in list(raw.glob("train.*")):
+        with gzip.open(f"{path}.gz", "wb") as stream:
+            stream.write(path.read_bytes())
+        path.unlink()
+    assert len((copy() / "train.de").read_text(encoding="utf-8").splitlines()) == 120
+
+
+def test_sides_of_different_length(copy, raw, write):
+    write(raw / "train.de", ["1", "2", "3"])
+    write(raw / "train.en", ["1"])
+    with pytest.raises(UsageError, match=r"train\.de has 3 lines and .*train\.en 1"):
+        copy()
+
+
+def test_text_that_is_not_utf_8(copy, raw):
+    (raw / "train.de").write_bytes(b"gut\n\xff\n")
+    with pytest.raises(UsageError, match=r"train\.de, line 2: not UTF-8"):
+        copy()
+
+
+def test_missing_and_empty_files(copy, raw, write):
+    write(raw / "val.de", [])
+    write(raw / "val.en", [])
+    with pytest.raises(UsageError, match="have no line with text in all"):
+        copy()
+    (raw / "val.de").unlink()
+    with pytest.raises(UsageError, match=r"neither .*val\.de nor .*val\.de\.gz"):
+        copy()
+
+
+@pytest.mark.parametrize("kind", ["sentencepiece", "fastbpe"])
+def test_subwords_spell_and_are_undone(raw, tmp_path, kind):
+    if kind == "fastbpe":
+        pytest.importorskip("fastBPE", reason="fastBPE is not installed: it needs a C++ compiler")
+    model, text = tmp_path / "model", raw / "train.de"
+    for module, words in (
+        (learn_subwords, [text, "--vocabulary", 60, "--kind", kind, "--model", model]),
+        (apply_subwords, [text, "--kind", kind, "--model", model, "--output", tmp_path / "text"]),
+    ):
+        parser = ArgumentParser()
+        module.add_arguments(parser)
+        module.run(parser.parse_args([str(word) for word in words]))
+    spelt = (tmp_path / "text" / "train.de").read_text(encoding="utf-8").splitlines()
+    plain = text.read_text(encoding="utf-8").splitlines()
+    assert any(len(line.split()) > len(before.split()) for line, before in zip(spelt, plain))
+    if kind == "sentencepiece":
+        undone = [line.replace(" ", "").replace("▁", " ").strip() for line in spelt]
+    else:
+        undone = [line.replace("@@ ", "").replace(" .", ".") for line in spelt]
+    assert undone == plain
+
+
+def test_the_command_names_what_is_wrong(raw):
+    words = [sys.executable, FOLDER / "prepare.py", "learn-subwords", raw / "train.de"]
+    words += ["--vocabulary", "5", "--model", raw / "model"]
+    process = subprocess.run(words, stderr=subprocess.PIPE, encoding="utf-8", check=False)
+    assert process.returncode == 1
+    assert "prepare.py learn-subwords: --vocabulary 5 does not fit train.de" in process.stderr

@@ -1,0 +1,61 @@
+"""Updates, time and likelihoods that fairseq's logs tell."""
+
+import math
+
+import pytest
+from experiments import UsageError
+from experiments.costs import epochs_of, likelihoods, timed
+
+
+def epoch(number, wall, updates):
+    return (
+        f"2026-01-01 | INFO | train | epoch {number:03d} | loss 1 | num_updates {updates} "
+        f"| train_wall {wall} | wall 9\n"
+    )
+
+
+@pytest.fixture
+def log(tmp_path):
+    """Function (lines) -> a log with them."""
+
+    def write(*lines):
+        path = tmp_path / "train.log"
+        path.write_text("".join(lines), encoding="utf-8")
+        return path
+
+    return write
+
+
+def test_times_are_of_whole_epochs(log):
+    path = log(
+        epoch(1, 20, 100),
+        "2026 | INFO | Loaded checkpoint x (epoch 2 @ 150 updates)\n",
+        epoch(2, 5, 200),
+        epoch(3, 22, 300),
+    )
+    assert epochs_of(path) == ({1: (20.0, 100), 3: (22.0, 100)}, 300)
+    values = timed([path])
+    assert values["updates"] == 300 and values["seconds per epoch"] == 21.0
+    assert values["ms per update"] == pytest.approx(210.0)
+
+
+def test_short_epochs_are_not_timed(log):
+    assert timed([log(epoch(1, 2, 10))]) == {"updates": 10}
+
+
+def test_several_logs_are_added(log, tmp_path):
+    path = log(epoch(1, 20, 100))
+    assert timed([path, path])["updates"] == 200
+    assert timed([path, path])["seconds per epoch"] == 40.0
+
+
+def test_a_log_without_an_epoch(log):
+    with pytest.raises(UsageError, match=r"train\.log: it has no finished training epoch"):
+        timed([log("nothing\n")])
+
+
+def test_likelihoods_are_in_nats_and_in_order(log):
+    path = log("P-1\t-1.0 -2.0\n", "P-0\t-0.5\n")
+    (first, second) = (line.split() for line in likelihoods(path, 2))
+    assert float(first[0]) == pytest.approx(0.5 * math.log(2)) and first[1] == "1"
+    assert float(second[0]) == pytest.approx(3 * math.log(2)) and second[1] == "2"

@@ -1,0 +1,123 @@
+"""Files of experiments: variables, systems for several values, files like another, errors."""
+
+import pytest
+from experiments import UsageError
+from experiments.definition import FOLDER, commands_of, names, read_experiment
+
+FILE = """
+title = "a test"
+compare = [["small", "large"]]
+[variables]
+SOURCE = "de"
+WIDTH = 8
+SIZES = "--width $WIDTH --from ${SOURCE}x"
+[data]
+raw = ["train.$SOURCE"]
+commands = '''
+cp $RAW/train.$SOURCE
+    $DATA
+# a remark
+echo $$HOME
+'''
+[systems.small]
+train = "fairseq-train $DATA $SIZES --seed $SEED"
+evaluate = "echo $RUN"
+[systems.large]
+like = "small"
+needs = ["small"]
+WIDTH = 16
+[systems."pair.$FROM-$TO@$DEPTH"]
+label = "pair"
+each = { "FROM-TO" = ["$SOURCE-en", "en-$SOURCE"], DEPTH = [1, 2] }
+train = "echo $FROM $TO $DEPTH"
+"""
+
+
+@pytest.fixture
+def define(tmp_path):
+    """Function (content, name) -> file of an experiment."""
+
+    def write(content, name="test"):
+        path = tmp_path / f"{name}.toml"
+        path.write_text(content, encoding="utf-8")
+        return str(path)
+
+    return write
+
+
+def test_variables_fill_commands_and_places_stay(define):
+    experiment = read_experiment(define(FILE))
+    assert experiment.name == "test" and experiment.raw == ("train.de",)
+    assert experiment.prepare == ("cp $RAW/train.de $DATA", "echo $$HOME")
+    small, large = (experiment.system(name) for name in ("small", "large"))
+    assert small.train == ("fairseq-train $DATA --width 8 --from dex --seed $SEED",)
+    assert large.train == ("fairseq-train $DATA --width 16 --from dex --seed $SEED",)
+    assert large.evaluate == small.evaluate and large.needs == ("small",)
+    assert (small.label, large.label) == ("small", "large")
+
+
+def test_a_name_stands_for_every_combination_of_values(define):
+    systems = read_experiment(define(FILE)).systems
+    pairs = {name: system.train for name, system in systems.items() if system.label == "pair"}
+    assert pairs == {
+        "pair.de-en@1": ("echo de en 1",),
+        "pair.de-en@2": ("echo de en 2",),
+        "pair.en-de@1": ("echo en de 1",),
+        "pair.en-de@2": ("echo en de 2",),
+    }
+
+
+def test_a_file_like_another_changes_only_what_it_names(define):
+    define(FILE)
+    content = 'like = "test"\ntitle = "other"\n[variables]\nWIDTH = 4\n'
+    content += '[systems.more]\nlike = "small"\n'
+    experiment = read_experiment(define(content, "other"))
+    assert experiment.title == "other" and experiment.compare == (("small", "large"),)
+    assert "--width 4 " in experiment.system("more").train[0]
+    assert "--width 16 " in experiment.system("large").train[0]
+
+
+def test_indented_lines_continue_a_command():
+    assert commands_of("one\n  two\n\n# not this\nthree\n\tfour") == ["one two", "three four"]
+
+
+@pytest.mark.parametrize(
+    "before, after, message",
+    [
+        ("title =", "titel =", r"test\.toml: titel; allowed: .*title"),
+        ("[data]\n", "[data]\nraws = 1\n", r"\[data\]: raws; allowed: commands, raw"),
+        ('like = "small"', 'lik = "small"', r"\[systems\.large\]: lik; allowed"),
+        ('like = "small"', 'like = "tall"', r"like = 'tall'"),
+        ("$SIZES --seed", "$SIZE --seed", r"\$SIZE\.\.\.: allowed: RAW, DATA"),
+        ("WIDTH = 8", 'WIDTH = "$SIZES"', r"\$(SIZES|WIDTH) contains itself"),
+        ('needs = ["small"]', 'needs = ["none"]', r"needs none, which is none"),
+        ('"large"]]', '"huge"]]', r"compare: 'huge'; allowed: large, pair, small"),
+        ('"en-$SOURCE"', '"en"', r"FROM-TO = 'en' has 1 parts"),
+        ("@$DEPTH", "", r"there is already a system pair\.de-en"),
+        ("[variables]", "[variables", r"test\.toml: "),
+    ],
+)
+def test_errors_name_file_and_key(define, before, after, message):
+    assert before in FILE
+    with pytest.raises(UsageError, match=message):
+        read_experiment(define(FILE.replace(before, after, 1)))
+
+
+def test_unknown_experiments_and_systems(define, tmp_path):
+    with pytest.raises(UsageError, match=r"dual/multi30k"):
+        read_experiment("dual/none")
+    with pytest.raises(UsageError, match="no such file"):
+        read_experiment(str(tmp_path / "none.toml"))
+    with pytest.raises(UsageError, match=r"allowed: small, large"):
+        read_experiment(define(FILE)).system("none")
+    with pytest.raises(UsageError, match=r"like = 'none'"):
+        read_experiment(define('like = "none"\n'))
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_experiment_can_be_read(name):
+    experiment = read_experiment(name)
+    assert experiment.raw and experiment.prepare and experiment.title
+    assert any(system.evaluate for system in experiment.systems.values())
+    lines = (FOLDER / f"{name}.toml").read_text(encoding="utf-8").splitlines()
+    assert max(map(len, lines)) <= 100

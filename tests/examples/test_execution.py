@@ -1,0 +1,223 @@
+"""Running experiments: every command once, refusals, order, and nothing left behind."""
+
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from experiments import UsageError
+from experiments.definition import FOLDER, read_experiment
+from experiments.execution import Run, execute, locked, prepare
+
+FILE = """
+title = "a test"
+[variables]
+WORD = "first"
+[data]
+raw = ["text"]
+commands = "cat $RAW/text* > $DATA/copy"
+[systems.base]
+train = "echo base $SEED >> $RUN/made"
+[systems.main]
+needs = ["base"]
+train = '''
+echo $WORD >> $RUN/made
+echo second >> $RUN/made
+test ! -e $RUN/fail
+'''
+evaluate = '''
+cat $RUNS/base.$SEED/made $DATA/copy >> $RUN/found
+echo end >> $RUN/found
+'''
+"""
+
+
+@pytest.fixture
+def places(tmp_path):
+    """Paths of an experiment's file and folders, with its raw data."""
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / "text").write_text("raw\n", encoding="utf-8")
+    file = tmp_path / "test.toml"
+    file.write_text(FILE, encoding="utf-8")
+    return {name: tmp_path / name for name in ("raw", "data", "runs")} | {"file": file}
+
+
+@pytest.fixture(scope="module")
+def script():
+    """examples/run.py as a module; the benchmarks have another one of that name."""
+    spec = importlib.util.spec_from_file_location("experiments_run", FOLDER / "run.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def call(places, script):
+    """Function (words) that runs run.py with the folders of `places`."""
+
+    def run(*words):
+        folders = [f"--{name}={places[name]}" for name in ("raw", "data", "runs")]
+        options = words[words.index("--") :] if "--" in words else ()
+        words = [str(word) for word in words[: len(words) - len(options)]]
+        args = script.arguments([str(places["file"]), *words, *folders, *options])
+        script.perform(args)
+
+    return run
+
+
+def made(places, name="main.1", file="made"):
+    return (places["runs"] / name / file).read_text(encoding="utf-8").split()
+
+
+def test_each_command_runs_once_and_needed_systems_before(places, call):
+    call("prepare")
+    call("main", 1)
+    assert made(places, "base.1") == ["base", "1"]
+    assert made(places) == ["first", "second"] and made(places, file="found")[-1] == "end"
+    call("main", 1)
+    assert made(places) == ["first", "second"]
+    assert made(places, file="found") == ["base", "1", "raw", "end"]
+
+
+def test_a_command_that_failed_is_run_again_and_those_before_are_not(places, call):
+    call("prepare")
+    (places["runs"] / "main.1").mkdir(parents=True)
+    (places["runs"] / "main.1" / "fail").touch()
+    with pytest.raises(UsageError, match=r"(?s)status 1 of the command test .*train\.log"):
+        call("main", 1)
+    (places["runs"] / "main.1" / "fail").unlink()
+    call("main", 1)
+    assert made(places) == ["first", "second"]
+
+
+def test_other_options_are_refused_with_the_words_that_differ(places, call):
+    call("prepare")
+    call("main", 1)
+    places["file"].write_text(FILE.replace('"first"', '"other"'), encoding="utf-8")
+    with pytest.raises(
+        UsageError, match=r"main\.1 was started with other options: .*-first \+other"
+    ):
+        call("main", 1)
+    call("main", 2)  # another run
+    assert made(places, "main.2")[0] == "other"
+
+
+def test_an_evaluation_is_repeated_from_its_first_change_on(places, call):
+    call("prepare")
+    call("main", 1)
+    places["file"].write_text(FILE.replace("echo end", "echo END"), encoding="utf-8")
+    call("main", 1)
+    assert made(places, file="found") == ["base", "1", "raw", "end", "END"]
+
+
+def test_data_is_made_once_and_not_replaced_silently(places, call, capsys):
+    call("prepare")
+    call("main", 1)
+    call("prepare")
+    assert "is up to date" in capsys.readouterr().out
+    (places["raw"] / "text").write_text("changed\n", encoding="utf-8")
+    with pytest.raises(UsageError, match="was made with other raw; name another folder"):
+        call("prepare")
+    call("prepare", "--force")
+    with pytest.raises(UsageError, match="was started with other data"):
+        call("main", 1)
+
+
+def test_data_is_whole_or_not_there(places, call):
+    places["file"].write_text(FILE.replace("$DATA/copy", "$DATA/no/copy", 1), encoding="utf-8")
+    with pytest.raises(UsageError, match="status 1"):
+        call("prepare")
+    with pytest.raises(UsageError, match="is not ready"):
+        call("main", 1)
+    places["file"].write_text(FILE, encoding="utf-8")
+    call("prepare")
+    assert (places["data"] / "copy").read_text(encoding="utf-8") == "raw\n"
+    # --force that fails leaves the data of before
+    places["file"].write_text(FILE.replace("$DATA/copy", "$DATA/no/copy", 1), encoding="utf-8")
+    with pytest.raises(UsageError, match="status 1"):
+        call("prepare", "--force")
+    assert (places["data"] / "copy").read_text(encoding="utf-8") == "raw\n"
+
+
+def test_somebody_elses_folder_is_not_replaced(places, call):
+    places["data"].mkdir()
+    (places["data"] / "mine").touch()
+    with pytest.raises(UsageError, match="is not empty"):
+        call("prepare", "--force")
+    assert (places["data"] / "mine").exists()
+
+
+def test_missing_raw_files_and_seeds(places, call):
+    with pytest.raises(UsageError, match="SEED is missing"):
+        call("main")
+    (places["raw"] / "text").rename(places["raw"] / "text.gz")
+    call("prepare")
+    (places["raw"] / "text.gz").unlink()
+    with pytest.raises(UsageError, match=r"neither text nor text\.gz"):
+        call("prepare")
+
+
+def test_more_options_are_for_fairseq_train_alone(places):
+    content = FILE.replace("echo second", "fairseq-train $DATA").replace(
+        "WORD = ", "OTHER = 1\nWORD = "
+    )
+    places["file"].write_text(content, encoding="utf-8")
+    system = read_experiment(str(places["file"])).system("main")
+    run = Run(system, 1, places["data"], places["runs"], ["--lr", "1 $x"])
+    lines = run.lines("train")
+    assert lines[1].startswith(f"fairseq-train {places['data']} ") and "--lr '1 $x'" in lines[1]
+    assert "--lr" not in lines[0] + lines[2]
+
+
+def test_a_printed_script_does_the_same(places, call, capsys):
+    call("prepare", "--print")
+    call("main", 1, "--print")
+    text = capsys.readouterr().out
+    assert not places["data"].exists() and not places["runs"].exists()
+    subprocess.run(["bash", "-euo", "pipefail", "-c", text], check=True)
+    assert made(places) == ["first", "second"]
+    assert made(places, file="found") == ["base", "1", "raw", "end"]
+
+
+def test_a_run_belongs_to_one_process(places):
+    with locked(places["runs"] / "main.1"):
+        with pytest.raises(UsageError, match="another process works on it"):
+            with locked(places["runs"] / "main.1"):
+                pass
+
+
+def test_a_stopped_experiment_stops_its_command(places):
+    content = FILE.replace("echo base $SEED >> $RUN/made", "echo $$$$ > $RUN/pid; sleep 60; true")
+    places["file"].write_text(content, encoding="utf-8")
+    experiment = read_experiment(str(places["file"]))
+    prepare(experiment, places["raw"], places["data"], 1, force=False)
+    words = [sys.executable, str(FOLDER / "run.py"), str(places["file"]), "base", "1"]
+    words += ["--data", str(places["data"]), "--runs", str(places["runs"])]
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        file = places["runs"] / "base.1" / "pid"
+        while not (file.is_file() and file.read_text(encoding="utf-8").strip()):
+            assert process.poll() is None
+            time.sleep(0.05)
+        child = int(file.read_text(encoding="utf-8"))
+        process.terminate()
+        assert process.wait(timeout=30) == 128 + signal.SIGTERM
+    with pytest.raises(ProcessLookupError):
+        os.kill(child, 0)
+
+
+def test_the_end_of_the_log_comes_with_the_error(tmp_path):
+    with pytest.raises(UsageError, match=r"(?s)status 3 of the command .*two.*log is .*run\.log"):
+        execute("echo one; echo two >&2; exit 3", tmp_path / "run.log")
+    assert "one" in (tmp_path / "run.log").read_text(encoding="utf-8")
+
+
+def test_the_record_is_readable(places, call):
+    call("prepare")
+    call("main", 1)
+    record = json.loads((places["runs"] / "main.1" / "commands.json").read_text(encoding="utf-8"))
+    assert record["train"][0] == "echo first >> $RUN/made" and record["trained"] == 3
+    assert record["evaluated"] == len(record["evaluate"]) == 2

@@ -1,0 +1,151 @@
+"""Scores of runs as data: values of all seeds, differences with their significance."""
+
+import csv
+import json
+
+import pytest
+from experiments import UsageError
+from experiments.definition import read_experiment
+from experiments.execution import Run, write_json
+from experiments.metrics import metric_named
+from experiments.results import collect, lines_of, report
+from experiments.scores import Score, fields, read_scores, write_score
+
+from fairseq_ext.tools.evaluate.scores import Scored, paired_test, resample
+
+FILE = """
+title = "a test"
+compare = [["base", "other"]]
+[data]
+raw = []
+commands = "true"
+[systems.base]
+evaluate = "true"
+[systems.other]
+evaluate = "true"
+[systems.absent]
+evaluate = "true"
+"""
+REFERENCES = [f"the man number {n} is walking in the park of town {n % 3}" for n in range(12)]
+
+
+def translations(seed):
+    """Translations that get worse with the seed."""
+    return [
+        line if (n * 7 + seed) % (seed + 2) else line.replace("walking in the", "seen at a")
+        for n, line in enumerate(REFERENCES)
+    ]
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """(experiment, data, runs) with scores of two systems and two seeds."""
+    (tmp_path / "test.toml").write_text(FILE, encoding="utf-8")
+    experiment = read_experiment(str(tmp_path / "test.toml"))
+    data = tmp_path / "data"
+    data.mkdir()
+    write_json(data / "prepared.json", {"commands": ["true"], "raw": {}})
+    metric = metric_named("bleu")
+    for name, shift in (("base", 0), ("other", 3)):
+        for seed in (1, 2):
+            run = Run(experiment.system(name), seed, data, tmp_path / "runs")
+            run.train()
+            run.evaluate()
+            sums = metric.statistics(translations(seed + shift), REFERENCES)
+            value = metric.score(sums.sum(axis=0))
+            where = {"set": "test", "direction": "de-en"}
+            signature = metric.signature()
+            write_score(
+                run.folder / "scores",
+                Score(metric.title, value, where, "bleu", sums.tolist(), signature),
+            )
+            write_score(run.folder / "scores", Score("parameters", 100.0 + seed, {}))
+    return experiment, data, tmp_path / "runs"
+
+
+def test_every_value_is_in_the_data(runs):
+    results, missing = collect(*runs, [1, 2])
+    assert missing == ["absent.1", "absent.2"]
+    (base,) = (
+        line for line in lines_of(runs[0], results)
+        if line["system"] == "base" and line["metric"] == "BLEU"
+    )  # fmt: skip
+    values = [float(value) for value in base["values"].split()]
+    assert base["seeds"] == "1 2" and (base["set"], base["direction"]) == ("test", "de-en")
+    assert float(base["value"]) == pytest.approx(sum(values) / 2, rel=1e-4)
+    assert [base["low"], base["high"]] == [f"{min(values):.6g}", f"{max(values):.6g}"]
+    assert base["p"] == "" and base["versus"] == ""
+
+
+def test_differences_have_the_p_value_of_evaluate(runs):
+    results, _ = collect(*runs, [1, 2])
+    (line,) = (
+        line for line in lines_of(runs[0], results) if line["versus"] and line["metric"] == "BLEU"
+    )
+    metric, resamples = metric_named("bleu"), resample(len(REFERENCES))
+    both = [
+        Scored(metric, [metric.statistics(translations(s + shift), REFERENCES) for s in (1, 2)],
+               resamples)
+        for shift in (0, 3)
+    ]  # fmt: skip
+    test = paired_test(metric, *both)[0]
+    assert (line["system"], line["versus"]) == ("other", "base")
+    assert float(line["value"]) == pytest.approx(test["difference"], rel=1e-4)
+    assert line["p"] == f"{test['p']:.4f}"
+
+
+def test_what_has_no_sums_has_a_difference_without_p(runs):
+    results, _ = collect(*runs, [1, 2])
+    (line,) = (
+        line for line in lines_of(runs[0], results)
+        if line["versus"] and line["metric"] == "parameters"
+    )  # fmt: skip
+    assert (float(line["value"]), line["p"], line["values"]) == (0.0, "", "0 0")
+
+
+def test_the_report_is_stored_as_data_of_the_manual(runs, tmp_path, capsys):
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "experiments.json").write_text('{"old": {"a": "b"}}', encoding="utf-8")
+    report(*runs, [1, 2], True, docs)
+    assert "absent.1" in capsys.readouterr().out
+    with open(docs / "test.csv", encoding="utf-8", newline="") as stream:
+        lines = list(csv.DictReader(stream))
+    assert {line["system"] for line in lines} == {"base", "other"}
+    facts = json.loads((docs / "experiments.json").read_text(encoding="utf-8"))
+    assert facts["old"] == {"a": "b"} and facts["test"]["data"] == "a test"
+    assert "version:" in facts["test"]["BLEU"] and "torch" in facts["test"]["versions"]
+    text = (runs[2] / "report.md").read_text(encoding="utf-8")
+    assert "| other - base |" in text and "BLEU, differences:" in text
+
+
+def test_runs_of_other_commands_are_refused(runs):
+    experiment, data, folder = runs
+    text = FILE.replace("[systems.base]\nevaluate", '[systems.base]\ntrain = "echo"\nevaluate')
+    experiment.path.write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError, match="was started with other options"):
+        collect(read_experiment(str(experiment.path)), data, folder, [1])
+
+
+def test_nothing_to_report(runs):
+    with pytest.raises(UsageError, match="has no evaluated run"):
+        collect(*runs, [7])
+
+
+def test_two_systems_of_one_label_must_differ_in_what_they_score(runs):
+    experiment, data, folder = runs
+    text = FILE.replace("[systems.other]", '[systems.other]\nlabel = "base"')
+    experiment.path.write_text(
+        text.replace('["base", "other"]', '["base", "base"]'), encoding="utf-8"
+    )
+    with pytest.raises(UsageError, match="two systems with the label 'base'"):
+        collect(read_experiment(str(experiment.path)), data, folder, [1])
+
+
+def test_scores_come_back_as_they_were_written(tmp_path):
+    score = Score("right, %", 1.5, {"set": "val"}, "right", [[1.0, 1.0]], "s")
+    write_score(tmp_path / "scores", score)
+    assert read_scores(tmp_path) == [score]
+    assert fields(["a=b", "c=d=e"]) == {"a": "b", "c": "d=e"}
+    with pytest.raises(UsageError, match="--where x: allowed: FIELD=VALUE"):
+        fields(["x"])

@@ -1,0 +1,77 @@
+"""Metrics as functions of sums over lines."""
+
+import itertools
+import math
+import random
+
+import pytest
+from experiments.metrics import NAMES, edit_distance, metric_named
+
+from fairseq_ext.routed import scores as routed
+
+
+def by_recursion(first, second):
+    """The edit distance as it is defined."""
+    if not first or not second:
+        return len(first) + len(second)
+    return min(
+        by_recursion(first[1:], second) + 1,
+        by_recursion(first, second[1:]) + 1,
+        by_recursion(first[1:], second[1:]) + (first[0] != second[0]),
+    )
+
+
+def test_edit_distance_is_that_of_the_definition():
+    texts = [
+        "".join(signs) for length in range(4) for signs in itertools.product("ab", repeat=length)
+    ]
+    for first, second in itertools.product(texts, texts):
+        assert edit_distance(first, second) == by_recursion(first, second)
+
+
+@pytest.mark.parametrize(
+    "name, lines, references, value",
+    [
+        ("cer", ["abc", ""], ["abd", "x"], 50.0),
+        ("wer", ["one two", "three"], ["one", "three"], 50.0),
+        ("right", ["a", "c"], ["b\ta", "d\te"], 50.0),
+        ("error", ["pos", "neg", "pos", "pos"], ["pos"] * 4, 25.0),
+        ("perplexity", ["2.0 2", "4.0 1"], ["", ""], math.exp(2)),
+        ("nats", ["2.0 2", "4.0 1"], ["", ""], 3.0),
+        ("likelihood", ["2.0 2", "4.0 1"], ["", ""], -3.0),
+        ("accuracy", ["a b", "c"], ["a x", "c d"], 50.0),
+        ("exact", ["a b", "c"], ["a b", "c d"], 50.0),
+    ],
+)
+def test_values_by_hand(name, lines, references, value):
+    metric = metric_named(name)
+    sums = metric.statistics(lines, references)
+    assert metric.score(sums.sum(axis=0)) == pytest.approx(value)
+    assert len(sums) == len(lines)
+
+
+def test_f1_of_lines_is_that_of_the_set():
+    rng = random.Random(1)
+    tags = ["O", "B-PER", "I-PER", "B-LOC"]
+    gold = [" ".join(rng.choice(["O", "B-PER", "B-LOC"]) for _ in range(5)) for _ in range(20)]
+    found = [" ".join(rng.choice(tags) for _ in range(5)) for _ in range(20)]
+    metric = metric_named("ner_f1")
+    value = metric.score(metric.statistics(found, gold).sum(axis=0))
+    assert value == pytest.approx(routed.f1(routed.ner_f1(found, gold)))
+
+
+def test_several_references_are_those_of_sacrebleu():
+    from sacrebleu.metrics import BLEU
+
+    lines = ["a man runs in the park today", "two dogs are here now"]
+    references = [["a man runs in a park", "a man is running"], ["two dogs", "dogs are here now"]]
+    metric = metric_named("bleu_several")
+    sums = metric.statistics(lines, ["\t".join(many) for many in references])
+    expected = BLEU().corpus_score(lines, [list(side) for side in zip(*references)]).score
+    assert metric.score(sums.sum(axis=0)) == pytest.approx(expected)
+
+
+def test_every_name_is_a_metric():
+    for name in NAMES:
+        metric = metric_named(name)
+        assert metric.name and metric.title
