@@ -119,9 +119,9 @@ def parameters(checkpoints: Sequence[Path], folder: Path, pairs: Sequence[str]) 
             values["only in training"] = values.get("only in training", 0) + more
             continue
         stock = f"{args.task.source_lang}-{args.task.target_lang}"
-        own = pairs if hasattr(models[0], "direction") else [stock]
+        translated = pairs if hasattr(models[0], "direction") else [stock]
         directions = []
-        for pair in own:
+        for pair in translated:
             sides = (Dictionary.load(str(folder / f"dict.{side}.txt")) for side in pair.split("-"))
             directions.append((pair, *sides))
         used = read_by(models[0], directions)

@@ -133,16 +133,16 @@ class Variables:
         return Template.pattern.sub(value, text)
 
 
-def choices(each: Mapping[str, Sequence[Any]], where: str) -> Iterator[dict[str, Any]]:
+def choices(values_of: Mapping[str, Sequence[Any]], where: str) -> Iterator[dict[str, Any]]:
     """Yield every combination of values, {variable: value}.
 
-    each: {variable: values}. The key "SOURCE-TARGET" has values such as "de-en" and stands for
+    values_of: {variable: values}. The key "SOURCE-TARGET" has values such as "de-en" and stands for
     two variables; a plus sign joins variables in the same way.
     """
-    parts = [re.split(r"[-+]", key) for key in each]
-    for combination in itertools.product(*each.values()):
+    parts = [re.split(r"[-+]", key) for key in values_of]
+    for combination in itertools.product(*values_of.values()):
         chosen: dict[str, Any] = {}
-        for key, variables, value in zip(each, parts, combination):
+        for key, variables, value in zip(values_of, parts, combination):
             values = re.split(r"[-+]", str(value)) if len(variables) > 1 else [value]
             if len(values) != len(variables):
                 raise UsageError(f"{where}: each: {key} = {value!r} has {len(values)} parts")
@@ -165,8 +165,8 @@ def inherited(tables: Mapping[str, Mapping[str, Any]], name: str, where: str) ->
         return dict(table)
     if base not in tables or base == name or "like" in tables[base]:
         raise UsageError(f"{where}: like = {base!r}: allowed: a system that is not like another")
-    kept = {key: value for key, value in tables[base].items() if key not in ("each", "label")}
-    return {**kept, **table}
+    copied = {key: value for key, value in tables[base].items() if key not in ("each", "label")}
+    return {**copied, **table}
 
 
 def systems_of(content: Mapping[str, Any], path: Path) -> dict[str, System]:
@@ -179,11 +179,11 @@ def systems_of(content: Mapping[str, Any], path: Path) -> dict[str, System]:
         table = inherited(tables, pattern, where)
         shared = {**content.get("variables", {}), **{k: v for k, v in table.items() if k.isupper()}}
         common = Variables(shared, where)
-        each = {
+        values_of = {
             key: [common.filled(str(value)) for value in values]
             for key, values in table.get("each", {}).items()
         }
-        for chosen in choices(each, where):
+        for chosen in choices(values_of, where):
             variables = Variables({**shared, **chosen}, where)
             name = variables.filled(pattern)
             if name in systems:

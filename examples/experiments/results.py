@@ -114,8 +114,8 @@ def lines_of(experiment: Experiment, results: Results) -> list[dict[str, str]]:
         for (label, place, metric), by_seed in results.items():
             peer = results.get((baseline, place, metric), {})
             if label == system and set(peer) & set(by_seed):
-                found = difference(peer, by_seed)
-                lines.append(line(system, baseline, place, metric, found["values"], found["p"]))
+                test = difference(peer, by_seed)
+                lines.append(line(system, baseline, place, metric, test["values"], test["p"]))
     return lines
 
 
@@ -207,6 +207,6 @@ def report(
     if store:
         name = experiment.name.replace("/", "-")
         write_data(docs / f"{name}.csv", lines)
-        known = json.loads((docs / "experiments.json").read_text(encoding="utf-8"))
-        write_json(docs / "experiments.json", {**known, name: facts})
+        experiments = json.loads((docs / "experiments.json").read_text(encoding="utf-8"))
+        write_json(docs / "experiments.json", {**experiments, name: facts})
         print(f"written: {docs / name}.csv; `make results` writes the pages")
