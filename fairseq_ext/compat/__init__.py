@@ -20,8 +20,11 @@ from .patch_registry import status as _status
 # modules with patches; of two patches of one function the later wraps the earlier
 PATCH_MODULES = (
     "dataclass_defaults",
+    "option_types",
     "hydra_support",
     "numpy_names",
+    "huffman",
+    "byte_masks",
     "encoder_layers",
     "checkpoints",
     "evaluated_settings",

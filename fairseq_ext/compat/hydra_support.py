@@ -1,7 +1,8 @@
-"""fairseq-hydra-train: its --config-name; hydra-core 1.0 and antlr4 4.8 on Python 3.12 and 3.13."""
+"""fairseq-hydra-train: its --config-name; hydra-core and antlr4 on Python 3.12, 3.13 and 3.14."""
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import pkgutil
 import sys
@@ -10,6 +11,7 @@ import typing
 from pathlib import Path
 from typing import Any, Iterator, Optional
 
+from .module_overlay import overlay_names
 from .patch_registry import BEFORE, PatchedModule, patch, since, until
 from .user_errors import OptionError
 
@@ -96,3 +98,27 @@ def typing_io(module_name: str) -> None:
         for name in ("IO", "TextIO", "BinaryIO"):
             setattr(module, name, getattr(typing, name))
         sys.modules["typing.io"] = module
+
+
+class LazyHelpParser(argparse.ArgumentParser):
+    """A parser of which the help of an option may be any object, which is rendered when shown."""
+
+    def add_argument(self, *names: Any, **settings: Any) -> argparse.Action:
+        """Add an option; help that is no text is kept from the check of Python 3.14."""
+        if isinstance(settings.get("help", ""), str):
+            return super().add_argument(*names, **settings)
+        lazy = settings.pop("help")
+        action = super().add_argument(*names, **settings)
+        action.help = lazy
+        return action
+
+
+@patch(
+    "hydra._internal.utils",
+    because="Python 3.14 checks the help of an option when it is added, and hydra-core computes "
+    "one later: fairseq-hydra-train fails with 'badly formed help string'",
+    conditions=[since("python", 3, 14)],
+)
+def lazy_help(module: PatchedModule) -> None:
+    """Give hydra a parser that takes its LazyCompletionHelp."""
+    overlay_names(module, "argparse", ArgumentParser=LazyHelpParser)

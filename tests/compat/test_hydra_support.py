@@ -1,5 +1,6 @@
 """fairseq-hydra-train --config-name; hydra's scan for plugins and typing.io on later Pythons."""
 
+import argparse
 import sys
 
 import pytest
@@ -45,3 +46,27 @@ def test_typing_io_has_its_three_names(monkeypatch):
     hydra_support.typing_io("antlr4")
     assert set(vars(sys.modules["typing.io"])) >= {"IO", "TextIO", "BinaryIO"}
     monkeypatch.delitem(sys.modules, "typing.io")
+
+
+class Lazy:
+    """Help that is rendered when it is shown."""
+
+    def __repr__(self):
+        return "rendered"
+
+
+def test_help_may_be_any_object():
+    """Python 3.14 refuses it in argparse's own parser."""
+    parser = hydra_support.LazyHelpParser()
+    action = parser.add_argument("--lazy", action="store_true", help=Lazy())
+    assert repr(action.help) == "rendered"
+    assert parser.parse_args(["--lazy"]).lazy
+    assert parser.add_argument("--plain", help="a text").help == "a text"
+    assert parser.add_argument("--hidden", help=argparse.SUPPRESS).help == argparse.SUPPRESS
+
+
+def test_hydra_s_own_parser_is_built():
+    from fairseq_cli import hydra_train  # noqa: F401
+    from hydra._internal.utils import get_args_parser
+
+    assert get_args_parser().parse_args(["--config-name", "small"]).config_name == "small"
