@@ -1,8 +1,8 @@
 """--eval-bleu while dual models and separate models train, and the commands after it."""
 
 import pytest
-import torch
 from common.inprocess import generate, hypotheses, train, validate
+from fairseq import checkpoint_utils
 
 SEARCH = ("--eval-bleu", "--eval-bleu-args", '{"beam": 2, "max_len_b": 8}')
 BEST = ("--best-checkpoint-metric", "bleu", "--maximize-best-checkpoint-metric")
@@ -37,7 +37,7 @@ def test_two_languages_and_what_follows(toy_corpus, tmp_path, arch):
     assert min(scores) > 1
     assert record["valid_bleu"] == pytest.approx(sum(scores) / 2, abs=0.011)
     assert record["valid_worst_bleu"] == min(scores)
-    state = torch.load(best, weights_only=True)
+    state = checkpoint_utils.torch.load(best, weights_only=True)
     assert state["extra_state"]["best"] == pytest.approx(record["valid_bleu"], abs=0.01)
     for pair in pairs:
         source, target = pair.split("-")

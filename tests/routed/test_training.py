@@ -7,6 +7,7 @@ import shutil
 import pytest
 import torch
 from common import inprocess
+from fairseq import checkpoint_utils
 from fairseq.data import indexed_dataset
 from sacrebleu.metrics import TER
 from streams.support import check_objective, first_update
@@ -193,7 +194,7 @@ class Script:
 
 
 def ends(folder):
-    checkpoint = torch.load(folder / "checkpoint_last.pt", weights_only=True)
+    checkpoint = checkpoint_utils.torch.load(folder / "checkpoint_last.pt", weights_only=True)
     return checkpoint["extra_state"]["train_iterator"], checkpoint["model"]
 
 

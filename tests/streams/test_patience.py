@@ -6,6 +6,7 @@ import shutil
 import pytest
 import torch
 from common import inprocess
+from fairseq import checkpoint_utils
 from streams.support import in_batches, pairs_of, streams
 
 from fairseq_ext.streams.dataset import StreamsIterator, TrainingPlan
@@ -107,7 +108,7 @@ def script(monkeypatch):
 
 
 def ends(folder):
-    checkpoint = torch.load(folder / "checkpoint_last.pt", weights_only=True)
+    checkpoint = checkpoint_utils.torch.load(folder / "checkpoint_last.pt", weights_only=True)
     position = checkpoint["extra_state"]["train_iterator"]
     return checkpoint["optimizer_history"][-1]["num_updates"], position, checkpoint["model"]
 

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from common import inprocess
+from fairseq import checkpoint_utils
 from streams.support import check_objective, first_update
 
 from fairseq_ext.streams.task import StreamsTask
@@ -21,7 +22,7 @@ SCHEDULES = {
 
 
 def stored(path):
-    return torch.load(path, map_location="cpu", weights_only=True)
+    return checkpoint_utils.torch.load(path, weights_only=True)
 
 
 def differing(one, other):
