@@ -48,6 +48,7 @@ PATCH_MODULES = (
     "refinement_steps",
     "unknown_words",
     "prefetch_thread",
+    "data_workers",
 )
 
 for _name in PATCH_MODULES:
