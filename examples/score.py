@@ -4,6 +4,8 @@
     python examples/score.py text bleu chrf --hyp FILE --ref FILE --where set=val --into RUN/scores
     python examples/score.py likelihood perplexity --hyp FILE --ref FILE --into RUN/scores
     python examples/score.py cost --checkpoint FILE --data FOLDER --pairs de-en --into RUN/scores
+    python examples/score.py curve ppl=perplexity --log FILE --by updates --into RUN/scores
+    python examples/score.py best label --of RUN RUN --by set=val --take set=a --into RUN/scores
 
 FILE of --hyp is what fairseq-generate or fairseq-interactive printed, or plain text with a line for
 each one of the references.
@@ -11,10 +13,11 @@ each one of the references.
 
 import sys
 from argparse import ArgumentParser, Namespace
+from dataclasses import replace
 from pathlib import Path
 
 from experiments import UsageError, costs, metrics
-from experiments.scores import Score, fields, write_score
+from experiments.scores import Score, fields, find_score, write_score
 
 from fairseq_ext.tools.evaluate.inputs import read_hypotheses, read_lines
 
@@ -57,6 +60,27 @@ def cost(args: Namespace) -> None:
         write_score(args.into, Score(name, value, fields(args.where)))
 
 
+def curve(args: Namespace) -> None:
+    """Tell how a run learnt: what its log says of the validation set, at each or the last time."""
+    unit = float(args.per)
+    if args.by == "epoch":  # the last one may be cut off, none is longer than the others
+        unit = max(updates for _, updates in costs.epochs_of(args.log)[0].values())
+    for metric in args.metrics:
+        name, _, title = metric.partition("=")
+        points = costs.curve(args.log, name)
+        for updates, value in points if args.by else points[-1:]:
+            digits = 1 if args.by == "epoch" else 0
+            place = {args.by: f"{updates / unit:.{digits}f}"} if args.by else {}
+            write_score(args.into, Score(title or name, value, {**fields(args.where), **place}))
+
+
+def best(args: Namespace) -> None:
+    """Take over the score of the run that is best on another set."""
+    by, take = fields(args.by), fields(args.take)
+    run = max(args.of, key=lambda folder: find_score(folder, args.metric, by).value)
+    write_score(args.into, replace(find_score(run, args.metric, take), where=fields(args.where)))
+
+
 def arguments(words: list[str]) -> Namespace:
     """Return the arguments of the command line."""
     parser = ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -79,6 +103,18 @@ def arguments(words: list[str]) -> Namespace:
     command.add_argument(
         "--log", metavar="FILE", nargs="+", type=Path, help="logs of fairseq-train"
     )
+    command = commands.add_parser("curve", help=curve.__doc__)
+    command.set_defaults(function=curve)
+    command.add_argument("metrics", metavar="METRIC=TITLE", nargs="+", help="such as ppl")
+    command.add_argument("--log", metavar="FILE", type=Path, required=True, help="of fairseq-train")
+    command.add_argument("--by", choices=("epoch", "updates"), help="default: the last value alone")
+    command.add_argument("--per", type=int, default=1, help="divide the updates by so many pairs")
+    command = commands.add_parser("best", help=best.__doc__)
+    command.set_defaults(function=best)
+    command.add_argument("metric", choices=metrics.NAMES, help="of which more is better")
+    command.add_argument("--of", metavar="RUN", nargs="+", type=Path, required=True)
+    command.add_argument("--by", metavar="FIELD=VALUE", nargs="+", required=True)
+    command.add_argument("--take", metavar="FIELD=VALUE", nargs="+", required=True)
     for command in commands.choices.values():
         command.add_argument(
             "--where", metavar="FIELD=VALUE", nargs="+", default=[], help="what was scored"

@@ -15,6 +15,7 @@ A block of commands has one command a line; an indented line continues the one b
 name begins with _ is no experiment: it holds what others are `like`.
 """
 
+import fnmatch
 import itertools
 import re
 import sys
@@ -76,6 +77,10 @@ class Experiment:
             allowed = ", ".join(self.systems)
             raise UsageError(f"SYSTEM {name!r} is not in {self.path}; allowed: {allowed}")
         return self.systems[name]
+
+    def matching(self, pattern: str) -> list[str]:
+        """Return the names that match a pattern such as stock.*; UsageError where none does."""
+        return fnmatch.filter(self.systems, pattern) or [self.system(pattern).name]
 
 
 def names() -> list[str]:
@@ -178,7 +183,7 @@ def inherited(tables: Mapping[str, Mapping[str, Any]], name: str, where: str) ->
         return dict(table)
     if base not in tables or base == name or "like" in tables[base]:
         raise UsageError(f"{where}: like = {base!r}: allowed: a system that is not like another")
-    copied = {key: value for key, value in tables[base].items() if key not in ("each", "label")}
+    copied = {key: value for key, value in tables[base].items() if key != "label"}
     return {**copied, **table}
 
 
