@@ -1,4 +1,4 @@
-"""The experiments of examples/multiway: commands parse, build models, and go from text to tables."""
+"""The experiments of examples/multiway: commands parse and build models, from text to tables."""
 
 import csv
 import json
