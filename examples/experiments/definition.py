@@ -3,13 +3,15 @@
     [variables]              strings, which may use others as $NAME or ${NAME}
     [data]                   raw: the files of RAW; commands: what makes DATA of them
     [systems.NAME]           train, evaluate: commands; needs: systems of the same seed to be
-                             trained before; label: its name in the results; like: another system
-                             that it copies; each: the variables that NAME stands for several
-                             systems of; NAMES IN CAPITALS: variables of this system only
+                             trained before; label: its name in the results; fields: more about it
+                             in the results; like: another system that it copies; each: the
+                             variables that NAME stands for several systems of; NAMES IN CAPITALS:
+                             variables of this system only
     compare                  pairs of labels whose differences are tested
     like                     another file of the folder, which this one only changes
 
-A block of commands has one command a line; an indented line continues the one before.
+A block of commands has one command a line; an indented line continues the one before. A command
+that is empty when its variables are filled in is left out.
 """
 
 import itertools
@@ -31,7 +33,7 @@ FOLDER = Path(__file__).resolve().parent.parent
 # what the runner sets: folders, the run's folder, the seed, and processes of fairseq-preprocess
 PLACES = ("RAW", "DATA", "RUNS", "RUN", "SEED", "WORKERS")
 TABLES = {"title", "variables", "data", "systems", "compare", "like"}
-SYSTEM_KEYS = {"train", "evaluate", "needs", "label", "like", "each"}
+SYSTEM_KEYS = {"train", "evaluate", "needs", "label", "fields", "like", "each"}
 DATA_KEYS = {"raw", "commands"}
 
 
@@ -40,6 +42,7 @@ class System:
     """What can be trained with a seed.
 
     train, evaluate: commands, in which only PLACES are not yet filled in. needs: names of systems.
+    fields: {column of the results: value}.
     """
 
     name: str
@@ -47,6 +50,7 @@ class System:
     train: tuple[str, ...]
     evaluate: tuple[str, ...]
     needs: tuple[str, ...]
+    fields: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -132,6 +136,10 @@ class Variables:
 
         return Template.pattern.sub(value, text)
 
+    def commands(self, block: str) -> tuple[str, ...]:
+        """Return the filled commands of a block, without those that are empty."""
+        return tuple(filter(None, (self.filled(text).strip() for text in commands_of(block))))
+
 
 def choices(values_of: Mapping[str, Sequence[Any]], where: str) -> Iterator[dict[str, Any]]:
     """Yield every combination of values, {variable: value}.
@@ -157,16 +165,18 @@ def check_keys(table: Mapping[str, Any], allowed: set[str], where: str) -> None:
             raise UsageError(f"{where}: {key}; allowed: {', '.join(sorted(allowed))}")
 
 
-def inherited(tables: Mapping[str, Mapping[str, Any]], name: str, where: str) -> dict[str, Any]:
+def inherited(
+    tables: Mapping[str, Mapping[str, Any]], name: str, where: str, before: tuple[str, ...] = ()
+) -> dict[str, Any]:
     """Return the table of a system with what it takes from the one it is `like`."""
     table = tables[name]
     base = table.get("like")
     if base is None:
         return dict(table)
-    if base not in tables or base == name or "like" in tables[base]:
-        raise UsageError(f"{where}: like = {base!r}: allowed: a system that is not like another")
-    copied = {key: value for key, value in tables[base].items() if key not in ("each", "label")}
-    return {**copied, **table}
+    if base not in tables or base in (*before, name):
+        raise UsageError(f"{where}: like = {base!r}: allowed: another system, not like this one")
+    copied = inherited(tables, base, where, (*before, name))
+    return {**{key: copied[key] for key in copied if key not in ("each", "label")}, **table}
 
 
 def systems_of(content: Mapping[str, Any], path: Path) -> dict[str, System]:
@@ -191,14 +201,20 @@ def systems_of(content: Mapping[str, Any], path: Path) -> dict[str, System]:
             systems[name] = System(
                 name,
                 variables.filled(table.get("label", pattern)),
-                tuple(map(variables.filled, commands_of(table.get("train", "")))),
-                tuple(map(variables.filled, commands_of(table.get("evaluate", "")))),
+                variables.commands(table.get("train", "")),
+                variables.commands(table.get("evaluate", "")),
                 tuple(map(variables.filled, table.get("needs", []))),
+                {key: variables.filled(text) for key, text in table.get("fields", {}).items()},
             )
     for system in systems.values():
         for name in system.needs:
             if name not in systems:
                 raise UsageError(f"{path}: [systems.{system.name}] needs {name}, which is none")
+        peer = next(other for other in systems.values() if other.label == system.label)
+        if peer.fields != system.fields:
+            raise UsageError(
+                f"{path}: [systems.{system.name}] fields: {peer.name} has others and the same label"
+            )
     return systems
 
 
@@ -239,9 +255,9 @@ def read_experiment(name: str) -> Experiment:
         path,
         content.get("title", name),
         tuple(map(variables.filled, data.get("raw", []))),
-        tuple(map(variables.filled, commands_of(data.get("commands", "")))),
+        variables.commands(data.get("commands", "")),
         systems_of(content, path),
-        tuple((baseline, system) for baseline, system in content.get("compare", [])),
+        tuple((variables.filled(a), variables.filled(b)) for a, b in content.get("compare", [])),
     )
     labels = {system.label for system in experiment.systems.values()}
     for pair in experiment.compare:
