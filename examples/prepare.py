@@ -12,6 +12,7 @@ from fairseq_ext.tools import UsageError
 
 # each is a module of corpora/, with - for _
 COMMANDS = {
+    "reviews": "tokenise film reviews",
     "parallel": "copy text that is aligned line by line",
     "learn-subwords": "learn a subword model",
     "apply-subwords": "spell text in subwords",
