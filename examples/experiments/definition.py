@@ -1,6 +1,7 @@
 """Reads the file of an experiment.
 
-    [variables]              strings, which may use others as $NAME or ${NAME}
+    [variables]              strings, which may use others as $NAME or ${NAME}; one may also hold
+                             a block of commands that several systems share
     [data]                   raw: the files of RAW; commands: what makes DATA of them
     [systems.NAME]           train, evaluate: commands; needs: systems of the same seed to be
                              trained before; label: its name in the results; fields: more about it
@@ -8,10 +9,12 @@
                              variables that NAME stands for several systems of; NAMES IN CAPITALS:
                              variables of this system only
     compare                  pairs of labels whose differences are tested
+    published                [system, metric, value] of a paper, to stand beside what is measured
     like                     another file of the folder, which this one only changes
 
-A block of commands has one command a line; an indented line continues the one before. A command
-that is empty when its variables are filled in is left out.
+A block of commands has one command a line; an indented line continues the one before. A line that
+is empty when its variables are filled in is no command. A file whose name begins with _ is no
+experiment: it holds what others are `like`.
 """
 
 import itertools
@@ -32,7 +35,7 @@ else:  # the same library under the name that it has on PyPI
 FOLDER = Path(__file__).resolve().parent.parent
 # what the runner sets: folders, the run's folder, the seed, and processes of fairseq-preprocess
 PLACES = ("RAW", "DATA", "RUNS", "RUN", "SEED", "WORKERS")
-TABLES = {"title", "variables", "data", "systems", "compare", "like"}
+TABLES = {"title", "variables", "data", "systems", "compare", "published", "like"}
 SYSTEM_KEYS = {"train", "evaluate", "needs", "label", "fields", "like", "each"}
 DATA_KEYS = {"raw", "commands"}
 
@@ -58,7 +61,8 @@ class Experiment:
     """The contents of a file.
 
     name: folder and file, such as dual/multi30k. raw: files of RAW, also without their .gz.
-    prepare: the commands that make DATA. compare: pairs of labels (baseline, system).
+    prepare: the commands that make DATA. compare: pairs of labels (baseline, system). published:
+    (label, metric, value) of a paper.
     """
 
     name: str
@@ -68,6 +72,7 @@ class Experiment:
     prepare: tuple[str, ...]
     systems: Mapping[str, System]
     compare: Sequence[tuple[str, str]] = field(default_factory=tuple)
+    published: Sequence[tuple[str, str, float]] = field(default_factory=tuple)
 
     def system(self, name: str) -> System:
         """Return the system called `name`. Raises UsageError with all that there are."""
@@ -79,7 +84,9 @@ class Experiment:
 
 def names() -> list[str]:
     """Return the names of the experiments beside this package."""
-    return sorted(str(path.relative_to(FOLDER).with_suffix("")) for path in FOLDER.glob("*/*.toml"))
+    return sorted(
+        str(path.relative_to(FOLDER).with_suffix("")) for path in FOLDER.glob("*/[!_]*.toml")
+    )
 
 
 def locate(name: str) -> tuple[str, Path]:
@@ -114,7 +121,7 @@ class Variables:
     """
 
     def __init__(self, values: Mapping[str, Any], where: str):
-        self.values = {name: " ".join(str(value).split()) for name, value in values.items()}
+        self.values = {name: str(value) for name, value in values.items()}
         self.where = where
 
     def filled(self, text: str, within: tuple[str, ...] = ()) -> str:
@@ -137,8 +144,8 @@ class Variables:
         return Template.pattern.sub(value, text)
 
     def commands(self, block: str) -> tuple[str, ...]:
-        """Return the filled commands of a block, without those that are empty."""
-        return tuple(filter(None, (self.filled(text).strip() for text in commands_of(block))))
+        """Return the commands of a block; those that a variable holds are commands of their own."""
+        return tuple(commands_of(self.filled(block)))
 
 
 def choices(values_of: Mapping[str, Sequence[Any]], where: str) -> Iterator[dict[str, Any]]:
@@ -147,11 +154,13 @@ def choices(values_of: Mapping[str, Sequence[Any]], where: str) -> Iterator[dict
     values_of: {variable: values}. The key "SOURCE-TARGET" has values such as "de-en" and stands for
     two variables; a plus sign joins variables in the same way.
     """
-    parts = [re.split(r"[-+]", key) for key in values_of]
+    # a sign that the key does not have is part of a value
+    signs = ["".join(sign for sign in "+-" if sign in key) for key in values_of]
     for combination in itertools.product(*values_of.values()):
         chosen: dict[str, Any] = {}
-        for key, variables, value in zip(values_of, parts, combination):
-            values = re.split(r"[-+]", str(value)) if len(variables) > 1 else [value]
+        for key, sign, value in zip(values_of, signs, combination):
+            variables = re.split(f"[{sign}]", key) if sign else [key]
+            values = re.split(f"[{sign}]", str(value)) if sign else [value]
             if len(values) != len(variables):
                 raise UsageError(f"{where}: each: {key} = {value!r} has {len(values)} parts")
             chosen.update(zip(variables, values))
@@ -258,6 +267,7 @@ def read_experiment(name: str) -> Experiment:
         variables.commands(data.get("commands", "")),
         systems_of(content, path),
         tuple((variables.filled(a), variables.filled(b)) for a, b in content.get("compare", [])),
+        tuple((label, metric, value) for label, metric, value in content.get("published", [])),
     )
     labels = {system.label for system in experiment.systems.values()}
     for pair in experiment.compare:

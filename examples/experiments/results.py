@@ -27,6 +27,7 @@ from .scores import Score, read_scores
 Place = tuple[tuple[str, str], ...]
 # label, where, metric -> {seed: score}
 Results = dict[tuple[str, Place, str], dict[int, Score]]
+LAST = ("metric", "seeds", "value", "low", "high", "p", "values")
 TEST = "bootstrap"
 PACKAGES = ("fairseq-ext", "fairseq", "torch", "sacrebleu", "sentencepiece")
 
@@ -112,12 +113,15 @@ def line(
 
 
 def lines_of(experiment: Experiment, results: Results) -> list[dict[str, str]]:
-    """Return the data: all scores, then the differences of `compare`."""
+    """Return the data: all scores, those of a paper, then the differences of `compare`."""
     about = {system.label: system.fields for system in experiment.systems.values()}
     lines = []
     for (label, place, metric), by_seed in results.items():
         values = {seed: score.value for seed, score in by_seed.items()}
         lines.append(line(label, "", {**about[label], **dict(place)}, metric, values))
+    for label, metric, value in experiment.published:
+        published = {"system": label, "versus": "", "metric": metric, "value": f"{value:g}"}
+        lines.append({**dict.fromkeys(LAST, ""), **published})
     for baseline, system in experiment.compare:
         for (label, place, metric), by_seed in results.items():
             peer = results.get((baseline, place, metric), {})
@@ -131,8 +135,8 @@ def lines_of(experiment: Experiment, results: Results) -> list[dict[str, str]]:
 def columns(lines: Iterable[Mapping[str, str]]) -> list[str]:
     """Return all columns, the fields between versus and metric."""
     names = dict.fromkeys(name for entry in lines for name in entry)
-    first, last = ["system", "versus"], ["metric", "seeds", "value", "low", "high", "p", "values"]
-    return [*first, *(name for name in names if name not in (*first, *last)), *last]
+    first = ["system", "versus"]
+    return [*first, *(name for name in names if name not in (*first, *LAST)), *LAST]
 
 
 def write_data(path: Path, lines: Sequence[Mapping[str, str]]) -> None:
@@ -170,7 +174,7 @@ def circumstances(
 
 def shown(entry: Mapping[str, str]) -> str:
     """Return the cell of a line: mean and range, and p."""
-    text = cell(spread([float(value) for value in entry["values"].split()]))
+    text = cell(spread([float(value) for value in (entry["values"] or entry["value"]).split()]))
     return f"{text}, p {entry['p']}" if entry["p"] else text
 
 

@@ -101,6 +101,24 @@ def test_labels_fields_and_comparisons_have_variables(define):
     assert experiment.system("pair.de-en@2").fields == {"layers": "some or 8"}
 
 
+def test_a_variable_may_hold_several_commands(define):
+    content = FILE.replace("[data]", 'BLOCK = """\n    echo $WIDTH\n    more\necho b\n"""\n[data]')
+    content = content.replace('evaluate = "echo $RUN"', "evaluate = '''\n$BLOCK\necho $RUN\n'''")
+    large = read_experiment(define(content)).system("large")
+    assert large.evaluate == ("echo 16 more", "echo b", "echo $RUN")
+
+
+def test_a_sign_that_the_name_does_not_have_is_part_of_the_value(define):
+    content = '[systems."$KIND"]\nlabel = "$LABEL"\neach = { "KIND+LABEL" = ["a+A-shot, more"] }\n'
+    (system,) = read_experiment(define(content)).systems.values()
+    assert (system.name, system.label) == ("a", "A-shot, more")
+
+
+def test_values_of_a_paper(define):
+    content = FILE.replace("[variables]", 'published = [["small", "BLEU", 1.5]]\n[variables]', 1)
+    assert read_experiment(define(content)).published == (("small", "BLEU", 1.5),)
+
+
 def test_indented_lines_continue_a_command():
     assert commands_of("one\n  two\n\n# not this\nthree\n\tfour") == ["one two", "three four"]
 

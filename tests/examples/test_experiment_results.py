@@ -8,7 +8,7 @@ from experiments import UsageError
 from experiments.definition import read_experiment
 from experiments.execution import Run, write_json
 from experiments.metrics import metric_named
-from experiments.results import collect, lines_of, report
+from experiments.results import collect, lines_of, markdown, report
 from experiments.scores import Score, fields, read_scores, write_score
 
 from fairseq_ext.tools.evaluate.scores import Scored, paired_test, resample
@@ -137,6 +137,17 @@ def test_the_report_is_stored_as_data_of_the_manual(runs, tmp_path, capsys):
     assert "version:" in facts["test"]["BLEU"] and "torch" in facts["test"]["versions"]
     text = (runs[2] / "report.md").read_text(encoding="utf-8")
     assert "| other - base |" in text and "BLEU, differences:" in text
+
+
+def test_values_of_a_paper_stand_beside(runs):
+    experiment, data, folder = runs
+    text = FILE.replace("[data]", 'published = [["base", "BLEU in the paper", 27.31]]\n[data]')
+    experiment.path.write_text(text, encoding="utf-8")
+    experiment = read_experiment(str(experiment.path))
+    lines = lines_of(experiment, collect(experiment, data, folder, [1])[0])
+    (line,) = (line for line in lines if line["metric"] == "BLEU in the paper")
+    assert (line["system"], line["value"], line["seeds"]) == ("base", "27.31", "")
+    assert "| base | 27.31 |" in markdown(experiment, lines)
 
 
 def test_runs_of_other_commands_are_refused(runs):
