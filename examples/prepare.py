@@ -12,6 +12,7 @@ from fairseq_ext.tools import UsageError
 
 # each is a module of corpora/, with - for _
 COMMANDS = {
+    "reviews": "tokenise film reviews",
     "parallel": "copy text that is aligned line by line",
     "divide": "divide text in several languages among their pairs",
     "learn-subwords": "learn a subword model",

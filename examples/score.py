@@ -5,7 +5,7 @@
     python examples/score.py likelihood perplexity --hyp FILE --ref FILE --into RUN/scores
     python examples/score.py cost --checkpoint FILE --data FOLDER --pairs de-en --into RUN/scores
     python examples/score.py curve ppl=perplexity --log FILE --by updates --into RUN/scores
-    python examples/score.py best label --of RUN RUN --by set=val --take set=a --into RUN/scores
+    python examples/score.py best label --of RUN RUN --by HYP REF --take HYP REF --into RUN/scores
 
 FILE of --hyp is what fairseq-generate or fairseq-interactive printed, or plain text with a line for
 each one of the references.
@@ -13,11 +13,10 @@ each one of the references.
 
 import sys
 from argparse import ArgumentParser, Namespace
-from dataclasses import replace
 from pathlib import Path
 
 from experiments import UsageError, costs, metrics
-from experiments.scores import Score, fields, find_score, write_score
+from experiments.scores import Score, fields, write_score
 
 from fairseq_ext.tools.evaluate.inputs import read_hypotheses, read_lines
 
@@ -64,7 +63,7 @@ def curve(args: Namespace) -> None:
     """Tell how a run learnt: what its log says of the validation set, at each or the last time."""
     unit = float(args.per)
     if args.by == "epoch":  # the last one may be cut off, none is longer than the others
-        unit = max(updates for _, updates in costs.epochs_of(args.log)[0].values())
+        unit = max(updates for _, updates in costs.epochs_of(args.log)[0])
     for metric in args.metrics:
         name, _, title = metric.partition("=")
         points = costs.curve(args.log, name)
@@ -75,10 +74,17 @@ def curve(args: Namespace) -> None:
 
 
 def best(args: Namespace) -> None:
-    """Take over the score of the run that is best on another set."""
-    by, take = fields(args.by), fields(args.take)
-    run = max(args.of, key=lambda folder: find_score(folder, args.metric, by).value)
-    write_score(args.into, replace(find_score(run, args.metric, take), where=fields(args.where)))
+    """Score the run that is the best of several on other lines."""
+
+    def lines(run: Path, hypothesis: str, reference: str) -> tuple[list[str], list[str]]:
+        references = read_lines(reference)
+        return read_hypotheses(run / hypothesis, references, reference), references
+
+    def value(run: Path) -> float:
+        metric = metrics.metric_named(args.metrics[0])
+        return metric.score(metric.statistics(*lines(run, *args.by)).sum(axis=0))
+
+    store(args, *lines(max(args.of, key=value), *args.take))
 
 
 def arguments(words: list[str]) -> Namespace:
@@ -111,10 +117,12 @@ def arguments(words: list[str]) -> Namespace:
     command.add_argument("--per", type=int, default=1, help="divide the updates by so many pairs")
     command = commands.add_parser("best", help=best.__doc__)
     command.set_defaults(function=best)
-    command.add_argument("metric", choices=metrics.NAMES, help="of which more is better")
+    command.add_argument("metrics", nargs=1, choices=metrics.NAMES, help="more must be better")
     command.add_argument("--of", metavar="RUN", nargs="+", type=Path, required=True)
-    command.add_argument("--by", metavar="FIELD=VALUE", nargs="+", required=True)
-    command.add_argument("--take", metavar="FIELD=VALUE", nargs="+", required=True)
+    for option, text in (("--by", "lines that choose"), ("--take", "lines that are scored")):
+        command.add_argument(
+            option, metavar=("HYP", "REF"), nargs=2, required=True, help=f"{text}: RUN/HYP, REF"
+        )
     for command in commands.choices.values():
         command.add_argument(
             "--where", metavar="FIELD=VALUE", nargs="+", default=[], help="what was scored"

@@ -13,6 +13,7 @@ from fairseq_ext.tools.evaluate.inputs import sentence_lines
 from . import UsageError
 
 EPOCH_END = re.compile(r"\| INFO \| train \| epoch (\d+) \|.*\| train_wall (\d+(?:\.\d+)?)")
+PLACE = re.compile(r"'save_dir': '([^']*)'")
 UPDATES = re.compile(r"\| num_updates (\d+)\b")
 # Seconds: fairseq prints whole ones for each epoch. The sum over the epochs of a training tells the
 # time of an update where it is longer than this, and an epoch's where the epoch itself is longer.
@@ -28,28 +29,41 @@ def likelihoods(log: Path, count: int) -> list[str]:
     return [f"{-math.log(2) * math.fsum(line)!r} {len(line)}" for line in lines]
 
 
-def epochs_of(log: Path) -> tuple[dict[int, tuple[float, int]], int]:
-    """Return ({epoch: (seconds, updates)}, last update) of a log of fairseq-train.
+def epochs_of(log: Path) -> tuple[list[tuple[float, int]], int]:
+    """Return ([(seconds, updates) of each epoch], all updates) of a log of fairseq-train.
 
     Only the updates count: no validation, no writing of checkpoints. An epoch that was resumed
-    is left out because its time is that of its rest. Raises UsageError when none ended.
+    is left out because its time is that of its rest. The log may hold several trainings, one after
+    the other, that save to different folders. Raises UsageError when no epoch ended.
     """
-    epochs: dict[int, tuple[float, int]] = {}
-    resumed: set[int] = set()
-    last, before = 0, 0
+    # folder of the checkpoints -> epoch -> (seconds, updates so far)
+    trainings: dict[str, dict[int, tuple[float, int]]] = {}
+    resumed: set[tuple[str, int]] = set()
+    place = ""
     with open(log, encoding="utf-8", errors="replace") as lines:
         for line in lines:
-            if "Loaded checkpoint" in line:
-                resumed.add(last + 1)
+            folder = PLACE.search(line)
+            place = folder.group(1) if folder else place
+            epochs = trainings.setdefault(place, {})
+            # at 0 updates it is another training's, to begin with
+            if "Loaded checkpoint" in line and "@ 0 updates" not in line:
+                resumed.add((place, max(epochs, default=0) + 1))
             match = EPOCH_END.search(line)
             if match:
-                last, updates = int(match.group(1)), UPDATES.search(line)
-                total = int(updates.group(1)) if updates else before
-                epochs[last], before = (float(match.group(2)), total - before), total
-    whole = {epoch: timing for epoch, timing in epochs.items() if epoch not in resumed}
+                updates = UPDATES.search(line)
+                total = int(updates.group(1)) if updates else 0
+                epochs[int(match.group(1))] = float(match.group(2)), total
+    whole, every = [], 0
+    for name, epochs in trainings.items():
+        before = 0
+        for epoch, (seconds, total) in sorted(epochs.items()):
+            if (name, epoch) not in resumed:
+                whole.append((seconds, total - before))
+            before = total
+        every += before
     if not whole:
         raise UsageError(f"{log}: it has no finished training epoch")
-    return whole, before
+    return whole, every
 
 
 def timed(logs: Sequence[Path]) -> dict[str, float]:
@@ -60,9 +74,9 @@ def timed(logs: Sequence[Path]) -> dict[str, float]:
     for log in logs:
         whole, last = epochs_of(log)
         values["updates"] += last
-        seconds += sum(time for time, _ in whole.values())
-        updates += sum(count for _, count in whole.values())
-        medians.append(statistics.median(time for time, _ in whole.values()))
+        seconds += sum(time for time, _ in whole)
+        updates += sum(count for _, count in whole)
+        medians.append(statistics.median(time for time, _ in whole))
     if seconds >= SHORTEST and updates:
         values["ms per update"] = 1000 * seconds / updates
     if sum(medians) >= SHORTEST * len(medians):

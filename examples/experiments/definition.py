@@ -4,15 +4,17 @@
                              a block of commands that several systems share
     [data]                   raw: the files of RAW; commands: what makes DATA of them
     [systems.NAME]           train, evaluate: commands; needs: systems of the same seed to be
-                             trained before; label: its name in the results; like: another system
-                             that it copies; each: the variables that NAME stands for several
-                             systems of; NAMES IN CAPITALS: variables of this system only
+                             trained before; label: its name in the results; fields: more about it
+                             in the results; like: another system that it copies; each: the
+                             variables that NAME stands for several systems of, beside those of the
+                             system that it is like; NAMES IN CAPITALS: variables of this system
     compare                  pairs of labels whose differences are tested
     published                [system, metric, value] of a paper, to stand beside what is measured
     like                     another file of the folder, which this one only changes
 
-A block of commands has one command a line; an indented line continues the one before. A file whose
-name begins with _ is no experiment: it holds what others are `like`.
+A block of commands has one command a line; an indented line continues the one before. A line that
+is empty when its variables are filled in is no command. A file whose name begins with _ is no
+experiment: it holds what others are `like`.
 """
 
 import fnmatch
@@ -35,7 +37,7 @@ FOLDER = Path(__file__).resolve().parent.parent
 # what the runner sets: folders, the run's folder, the seed, and processes of fairseq-preprocess
 PLACES = ("RAW", "DATA", "RUNS", "RUN", "SEED", "WORKERS")
 TABLES = {"title", "variables", "data", "systems", "compare", "published", "like"}
-SYSTEM_KEYS = {"train", "evaluate", "needs", "label", "like", "each"}
+SYSTEM_KEYS = {"train", "evaluate", "needs", "label", "fields", "like", "each"}
 DATA_KEYS = {"raw", "commands"}
 
 
@@ -44,6 +46,7 @@ class System:
     """What can be trained with a seed.
 
     train, evaluate: commands, in which only PLACES are not yet filled in. needs: names of systems.
+    fields: {column of the results: value}.
     """
 
     name: str
@@ -51,6 +54,7 @@ class System:
     train: tuple[str, ...]
     evaluate: tuple[str, ...]
     needs: tuple[str, ...]
+    fields: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -175,16 +179,25 @@ def check_keys(table: Mapping[str, Any], allowed: set[str], where: str) -> None:
             raise UsageError(f"{where}: {key}; allowed: {', '.join(sorted(allowed))}")
 
 
-def inherited(tables: Mapping[str, Mapping[str, Any]], name: str, where: str) -> dict[str, Any]:
+def inherited(
+    tables: Mapping[str, Mapping[str, Any]], name: str, where: str, before: tuple[str, ...] = ()
+) -> dict[str, Any]:
     """Return the table of a system with what it takes from the one it is `like`."""
     table = tables[name]
     base = table.get("like")
     if base is None:
         return dict(table)
-    if base not in tables or base == name or "like" in tables[base]:
-        raise UsageError(f"{where}: like = {base!r}: allowed: a system that is not like another")
-    copied = {key: value for key, value in tables[base].items() if key != "label"}
-    return {**copied, **table}
+    if base not in tables or base in (*before, name):
+        raise UsageError(f"{where}: like = {base!r}: allowed: another system, not like this one")
+    copied = inherited(tables, base, where, (*before, name))
+    copied.pop("label", None)
+    # the other's variables that this name has as well
+    shared = {
+        key: values
+        for key, values in copied.get("each", {}).items()
+        if any(f"${variable}" in name for variable in re.split("[-+]", key))
+    }
+    return {**copied, **table, "each": {**shared, **table.get("each", {})}}
 
 
 def systems_of(content: Mapping[str, Any], path: Path) -> dict[str, System]:
@@ -212,11 +225,17 @@ def systems_of(content: Mapping[str, Any], path: Path) -> dict[str, System]:
                 variables.commands(table.get("train", "")),
                 variables.commands(table.get("evaluate", "")),
                 tuple(map(variables.filled, table.get("needs", []))),
+                {key: variables.filled(text) for key, text in table.get("fields", {}).items()},
             )
     for system in systems.values():
         for name in system.needs:
             if name not in systems:
                 raise UsageError(f"{path}: [systems.{system.name}] needs {name}, which is none")
+        peer = next(other for other in systems.values() if other.label == system.label)
+        if peer.fields != system.fields:
+            raise UsageError(
+                f"{path}: [systems.{system.name}] fields: {peer.name} has others and the same label"
+            )
     return systems
 
 
@@ -259,7 +278,7 @@ def read_experiment(name: str) -> Experiment:
         tuple(map(variables.filled, data.get("raw", []))),
         variables.commands(data.get("commands", "")),
         systems_of(content, path),
-        tuple((baseline, system) for baseline, system in content.get("compare", [])),
+        tuple((variables.filled(a), variables.filled(b)) for a, b in content.get("compare", [])),
         tuple((label, metric, value) for label, metric, value in content.get("published", [])),
     )
     labels = {system.label for system in experiment.systems.values()}

@@ -24,6 +24,21 @@ def edit_distance(hypothesis: Sequence[str], reference: Sequence[str]) -> int:
     return row[-1]
 
 
+def mcnemar(first: np.ndarray, second: np.ndarray) -> float:
+    """Return p of the exact two-sided McNemar test of two classifications of N items.
+
+    first, second: (N, 2), in their first column 1 for an item that is right, or wrong. Of the
+    items on which only one of them is right, each is as likely to be the better if they are alike.
+    """
+    apart = first[:, 0] - second[:, 0]
+    total, fewer = int(np.abs(apart).sum()), int(min((apart > 0).sum(), (apart < 0).sum()))
+    tail, ways = 0, 1
+    for count in range(fewer + 1):
+        tail += ways
+        ways = ways * (total - count) // (count + 1)
+    return min(1.0, 2 * tail / 2**total)
+
+
 class Ratio:
     """A ratio of two sums.
 
@@ -131,6 +146,8 @@ OWN: list[Scorer] = [
     F1("ner_f1", counts.ner_f1),
     F1("bracket_f1", counts.bracket_f1),
 ]
+# their differences are tested by the McNemar test
+CLASSIFICATIONS = ("error",)
 NAMES = (*SACREBLEU, "bleu_several", *(metric.name for metric in OWN))
 
 

@@ -58,15 +58,3 @@ def read_scores(folder: Path) -> list[Score]:
         Score(**json.loads(path.read_text(encoding="utf-8")))
         for path in sorted((folder / "scores").glob("*.json"))
     ]
-
-
-def find_score(folder: Path, name: str, where: dict[str, str]) -> Score:
-    """Return the only score of a run of the metric `name` with these fields, among others."""
-    scores = [
-        score
-        for score in read_scores(folder)
-        if score.name == name and where.items() <= score.where.items()
-    ]
-    if len(scores) != 1:
-        raise UsageError(f"{folder}: {len(scores)} scores of {name} with {where}; needed: one")
-    return scores[0]

@@ -33,7 +33,7 @@ def test_times_are_of_whole_epochs(log):
         epoch(2, 5, 200),
         epoch(3, 22, 300),
     )
-    assert epochs_of(path) == ({1: (20.0, 100), 3: (22.0, 100)}, 300)
+    assert epochs_of(path) == ([(20.0, 100), (22.0, 100)], 300)
     values = timed([path])
     assert values["updates"] == 300 and values["seconds per epoch"] == 21.0
     assert values["ms per update"] == pytest.approx(210.0)
@@ -47,6 +47,23 @@ def test_several_logs_are_added(log, tmp_path):
     path = log(epoch(1, 20, 100))
     assert timed([path, path])["updates"] == 200
     assert timed([path, path])["seconds per epoch"] == 40.0
+
+
+def test_a_log_of_two_stages_is_of_both(log):
+    begin = "2026 | INFO | fairseq_cli.train | {{'checkpoint': {{'save_dir': '{}'}}}}\n"
+    path = log(
+        begin.format("first"),
+        epoch(1, 20, 100),
+        epoch(2, 30, 200),
+        begin.format("second"),
+        "2026 | INFO | Loaded checkpoint x (epoch 2 @ 0 updates)\n",
+        epoch(1, 40, 100),
+        begin.format("second"),
+        "2026 | INFO | Loaded checkpoint x (epoch 2 @ 120 updates)\n",
+        epoch(2, 10, 160),
+    )
+    assert epochs_of(path) == ([(20.0, 100), (30.0, 100), (40.0, 100)], 360)
+    assert timed([path])["ms per update"] == pytest.approx(300.0)
 
 
 def test_a_log_without_an_epoch(log):

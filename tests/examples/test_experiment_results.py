@@ -23,6 +23,7 @@ commands = "true"
 evaluate = "true"
 [systems.other]
 evaluate = "true"
+fields = { layers = "3" }
 [systems.absent]
 evaluate = "true"
 """
@@ -60,6 +61,9 @@ def runs(tmp_path):
                 Score(metric.title, value, where, "bleu", sums.tolist(), signature),
             )
             write_score(run.folder / "scores", Score("parameters", 100.0 + seed, {}))
+            wrong = [[float(n < seed * (8 if shift else 1)), 1.0] for n in range(20)]
+            rate = Score("error rate", 5 * sum(row[0] for row in wrong), {}, "error", wrong)
+            write_score(run.folder / "scores", rate)
     return experiment, data, tmp_path / "runs"
 
 
@@ -92,6 +96,22 @@ def test_differences_have_the_p_value_of_evaluate(runs):
     assert (line["system"], line["versus"]) == ("other", "base")
     assert float(line["value"]) == pytest.approx(test["difference"], rel=1e-4)
     assert line["p"] == f"{test['p']:.4f}"
+
+
+def test_differences_of_classifications_are_tested_seed_by_seed(runs):
+    results, _ = collect(*runs, [1, 2])
+    (line,) = (
+        line for line in lines_of(runs[0], results)
+        if line["versus"] and line["metric"] == "error rate"
+    )  # fmt: skip
+    # 7 and 14 lines on which only the baseline is right
+    assert line["p"] == f"{2 / 2**7:.4f} {2 / 2**14:.4f}" and line["values"] == "35 70"
+
+
+def test_a_system_has_its_fields_in_every_line(runs):
+    lines = lines_of(runs[0], collect(*runs, [1, 2])[0])
+    assert {line.get("layers") for line in lines if line["system"] == "base"} == {None}
+    assert {line["layers"] for line in lines if line["system"] == "other"} == {"3"}
 
 
 def test_what_has_no_sums_has_a_difference_without_p(runs):
@@ -146,6 +166,7 @@ def test_nothing_to_report(runs):
 def test_two_systems_of_one_label_must_differ_in_what_they_score(runs):
     experiment, data, folder = runs
     text = FILE.replace("[systems.other]", '[systems.other]\nlabel = "base"')
+    text = text.replace('fields = { layers = "3" }', "")
     experiment.path.write_text(
         text.replace('["base", "other"]', '["base", "base"]'), encoding="utf-8"
     )

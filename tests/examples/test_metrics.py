@@ -4,8 +4,9 @@ import itertools
 import math
 import random
 
+import numpy as np
 import pytest
-from experiments.metrics import NAMES, edit_distance, metric_named
+from experiments.metrics import NAMES, edit_distance, mcnemar, metric_named
 
 from fairseq_ext.routed import scores as routed
 
@@ -70,6 +71,19 @@ def test_several_references_are_those_of_sacrebleu():
     sums = metric.statistics(lines, ["\t".join(many) for many in references])
     expected = BLEU().corpus_score(lines, [list(side) for side in zip(*references)]).score
     assert metric.score(sums.sum(axis=0)) == pytest.approx(expected)
+
+
+def test_mcnemar_is_the_binomial_test():
+    def sums(*runs):
+        return np.array([[value, 1.0] for value, count in runs for _ in range(count)])
+
+    # six against one of seven
+    first, second = sums((1, 7), (0, 4)), sums((0, 6), (1, 2), (0, 3))
+    assert mcnemar(first, second) == mcnemar(second, first) == pytest.approx(2 * (1 + 7) / 2**7)
+    assert mcnemar(first, first) == 1
+    many = mcnemar(sums((1, 3000), (0, 2800)), sums((0, 3000), (1, 2800)))
+    normal = math.erfc((200 - 1) / math.sqrt(5800) / math.sqrt(2))
+    assert many == pytest.approx(normal, rel=0.02)
 
 
 def test_every_name_is_a_metric():
