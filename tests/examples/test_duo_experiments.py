@@ -123,6 +123,7 @@ def perform(run, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)  # many commands, each of which imports fairseq
 def test_translation_from_raw_text_to_tables(perform, raw):
     lines = perform(SMALL, raw, ["transformer.de-en", "fusion.de-en"])
     values = {
@@ -139,6 +140,7 @@ def test_translation_from_raw_text_to_tables(perform, raw):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)  # many commands, each of which imports fairseq
 def test_classification_from_raw_text_to_tables(perform, tmp_path):
     """A word decides, and one of the sets of vectors knows it."""
     pytest.importorskip("gensim", reason="the set of own vectors needs gensim")
