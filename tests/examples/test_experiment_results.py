@@ -8,7 +8,7 @@ from experiments import UsageError
 from experiments.definition import read_experiment
 from experiments.execution import Run, write_json
 from experiments.metrics import metric_named
-from experiments.results import collect, lines_of, markdown, report
+from experiments.results import collect, lines_of, markdown, number, report
 from experiments.scores import Score, fields, read_scores, write_score
 
 from fairseq_ext.tools.evaluate.scores import Scored, paired_test, resample
@@ -60,7 +60,7 @@ def runs(tmp_path):
                 run.folder / "scores",
                 Score(metric.title, value, where, "bleu", sums.tolist(), signature),
             )
-            write_score(run.folder / "scores", Score("parameters", 100.0 + seed, {}))
+            write_score(run.folder / "scores", Score("parameters", 1234567.0 + seed, {}))
             wrong = [[float(n < seed * (8 if shift else 1)), 1.0] for n in range(20)]
             rate = Score("error rate", 5 * sum(row[0] for row in wrong), {}, "error", wrong)
             write_score(run.folder / "scores", rate)
@@ -79,6 +79,14 @@ def test_every_value_is_in_the_data(runs):
     assert float(base["value"]) == pytest.approx(sum(values) / 2, rel=1e-4)
     assert [base["low"], base["high"]] == [f"{min(values):.6g}", f"{max(values):.6g}"]
     assert base["p"] == "" and base["versus"] == ""
+
+
+def test_counts_are_in_full(runs):
+    (line,) = (
+        line for line in lines_of(runs[0], collect(*runs, [2])[0])
+        if (line["system"], line["metric"], line["versus"]) == ("base", "parameters", "")
+    )  # fmt: skip
+    assert (line["value"], line["values"]) == ("1234569", "1234569")
 
 
 def test_differences_have_the_p_value_of_evaluate(runs):
@@ -137,6 +145,11 @@ def test_the_report_is_stored_as_data_of_the_manual(runs, tmp_path, capsys):
     assert "version:" in facts["test"]["BLEU"] and "torch" in facts["test"]["versions"]
     text = (runs[2] / "report.md").read_text(encoding="utf-8")
     assert "| other - base |" in text and "BLEU, differences:" in text
+
+
+def test_counts_are_stored_whole_and_a_small_difference_has_no_sign_of_its_own():
+    numbers = [number(value) for value in (3239856.0, -0.0, 29.456789123, -1e-9)]
+    assert numbers == ["3239856", "0", "29.4568", "-1e-09"]
 
 
 def test_values_of_a_paper_stand_beside(runs):
