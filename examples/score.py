@@ -20,6 +20,8 @@ from experiments.scores import Score, fields, write_score
 
 from fairseq_ext.tools.evaluate.inputs import read_hypotheses, read_lines
 
+USED = "parameters used"
+
 
 def text(args: Namespace) -> None:
     """Score lines against lines of references."""
@@ -54,7 +56,8 @@ def cost(args: Namespace) -> None:
     """Count parameters, updates and time."""
     values = costs.timed(args.log) if args.log else {}
     if args.checkpoint:
-        values.update(costs.parameters(args.checkpoint, args.data, args.pairs))
+        counted = costs.parameters(args.checkpoint, args.data, args.pairs)
+        values.update({args.used if name == USED else name: n for name, n in counted.items()})
     for name, value in values.items():
         write_score(args.into, Score(name, value, fields(args.where)))
 
@@ -105,6 +108,12 @@ def arguments(words: list[str]) -> Namespace:
     command.add_argument("--data", metavar="FOLDER", type=Path, help="binarised data of them")
     command.add_argument(
         "--pairs", metavar="PAIR", nargs="+", default=[], help="directions that are translated"
+    )
+    command.add_argument(
+        "--used",
+        metavar="NAME",
+        default=USED,
+        help="what to call the parameters that a translation of --pairs depends on",
     )
     command.add_argument(
         "--log", metavar="FILE", nargs="+", type=Path, help="logs of fairseq-train"

@@ -203,7 +203,7 @@ def training_seconds(name: str, systems: str) -> float:
     """Return the time of all updates of some systems, SYSTEM|SYSTEM."""
     seconds = 0.0
     for system in systems.split("|"):
-        figures = {m["metric"]: m["value"] for m in select(name, {"system": system})}
+        figures = {m["metric"]: m["value"] for m in select(name, {"system": system, "versus": ""})}
         seconds += int(figures["updates"]) * float(figures["ms per update"]) / 1000
     return seconds
 

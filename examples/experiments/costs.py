@@ -18,6 +18,7 @@ UPDATES = re.compile(r"\| num_updates (\d+)\b")
 # Seconds: fairseq prints whole ones for each epoch. The sum over the epochs of a training tells the
 # time of an update where it is longer than this, and an epoch's where the epoch itself is longer.
 SHORTEST = 10
+TRAINING = "parameters, only in training"
 
 
 def likelihoods(log: Path, count: int) -> list[str]:
@@ -125,7 +126,7 @@ def parameters(checkpoints: Sequence[Path], folder: Path, pairs: Sequence[str]) 
     """Return the parameters of checkpoints that are used together.
 
     folder: the data, with the dictionaries. pairs: what they translate, a checkpoint those that it
-    can; without pairs, parameters "only in training", of the criterion, are counted instead.
+    can; without pairs, those of the criterion are counted instead, which only training has.
     """
     import torch
     from fairseq import checkpoint_utils, utils
@@ -144,7 +145,7 @@ def parameters(checkpoints: Sequence[Path], folder: Path, pairs: Sequence[str]) 
         if not pairs:
             state = torch.load(checkpoint, map_location="cpu", weights_only=True)
             more = sum(part.numel() for part in (state["criterion"] or {}).values())
-            values["only in training"] = values.get("only in training", 0) + more
+            values[TRAINING] = values.get(TRAINING, 0) + more
             continue
         stock = f"{args.task.source_lang}-{args.task.target_lang}"
         translated = pairs if hasattr(models[0], "direction") else [stock]

@@ -117,6 +117,29 @@ class F1:
         return ""
 
 
+class Faults(F1):
+    """How many lines have a fault that the function counts: ill-formed, or of another length."""
+
+    titles = {"ill_formed": "ill-formed lines", "wrong_length": "of another length"}
+
+    def __init__(
+        self, name: str, function: Callable[[Sequence[str], Sequence[str]], Mapping[str, int]]
+    ):
+        super().__init__(name, function)
+        self.fault = name.split("_", 1)[1]
+        self.title = self.titles[self.fault]
+
+    def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
+        """Return 1 for each of N lines that has the fault: (N, 1)."""
+        lines = [self.function([line], [gold]) for line, gold in zip(hypotheses, references)]
+        # tags cannot be ill-formed
+        return np.array([[line.get(self.fault, 0)] for line in lines], dtype=np.float64)
+
+    def score(self, sums: np.ndarray) -> float:
+        """Return the number of lines, the sum (1,)."""
+        return float(sums[0])
+
+
 def numbers(hypothesis: str, _reference: str) -> Sequence[float]:
     """Return the two numbers of a line: minus the log-probability in nats, and the tokens."""
     nats, tokens = map(float, hypothesis.split())
@@ -145,6 +168,10 @@ OWN: list[Scorer] = [
     Ratio("exact", "exact match", counted(counts.exact_match)),
     F1("ner_f1", counts.ner_f1),
     F1("bracket_f1", counts.bracket_f1),
+    Faults("ner_ill_formed", counts.ner_f1),
+    Faults("ner_wrong_length", counts.ner_f1),
+    Faults("bracket_ill_formed", counts.bracket_f1),
+    Faults("bracket_wrong_length", counts.bracket_f1),
 ]
 # their differences are tested by the McNemar test
 CLASSIFICATIONS = ("error",)

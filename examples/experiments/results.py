@@ -87,6 +87,11 @@ def difference(baseline: Mapping[int, Score], system: Mapping[int, Score]) -> di
     return {"values": values, "p": [test[0]["p"]]}
 
 
+def number(value: float) -> str:
+    """Return a value with six digits; whole numbers, such as counts of parameters, in full."""
+    return f"{value:.0f}" if value == round(value) else f"{value:.6g}"
+
+
 def line(
     label: str,
     versus: str,
@@ -96,7 +101,7 @@ def line(
     p: Sequence[float] = (),
 ) -> dict[str, str]:
     """Return a line of the data. place: {field: value}."""
-    shown = {seed: f"{value + 0.0:.6g}" for seed, value in sorted(values.items())}
+    shown = {seed: number(value + 0.0) for seed, value in sorted(values.items())}
     several = len(values) > 1
     return {
         "system": label,
@@ -104,9 +109,9 @@ def line(
         **place,
         "metric": metric,
         "seeds": " ".join(map(str, shown)),
-        "value": f"{statistics.fmean(values.values()) + 0.0:.6g}",
-        "low": f"{min(values.values()):.6g}" if several else "",
-        "high": f"{max(values.values()):.6g}" if several else "",
+        "value": number(statistics.fmean(values.values()) + 0.0),
+        "low": number(min(values.values())) if several else "",
+        "high": number(max(values.values())) if several else "",
         "p": " ".join("<0.0001" if share < 0.0001 else f"{share:.4f}" for share in p),
         "values": " ".join(shown.values()),
     }

@@ -1,16 +1,14 @@
 """What the tests of the recipes share: their modules and scripts, raw text, small settings."""
 
-import gzip
 import importlib.util
 import random
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
-RECIPES = ("duo", "duo_translation", "multiway", "routed", "sentiment", "twin")
+RECIPES = ("duo", "duo_translation", "multiway", "twin")
 sys.path += [str(EXAMPLES), *(str(EXAMPLES / name) for name in RECIPES)]
 
 # as small as a recipe can be and still go through every step
@@ -167,29 +165,3 @@ def prepared_multiway(tmp_path_factory, run):
     prepare = EXAMPLES / "multiway" / "prepare.py"
     run("python", prepare, raw, folder / "data", "--recipe", folder / "small.cfg")
     return folder / "data"
-
-
-def graphs(numbers):
-    """A graph for each number, in a file of an AMR bank."""
-    return "".join(f"# ::id a.{n}\n# ::snt It is {n} .\n(i / it :quant {n})\n\n" for n in numbers)
-
-
-@pytest.fixture
-def routed_raw(tmp_path):
-    """A fresh folder of annotated corpora under the names that examples/routed knows them by."""
-    from routed_recipe.settings import read_settings
-
-    settings, folder = read_settings("multi30k"), tmp_path / "raw"
-    ner, tree, amr = (settings.text[task] for task in ("ner", "tree", "amr"))
-    for name in (*ner.values(), *tree.values(), *amr.values()):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-    for name in ner.values():
-        rows = "EU NNP I-NP I-ORG\nsays VBZ I-VP O\n\n" * 30
-        (folder / name).write_bytes(gzip.compress(rows.encode()))
-    for key, numbers in (("whole", range(20)), ("train", range(14)), ("test", range(17, 20))):
-        (folder / amr[key]).write_text(graphs(numbers), encoding="utf-8")
-    with zipfile.ZipFile(folder / tree["file"], "w") as archive:
-        for name, numbers in zip("abcd", (range(7), range(7, 17), range(17, 19), range(19, 20))):
-            trees = "".join(f"( (S (NP (NN w{n}))) )\n" for n in numbers)
-            archive.writestr(f"{name}.mrg", trees)
-    return folder

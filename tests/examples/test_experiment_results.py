@@ -60,7 +60,7 @@ def runs(tmp_path):
                 run.folder / "scores",
                 Score(metric.title, value, where, "bleu", sums.tolist(), signature),
             )
-            write_score(run.folder / "scores", Score("parameters", 100.0 + seed, {}))
+            write_score(run.folder / "scores", Score("parameters", 1234567.0 + seed, {}))
             wrong = [[float(n < seed * (8 if shift else 1)), 1.0] for n in range(20)]
             rate = Score("error rate", 5 * sum(row[0] for row in wrong), {}, "error", wrong)
             write_score(run.folder / "scores", rate)
@@ -79,6 +79,14 @@ def test_every_value_is_in_the_data(runs):
     assert float(base["value"]) == pytest.approx(sum(values) / 2, rel=1e-4)
     assert [base["low"], base["high"]] == [f"{min(values):.6g}", f"{max(values):.6g}"]
     assert base["p"] == "" and base["versus"] == ""
+
+
+def test_counts_are_in_full(runs):
+    (line,) = (
+        line for line in lines_of(runs[0], collect(*runs, [2])[0])
+        if (line["system"], line["metric"], line["versus"]) == ("base", "parameters", "")
+    )  # fmt: skip
+    assert (line["value"], line["values"]) == ("1234569", "1234569")
 
 
 def test_differences_have_the_p_value_of_evaluate(runs):

@@ -62,6 +62,20 @@ def test_f1_of_lines_is_that_of_the_set():
     assert value == pytest.approx(routed.f1(routed.ner_f1(found, gold)))
 
 
+@pytest.mark.parametrize(
+    "name, lines, references, count",
+    [
+        ("ner_wrong_length", ["B-A O", "O B-A"], ["B-A O", "O"], 1),
+        ("ner_ill_formed", ["B-A x"], ["B-A O"], 0),
+        ("bracket_ill_formed", ["(S A A )S", "(S A"], ["(S A )S", "(S A )S"], 1),
+        ("bracket_wrong_length", ["(S A A )S", "(S A"], ["(S A )S", "(S A )S"], 1),
+    ],
+)
+def test_lines_with_faults(name, lines, references, count):
+    metric = metric_named(name)
+    assert metric.score(metric.statistics(lines, references).sum(axis=0)) == count
+
+
 def test_several_references_are_those_of_sacrebleu():
     from sacrebleu.metrics import BLEU
 
