@@ -17,6 +17,9 @@ COMMANDS = {
     "reviews": "tokenise film reviews",
     "parallel": "copy text that is aligned line by line",
     "divide": "divide text in several languages among their pairs",
+    "labelled": "copy texts with labels and draw a validation set",
+    "word-vectors": "train word vectors with word2vec",
+    "tfidf": "label texts by TF-IDF and logistic regression",
     "learn-subwords": "learn a subword model",
     "apply-subwords": "spell text in subwords",
 }

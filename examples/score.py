@@ -128,9 +128,9 @@ def arguments(words: list[str]) -> Namespace:
     command.set_defaults(function=best)
     command.add_argument("metrics", nargs=1, choices=metrics.NAMES, help="more must be better")
     command.add_argument("--of", metavar="RUN", nargs="+", type=Path, required=True)
-    for option, text in (("--by", "lines that choose"), ("--take", "lines that are scored")):
+    for option, which in (("--by", "lines that choose"), ("--take", "lines that are scored")):
         command.add_argument(
-            option, metavar=("HYP", "REF"), nargs=2, required=True, help=f"{text}: RUN/HYP, REF"
+            option, metavar=("HYP", "REF"), nargs=2, required=True, help=f"{which}: RUN/HYP, REF"
         )
     for command in commands.choices.values():
         command.add_argument(

@@ -184,6 +184,7 @@ def plain(data, name):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)  # many commands, each of which imports fairseq
 def test_all_from_raw_text_to_tables(experiment_of, tmp_path):
     lines = experiment_of("all", ["single.fr-de", "multi.fr-de", "zero.more.fr-*", "multi"])
     values = {
@@ -204,6 +205,7 @@ def test_all_from_raw_text_to_tables(experiment_of, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)  # many commands, each of which imports fairseq
 def test_cut_from_raw_text_to_tables(experiment_of, tmp_path):
     lines = experiment_of("cut", ["df.5.de-en", "single.5.de-en", "multi.5.de-en"])
     compared = {(line["system"], line["versus"]) for line in lines if line["metric"] == "BLEU"}
