@@ -44,6 +44,7 @@ PATCH_MODULES = (
     "checkpoint_reading",
     "commands",
     "shards",
+    "stock_tasks",
     "edit_paths",
     "ngram_blocking",
     "refinement_steps",

@@ -99,8 +99,8 @@ def extension_is_missing() -> str | None:
 @patch(
     "fairseq.models.nat.levenshtein_utils",
     "fairseq.models.nat.insertion_transformer",
-    because="fairseq 0.12.2: its archive on PyPI lacks the sources of the extension libnat, without "
-    "which levenshtein_transformer and insertion_transformer cannot be trained",
+    because="fairseq 0.12.2: its archive on PyPI lacks the sources of the extension libnat, and "
+    "without it levenshtein_transformer and insertion_transformer cannot be trained",
     conditions=[extension_is_missing],
 )
 def edit_paths_without_extension(module: PatchedModule) -> None:

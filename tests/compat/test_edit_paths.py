@@ -3,9 +3,9 @@
 import random
 
 import pytest
-from reference.edit_path import edit_path
 
 from fairseq_ext.compat.edit_paths import edit_distances, suggested_ed2_path
+from reference.edit_path import edit_path
 
 PAD, UNK = 1, 3
 
