@@ -45,6 +45,7 @@ PATCH_MODULES = (
     "commands",
     "shards",
     "stock_tasks",
+    "shared_arrays",
     "edit_paths",
     "ngram_blocking",
     "refinement_steps",
