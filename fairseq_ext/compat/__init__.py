@@ -20,6 +20,7 @@ from .patch_registry import status as _status
 # modules with patches; of two patches of one function the later wraps the earlier
 PATCH_MODULES = (
     "dataclass_defaults",
+    "dataclass_factories",
     "option_types",
     "hydra_support",
     "numpy_names",
