@@ -51,6 +51,8 @@ PATCH_MODULES = (
     "ngram_blocking",
     "refinement_steps",
     "unknown_words",
+    "source_columns",
+    "scored_alignments",
     "prefetch_thread",
 )
 
