@@ -22,6 +22,7 @@ PARSERS = {
 }
 # what may stand before a command, or instead of one
 TOOLS = {"mkdir", "cp", "cat", "sed", "head", "tail", "rm", "echo", "true", "grep", "mv"}
+TOOLS |= {"sort", "cut", "gzip"}
 BEFORE = {"xargs", "do", "then", "time"}
 
 
@@ -92,7 +93,8 @@ def parse(words):
     elif words[:2] == ["python", "examples/prepare.py"]:
         script("prepare").arguments(words[2:])
     else:
-        assert program in TOOLS or words[:3] == ["python", "-m", "zipfile"], words
+        is_assignment = re.fullmatch(r"[a-z]+=.*", program)
+        assert program in TOOLS or is_assignment or words[:3] == ["python", "-m", "zipfile"], words
 
 
 def shape(words):
