@@ -18,6 +18,10 @@ COMMANDS = {
     "draw": "draw lines of aligned texts",
     "reviews": "tokenise film reviews",
     "parallel": "copy text that is aligned line by line",
+    "divide": "divide text in several languages among their pairs",
+    "labelled": "copy texts with labels and draw a validation set",
+    "word-vectors": "train word vectors with word2vec",
+    "tfidf": "label texts by TF-IDF and logistic regression",
     "learn-subwords": "learn a subword model",
     "apply-subwords": "spell text in subwords",
 }

@@ -4,6 +4,8 @@
     python examples/score.py text bleu chrf --hyp FILE --ref FILE --where set=val --into RUN/scores
     python examples/score.py likelihood perplexity --hyp FILE --ref FILE --into RUN/scores
     python examples/score.py cost --checkpoint FILE --data FOLDER --pairs de-en --into RUN/scores
+    python examples/score.py curve ppl=perplexity --log FILE --by updates --into RUN/scores
+    python examples/score.py best label --of RUN RUN --by HYP REF --take HYP REF --into RUN/scores
 
 FILE of --hyp is what fairseq-generate or fairseq-interactive printed, or plain text with a line for
 each one of the references.
@@ -60,6 +62,34 @@ def cost(args: Namespace) -> None:
         write_score(args.into, Score(name, value, fields(args.where)))
 
 
+def curve(args: Namespace) -> None:
+    """Tell how a run learnt: what its log says of the validation set, at each or the last time."""
+    unit = float(args.per)
+    if args.by == "epoch":  # the last one may be cut off, none is longer than the others
+        unit = max(updates for _, updates in costs.epochs_of(args.log)[0])
+    for metric in args.metrics:
+        name, _, title = metric.partition("=")
+        points = costs.curve(args.log, name)
+        for updates, value in points if args.by else points[-1:]:
+            digits = 1 if args.by == "epoch" else 0
+            place = {args.by: f"{updates / unit:.{digits}f}"} if args.by else {}
+            write_score(args.into, Score(title or name, value, {**fields(args.where), **place}))
+
+
+def best(args: Namespace) -> None:
+    """Score the run that is the best of several on other lines."""
+
+    def lines(run: Path, hypothesis: str, reference: str) -> tuple[list[str], list[str]]:
+        references = read_lines(reference)
+        return read_hypotheses(run / hypothesis, references, reference), references
+
+    def value(run: Path) -> float:
+        metric = metrics.metric_named(args.metrics[0])
+        return metric.score(metric.statistics(*lines(run, *args.by)).sum(axis=0))
+
+    store(args, *lines(max(args.of, key=value), *args.take))
+
+
 def arguments(words: list[str]) -> Namespace:
     """Return the arguments of the command line."""
     parser = ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -88,6 +118,20 @@ def arguments(words: list[str]) -> Namespace:
     command.add_argument(
         "--log", metavar="FILE", nargs="+", type=Path, help="logs of fairseq-train"
     )
+    command = commands.add_parser("curve", help=curve.__doc__)
+    command.set_defaults(function=curve)
+    command.add_argument("metrics", metavar="METRIC=TITLE", nargs="+", help="such as ppl")
+    command.add_argument("--log", metavar="FILE", type=Path, required=True, help="of fairseq-train")
+    command.add_argument("--by", choices=("epoch", "updates"), help="default: the last value alone")
+    command.add_argument("--per", type=int, default=1, help="divide the updates by so many pairs")
+    command = commands.add_parser("best", help=best.__doc__)
+    command.set_defaults(function=best)
+    command.add_argument("metrics", nargs=1, choices=metrics.NAMES, help="more must be better")
+    command.add_argument("--of", metavar="RUN", nargs="+", type=Path, required=True)
+    for option, which in (("--by", "lines that choose"), ("--take", "lines that are scored")):
+        command.add_argument(
+            option, metavar=("HYP", "REF"), nargs=2, required=True, help=f"{which}: RUN/HYP, REF"
+        )
     for command in commands.choices.values():
         command.add_argument(
             "--where", metavar="FIELD=VALUE", nargs="+", default=[], help="what was scored"

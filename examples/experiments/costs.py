@@ -1,4 +1,4 @@
-"""What a run cost: parameters of its checkpoints, updates and seconds of its training."""
+"""What a run cost and how it learnt: parameters of checkpoints, what logs tell of the training."""
 
 import math
 import re
@@ -7,6 +7,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any, Sequence
 
+from fairseq_ext.tools.curves.training_log import read_run
 from fairseq_ext.tools.evaluate.inputs import sentence_lines
 
 from . import UsageError
@@ -17,7 +18,8 @@ PLACE = re.compile(r"'save_dir': '([^']*)'")
 WORDS = re.compile(r"(?m)\| INFO \| fairseq_cli\.eval_lm \| (\d+) (.* \[\S+\])$")
 CHANCE = re.compile(r" \[(\S+)\](?=\t|$)")
 UPDATES = re.compile(r"\| num_updates (\d+)\b")
-# seconds: fairseq prints whole ones, so shorter epochs are not timed
+# Seconds: fairseq prints whole ones for each epoch. The sum over the epochs of a training tells the
+# time of an update where it is longer than this, and an epoch's where the epoch itself is longer.
 SHORTEST = 10
 TRAINING = "parameters, only in training"
 
@@ -86,10 +88,22 @@ def timed(logs: Sequence[Path]) -> dict[str, float]:
         seconds += sum(time for time, _ in whole)
         updates += sum(count for _, count in whole)
         medians.append(statistics.median(time for time, _ in whole))
-    if sum(medians) >= SHORTEST * len(medians) and updates:
+    if seconds >= SHORTEST and updates:
         values["ms per update"] = 1000 * seconds / updates
+    if sum(medians) >= SHORTEST * len(medians):
         values["seconds per epoch"] = sum(medians)
     return values
+
+
+def curve(log: Path, metric: str) -> list[tuple[int, float]]:
+    """Return [(updates, value)] of a metric of the validation set in a log of fairseq-train.
+
+    Raises UsageError when the log has no such metric.
+    """
+    points = read_run(log, log.stem).curves.get(("valid", metric))
+    if not points:
+        raise UsageError(f"{log}: it has no validation with {metric}")
+    return points
 
 
 def sentence(dictionary: Any) -> Any:

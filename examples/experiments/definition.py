@@ -6,8 +6,8 @@
     [systems.NAME]           train, evaluate: commands; needs: systems of the same seed to be
                              trained before; label: its name in the results; fields: more about it
                              in the results; like: another system that it copies; each: the
-                             variables that NAME stands for several systems of; NAMES IN CAPITALS:
-                             variables of this system only
+                             variables that NAME stands for several systems of, beside those of the
+                             system that it is like; NAMES IN CAPITALS: variables of this system
     compare                  pairs of labels whose differences are tested
     published                [system, metric, value] of a paper, to stand beside what is measured
     like                     another file of the folder, which this one only changes
@@ -17,6 +17,7 @@ is empty when its variables are filled in is no command. A file whose name begin
 experiment: it holds what others are `like`.
 """
 
+import fnmatch
 import itertools
 import re
 import sys
@@ -80,6 +81,10 @@ class Experiment:
             allowed = ", ".join(self.systems)
             raise UsageError(f"SYSTEM {name!r} is not in {self.path}; allowed: {allowed}")
         return self.systems[name]
+
+    def matching(self, pattern: str) -> list[str]:
+        """Return the names that match a pattern such as stock.*; UsageError where none does."""
+        return fnmatch.filter(self.systems, pattern) or [self.system(pattern).name]
 
 
 def names() -> list[str]:
@@ -185,7 +190,14 @@ def inherited(
     if base not in tables or base in (*before, name):
         raise UsageError(f"{where}: like = {base!r}: allowed: another system, not like this one")
     copied = inherited(tables, base, where, (*before, name))
-    return {**{key: copied[key] for key in copied if key not in ("each", "label")}, **table}
+    copied.pop("label", None)
+    # the other's variables that this name has as well
+    shared = {
+        key: values
+        for key, values in copied.get("each", {}).items()
+        if any(f"${variable}" in name for variable in re.split("[-+]", key))
+    }
+    return {**copied, **table, "each": {**shared, **table.get("each", {})}}
 
 
 def systems_of(content: Mapping[str, Any], path: Path) -> dict[str, System]:

@@ -155,6 +155,7 @@ OWN: list[Scorer] = [
     ),
     Ratio("right", "right, %", lambda line, gold: (line in gold.split("\t"), 1)),
     Ratio("error", "error rate", lambda line, gold: (line != gold, 1)),
+    Ratio("label", "accuracy", lambda line, gold: (line == gold, 1)),
     Ratio("perplexity", "perplexity", numbers, math.exp),
     Ratio("nats", "nats per image", lambda line, _: (numbers(line, "")[0], 1), lambda mean: mean),
     Ratio(

@@ -1,36 +1,32 @@
-"""Import hook: runs the patches before, around and after the modules they are for."""
+"""Import hook: runs the patches before and after the modules they are for."""
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import importlib.machinery
 import sys
 from types import CodeType, ModuleType
 from typing import Sequence
 
-from .patch_registry import AFTER, AROUND, BEFORE, all_patches, apply_patch, needed_patches
+from .patch_registry import AFTER, BEFORE, all_patches, apply_patch, needed_patches
 
 # "examples": of a clone of fairseq, which its modules import by this name
 PATCHED_PACKAGES = frozenset(("fairseq", "fairseq_cli", "hydra", "antlr4", "examples"))
 
 
 class PatchingLoader(importlib.machinery.SourceFileLoader):
-    """Loads a source file as Python would, inside and followed by the patches for it."""
+    """Loads a source file as Python would, followed by the patches for it."""
 
     _is_loading = False
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run the module's code inside its AROUND patches, then apply its AFTER patches."""
+        """Run the module's code, then apply its AFTER patches."""
         name = module.__name__ if module.__spec__ is None else module.__spec__.name
-        with contextlib.ExitStack() as stack:
-            for patch in needed_patches(name, AROUND):
-                stack.enter_context(patch.function(name))  # the first patch is the outermost
-                patch.applied_to.append(name.partition(".")[0])
-            self._is_loading = True
-            # also where the module's code fails
-            stack.callback(setattr, self, "_is_loading", False)
+        self._is_loading = True
+        try:
             super().exec_module(module)
+        finally:
+            self._is_loading = False
         # the module's code has run, and who imports it waits for its patches too
         for patch in needed_patches(name, AFTER):
             apply_patch(patch, name, module)

@@ -62,8 +62,8 @@ FAIRSEQ_ERRORS: tuple[tuple[type[Exception], str, str | None], ...] = (
     (
         AssertionError,
         r"^world size is \d+ but have \d+ available devices",
-        "--distributed-world-size is more than the CUDA devices there are; on CPUs start the "
-        "processes with torchrun, with --distributed-no-spawn --distributed-backend gloo",
+        "--distributed-world-size is more than the CUDA devices there are; allowed: their number; "
+        "with --cpu any",
     ),
     (AssertionError, r"Sentences lengths should not exceed max_tokens", None),
     (AssertionError, r"must be divisible by num_heads|is not divisible by", None),

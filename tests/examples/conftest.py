@@ -8,60 +8,8 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
-RECIPES = ("duo", "duo_translation", "multiway", "twin")
+RECIPES = ("twin",)
 sys.path += [str(EXAMPLES), *(str(EXAMPLES / name) for name in RECIPES)]
-
-# as small as a recipe can be and still go through every step
-SMALL_MULTIWAY = """
-[data]
-languages = de en fr
-train = train
-valid = val
-test = test_a
-vocabulary = 50
-seed = 1
-[model]
-arch = multiway_gru
-options = --embed-dim 16 --hidden-size 16 --context-size 16 --readout-size 16
-[train]
-updates_per_pair = 8
-validations = 2
-warmup = 25
-options = --criterion cross_entropy --optimizer adam --lr 5e-3 --clip-norm 1 --max-tokens 400
-    --eval-bleu --eval-bleu-args '{"beam":1,"max_len_b":10}' --eval-bleu-remove-bpe sentencepiece
-    --best-checkpoint-metric bleu --maximize-best-checkpoint-metric
-[tune]
-updates_per_pair = 2
-validations = 1
-options = --train-only shared,output --clip-norm 5
-[low_resource]
-pairs = de-en
-percent = 50
-sentences = disjoint
-updates_per_pair = 6
-validations = 2
-options = --best-checkpoint-metric worst_bleu
-[zero_shot]
-pair = de-fr
-pivot = en
-sentences = all
-[language_model]
-arch = gru_lm
-updates = 5
-validations = 1
-options = --embed-dim 16 --hidden-size 16 --sample-break-mode eos --optimizer adam --lr 5e-3
-    --max-tokens 400
-[long]
-updates_per_pair = 9
-validations = 3
-[fusion]
-arch = deep_fusion_gru
-updates_per_pair = 4
-validations = 1
-options =
-[evaluate]
-options = --beam 2 --max-tokens 400
-"""
 
 SENTENCES = [
     "A man in an orange hat looks at something .",
@@ -146,22 +94,3 @@ def raw(tmp_path):
 def raw3(tmp_path):
     """A fresh folder of raw text in three languages; tests may damage it."""
     return write_raw(tmp_path / "raw3", languages=("de", "en", "fr"))
-
-
-@pytest.fixture
-def small_multiway(tmp_path):
-    """Path of small settings of examples/multiway."""
-    path = tmp_path / "small.cfg"
-    path.write_text(SMALL_MULTIWAY, encoding="utf-8")
-    return path
-
-
-@pytest.fixture(scope="session")
-def prepared_multiway(tmp_path_factory, run):
-    """DATA that examples/multiway/prepare.py made from the small settings and raw text."""
-    folder = tmp_path_factory.mktemp("multiway")
-    raw = write_raw(folder / "raw", languages=("de", "en", "fr"))
-    (folder / "small.cfg").write_text(SMALL_MULTIWAY, encoding="utf-8")
-    prepare = EXAMPLES / "multiway" / "prepare.py"
-    run("python", prepare, raw, folder / "data", "--recipe", folder / "small.cfg")
-    return folder / "data"

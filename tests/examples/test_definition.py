@@ -101,6 +101,16 @@ def test_labels_fields_and_comparisons_have_variables(define):
     assert experiment.system("pair.de-en@2").fields == {"layers": "some or 8"}
 
 
+def test_a_system_like_several_is_several(define):
+    content = FILE + '[systems."more.$FROM-$TO@$DEPTH"]\nlike = "pair.$FROM-$TO@$DEPTH"\n'
+    content += 'each = { DEPTH = [3] }\n[systems.one]\nlike = "pair.$FROM-$TO@$DEPTH"\n'
+    content += 'FROM = "x"\nTO = "y"\nDEPTH = 9\n'
+    systems = read_experiment(define(content)).systems
+    more = [name for name in systems if name.startswith("more")]
+    assert more == ["more.de-en@3", "more.en-de@3"]
+    assert systems["one"].train == ("echo x y 9",)
+
+
 def test_a_variable_may_hold_several_commands(define):
     content = FILE.replace("[data]", 'BLOCK = """\n    echo $WIDTH\n    more\necho b\n"""\n[data]')
     content = content.replace('evaluate = "echo $RUN"', "evaluate = '''\n$BLOCK\necho $RUN\n'''")

@@ -37,6 +37,7 @@ def test_edit_distance_is_that_of_the_definition():
         ("wer", ["one two", "three"], ["one", "three"], 50.0),
         ("right", ["a", "c"], ["b\ta", "d\te"], 50.0),
         ("error", ["pos", "neg", "pos", "pos"], ["pos"] * 4, 25.0),
+        ("label", ["pos", "neg", "pos", "pos"], ["pos"] * 4, 75.0),
         ("perplexity", ["2.0 2", "4.0 1"], ["", ""], math.exp(2)),
         ("nats", ["2.0 2", "4.0 1"], ["", ""], 3.0),
         ("likelihood", ["2.0 2", "4.0 1"], ["", ""], -3.0),
