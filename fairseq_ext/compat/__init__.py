@@ -44,6 +44,7 @@ PATCH_MODULES = (
     "checkpoint_reading",
     "commands",
     "shards",
+    "fused_language_models",
     "stock_tasks",
     "shared_arrays",
     "edit_paths",
