@@ -45,6 +45,7 @@ PATCH_MODULES = (
     "commands",
     "shards",
     "fused_language_models",
+    "missing_files",
     "stock_tasks",
     "shared_arrays",
     "edit_paths",
