@@ -46,6 +46,7 @@ PATCH_MODULES = (
     "shards",
     "fused_language_models",
     "missing_files",
+    "waveforms",
     "stock_tasks",
     "shared_arrays",
     "edit_paths",
