@@ -13,6 +13,8 @@ from fairseq_ext.tools import UsageError
 # each is a module of corpora/, with - for _
 COMMANDS = {
     "annotated": "linearise entities, trees or graphs",
+    "captions": "make strips of digits, with captions",
+    "spoken-digits": "make strings of spoken digits",
     "draw": "draw lines of aligned texts",
     "reviews": "tokenise film reviews",
     "parallel": "copy text that is aligned line by line",

@@ -31,9 +31,9 @@ def text(args: Namespace) -> None:
 
 
 def likelihood(args: Namespace) -> None:
-    """Score the log-probabilities that fairseq-generate --score-reference printed."""
+    """Score what fairseq-generate --score-reference or fairseq-eval-lm printed."""
     references = read_lines(args.ref)
-    store(args, costs.likelihoods(args.hyp, len(references)), references)
+    store(args, costs.likelihoods(Path(args.hyp), len(references)), references)
 
 
 def store(args: Namespace, hypotheses: list[str], references: list[str]) -> None:

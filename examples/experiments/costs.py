@@ -14,6 +14,9 @@ from . import UsageError
 
 EPOCH_END = re.compile(r"\| INFO \| train \| epoch (\d+) \|.*\| train_wall (\d+(?:\.\d+)?)")
 PLACE = re.compile(r"'save_dir': '([^']*)'")
+# number of the line, words with the logarithms of their probabilities in brackets
+WORDS = re.compile(r"(?m)\| INFO \| fairseq_cli\.eval_lm \| (\d+) (.* \[\S+\])$")
+CHANCE = re.compile(r" \[(\S+)\](?=\t|$)")
 UPDATES = re.compile(r"\| num_updates (\d+)\b")
 # Seconds: fairseq prints whole ones for each epoch. The sum over the epochs of a training tells the
 # time of an update where it is longer than this, and an epoch's where the epoch itself is longer.
@@ -22,12 +25,19 @@ TRAINING = "parameters, only in training"
 
 
 def likelihoods(log: Path, count: int) -> list[str]:
-    """Return "nats tokens" of each reference, from what fairseq-generate printed.
+    """Return "nats tokens" of each reference, the ends of the sentences included.
 
-    It prints the base-2 logarithm of each token, the end of the sentence included.
+    log: of fairseq-generate --score-reference, which prints the base-2 logarithm of each token, or
+    of fairseq-eval-lm --output-word-probs, which prints each word with its natural logarithm.
     """
-    lines = [list(map(float, text.split())) for text in sentence_lines(log, "P", count)]
-    return [f"{-math.log(2) * math.fsum(line)!r} {len(line)}" for line in lines]
+    words = {int(number): text for number, text in WORDS.findall(log.read_text("utf-8"))}
+    if not words:
+        lines = [list(map(float, text.split())) for text in sentence_lines(log, "P", count)]
+        return [f"{-math.log(2) * math.fsum(line)!r} {len(line)}" for line in lines]
+    if words.keys() != set(range(count)):
+        raise UsageError(f"{log}: likelihoods of {len(words)} lines of {count}")
+    chances = (list(map(float, CHANCE.findall(words[number]))) for number in range(count))
+    return [f"{-math.fsum(line)!r} {len(line)}" for line in chances]
 
 
 def epochs_of(log: Path) -> tuple[list[tuple[float, int]], int]:

@@ -71,6 +71,18 @@ def test_a_log_without_an_epoch(log):
         timed([log("nothing\n")])
 
 
+def test_likelihoods_of_a_language_model(log):
+    begin = "2026-01-01 | INFO | fairseq_cli.eval_lm |"
+    path = log(
+        f"{begin} 1 a [-1.500000]\t</s> [-0.250000]\n",
+        f"{begin} 0 [1] [-2.000000]\n",
+        f"{begin} Loss (base 2): 1.2, Perplexity: 2.3\n",
+    )
+    assert likelihoods(path, 2) == ["2.0 1", "1.75 2"]
+    with pytest.raises(UsageError, match=r"train\.log: likelihoods of 2 lines of 3"):
+        likelihoods(path, 3)
+
+
 def test_likelihoods_are_in_nats_and_in_order(log):
     path = log("P-1\t-1.0 -2.0\n", "P-0\t-0.5\n")
     (first, second) = (line.split() for line in likelihoods(path, 2))
