@@ -88,8 +88,8 @@ def difference(baseline: Mapping[int, Score], system: Mapping[int, Score]) -> di
 
 
 def number(value: float) -> str:
-    """Return a value with six digits; whole numbers, such as counts of parameters, in full."""
-    return f"{value:.0f}" if value == round(value) else f"{value:.6g}"
+    """Return a value as it is stored: counts whole, others with six digits."""
+    return str(int(value)) if value == int(value) else f"{value:.6g}"
 
 
 def line(

@@ -1,23 +1,19 @@
 """The experiments of examples/duo: rows of equal size, couples of vectors, from text to tables."""
 
-import csv
 import json
 import random
 import shlex
-import sys
 from pathlib import Path
 
 import pytest
 from experiments.definition import FOLDER, read_experiment
 from experiments.execution import Run
+from small_experiment import SmallExperiment, values_of
 
 PARSE_AND_BUILD = Path(__file__).with_name("parse_and_build.py")
 ROWS = ("transformer", "meta", "share", "norm", "fusion", "transformer_long", "fusion_long")
 CLASSIFIERS = ("single.own", "duo.glove+own", "average.glove+w2v", "concatenation.own+w2v")
 SMALL = """
-like = "multi30k"
-[variables]
-TEST_FILE = "test_a"
 VOCABULARY = 60
 WIDTH = 16
 STOCK_SIZES = "--encoder-layers 1 --decoder-layers 1"
@@ -97,51 +93,29 @@ def test_classifiers_differ_in_method_and_vectors_only(name, tmp_path):
     assert "duo_classifier_concatenation" in commands["concatenation.own+w2v"]
 
 
-def report_of(folder):
-    with open(folder / "report.csv", encoding="utf-8", newline="") as stream:
-        return list(csv.DictReader(stream))
-
-
-@pytest.fixture
-def perform(run, tmp_path):
-    """Function (content of a file, raw data, systems) -> lines of the report of all of them."""
-
-    def from_raw_data(content, raw, systems):
-        for path in (FOLDER / "duo").glob("*.toml"):
-            (tmp_path / path.name).write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
-        small = tmp_path / "small.toml"
-        small.write_text(content, encoding="utf-8")
-        folders = ("--data", tmp_path / "data", "--runs", tmp_path / "my runs")
-        script = (sys.executable, FOLDER / "run.py", small)
-        assert "ready:" in run(*script, "prepare", "--raw", raw, *folders, cwd=tmp_path)
-        for system in systems:
-            assert "done:" in run(*script, system, 1, *folders, cwd=tmp_path)
-        run(*script, "report", 1, *folders, cwd=tmp_path)
-        return report_of(tmp_path / "my runs")
-
-    return from_raw_data
+@pytest.mark.slow
+@pytest.mark.timeout(3600)  # many commands, each of which imports fairseq
+def test_translation_from_raw_text_to_the_page(run, raw, tmp_path):
+    for path in list(raw.glob("test_a.*")):
+        path.rename(raw / f"test_2016_flickr{path.suffix}")
+    small = SmallExperiment(run, tmp_path, "duo/multi30k", SMALL)
+    assert "ready:" in small.step("prepare", "--raw", raw)
+    small.train("transformer.*", "fusion.*")
+    lines = small.report()
+    both = ("+ fusion layer", "Transformer")
+    for direction in ("de-en", "en-de"):
+        fields = {"set": "test_2016_flickr", "direction": direction}
+        assert both in values_of(lines, "BLEU", **fields)
+    paper = values_of(lines, "BLEU in Table 6 of the paper")
+    assert paper["Transformer", ""] == 27.31 and paper["+ duo normalisation", ""] == 29.6
+    greedy = [line for line in lines if line["metric"] == "BLEU, greedy" and not line["versus"]]
+    assert len(greedy) == 2 * 2 * 2
+    small.check_page("duo.md")
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(3600)  # many commands, each of which imports fairseq
-def test_translation_from_raw_text_to_tables(perform, raw):
-    lines = perform(SMALL, raw, ["transformer.de-en", "fusion.de-en"])
-    values = {
-        (line["system"], line["versus"], line["set"], line["metric"], line["epoch"]): line
-        for line in lines
-    }
-    assert values["+ fusion layer", "Transformer", "test_a", "BLEU", ""]["p"]
-    assert values["Transformer", "", "", "BLEU in Table 6 of the paper", ""]["value"] == "27.31"
-    curve = [key for key in values if key[3] == "BLEU, greedy" and key[0] == "Transformer"]
-    assert len(curve) == 2
-    last = values["Transformer", "", "val", "perplexity", ""]["value"]
-    assert last == values["Transformer", "", "val", "perplexity", curve[-1][4]]["value"]
-    assert values["+ fusion layer", "", "", "parameters used", ""]["value"]
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(3600)  # many commands, each of which imports fairseq
-def test_classification_from_raw_text_to_tables(perform, tmp_path):
+@pytest.mark.timeout(3600)
+def test_classification_from_raw_text_to_the_page(run, tmp_path):
     """A word decides, and one of the sets of vectors knows it."""
     pytest.importorskip("gensim", reason="the set of own vectors needs gensim")
     pytest.importorskip("sklearn", reason="TF-IDF needs scikit-learn")
@@ -156,17 +130,19 @@ def test_classification_from_raw_text_to_tables(perform, tmp_path):
         (raw / f"{split}.txt").write_text("".join(rows), encoding="utf-8")
     (raw / "glove.vec").write_text("isgood 1 0\nisbad 0 1\n", encoding="utf-8")
     (raw / "w2v.vec").write_text("w1 1 0\nw2 0 1\n", encoding="utf-8")
-    content = 'like = "r8"\n[variables]\nLENGTH = "--max-epoch 20 --lr 0.02"\n'
-    systems = ["single.glove", "single.w2v", "average.glove+w2v", "duo.*w2v", "better*w2v", "tfidf"]
-    lines = [line for line in perform(content, raw, systems) if line["metric"] == "accuracy"]
-    values = {
-        (line["system"], line["versus"], line["first set"], line["second set"]): line
-        for line in lines
-        if line["set"] == "test"
+    small = SmallExperiment(run, tmp_path, "duo/r8", 'LENGTH = "--max-epoch 20 --lr 0.02"\n')
+    assert "ready:" in small.step("prepare", "--raw", raw)
+    small.train("single.[gw]*", "average.glove+w2v", "duo.*w2v", "better.glove+w2v", "tfidf")
+    lines = small.report()
+    alone = {
+        name: values_of(lines, "accuracy", set="test", **{"first set": name, "second set": name})
+        for name in ("glove", "w2v")
     }
-    knows, not_ = (float(values["one set", "", name, name]["value"]) for name in ("glove", "w2v"))
-    assert knows > not_
-    assert float(values["better set alone", "", "glove", "w2v"]["value"]) == knows
-    assert float(values["TF-IDF, logistic regression", "", "", ""]["value"]) == 100
-    assert values["duo", "better set alone", "glove", "w2v"]["p"]
-    assert not list((tmp_path / "my runs").glob("*/*.pt"))
+    assert alone["glove"]["one set", ""] > alone["w2v"]["one set", ""]
+    couple = values_of(lines, "accuracy", set="test", **{"first set": "glove", "second set": "w2v"})
+    assert couple["better set alone", ""] == alone["glove"]["one set", ""]
+    assert {("duo", "better set alone"), ("duo", "average")} <= set(couple)
+    words = values_of(lines, "accuracy", set="test", **{"first set": ""})
+    assert words == {("TF-IDF, logistic regression", ""): 100}
+    assert not list(small.runs.glob("*/*.pt"))
+    small.check_page("duo.md")

@@ -8,7 +8,7 @@ from experiments import UsageError
 from experiments.definition import read_experiment
 from experiments.execution import Run, write_json
 from experiments.metrics import metric_named
-from experiments.results import collect, lines_of, markdown, report
+from experiments.results import collect, lines_of, markdown, number, report
 from experiments.scores import Score, fields, read_scores, write_score
 
 from fairseq_ext.tools.evaluate.scores import Scored, paired_test, resample
@@ -145,6 +145,11 @@ def test_the_report_is_stored_as_data_of_the_manual(runs, tmp_path, capsys):
     assert "version:" in facts["test"]["BLEU"] and "torch" in facts["test"]["versions"]
     text = (runs[2] / "report.md").read_text(encoding="utf-8")
     assert "| other - base |" in text and "BLEU, differences:" in text
+
+
+def test_counts_are_stored_whole_and_a_small_difference_has_no_sign_of_its_own():
+    numbers = [number(value) for value in (3239856.0, -0.0, 29.456789123, -1e-9)]
+    assert numbers == ["3239856", "0", "29.4568", "-1e-09"]
 
 
 def test_values_of_a_paper_stand_beside(runs):

@@ -1,14 +1,13 @@
 """The experiments of examples/multiway: commands parse and build models, from text to tables."""
 
-import csv
 import json
 import shlex
-import sys
 from pathlib import Path
 
 import pytest
 from experiments.definition import FOLDER, read_experiment
 from experiments.execution import Run
+from small_experiment import SmallExperiment, values_of
 
 PARSE_AND_BUILD = Path(__file__).with_name("parse_and_build.py")
 # of each experiment one of each kind of system
@@ -28,8 +27,7 @@ TRAINED = {
     ),
 }
 SMALL = """
-[variables]
-TEST_FILE = "test_a"
+TEST_FILE = "test_2016_flickr"
 VOCABULARY = 50
 SIZES = "--embed-dim 16 --hidden-size 16 --context-size 16 --readout-size 16"
 LM_SIZES = "--embed-dim 16 --hidden-size 16"
@@ -37,6 +35,7 @@ MAX_TOKENS = 400
 LENGTH = '''--max-update 6 --validate-interval-updates 3 --save-interval-updates 3
     --no-epoch-checkpoints'''
 SEARCH = "--beam 2 --max-tokens 400"
+CUTS = "5+20 10+30 20+35 40+40"
 """
 
 
@@ -151,68 +150,49 @@ def test_cuts_are_percentages_of_a_third(built):
             assert int(kept) == round(lines * int(percent) / 100)
 
 
-def report_of(folder):
-    with open(folder / "report.csv", encoding="utf-8", newline="") as stream:
-        return list(csv.DictReader(stream))
-
-
 @pytest.fixture
-def experiment_of(run, raw3, tmp_path):
-    """Function (name, systems) -> lines of the report of a small version of an experiment."""
-
-    def perform(name, systems):
-        for path in (FOLDER / "multiway").glob("*.toml"):
-            (tmp_path / path.name).write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
-        small = tmp_path / "small.toml"
-        small.write_text(f'like = "{name}"\n{SMALL}{EXTRA[name]}', encoding="utf-8")
-        folders = ("--data", tmp_path / "data", "--runs", tmp_path / "my runs")
-        script = (sys.executable, FOLDER / "run.py", small)
-        assert "ready:" in run(*script, "prepare", "--raw", raw3, *folders, cwd=tmp_path)
-        for system in systems:
-            assert "done:" in run(*script, system, 1, *folders, cwd=tmp_path)
-        assert "BLEU, differences:" in run(*script, "report", 1, *folders, cwd=tmp_path)
-        return report_of(tmp_path / "my runs")
-
-    return perform
+def raw(raw3):
+    """Raw text in three languages under the names of Multi30k."""
+    for path in list(raw3.glob("test_a.*")):
+        path.rename(raw3 / f"test_2016_flickr{path.suffix}")
+    return raw3
 
 
-EXTRA = {"all": "", "cut": 'CUTS = "5+20 10+30 20+35 40+40"\n'}
-
-
-def plain(data, name):
-    return (data / name).read_text(encoding="utf-8").splitlines()
+def plain(path):
+    return path.read_text(encoding="utf-8").splitlines()
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)  # many commands, each of which imports fairseq
-def test_all_from_raw_text_to_tables(experiment_of, tmp_path):
-    lines = experiment_of("all", ["single.fr-de", "multi.fr-de", "zero.more.fr-*", "multi"])
-    values = {
-        (line["system"], line["versus"], line["set"], line["metric"], line["updates"]): line
-        for line in lines
-    }
-    assert ("Multi", "Single", "test_a", "BLEU", "") in values
-    assert values["Multi", "Single", "val", "log-likelihood", ""]["p"]
-    assert ("more, by en", "", "test_a", "chrF", "") in values
-    assert values["Single", "", "", "updates", ""]["value"] == "6"
-    assert {key[4] for key in values if key[3] == "BLEU, greedy"} == {"3", "6", "0", "1"}
-    single, multi = (
-        float(values[name, "", "", "parameters used", ""]["value"]) for name in ("Single", "Multi")
-    )
-    assert single < multi
-    hypotheses = plain(tmp_path, "my runs/zero.more.fr-en-de.1/test.en")
-    assert len(hypotheses) == 12
+def test_all_from_raw_text_to_the_page(run, raw, tmp_path):
+    small = SmallExperiment(run, tmp_path, "multiway/all", SMALL)
+    assert "ready:" in small.step("prepare", "--raw", raw)
+    small.train("single.fr-de", "multi", "multi.fr-de", "zero", "zero.fr-de", "zero.fr-en-de")
+    lines = small.report()
+    bleu = values_of(lines, "BLEU", set="test_2016_flickr", direction="fr-de")
+    assert {("Multi", "Single"), ("by en", ""), ("Multi", "by en")} <= set(bleu)
+    assert ("Multi", "Single") in values_of(lines, "log-likelihood", set="val")
+    assert values_of(lines, "updates", set="")["Single", ""] == 6
+    greedy = {line["updates"] for line in lines if line["metric"] == "BLEU, greedy"}
+    assert greedy == {"3", "6", "0", "1"}
+    used = values_of(lines, "parameters used", set="")
+    assert used["Single", ""] < used["Multi", ""]
+    assert len(plain(small.runs / "zero.fr-en-de.1" / "test.en")) == 12
+    small.check_page("multiway.md")
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(3600)  # many commands, each of which imports fairseq
-def test_cut_from_raw_text_to_tables(experiment_of, tmp_path):
-    lines = experiment_of("cut", ["df.5.de-en", "single.5.de-en", "multi.5.de-en"])
-    compared = {(line["system"], line["versus"]) for line in lines if line["metric"] == "BLEU"}
+@pytest.mark.timeout(3600)
+def test_cut_from_raw_text_to_the_page(run, raw, tmp_path):
+    small = SmallExperiment(run, tmp_path, "multiway/cut", SMALL)
+    assert "ready:" in small.step("prepare", "--raw", raw)
+    small.train("single.5.de-en", "df.5.de-en", "multi.5.de-en")
+    lines = small.report()
+    compared = set(values_of(lines, "BLEU", set="val"))
     assert {("Single+DF", "Single"), ("Multi", "Single+DF"), ("Multi", "Single")} <= compared
     assert {line["pairs kept"] for line in lines} == {"5% (483)"}
-    data = tmp_path / "data"
-    assert len(plain(data, "divided/5.de")) == 20
-    assert plain(data, "divided/10.en")[:20] == plain(data, "divided/5.en")
-    sides = [set(plain(data, f"divided/{pair}.en")) for pair in ("de-en", "en-fr")]
-    assert not set.intersection(*sides)
+    divided = small.data / "divided"
+    assert len(plain(divided / "5.de")) == 20
+    assert plain(divided / "10.en")[:20] == plain(divided / "5.en")
+    assert not set(plain(divided / "de-en.en")) & set(plain(divided / "en-fr.en"))
+    small.check_page("multiway.md")
