@@ -145,8 +145,14 @@ def compose(
 
 def run(args: Namespace) -> None:
     """Write wavs/SPLIT.tsv with its files, raw/SPLIT.ref, and the same in characters beside it."""
-    if not 1 <= args.digits[0] <= args.digits[1]:
-        raise UsageError(f"--digits {args.digits[0]} {args.digits[1]}: allowed: LEAST MOST from 1")
+    for option, (least, most), first in (
+        ("digits", args.digits, 1),
+        ("pause-ms", args.pause_ms, 0),
+    ):
+        if not first <= least <= most:
+            raise UsageError(f"--{option} {least} {most}: allowed: LEAST MOST from {first}")
+    if min(args.strings) < 0:
+        raise UsageError(f"--strings {' '.join(map(str, args.strings))}: allowed: numbers from 0")
     for split in ("test", "valid"):
         check_named(f"--{split}", getattr(args, split))
     recordings, rng = recordings_by_split(args), random.Random(SEED)

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 from corpora.byte_pairs import learn_codes
-from recipe_tools.subwords import FastBPE, sample
+from corpora.subwords import FastBPE, sample
 
 from fairseq_ext.tools import UsageError
 
