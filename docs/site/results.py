@@ -281,7 +281,7 @@ def points(picture: dict[str, Any]) -> list[list[Summary]]:
 def curves(panel: dict[str, str]) -> dict[str, list[tuple[float, float]]]:
     """Return {system: [(x, value)]}; x is the number with which the field panel["x"] begins."""
     lines: dict[str, list[tuple[float, float]]] = {}
-    own = ("from", "title", "x", "x scale", "y scale")
+    own = ("from", "title", "x", "y scale")
     for m in select(panel["from"], {f: text for f, text in panel.items() if f not in own}):
         place = re.match(r"[\d.]+", m[panel["x"]])
         if place is None:
@@ -325,7 +325,7 @@ def draw_curves(figure: Any, picture: dict[str, Any]) -> None:
             colour = handles[system].get_color() if system in handles else f"C{len(handles)}"
             (handle,) = axis.plot(*zip(*line), marker="o", markersize=3, color=colour)
             handles.setdefault(system, handle)
-        axis.set(xscale=panel.get("x scale", "linear"), yscale=panel.get("y scale", "linear"))
+        axis.set_yscale(panel.get("y scale", "linear"))
         axis.set_title(panel["title"], fontsize=9, loc="left")
         axis.set_xlabel(panel["x"])
         axis.grid(alpha=0.3)
