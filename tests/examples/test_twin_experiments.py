@@ -179,6 +179,7 @@ def recordings(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)  # many commands, each of which imports fairseq
 @pytest.mark.parametrize("name", SMALL)
 def test_from_data_to_the_page(run, tmp_path, name, write, raw_text, recordings):
     changes, metrics = SMALL[name]
