@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import importlib.abc
 import importlib.machinery
 import sys
 from types import CodeType, ModuleType
-from typing import Sequence
+from typing import Any, Sequence
 
 from .patch_registry import AFTER, BEFORE, all_patches, apply_patch, needed_patches
 
@@ -27,9 +28,7 @@ class PatchingLoader(importlib.machinery.SourceFileLoader):
             super().exec_module(module)
         finally:
             self._is_loading = False
-        # the module's code has run, and who imports it waits for its patches too
-        for patch in needed_patches(name, AFTER):
-            apply_patch(patch, name, module)
+        _patch_loaded(name, module)
 
     def get_code(self, fullname: str) -> CodeType | None:
         """Return the module's code; for `python -m`, code that runs the patched module's command.
@@ -48,6 +47,32 @@ class PatchingLoader(importlib.machinery.SourceFileLoader):
         return super().get_code(fullname)
 
 
+class OtherLoader(importlib.abc.Loader):
+    """Loads a module as another loader does, followed by the patches for it."""
+
+    def __init__(self, loader: Any, name: str) -> None:
+        self._loader = loader
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)  # such as get_data, which resources are read with
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
+        """Return what the other loader makes for the spec."""
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the module's code, then apply its AFTER patches."""
+        self._loader.exec_module(module)
+        _patch_loaded(self._name, module)
+
+
+def _patch_loaded(name: str, module: ModuleType) -> None:
+    """Apply the patches of a module whose code has run; who imports it waits for them too."""
+    for patch in needed_patches(name, AFTER):
+        apply_patch(patch, name, module)
+
+
 class PatchingFinder:
     """Meta-path finder that delegates to the other finders and replaces only the loader."""
 
@@ -62,10 +87,14 @@ class PatchingFinder:
         for patch in needed_patches(fullname, BEFORE):
             apply_patch(patch, fullname, fullname)
         spec = _find_elsewhere(fullname, path, target)
-        # anything but a plain source file (extension modules, namespace packages, archives) keeps
-        # the loader of the finder that found it
-        if spec is not None and type(spec.loader) is importlib.machinery.SourceFileLoader:
-            spec.loader = PatchingLoader(spec.loader.name, spec.loader.path)
+        loader = None if spec is None else spec.loader
+        if spec is None or loader is None:  # not found, or a namespace package
+            return spec
+        if type(loader) is importlib.machinery.SourceFileLoader:
+            spec.loader = PatchingLoader(loader.name, loader.path)
+        elif any(patch.moment == AFTER and patch.concerns(fullname) for patch in all_patches()):
+            # pytest rewrites the assertions of hydra, which has a plugin for it
+            spec.loader = OtherLoader(loader, fullname)
         return spec
 
 
