@@ -1,6 +1,5 @@
-"""What the tests of the recipes share: their modules and scripts, raw text, small settings."""
+"""What the tests of the experiments share: their modules and raw text."""
 
-import importlib.util
 import random
 import sys
 from pathlib import Path
@@ -8,41 +7,7 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
-RECIPES = ("twin",)
-sys.path += [str(EXAMPLES), *(str(EXAMPLES / name) for name in RECIPES)]
-
-SENTENCES = [
-    "A man in an orange hat looks at something .",
-    "Two dogs run through the tall grass .",
-    "A girl in a karate uniform breaks a stick with a kick .",
-    "People are fixing the roof of a house .",
-    "A group of people stands in front of an igloo .",
-] * 8
-
-
-@pytest.fixture(scope="session")
-def examples_folder():
-    return EXAMPLES
-
-
-@pytest.fixture
-def script():
-    """Function (name, system) -> the script examples/SYSTEM/NAME.py as a module."""
-
-    def load(name, system):
-        path = EXAMPLES / system / f"{name}.py"
-        spec = importlib.util.spec_from_file_location(f"{system}_{name}", path)
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
-
-    return load
-
-
-@pytest.fixture
-def sentences():
-    """Forty lines of English."""
-    return list(SENTENCES)
+sys.path.append(str(EXAMPLES))
 
 
 @pytest.fixture

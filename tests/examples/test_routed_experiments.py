@@ -102,6 +102,7 @@ def test_symbols_are_joined_as_sentencepiece_does(run, tmp_path, write):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)  # many commands, each of which imports fairseq
 def test_from_corpora_to_the_page(run, raw_text, tmp_path, write):
     small = SmallExperiment(run, tmp_path, "routed/5000", SMALL)
     raw = write_annotated(tmp_path / "raw", write)

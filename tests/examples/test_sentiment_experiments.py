@@ -101,6 +101,7 @@ def test_commands_build(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)  # many commands, each of which imports fairseq
 def test_from_raw_reviews_to_the_page(run, tmp_path):
     small = SmallExperiment(run, tmp_path, "sentiment/imdb", SMALL)
     (tmp_path / "raw").mkdir()

@@ -44,7 +44,7 @@ MODEL = '''--arch twin_caption_attention --feature-size 125 --embed-dim 8 --hidd
     "digits": (
         """
 HELD_OUT = "--test 0-0 --valid 1-1"
-STRINGS = "--digits 1 2 --strings 30 4 4 --pause-ms 0 20"
+STRINGS = "--digits 1 2 --strings 30 4 4"
 MODEL = '''--arch twin_speech_lstm --encoder-hidden-size 8 --time-reduction 1,2,2 --embed-dim 8
     --hidden-size 16 --attention-size 8 --readout-size 8 --conv-width 3'''
 """,
@@ -179,6 +179,7 @@ def recordings(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)  # many commands, each of which imports fairseq
 @pytest.mark.parametrize("name", SMALL)
 def test_from_data_to_the_page(run, tmp_path, name, write, raw_text, recordings):
     changes, metrics = SMALL[name]
