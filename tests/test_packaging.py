@@ -114,7 +114,8 @@ INSTALLERS = {
 }
 # what torch and fairseq import beside the requirements of fairseq-ext
 OF_TORCH = (
-    "torch torchgen functorch sympy mpmath networkx jinja2 markupsafe filelock fsspec".split()
+    *("torch", "torchgen", "functorch", "sympy", "mpmath"),
+    *("networkx", "jinja2", "markupsafe", "filelock", "fsspec"),
 )
 HOOKED = """
 import sys
