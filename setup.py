@@ -105,7 +105,7 @@ setup(
     # that every Python process would pay for
     package_dir={"": "."},
     py_modules=["_fairseq_ext_hook", "_fairseq_ext_cli"],
-    package_data={"fairseq_ext": ["py.typed", "*/README.md"]},
+    package_data={"fairseq_ext": ["py.typed", "*/README.md", "tools/installation/*.sha256"]},
     entry_points={"console_scripts": ["fairseq-ext = _fairseq_ext_cli:main"]},
     cmdclass=commands(),
     install_requires=[

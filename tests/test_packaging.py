@@ -114,7 +114,8 @@ INSTALLERS = {
 }
 # what torch and fairseq import beside the requirements of fairseq-ext
 OF_TORCH = (
-    "torch torchgen functorch sympy mpmath networkx jinja2 markupsafe filelock fsspec".split()
+    *("torch", "torchgen", "functorch", "sympy", "mpmath"),
+    *("networkx", "jinja2", "markupsafe", "filelock", "fsspec"),
 )
 HOOKED = """
 import sys
@@ -125,17 +126,14 @@ assert "fairseq_ext.compat" in sys.modules and "fairseq_ext" not in sys.modules
 
 
 def interpreter(name):
-    """The path of a Python; the test is skipped where there is none."""
-    path = shutil.which(name)
-    if path is None:
-        # where pyenv keeps those that are not on PATH
-        folder = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
-        version = name.replace("python", "")
-        found = sorted(folder.glob(f"{version}.*/bin/{name}"))
-        path = found[-1] if found else None
-    if path is None:
-        pytest.skip(f"no {name} in PATH")
-    return path
+    """The path of a Python that starts; the test is skipped where there is none."""
+    # where pyenv keeps those that are not on PATH
+    folder = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
+    ours = sorted(folder.glob(f"{name.replace('python', '')}.*/bin/{name}"))
+    for path in filter(None, [shutil.which(name), *ours]):
+        if subprocess.run([path, "-c", ""], capture_output=True, check=False).returncode == 0:
+            return path
+    pytest.skip(f"no {name} in PATH that starts")
 
 
 @pytest.fixture(params=INSTALLERS)

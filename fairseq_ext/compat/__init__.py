@@ -48,6 +48,7 @@ PATCH_MODULES = (
     "fused_language_models",
     "missing_files",
     "waveforms",
+    "speech_tasks",
     "stock_tasks",
     "shared_arrays",
     "edit_paths",

@@ -8,6 +8,7 @@ Python 3.11 refuses `common: CommonConfig = CommonConfig()`. fairseq's `hydra_in
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from .patch_registry import PatchedModule, patch
 
@@ -20,6 +21,6 @@ from .patch_registry import PatchedModule, patch
 def factories_have_defaults(module: PatchedModule) -> None:
     """Give each field of FairseqConfig with a factory the default that hydra_init reads."""
     for field in dataclasses.fields(module.FairseqConfig):
-        has_factory = field.default_factory is not dataclasses.MISSING
-        if field.default is dataclasses.MISSING and has_factory:
-            field.default = field.default_factory()
+        factory: Any = field.default_factory
+        if field.default is dataclasses.MISSING and factory is not dataclasses.MISSING:
+            field.default = factory()
