@@ -49,6 +49,7 @@ PATCH_MODULES = (
     "missing_files",
     "waveforms",
     "speech_tasks",
+    "scripting",
     "stock_tasks",
     "shared_arrays",
     "edit_paths",
