@@ -103,3 +103,11 @@ def test_two_values_in_a_cell_are_refused(small):
         small.table("x rows=set columns=metric metric=BLEU")
     with pytest.raises(ValueError, match="nothing was measured"):
         small.table("x rows=set columns=metric metric=TER")
+
+
+def test_time_of_training_is_not_that_of_differences(results, monkeypatch):
+    entry = {"system": "a", "versus": "", "metric": "updates", "value": "100"}
+    time = {**entry, "metric": "ms per update", "value": "50"}
+    lines = [entry, time, {**time, "versus": "b", "value": "5"}]
+    monkeypatch.setattr(results, "measurements", lambda name: lines)
+    assert results.training_seconds("x", "a") == 5.0

@@ -21,6 +21,7 @@ import argparse
 import csv
 import hashlib
 import json
+import math
 import re
 import shlex
 import sys
@@ -35,6 +36,9 @@ MARK = re.compile(
 )
 
 Measurement = dict[str, str]
+# the fields of a measurement that do not tell what was measured where
+MEASURED = {"metric", "seeds", "value", "low", "high", "deviation", "p", "values"}
+TIMED = ("updates", "ms per update")
 
 
 class Summary(NamedTuple):
@@ -200,12 +204,12 @@ def summary(picks: dict[str, Any]) -> Summary:
 
 
 def training_seconds(name: str, systems: str) -> float:
-    """Return the time of all updates of some systems, SYSTEM|SYSTEM."""
-    seconds = 0.0
-    for system in systems.split("|"):
-        figures = {m["metric"]: m["value"] for m in select(name, {"system": system})}
-        seconds += int(figures["updates"]) * float(figures["ms per update"]) / 1000
-    return seconds
+    """Return the time of all updates of some systems, SYSTEM|SYSTEM, in all their places."""
+    runs: dict[tuple[str, ...], dict[str, float]] = {}
+    for m in select(name, {"system": systems, "versus": "", "metric": "|".join(TIMED)}):
+        place = tuple(text for field, text in m.items() if field not in MEASURED)
+        runs.setdefault(place, {})[m["metric"]] = float(m["value"])
+    return sum(math.prod(figures[metric] for metric in TIMED) / 1000 for figures in runs.values())
 
 
 def cost(picks: dict[str, str]) -> str:

@@ -45,9 +45,18 @@ PATCH_MODULES = (
     "checkpoint_reading",
     "commands",
     "shards",
+    "fused_language_models",
+    "missing_files",
+    "waveforms",
+    "speech_tasks",
+    "stock_tasks",
+    "shared_arrays",
+    "edit_paths",
     "ngram_blocking",
     "refinement_steps",
     "unknown_words",
+    "source_columns",
+    "scored_alignments",
     "prefetch_thread",
 )
 

@@ -34,6 +34,12 @@ WITHOUT_TRAINING: Dict[str, Any] = {
     "bpe_models": None,
     "truncate_source": False,
     "num_batch_buckets": 0,
+    # options of the search, which the commands do not take from checkpoints either
+    "dual_alpha": 1.0,
+    "dual_length_norm": "tokens",
+    "dual_path": None,
+    "source_average": "early",
+    "well_formed_targets": False,
 }
 _loading = threading.Lock()  # building models draws random numbers, see ``undisturbed``
 
@@ -211,8 +217,9 @@ def build_models(stored: List[StoredModel], task: FairseqTask) -> List[BaseFairs
 
 def prepare(model: BaseFairseqModel, dtype: str) -> None:
     """Make a model ready for searches as fairseq's commands do, with its attention."""
-    # models of fairseq return their attention where alignments are asked for
-    generation = GenerationConfig(print_alignment="soft")
+    # models of fairseq return their attention where alignments are asked for; fconv would take
+    # the rows of a batch for beams of one size, whatever the search is asked for
+    generation = GenerationConfig(print_alignment="soft", no_beamable_mm=True)
     common = SimpleNamespace(bf16=dtype == "bfloat16", fp16=dtype == "float16")
     model.prepare_for_inference_(SimpleNamespace(common=common, generation=generation))
 

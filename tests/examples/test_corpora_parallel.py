@@ -7,6 +7,7 @@ from argparse import ArgumentParser
 
 import pytest
 from corpora import apply_subwords, learn_subwords, parallel
+from corpora.files import aligned
 from experiments.definition import FOLDER
 
 from fairseq_ext.tools import UsageError
@@ -58,6 +59,15 @@ def test_sides_of_different_length(copy, raw, write):
     write(raw / "train.en", ["1"])
     with pytest.raises(UsageError, match=r"train\.de has 3 lines and .*train\.en 1"):
         copy()
+
+
+def test_of_several_files_the_shortest_is_named(write, tmp_path):
+    sizes = {"a": 3, "b": 3, "c": 2}
+    a, b, c = (write(tmp_path / name, ["x"] * size) for name, size in sizes.items())
+    assert list(aligned(a, b)) == [("x", "x")] * 3
+    for paths in ((a, b, c), (c, a, b)):
+        with pytest.raises(UsageError, match=r"a has 3 lines and \S*c 2: line N of one must be"):
+            list(aligned(*paths))
 
 
 def test_text_that_is_not_utf_8(copy, raw):
