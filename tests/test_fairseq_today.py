@@ -24,6 +24,9 @@ PROBED = {
     "AttributeError: 'NoneType' object has no attribute 'xla_device'": "bf16",
     "fairseq-train: error: unrecognized arguments": "local_rank",
     "TypeError: BLEU": "sacrebleu",
+    "argparse.ArgumentError": "denoising",
+    "AttributeError: 'TranslationFromPretrainedBARTTask'": "mbart",
+    "ImportError: cannot import name 'libnat'": "libnat",
 }
 # the beginning of a heading: the test that cures it
 ELSEWHERE = {

@@ -250,9 +250,10 @@ def choices(_layout: str) -> str:
     lines = []
     for choice in json.loads((DATA / "choices.json").read_text(encoding="utf-8")):
         gains = "<br>".join(gain(picks) for picks in choice["gains"])
-        texts = [choice[part] for part in ("data", "method", "beside")]
-        lines.append([*texts, gains, cost(choice["cost"]), choice["use"], choice["evidence"]])
-    heads = ["your data", "method", "compared with", "gain", "time", "use it?", "evidence"]
+        advice = [choice[part] for part in ("data", "method", "use")]
+        lines.append([*advice, gains, cost(choice["cost"]), choice["beside"], choice["evidence"]])
+    # the answer first: a phone shows three columns
+    heads = ["your data", "method", "use it?", "gain", "time", "compared with", "evidence"]
     return markdown(heads, lines).replace("---:", "---")
 
 

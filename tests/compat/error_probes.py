@@ -15,9 +15,12 @@ from pathlib import Path
 
 # the patches without which the errors come, and those that would say something else before
 PATCHES = (
+    "bart_tuning_has_its_options",
     "bf16_without_tpu",
     "checkpoints_hold_data_only",
     "checkpoints_say_what_is_wrong",
+    "denoising_shares_options",
+    "edit_paths_without_extension",
     "encoder_layers_without_copies",
     "local_rank_with_hyphen",
     "numpy_int32_offsets",
@@ -132,9 +135,35 @@ def sacrebleu(data, folder):
     score.cli_main()
 
 
+def denoising(data, folder):
+    from fairseq import options as fairseq_options
+
+    words = [data, "--task", "denoising", "--arch", "bart_base"]
+    fairseq_options.parse_args_and_arch(fairseq_options.get_training_parser(), words)
+
+
+def mbart(data, folder):
+    from fairseq import options as fairseq_options
+    from fairseq.tasks import setup_task
+
+    words = [data, "--task", "translation_from_pretrained_bart", "--langs", "xx,yy"]
+    words += ["-s", "xx", "-t", "yy", "--arch", "mbart_base"]
+    parser = fairseq_options.get_training_parser()
+    task = setup_task(fairseq_options.parse_args_and_arch(parser, words))
+    task.load_dataset("valid")
+
+
+def libnat(data, folder):
+    import torch
+    from fairseq.models.nat import levenshtein_utils
+
+    words = torch.tensor([[0, 5, 2]])
+    levenshtein_utils._get_ins_targets(words, words, 1, 3)
+
+
 PROBES = (
     *(version_base, numpy_float, percentile, large_data, weights_only, mask_type),
-    *(bf16, local_rank, sacrebleu),
+    *(bf16, local_rank, sacrebleu, denoising, mbart, libnat),
 )
 
 
