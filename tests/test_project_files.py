@@ -44,6 +44,11 @@ def test_setup_and_pages_name_the_same_pythons(pythons):
     assert f"| Python | {pythons[0]} to {pythons[-1]} |" in text_of("docs/fairseq-today.md")
 
 
+def test_the_classifiers_name_the_same_pythons(pythons):
+    first, end = re.search(r"MINORS = range\((\d+), (\d+)\)", text_of("setup.py")).groups()
+    assert [f"3.{number}" for number in range(int(first), int(end))] == pythons
+
+
 def test_the_pinned_torch_is_tested_where_the_pins_hold(job):
     pin = r"(?m)^torch==([\d.]+); python_version >= \"(.+)\""
     torch, since = re.search(pin, text_of("constraints.txt")).groups()

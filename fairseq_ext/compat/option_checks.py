@@ -297,11 +297,16 @@ def _check_validation_search(parsed: Mapping[str, object], values: Values) -> No
 
 
 def _replace_unk_has_words(values: Values) -> None:
-    """Raise OptionError for --replace-unk with data that no longer hold the unknown words."""
-    # fairseq-interactive, which alone has a buffer, has the words as they are typed
-    if values.get("replace_unk") is None or "buffer_size" in values:
+    """Raise OptionError for --replace-unk where no word, or no one word, takes the place."""
+    if values.get("replace_unk") is None:
         return
-    if values.get("dataset_impl") != "raw":
+    if values.get("print_alignment") == "soft":
+        raise OptionError(
+            "--replace-unk with --print-alignment soft: an unknown word is replaced by the one "
+            "word that it is aligned to; allowed: --print-alignment hard"
+        )
+    # fairseq-interactive, which alone has a buffer, has the words as they are typed
+    if "buffer_size" not in values and values.get("dataset_impl") != "raw":
         raise OptionError(
             f"--replace-unk with --dataset-impl {values.get('dataset_impl') or 'mmap'}: binarised "
             "data do not have the words that are unknown; allowed: --dataset-impl raw, with the "

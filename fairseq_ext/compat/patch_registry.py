@@ -19,7 +19,6 @@ logger = logging.getLogger(__name__)
 
 BEFORE = "before"  # called with the module's name, before the module is searched for
 AFTER = "after"  # called with the module, after its code ran
-AROUND = "around"  # called with a module's name; returns a context manager its code runs in
 
 if TYPE_CHECKING:
 
@@ -57,7 +56,7 @@ class Patch:
     """One patch: its function, the modules it is for, its conditions, and its history.
 
     Attributes:
-        applied_to: names of the modules that it was applied to (AROUND: their packages).
+        applied_to: names of the modules that it was applied to.
         failures: {module name: what went wrong}.
     """
 
@@ -89,9 +88,7 @@ class Patch:
         return None
 
     def concerns(self, module_name: str) -> bool:
-        """Return True if the patch names this module, or for AROUND its top-level package."""
-        if self.moment == AROUND:
-            return module_name.partition(".")[0] in self.modules
+        """Return True if the patch names this module."""
         return module_name in self.modules
 
     def status(self) -> Status:
@@ -117,10 +114,10 @@ def patch(
     """Return a decorator that adds a function to the patches.
 
     Args:
-        modules: full names of the modules it is for; for AROUND, top-level packages.
+        modules: full names of the modules it is for.
         because: which version made it necessary and what happens without it, in one sentence.
         conditions: all must hold in this process, or the patch is not applied.
-        moment: BEFORE, AFTER or AROUND.
+        moment: BEFORE or AFTER.
     """
 
     def register(function: PatchFunction) -> PatchFunction:

@@ -169,15 +169,18 @@ class Model:
                     results += work.of(part)
         return results
 
-    def score(self, sources: Iterable[Any], targets: Iterable[str], batch: int = 64) -> List[Score]:
+    def score(
+        self, sources: Iterable[Any], targets: Iterable[str], batch: int = 64, **options: Any
+    ) -> List[Score]:
         """Return how probable targets are, as ``fairseq-generate --score-reference`` does.
 
         Args:
             sources: as in ``translate``.
             targets: raw texts, as many.
             batch: pairs that are scored together.
+            options: ``source_average`` of a model with several sources.
         """
-        from .scoring import Scoring
+        from .scoring import Scoring, check_scoring
 
         if self.kind in ("classification", "language_model"):
             allowed = "classify" if self.kind == "classification" else "perplexity"
@@ -185,7 +188,8 @@ class Model:
         sources, targets = list(sources), list(targets)
         if len(sources) != len(targets):
             raise ValueError(f"score: {len(sources)} sources, but {len(targets)} targets")
-        scoring = Scoring(self, self.translator(batch, {}))
+        check_scoring(options)
+        scoring = Scoring(self, self.translator(batch, options))
         results: List[Score] = []
         with Inputs(self.kind, self.sources, self.task) as inputs:
             for part in inputs.buffers(sources, BUFFER, False):

@@ -19,6 +19,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 from omegaconf import DictConfig, OmegaConf
 from torch import Tensor
 
+from ..compat.checkpoints import check_configuration
 from .subword_models import SubwordModels
 
 MANIFEST, SUMS, CARD = "manifest.json", "SHA256SUMS", "README.md"
@@ -67,6 +68,7 @@ def read_packed(folder: Path) -> Packed:
 def _state(folder: Path, entry: Dict[str, Any]) -> Tuple[Path, Dict[str, Any]]:
     """Return the file of a model's parameters, and the checkpoint that fairseq reads."""
     file = folder / entry["weights"]
+    check_configuration(entry["options"], str(folder / MANIFEST))
     twin = entry["twin"] and read_tensors(folder / entry["twin"], entry["twin_aliases"])
     return file, {
         "args": None,

@@ -12,7 +12,7 @@ from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from ..compat.line_translator import BatchLimits, Coders, LineTranslator
+from ..compat.line_translator import Answer, BatchLimits, Coders, Line, LineTranslator
 from ..dual.reranker import check_alpha
 
 # options of tasks that say how to search, not what the model is
@@ -35,10 +35,15 @@ TAKEN += ("no_seed_provided", "eval_bleu")
 
 
 class QuietTranslator(LineTranslator):
-    """A translator that draws no random numbers.
+    """A translator that draws no random numbers, beside others of the same models.
 
     fairseq's iterators are torch's ``DataLoader``, which draws one from the process's generator.
     """
+
+    def answers(self, lines: Sequence[Line]) -> Iterator[Answer]:
+        """Yield the answers of the lines, in order."""
+        set_beams(self.models, getattr(self.generator, "beam_size", 1))
+        yield from super().answers(lines)
 
     def batches(self, dataset: FairseqDataset) -> Iterator[Dict[str, Any]]:
         """Yield batches of sentences of similar length."""
@@ -48,6 +53,13 @@ class QuietTranslator(LineTranslator):
             max_sentences=self.limits.max_sentences,
         ):
             yield dataset.collater([dataset[index] for index in batch])
+
+
+def set_beams(models: Sequence[BaseFairseqModel], beam: int) -> None:
+    """Tell models how many rows of a batch have one source; those of fairseq's BART keep it."""
+    for model in models:
+        if hasattr(model, "set_beam_size"):
+            model.set_beam_size(beam)
 
 
 def generation_options(values: Mapping[str, Any]) -> DictConfig:
