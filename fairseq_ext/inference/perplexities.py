@@ -15,6 +15,7 @@ from torch import Tensor
 from .inputs import Input
 from .places import options_of
 from .results import Perplexity
+from .search import check_count
 
 
 class Perplexities:
@@ -26,9 +27,7 @@ class Perplexities:
     """
 
     def __init__(self, model: Any, batch: int):
-        if batch < 1:
-            raise ValueError(f"batch {batch}: allowed: at least 1")
-        self.model, self.batch = model, batch
+        self.model, self.batch = model, check_count("batch", batch)
         self.dictionary = model.task.source_dictionary
         self.coder = model.loaded.subwords.coder("")
         self.scorer = SequenceScorer(model.task.target_dictionary)

@@ -59,13 +59,16 @@ def test_refused_by_name(name, value):
 
 @pytest.mark.parametrize("name, value", ACCEPTED, ids=str)
 def test_accepted(name, value):
-    check({name: value})
+    check({name: value, "sampling": True})
 
 
 @pytest.mark.parametrize(
     "values, option",
     [
         ({"beam": 2, "nbest": 5}, "--nbest 5"),
+        ({"sampling_topp": 0.5}, "--sampling-topp 0.5"),
+        ({"sampling": True, "sampling_topk": 2, "sampling_topp": 0.5}, "--sampling-topk"),
+        ({"replace_unk": "", "print_alignment": "soft", "buffer_size": 1}, "--replace-unk"),
         ({"min_len": 9, "max_len_a": 0, "max_len_b": 8}, "--min-len 9"),
         ({"shard_id": 2, "num_shards": 2}, "--shard-id 2"),
         (
