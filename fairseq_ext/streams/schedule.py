@@ -131,8 +131,8 @@ def parse_join_at(
             continue
         pair, _, number = (part.strip() for part in entry.partition("="))
         if pair not in pairs and pair not in synthetic:
-            known = ", ".join([*pairs, *synthetic])
-            raise ValueError(f"--join-at {entry.strip()!r}: {pair!r} is none of {known}")
+            names = ", ".join([*pairs, *synthetic])
+            raise ValueError(f"--join-at {entry.strip()!r}: {pair!r} is none of {names}")
         if pair in joins:
             raise ValueError(f"--join-at {text!r}: {pair!r} is named twice")
         if not (number.isascii() and number.isdigit()):
