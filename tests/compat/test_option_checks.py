@@ -66,9 +66,6 @@ def test_accepted(name, value):
     "values, option",
     [
         ({"beam": 2, "nbest": 5}, "--nbest 5"),
-        ({"sampling_topp": 0.5}, "--sampling-topp 0.5"),
-        ({"sampling": True, "sampling_topk": 2, "sampling_topp": 0.5}, "--sampling-topk"),
-        ({"replace_unk": "", "print_alignment": "soft", "buffer_size": 1}, "--replace-unk"),
         ({"min_len": 9, "max_len_a": 0, "max_len_b": 8}, "--min-len 9"),
         ({"shard_id": 2, "num_shards": 2}, "--shard-id 2"),
         (
@@ -85,6 +82,20 @@ def test_refused_together(values, option):
         check(values)
     for name in values:
         check({name: values[name]})
+
+
+@pytest.mark.parametrize(
+    "values, option",
+    [
+        ({"sampling_topp": 0.5}, "--sampling-topp 0.5: allowed with --sampling"),
+        ({"sampling": True, "sampling_topk": 2, "sampling_topp": 0.5}, "leave one out"),
+        ({"replace_unk": "", "print_alignment": "soft", "buffer_size": 1}, "allowed with hard"),
+    ],
+    ids=str,
+)
+def test_refused_where_another_is_missing(values, option):
+    with pytest.raises(OptionError, match=option):
+        check(values)
 
 
 @pytest.mark.parametrize(
