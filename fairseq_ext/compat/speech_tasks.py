@@ -53,3 +53,18 @@ def options_of_conformers_are_numbers(module: PatchedModule) -> None:
                 action.type = int
 
     model.add_args = staticmethod(add_args)
+
+
+@patch(
+    "fairseq.tasks.text_to_speech",
+    because="numpy 2.3 and matplotlib 3.10 dropped what fairseq turns a figure into an array with: "
+    "--eval-inference of text_to_speech fails with --tensorboard-logdir",
+)
+def figures_become_arrays(module: PatchedModule) -> None:
+    """Read the pixels of a figure as matplotlib gives them today."""
+    import numpy as np
+
+    def save_figure_to_numpy(fig: Any) -> Any:
+        return np.asarray(fig.canvas.buffer_rgba())[..., :3].copy()  # without transparency
+
+    module.save_figure_to_numpy = save_figure_to_numpy

@@ -45,3 +45,17 @@ def test_options_of_conformers_are_numbers(arch, task):
     assert getattr(parsed, "input_feat_per_channel", 80) == 80
     parsed = options.parse_args_and_arch(options.get_training_parser(), words[:-2])
     assert parsed.depthwise_conv_kernel_size == 31
+
+
+def test_figures_become_arrays():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    from fairseq.tasks.text_to_speech import plot_tts_output
+
+    spectrum = torch.rand(8, 12)
+    pixels = plot_tts_output(
+        [spectrum, spectrum], ["a", "b"], torch.rand(12), "c", (6, 2), ret_np=True
+    )
+    height, width, colours = pixels.shape
+    assert (colours, pixels.dtype.name) == (3, "uint8") and width == 3 * height
+    assert pixels.min() < 50 and pixels.max() == 255
