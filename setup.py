@@ -105,7 +105,14 @@ setup(
     # that every Python process would pay for
     package_dir={"": "."},
     py_modules=["_fairseq_ext_hook", "_fairseq_ext_cli"],
-    package_data={"fairseq_ext": ["py.typed", "*/README.md", "tools/installation/*.sha256"]},
+    package_data={
+        "fairseq_ext": [
+            "py.typed",
+            "*/README.md",
+            "tools/installation/*.sha256",
+            "tools/serving/page/*",
+        ]
+    },
     entry_points={"console_scripts": ["fairseq-ext = _fairseq_ext_cli:main"]},
     cmdclass=commands(),
     install_requires=[
@@ -128,6 +135,8 @@ setup(
         "bpe": ["sentencepiece"],
         # of packed models, which hold no pickles
         "pack": ["safetensors"],
+        # of fairseq-ext serve
+        "serve": ["starlette", "uvicorn"],
         "ctranslate2": ["ctranslate2"],
         "linearise": ["nltk", "penman"],
         "recipes": ["gensim", "scikit-learn"],
@@ -150,6 +159,8 @@ setup(
             "ruff",
             "safetensors",
             "sentencepiece",
+            "starlette",
+            "uvicorn",
         ],
     },
 )

@@ -12,7 +12,7 @@ Features are principal components of the pixels; no pre-trained network is neede
 import random
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import Any, NamedTuple, Sequence
+from typing import Any, Sequence
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from .parallel import SPLITS
 from .spoken_digits import NAMES
 
 SEED = 1
+CAPTIONS = 2  # of a training strip
 CELL, CELLS, JITTER = 28, 4, 3
 PLURALS = [f"{name}es" if name in ("six", "zero") else f"{name}s" for name in NAMES]
 # training images that strips of the validation set are made of
@@ -32,41 +33,20 @@ HELD_BACK = 10000
 WIDTH, STEP = 8, 4
 
 
-class Strip(NamedTuple):
-    """A row of digits: canvas (28, 112) in 0 .. 1, and the digits on it."""
-
-    canvas: np.ndarray
-    digits: list[int]
+# a row of digits: canvas (28, 112) in 0 .. 1, and the digits on it
+Strip = tuple[np.ndarray, list[int]]
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the options of the command."""
     for split in ("train", "test"):
         parser.add_argument(
-            f"--{split}",
-            metavar=("IMAGES", "LABELS"),
-            nargs=2,
-            type=Path,
-            required=True,
-            help="idx files",
+            f"--{split}", metavar=("IMAGES", "LABELS"), nargs=2, type=Path, required=True
         )
-    parser.add_argument(
-        "--strips",
-        metavar="N",
-        nargs=3,
-        type=int,
-        required=True,
-        help="strips for training, validation and testing",
-    )
-    parser.add_argument(
-        "--captions", type=int, choices=(1, 2, 3), default=2, help="of each training strip"
-    )
-    parser.add_argument(
-        "--features",
-        choices=("grid", "whole"),
-        required=True,
-        help="13 windows of each strip, or the strip as one",
-    )
+    counts = "strips for training, validation and testing"
+    parser.add_argument("--strips", metavar="N", nargs=3, type=int, required=True, help=counts)
+    windows = "13 windows of each strip, or the strip as one"
+    parser.add_argument("--features", choices=("grid", "whole"), required=True, help=windows)
     parser.add_argument("--components", metavar="N", type=int, default=0, help="0 keeps the pixels")
     parser.add_argument("--output", metavar="FOLDER", type=Path, required=True)
 
@@ -100,7 +80,7 @@ def draw_strip(images: np.ndarray, labels: np.ndarray, rng: random.Random) -> St
         place = canvas[:, begin : begin + CELL]
         np.maximum(place, images[number] / 255, out=place)
         digits.append(int(labels[number]))
-    return Strip(canvas, digits)
+    return canvas, digits
 
 
 def pixels(canvas: np.ndarray, kind: str) -> np.ndarray:
@@ -156,19 +136,18 @@ def run(args: Namespace) -> None:
     """Write text/SPLIT, bin/SPLIT.features with their files, and raw/SPLIT.ref, all captions."""
     rng = random.Random(SEED)
     strips = strips_by_split(args, rng)
-    rows = np.concatenate([pixels(strip.canvas, args.features) for strip in strips["train"]])
+    rows = np.concatenate([pixels(canvas, args.features) for canvas, _ in strips["train"]])
     components = Components(rows, args.components)
     (args.output / "bin" / "features").mkdir(parents=True)
     for split in SPLITS:
-        count = args.captions if split == "train" else 1
+        count = CAPTIONS if split == "train" else 1
         texts: list[str] = []
         names: list[str] = []
         references = []
-        for number, strip in enumerate(strips[split]):
-            name = f"features/{split}{number}.npy"
-            vectors = components.features(pixels(strip.canvas, args.features), args.features)
+        for number, (canvas, digits) in enumerate(strips[split]):
+            name, captions = f"features/{split}{number}.npy", captions_of(digits)
+            vectors = components.features(pixels(canvas, args.features), args.features)
             np.save(args.output / "bin" / name, vectors)
-            captions = captions_of(strip.digits)
             texts += rng.sample(captions, count)
             names += [name] * count
             references.append("\t".join(captions))

@@ -19,6 +19,7 @@ SEED = 1
 NAMES = "zero one two three four five six seven eight nine".split()
 RECORDING = re.compile(r"(?:.*/)?(\d)_(\w+)_(\d+)\.wav")
 RATE = 8000
+PAUSES = (0, 120)  # least and most milliseconds between two digits
 # separates the words of a line of characters
 SPACE = "\u2581"
 
@@ -41,24 +42,16 @@ class Utterance(NamedTuple):
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument(
-        "archive", metavar="ARCHIVE", type=Path, help=".zip of {digit}_{speaker}_{index}.wav"
-    )
+    archive = ".zip of {digit}_{speaker}_{index}.wav"
+    parser.add_argument("archive", metavar="ARCHIVE", type=Path, help=archive)
+    which = "recordings that are in no other set: indices such as 0-4, or names of speakers"
     for split in ("test", "valid"):
-        parser.add_argument(
-            f"--{split}",
-            metavar="WHICH",
-            required=True,
-            help="recordings that are in no other set: indices such as 0-4, or names of speakers",
-        )
-    for name, count, help_text in (
-        ("digits", 2, "least and most digits of a string, all of one speaker"),
-        ("strings", 3, "strings for training, validation and testing; 0: each recording by itself"),
-        ("pause-ms", 2, "least and most milliseconds between two digits"),
+        parser.add_argument(f"--{split}", metavar="WHICH", required=True, help=which)
+    for option, count, meaning in (
+        ("--digits", 2, "least and most digits of a string, all of one speaker"),
+        ("--strings", 3, "strings for training, validation, testing; 0: each recording by itself"),
     ):
-        parser.add_argument(
-            f"--{name}", metavar="N", nargs=count, type=int, required=True, help=help_text
-        )
+        parser.add_argument(option, nargs=count, type=int, required=True, help=meaning)
     parser.add_argument("--output", metavar="FOLDER", type=Path, required=True)
 
 
@@ -69,15 +62,6 @@ def is_named(which: str, speaker: str, index: int) -> bool:
         first, last = map(int, indices.groups())
         return first <= index <= last
     return speaker in which.split()
-
-
-def check_named(option: str, which: str) -> None:
-    """Raise UsageError unless it can be a range of indices, or names of speakers."""
-    is_range = re.fullmatch(r"\d+-\d+", which)
-    if not is_range and (not which or any(word[0].isdigit() for word in which.split())):
-        raise UsageError(
-            f"{option} {which}: allowed: indices of recordings such as 0-4, or names of speakers"
-        )
 
 
 def recordings_by_split(args: Namespace) -> dict[str, Recordings]:
@@ -102,31 +86,30 @@ def recordings_by_split(args: Namespace) -> dict[str, Recordings]:
         raise UsageError(f"{args.archive}: {error}") from error
     for split, speakers in recordings.items():
         if not speakers:
-            raise UsageError(f"{args.archive}: --valid and --test leave no recording for {split}")
+            raise UsageError(
+                f"--valid {args.valid} --test {args.test}: no recording is left for {split}; "
+                "allowed: indices of recordings such as 0-4, or names of speakers"
+            )
     return recordings
 
 
-def joined(parts: Sequence[bytes], pauses: Sequence[int], rng: random.Random) -> bytes:
-    """Return recordings with pauses of `pauses` (least and most) milliseconds between them."""
+def joined(parts: Sequence[bytes], rng: random.Random) -> bytes:
+    """Return recordings with pauses between them."""
     samples = [parts[0]]
     for part in parts[1:]:
         # not quite silence, whose logarithm would be an outlier
-        steps = (rng.randint(-4, 4) for _ in range(RATE * rng.randint(*pauses) // 1000))
+        steps = (rng.randint(-4, 4) for _ in range(RATE * rng.randint(*PAUSES) // 1000))
         samples += [b"".join(step.to_bytes(2, "little", signed=True) for step in steps), part]
     return b"".join(samples)
 
 
 def compose(
-    recordings: Recordings,
-    count: int,
-    lengths: Sequence[int],
-    pauses: Sequence[int],
-    rng: random.Random,
+    recordings: Recordings, count: int, lengths: Sequence[int], rng: random.Random
 ) -> list[Utterance]:
     """Return `count` strings; 0: every recording by itself.
 
     The speakers take turns; no recording comes again before all of its speaker have come.
-    lengths: least and most digits. pauses: least and most milliseconds between digits.
+    lengths: least and most digits.
     """
     if not count:
         return [Utterance([d], samples, s) for s, many in recordings.items() for d, samples in many]
@@ -139,25 +122,19 @@ def compose(
             left[speaker] = left[speaker] or rng.sample(many, len(many))
             chosen.append(left[speaker].pop())
         digits, parts = [digit for digit, _ in chosen], [samples for _, samples in chosen]
-        strings.append(Utterance(digits, joined(parts, pauses, rng), speaker))
+        strings.append(Utterance(digits, joined(parts, rng), speaker))
     return strings
 
 
 def run(args: Namespace) -> None:
     """Write wavs/SPLIT.tsv with its files, raw/SPLIT.ref, and the same in characters beside it."""
-    for option, (least, most), first in (
-        ("digits", args.digits, 1),
-        ("pause-ms", args.pause_ms, 0),
-    ):
-        if not first <= least <= most:
-            raise UsageError(f"--{option} {least} {most}: allowed: LEAST MOST from {first}")
+    if not 1 <= args.digits[0] <= args.digits[1]:
+        raise UsageError(f"--digits {args.digits[0]} {args.digits[1]}: allowed: LEAST MOST from 1")
     if min(args.strings) < 0:
         raise UsageError(f"--strings {' '.join(map(str, args.strings))}: allowed: numbers from 0")
-    for split in ("test", "valid"):
-        check_named(f"--{split}", getattr(args, split))
     recordings, rng = recordings_by_split(args), random.Random(SEED)
     for split, count in zip(SPLITS, args.strings):
-        strings = compose(recordings[split], count, args.digits, args.pause_ms, rng)
+        strings = compose(recordings[split], count, args.digits, rng)
         lines = ["id\taudio\ttgt_text\tspeaker"]
         for number, utterance in enumerate(strings):
             name = f"{split}{number}"

@@ -49,6 +49,7 @@ PATCH_MODULES = (
     "missing_files",
     "waveforms",
     "speech_tasks",
+    "scripting",
     "stock_tasks",
     "shared_arrays",
     "edit_paths",
@@ -57,6 +58,7 @@ PATCH_MODULES = (
     "unknown_words",
     "source_columns",
     "scored_alignments",
+    "task_options",
     "prefetch_thread",
 )
 

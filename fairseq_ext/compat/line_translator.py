@@ -115,6 +115,8 @@ class LineTranslator:
         self.max_positions = utils.resolve_max_positions(  # the least of the task's and the models'
             task.max_positions(), *(model.max_positions() for model in self.models)
         )
+        if isinstance(self.max_positions, dict):  # of the one direction, see ``dataset``
+            (self.max_positions,) = self.max_positions.values()
 
     # ---------------------------------------------------------------- text to tokens
 
@@ -172,7 +174,10 @@ class LineTranslator:
             constraints = pack_constraints([self._constraints(source.line) for source in sources])
         tokens = [source.tokens for source in sources]
         lengths = [source.length for source in sources]
-        return self.task.build_dataset_for_inference(tokens, lengths, constraints=constraints)
+        dataset = self.task.build_dataset_for_inference(tokens, lengths, constraints=constraints)
+        # multilingual_translation has a dataset for each of its directions, here for one alone
+        direction = getattr(dataset, "eval_key", None)
+        return dataset if direction is None else dataset.datasets[direction]
 
     def _constraints(self, line: Line) -> list[torch.Tensor]:
         """Return the token indices (T,) of each constraint of a line, without an end symbol."""

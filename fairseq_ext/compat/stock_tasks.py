@@ -213,3 +213,22 @@ def folders_are_logged(module: PatchedModule) -> None:
         return True
 
     module.logger.addFilter(fits)
+
+
+@patch(
+    "fairseq.data.encoders",
+    because='fairseq 0.12.2: --bpe characters and --bpe bytes end in "Could not find '
+    "'bpe/characters'\", because they have no configuration",
+)
+def coders_have_configurations(module: PatchedModule) -> None:
+    """Register an empty configuration for every tokenizer and sub-word coder without one."""
+    from fairseq.dataclass import FairseqDataclass
+    from fairseq.registry import REGISTRIES
+    from hydra.core.config_store import ConfigStore
+
+    for group in ("bpe", "tokenizer"):
+        configurations = REGISTRIES[group]["dataclass_registry"]
+        for name in set(REGISTRIES[group]["registry"]) - set(configurations):
+            configurations[name] = FairseqDataclass
+            node = FairseqDataclass(_name=name)
+            ConfigStore.instance().store(name=name, group=group, node=node, provider="fairseq")

@@ -7,7 +7,7 @@ Every other warning stays.
 from __future__ import annotations
 
 import warnings
-from typing import Iterable
+from typing import Any, Iterable
 
 from .patch_registry import BEFORE, PatchedModule, patch, since
 
@@ -81,6 +81,5 @@ def quiet_torchscript(module_name: str) -> None:
 )
 def loud_torchscript(module: PatchedModule) -> None:
     """Let the warning be heard again."""
-    warnings.filters[:] = [
-        entry for entry in warnings.filters if getattr(entry[1], "pattern", None) != TORCHSCRIPT
-    ]
+    filters: Any = warnings.filters  # declared as a sequence that cannot be changed
+    filters[:] = [entry for entry in filters if getattr(entry[1], "pattern", None) != TORCHSCRIPT]

@@ -8,6 +8,8 @@ from typing import Any, Dict, List, Mapping, Sequence
 
 import torch
 from fairseq.dataclass.configs import GenerationConfig
+from fairseq.models import FairseqMultiModel
+from fairseq.sequence_scorer import SequenceScorer
 from omegaconf import OmegaConf
 from torch import Tensor
 
@@ -42,6 +44,15 @@ class Scoring:
         self.model, self.translator = model, translator
         options = OmegaConf.structured(GenerationConfig(score_reference=True))
         self.scorer = translator.task.build_generator(translator.models, options)
+        is_scorer = isinstance(self.scorer, SequenceScorer)
+        # models for several pairs that fairseq itself calls by their parts alone
+        is_scorer &= not isinstance(translator.models[0], FairseqMultiModel)
+        # targets of mBART end with the symbol of their language, which is that of no text
+        if not is_scorer or self.scorer.eos != translator.target_dictionary.eos():
+            raise ValueError(
+                f"score: {type(translator.task).__name__} has no scorer of texts; "
+                "allowed: translate"
+            )
         self.coders = model.coders()
         if model.loaded.tokenizer and model.direction:
             target = model.direction.partition("-")[2]

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ..compat.line_translator import Answer, LineTranslator, Source
 from .places import options_of
+from .search import set_beams
 
 
 def forced_batches(
@@ -27,6 +28,7 @@ def forced_batches(
     A batch has "net_input" with "src_tokens", "src_lengths" and "prev_output_tokens" (B, T),
     "target" (B, T), "ntokens" and "nsentences".
     """
+    set_beams(translator.models, 1)
     dictionary = translator.target_dictionary
     task = translator.task
     options = options_of(getattr(task, "cfg", None) or task.args)

@@ -69,7 +69,7 @@ class Translations:
         dictionary = self.translator.target_dictionary
         attention = None
         if self.attention:
-            attention = attention_of(hypothesis["attention"], answer.tokens, dictionary.pad())
+            attention = attention_of(hypothesis.get("attention"), answer.tokens, dictionary.pad())
         extras = {**(dual_terms(hypothesis) if self.extras else {}), **more}
         return Hypothesis(
             text,

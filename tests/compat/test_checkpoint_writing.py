@@ -1,6 +1,7 @@
 """Checkpoints are there whole or not at all; one training to a folder; what is restored."""
 
 import errno
+import io
 import os
 
 import pytest
@@ -41,9 +42,17 @@ def test_a_killed_write_changes_nothing(act, moment, tmp_path, monkeypatch):
     def end(*_):
         raise Killed
 
+    class Ended(io.FileIO):
+        write = end
+
     with monkeypatch.context() as patched:
         if moment == "write":
-            patched.setattr(atomic_files._ErrorRecordingFile, "write", end)
+            patched.setattr(
+                atomic_files,
+                "open",
+                lambda p, m: Ended(p, m) if "w" in m else open(p, m),
+                raising=False,
+            )
         else:
             patched.setattr(os, moment, end)
         with pytest.raises(Killed):

@@ -156,3 +156,16 @@ def test_folders_are_logged(caplog):
         legacy_masked_lm.logger.info("data_path", "folder")
         legacy_masked_lm.logger.info("%s examples", 3)
     assert [record.getMessage() for record in caplog.records] == ["data_path", "3 examples"]
+
+
+@pytest.mark.parametrize("bpe, coded", [("characters", "a b \u2581 c"), ("bytes", None)])
+def test_coders_have_configurations(bpe, coded):
+    from fairseq import options
+    from fairseq.data.encoders import build_bpe
+    from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+
+    words = ["data", "--path", "model.pt", "--bpe", bpe]
+    parsed = options.parse_args_and_arch(options.get_generation_parser(), words)
+    coder = build_bpe(convert_namespace_to_omegaconf(parsed).bpe)
+    assert coder.decode(coder.encode("ab c")) == "ab c"
+    assert coded is None or coder.encode("ab c") == coded

@@ -44,7 +44,7 @@ MODEL = '''--arch twin_caption_attention --feature-size 125 --embed-dim 8 --hidd
     "digits": (
         """
 HELD_OUT = "--test 0-0 --valid 1-1"
-STRINGS = "--digits 1 2 --strings 30 4 4 --pause-ms 0 20"
+STRINGS = "--digits 1 2 --strings 30 4 4"
 MODEL = '''--arch twin_speech_lstm --encoder-hidden-size 8 --time-reduction 1,2,2 --embed-dim 8
     --hidden-size 16 --attention-size 8 --readout-size 8 --conv-width 3'''
 """,
@@ -53,7 +53,7 @@ MODEL = '''--arch twin_speech_lstm --encoder-hidden-size 8 --time-reduction 1,2,
     "multi30k": (
         """
 LINES = "--train-lines 60"
-VOCABULARY = "--vocabulary 60"
+VOCABULARY = "--vocabulary 45"
 MODEL = '''--arch twin_lstm --encoder-embed-dim 8 --encoder-hidden-size 8 --decoder-embed-dim 8
     --decoder-hidden-size 8 --decoder-out-embed-dim 8'''
 """,
