@@ -20,7 +20,7 @@ except ImportError:  # before setuptools 64; pip then says that it cannot instal
 
 HERE = Path(__file__).resolve().parent
 START = "zz_fairseq_ext.pth"
-MINORS = range(9, 14)  # Python 3.9 to 3.13
+MINORS = range(9, 15)  # Python 3.9 to 3.14
 START_TEXT = "import _fairseq_ext_hook\n"
 
 
