@@ -47,7 +47,7 @@ def add_arguments(parser: ArgumentParser) -> None:
                         help="leave out pairs of which one side has more than R times the words "
                         "of the other; 0 = off")  # fmt: skip
     parser.add_argument("--round-trip", action="store_true",
-                        help="score how well the same model translates the source back")  # fmt: skip
+                        help="score how well the model translates the source back")  # fmt: skip
     parser.add_argument("--min-round-trip", type=float, metavar="SCORE",
                         help="leave out pairs of which --round-trip is less: the mean log2 P of a "
                         "token of the translated line, e.g. -2")  # fmt: skip
