@@ -110,6 +110,8 @@ setup(
         "bpe": ["sentencepiece"],
         # of packed models, which hold no pickles
         "pack": ["safetensors"],
+        # of docs/notebooks and its slow test; apart from "dev", because no other test needs it
+        "notebook": ["ipykernel", "matplotlib", "nbclient", "safetensors", "sentencepiece"],
         "ctranslate2": ["ctranslate2"],
         "linearise": ["nltk", "penman"],
         "recipes": ["gensim", "scikit-learn"],
