@@ -83,6 +83,10 @@ TOOLS = {
         "tools.packing.command:pack_model",
         "put a trained model into one folder, for use elsewhere",
     ),
+    "serve": Command(
+        "tools.serving.command:serve_models",
+        "answer requests over HTTP, with a page that shows what a model does",
+    ),
 }
 
 
