@@ -89,6 +89,7 @@ class LineTranslator:
         coders: of the texts.
         limits: of a batch.
         device: where the models are.
+        search_options: more options of the search: `lm_model` and `lm_weight`.
     """
 
     def __init__(
@@ -99,18 +100,23 @@ class LineTranslator:
         coders: Coders,
         limits: BatchLimits,
         device: torch.device,
+        search_options: dict[str, Any] | None = None,
     ) -> None:
         self.task, self.models, self.generation = task, list(models), generation
         self.coders, self.limits, self.device = coders, limits, device
         self.source_dictionary = task.source_dictionary
         self.target_dictionary = task.target_dictionary
-        self.generator = task.build_generator(self.models, generation)
+        # not every task's search takes more options
+        more = {"extra_gen_cls_kwargs": search_options} if search_options else {}
+        self.generator = task.build_generator(self.models, generation, **more)
         self.ignored_symbols = get_symbols_to_strip_from_output(self.generator)
         # None unless unknown words are to be replaced
         self.align_dict = utils.load_align_dict(generation.replace_unk)
         self.max_positions = utils.resolve_max_positions(  # the least of the task's and the models'
             task.max_positions(), *(model.max_positions() for model in self.models)
         )
+        if isinstance(self.max_positions, dict):  # of the one direction, see ``dataset``
+            (self.max_positions,) = self.max_positions.values()
 
     # ---------------------------------------------------------------- text to tokens
 
@@ -168,7 +174,10 @@ class LineTranslator:
             constraints = pack_constraints([self._constraints(source.line) for source in sources])
         tokens = [source.tokens for source in sources]
         lengths = [source.length for source in sources]
-        return self.task.build_dataset_for_inference(tokens, lengths, constraints=constraints)
+        dataset = self.task.build_dataset_for_inference(tokens, lengths, constraints=constraints)
+        # multilingual_translation has a dataset for each of its directions, here for one alone
+        direction = getattr(dataset, "eval_key", None)
+        return dataset if direction is None else dataset.datasets[direction]
 
     def _constraints(self, line: Line) -> list[torch.Tensor]:
         """Return the token indices (T,) of each constraint of a line, without an end symbol."""

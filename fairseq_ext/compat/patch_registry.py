@@ -149,16 +149,28 @@ def apply_patch(patch: Patch, module_name: str, argument: ModuleType | str) -> N
     A fork or a later fairseq may lack what a patch changes. Then the import continues without the
     patch, a warning is logged, and `fairseq-ext doctor` reports it.
     """
-    if module_name in patch.applied_to:
+    # an import that fails is tried again, and each time its BEFORE patches too
+    if module_name in patch.applied_to and patch.moment != BEFORE:
         return
     try:
         patch.function(argument)
+    except ModuleNotFoundError as error:
+        if patch.moment != BEFORE or error.name != module_name:
+            _note_failure(patch, module_name, error)
+            return
+        patch.applied_to.append(module_name)
+        raise  # the patch says why there is no such module
     # what code that a patch does not fit raises
     except (AttributeError, ImportError, KeyError, TypeError) as error:
-        patch.failures[module_name] = f"{type(error).__name__}: {error}"
-        logger.warning("fairseq_ext: patch %s: %s", patch.name, patch.failures[module_name])
+        _note_failure(patch, module_name, error)
         return
     patch.applied_to.append(module_name)
+
+
+def _note_failure(patch: Patch, module_name: str, error: Exception) -> None:
+    """Record and log that a patch does not fit."""
+    patch.failures[module_name] = f"{type(error).__name__}: {error}"
+    logger.warning("fairseq_ext: patch %s: %s", patch.name, patch.failures[module_name])
 
 
 def status() -> list[Status]:

@@ -133,7 +133,10 @@ def replacing_needs_an_alignment(module: PatchedModule) -> None:
 
             seq_gen_cls = SequenceGeneratorWithAlignment
             extra_gen_cls_kwargs = {**(extra_gen_cls_kwargs or {}), "print_alignment": "hard"}
-        return build(self, models, args, seq_gen_cls, extra_gen_cls_kwargs, **kwargs)
+        generator = build(self, models, args, seq_gen_cls, extra_gen_cls_kwargs, **kwargs)
+        if is_on and scores:
+            generator.compute_alignment = "hard"
+        return generator
 
     task.build_generator = build_generator
 

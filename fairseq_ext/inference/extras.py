@@ -3,6 +3,7 @@
 import math
 from typing import Any, Dict, Iterator, List, Sequence
 
+import numpy as np
 import torch
 
 from ..compat.line_translator import Answer, LineTranslator
@@ -46,10 +47,9 @@ def pass_extras(
         translator: of the answers.
         answers: of lines that were translated.
     """
-    routed = [member for member in model.loaded.models if isinstance(member, RoutedModel)]
+    routed = routed_members(model.loaded.models)
     twin = model.loaded.twin if len(model.loaded.models) == 1 else None
-    is_routed = bool(routed) and has_router(routed[0])
-    if not (is_routed or twin is not None):
+    if not (routed or twin is not None):
         return {}
     rows = [(answer, rank) for answer in answers for rank in range(len(answer.hypotheses))]
     sources = [answer.source for answer, _ in rows if answer.source is not None]
@@ -58,11 +58,17 @@ def pass_extras(
         answer.line.number: [{} for _ in answer.hypotheses] for answer in answers
     }
     for sample, places in forced_batches(translator, sources, targets) if rows else ():
-        entries = _router(model, routed, sample) if is_routed else _twin(model, twin, sample)
+        entries = _router(model, routed, sample) if routed else _twin(model, twin, sample)
         for place, entry in zip(places, entries):
             answer, rank = rows[place]
             extras[answer.line.number][rank] = entry
     return extras
+
+
+def routed_members(models: Sequence[Any]) -> List[RoutedModel]:
+    """Return the models of an ensemble that choose among blocks."""
+    members = [member for member in models if isinstance(member, RoutedModel)]
+    return members if members and has_router(members[0]) else []
 
 
 def has_router(model: RoutedModel) -> bool:
@@ -97,14 +103,20 @@ def _router(
 
 def _twin(model: Any, criterion: Any, sample: Dict[str, Any]) -> Iterator[Dict[str, Any]]:
     """Yield the distance of both networks at each token of each row of a batch."""
-    target, padding_index = sample["target"], model.target_dictionary.pad()
     if isinstance(model.task, StreamsTask):
         sample["net_input"]["pair"] = model.direction
+    for distance in twin_distances(model, criterion, sample):
+        yield {"twin_distance": distance}
+
+
+def twin_distances(model: Any, criterion: Any, sample: Dict[str, Any]) -> Iterator[np.ndarray]:
+    """Yield L_t (T,) of each row of a batch, NaN at tokens without one."""
+    target = sample["target"]
     call, _ = criterion.call(sample)
-    padding = target.eq(padding_index)  # (B, T)
+    padding = target.eq(model.target_dictionary.pad())  # (B, T)
     with torch.no_grad():
         _, twin = model.loaded.models[0](**sample["net_input"], twin=call)
         distance, _ = criterion.distance(twin, padding)  # (B, T)
     distance = distance.float().masked_fill(~matched(padding), math.nan).cpu()
     for row, is_padding in enumerate(padding.cpu()):
-        yield {"twin_distance": distance[row][~is_padding].numpy()}
+        yield distance[row][~is_padding].numpy()

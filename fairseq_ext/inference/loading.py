@@ -11,7 +11,13 @@ import torch
 from fairseq import checkpoint_utils, tasks
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-from fairseq.models import BaseFairseqModel
+from fairseq.models import (
+    ARCH_MODEL_REGISTRY,
+    BaseFairseqModel,
+    FairseqEncoderDecoderModel,
+    FairseqLanguageModel,
+    FairseqMultiModel,
+)
 from fairseq.tasks import FairseqTask
 from omegaconf import DictConfig, open_dict
 
@@ -34,7 +40,14 @@ WITHOUT_TRAINING: Dict[str, Any] = {
     "bpe_models": None,
     "truncate_source": False,
     "num_batch_buckets": 0,
+    # options of the search, which the commands do not take from checkpoints either
+    "dual_alpha": 1.0,
+    "dual_length_norm": "tokens",
+    "dual_path": None,
+    "source_average": "early",
+    "well_formed_targets": False,
 }
+SUPPORTED = (FairseqEncoderDecoderModel, FairseqLanguageModel, FairseqMultiModel)
 _loading = threading.Lock()  # building models draws random numbers, see ``undisturbed``
 
 
@@ -85,6 +98,8 @@ def load(
     check_target(device, dtype)
     source = read_source(_listed(checkpoint))
     first = source.stored[0]
+    for entry in source.stored:
+        check_supported(entry)
     folder = data_folder(first.path, first.cfg.task, data or source.folder)
     with undisturbed():
         task = set_up_task(first.cfg, folder, direction)
@@ -144,19 +159,28 @@ def check_target(device: str, dtype: str) -> None:
     if dtype not in DTYPES:
         raise ValueError(f"dtype {dtype!r}: allowed: {', '.join(DTYPES)}")
     try:
-        kind = torch.device(device).type
+        place = torch.device(device)
     except RuntimeError as error:
         raise ValueError(f"device {device!r}: allowed: cpu, cuda, cuda:N") from error
-    if kind == "cuda" and not torch.cuda.is_available():
+    if place.type not in ("cpu", "cuda"):
+        raise ValueError(f"device {device!r}: allowed: cpu, cuda, cuda:N")
+    if place.type == "cuda" and not torch.cuda.is_available():
         raise ValueError(f"device {device!r}: torch sees no CUDA device; allowed: cpu")
+    count = torch.cuda.device_count() if place.type == "cuda" else 1
+    if place.index is not None and place.index >= count:
+        raise ValueError(
+            f"device {device!r}: torch sees {count} CUDA devices; allowed: cuda:0 to "
+            f"cuda:{count - 1}"
+        )
 
 
 def read_checkpoint(path: Path) -> StoredModel:
     """Return what a checkpoint holds, on the CPU; an error names the file and what is wrong."""
     if path.is_dir():
+        files = ", ".join(sorted(file.name for file in path.glob("*.pt"))) or "none in this folder"
         raise FileNotFoundError(
-            f"{path}: a folder without manifest.json; allowed: a checkpoint file, or a folder "
-            "written by fairseq-ext pack"
+            f"{path}: a folder without manifest.json; allowed: a folder written by fairseq-ext "
+            f"pack, or a checkpoint file ({files})"
         )
     if not path.is_file():
         raise FileNotFoundError(f"{path}: there is no such checkpoint")
@@ -164,6 +188,25 @@ def read_checkpoint(path: Path) -> StoredModel:
     if state.get("args") is not None:  # from before fairseq 0.10
         state["cfg"], state["args"] = convert_namespace_to_omegaconf(state["args"]), None
     return StoredModel(path, state, state["cfg"])
+
+
+def check_supported(entry: StoredModel) -> None:
+    """Raise ValueError for a model of fairseq that neither translates nor predicts the next word.
+
+    It would not be asked what it was trained for. Our models and those of other plugins pass.
+    """
+    options = options_of(entry.cfg.model)
+    name = options.get("_name") or options.get("arch")
+    entry_class = ARCH_MODEL_REGISTRY.get(name)
+    if entry_class is None or not entry_class.__module__.startswith("fairseq."):
+        return
+    if not issubclass(entry_class, SUPPORTED):
+        task = options_of(entry.cfg.task)
+        raise ValueError(
+            f"{entry.path}: a {name} of the task {task.get('_name') or task.get('task')}, which "
+            "this interface does not know; allowed: models that translate, and language models. "
+            "fairseq's own hub interface may load it"
+        )
 
 
 def set_up_task(cfg: DictConfig, folder: Path, direction: Optional[str]) -> FairseqTask:
@@ -177,6 +220,11 @@ def set_up_task(cfg: DictConfig, folder: Path, direction: Optional[str]) -> Fair
                 options[name] = value
         if pairs:  # schedules are not looked at where both are given
             options["lang_pairs"] = ",".join(pairs)
+            if options.get("_name") == "multilingual_translation" and direction not in (
+                None,
+                *pairs,
+            ):
+                raise ValueError(f"direction {direction!r}: allowed: {', '.join(pairs)}")
             source, target = LanguagePair.parse(direction or pairs[0])
             options["source_lang"], options["target_lang"] = source, target
     if direction is not None and not pairs:
@@ -211,8 +259,9 @@ def build_models(stored: List[StoredModel], task: FairseqTask) -> List[BaseFairs
 
 def prepare(model: BaseFairseqModel, dtype: str) -> None:
     """Make a model ready for searches as fairseq's commands do, with its attention."""
-    # models of fairseq return their attention where alignments are asked for
-    generation = GenerationConfig(print_alignment="soft")
+    # models of fairseq return their attention where alignments are asked for; fconv would take
+    # the rows of a batch for beams of one size, whatever the search is asked for
+    generation = GenerationConfig(print_alignment="soft", no_beamable_mm=True)
     common = SimpleNamespace(bf16=dtype == "bfloat16", fp16=dtype == "float16")
     model.prepare_for_inference_(SimpleNamespace(common=common, generation=generation))
 

@@ -24,7 +24,7 @@ from ..twin.captions.task import ImageCaptioningTask
 from .inputs import Inputs
 from .places import options_of
 from .results import Classification, Perplexity, Score, Translation
-from .search import build_tokenizer, build_translator
+from .search import build_tokenizer, build_translator, check_count
 from .subword_models import SubwordModels, direction_coder
 
 # sentences that are sorted by length together
@@ -150,8 +150,9 @@ class Model:
             progress: show a bar on the standard error.
             attention: whether the hypotheses have it.
             extras: whether they have what the system adds, which may take another pass.
-            search: further options of fairseq-generate, such as ``lenpen=0.6`` or ``max_len_b=50``,
-                and ``dual_alpha``, ``source_average`` or ``well_formed_targets`` of our tasks.
+            search: ``max_tokens`` of a batch, with padding, also the limit of a sentence; further
+                options of fairseq-generate, such as ``lenpen=0.6`` or ``max_len_b=50``; and
+                ``dual_alpha``, ``source_average`` or ``well_formed_targets`` of our tasks.
 
         ValueError for options that are not allowed, TypeError for what is no sentence.
         """
@@ -159,7 +160,8 @@ class Model:
 
         if self.kind == "language_model":
             raise ValueError("translate: the model is a language model; allowed: perplexity")
-        options = {"beam": beam, "nbest": min(nbest, beam), **search}
+        nbest = min(check_count("nbest", nbest), check_count("beam", beam))
+        options = {"beam": beam, "nbest": nbest, **search}
         translator = self.translator(batch, options)
         work = Translations(self, translator, attention, extras)
         results: List[Translation] = []
@@ -169,15 +171,18 @@ class Model:
                     results += work.of(part)
         return results
 
-    def score(self, sources: Iterable[Any], targets: Iterable[str], batch: int = 64) -> List[Score]:
+    def score(
+        self, sources: Iterable[Any], targets: Iterable[str], batch: int = 64, **options: Any
+    ) -> List[Score]:
         """Return how probable targets are, as ``fairseq-generate --score-reference`` does.
 
         Args:
             sources: as in ``translate``.
             targets: raw texts, as many.
             batch: pairs that are scored together.
+            options: ``source_average`` of a model with several sources.
         """
-        from .scoring import Scoring
+        from .scoring import Scoring, check_scoring
 
         if self.kind in ("classification", "language_model"):
             allowed = "classify" if self.kind == "classification" else "perplexity"
@@ -185,7 +190,8 @@ class Model:
         sources, targets = list(sources), list(targets)
         if len(sources) != len(targets):
             raise ValueError(f"score: {len(sources)} sources, but {len(targets)} targets")
-        scoring = Scoring(self, self.translator(batch, {}))
+        check_scoring(options)
+        scoring = Scoring(self, self.translator(batch, options))
         results: List[Score] = []
         with Inputs(self.kind, self.sources, self.task) as inputs:
             for part in inputs.buffers(sources, BUFFER, False):

@@ -4,10 +4,12 @@ Dimensions: S source tokens, T target tokens, the end symbol among both.
 """
 
 import math
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Sequence
 
 import torch
 from fairseq.dataclass.configs import GenerationConfig
+from fairseq.models import FairseqMultiModel
+from fairseq.sequence_scorer import SequenceScorer
 from omegaconf import OmegaConf
 from torch import Tensor
 
@@ -18,6 +20,16 @@ from .search import build_tokenizer
 from .subword_models import DirectionCoder
 from .teacher_forcing import forced_batches
 from .translations import attention_of
+
+# options of tasks that say what a score is, not how to search
+OPTIONS = ("source_average",)
+
+
+def check_scoring(options: Mapping[str, Any]) -> None:
+    """Raise ValueError for an option that scores do not have."""
+    for name in options:
+        if name not in OPTIONS:
+            raise ValueError(f"score: {name}: no option of scores; allowed: {', '.join(OPTIONS)}")
 
 
 class Scoring:
@@ -32,6 +44,15 @@ class Scoring:
         self.model, self.translator = model, translator
         options = OmegaConf.structured(GenerationConfig(score_reference=True))
         self.scorer = translator.task.build_generator(translator.models, options)
+        is_scorer = isinstance(self.scorer, SequenceScorer)
+        # models for several pairs that fairseq itself calls by their parts alone
+        is_scorer &= not isinstance(translator.models[0], FairseqMultiModel)
+        # targets of mBART end with the symbol of their language, which is that of no text
+        if not is_scorer or self.scorer.eos != translator.target_dictionary.eos():
+            raise ValueError(
+                f"score: {type(translator.task).__name__} has no scorer of texts; "
+                "allowed: translate"
+            )
         self.coders = model.coders()
         if model.loaded.tokenizer and model.direction:
             target = model.direction.partition("-")[2]
@@ -54,9 +75,13 @@ class Scoring:
                 results[number] = Score(entry.original, target, [], -math.inf, [], None, str(error))
         for sample, places in forced_batches(self.translator, sources, rows) if sources else ():
             tokens = sample["net_input"]["src_tokens"]
+            real = sample["target"].ne(self.translator.target_dictionary.pad())  # (B, T)
             lists = self.translator.task.inference_step(self.scorer, self.translator.models, sample)
             for row, (place, (hypothesis,)) in enumerate(zip(places, lists)):
                 number = sources[place].line.number
+                if torch.is_tensor(hypothesis["attention"]):
+                    # the scorer has it as (T, S) with padding, searches have it as (S, T)
+                    hypothesis["attention"] = hypothesis["attention"][real[row]].t()
                 scored = self._score(hypothesis, rows[place], tokens[row])
                 original = inputs[number].original
                 results[number] = Score(original, targets[number], *scored)
@@ -88,12 +113,9 @@ class Scoring:
         """Return the tokens, score, token scores and attention of a hypothesis of the scorer."""
         dictionary = self.translator.target_dictionary
         scores = hypothesis["positional_scores"][: len(target)].float() / math.log(2)
-        weights: Optional[Tensor] = hypothesis["attention"]
-        if torch.is_tensor(weights):  # the scorer has it as (T, S), searches as (S, T)
-            weights = weights[: len(target)].t()
         return [
             [dictionary[index] for index in target.tolist()],
             float(hypothesis["score"]) / math.log(2),
             scores.tolist(),
-            attention_of(weights, source, dictionary.pad()),
+            attention_of(hypothesis["attention"], source, dictionary.pad()),
         ]

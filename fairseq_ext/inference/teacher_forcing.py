@@ -1,16 +1,18 @@
 """Batches of sources with targets that are given, for passes that search nothing.
 
-Dimensions: B rows, T target tokens with the end symbol.
+Dimensions: B rows, S source tokens, T target tokens with the end symbol.
 """
 
 from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
+import torch
 from fairseq import utils
 from fairseq.data.data_utils import collate_tokens
 from torch import Tensor
 
-from ..compat.line_translator import LineTranslator, Source
+from ..compat.line_translator import Answer, LineTranslator, Source
 from .places import options_of
+from .search import set_beams
 
 
 def forced_batches(
@@ -26,6 +28,7 @@ def forced_batches(
     A batch has "net_input" with "src_tokens", "src_lengths" and "prev_output_tokens" (B, T),
     "target" (B, T), "ntokens" and "nsentences".
     """
+    set_beams(translator.models, 1)
     dictionary = translator.target_dictionary
     task = translator.task
     options = options_of(getattr(task, "cfg", None) or task.args)
@@ -45,3 +48,27 @@ def forced_batches(
         if translator.device.type != "cpu":
             sample = utils.move_to_cuda(sample, translator.device)
         yield sample, places
+
+
+def aligns_whole_targets(translator: LineTranslator) -> bool:
+    """True if a model was trained to align with all of the target in view (Garg et al. 2019)."""
+    return any(getattr(model, "full_context_alignment", False) for model in translator.models)
+
+
+def align_whole_targets(translator: LineTranslator, answers: Sequence[Answer]) -> None:
+    """Give hypotheses the attention (S, T) that such models have with all of the target in view.
+
+    Args:
+        translator: of the answers.
+        answers: of lines that were translated; changed in place.
+    """
+    rows = [(answer.source, entry) for answer in answers for entry in answer.hypotheses]
+    sources = [source for source, _ in rows if source is not None]
+    targets = [entry["tokens"].cpu() for _, entry in rows]
+    for sample, places in forced_batches(translator, sources, targets) if rows else ():
+        with torch.no_grad():
+            of_models = [model(**sample["net_input"])[1]["attn"][0] for model in translator.models]
+        mean = torch.stack([weights.float() for weights in of_models]).mean(dim=0)  # (B, T, S)
+        real = sample["target"].ne(translator.target_dictionary.pad())  # (B, T)
+        for row, place in enumerate(places):
+            rows[place][1]["attention"] = mean[row][real[row]].t()

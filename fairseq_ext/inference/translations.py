@@ -14,8 +14,7 @@ from ..compat.line_translator import Answer, Line, LineTranslator
 from .extras import dual_terms, pass_extras
 from .inputs import Input
 from .results import Hypothesis, Translation
-
-SMALL = 1e-3  # of the attention of a target token
+from .teacher_forcing import align_whole_targets, aligns_whole_targets
 
 
 class Translations:
@@ -36,8 +35,10 @@ class Translations:
         lines = [Line(n, entry.line) for n, entry in enumerate(inputs) if entry.error is None]
         answers = {answer.line.number: answer for answer in self.translator.answers(lines)}
         more: Dict[int, List[Dict[str, Any]]] = {}
+        done = [answer for answer in answers.values() if answer.error is None]
+        if self.attention and aligns_whole_targets(self.translator):
+            align_whole_targets(self.translator, done)
         if self.extras:
-            done = [answer for answer in answers.values() if answer.error is None]
             more = pass_extras(self.model, self.translator, done)
         results = []
         for number, entry in enumerate(inputs):
@@ -68,7 +69,7 @@ class Translations:
         dictionary = self.translator.target_dictionary
         attention = None
         if self.attention:
-            attention = attention_of(hypothesis["attention"], answer.tokens, dictionary.pad())
+            attention = attention_of(hypothesis.get("attention"), answer.tokens, dictionary.pad())
         extras = {**(dual_terms(hypothesis) if self.extras else {}), **more}
         return Hypothesis(
             text,
@@ -113,7 +114,4 @@ def attention_of(weights: Optional[Tensor], tokens: Tensor, pad: int) -> Optiona
     real = tokens.ne(pad).cpu()
     if rows.size(1) != len(real):
         return rows.numpy()
-    behind = rows[:, : int(real.sum())]
-    # fairseq's LSTM moves padding from the left to the right, and its attention with it
-    has_moved = bool(behind.sum() > rows[:, real].sum() + SMALL * len(rows))
-    return (behind if has_moved else rows[:, real]).numpy()
+    return rows[:, real].numpy()

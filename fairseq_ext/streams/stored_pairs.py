@@ -18,7 +18,10 @@ def stored_pairs(cfg: Any) -> List[str]:
     """
     has_keys = isinstance(cfg, Mapping)  # omegaconf's are; argparse's of old checkpoints are not
     text = cfg.get("lang_pairs") if has_keys else getattr(cfg, "lang_pairs", None)
-    return parse_lang_pairs(text) if text else []
+    if not text:
+        return []
+    # fairseq's multilingual_translation has split them already
+    return parse_lang_pairs(text if isinstance(text, str) else ",".join(text))
 
 
 def store_pairs(cfg: Any, pairs: List[str]) -> None:

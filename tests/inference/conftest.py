@@ -1,8 +1,10 @@
 """Very small checkpoints of every system, one update old."""
 
 import pytest
+import torch
 from common import inprocess
-from options.systems import SYSTEMS, Data
+from inference.stock import ALL
+from options.systems import Data
 
 
 @pytest.fixture(scope="session")
@@ -18,13 +20,32 @@ def checkpoint_of(data, tmp_path_factory):
 
     def checkpoint(name, *more):
         if (name, more) not in paths:
-            system, folder = SYSTEMS[name], tmp_path_factory.mktemp(name)
+            system, folder = ALL[name], tmp_path_factory.mktemp(name)
             inprocess.train(
                 *system.words(data[system.data], *more),
                 *("--max-update", 1, "--batch-size", 8, "--disable-validation"),
                 *("--save-dir", folder, "--no-epoch-checkpoints"),
             )
             paths[name, more] = folder / "checkpoint_last.pt"
+        return paths[name, more]
+
+    return checkpoint
+
+
+@pytest.fixture(scope="session")
+def sharp(checkpoint_of, tmp_path_factory):
+    """The same function, of models whose attention is far from uniform."""
+    paths = {}
+
+    def checkpoint(name, *more):
+        if (name, more) not in paths:
+            state = torch.load(checkpoint_of(name, *more), weights_only=True)
+            generator = torch.Generator().manual_seed(1)
+            for value in state["model"].values():
+                if value.is_floating_point() and value.dim() > 1:
+                    value += 0.7 * torch.randn(value.shape, generator=generator)
+            paths[name, more] = tmp_path_factory.mktemp("sharp") / "checkpoint.pt"
+            torch.save(state, paths[name, more])
         return paths[name, more]
 
     return checkpoint

@@ -5,6 +5,7 @@ import shutil
 import pytest
 import torch
 from common import inprocess
+from inference.stock import ALL
 from options.systems import SYSTEMS
 
 from fairseq_ext.routed.task_tokens import without_task_token
@@ -17,7 +18,7 @@ LINES = ["an1 av2 an3 an1 at1", "an4", "an5 av1"]
 
 
 def command(name, data, checkpoint, *more):
-    system = SYSTEMS[name]
+    system = ALL[name]
     words = [data[system.data], "--task", system.task, "--path", checkpoint, "--beam", 2]
     direction = [] if "-s" in more else system.inference.split()
     return [*words, *direction, "--min-len", 3, "--max-len-b", 8, *more]

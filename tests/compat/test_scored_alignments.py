@@ -1,0 +1,53 @@
+"""The scorer of references: alignments as asked for, and targets that are padded on the left."""
+
+import torch
+from fairseq.data import Dictionary
+from fairseq.sequence_scorer import SequenceScorer
+
+SOURCE = torch.tensor([[5, 6, 2], [1, 7, 2]])
+TARGET = torch.tensor([[8, 9, 2], [6, 2, 1]])
+
+
+class Model(torch.nn.Module):
+    """Its log-probabilities and weights say at which position they were computed."""
+
+    def forward(self, src_tokens, prev_output_tokens):
+        rows, steps = prev_output_tokens.shape
+        columns = src_tokens.size(1)
+        weights = torch.arange(rows * steps * columns).float().view(rows, steps, columns) / 100
+        return torch.zeros(rows, steps, 12), {"attn": [weights]}
+
+    def get_normalized_probs(self, output, log_probs, sample):
+        steps = output[0].size(1)
+        return -torch.arange(1.0, steps + 1).view(1, -1, 1).expand(*output[0].shape)
+
+
+def scored(target, kind):
+    words = Dictionary()
+    for number in range(8):
+        words.add_symbol(f"word{number}")
+    sample = {"net_input": {"src_tokens": SOURCE, "prev_output_tokens": target}, "target": target}
+    scorer = SequenceScorer(words, compute_alignment=kind)
+    return [row[0] for row in scorer.generate([Model()], sample)]
+
+
+def test_soft_alignments_are_weights():
+    first, second = scored(TARGET, "soft")
+    assert first["alignment"][1] == ["0.030000", "0.040000", "0.050000"]
+    assert second["alignment"] == [["0.100000", "0.110000"], ["0.130000", "0.140000"]]
+
+
+def test_hard_alignments_stay():
+    first, second = scored(TARGET, "hard")
+    assert first["alignment"] == [(1, 0), (1, 1)] and second["alignment"] == [(0, 0)]
+    assert scored(TARGET, False)[0]["alignment"] is None
+
+
+def test_scores_begin_where_the_target_begins():
+    left = TARGET.clone()
+    left[1] = torch.tensor([1, 6, 2])
+    first, second = scored(left, False)
+    assert first["positional_scores"].tolist() == [-1, -2, -3]
+    assert second["positional_scores"].tolist() == [-2, -3] and second["score"] == -2.5
+    assert second["tokens"].tolist() == [6, 2]
+    assert scored(left, "soft")[1]["alignment"][0] == ["0.130000", "0.140000"]
