@@ -12,7 +12,7 @@ from .patch_registry import PatchedModule, patch
 if TYPE_CHECKING:
     from typing import Dict, List, Optional, Tuple
 
-    from torch import Tensor
+    from torch import Tensor, nn
 
 
 @patch(
@@ -29,13 +29,8 @@ def language_models_are_scriptable(module: PatchedModule) -> None:
     module.TransformerLanguageModel.__prepare_scriptable__ = __prepare_scriptable__
 
 
-@patch(
-    "fairseq.models.roberta.model",
-    because="fairseq 0.12.2 with any torch: torch.jit.script of RoBERTa ends in 'Compiled "
-    "functions can't take variable number of arguments'",
-)
-def roberta_is_scriptable(module: PatchedModule) -> None:
-    """Compile RoBERTa with the arguments that it reads, and its heads."""
+def scriptable_heads() -> tuple[type[nn.Module], type[nn.Module]]:
+    """Return the classes of the heads that predict words, and labels."""
     from torch import nn
 
     functional = nn.functional
@@ -64,6 +59,20 @@ def roberta_is_scriptable(module: PatchedModule) -> None:
         def forward(self, features: Tensor) -> Tensor:
             x = self.activation_fn(self.dense(self.dropout(features[:, 0, :])))
             return self.out_proj(self.dropout(x))
+
+    return ScriptableHead, ScriptableClassifier
+
+
+@patch(
+    "fairseq.models.roberta.model",
+    because="fairseq 0.12.2 with any torch: torch.jit.script of RoBERTa ends in 'Compiled "
+    "functions can't take variable number of arguments'",
+)
+def roberta_is_scriptable(module: PatchedModule) -> None:
+    """Compile RoBERTa with the arguments that it reads, and its heads."""
+    from torch import nn
+
+    ScriptableHead, ScriptableClassifier = scriptable_heads()  # noqa: N806  (classes)
 
     class ScriptableRoberta(nn.Module):
         """RoBERTa with the arguments that it reads."""

@@ -2,7 +2,7 @@
 
 from .language_rows import DECODER, ENCODER, EVALUATE, LANGUAGE_MODEL
 from .rows import BOTH, OPTIMISE, OWN, SAVE, SHARED, SMOOTHED, TRAINED, row
-from .speech_rows import STEPS
+from .speech_rows import CONVOLUTIONS, STEPS
 from .text_rows import GENERATE, HYPOTHESIS, PAIR, TRAIN
 
 TRANSFORMER = f"{TRAIN} --arch transformer {SHARED}"
@@ -177,6 +177,23 @@ def data2vec():
         f"model.average_top_k_layers=1 {small} "
         "optimization.max_update=2 checkpoint.save_dir={out}",
         expect=TRAINED,
+    )
+    tiny = (
+        "common.log_format=simple common.log_interval=1 common.tensorboard_logdir=null "
+        "distributed_training.distributed_world_size=1 dataset.num_workers=0 "
+        "optimization.max_update=2 checkpoint.save_dir={out}"
+    )
+    yield row(
+        "example data2vec: audio",
+        "fairseq-hydra-train --config-dir {examples}/data2vec/config/audio/pretraining "
+        "--config-name base_librispeech common.user_dir={examples}/data2vec common.fp16=false "
+        "task.data={waves} task.min_sample_size=1000 dataset.max_tokens=40000 "
+        f"model.conv_feature_layers='{CONVOLUTIONS}' model.encoder_layers=2 "
+        "model.encoder_embed_dim=16 model.encoder_ffn_embed_dim=16 model.encoder_attention_heads=2 "
+        "model.conv_pos=3 model.conv_pos_groups=2 model.pos_conv_depth=1 model.mask_length=2 "
+        f"model.average_top_k_layers=1 {tiny}",
+        expect=TRAINED,
+        needs=("soundfile",),
     )
 
 

@@ -101,33 +101,38 @@ def spectrograms():
         expect=TRAINED,
         needs=(*SOUND, "torchaudio"),
     )
+
+
+def synthesis():
+    """Rows of text_to_speech and speech_to_speech."""
+    both = sizes("encoder", "decoder")
     short = both.replace("--encoder-ffn-embed-dim 16", "").replace("--decoder-ffn-embed-dim 16", "")
     layers = both.replace("-layers", "-transformer-layers")
     spectrum = both.replace("--decoder-layers", "--decoder-transformer-layers")
-    synthesis = f"fairseq-train {{synthesis}} --task text_to_speech {STEPS} {SAVE}"
+    train = f"fairseq-train {{synthesis}} --task text_to_speech {STEPS} {SAVE}"
     yield row(
         "text_to_speech: tts_transformer",
-        f"{synthesis} --arch tts_transformer {layers} --prenet-dim 16 --postnet-conv-dim 16 "
+        f"{train} --arch tts_transformer {layers} --prenet-dim 16 --postnet-conv-dim 16 "
         "--encoder-conv-layers 1 --encoder-conv-kernel-size 3 --criterion tacotron2 "
         "--output-frame-dim 80",
         expect=TRAINED,
     )
     yield row(
         "text_to_speech: tacotron_2",
-        f"{synthesis} --arch tacotron_2 --encoder-embed-dim 16 --encoder-lstm-layers 1 "
+        f"{train} --arch tacotron_2 --encoder-embed-dim 16 --encoder-lstm-layers 1 "
         "--decoder-lstm-dim 16 --prenet-dim 16 --postnet-conv-dim 16 --attention-dim 16 "
         "--output-frame-dim 80 --criterion tacotron2",
         expect=TRAINED,
     )
     yield row(
         "text_to_speech: fastspeech2",
-        f"{synthesis} --arch fastspeech2 {short} --fft-hidden-dim 16 --output-frame-dim 80 "
+        f"{train} --arch fastspeech2 {short} --fft-hidden-dim 16 --output-frame-dim 80 "
         "--var-pred-hidden-dim 16 --var-pred-n-bins 4 --criterion fastspeech2",
         expect=TRAINED,
     )
     yield row(
         "frm_text_to_speech: tts_transformer",
-        f"{synthesis} --arch tts_transformer {layers} --prenet-dim 16 --postnet-conv-dim 16 "
+        f"{train} --arch tts_transformer {layers} --prenet-dim 16 --postnet-conv-dim 16 "
         "--criterion tacotron2".replace("text_to_speech", "frm_text_to_speech"),
         expect="unexpected keyword argument .data_cfg",
         fails=True,
@@ -148,4 +153,4 @@ def spectrograms():
     )
 
 
-ROWS = [*waveforms(), *spectrograms()]
+ROWS = [*waveforms(), *spectrograms(), *synthesis()]

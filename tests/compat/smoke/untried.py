@@ -9,7 +9,8 @@ UNTRIED = {
     "`model_parallel_transformer`, `model_parallel_roberta`": "as `transformer_lm_megatron`: need "
     "fairseq's submodule megatron and several GPUs",
     "`dummy_model`": "not tried: the model of fairseq's own benchmark",
-    "example `wav2vec-U`": "not tried: its features come from scripts that need faiss",
+    "example `wav2vec-U`": "does not work from the archive: imports "
+    "`examples.speech_recognition`, as in a clone",
     "example `truncated_bptt`": "does not work: imports `transformers.configuration_transfo_xl`, "
     "which transformers dropped in version 4",
     "example `simultaneous_translation`": "does not work: see `simul_text_to_text`",
