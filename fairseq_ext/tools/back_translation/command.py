@@ -135,8 +135,8 @@ def make(args: Namespace, model: Model, lines: List[str], block: int) -> List[Pa
     torch.manual_seed(args.seed * 1_000_003 + block)
     np.random.seed(block)
     # without their attention, which takes time and is not asked for here
-    made = model.translate(texts, batch=args.batch, attention=False, extras=False, **search)
-    best = [(result.text, result.hypotheses[0].score) for result in made]
+    translated = model.translate(texts, batch=args.batch, attention=False, extras=False, **search)
+    best = [(result.text, result.hypotheses[0].score) for result in translated]
     back: List[float] = []
     if args.round_trip:
         source, _, target = model.direction.partition("-")
