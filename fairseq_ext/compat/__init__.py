@@ -59,6 +59,7 @@ PATCH_MODULES = (
     "source_columns",
     "scored_alignments",
     "prefetch_thread",
+    "data_workers",
 )
 
 for _name in PATCH_MODULES:
