@@ -137,6 +137,8 @@ setup(
         "pack": ["safetensors"],
         # of fairseq-ext serve
         "serve": ["starlette", "uvicorn"],
+        # of docs/notebooks and its slow test; apart from "dev", because no other test needs it
+        "notebook": ["ipykernel", "matplotlib", "nbclient", "safetensors", "sentencepiece"],
         "ctranslate2": ["ctranslate2"],
         "linearise": ["nltk", "penman"],
         "recipes": ["gensim", "scikit-learn"],

@@ -47,7 +47,7 @@ def add_arguments(parser: ArgumentParser) -> None:
                         help="leave out pairs of which one side has more than R times the words "
                         "of the other; 0 = off")  # fmt: skip
     parser.add_argument("--round-trip", action="store_true",
-                        help="score how well the same model translates the source back")  # fmt: skip
+                        help="score the line, translated back from the source")  # fmt: skip
     parser.add_argument("--min-round-trip", type=float, metavar="SCORE",
                         help="leave out pairs of which --round-trip is less: the mean log2 P of a "
                         "token of the translated line, e.g. -2")  # fmt: skip
@@ -125,12 +125,15 @@ def load(args: Namespace, lang: str) -> Model:
 
 def make(args: Namespace, model: Model, lines: List[str], block: int) -> List[Pair]:
     """Return the sources of the lines of a block, with their scores; empty lines have none."""
+    import numpy as np
     import torch
 
     texts = [line for line in lines if line.strip()]
     search = {"sampling": True, "beam": 1} if args.sampling else {"beam": args.beam}
-    # fairseq's sampling draws from the global state: a resumed command draws the same
+    # fairseq draws words from the global state, and from another one the order of lines that are
+    # equally long: a resumed command draws the same
     torch.manual_seed(args.seed * 1_000_003 + block)
+    np.random.seed(block)
     # without their attention, which takes time and is not asked for here
     made = model.translate(texts, batch=args.batch, attention=False, extras=False, **search)
     best = [(result.text, result.hypotheses[0].score) for result in made]
