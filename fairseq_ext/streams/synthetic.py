@@ -39,9 +39,9 @@ def check_synthetic(cfg: StreamsConfig, streams: Sequence[str]) -> None:
     online = any(label_of(stream) == MONO for stream in streams)
     useless = {**({} if online else ONLINE), **({} if streams else ANY)}
     for name, value in useless.items():
-        if str(cfg[name]) != str(value):
+        if str(getattr(cfg, name)) != str(value):
             needs = "--monolingual" if name in ONLINE else "--monolingual or a pair with a label"
-            raise ValueError(f"{option(name, cfg[name])} does nothing without {needs}")
+            raise ValueError(f"{option(name, getattr(cfg, name))} does nothing without {needs}")
     if cfg.monolingual_max_len < 0:
         raise ValueError(f"{option('monolingual_max_len', cfg.monolingual_max_len)}: at least 0")
     if streams:
@@ -54,8 +54,8 @@ def _check_together(cfg: StreamsConfig, online: bool) -> None:
     """Raise ValueError for options that do not go together with synthetic streams."""
     what = f"--monolingual {cfg.monolingual}" if online else "a pair with a label in --lang-pairs"
     for name in ("pair_parallel", "num_batch_buckets"):
-        if cfg[name]:
-            raise ValueError(f"{option(name, cfg[name])} does not go together with {what}")
+        if getattr(cfg, name):
+            raise ValueError(f"{option(name, getattr(cfg, name))} does not go together with {what}")
     if cfg.synthetic_tag and cfg.truncate_source:
         raise ValueError(
             "--synthetic-tag does not go together with --truncate-source, which leaves no room "

@@ -7,9 +7,10 @@ from fairseq.logging.meters import AverageMeter, MetersDict
 from streams.folders import random_lines, write_pair
 from streams.monolingual_runs import MULTIWAY, SYSTEMS, Run, write_data
 
+from fairseq_ext.streams.config import StreamsConfig
 from fairseq_ext.streams.mixed_plan import JOINS_IN
 from fairseq_ext.streams.state import RunState
-from fairseq_ext.streams.synthetic import LossThreshold
+from fairseq_ext.streams.synthetic import LossThreshold, check_synthetic
 
 LINES = ["--monolingual", "yy"]
 STREAM = "xx-yy@mono"
@@ -202,3 +203,12 @@ def test_nothing_is_judged_without_a_threshold():
     threshold.begin(1)
     threshold.judge(meters(yy_xx_loss=0.1))
     assert not state.more and not threshold.is_used
+
+
+def test_options_of_a_checkpoint_are_read_as_those_of_a_command_are():
+    """Tools such as router-usage set a task up from options that are no mapping."""
+    cfg = StreamsConfig()
+    check_synthetic(cfg, [])
+    cfg.synthetic_ema = True
+    with pytest.raises(ValueError, match="--synthetic-ema does nothing without --monolingual"):
+        check_synthetic(cfg, [])
