@@ -20,7 +20,7 @@ except ImportError:  # before setuptools 64; pip then says that it cannot instal
 
 HERE = Path(__file__).resolve().parent
 START = "zz_fairseq_ext.pth"
-MINORS = range(9, 14)  # Python 3.9 to 3.13
+MINORS = range(9, 15)  # Python 3.9 to 3.14
 START_TEXT = "import _fairseq_ext_hook\n"
 
 
@@ -137,6 +137,8 @@ setup(
         "pack": ["safetensors"],
         # of fairseq-ext serve
         "serve": ["starlette", "uvicorn"],
+        # of docs/notebooks and its slow test; apart from "dev", because no other test needs it
+        "notebook": ["ipykernel", "matplotlib", "nbclient", "safetensors", "sentencepiece"],
         "ctranslate2": ["ctranslate2"],
         "linearise": ["nltk", "penman"],
         "recipes": ["gensim", "scikit-learn"],

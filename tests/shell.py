@@ -38,7 +38,7 @@ def simple_commands(line):
 
     Loops are taken apart; their variables stay as they are.
     """
-    lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+    lexer = shlex.shlex(line.replace("2>&1", ""), posix=True, punctuation_chars=True)
     lexer.wordchars += "$@%+:,!^{}[]"
     commands, words, is_file = [], [], False
     for token in [*lexer, ";"]:

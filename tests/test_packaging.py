@@ -128,7 +128,7 @@ assert "fairseq_ext.compat" in sys.modules and "fairseq_ext" not in sys.modules
 def interpreter(name):
     """The path of a Python that starts; the test is skipped where there is none."""
     # where pyenv keeps those that are not on PATH
-    folder = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
+    folder = Path.home() / ".pyenv" / "versions"
     ours = sorted(folder.glob(f"{name.replace('python', '')}.*/bin/{name}"))
     for path in filter(None, [shutil.which(name), *ours]):
         if subprocess.run([path, "-c", ""], capture_output=True, check=False).returncode == 0:

@@ -84,10 +84,10 @@ def examples(args: Namespace) -> dict[str, list[LinePair]]:
     if not whole and not missing:
         return {split: sum(texts_of(args.format, paths[split]), []) for split in SPLITS}
     if whole and len(missing) == 1 and args.format == "amr":
-        known = {split: identified(path) for split, path in paths.items()}
-        taken = set().union(*known.values())
+        by_split = {split: identified(path) for split, path in paths.items()}
+        taken = set().union(*by_split.values())
         rest = [pair for name, pair in identified(whole).items() if name not in taken]
-        return {missing[0]: rest, **{split: list(known[split].values()) for split in known}}
+        return {missing[0]: rest, **{split: list(by_split[split].values()) for split in by_split}}
     raise UsageError(
         f"{args.format} with {' '.join(f'--{name}' for name in named) or 'no file'}; allowed: "
         "--whole alone; --train, --valid and --test; for amr --whole and two of these"

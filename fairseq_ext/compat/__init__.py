@@ -58,7 +58,6 @@ PATCH_MODULES = (
     "unknown_words",
     "source_columns",
     "scored_alignments",
-    "task_options",
     "prefetch_thread",
 )
 

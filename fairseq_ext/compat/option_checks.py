@@ -20,7 +20,6 @@ from .user_errors import OptionError
 # {option as argparse stores it: value}
 Values = Mapping[str, Any]
 LABEL_TASKS = ("text_classification", "dual_translation")
-
 STOCK_PACKAGES = ("fairseq", "fairseq_cli", "fairseq_ext")  # their options are in the table
 
 
@@ -43,7 +42,7 @@ def check_search(values: Values) -> None:
     """Check the options of a search that is built in Python, which no command has parsed."""
     for name, limits in RANGES.items():
         check_range(name, values.get(name), limits)
-    for compare in (_nbest_within_beam, _groups_divide_beam, _lengths_in_order):
+    for compare in (_nbest_within_beam, _groups_divide_beam, _lengths_in_order, _sampling):
         compare(values)
 
 
@@ -296,15 +295,22 @@ def _check_validation_search(parsed: Mapping[str, object], values: Values) -> No
         raise OptionError(f"--eval-bleu-args: {error}") from error
 
 
+def _sampling(values: Values) -> None:
+    """Raise OptionError for limits of sampling without it, or for both of them."""
+    both = ("sampling_topk", "sampling_topp")
+    limits = [name for name in both if (_number(values, name) or 0) > 0]
+    if limits and not values.get("sampling"):
+        raise OptionError(f"{option(limits[0])} {values[limits[0]]}: allowed with --sampling")
+    if len(limits) == 2:
+        raise OptionError("--sampling-topk with --sampling-topp: fairseq reads one; leave one out")
+
+
 def _replace_unk_has_words(values: Values) -> None:
     """Raise OptionError for --replace-unk where no word, or no one word, takes the place."""
     if values.get("replace_unk") is None:
         return
     if values.get("print_alignment") == "soft":
-        raise OptionError(
-            "--replace-unk with --print-alignment soft: an unknown word is replaced by the one "
-            "word that it is aligned to; allowed: --print-alignment hard"
-        )
+        raise OptionError("--replace-unk with --print-alignment soft: allowed with hard alone")
     # fairseq-interactive, which alone has a buffer, has the words as they are typed
     if "buffer_size" not in values and values.get("dataset_impl") != "raw":
         raise OptionError(
@@ -374,6 +380,7 @@ COMPARISONS: tuple[Callable[[Values], None], ...] = (
     _nbest_within_beam,
     _groups_divide_beam,
     _lengths_in_order,
+    _sampling,
     _masked_tokens_are_a_part,
     _shard_exists,
     _one_subset_is_combined,

@@ -3,6 +3,7 @@
 import math
 from typing import Any, Dict, Iterator, List, Sequence
 
+import numpy as np
 import torch
 
 from ..compat.line_translator import Answer, LineTranslator
@@ -102,14 +103,20 @@ def _router(
 
 def _twin(model: Any, criterion: Any, sample: Dict[str, Any]) -> Iterator[Dict[str, Any]]:
     """Yield the distance of both networks at each token of each row of a batch."""
-    target, padding_index = sample["target"], model.target_dictionary.pad()
     if isinstance(model.task, StreamsTask):
         sample["net_input"]["pair"] = model.direction
+    for distance in twin_distances(model, criterion, sample):
+        yield {"twin_distance": distance}
+
+
+def twin_distances(model: Any, criterion: Any, sample: Dict[str, Any]) -> Iterator[np.ndarray]:
+    """Yield L_t (T,) of each row of a batch, NaN at tokens without one."""
+    target = sample["target"]
     call, _ = criterion.call(sample)
-    padding = target.eq(padding_index)  # (B, T)
+    padding = target.eq(model.target_dictionary.pad())  # (B, T)
     with torch.no_grad():
         _, twin = model.loaded.models[0](**sample["net_input"], twin=call)
         distance, _ = criterion.distance(twin, padding)  # (B, T)
     distance = distance.float().masked_fill(~matched(padding), math.nan).cpu()
     for row, is_padding in enumerate(padding.cpu()):
-        yield {"twin_distance": distance[row][~is_padding].numpy()}
+        yield distance[row][~is_padding].numpy()

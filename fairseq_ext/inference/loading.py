@@ -159,11 +159,19 @@ def check_target(device: str, dtype: str) -> None:
     if dtype not in DTYPES:
         raise ValueError(f"dtype {dtype!r}: allowed: {', '.join(DTYPES)}")
     try:
-        kind = torch.device(device).type
+        place = torch.device(device)
     except RuntimeError as error:
         raise ValueError(f"device {device!r}: allowed: cpu, cuda, cuda:N") from error
-    if kind == "cuda" and not torch.cuda.is_available():
+    if place.type not in ("cpu", "cuda"):
+        raise ValueError(f"device {device!r}: allowed: cpu, cuda, cuda:N")
+    if place.type == "cuda" and not torch.cuda.is_available():
         raise ValueError(f"device {device!r}: torch sees no CUDA device; allowed: cpu")
+    count = torch.cuda.device_count() if place.type == "cuda" else 1
+    if place.index is not None and place.index >= count:
+        raise ValueError(
+            f"device {device!r}: torch sees {count} CUDA devices; allowed: cuda:0 to "
+            f"cuda:{count - 1}"
+        )
 
 
 def read_checkpoint(path: Path) -> StoredModel:

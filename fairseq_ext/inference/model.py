@@ -24,7 +24,7 @@ from ..twin.captions.task import ImageCaptioningTask
 from .inputs import Inputs
 from .places import options_of
 from .results import Classification, Perplexity, Score, Translation
-from .search import build_tokenizer, build_translator
+from .search import build_tokenizer, build_translator, check_count
 from .subword_models import SubwordModels, direction_coder
 
 # sentences that are sorted by length together
@@ -150,8 +150,9 @@ class Model:
             progress: show a bar on the standard error.
             attention: whether the hypotheses have it.
             extras: whether they have what the system adds, which may take another pass.
-            search: further options of fairseq-generate, such as ``lenpen=0.6`` or ``max_len_b=50``,
-                and ``dual_alpha``, ``source_average`` or ``well_formed_targets`` of our tasks.
+            search: ``max_tokens`` of a batch, with padding, also the limit of a sentence; further
+                options of fairseq-generate, such as ``lenpen=0.6`` or ``max_len_b=50``; and
+                ``dual_alpha``, ``source_average`` or ``well_formed_targets`` of our tasks.
 
         ValueError for options that are not allowed, TypeError for what is no sentence.
         """
@@ -159,7 +160,8 @@ class Model:
 
         if self.kind == "language_model":
             raise ValueError("translate: the model is a language model; allowed: perplexity")
-        options = {"beam": beam, "nbest": min(nbest, beam), **search}
+        nbest = min(check_count("nbest", nbest), check_count("beam", beam))
+        options = {"beam": beam, "nbest": nbest, **search}
         translator = self.translator(batch, options)
         work = Translations(self, translator, attention, extras)
         results: List[Translation] = []

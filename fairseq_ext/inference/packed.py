@@ -14,18 +14,21 @@ import hashlib
 import json
 from argparse import Namespace
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Collection, Dict, List, NamedTuple, Optional, Tuple
 
 from omegaconf import DictConfig, OmegaConf
 from torch import Tensor
 
 from ..compat.checkpoints import check_configuration
+from ..compat.interpolations import find_resolver
 from .subword_models import SubwordModels
 
 MANIFEST, SUMS, CARD = "manifest.json", "SHA256SUMS", "README.md"
 FORMAT = 1
 NEEDS_EXTRA = "needs the package safetensors: pip install 'fairseq-ext[pack]'"
 BLOCK = 1 << 20
+# what reading a manifest raises where it is another document
+MALFORMED = (KeyError, TypeError, AttributeError, RecursionError, json.JSONDecodeError)
 
 
 class Packed(NamedTuple):
@@ -48,18 +51,43 @@ def read_packed(folder: Path) -> Packed:
     Raises ValueError, naming the file, where its checksum differs or it is missing, and for a
     folder of a later format. FileNotFoundError for one without checksums.
     """
-    check_sums(folder)
-    manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    if manifest.get("format") != FORMAT:
+    names = check_sums(folder)
+    place = folder / MANIFEST
+    try:
+        manifest = json.loads(place.read_text(encoding="utf-8"))
+        if manifest.get("format") == FORMAT:
+            return _read(folder, manifest, names)
+    except MALFORMED as error:
         raise ValueError(
-            f"{folder / MANIFEST}: format {manifest.get('format')!r}; allowed: {FORMAT}. A later "
-            "version of fairseq-ext has written it"
+            f"{place}: {type(error).__name__} {error}: not what fairseq-ext pack writes; pack the "
+            "model again"
+        ) from error
+    raise ValueError(
+        f"{place}: format {manifest.get('format')!r}; allowed: {FORMAT}. A later version of "
+        "fairseq-ext has written it"
+    )
+
+
+def _read(folder: Path, manifest: Dict[str, Any], names: Collection[str]) -> Packed:
+    """Return what a manifest speaks of; ValueError for a file outside, and for a resolver."""
+    subwords, models = manifest["subwords"], manifest["models"]
+    weights = [entry[key] for entry in models for key in ("weights", "twin") if entry[key]]
+    for name in (*weights, *subwords["files"].values()):
+        if name not in names:
+            raise ValueError(
+                f"{folder / MANIFEST}: it names the file {name!r}; allowed: those in {SUMS}"
+            )
+    # a variable of the environment, or what else a plugin reads
+    resolver = find_resolver(manifest)
+    if resolver is not None:
+        raise ValueError(
+            f"{folder / MANIFEST}: {resolver!r} is a resolver; allowed: values, and references to "
+            "other options"
         )
-    subwords = manifest["subwords"]
     files = {language: folder / name for language, name in subwords["files"].items()}
     return Packed(
         folder,
-        [_state(folder, entry) for entry in manifest["models"]],
+        [_state(folder, entry) for entry in models],
         SubwordModels(subwords["kind"], files, subwords["options"]),
         manifest["tokenizer"],
     )
@@ -89,21 +117,23 @@ def file_sum(path: Path) -> str:
     return digest.hexdigest()
 
 
-def check_sums(folder: Path) -> None:
-    """Raise ValueError or FileNotFoundError unless all files are as they were packed."""
+def check_sums(folder: Path) -> Collection[str]:
+    """Return the names of the files; an error unless all are as they were packed, and no more."""
     sums = folder / SUMS
     if not sums.is_file():
         raise FileNotFoundError(f"{sums}: missing; allowed: a folder written by fairseq-ext pack")
     names = {}
     for number, line in enumerate(sums.read_text(encoding="utf-8").splitlines(), start=1):
         digest, separator, name = line.partition("  ")
-        if not separator or Path(name).name != name:
+        if not name or Path(name).name != name or "\\" in name:
             raise ValueError(f"{sums}, line {number}: {line!r}; allowed: SHA-256, two blanks, file")
         names[name] = digest
     if MANIFEST not in names:
         raise ValueError(f"{sums}: {MANIFEST} is missing; pack the model again")
     for name, digest in names.items():
         path = folder / name
+        if path.is_symlink():
+            raise ValueError(f"{path}: a symbolic link; allowed: files")
         if not path.is_file():
             raise ValueError(f"{path}: missing; pack the model again")
         if file_sum(path) != digest:
@@ -111,6 +141,11 @@ def check_sums(folder: Path) -> None:
                 f"{path}: its checksum differs from {SUMS}: the file was changed or damaged; pack "
                 "the model again"
             )
+    for path in folder.iterdir():
+        # what a repository or a system keeps beside the files is read by nobody
+        if path.name not in (*names, SUMS, CARD) and not path.name.startswith("."):
+            raise ValueError(f"{path}: {SUMS} does not have it; allowed: take it out of the folder")
+    return names
 
 
 # ---------------------------------------------------------------- weights
@@ -127,7 +162,13 @@ def safetensors_torch() -> Any:
 
 def read_tensors(path: Path, aliases: Dict[str, str]) -> Dict[str, Tensor]:
     """Return the tensors of a file; ``aliases``: {name: name of the same tensor}."""
-    tensors = safetensors_torch().load_file(str(path))
+    library = safetensors_torch()
+    import safetensors
+
+    try:
+        tensors = library.load_file(str(path))
+    except safetensors.SafetensorError as error:
+        raise ValueError(f"{path}: {error}; pack the model again") from error
     return {**tensors, **{name: tensors[other] for name, other in aliases.items()}}
 
 

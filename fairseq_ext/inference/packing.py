@@ -143,8 +143,10 @@ def _copy_dictionaries(folder: Path, model: Model) -> None:
     if settings is not None:
         _copy_settings(folder, data, settings, task.data_cfg.vocab_filename)
         return
-    if hasattr(task, "dictionaries"):
-        names = [f"dict.{language}.txt" for language in task.dictionaries]
+    # the second: of fairseq's multilingual tasks
+    of_languages = getattr(task, "dictionaries", None) or getattr(task, "dicts", None)
+    if of_languages:
+        names = [f"dict.{language}.txt" for language in of_languages]
     elif model.kind == "classification":
         names = [f"dict.{task.cfg.source_lang}.txt", f"dict.{task.cfg.target_lang}.txt"]
     elif model.direction:

@@ -12,9 +12,11 @@ from fairseq.data.data_utils import collate_tokens
 from fairseq.sequence_scorer import SequenceScorer
 from torch import Tensor
 
+from .extras import twin_distances
 from .inputs import Input
 from .places import options_of
 from .results import Perplexity
+from .search import check_count
 
 
 class Perplexities:
@@ -26,9 +28,7 @@ class Perplexities:
     """
 
     def __init__(self, model: Any, batch: int):
-        if batch < 1:
-            raise ValueError(f"batch {batch}: allowed: at least 1")
-        self.model, self.batch = model, batch
+        self.model, self.batch = model, check_count("batch", batch)
         self.dictionary = model.task.source_dictionary
         self.coder = model.loaded.subwords.coder("")
         self.scorer = SequenceScorer(model.task.target_dictionary)
@@ -53,12 +53,16 @@ class Perplexities:
         order = sorted((n for n in rows if n not in results), key=lambda n: len(rows[n]))
         for start in range(0, len(order), self.batch):
             numbers = order[start : start + self.batch]
-            scores = self._scores([rows[number] for number in numbers])
-            for number, of_tokens in zip(numbers, scores):
+            sample = self._sample([rows[number] for number in numbers])
+            lengths = [len(rows[number]) for number in numbers]
+            extras = self._extras(sample, len(numbers))
+            for number, of_tokens, more in zip(numbers, self._scores(sample, lengths), extras):
                 mean = sum(of_tokens) / len(of_tokens)
                 tokens = [self.dictionary[index] for index in rows[number].tolist()]
                 original = inputs[number].original
-                results[number] = Perplexity(original, 2**-mean, tokens, mean, of_tokens)
+                results[number] = Perplexity(
+                    original, 2**-mean, tokens, mean, of_tokens, None, more
+                )
         return [results[number] for number in range(len(inputs))]
 
     def _encode(self, text: str) -> Tensor:
@@ -69,8 +73,8 @@ class Perplexities:
         line = " ".join(words.unk_word if word in symbols else word for word in line.split())
         return words.encode_line(line, add_if_not_exist=False).long()
 
-    def _scores(self, rows: Sequence[Tensor]) -> List[List[float]]:
-        """Return log2 P of the tokens of each row."""
+    def _sample(self, rows: Sequence[Tensor]) -> Dict[str, Any]:
+        """Return a batch of rows (T,), as the task makes it."""
         pad, eos = self.dictionary.pad(), self.dictionary.eos()
         if self.has_bos:
             first = rows[0].new_tensor([self.dictionary.bos()])
@@ -86,9 +90,22 @@ class Perplexities:
         }
         if self.model.device.type != "cpu":
             sample = utils.move_to_cuda(sample, self.model.device)
-        lists = self.scorer.generate(self.model.loaded.models, sample)
+        return sample
+
+    def _scores(self, sample: Dict[str, Any], lengths: Sequence[int]) -> List[List[float]]:
+        """Return log2 P of the tokens of each row, which has so many."""
         scores = []
-        for row, (hypothesis,) in zip(rows, lists):
-            of_row = hypothesis["positional_scores"][: len(row)].float() / math.log(2)
-            scores.append(of_row[self.has_bos :].tolist())
+        for length, (hypothesis,) in zip(
+            lengths, self.scorer.generate(self.model.loaded.models, sample)
+        ):
+            of_row = hypothesis["positional_scores"].float() / math.log(2)
+            scores.append(of_row[self.has_bos :][:length].tolist())
         return scores
+
+    def _extras(self, sample: Dict[str, Any], rows: int) -> List[Dict[str, Any]]:
+        """Return what the system adds to each of the rows."""
+        loaded = self.model.loaded
+        if loaded.twin is None or len(loaded.models) > 1:
+            return [{} for _ in range(rows)]
+        distances = twin_distances(self.model, loaded.twin, sample)
+        return [{"twin_distance": distance[self.has_bos :]} for distance in distances]

@@ -111,6 +111,8 @@ class Perplexity:
         score: the mean of the token scores.
         token_scores: log2 P of each token.
         error: why there is none, or None; then the score is -inf.
+        extras: "twin_distance" of a model that kept its backward network: L_t of each token, NaN
+            for the last.
     """
 
     source: str
@@ -119,3 +121,4 @@ class Perplexity:
     score: float
     token_scores: List[float]
     error: Optional[str] = None
+    extras: Dict[str, Any] = field(default_factory=dict)

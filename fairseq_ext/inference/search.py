@@ -10,9 +10,11 @@ from fairseq.data import FairseqDataset, encoders
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
+from fairseq.tasks.translation_lev import TranslationLevenshteinTask
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from ..compat.line_translator import Answer, BatchLimits, Coders, Line, LineTranslator
+from ..compat.option_checks import check_search
 from ..dual.reranker import check_alpha
 
 # options of tasks that say how to search, not what the model is
@@ -23,15 +25,25 @@ TASK_OPTIONS = (
     "source_average",
     "well_formed_targets",
 )
-# what this interface says in another way: by its arguments and results
-TAKEN: Tuple[str, ...] = (
-    "print_alignment",
-    "print_step",
-    "score_reference",
-    "constraints",
-    "prefix_size",
-)
-TAKEN += ("no_seed_provided", "eval_bleu")
+# options of fairseq-generate that do nothing here, and what there is instead
+ELSEWHERE = {
+    "print_alignment": "the attention of the hypotheses",
+    "print_step": "fairseq-generate",
+    "retain_iter_history": "fairseq-generate",
+    "score_reference": "score(..)",
+    "constraints": "fairseq-interactive",
+    "prefix_size": "fairseq-generate",
+    "no_seed_provided": "torch.manual_seed",
+    "eval_bleu": "fairseq-generate",
+    "lm_path": "fairseq-generate",
+    "lm_weight": "fairseq-generate",
+    "retain_dropout": "fairseq-generate",
+    "retain_dropout_modules": "fairseq-generate",
+    "no_beamable_mm": "leave it out",
+    "post_process": "subwords of load(..)",
+}
+# of models that refine a translation in steps
+OF_STEPS = "iter_decode_"
 
 
 class QuietTranslator(LineTranslator):
@@ -64,8 +76,10 @@ def set_beams(models: Sequence[BaseFairseqModel], beam: int) -> None:
 
 def generation_options(values: Mapping[str, Any]) -> DictConfig:
     """Return fairseq's options of the search; ValueError for a name or value that is none."""
-    allowed = [entry.name for entry in fields(GenerationConfig) if entry.name not in TAKEN]
+    allowed = [entry.name for entry in fields(GenerationConfig) if entry.name not in ELSEWHERE]
     for name in values:
+        if name in ELSEWHERE:
+            raise ValueError(f"{name}: no option of translate; allowed: {ELSEWHERE[name]}")
         if name not in allowed:
             close = difflib.get_close_matches(name, [*allowed, *TASK_OPTIONS], n=1)
             hint = f" (did you mean {close[0]}?)" if close else ""
@@ -87,8 +101,11 @@ def task_with(task: FairseqTask, values: Mapping[str, Any]) -> FairseqTask:
     for name, value in values.items():
         if cfg is None or name not in cfg:
             raise ValueError(f"{name}: {type(task).__name__} has no such option; leave it out")
-        with open_dict(cfg):
-            cfg[name] = value
+        try:
+            with open_dict(cfg):
+                cfg[name] = value
+        except ValueError as error:
+            raise ValueError(f"{name} {value!r}: {str(error).splitlines()[0]}") from error
     if "dual_alpha" in values:
         check_alpha(values["dual_alpha"])
     other = copy.copy(task)
@@ -110,16 +127,31 @@ def build_translator(
     batch: int,
     device: torch.device,
 ) -> LineTranslator:
-    """Return the translator of a direction by these options of the search."""
-    if batch < 1:
-        raise ValueError(f"batch {batch}: allowed: at least 1")
+    """Return the translator of a direction by these options of the search.
+
+    ValueError, naming the option, for one that is not allowed or that contradicts another.
+    """
     of_search, of_task = split_options(options)
-    generation = generation_options(of_search)
+    max_tokens = of_search.pop("max_tokens", None)
+    if max_tokens is not None:
+        check_count("max_tokens", max_tokens)
     for name in ("beam", "nbest"):
-        if generation[name] < 1:
-            raise ValueError(f"{name} {generation[name]}: allowed: at least 1")
-    limits = BatchLimits(None, batch)
+        check_count(name, of_search.get(name, 1))
+    generation = generation_options(of_search)
+    check_search(dict(generation))
+    if not isinstance(task, TranslationLevenshteinTask):
+        for name in of_search:
+            if name.startswith(OF_STEPS):
+                raise ValueError(f"{name}: the model refines nothing in steps; leave it out")
+    limits = BatchLimits(max_tokens, check_count("batch", batch))
     return QuietTranslator(task_with(task, of_task), models, generation, coders, limits, device)
+
+
+def check_count(name: str, value: Any) -> int:
+    """Return the value of an option that counts; ValueError unless it is a whole number from 1."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"{name} {value!r}: allowed: a whole number, at least 1")
+    return value
 
 
 def build_tokenizer(name: str, source: str, target: str) -> Any:

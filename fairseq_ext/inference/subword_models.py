@@ -83,9 +83,11 @@ class DirectionCoder:
 def kind_of(path: Path) -> str:
     """Return the --bpe of a file: by its beginning, which is text in two of the three formats."""
     with open(path, "rb") as stream:
-        first = stream.readline(500)
-    if path.suffix == ".model" or b"\0" in first:
+        head = stream.read(500)
+    # the first byte of a sentencepiece model, a tag, is that of a line feed
+    if path.suffix == ".model" or head.startswith(b"\n") or b"\0" in head:
         return "sentencepiece"
+    first = head.partition(b"\n")[0]
     # fastBPE's codes have a number in a third column, and no line of the version
     words = first.split()
     is_fast = not first.startswith(b"#version") and len(words) == 3 and words[2].isdigit()

@@ -75,6 +75,10 @@ TOOLS = {
         "tools.checkpoint.average:average_checkpoints",
         "average the parameters of several checkpoints",
     ),
+    "back-translate": Command(
+        "tools.back_translation.command:back_translate",
+        "make synthetic pairs of monolingual text, with a trained model",
+    ),
     "pack": Command(
         "tools.packing.command:pack_model",
         "put a trained model into one folder, for use elsewhere",

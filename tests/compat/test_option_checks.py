@@ -59,7 +59,7 @@ def test_refused_by_name(name, value):
 
 @pytest.mark.parametrize("name, value", ACCEPTED, ids=str)
 def test_accepted(name, value):
-    check({name: value})
+    check({name: value, "sampling": True})
 
 
 @pytest.mark.parametrize(
@@ -82,6 +82,20 @@ def test_refused_together(values, option):
         check(values)
     for name in values:
         check({name: values[name]})
+
+
+@pytest.mark.parametrize(
+    "values, option",
+    [
+        ({"sampling_topp": 0.5}, "--sampling-topp 0.5: allowed with --sampling"),
+        ({"sampling": True, "sampling_topk": 2, "sampling_topp": 0.5}, "leave one out"),
+        ({"replace_unk": "", "print_alignment": "soft", "buffer_size": 1}, "allowed with hard"),
+    ],
+    ids=str,
+)
+def test_refused_where_another_is_missing(values, option):
+    with pytest.raises(OptionError, match=option):
+        check(values)
 
 
 @pytest.mark.parametrize(

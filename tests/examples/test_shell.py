@@ -6,10 +6,10 @@ from experiments.definition import names, read_experiment
 
 
 def test_lines_are_taken_apart():
-    line = "for a in x y; do cp $a.b 'c d'; done; xargs fairseq-generate --x \"1 2\" < f | tail > g"
+    line = "for a in x; do cp $a 'c d'; done; xargs fairseq-generate -x \"1 2\" < f | tail > g 2>&1"
     assert shell.simple_commands(line) == [
-        ["cp", "$a.b", "c d"],
-        ["fairseq-generate", "--x", "1 2"],
+        ["cp", "$a", "c d"],
+        ["fairseq-generate", "-x", "1 2"],
         ["tail"],
     ]
 

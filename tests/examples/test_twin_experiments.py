@@ -53,7 +53,7 @@ MODEL = '''--arch twin_speech_lstm --encoder-hidden-size 8 --time-reduction 1,2,
     "multi30k": (
         """
 LINES = "--train-lines 60"
-VOCABULARY = "--vocabulary 60"
+VOCABULARY = "--vocabulary 45"
 MODEL = '''--arch twin_lstm --encoder-embed-dim 8 --encoder-hidden-size 8 --decoder-embed-dim 8
     --decoder-hidden-size 8 --decoder-out-embed-dim 8'''
 """,

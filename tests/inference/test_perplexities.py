@@ -29,3 +29,21 @@ def test_perplexities_are_those_of_the_data_set(name, data, checkpoint_of, toy_c
     assert empty.tokens == ["</s>"] and (long.error is None or "allowed" in long.error)
     with pytest.raises(ValueError, match="allowed: perplexity"):
         model.translate(["un1"])
+
+
+def test_language_models_have_the_distance_of_their_twin(data, checkpoint_of):
+    """L_t of every word, whatever it is in a batch with; none for models without a twin."""
+    model = fairseq_ext.load(checkpoint_of("twin_lstm_lm"), data["language"])
+    texts = ["un1 un2 uv3", "un4", ""]
+    together = model.perplexity(texts)
+    for text, result in zip(texts, together):
+        (alone,) = model.perplexity([text])
+        distance = result.extras["twin_distance"]
+        assert distance == pytest.approx(alone.extras["twin_distance"], abs=1e-5, nan_ok=True)
+        assert len(distance) == len(result.tokens) and math.isnan(distance[-1])
+        assert (distance[:-1] > 0).all()
+        assert result.token_scores == pytest.approx(alone.token_scores, abs=1e-4)
+    plain = fairseq_ext.load(checkpoint_of("gru_lm"), data["language"])
+    assert plain.perplexity(texts)[0].extras == {}
+    both = fairseq_ext.load([checkpoint_of("twin_lstm_lm")] * 2, data["language"])
+    assert both.perplexity(texts)[0].extras == {}

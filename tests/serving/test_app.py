@@ -1,7 +1,9 @@
 """The server over HTTP: answers, status codes, and clients that do odd things."""
 
+import collections
 import concurrent.futures
 import json
+import random
 import socket
 import time
 
@@ -63,6 +65,41 @@ def test_a_wrong_request_is_answered_with_what_is_wrong(value, status, message, 
     check(answer.value, ERROR_ANSWER)
     assert message in answer.value["error"] and answer.value.get("path") == path
     assert several.get("/health").status == 200
+
+
+VALUES = [None, True, 0, -1, 1, 3, 10**30, 0.5, 1e308, "", "an1", "xx-yy", "yy-xx", "dual", [], {}]
+VALUES += [["an1"], ["an1", ""], [["an1", "in1"]], [1], [None], "\ud800", "\x00", ["\x00</s>"]]
+
+
+VALID = {
+    "translate": {"sentences": ["an1"], "max_len_b": 5},
+    "score": {"sources": ["an1"], "targets": ["un1"]},
+    "classify": {"texts": ["good"], "model": "labels"},
+    "perplexity": {"texts": ["un1"], "model": "language"},
+}
+PLAUSIBLE = {
+    "model": ["dual", "routed", "labels", "both", "no"],
+    "direction": ["xx-yy", "yy-xx", "xx-qq", "xx+zz-yy", "-"],
+    "sentences": [["a", ""], ["a" * 200], [["a", "b"]]],
+    "attention": [True, False],
+    "dual_alpha": [0, 0.5, 1, 2],
+}
+
+
+def test_random_requests_are_answered_or_refused(several):
+    rng, statuses = random.Random(5), collections.Counter()
+    schemas = several.application.requests.schemas
+    for _ in range(300):
+        operation = rng.choice(list(VALID))
+        body = dict(VALID[operation])
+        names = [*schemas[operation]["properties"], *PLAUSIBLE][: 3 * len(VALID[operation]) + 8]
+        for name in rng.sample(names, rng.randint(0, 2)):
+            values = PLAUSIBLE.get(name, [1, 2, 7]) if rng.random() < 0.7 else VALUES
+            body[name] = rng.choice(values)
+        answer = several.post(f"/{operation}", body if rng.random() < 0.95 else rng.choice(VALUES))
+        statuses[answer.status] += 1
+        assert answer.status in (200, 400, 404, 422), (operation, body, answer)
+    assert min(statuses[status] for status in (200, 400, 404, 422)) > 5, statuses
 
 
 def test_errors_say_what_is_allowed(several):

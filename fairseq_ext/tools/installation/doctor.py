@@ -18,7 +18,7 @@ from ...compat.patch_registry import all_patches
 from . import fairseq_origin, hardware
 
 FAIRSEQ = fairseq_origin.RELEASE
-PYTHONS = ((3, 9), (3, 13))
+PYTHONS = ((3, 9), (3, 14))
 # distribution: what is without it
 OPTIONAL = {
     "sentencepiece": "--bpe sentencepiece and the recipes' sub-words",

@@ -1,0 +1,89 @@
+"""What callers give becomes lines that tasks read, one for each, or an error that names it."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from fairseq_ext.inference.inputs import Inputs
+
+
+def texts(*sources):
+    return Inputs("translation", sources, None)
+
+
+def lines(inputs, original, size=2, progress=False):
+    return [[entry.line for entry in part] for part in inputs.buffers(original, size, progress)]
+
+
+def test_buffers_keep_the_order_and_read_no_further_than_needed():
+    read = []
+
+    def endless():
+        for number in range(10**9):
+            read.append(number)
+            yield f"line {number}"
+
+    buffers = texts("xx").buffers(endless(), 3, False)
+    assert [entry.line for entry in next(buffers)] == ["line 0", "line 1", "line 2"]
+    assert read == [0, 1, 2]
+    assert lines(texts("xx"), iter("abcde")) == [["a", "b"], ["c", "d"], ["e"]]
+    assert lines(texts("xx"), []) == []
+
+
+def test_progress_is_written_to_the_standard_error(capsys):
+    lines(texts("xx"), iter("abc"), progress=True)
+    lines(texts("xx"), ["a", "b", "c"], progress=True)
+    captured = capsys.readouterr()
+    assert captured.out == "" and "3/3" in captured.err and "sentences" in captured.err
+
+
+def test_the_bar_is_closed_after_an_error(capsys):
+    with pytest.raises(TypeError, match="sentence 1: int; allowed: str"):
+        lines(texts("xx"), ["a", 3], progress=True)
+    assert capsys.readouterr().err.endswith("\n")
+
+
+@pytest.mark.parametrize("original", ["one text", b"bytes"])
+def test_a_text_is_no_list_of_texts(original):
+    with pytest.raises(TypeError, match=f"sentences: a {type(original).__name__}; allowed: a list"):
+        lines(texts("xx"), original)
+
+
+def test_texts_are_stripped_and_bytes_that_were_no_text_are_shown():
+    (entry,) = next(texts("xx").buffers(["  a \udcff b\n"], 1, False))
+    assert entry.line == "a \ufffd b" and entry.original == "  a \udcff b\n"
+    with pytest.raises(TypeError, match="sentence 0: NoneType; allowed: str"):
+        lines(texts("xx"), [None])
+
+
+def test_several_sources_are_tuples():
+    inputs = texts("xx", "zz")
+    pairs = [("a ", " b"), ["c", "d"], "e ||| f"]
+    assert lines(inputs, pairs, 3) == [["a ||| b", "c ||| d", "e ||| f"]]
+    for wrong in (("a",), ("a", "b", "c"), ("a", 3), {"xx": "a", "zz": "b"}, 7):
+        with pytest.raises(TypeError, match="sentence 0: .*; allowed: a tuple of 2 texts, in xx"):
+            lines(inputs, [wrong])
+
+
+def test_features_are_files_while_they_are_needed():
+    inputs = Inputs("captions", (), SimpleNamespace(cfg=SimpleNamespace(features=None, data="no")))
+    with inputs:
+        ((entry,),) = inputs.buffers([np.ones((3, 4), dtype=np.float32)], 1, False)
+        assert np.load(entry.line).shape == (3, 4)
+        path = entry.line
+    with pytest.raises(FileNotFoundError):
+        np.load(path)
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path):
+    (tmp_path / "broken.npy").write_bytes(b"no features")
+    np.save(tmp_path / "there.npy", np.ones((2, 3), dtype=np.float32))
+    cfg = SimpleNamespace(features=str(tmp_path), data="no")
+    inputs = Inputs("captions", (), SimpleNamespace(cfg=cfg))
+    files = ["there.npy", tmp_path / "there.npy", "nowhere.npy", tmp_path / "broken.npy"]
+    (entries,) = inputs.buffers(files, 9, False)
+    assert [entry.line for entry in entries[:2]] == [str(tmp_path / "there.npy")] * 2
+    assert entries[2].error == "there is no nowhere.npy" and "broken.npy" in entries[3].error
+    with pytest.raises(TypeError, match="input 0: int; allowed: the name of a file, or an array"):
+        list(inputs.buffers([3], 1, False))

@@ -1,0 +1,118 @@
+"""``load``: what there is not is named, and what does not belong together is refused."""
+
+import concurrent.futures
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from common import inprocess
+from options.systems import SYSTEMS
+
+import fairseq_ext
+from fairseq_ext.inference.loading import check_target, read_checkpoint
+
+LINES = ["an1 av2 an3", "an4 av5 an6 at1", "unknown av1 an8 at2", ""] * 3
+
+
+def test_devices(monkeypatch):
+    check_target("cpu", "float32")
+    with pytest.raises(ValueError, match="device 'gpu': allowed: cpu, cuda, cuda:N"):
+        check_target("gpu", "float32")
+    with pytest.raises(ValueError, match="dtype 'float64': allowed: float32, bfloat16, float16"):
+        check_target("cpu", "float64")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    for device in ("cuda", "cuda:3"):
+        with pytest.raises(ValueError, match=f"'{device}': torch sees no CUDA device; allowed: c"):
+            check_target(device, "float32")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    check_target("cuda:1", "float32")
+    with pytest.raises(ValueError, match="'cuda:2': torch sees 2 CUDA devices; allowed: cuda:0 t"):
+        check_target("cuda:2", "float32")
+    for other in ("mps", "meta", "xla"):
+        with pytest.raises(ValueError, match=f"device '{other}': allowed: cpu, cuda, cuda:N"):
+            check_target(other, "float32")
+
+
+@pytest.fixture(scope="module")
+def other_words(data, tmp_path_factory):
+    """A model of the same size for a dictionary of other words, and its data."""
+    folder = tmp_path_factory.mktemp("other")
+    for path in data["two"].iterdir():
+        shutil.copy(path, folder)
+    for language in ("xx", "yy"):
+        path = folder / f"dict.{language}.txt"
+        path.write_text("\n".join(path.read_text().splitlines()[::-1]) + "\n")
+    words = SYSTEMS["transformer"].words(folder, "--max-update", 1, "--batch-size", 8)
+    words += ["--disable-validation", "--no-epoch-checkpoints", "--save-dir", folder / "run"]
+    inprocess.train(*words)
+    return folder / "run" / "checkpoint_last.pt", folder
+
+
+def test_an_ensemble_has_the_same_words(data, checkpoint_of, other_words):
+    """Of the same size: nothing but the words differs."""
+    checkpoint, folder = other_words
+    with pytest.raises(ValueError, match="dict"):
+        fairseq_ext.load([checkpoint_of("transformer"), checkpoint], data["two"])
+    with pytest.raises(ValueError, match="dict"):
+        fairseq_ext.load(checkpoint, data["two"])
+    assert fairseq_ext.load([checkpoint, checkpoint], folder).translate(["an1"], max_len_b=3)
+
+
+def test_an_ensemble_of_other_tasks_is_refused(data, checkpoint_of):
+    paths = [checkpoint_of("transformer"), checkpoint_of("gru_lm")]
+    with pytest.raises((ValueError, RuntimeError)) as info:
+        fairseq_ext.load(paths, data["two"])
+    assert "checkpoint_last.pt" in str(info.value)
+
+
+def test_files_that_are_no_checkpoints_are_named(tmp_path, data):
+    (tmp_path / "text.pt").write_text("no checkpoint")
+    (tmp_path / "empty.pt").touch()
+    for name in ("text.pt", "empty.pt"):
+        with pytest.raises(Exception, match=name):
+            fairseq_ext.load(tmp_path / name, data["two"])
+    with pytest.raises(FileNotFoundError, match=r"a checkpoint file \(empty.pt, text.pt\)"):
+        read_checkpoint(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["transformer", "twin_lstm", "routed_gru"])
+def test_bfloat16_is_near(name, data, checkpoint_of):
+    single, half = (
+        fairseq_ext.load(checkpoint_of(name), data[SYSTEMS[name].data], dtype=dtype)
+        for dtype in ("float32", "bfloat16")
+    )
+    assert half.loaded.dtype == torch.bfloat16
+    targets = ["un1 uv2"] * len(LINES)
+    scores = [[s.score for s in model.score(LINES, targets)] for model in (single, half)]
+    assert np.allclose(*scores, rtol=0.03, atol=0.1)
+    for result in half.translate(LINES, max_len_b=5):
+        assert result.hypotheses[0].attention.dtype == np.float32
+
+
+def test_eight_threads_get_what_one_gets(data, checkpoint_of):
+    model = fairseq_ext.load(checkpoint_of("dual_transformer"), data["two"])
+    jobs = []
+    for number in range(24):
+        beam, other = 1 + number % 4, number % 3 == 0
+        jobs.append((beam, other, ["un1 uv2", ""] if other else LINES[number % 3 :]))
+
+    def work(job):
+        beam, other, lines = job
+        used = model.toward("yy-xx") if other else model
+        results = used.translate(lines, beam=beam, max_len_b=6, batch=1 + beam)
+        scores = used.score(lines, [result.text for result in results])
+        return [r.text for r in results], [round(s.score, 4) for s in scores]
+
+    expected = [work(job) for job in jobs]
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(work, jobs)) == expected
+
+
+def test_iterators_are_read_once_and_in_order(data, checkpoint_of, capsys):
+    model = fairseq_ext.load(checkpoint_of("transformer"), data["two"])
+    results = model.translate((line for line in LINES), max_len_b=4, progress=True)
+    assert [result.source for result in results] == LINES
+    assert "sentences" in capsys.readouterr().err
+    assert [r.text for r in results] == [r.text for r in model.translate(LINES, max_len_b=4)]

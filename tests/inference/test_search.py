@@ -1,0 +1,125 @@
+"""Options of the search: each does what it says, or is refused by name."""
+
+import math
+
+import pytest
+from inference.stock import ALL
+
+import fairseq_ext
+from fairseq_ext.inference.search import build_tokenizer, generation_options, split_options
+
+LINES = ["an1 av2 an3", "an4", "an1 av2"]
+REFUSED = [
+    (dict(beam=0), "beam 0: allowed: a whole number"),
+    (dict(beam="5"), "beam '5': allowed: a whole number"),
+    (dict(beam=True), "beam True: allowed"),
+    (dict(nbest=0), "nbest 0: allowed"),
+    (dict(batch=1.5), "batch 1.5: allowed"),
+    (dict(max_tokens=0), "max_tokens 0: allowed"),
+    (dict(lenpen=math.nan), "--lenpen nan is not allowed"),
+    (dict(lenpen="a"), "could not be converted to Float"),
+    (dict(temperature=0), "--temperature 0.0 is not allowed"),
+    (dict(min_len=9, max_len_b=3), "--min-len 9 is more than --max-len-b 3"),
+    (dict(sampling_topk=3), "--sampling-topk 3: allowed with --sampling"),
+    (dict(sampling=True, sampling_topk=3, sampling_topp=0.5), "fairseq reads one; leave one out"),
+    (dict(diverse_beam_groups=3, beam=5), "does not divide --beam 5"),
+    (dict(diverse_beam_groups=2, beam=4, diversity_rate=0.5), "mutually exclusive"),
+    (dict(iter_decode_max_iter=3), "iter_decode_max_iter: the model refines nothing in steps"),
+    (dict(print_alignment="hard"), "print_alignment: no option of translate; allowed: the atten"),
+    (dict(retain_dropout=True), "retain_dropout: no option of translate"),
+    (dict(lm_path="lm.pt"), "lm_path: no option of translate; allowed: fairseq-generate"),
+    (dict(prefix_size=2), "prefix_size: no option of translate"),
+    (dict(constraints="ordered"), "constraints: no option of translate; allowed: fairseq-inter"),
+    (dict(beams=2), r"beams: no option of the search \(did you mean beam"),
+    (dict(source_average="late"), "source_average: .* has no such option"),
+]
+OF_DUAL = [
+    (dict(dual_alpha=2), "0 to 1"),
+    (dict(dual_alpha=math.nan), "0 to 1"),
+    (dict(dual_alpha="a"), "dual_alpha 'a': "),
+    (dict(dual_alpha=None), "dual_alpha None: "),
+    (dict(dual_alpha=0.5, dual_length_norm="x"), "dual_length_norm 'x': .*tokens, none"),
+    (dict(dual_length_norm="none"), "--dual-length-norm none does nothing"),
+    (dict(dual_alpha=0.5, dual_path="nowhere"), "--dual-path nowhere"),
+]
+WORK = [
+    dict(beam=1, sampling=True, sampling_topp=0.5),
+    dict(beam=3, nbest=2, sampling=True, sampling_topk=3),
+    dict(diverse_beam_groups=2, beam=4, nbest=4),
+    dict(diversity_rate=0.5, nbest=2),
+    dict(match_source_len=True, beam=2),
+    dict(unnormalized=True, replace_unk=""),
+    dict(beam=1_000_000, no_repeat_ngram_size=1),
+]
+
+
+@pytest.fixture(scope="module", params=["stock lstm", "dual_transformer"])
+def model(request, data, checkpoint_of):
+    return fairseq_ext.load(checkpoint_of(request.param), data[ALL[request.param].data])
+
+
+def test_what_is_not_allowed_is_named(model, data, checkpoint_of):
+    for options, message in REFUSED:
+        with pytest.raises(ValueError, match=message):
+            model.translate(LINES, **options)
+    if "dual" in type(model.task).__name__.lower():
+        for options, message in OF_DUAL:
+            with pytest.raises(ValueError, match=message):
+                model.translate(LINES, **options)
+
+
+def test_pairs_of_options_work(model):
+    for options in WORK:
+        results = model.translate(LINES, **{"max_len_b": 4, **options})
+        assert all(len(r.hypotheses) == options.get("nbest", 1) for r in results), options
+        assert all(math.isfinite(h.score) for r in results for h in r.hypotheses)
+        if "match_source_len" in options:
+            lengths = [len(r.hypotheses[0].tokens) for r in results]
+            assert lengths == [len(r.source_tokens) for r in results]
+
+
+def test_more_hypotheses_than_the_beam_are_the_beam(model):
+    assert [len(r.hypotheses) for r in model.translate(LINES, beam=2, nbest=5)] == [2, 2, 2]
+
+
+def test_batches_by_tokens(model):
+    """They change nothing but the size of batches; what is longer than one has an error."""
+    sizes, translator = [], model.translator(64, {"max_tokens": 6})
+    sources = [translator.source(line) for line in _lines(LINES)]
+    for batch in translator.batches(translator.dataset(sources)):
+        sizes.append(batch["net_input"]["src_tokens"].numel())
+    assert max(sizes) <= 6 and len(sizes) > 1
+    first = model.translate(LINES, max_len_b=4)
+    again = model.translate(LINES, max_len_b=4, max_tokens=6)
+    assert [r.text for r in again] == [r.text for r in first]
+    long = model.translate(["an1 " * 9, "an4"], max_len_b=4, max_tokens=6)
+    assert "10 tokens, more than --max-tokens 6" in long[0].error and long[1].error is None
+
+
+def _lines(texts):
+    from fairseq_ext.inference.model import lines_of
+
+    return lines_of(texts)
+
+
+def test_rankings_of_ensembles(data, checkpoint_of):
+    """Dual inference with an ensemble, in both directions, has all hypotheses of the beam."""
+    paths = [checkpoint_of("dual_transformer")] * 2
+    model, one = (fairseq_ext.load(names, data["two"]) for names in (paths, paths[:1]))
+    options = dict(beam=3, nbest=3, dual_alpha=0.5, max_len_b=4)
+    for both, single, text in [
+        (model, one, "an1 av2"),
+        (model.toward("yy-xx"), one.toward("yy-xx"), "un1"),
+    ]:
+        (result,), (other,) = (entry.translate([text], **options) for entry in (both, single))
+        # twice the same model is that model
+        assert [h.text for h in result.hypotheses] == [h.text for h in other.hypotheses]
+        assert sorted(h.extras["dual"]["rank"] for h in result.hypotheses) == [0, 1, 2]
+
+
+def test_pieces():
+    assert split_options({"beam": 1, "dual_alpha": 0}) == ({"beam": 1}, {"dual_alpha": 0})
+    assert generation_options({"lenpen": 2}).lenpen == 2
+    assert build_tokenizer("space", "xx", "yy").encode("a  b") == "a b"
+    with pytest.raises(ValueError, match="tokenizer 'none': allowed: .*moses"):
+        build_tokenizer("none", "xx", "yy")

@@ -1,0 +1,114 @@
+"""The files that cut texts: found beside the model, by language, or named by the caller."""
+
+import pytest
+import sentencepiece
+from fairseq.data import Dictionary
+from inference.test_subwords import models  # noqa: F401
+
+from fairseq_ext.inference.subword_models import (
+    DirectionCoder,
+    SubwordModels,
+    all_files,
+    check_spelling,
+    find_subwords,
+    kind_of,
+)
+
+FAST = "a n</w> 12\nt h 9\n"
+PLAIN = "#version: 0.2\na n</w>\nt h\n"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path
+
+
+def test_kinds_of_files(folder, models):  # noqa: F811
+    for name, text, kind in [
+        ("fast.codes", FAST, "fastbpe"),
+        ("plain.codes", PLAIN, "subword_nmt"),
+        ("old.codes", "a n</w>\n", "subword_nmt"),
+    ]:
+        (folder / name).write_text(text)
+        assert kind_of(folder / name) == kind
+    assert kind_of(models["xx"]) == "sentencepiece"
+    (folder / "renamed").write_bytes(models["xx"].read_bytes())
+    assert kind_of(folder / "renamed") == "sentencepiece"
+
+
+def test_files_by_language_win_over_one_for_all(folder, models):  # noqa: F811
+    (folder / "subwords.model").write_bytes(models["xx"].read_bytes())
+    shared = find_subwords([folder], ["xx", "yy"])
+    assert shared.kind == "sentencepiece" and set(shared.by_language.values()) == {
+        folder / "subwords.model"
+    }
+    (folder / "xx.model").write_bytes(models["xx"].read_bytes())
+    mixed = find_subwords([folder], ["xx", "yy"])
+    assert mixed.by_language == {"xx": folder / "xx.model", "yy": folder / "subwords.model"}
+    (folder / "yy.model").write_bytes(models["yy"].read_bytes())
+    assert find_subwords([folder], ["xx", "yy"]).by_language["yy"] == folder / "yy.model"
+    assert all_files(mixed) == [folder / "xx.model", folder / "subwords.model"]
+    coders = shared.coders(["xx", "yy"])
+    assert coders["xx"] is coders["yy"]
+
+
+def test_the_first_folder_wins_and_half_a_set_is_none(folder, models):  # noqa: F811
+    first, second = folder / "first", folder / "second"
+    first.mkdir()
+    second.mkdir()
+    (first / "xx.model").write_bytes(models["xx"].read_bytes())
+    (second / "spm.model").write_bytes(models["yy"].read_bytes())
+    found = find_subwords([first, second], ["xx", "yy"])
+    assert set(found.by_language.values()) == {second / "spm.model"}
+    assert find_subwords([first], ["xx", "yy"]) == SubwordModels()
+
+
+def test_what_the_training_had_is_found_where_it_was_moved(folder, models):  # noqa: F811
+    stored = {"_name": "sentencepiece", "sentencepiece_model": str(models["xx"])}
+    found = find_subwords([folder], ["xx"], {**stored, "sentencepiece_alpha": 0.1})
+    assert found.by_language == {"xx": models["xx"]} and found.options == {
+        "sentencepiece_alpha": 0.1
+    }
+    (folder / "moved.model").write_bytes(models["xx"].read_bytes())
+    stored["sentencepiece_model"] = "/nowhere/moved.model"
+    assert find_subwords([folder], ["xx"], stored).by_language == {"xx": folder / "moved.model"}
+    assert find_subwords([folder], ["xx"], {"_name": "bytes"}).kind == "bytes"
+
+
+def test_what_the_caller_names(folder, models):  # noqa: F811
+    assert find_subwords([folder], ["xx"], named="none") == SubwordModels()
+    named = find_subwords([folder], ["xx", "yy"], named=models)
+    assert named.by_language == models
+    with pytest.raises(ValueError, match="no file for yy; allowed: a file for each of xx, yy, on"):
+        find_subwords([folder], ["xx", "yy"], named={"xx": models["xx"]})
+    with pytest.raises(FileNotFoundError, match="subwords: there is no file nowhere for xx"):
+        find_subwords([folder], ["xx"], named="nowhere")
+    (folder / "codes").write_text(PLAIN)
+    with pytest.raises(ValueError, match="files of several kinds: sentencepiece, subword_nmt"):
+        find_subwords([folder], ["xx", "yy"], named={"xx": models["xx"], "yy": folder / "codes"})
+    with pytest.raises(ValueError, match="bpe 'words': allowed: .*sentencepiece"):
+        find_subwords([folder], ["xx"], named=models["xx"], kind="words")
+
+
+def test_dictionaries_of_pieces_need_what_makes_them(models):  # noqa: F811
+    words, pieces, joined = Dictionary(), Dictionary(), Dictionary()
+    for number in range(10):
+        words.add_symbol(f"word{number}")
+        pieces.add_symbol(f"\u2581word{number}")
+        joined.add_symbol(f"wo{number}@@")
+    check_spelling(SubwordModels(), {"xx": words})
+    check_spelling(SubwordModels("sentencepiece", models), {"xx": pieces})
+    for dictionary, kind in ((pieces, "sentencepiece"), (joined, "subword_nmt")):
+        message = rf"dict.yy.txt holds sub-words \({kind}\), and no model .* subwords='none'"
+        with pytest.raises(ValueError, match=message):
+            check_spelling(SubwordModels(), {"xx": words, "yy": dictionary})
+
+
+def test_each_side_of_a_direction_has_its_coder(models):  # noqa: F811
+    found = SubwordModels("sentencepiece", models)
+    coder = DirectionCoder(found.coder("xx"), found.coder("yy"))
+    text = "an1 av2"
+    expected = sentencepiece.SentencePieceProcessor(str(models["xx"])).encode(text, out_type=str)
+    assert coder.encode(text).split() == expected
+    assert coder.decode("\u2581un 1 \u2581uv 2") == "un1 uv2"
+    assert SubwordModels().coder("xx") is None
