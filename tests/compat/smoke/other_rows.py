@@ -183,16 +183,18 @@ def data2vec():
         "distributed_training.distributed_world_size=1 dataset.num_workers=0 "
         "optimization.max_update=2 checkpoint.save_dir={out}"
     )
+    ten = tiny.replace("max_update=2", "max_update=10")  # its schedule has three phases
     yield row(
         "example data2vec: audio",
         "fairseq-hydra-train --config-dir {examples}/data2vec/config/audio/pretraining "
         "--config-name base_librispeech common.user_dir={examples}/data2vec common.fp16=false "
         "task.data={waves} task.min_sample_size=1000 dataset.max_tokens=40000 "
-        f"model.conv_feature_layers='{CONVOLUTIONS}' model.encoder_layers=2 "
-        "model.encoder_embed_dim=16 model.encoder_ffn_embed_dim=16 model.encoder_attention_heads=2 "
-        "model.conv_pos=3 model.conv_pos_groups=2 model.pos_conv_depth=1 model.mask_length=2 "
-        f"model.average_top_k_layers=1 {tiny}",
-        expect=TRAINED,
+        f"+model.conv_feature_layers='{CONVOLUTIONS}' +model.encoder_layers=2 "
+        "model.encoder_embed_dim=16 +model.encoder_ffn_embed_dim=16 "
+        "+model.encoder_attention_heads=2 model.conv_pos=6 +model.conv_pos_groups=2 "
+        "model.pos_conv_depth=2 model.mask_length=2 "
+        f"model.average_top_k_layers=1 lr_scheduler.phase_ratio=[0.1,0.5,0.4] {ten}",
+        expect="num_updates 10",
         needs=("soundfile",),
     )
 
