@@ -5,12 +5,15 @@
 #   VENV    where the environment lives                      make test VENV=/tmp/venv
 #   ARGS    more arguments for pytest or the benchmark       make test ARGS="tests/dual -k decode"
 #   WORKERS processes that share the test files              make test WORKERS=8
+#   PYTHONS, TORCHES  what the matrix is of                  make matrix TORCHES="2.5.1 2.13.0"
+#   SOURCE  checkout of fairseq whose tests are run          make fairseq-tests SOURCE=../fairseq
+#   PLAIN   interpreter with fairseq alone, to compare with  make fairseq-tests PLAIN=python
 #   PACKAGE, COUNT, SEED  what is mutated                    make mutation PACKAGE=dual COUNT=30
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow campaign bench bench-growth bench-smoke results docs browser lint style mutation clean
+.PHONY: help setup demo test test-slow matrix fairseq-tests campaign bench bench-growth bench-smoke results docs browser lint style mutation clean
 
 PYTHON ?= python3
 TORCH ?= torch==2.13.0
@@ -20,6 +23,10 @@ WORKERS ?= 2
 PACKAGE ?=
 COUNT ?= 15
 SEED ?= 1
+SOURCE ?=
+PLAIN ?=
+PYTHONS ?=
+TORCHES ?=
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
@@ -43,12 +50,18 @@ help:  ## list the targets
 setup: $(STAMP)  ## make .venv with everything pinned by constraints.txt
 
 $(STAMP): setup.py constraints.txt pyproject.toml
-	@$(PYTHON) -c 'import sys; v = sys.version_info; ok = (3, 9) <= v < (3, 14); \
-	  sys.exit(None if ok else "setup: Python 3.9 to 3.13 is needed, %s is %s; name another one: \
+	@$(PYTHON) -c 'import sys; v = sys.version_info; ok = (3, 9) <= v < (3, 15); \
+	  sys.exit(None if ok else "setup: Python 3.9 to 3.14 is needed, %s is %s; name another one: \
 	make setup PYTHON=python3.11" % (sys.executable, sys.version.split()[0]))'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@# torch is named by TORCH, which may differ from the pinned one
 	grep -v '^torch==' constraints.txt > $(PINS)
+	$(PIP) install -q -c $(PINS) "$(TORCH)"
+	@# torch before 2.3 was built for numpy 1
+	if $(BIN)/python -c 'import sys; from importlib.metadata import version; \
+	  sys.exit(tuple(map(int, version("torch").split(".")[:2])) >= (2, 3))'; then \
+	  sed -i.old '/^numpy==/d' $(PINS); echo 'numpy<2' >> $(PINS); \
+	fi
 	$(PIP) install -q -c $(PINS) "$(TORCH)" setuptools wheel cython numpy
 	$(PIP) install -q -c $(PINS) "$(TORCH)" -e '.[dev]'
 	@# without dependencies: those of fairseq 0.12.2 have metadata that newer pips refuse
@@ -69,6 +82,16 @@ test: setup  ## the fast tests
 
 test-slow: setup  ## all tests
 	$(PYTEST) -m 'slow or not slow' $(ARGS)
+
+matrix: setup  ## the tests on the Pythons that are here x versions of torch, into docs/compat.md
+	nice $(BIN)/python tests/campaigns/versions.py --into docs/compat.md \
+	  $(PYTHONS:%=--python %) $(TORCHES:%=--torch %) $(ARGS)
+
+fairseq-tests: setup  ## fairseq's own tests, of the checkout SOURCE, into build/fairseq-tests.md
+	@test -n "$(SOURCE)" || { echo "fairseq-tests: SOURCE=FOLDER is missing: a checkout of" \
+	  "fairseq v0.12.2, whose folder tests/ is run"; exit 2; }
+	PYTHONPATH=tests $(BIN)/python -m campaigns.fairseq_suite "$(SOURCE)" \
+	  --into build/fairseq-tests.md $(if $(PLAIN),--plain "$(PLAIN)") $(ARGS)
 
 campaign: setup  ## kill 250 trainings, end 500, type odd lines, draw pairs of options; into docs/reliability.md
 	$(BIN)/python tests/campaigns/interrupted.py --into docs/reliability.md $(ARGS)

@@ -20,6 +20,7 @@ except ImportError:  # before setuptools 64; pip then says that it cannot instal
 
 HERE = Path(__file__).resolve().parent
 START = "zz_fairseq_ext.pth"
+MINORS = range(9, 15)  # Python 3.9 to 3.14
 START_TEXT = "import _fairseq_ext_hook\n"
 
 
@@ -75,19 +76,43 @@ def add_to_wheel(wheel, name, content):
 setup(
     name="fairseq-ext",
     version=version(),
-    description="Reference implementations of sequence-to-sequence papers, as a fairseq plugin",
+    description="fairseq 0.12.2 on today's Python and torch, and five papers as tested plugins",
     long_description=(HERE / "README.md").read_text(encoding="utf-8")
     if (HERE / "README.md").exists()
     else "",
     long_description_content_type="text/markdown",
+    author="fairseq-ext authors",
     license="MIT",
+    keywords=["fairseq", "machine translation", "sequence-to-sequence", "torch"],
+    # without the licence, which newer versions of setuptools refuse beside `license`
+    classifiers=[
+        "Development Status :: 4 - Beta",
+        "Environment :: Console",
+        "Intended Audience :: Developers",
+        "Intended Audience :: Science/Research",
+        "Operating System :: MacOS",
+        "Operating System :: POSIX :: Linux",
+        "Programming Language :: Python :: 3",
+        "Programming Language :: Python :: 3 :: Only",
+        *(f"Programming Language :: Python :: 3.{minor}" for minor in MINORS),
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+        "Topic :: Text Processing :: Linguistic",
+        "Typing :: Typed",
+    ],
     python_requires=">=3.9",
     packages=find_packages(include=["fairseq_ext", "fairseq_ext.*"]),
     # one plain line in a .pth file for editable installs, instead of an import hook of setuptools
     # that every Python process would pay for
     package_dir={"": "."},
     py_modules=["_fairseq_ext_hook", "_fairseq_ext_cli"],
-    package_data={"fairseq_ext": ["*/README.md"]},
+    package_data={
+        "fairseq_ext": [
+            "py.typed",
+            "*/README.md",
+            "tools/installation/*.sha256",
+            "tools/serving/page/*",
+        ]
+    },
     entry_points={"console_scripts": ["fairseq-ext = _fairseq_ext_cli:main"]},
     cmdclass=commands(),
     install_requires=[
@@ -110,6 +135,8 @@ setup(
         "bpe": ["sentencepiece"],
         # of packed models, which hold no pickles
         "pack": ["safetensors"],
+        # of fairseq-ext serve
+        "serve": ["starlette", "uvicorn"],
         # of docs/notebooks and its slow test; apart from "dev", because no other test needs it
         "notebook": ["ipykernel", "matplotlib", "nbclient", "safetensors", "sentencepiece"],
         "ctranslate2": ["ctranslate2"],
@@ -134,6 +161,8 @@ setup(
             "ruff",
             "safetensors",
             "sentencepiece",
+            "starlette",
+            "uvicorn",
         ],
     },
 )

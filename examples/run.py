@@ -8,6 +8,7 @@
     python examples/run.py dual/multi30k report 1 2            compares what was scored
     python examples/run.py dual/multi30k dual 1 --print        only prints the commands
     python examples/run.py dual/multi30k dual 1 -- --fp16      more options for fairseq-train
+    python examples/run.py dual/multi30k 'stock.*' 1           every system of such a name
 
 What is done is not done again; a command that was stopped goes on where it was.
 """
@@ -42,7 +43,10 @@ def arguments(words: list[str]) -> Namespace:
     )
     parser.add_argument("experiment", metavar="EXPERIMENT", nargs="?", help="name or .toml file")
     parser.add_argument(
-        "system", metavar="SYSTEM", nargs="?", help="name of a system, or prepare, or report"
+        "system",
+        metavar="SYSTEM",
+        nargs="?",
+        help="name of a system or a pattern such as 'stock.*', or prepare, or report",
     )
     parser.add_argument("seeds", metavar="SEED", type=int, nargs="*", help="random seeds")
     parser.add_argument("--raw", type=Path, help="folder with the raw data, for prepare")
@@ -82,26 +86,28 @@ def print_commands(experiment: Experiment, args: Namespace) -> None:
         for command in experiment.prepare:
             print(placed(command, data_places(raw, args.data, args.workers)))
         return
-    for system in in_order(experiment, args.system):
+    named = experiment.matching(args.system)
+    for system in in_order(experiment, named):
         for seed in args.seeds:
-            options = args.options if system.name == args.system else ()
-            run = Run(system, seed, args.data, args.runs, options)
+            is_named = system.name in named
+            run = Run(system, seed, args.data, args.runs, args.options if is_named else ())
             print(f"mkdir -p {short(run.folder)}")
-            stages = ("train", "evaluate") if system.name == args.system else ("train",)
-            for stage in stages:
-                print(*run.lines(stage), sep="\n")
+            for stage in ("train", "evaluate") if is_named else ("train",):
+                for line in run.lines(stage):
+                    print(line)
 
 
-def run_system(experiment: Experiment, args: Namespace) -> None:
-    """Train what a system needs, train it, and score it."""
+def run_systems(experiment: Experiment, args: Namespace) -> None:
+    """Train what the systems need, train them, and score them."""
     if not args.seeds:
         raise UsageError("SEED is missing: name at least one")
+    named = experiment.matching(args.system)
     for seed in args.seeds:
-        for system in in_order(experiment, args.system):
-            options = args.options if system.name == args.system else ()
-            run = Run(system, seed, args.data, args.runs, options)
+        for system in in_order(experiment, named):
+            is_named = system.name in named
+            run = Run(system, seed, args.data, args.runs, args.options if is_named else ())
             run.train()
-            if system.name == args.system:
+            if is_named:
                 run.evaluate()
                 print(f"done: {run.folder}", flush=True)
 
@@ -129,7 +135,7 @@ def perform(args: Namespace) -> None:
             raise UsageError("SEED is missing: name those to report on")
         report(experiment, args.data, args.runs, sorted(set(args.seeds)), args.store, DOCS)
     else:
-        run_system(experiment, args)
+        run_systems(experiment, args)
 
 
 def main(words: list[str]) -> None:

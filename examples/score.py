@@ -4,6 +4,8 @@
     python examples/score.py text bleu chrf --hyp FILE --ref FILE --where set=val --into RUN/scores
     python examples/score.py likelihood perplexity --hyp FILE --ref FILE --into RUN/scores
     python examples/score.py cost --checkpoint FILE --data FOLDER --pairs de-en --into RUN/scores
+    python examples/score.py curve ppl=perplexity --log FILE --by updates --into RUN/scores
+    python examples/score.py best label --of RUN RUN --by HYP REF --take HYP REF --into RUN/scores
 
 FILE of --hyp is what fairseq-generate or fairseq-interactive printed, or plain text with a line for
 each one of the references.
@@ -18,6 +20,8 @@ from experiments.scores import Score, fields, write_score
 
 from fairseq_ext.tools.evaluate.inputs import read_hypotheses, read_lines
 
+USED = "parameters used"
+
 
 def text(args: Namespace) -> None:
     """Score lines against lines of references."""
@@ -27,9 +31,9 @@ def text(args: Namespace) -> None:
 
 
 def likelihood(args: Namespace) -> None:
-    """Score the log-probabilities that fairseq-generate --score-reference printed."""
+    """Score what fairseq-generate --score-reference or fairseq-eval-lm printed."""
     references = read_lines(args.ref)
-    store(args, costs.likelihoods(args.hyp, len(references)), references)
+    store(args, costs.likelihoods(Path(args.hyp), len(references)), references)
 
 
 def store(args: Namespace, hypotheses: list[str], references: list[str]) -> None:
@@ -52,9 +56,38 @@ def cost(args: Namespace) -> None:
     """Count parameters, updates and time."""
     values = costs.timed(args.log) if args.log else {}
     if args.checkpoint:
-        values.update(costs.parameters(args.checkpoint, args.data, args.pairs))
+        counted = costs.parameters(args.checkpoint, args.data, args.pairs)
+        values.update({args.used if name == USED else name: n for name, n in counted.items()})
     for name, value in values.items():
         write_score(args.into, Score(name, value, fields(args.where)))
+
+
+def curve(args: Namespace) -> None:
+    """Tell how a run learnt: what its log says of the validation set, at each or the last time."""
+    unit = float(args.per)
+    if args.by == "epoch":  # the last one may be cut off, none is longer than the others
+        unit = max(updates for _, updates in costs.epochs_of(args.log)[0])
+    for metric in args.metrics:
+        name, _, title = metric.partition("=")
+        points = costs.curve(args.log, name)
+        for updates, value in points if args.by else points[-1:]:
+            digits = 1 if args.by == "epoch" else 0
+            place = {args.by: f"{updates / unit:.{digits}f}"} if args.by else {}
+            write_score(args.into, Score(title or name, value, {**fields(args.where), **place}))
+
+
+def best(args: Namespace) -> None:
+    """Score the run that is the best of several on other lines."""
+
+    def lines(run: Path, hypothesis: str, reference: str) -> tuple[list[str], list[str]]:
+        references = read_lines(reference)
+        return read_hypotheses(run / hypothesis, references, reference), references
+
+    def value(run: Path) -> float:
+        metric = metrics.metric_named(args.metrics[0])
+        return metric.score(metric.statistics(*lines(run, *args.by)).sum(axis=0))
+
+    store(args, *lines(max(args.of, key=value), *args.take))
 
 
 def arguments(words: list[str]) -> Namespace:
@@ -77,8 +110,28 @@ def arguments(words: list[str]) -> Namespace:
         "--pairs", metavar="PAIR", nargs="+", default=[], help="directions that are translated"
     )
     command.add_argument(
+        "--used",
+        metavar="NAME",
+        default=USED,
+        help="what to call the parameters that a translation of --pairs depends on",
+    )
+    command.add_argument(
         "--log", metavar="FILE", nargs="+", type=Path, help="logs of fairseq-train"
     )
+    command = commands.add_parser("curve", help=curve.__doc__)
+    command.set_defaults(function=curve)
+    command.add_argument("metrics", metavar="METRIC=TITLE", nargs="+", help="such as ppl")
+    command.add_argument("--log", metavar="FILE", type=Path, required=True, help="of fairseq-train")
+    command.add_argument("--by", choices=("epoch", "updates"), help="default: the last value alone")
+    command.add_argument("--per", type=int, default=1, help="divide the updates by so many pairs")
+    command = commands.add_parser("best", help=best.__doc__)
+    command.set_defaults(function=best)
+    command.add_argument("metrics", nargs=1, choices=metrics.NAMES, help="more must be better")
+    command.add_argument("--of", metavar="RUN", nargs="+", type=Path, required=True)
+    for option, which in (("--by", "lines that choose"), ("--take", "lines that are scored")):
+        command.add_argument(
+            option, metavar=("HYP", "REF"), nargs=2, required=True, help=f"{which}: RUN/HYP, REF"
+        )
     for command in commands.choices.values():
         command.add_argument(
             "--where", metavar="FIELD=VALUE", nargs="+", default=[], help="what was scored"

@@ -6,6 +6,7 @@ is not ours: its LSTM encoder wants to know whether there is padding, and the le
 """
 
 import os
+import shutil
 import traceback
 from pathlib import Path
 
@@ -23,9 +24,11 @@ ASKING = {
 }
 OWN = {"note", "spy", "__torch_dispatch__"}  # functions of this file
 STOCK = str(Path(fairseq.__file__).parent) + os.sep
+GREEDY = str(Path("fairseq_ext") / "common" / "greedy_search.py")
 INDEXING = {"index", "index_put", "index_put_", "_index_put_impl_"}
 
 TRANSFORMER = ("--arch", "dual_transformer_tiny", "--criterion")
+LINES = ("--monolingual", "yy", "--synthetic-sources", "sampling", "--synthetic-tag")
 TWIN = ("--task", "translation", "-s", "xx", "-t", "yy", "--criterion", "twin")
 SYSTEMS = {
     "dual": ("--task", "dual_translation", "-s", "xx", "-t", "yy", *TRANSFORMER)
@@ -42,6 +45,12 @@ SYSTEMS = {
     "twin norm": (*TWIN, "--arch", "twin_lstm", "--twin-stabilise"),
     "multiway": ("--task", "multiway_translation", "--lang-pairs", "xx-yy,yy-zz")
     + ("--arch", "multiway_gru_tiny", "--criterion", "cross_entropy"),
+    "dual, with lines": ("--task", "dual_translation", "-s", "xx", "-t", "yy", *TRANSFORMER)
+    + ("chunked_label_smoothed_cross_entropy", *LINES),
+    "multiway, with lines": ("--task", "multiway_translation", "--lang-pairs", "xx-yy,yy-xx")
+    + ("--arch", "multiway_gru_tiny", "--criterion", "cross_entropy", *LINES),
+    "routed, with lines": ("--task", "routed_mtl", "--lang-pairs", "xx-yy,yy-xx")
+    + ("--main-pair", "xx-yy", "--arch", "routed_gru_tiny", "--criterion", "cross_entropy", *LINES),
     "routed": ("--task", "routed_mtl", "--lang-pairs", "xx-yy,xx-zz", "--main-pair", "xx-yy")
     + ("--arch", "routed_gru_tiny", "--criterion", "cross_entropy"),
 }
@@ -98,19 +107,32 @@ class Plain:
         loss.backward()
 
 
+@pytest.fixture(scope="module")
+def data(toy_corpus, tmp_path_factory):
+    """The toy corpus, the yy side of its pairs as monolingual text too."""
+    folder = shutil.copytree(toy_corpus.three, tmp_path_factory.mktemp("lines") / "data")
+    for end in ("bin", "idx"):
+        shutil.copy(folder / f"train.xx-yy.yy.{end}", folder / f"train.yy-None.yy.{end}")
+    return folder
+
+
 @pytest.mark.parametrize("name", SYSTEMS)
-def test_a_step_asks_for_nothing(toy_corpus, watched, name):
-    words = [toy_corpus.three, *SYSTEMS[name], "--optimizer", "adam", "--batch-size", 8]
+def test_a_step_asks_for_nothing(data, watched, name):
+    """But for one question of a search: whether all translations have ended."""
+    words = [data, *SYSTEMS[name], "--optimizer", "adam", "--batch-size", 8]
     cfg = inprocess.configuration(options.get_training_parser(), words)
     torch.manual_seed(1)
     task = tasks.setup_task(cfg.task)
     model, criterion = task.build_model(cfg.model), task.build_criterion(cfg.criterion)
     task.load_dataset("train")
     batches = task.get_batch_iterator(task.dataset("train"), max_sentences=8)
-    sample = next(batches.next_epoch_itr(shuffle=False))
+    samples = batches.next_epoch_itr(shuffle=False)
+    has_lines = "--monolingual" in SYSTEMS[name]
+    sample = next(one for one in samples if has_lines == any("@" in part for part in one))
     found = watched(lambda: task.train_step(sample, model, criterion, Plain(), 1))
     assert any(parameter.grad is not None for parameter in model.parameters())
-    assert not found
+    unasked = [one for one in found if f"{GREEDY}:" not in one[1]]
+    assert not unasked and has_lines == bool(found)
 
 
 def test_what_asks_is_seen(watched):

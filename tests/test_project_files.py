@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 import fairseq_ext
+from fairseq_ext.tools.installation import doctor
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -42,6 +43,16 @@ def test_setup_and_pages_name_the_same_pythons(pythons):
     for page in ("README.md", "CONTRIBUTING.md", "docs/install.md", "docs/compat.md"):
         assert claim in text_of(page), page
     assert f"| Python | {pythons[0]} to {pythons[-1]} |" in text_of("docs/fairseq-today.md")
+
+
+def test_the_classifiers_name_the_same_pythons(pythons):
+    first, end = re.search(r"MINORS = range\((\d+), (\d+)\)", text_of("setup.py")).groups()
+    assert [f"3.{number}" for number in range(int(first), int(end))] == pythons
+
+
+def test_doctor_accepts_the_same_pythons(pythons):
+    text = ["{}.{}".format(*version) for version in doctor.PYTHONS]
+    assert text == [pythons[0], pythons[-1]]
 
 
 def test_the_pinned_torch_is_tested_where_the_pins_hold(job):

@@ -33,8 +33,9 @@ SYSTEMS = {path.parent.name for path in PACKAGE.glob("*/README.md")}
 # what uses trained models of all systems, and the commands for all, which may use it
 LAYERS["inference"] = SYSTEM_MAY_IMPORT | SYSTEMS
 LAYERS["tools"] = SYSTEM_MAY_IMPORT | {"inference"}
-# the card says the version
+# the card and the server say the version
 LAYERS["inference"] |= {"__version__"}
+LAYERS["tools"] |= {"__version__"}
 MAX_FILE_LINES, MAX_FUNCTION_LINES, MAX_ARGUMENTS, MAX_COLUMNS = 399, 59, 11, 100
 
 

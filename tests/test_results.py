@@ -98,8 +98,40 @@ def test_changed_measurements_are_noticed(small):
     assert list(drawings) == [small.DOCS / "x.svg"]
 
 
+def test_curves_are_drawn_and_their_values_noticed(small, tmp_path):
+    lines = ["system,epoch,metric,value", "a,0.5,ppl,9", "a,1.0 (last),ppl,4", "b,0.5,ppl,8"]
+    (small.DATA / "y.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    panel = {"title": "t", "from": "y", "x": "epoch", "metric": "ppl", "y scale": "log"}
+    assert small.curves(panel) == {"a": [(0.5, 9.0), (1.0, 4.0)], "b": [(0.5, 8.0)]}
+    picture = {"curves": [panel]}
+    small.draw(tmp_path / "y.svg", picture)
+    assert small.is_drawn(tmp_path / "y.svg", picture)
+    text = (small.DATA / "y.csv").read_text(encoding="utf-8")
+    (small.DATA / "y.csv").write_text(text.replace(",8", ",7"), encoding="utf-8")
+    assert not small.is_drawn(tmp_path / "y.svg", picture)
+    with pytest.raises(ValueError, match="t: metric = 'ppl' has no number"):
+        small.curves({**panel, "x": "metric"})
+
+
+def test_times_of_all_places_of_a_system_are_added(small):
+    lines = ["system,versus,direction,metric,value"]
+    for direction, updates, ms in (("de-en", 100, 20), ("en-de", 200, 30)):
+        lines += [f"a,,{direction},updates,{updates}", f"a,,{direction},ms per update,{ms}"]
+        lines += [f"a,b,{direction},updates,5", f"a,,{direction},BLEU,7"]
+    (small.DATA / "z.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert small.training_seconds("z", "a") == pytest.approx(8.0)
+
+
 def test_two_values_in_a_cell_are_refused(small):
     with pytest.raises(ValueError, match="two values in the cell"):
         small.table("x rows=set columns=metric metric=BLEU")
     with pytest.raises(ValueError, match="nothing was measured"):
         small.table("x rows=set columns=metric metric=TER")
+
+
+def test_time_of_training_is_not_that_of_differences(results, monkeypatch):
+    entry = {"system": "a", "versus": "", "metric": "updates", "value": "100"}
+    time = {**entry, "metric": "ms per update", "value": "50"}
+    lines = [entry, time, {**time, "versus": "b", "value": "5"}]
+    monkeypatch.setattr(results, "measurements", lambda name: lines)
+    assert results.training_seconds("x", "a") == 5.0

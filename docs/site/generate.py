@@ -59,9 +59,24 @@ def generated_pages() -> Dict[str, str]:
     for folder in (*systems(), *SHARED):
         pages[f"code/{folder}/api.md"] = api_page(folder)
     for source, path in COPIES.items():
-        text = (REPOSITORY / source).read_text(encoding="utf-8")
+        text = without_outer_links((REPOSITORY / source).read_text(encoding="utf-8"))
         pages[path] = linked(text.replace("](docs/", "]("), "")
     return pages
+
+
+def without_outer_links(text: str) -> str:
+    """Return the text with the names of files that the site has not, in place of links to them."""
+
+    cards = [f"fairseq_ext/{system}/README.md" for system in systems()]
+
+    def replacement(match: "re.Match[str]") -> str:
+        words, target = match.groups()
+        has_page = target.startswith("docs/") or target in (*cards, *COPIES)
+        if has_page or not (REPOSITORY / target).exists():
+            return match.group()
+        return f"`{target}`" if words == target else f"{words} (`{target}`)"
+
+    return re.sub(r"(?<!!)\[([^\]]+)\]\(([\w./-]+)\)", replacement, text)
 
 
 def api_page(folder: str) -> str:

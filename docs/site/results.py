@@ -14,13 +14,14 @@ FIELD=VALUE|VALUE keeps the measurements that have one of the values, FIELD=* th
 those without one. VALUE=>TEXT writes TEXT for a value.
 `<!-- experiment: NAME -->` stands before the circumstances of an experiment (experiments.json),
 `<!-- choices -->` before the table of the overview (choices.json). pictures.json names what each
-picture shows.
+picture shows: rows of panels, or curves of systems over a field.
 """
 
 import argparse
 import csv
 import hashlib
 import json
+import math
 import re
 import shlex
 import sys
@@ -35,6 +36,9 @@ MARK = re.compile(
 )
 
 Measurement = dict[str, str]
+# the fields of a measurement that do not tell what was measured where
+MEASURED = {"metric", "seeds", "value", "low", "high", "deviation", "p", "values"}
+TIMED = ("updates", "ms per update")
 
 
 class Summary(NamedTuple):
@@ -200,12 +204,12 @@ def summary(picks: dict[str, Any]) -> Summary:
 
 
 def training_seconds(name: str, systems: str) -> float:
-    """Return the time of all updates of some systems, SYSTEM|SYSTEM."""
-    seconds = 0.0
-    for system in systems.split("|"):
-        figures = {m["metric"]: m["value"] for m in select(name, {"system": system})}
-        seconds += int(figures["updates"]) * float(figures["ms per update"]) / 1000
-    return seconds
+    """Return the time of all updates of some systems, SYSTEM|SYSTEM, in all their places."""
+    runs: dict[tuple[str, ...], dict[str, float]] = {}
+    for m in select(name, {"system": systems, "versus": "", "metric": "|".join(TIMED)}):
+        place = tuple(text for field, text in m.items() if field not in MEASURED)
+        runs.setdefault(place, {})[m["metric"]] = float(m["value"])
+    return sum(math.prod(figures[metric] for metric in TIMED) / 1000 for figures in runs.values())
 
 
 def cost(picks: dict[str, str]) -> str:
@@ -246,9 +250,10 @@ def choices(_layout: str) -> str:
     lines = []
     for choice in json.loads((DATA / "choices.json").read_text(encoding="utf-8")):
         gains = "<br>".join(gain(picks) for picks in choice["gains"])
-        texts = [choice[part] for part in ("data", "method", "beside")]
-        lines.append([*texts, gains, cost(choice["cost"]), choice["use"], choice["evidence"]])
-    heads = ["your data", "method", "compared with", "gain", "time", "use it?", "evidence"]
+        advice = [choice[part] for part in ("data", "method", "use")]
+        lines.append([*advice, gains, cost(choice["cost"]), choice["beside"], choice["evidence"]])
+    # the answer first: a phone shows three columns
+    heads = ["your data", "method", "use it?", "gain", "time", "compared with", "evidence"]
     return markdown(heads, lines).replace("---:", "---")
 
 
@@ -274,20 +279,29 @@ def points(picture: dict[str, Any]) -> list[list[Summary]]:
     return [[summary(row) for row in panel["rows"]] for panel in picture["panels"]]
 
 
+def curves(panel: dict[str, str]) -> dict[str, list[tuple[float, float]]]:
+    """Return {system: [(x, value)]}; x is the number with which the field panel["x"] begins."""
+    lines: dict[str, list[tuple[float, float]]] = {}
+    own = ("from", "title", "x", "y scale")
+    for m in select(panel["from"], {f: text for f, text in panel.items() if f not in own}):
+        place = re.match(r"[\d.]+", m[panel["x"]])
+        if place is None:
+            raise ValueError(f"{panel['title']}: {panel['x']} = {m[panel['x']]!r} has no number")
+        lines.setdefault(m["system"], []).append((float(place.group()), float(m["value"])))
+    return lines
+
+
 def digest(picture: dict[str, Any]) -> str:
     """Return a text that changes with what the picture shows."""
-    shown = json.dumps([picture, points(picture)], sort_keys=True)
+    values = list(map(curves, picture["curves"])) if "curves" in picture else points(picture)
+    shown = json.dumps([picture, values], sort_keys=True)
     return hashlib.sha256(shown.encode()).hexdigest()[:16]
 
 
-def draw(path: Path, picture: dict[str, Any]) -> None:
-    """Draw dots with ranges, a panel above the other, and note the digest in the SVG file."""
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    matplotlib.rcParams.update({"svg.hashsalt": "results", "svg.fonttype": "none", "font.size": 9})
+def draw_rows(figure: Any, picture: dict[str, Any]) -> None:
+    """Draw dots with ranges, a panel above the other."""
     heights = [len(panel["rows"]) + 1.6 for panel in picture["panels"]]
-    figure = Figure(figsize=(8.5, 0.27 * sum(heights) + 0.3), layout="constrained")
+    figure.set_size_inches(8.5, 0.27 * sum(heights) + 0.3)
     grid = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
     for axis, panel, summaries in zip(grid, picture["panels"], points(picture)):
         for place, shown in enumerate(summaries):
@@ -298,6 +312,35 @@ def draw(path: Path, picture: dict[str, Any]) -> None:
         axis.set_ylim(len(summaries) - 0.5, -0.5)
         axis.set_title(panel["title"], fontsize=9, loc="left")
         axis.grid(axis="x", alpha=0.3)
+
+
+def draw_curves(figure: Any, picture: dict[str, Any]) -> None:
+    """Draw a curve for each system, two panels beside each other."""
+    panels, handles = picture["curves"], dict[str, Any]()
+    lines = -(-len(panels) // 2)
+    figure.set_size_inches(8.5, 3 * lines + 0.6)
+    for number, panel in enumerate(panels, start=1):
+        axis = figure.add_subplot(lines, 2, number)
+        for system, line in curves(panel).items():
+            # each system has one colour in all panels
+            colour = handles[system].get_color() if system in handles else f"C{len(handles)}"
+            (handle,) = axis.plot(*zip(*line), marker="o", markersize=3, color=colour)
+            handles.setdefault(system, handle)
+        axis.set_yscale(panel.get("y scale", "linear"))
+        axis.set_title(panel["title"], fontsize=9, loc="left")
+        axis.set_xlabel(panel["x"])
+        axis.grid(alpha=0.3)
+    figure.legend(handles.values(), handles, loc="outside lower center", ncols=4, fontsize=8)
+
+
+def draw(path: Path, picture: dict[str, Any]) -> None:
+    """Draw a picture and note the digest in the SVG file."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    matplotlib.rcParams.update({"svg.hashsalt": "results", "svg.fonttype": "none", "font.size": 9})
+    figure = Figure(layout="constrained")
+    (draw_curves if "curves" in picture else draw_rows)(figure, picture)
     metadata = {"Date": None, "Description": digest(picture)}
     figure.savefig(path, format="svg", metadata=metadata)
     text = path.read_text(encoding="utf-8")

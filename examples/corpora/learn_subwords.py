@@ -1,9 +1,20 @@
-"""Learn a subword model from lines of text."""
+"""Learn a subword model: BPE of sentencepiece on NFKC-normalised text, spaces are part of pieces.
 
+fairseq's `--bpe sentencepiece` undoes it exactly, so that translations come out as plain text.
+"""
+
+import io
+import itertools
+import random
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
+from typing import Iterator, Sequence
 
-from .subwords import KINDS
+from fairseq_ext.tools import UsageError
+
+from .files import lines_of
+
+SEED = 1
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -11,10 +22,42 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("texts", metavar="TEXT", nargs="+", type=Path, help="a sentence a line")
     parser.add_argument("--vocabulary", type=int, required=True, help="number of subwords")
     parser.add_argument("--lines", type=int, default=0, help="draw so many lines; 0 = all")
-    parser.add_argument("--kind", choices=sorted(KINDS), default="sentencepiece")
     parser.add_argument("--model", metavar="FILE", type=Path, required=True)
 
 
+def sample(paths: Sequence[Path], count: int) -> Iterator[str]:
+    """Return the lines of all `paths` one after the other, or `count` of them drawn at random."""
+    lines = itertools.chain.from_iterable(map(lines_of, paths))
+    if not count:
+        return lines
+    # reservoir sampling: one pass, `count` lines in memory
+    rng, reservoir = random.Random(SEED), list[str]()
+    for seen, line in enumerate(lines):
+        if seen < count:
+            reservoir.append(line)
+        else:
+            place = rng.randint(0, seen)
+            if place < count:
+                reservoir[place] = line
+    return iter(reservoir)
+
+
 def run(args: Namespace) -> None:
-    """Write the model file."""
-    KINDS[args.kind].learn(args.texts, args.vocabulary, args.lines, args.model)
+    """Write the model file. Raises UsageError when the text is too small for the vocabulary."""
+    import sentencepiece
+
+    learnt = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=sample(args.texts, args.lines),
+            model_writer=learnt,
+            vocab_size=args.vocabulary,
+            model_type="bpe",
+            character_coverage=1.0,
+            normalization_rule_name="nfkc",
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        texts = ", ".join(path.name for path in args.texts)
+        raise UsageError(f"--vocabulary {args.vocabulary} does not fit {texts}: {error}") from error
+    args.model.write_bytes(learnt.getvalue())

@@ -4,9 +4,10 @@
     python examples/demo/run.py [--work build/demo]
 
 Makes a corpus, prepares it, trains ``dual_transformer_tiny``, translates unseen sentences both
-ways with the one checkpoint, scores them and draws the training curves.  What is finished stays in
-the --work folder: after an interruption the same command goes on from there.  The last line is
-``demo: OK en-de=NN.N de-en=NN.N``, or ``demo: FAILED ...`` with a non-zero exit status.
+ways with the one checkpoint, scores them, draws the training curves and packs the model.  What is
+finished stays in the --work folder: after an interruption the same command goes on from there.
+The last line is ``demo: OK en-de=NN.N de-en=NN.N``, or ``demo: FAILED ...`` with a non-zero exit
+status.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Demo:
         self.text, self.binary = self.work / "text", self.work / "bin"
         self.model = self.work / "sentencepiece.model"
         self.checkpoints, self.logs = self.work / "checkpoints", self.work / "logs"
-        self.curves = self.work / "curves.png"
+        self.curves, self.packed = self.work / "curves.png", self.work / "model"
 
     def steps(self) -> List[Tuple[str, Callable[[], None], Dict[str, object]]]:
         """Return (name, function, options that its result depends on) of each step, in order."""
@@ -64,6 +65,7 @@ class Demo:
             ("train", self.train, {"updates": args.updates, "seed": args.seed}),
             ("translate", self.translate, {}),
             ("curves", self.plot, {}),
+            ("pack", self.pack, {}),
         ]
 
     def fairseq(
@@ -173,6 +175,12 @@ class Demo:
         command += ["--metric", "loss", "bleu", "--per-pair", "--tsv"]
         self.fairseq("curves", [*command, "--title", "dual_transformer_tiny"])
 
+    def pack(self) -> None:
+        """Put what translating needs into one folder, which fairseq-ext serve reads."""
+        command = ["fairseq-ext", "pack", self.checkpoints / "checkpoint_best.pt", self.binary]
+        command += ["--subwords", self.model, "--output", self.packed, "--force"]
+        self.fairseq("pack", command)
+
     def scores(self) -> Dict[str, Score]:
         """Return the scores of each direction."""
         return {
@@ -275,6 +283,8 @@ def report(demo: Demo) -> int:
     words += ["--sentencepiece-model", demo.model]
     words += ["--path", demo.checkpoints / "checkpoint_best.pt"]
     print(f"  {shlex.join(map(str, words))}")
+    print("a page that shows what the model does:")
+    print(f"  {shlex.join(['fairseq-ext', 'serve', str(demo.packed)])}")
     line, status = verdict({pair: value.bleu for pair, value in scores.items()}, demo.args.required)
     print(line)
     return status

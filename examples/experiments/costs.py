@@ -1,4 +1,4 @@
-"""What a run cost: parameters of its checkpoints, updates and seconds of its training."""
+"""What a run cost and how it learnt: parameters of checkpoints, what logs tell of the training."""
 
 import math
 import re
@@ -7,47 +7,74 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any, Sequence
 
+from fairseq_ext.tools.curves.training_log import read_run
 from fairseq_ext.tools.evaluate.inputs import sentence_lines
 
 from . import UsageError
 
 EPOCH_END = re.compile(r"\| INFO \| train \| epoch (\d+) \|.*\| train_wall (\d+(?:\.\d+)?)")
+PLACE = re.compile(r"'save_dir': '([^']*)'")
+# number of the line, words with the logarithms of their probabilities in brackets
+WORDS = re.compile(r"(?m)\| INFO \| fairseq_cli\.eval_lm \| (\d+) (.* \[\S+\])$")
+CHANCE = re.compile(r" \[(\S+)\](?=\t|$)")
 UPDATES = re.compile(r"\| num_updates (\d+)\b")
-# seconds: fairseq prints whole ones, so shorter epochs are not timed
+# Seconds: fairseq prints whole ones for each epoch. The sum over the epochs of a training tells the
+# time of an update where it is longer than this, and an epoch's where the epoch itself is longer.
 SHORTEST = 10
+TRAINING = "parameters, only in training"
 
 
 def likelihoods(log: Path, count: int) -> list[str]:
-    """Return "nats tokens" of each reference, from what fairseq-generate printed.
+    """Return "nats tokens" of each reference, the ends of the sentences included.
 
-    It prints the base-2 logarithm of each token, the end of the sentence included.
+    log: of fairseq-generate --score-reference, which prints the base-2 logarithm of each token, or
+    of fairseq-eval-lm --output-word-probs, which prints each word with its natural logarithm.
     """
-    lines = [list(map(float, text.split())) for text in sentence_lines(log, "P", count)]
-    return [f"{-math.log(2) * math.fsum(line)!r} {len(line)}" for line in lines]
+    words = {int(number): text for number, text in WORDS.findall(log.read_text("utf-8"))}
+    if not words:
+        lines = [list(map(float, text.split())) for text in sentence_lines(log, "P", count)]
+        return [f"{-math.log(2) * math.fsum(line)!r} {len(line)}" for line in lines]
+    if words.keys() != set(range(count)):
+        raise UsageError(f"{log}: likelihoods of {len(words)} lines of {count}")
+    chances = (list(map(float, CHANCE.findall(words[number]))) for number in range(count))
+    return [f"{-math.fsum(line)!r} {len(line)}" for line in chances]
 
 
-def epochs_of(log: Path) -> tuple[dict[int, tuple[float, int]], int]:
-    """Return ({epoch: (seconds, updates)}, last update) of a log of fairseq-train.
+def epochs_of(log: Path) -> tuple[list[tuple[float, int]], int]:
+    """Return ([(seconds, updates) of each epoch], all updates) of a log of fairseq-train.
 
     Only the updates count: no validation, no writing of checkpoints. An epoch that was resumed
-    is left out because its time is that of its rest. Raises UsageError when none ended.
+    is left out because its time is that of its rest. The log may hold several trainings, one after
+    the other, that save to different folders. Raises UsageError when no epoch ended.
     """
-    epochs: dict[int, tuple[float, int]] = {}
-    resumed: set[int] = set()
-    last, before = 0, 0
+    # folder of the checkpoints -> epoch -> (seconds, updates so far)
+    trainings: dict[str, dict[int, tuple[float, int]]] = {}
+    resumed: set[tuple[str, int]] = set()
+    place = ""
     with open(log, encoding="utf-8", errors="replace") as lines:
         for line in lines:
-            if "Loaded checkpoint" in line:
-                resumed.add(last + 1)
+            folder = PLACE.search(line)
+            place = folder.group(1) if folder else place
+            epochs = trainings.setdefault(place, {})
+            # at 0 updates it is another training's, to begin with
+            if "Loaded checkpoint" in line and "@ 0 updates" not in line:
+                resumed.add((place, max(epochs, default=0) + 1))
             match = EPOCH_END.search(line)
             if match:
-                last, updates = int(match.group(1)), UPDATES.search(line)
-                total = int(updates.group(1)) if updates else before
-                epochs[last], before = (float(match.group(2)), total - before), total
-    whole = {epoch: timing for epoch, timing in epochs.items() if epoch not in resumed}
+                updates = UPDATES.search(line)
+                total = int(updates.group(1)) if updates else 0
+                epochs[int(match.group(1))] = float(match.group(2)), total
+    whole, every = [], 0
+    for name, epochs in trainings.items():
+        before = 0
+        for epoch, (seconds, total) in sorted(epochs.items()):
+            if (name, epoch) not in resumed:
+                whole.append((seconds, total - before))
+            before = total
+        every += before
     if not whole:
         raise UsageError(f"{log}: it has no finished training epoch")
-    return whole, before
+    return whole, every
 
 
 def timed(logs: Sequence[Path]) -> dict[str, float]:
@@ -58,13 +85,25 @@ def timed(logs: Sequence[Path]) -> dict[str, float]:
     for log in logs:
         whole, last = epochs_of(log)
         values["updates"] += last
-        seconds += sum(time for time, _ in whole.values())
-        updates += sum(count for _, count in whole.values())
-        medians.append(statistics.median(time for time, _ in whole.values()))
-    if sum(medians) >= SHORTEST * len(medians) and updates:
+        seconds += sum(time for time, _ in whole)
+        updates += sum(count for _, count in whole)
+        medians.append(statistics.median(time for time, _ in whole))
+    if seconds >= SHORTEST and updates:
         values["ms per update"] = 1000 * seconds / updates
+    if sum(medians) >= SHORTEST * len(medians):
         values["seconds per epoch"] = sum(medians)
     return values
+
+
+def curve(log: Path, metric: str) -> list[tuple[int, float]]:
+    """Return [(updates, value)] of a metric of the validation set in a log of fairseq-train.
+
+    Raises UsageError when the log has no such metric.
+    """
+    points = read_run(log, log.stem).curves.get(("valid", metric))
+    if not points:
+        raise UsageError(f"{log}: it has no validation with {metric}")
+    return points
 
 
 def sentence(dictionary: Any) -> Any:
@@ -97,7 +136,7 @@ def parameters(checkpoints: Sequence[Path], folder: Path, pairs: Sequence[str]) 
     """Return the parameters of checkpoints that are used together.
 
     folder: the data, with the dictionaries. pairs: what they translate, a checkpoint those that it
-    can; without pairs, parameters "only in training", of the criterion, are counted instead.
+    can; without pairs, those of the criterion are counted instead, which only training has.
     """
     import torch
     from fairseq import checkpoint_utils, utils
@@ -116,7 +155,7 @@ def parameters(checkpoints: Sequence[Path], folder: Path, pairs: Sequence[str]) 
         if not pairs:
             state = torch.load(checkpoint, map_location="cpu", weights_only=True)
             more = sum(part.numel() for part in (state["criterion"] or {}).values())
-            values["only in training"] = values.get("only in training", 0) + more
+            values[TRAINING] = values.get(TRAINING, 0) + more
             continue
         stock = f"{args.task.source_lang}-{args.task.target_lang}"
         translated = pairs if hasattr(models[0], "direction") else [stock]

@@ -1,17 +1,23 @@
 """Reads the file of an experiment.
 
-    [variables]              strings, which may use others as $NAME or ${NAME}
+    [variables]              strings, which may use others as $NAME or ${NAME}; one may also hold
+                             a block of commands that several systems share
     [data]                   raw: the files of RAW; commands: what makes DATA of them
     [systems.NAME]           train, evaluate: commands; needs: systems of the same seed to be
-                             trained before; label: its name in the results; like: another system
-                             that it copies; each: the variables that NAME stands for several
-                             systems of; NAMES IN CAPITALS: variables of this system only
+                             trained before; label: its name in the results; fields: more about it
+                             in the results; like: another system that it copies; each: the
+                             variables that NAME stands for several systems of, beside those of the
+                             system that it is like; NAMES IN CAPITALS: variables of this system
     compare                  pairs of labels whose differences are tested
+    published                [system, metric, value] of a paper, to stand beside what is measured
     like                     another file of the folder, which this one only changes
 
-A block of commands has one command a line; an indented line continues the one before.
+A block of commands has one command a line; an indented line continues the one before. A line that
+is empty when its variables are filled in is no command. A file whose name begins with _ is no
+experiment: it holds what others are `like`.
 """
 
+import fnmatch
 import itertools
 import re
 import sys
@@ -30,8 +36,8 @@ else:  # the same library under the name that it has on PyPI
 FOLDER = Path(__file__).resolve().parent.parent
 # what the runner sets: folders, the run's folder, the seed, and processes of fairseq-preprocess
 PLACES = ("RAW", "DATA", "RUNS", "RUN", "SEED", "WORKERS")
-TABLES = {"title", "variables", "data", "systems", "compare", "like"}
-SYSTEM_KEYS = {"train", "evaluate", "needs", "label", "like", "each"}
+TABLES = {"title", "variables", "data", "systems", "compare", "published", "like"}
+SYSTEM_KEYS = {"train", "evaluate", "needs", "label", "fields", "like", "each"}
 DATA_KEYS = {"raw", "commands"}
 
 
@@ -40,6 +46,7 @@ class System:
     """What can be trained with a seed.
 
     train, evaluate: commands, in which only PLACES are not yet filled in. needs: names of systems.
+    fields: {column of the results: value}.
     """
 
     name: str
@@ -47,6 +54,7 @@ class System:
     train: tuple[str, ...]
     evaluate: tuple[str, ...]
     needs: tuple[str, ...]
+    fields: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -54,7 +62,8 @@ class Experiment:
     """The contents of a file.
 
     name: folder and file, such as dual/multi30k. raw: files of RAW, also without their .gz.
-    prepare: the commands that make DATA. compare: pairs of labels (baseline, system).
+    prepare: the commands that make DATA. compare: pairs of labels (baseline, system). published:
+    (label, metric, value) of a paper.
     """
 
     name: str
@@ -64,6 +73,7 @@ class Experiment:
     prepare: tuple[str, ...]
     systems: Mapping[str, System]
     compare: Sequence[tuple[str, str]] = field(default_factory=tuple)
+    published: Sequence[tuple[str, str, float]] = field(default_factory=tuple)
 
     def system(self, name: str) -> System:
         """Return the system called `name`. Raises UsageError with all that there are."""
@@ -72,10 +82,16 @@ class Experiment:
             raise UsageError(f"SYSTEM {name!r} is not in {self.path}; allowed: {allowed}")
         return self.systems[name]
 
+    def matching(self, pattern: str) -> list[str]:
+        """Return the names that match a pattern such as stock.*; UsageError where none does."""
+        return fnmatch.filter(self.systems, pattern) or [self.system(pattern).name]
+
 
 def names() -> list[str]:
     """Return the names of the experiments beside this package."""
-    return sorted(str(path.relative_to(FOLDER).with_suffix("")) for path in FOLDER.glob("*/*.toml"))
+    return sorted(
+        str(path.relative_to(FOLDER).with_suffix("")) for path in FOLDER.glob("*/[!_]*.toml")
+    )
 
 
 def locate(name: str) -> tuple[str, Path]:
@@ -110,7 +126,7 @@ class Variables:
     """
 
     def __init__(self, values: Mapping[str, Any], where: str):
-        self.values = {name: " ".join(str(value).split()) for name, value in values.items()}
+        self.values = {name: str(value) for name, value in values.items()}
         self.where = where
 
     def filled(self, text: str, within: tuple[str, ...] = ()) -> str:
@@ -132,6 +148,10 @@ class Variables:
 
         return Template.pattern.sub(value, text)
 
+    def commands(self, block: str) -> tuple[str, ...]:
+        """Return the commands of a block; those that a variable holds are commands of their own."""
+        return tuple(commands_of(self.filled(block)))
+
 
 def choices(values_of: Mapping[str, Sequence[Any]], where: str) -> Iterator[dict[str, Any]]:
     """Yield every combination of values, {variable: value}.
@@ -139,11 +159,13 @@ def choices(values_of: Mapping[str, Sequence[Any]], where: str) -> Iterator[dict
     values_of: {variable: values}. The key "SOURCE-TARGET" has values such as "de-en" and stands for
     two variables; a plus sign joins variables in the same way.
     """
-    parts = [re.split(r"[-+]", key) for key in values_of]
+    # a sign that the key does not have is part of a value
+    signs = ["".join(sign for sign in "+-" if sign in key) for key in values_of]
     for combination in itertools.product(*values_of.values()):
         chosen: dict[str, Any] = {}
-        for key, variables, value in zip(values_of, parts, combination):
-            values = re.split(r"[-+]", str(value)) if len(variables) > 1 else [value]
+        for key, sign, value in zip(values_of, signs, combination):
+            variables = re.split(f"[{sign}]", key) if sign else [key]
+            values = re.split(f"[{sign}]", str(value)) if sign else [value]
             if len(values) != len(variables):
                 raise UsageError(f"{where}: each: {key} = {value!r} has {len(values)} parts")
             chosen.update(zip(variables, values))
@@ -157,16 +179,25 @@ def check_keys(table: Mapping[str, Any], allowed: set[str], where: str) -> None:
             raise UsageError(f"{where}: {key}; allowed: {', '.join(sorted(allowed))}")
 
 
-def inherited(tables: Mapping[str, Mapping[str, Any]], name: str, where: str) -> dict[str, Any]:
+def inherited(
+    tables: Mapping[str, Mapping[str, Any]], name: str, where: str, before: tuple[str, ...] = ()
+) -> dict[str, Any]:
     """Return the table of a system with what it takes from the one it is `like`."""
     table = tables[name]
     base = table.get("like")
     if base is None:
         return dict(table)
-    if base not in tables or base == name or "like" in tables[base]:
-        raise UsageError(f"{where}: like = {base!r}: allowed: a system that is not like another")
-    copied = {key: value for key, value in tables[base].items() if key not in ("each", "label")}
-    return {**copied, **table}
+    if base not in tables or base in (*before, name):
+        raise UsageError(f"{where}: like = {base!r}: allowed: another system, not like this one")
+    copied = inherited(tables, base, where, (*before, name))
+    copied.pop("label", None)
+    # the other's variables that this name has as well
+    shared = {
+        key: values
+        for key, values in copied.get("each", {}).items()
+        if any(f"${variable}" in name for variable in re.split("[-+]", key))
+    }
+    return {**copied, **table, "each": {**shared, **table.get("each", {})}}
 
 
 def systems_of(content: Mapping[str, Any], path: Path) -> dict[str, System]:
@@ -191,14 +222,20 @@ def systems_of(content: Mapping[str, Any], path: Path) -> dict[str, System]:
             systems[name] = System(
                 name,
                 variables.filled(table.get("label", pattern)),
-                tuple(map(variables.filled, commands_of(table.get("train", "")))),
-                tuple(map(variables.filled, commands_of(table.get("evaluate", "")))),
+                variables.commands(table.get("train", "")),
+                variables.commands(table.get("evaluate", "")),
                 tuple(map(variables.filled, table.get("needs", []))),
+                {key: variables.filled(text) for key, text in table.get("fields", {}).items()},
             )
     for system in systems.values():
         for name in system.needs:
             if name not in systems:
                 raise UsageError(f"{path}: [systems.{system.name}] needs {name}, which is none")
+        peer = next(other for other in systems.values() if other.label == system.label)
+        if peer.fields != system.fields:
+            raise UsageError(
+                f"{path}: [systems.{system.name}] fields: {peer.name} has others and the same label"
+            )
     return systems
 
 
@@ -239,9 +276,10 @@ def read_experiment(name: str) -> Experiment:
         path,
         content.get("title", name),
         tuple(map(variables.filled, data.get("raw", []))),
-        tuple(map(variables.filled, commands_of(data.get("commands", "")))),
+        variables.commands(data.get("commands", "")),
         systems_of(content, path),
-        tuple((baseline, system) for baseline, system in content.get("compare", [])),
+        tuple((variables.filled(a), variables.filled(b)) for a, b in content.get("compare", [])),
+        tuple((label, metric, value) for label, metric, value in content.get("published", [])),
     )
     labels = {system.label for system in experiment.systems.values()}
     for pair in experiment.compare:

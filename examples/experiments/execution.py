@@ -323,8 +323,8 @@ class Run:
         )
 
 
-def in_order(experiment: Experiment, name: str) -> list[System]:
-    """Return the systems that one needs, each after those that it needs itself, then this one."""
+def in_order(experiment: Experiment, names: Sequence[str]) -> list[System]:
+    """Return the systems of these names and those that they need, each after what it needs."""
     ordered: list[System] = []
 
     def add(system: System) -> None:
@@ -333,7 +333,8 @@ def in_order(experiment: Experiment, name: str) -> list[System]:
         if system not in ordered:
             ordered.append(system)
 
-    add(experiment.system(name))
+    for name in names:
+        add(experiment.system(name))
     return ordered
 
 

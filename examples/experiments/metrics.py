@@ -24,6 +24,21 @@ def edit_distance(hypothesis: Sequence[str], reference: Sequence[str]) -> int:
     return row[-1]
 
 
+def mcnemar(first: np.ndarray, second: np.ndarray) -> float:
+    """Return p of the exact two-sided McNemar test of two classifications of N items.
+
+    first, second: (N, 2), in their first column 1 for an item that is right, or wrong. Of the
+    items on which only one of them is right, each is as likely to be the better if they are alike.
+    """
+    apart = first[:, 0] - second[:, 0]
+    total, fewer = int(np.abs(apart).sum()), int(min((apart > 0).sum(), (apart < 0).sum()))
+    tail, ways = 0, 1
+    for count in range(fewer + 1):
+        tail += ways
+        ways = ways * (total - count) // (count + 1)
+    return min(1.0, 2 * tail / 2**total)
+
+
 class Ratio:
     """A ratio of two sums.
 
@@ -102,6 +117,29 @@ class F1:
         return ""
 
 
+class Faults(F1):
+    """How many lines have a fault that the function counts: ill-formed, or of another length."""
+
+    titles = {"ill_formed": "ill-formed lines", "wrong_length": "of another length"}
+
+    def __init__(
+        self, name: str, function: Callable[[Sequence[str], Sequence[str]], Mapping[str, int]]
+    ):
+        super().__init__(name, function)
+        self.fault = name.split("_", 1)[1]
+        self.title = self.titles[self.fault]
+
+    def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
+        """Return 1 for each of N lines that has the fault: (N, 1)."""
+        lines = [self.function([line], [gold]) for line, gold in zip(hypotheses, references)]
+        # tags cannot be ill-formed
+        return np.array([[line.get(self.fault, 0)] for line in lines], dtype=np.float64)
+
+    def score(self, sums: np.ndarray) -> float:
+        """Return the number of lines, the sum (1,)."""
+        return float(sums[0])
+
+
 def numbers(hypothesis: str, _reference: str) -> Sequence[float]:
     """Return the two numbers of a line: minus the log-probability in nats, and the tokens."""
     nats, tokens = map(float, hypothesis.split())
@@ -117,6 +155,7 @@ OWN: list[Scorer] = [
     ),
     Ratio("right", "right, %", lambda line, gold: (line in gold.split("\t"), 1)),
     Ratio("error", "error rate", lambda line, gold: (line != gold, 1)),
+    Ratio("label", "accuracy", lambda line, gold: (line == gold, 1)),
     Ratio("perplexity", "perplexity", numbers, math.exp),
     Ratio("nats", "nats per image", lambda line, _: (numbers(line, "")[0], 1), lambda mean: mean),
     Ratio(
@@ -129,7 +168,13 @@ OWN: list[Scorer] = [
     Ratio("exact", "exact match", counted(counts.exact_match)),
     F1("ner_f1", counts.ner_f1),
     F1("bracket_f1", counts.bracket_f1),
+    Faults("ner_ill_formed", counts.ner_f1),
+    Faults("ner_wrong_length", counts.ner_f1),
+    Faults("bracket_ill_formed", counts.bracket_f1),
+    Faults("bracket_wrong_length", counts.bracket_f1),
 ]
+# their differences are tested by the McNemar test
+CLASSIFICATIONS = ("error",)
 NAMES = (*SACREBLEU, "bleu_several", *(metric.name for metric in OWN))
 
 

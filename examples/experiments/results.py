@@ -1,8 +1,8 @@
 """Collects the scores of an experiment's runs, tests differences, and writes them as data.
 
 A line of the data is a value: system, versus (of a difference: the system it is compared with),
-fields such as the set and the direction, metric, seeds, mean over them, lowest and highest, p of
-the mean, and the value of each seed.
+fields such as the set and the direction, metric, seeds, mean over them, lowest and highest, p (of
+the mean; of a classification, of each seed), and the value of each seed.
 """
 
 import csv
@@ -21,12 +21,13 @@ from fairseq_ext.tools.evaluate.scores import TESTS, Scored, paired_test, resamp
 from . import UsageError
 from .definition import Experiment
 from .execution import Run, write_json
-from .metrics import metric_named
+from .metrics import CLASSIFICATIONS, mcnemar, metric_named
 from .scores import Score, read_scores
 
 Place = tuple[tuple[str, str], ...]
 # label, where, metric -> {seed: score}
 Results = dict[tuple[str, Place, str], dict[int, Score]]
+LAST = ("metric", "seeds", "value", "low", "high", "p", "values")
 TEST = "bootstrap"
 PACKAGES = ("fairseq-ext", "fairseq", "torch", "sacrebleu", "sentencepiece")
 
@@ -63,67 +64,84 @@ def collect(
 
 
 def difference(baseline: Mapping[int, Score], system: Mapping[int, Score]) -> dict[str, Any]:
-    """Return {"values": differences by seed, "p"} over the seeds that both have.
+    """Return {"values": differences by seed, "p": [p-values]} over the seeds that both have.
 
-    p is of the paired bootstrap over the items, of the mean over the seeds; None where the sums
-    are not stored.
+    p is of the paired bootstrap over the items, of the mean over the seeds; of a classification it
+    is that of the McNemar test, of each seed. There is none where the sums are not stored.
     """
     seeds = sorted(set(baseline) & set(system))
     values = {seed: system[seed].value - baseline[seed].value for seed in seeds}
     first = system[seeds[0]]
     if first.name is None or first.sums is None:
-        return {"values": values, "p": None}
+        return {"values": values, "p": []}
     metric = metric_named(first.name)
     before, after = ([scores[seed].matrix() for seed in seeds] for scores in (baseline, system))
     if len({len(matrix) for matrix in before + after}) > 1:
         raise UsageError(f"{first.metric} {first.where}: the runs scored sets of different sizes")
+    if first.name in CLASSIFICATIONS:
+        return {"values": values, "p": [mcnemar(*pair) for pair in zip(before, after)]}
     resamples = resample(len(before[0]), TESTS[TEST])
     test = paired_test(
         metric, Scored(metric, before, resamples), Scored(metric, after, resamples), TEST
     )
-    return {"values": values, "p": test[0]["p"]}
+    return {"values": values, "p": [test[0]["p"]]}
+
+
+def number(value: float) -> str:
+    """Return a value as it is stored: counts whole, others with six digits."""
+    return str(int(value)) if value == int(value) else f"{value:.6g}"
 
 
 def line(
-    label: str, versus: str, place: Place, metric: str, values: Mapping[int, float], p: Any
+    label: str,
+    versus: str,
+    place: Mapping[str, str],
+    metric: str,
+    values: Mapping[int, float],
+    p: Sequence[float] = (),
 ) -> dict[str, str]:
-    """Return a line of the data."""
-    shown = {seed: f"{value + 0.0:.6g}" for seed, value in sorted(values.items())}
+    """Return a line of the data. place: {field: value}."""
+    shown = {seed: number(value + 0.0) for seed, value in sorted(values.items())}
     several = len(values) > 1
     return {
         "system": label,
         "versus": versus,
-        **dict(place),
+        **place,
         "metric": metric,
         "seeds": " ".join(map(str, shown)),
-        "value": f"{statistics.fmean(values.values()) + 0.0:.6g}",
-        "low": f"{min(values.values()):.6g}" if several else "",
-        "high": f"{max(values.values()):.6g}" if several else "",
-        "p": "" if p is None else f"{p:.4f}",
+        "value": number(statistics.fmean(values.values()) + 0.0),
+        "low": number(min(values.values())) if several else "",
+        "high": number(max(values.values())) if several else "",
+        "p": " ".join("<0.0001" if share < 0.0001 else f"{share:.4f}" for share in p),
         "values": " ".join(shown.values()),
     }
 
 
 def lines_of(experiment: Experiment, results: Results) -> list[dict[str, str]]:
-    """Return the data: all scores, then the differences of `compare`."""
-    lines = [
-        line(label, "", place, metric, {seed: score.value for seed, score in by_seed.items()}, None)
-        for (label, place, metric), by_seed in results.items()
-    ]
+    """Return the data: all scores, those of a paper, then the differences of `compare`."""
+    about = {system.label: system.fields for system in experiment.systems.values()}
+    lines = []
+    for (label, place, metric), by_seed in results.items():
+        values = {seed: score.value for seed, score in by_seed.items()}
+        lines.append(line(label, "", {**about[label], **dict(place)}, metric, values))
+    for label, metric, value in experiment.published:
+        published = {"system": label, "versus": "", "metric": metric, "value": f"{value:g}"}
+        lines.append({**dict.fromkeys(LAST, ""), **published})
     for baseline, system in experiment.compare:
         for (label, place, metric), by_seed in results.items():
             peer = results.get((baseline, place, metric), {})
             if label == system and set(peer) & set(by_seed):
                 test = difference(peer, by_seed)
-                lines.append(line(system, baseline, place, metric, test["values"], test["p"]))
+                where = {**about[label], **dict(place)}
+                lines.append(line(label, baseline, where, metric, test["values"], test["p"]))
     return lines
 
 
 def columns(lines: Iterable[Mapping[str, str]]) -> list[str]:
     """Return all columns, the fields between versus and metric."""
     names = dict.fromkeys(name for entry in lines for name in entry)
-    first, last = ["system", "versus"], ["metric", "seeds", "value", "low", "high", "p", "values"]
-    return [*first, *(name for name in names if name not in (*first, *last)), *last]
+    first = ["system", "versus"]
+    return [*first, *(name for name in names if name not in (*first, *LAST)), *LAST]
 
 
 def write_data(path: Path, lines: Sequence[Mapping[str, str]]) -> None:
@@ -150,7 +168,7 @@ def circumstances(
         "data": experiment.title,
         "seeds": ", ".join(map(str, seeds)),
         "p-values": f"paired bootstrap of systems with the same seeds, {TESTS[TEST]:,} resamples, "
-        "one-sided as in sacrebleu",
+        "one-sided as in sacrebleu; of classifications, the exact two-sided McNemar test",
         **signatures,
         "date": datetime.date.today().isoformat(),
         "machine": f"{platform.machine()}, {platform.system()}",
@@ -161,7 +179,7 @@ def circumstances(
 
 def shown(entry: Mapping[str, str]) -> str:
     """Return the cell of a line: mean and range, and p."""
-    text = cell(spread([float(value) for value in entry["values"].split()]))
+    text = cell(spread([float(value) for value in (entry["values"] or entry["value"]).split()]))
     return f"{text}, p {entry['p']}" if entry["p"] else text
 
 

@@ -20,6 +20,7 @@ from .patch_registry import status as _status
 # modules with patches; of two patches of one function the later wraps the earlier
 PATCH_MODULES = (
     "dataclass_defaults",
+    "dataclass_factories",
     "option_types",
     "hydra_support",
     "numpy_names",
@@ -44,13 +45,21 @@ PATCH_MODULES = (
     "checkpoint_reading",
     "commands",
     "shards",
+    "fused_language_models",
+    "missing_files",
+    "waveforms",
+    "speech_tasks",
+    "scripting",
+    "stock_tasks",
+    "shared_arrays",
+    "edit_paths",
     "ngram_blocking",
     "refinement_steps",
     "unknown_words",
     "source_columns",
     "scored_alignments",
-    "task_options",
     "prefetch_thread",
+    "data_workers",
 )
 
 for _name in PATCH_MODULES:

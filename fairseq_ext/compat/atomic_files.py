@@ -29,23 +29,35 @@ def host_name() -> str:
 
 
 class _ErrorRecordingFile:
-    """A file for torch.save, which hides why writing failed: the first error stays in `error`."""
+    """A file that never fails: the first error stays in `error`, and the rest goes nowhere.
+
+    torch.save would hide why a file has failed and, before torch 2.0, abort the process where a
+    signal raises an exception meanwhile.
+    """
 
     def __init__(self, file: BinaryIO) -> None:
         self.file = file
-        self.error: OSError | None = None
+        self.error: BaseException | None = None
 
     def write(self, data: bytes) -> int:
-        """Write bytes and return their number; an OSError is kept and raised."""
-        try:
-            return self.file.write(data)
-        except OSError as error:
-            self.error = self.error or error
-            raise
+        """Write bytes, unless there was an error, and return their number."""
+        if self.error is None:
+            with self:
+                self.file.write(data)
+        return memoryview(data).nbytes
 
     def flush(self) -> None:
         """Write what is buffered."""
-        self.file.flush()
+        with self:
+            self.file.flush()
+
+    def __enter__(self) -> _ErrorRecordingFile:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        """Keep the error, or the signal that came meanwhile; it is raised when all is written."""
+        self.error = self.error or error
+        return True
 
 
 @contextlib.contextmanager
@@ -57,11 +69,12 @@ def atomic_write(path: str) -> Iterator[_ErrorRecordingFile]:
     folder, name = os.path.split(os.path.abspath(path))
     part = os.path.join(folder, f".{name}.{host_name()}.{os.getpid()}.part")
     unfinished.append(part)  # before it exists: a signal may come at any moment
-    recorder = None
     try:
         with open(part, "wb") as file:
             recorder = _ErrorRecordingFile(file)
             yield recorder
+            if recorder.error is not None:
+                raise recorder.error
             file.flush()
             # before the rename: after a power failure the new name must not lead to an empty file
             os.fsync(file.fileno())
@@ -70,12 +83,10 @@ def atomic_write(path: str) -> Iterator[_ErrorRecordingFile]:
     except BaseException as error:
         with contextlib.suppress(OSError):
             os.unlink(part)
-        # torch.save raises an error of its own, and the recorder has kept the OSError behind it
-        cause = (recorder and recorder.error) or error
-        if not isinstance(cause, OSError):
+        if not isinstance(error, OSError):
             raise
-        reason = f"{cause.strerror or cause}; what was there before is whole"
-        raise OSError(cause.errno or 0, reason, os.fspath(path)) from error
+        reason = f"{error.strerror or error}; what was there before is whole"
+        raise OSError(error.errno or 0, reason, os.fspath(path)) from error
     finally:
         unfinished.remove(part)
 

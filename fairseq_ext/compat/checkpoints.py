@@ -14,9 +14,10 @@ from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any, BinaryIO, NoReturn
 
 from .checkpoint_files import CheckpointFile, file_name, inspect_container
-from .interpolations import find_resolver
+from .interpolations import MAX_VALUES, find_resolver
 from .module_overlay import overlay_names
 from .patch_registry import PatchedModule, patch, since
+from .reference_sizes import multiplies
 from .restricted_unpickler import GlobalTable, unpickler_for
 from .safe_globals import (
     SafeGlobal,
@@ -166,7 +167,8 @@ def load_restricted(
         raise
     finally:
         serialization._weights_only_unpickler = present
-    _check_configuration(state, file)
+    for part in CONFIGURATIONS if isinstance(state, dict) else ():
+        check_configuration(state.get(part), file_name(file))
     return state
 
 
@@ -187,16 +189,24 @@ def _ours() -> SafeGlobals:
     return fairseq_safe_globals()
 
 
-def _check_configuration(state: Any, file: CheckpointFile) -> None:
-    """Raise RefusedCheckpoint where a configuration reads more than itself."""
-    for name in CONFIGURATIONS if isinstance(state, dict) else ():
-        text = find_resolver(state.get(name))
-        if text is not None:
-            raise RefusedCheckpoint(
-                f"{file_name(file)}: refused, its configuration contains {text!r}, which reads "
-                "something outside the checkpoint; allowed: references to other options, as in "
-                "${optimization.lr}"
-            )
+def check_configuration(configuration: Any, name: str) -> None:
+    """Raise RefusedCheckpoint where a configuration reads more than itself, or multiplies.
+
+    Args:
+        configuration: a dict, Namespace or object of omegaconf; None for none.
+        name: of its file.
+    """
+    text = find_resolver(configuration)
+    if text is not None:
+        raise RefusedCheckpoint(
+            f"{name}: refused, its configuration contains {text!r}, which reads something outside "
+            "the checkpoint; allowed: references to other options, as in ${optimization.lr}"
+        )
+    if multiplies(configuration):
+        raise RefusedCheckpoint(
+            f"{name}: refused, its configuration has more than {MAX_VALUES:,} values when its "
+            "references are resolved"
+        )
 
 
 def _refuse(what: str, file: CheckpointFile) -> NoReturn:

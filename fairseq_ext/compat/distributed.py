@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+import functools
+import os
+from typing import TYPE_CHECKING, Any, Callable
 
+from .module_overlay import ModuleOverlay
 from .patch_registry import PatchedModule, patch, since
 
 if TYPE_CHECKING:
+    from fairseq.dataclass.configs import FairseqConfig
     from torch import nn
 
 
@@ -54,3 +58,35 @@ def local_rank_with_hyphen(module: PatchedModule) -> None:
         return group
 
     module.add_distributed_training_args = add_distributed_training_args
+
+
+@patch(
+    "fairseq.distributed.utils",
+    because="fairseq 0.12.2: --distributed-world-size 2 --cpu ends in 'world size is 2 but have 0 "
+    "available devices', because as many processes are started as there are GPUs",
+)
+def workers_on_cpus(module: PatchedModule) -> None:
+    """With --cpu, start as many processes as --distributed-world-size says, over gloo."""
+    stock = module.call_main
+
+    @functools.wraps(stock)
+    def call_main(cfg: FairseqConfig, main: Callable[..., Any], **kwargs: Any) -> Any:
+        workers = cfg.distributed_training
+        # torchrun, Slurm and --distributed-init-method have processes on other computers too
+        is_local = workers.distributed_init_method is None and workers.distributed_port <= 0
+        is_local = is_local and "MASTER_ADDR" not in os.environ
+        spawns = is_local and not workers.distributed_no_spawn
+        if not (cfg.common.cpu and spawns and workers.distributed_world_size > 1):
+            return stock(cfg, main, **kwargs)
+        if workers.distributed_backend == "nccl":  # the default, which is for GPUs
+            workers.distributed_backend = "gloo"
+        size, torch = workers.distributed_world_size, module.torch
+        module.torch = ModuleOverlay(
+            torch, cuda=ModuleOverlay(torch.cuda, device_count=lambda: size)
+        )
+        try:
+            return stock(cfg, main, **kwargs)
+        finally:
+            module.torch = torch
+
+    module.call_main = call_main

@@ -1,4 +1,4 @@
-"""fairseq-hydra-train: its --config-name; hydra-core and antlr4 on Python 3.12, 3.13 and 3.14."""
+"""hydra-core: --config-name, programs that use its new API, and Python 3.12, 3.13 and 3.14."""
 
 from __future__ import annotations
 
@@ -63,6 +63,31 @@ def check_config_name(name: str, config_dir: Optional[str], config_path: Optiona
             if folder
             else f"--config-name {name}: add --config-dir, the folder of {file}"
         )
+
+
+@patch(
+    "fairseq.dataclass.utils",
+    because="hydra-core 1.2 drops hydra.experimental for programs that ask for the API of 1.2 or "
+    "later: fairseq in a program with @hydra.main(version_base=None) fails with 'no longer "
+    "experimental. Use hydra.initialize()'",
+    conditions=[since("hydra", 1, 2)],
+)
+def options_compose_under_any_version_base(module: PatchedModule) -> None:
+    """Convert options by the API of hydra 1.1, whatever the program asked for, and put it back."""
+    stock = module.convert_namespace_to_omegaconf
+
+    def convert_namespace_to_omegaconf(args: argparse.Namespace) -> Any:
+        from hydra.version import VersionBase, __compat_version__
+
+        base = VersionBase.instance()
+        of_the_program = base.version_base
+        base.setbase(__compat_version__)
+        try:
+            return stock(args)
+        finally:
+            base.version_base = of_the_program
+
+    module.convert_namespace_to_omegaconf = convert_namespace_to_omegaconf
 
 
 @patch(

@@ -20,11 +20,13 @@ import torch
 from fairseq import checkpoint_utils, tasks, utils
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
+from .fused_language_models import load_language_model
 from .line_translator import Answer, BatchLimits, Coders, Line, LineTranslator
 
 if TYPE_CHECKING:
     from fairseq.dataclass.configs import FairseqConfig
     from fairseq.models import BaseFairseqModel
+    from fairseq.tasks import FairseqTask
 
 logger = logging.getLogger("fairseq_cli.interactive")
 BYTE_ORDER_MARK = "\ufeff"
@@ -82,9 +84,10 @@ class Session:
         use_cuda = torch.cuda.is_available() and not cfg.common.cpu
         task = tasks.setup_task(cfg.task)
         logger.info(f"loading model(s) from {cfg.common_eval.path}")
+        overrides = ast.literal_eval(cfg.common_eval.model_overrides)
         models, _ = checkpoint_utils.load_model_ensemble(
             utils.split_paths(cfg.common_eval.path),
-            arg_overrides=ast.literal_eval(cfg.common_eval.model_overrides),
+            arg_overrides=overrides,
             task=task,
             suffix=cfg.checkpoint.checkpoint_suffix,
             strict=cfg.checkpoint.checkpoint_shard_count == 1,
@@ -103,7 +106,21 @@ class Session:
             ),
             BatchLimits(cfg.dataset.max_tokens, cfg.dataset.batch_size),
             torch.device("cuda" if use_cuda else "cpu"),
+            self._language_model(task, overrides, use_cuda),
         )
+
+    def _language_model(
+        self, task: FairseqTask, overrides: dict[str, Any], use_cuda: bool
+    ) -> dict[str, Any] | None:
+        """Return the options of the search for --lm-path, None without it."""
+        generation = self.cfg.generation
+        if generation.lm_path is None:
+            return None
+        load = checkpoint_utils.load_model_ensemble
+        overrides = {**overrides, "data": self.cfg.task.data}
+        (model,), _ = load_language_model(load, generation.lm_path, overrides, task)
+        self._prepare(model, use_cuda)
+        return {"lm_model": model, "lm_weight": generation.lm_weight}
 
     def _prepare(self, model: BaseFairseqModel, use_cuda: bool) -> None:
         """Make a model ready for the search, in the precision and on the device of the options."""

@@ -89,6 +89,7 @@ class LineTranslator:
         coders: of the texts.
         limits: of a batch.
         device: where the models are.
+        search_options: more options of the search: `lm_model` and `lm_weight`.
     """
 
     def __init__(
@@ -99,12 +100,15 @@ class LineTranslator:
         coders: Coders,
         limits: BatchLimits,
         device: torch.device,
+        search_options: dict[str, Any] | None = None,
     ) -> None:
         self.task, self.models, self.generation = task, list(models), generation
         self.coders, self.limits, self.device = coders, limits, device
         self.source_dictionary = task.source_dictionary
         self.target_dictionary = task.target_dictionary
-        self.generator = task.build_generator(self.models, generation)
+        # not every task's search takes more options
+        more = {"extra_gen_cls_kwargs": search_options} if search_options else {}
+        self.generator = task.build_generator(self.models, generation, **more)
         self.ignored_symbols = get_symbols_to_strip_from_output(self.generator)
         # None unless unknown words are to be replaced
         self.align_dict = utils.load_align_dict(generation.replace_unk)

@@ -19,7 +19,6 @@ logger = logging.getLogger(__name__)
 
 BEFORE = "before"  # called with the module's name, before the module is searched for
 AFTER = "after"  # called with the module, after its code ran
-AROUND = "around"  # called with a module's name; returns a context manager its code runs in
 
 if TYPE_CHECKING:
 
@@ -57,7 +56,7 @@ class Patch:
     """One patch: its function, the modules it is for, its conditions, and its history.
 
     Attributes:
-        applied_to: names of the modules that it was applied to (AROUND: their packages).
+        applied_to: names of the modules that it was applied to.
         failures: {module name: what went wrong}.
     """
 
@@ -89,9 +88,7 @@ class Patch:
         return None
 
     def concerns(self, module_name: str) -> bool:
-        """Return True if the patch names this module, or for AROUND its top-level package."""
-        if self.moment == AROUND:
-            return module_name.partition(".")[0] in self.modules
+        """Return True if the patch names this module."""
         return module_name in self.modules
 
     def status(self) -> Status:
@@ -117,10 +114,10 @@ def patch(
     """Return a decorator that adds a function to the patches.
 
     Args:
-        modules: full names of the modules it is for; for AROUND, top-level packages.
+        modules: full names of the modules it is for.
         because: which version made it necessary and what happens without it, in one sentence.
         conditions: all must hold in this process, or the patch is not applied.
-        moment: BEFORE, AFTER or AROUND.
+        moment: BEFORE or AFTER.
     """
 
     def register(function: PatchFunction) -> PatchFunction:
@@ -152,16 +149,28 @@ def apply_patch(patch: Patch, module_name: str, argument: ModuleType | str) -> N
     A fork or a later fairseq may lack what a patch changes. Then the import continues without the
     patch, a warning is logged, and `fairseq-ext doctor` reports it.
     """
-    if module_name in patch.applied_to:
+    # an import that fails is tried again, and each time its BEFORE patches too
+    if module_name in patch.applied_to and patch.moment != BEFORE:
         return
     try:
         patch.function(argument)
+    except ModuleNotFoundError as error:
+        if patch.moment != BEFORE or error.name != module_name:
+            _note_failure(patch, module_name, error)
+            return
+        patch.applied_to.append(module_name)
+        raise  # the patch says why there is no such module
     # what code that a patch does not fit raises
     except (AttributeError, ImportError, KeyError, TypeError) as error:
-        patch.failures[module_name] = f"{type(error).__name__}: {error}"
-        logger.warning("fairseq_ext: patch %s: %s", patch.name, patch.failures[module_name])
+        _note_failure(patch, module_name, error)
         return
     patch.applied_to.append(module_name)
+
+
+def _note_failure(patch: Patch, module_name: str, error: Exception) -> None:
+    """Record and log that a patch does not fit."""
+    patch.failures[module_name] = f"{type(error).__name__}: {error}"
+    logger.warning("fairseq_ext: patch %s: %s", patch.name, patch.failures[module_name])
 
 
 def status() -> list[Status]:

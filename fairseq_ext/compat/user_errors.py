@@ -45,6 +45,9 @@ HYDRA_ERRORS = ("HydraException",)
 # classes of this package in whose place a worker process has only the printed traceback
 WORKER_ERRORS = ("RefusedCheckpoint", "UnreadableFile", "CheckpointMismatch")
 
+# packages that fairseq imports where an option needs them
+OPTIONAL_PACKAGES = ("editdistance", "librosa", "pandas", "soundfile", "torchaudio", "transformers")
+
 # (class of the exception, pattern in its text, message; None: the exception's text is the message)
 FAIRSEQ_ERRORS: tuple[tuple[type[Exception], str, str | None], ...] = (
     (AssertionError, r"^Must specify batch size", None),
@@ -62,8 +65,8 @@ FAIRSEQ_ERRORS: tuple[tuple[type[Exception], str, str | None], ...] = (
     (
         AssertionError,
         r"^world size is \d+ but have \d+ available devices",
-        "--distributed-world-size is more than the CUDA devices there are; on CPUs start the "
-        "processes with torchrun, with --distributed-no-spawn --distributed-backend gloo",
+        "--distributed-world-size is more than the CUDA devices there are; allowed: their number; "
+        "with --cpu any",
     ),
     (AssertionError, r"Sentences lengths should not exceed max_tokens", None),
     (AssertionError, r"must be divisible by num_heads|is not divisible by", None),
@@ -83,6 +86,7 @@ FAIRSEQ_ERRORS: tuple[tuple[type[Exception], str, str | None], ...] = (
     (Exception, r"^Size of sample #|^Sizes of sample #", None),
     (Exception, r"^Cannot load model parameters from checkpoint", None),
     (ImportError, r"^(\s*)(Please install|You need to install)", None),
+    (ImportError, r"^the archive of fairseq on PyPI lacks", None),
     (ImportError, r"^(sentencepiece|sacrebleu|sacremoses|subword)", None),
     (NotImplementedError, r"^Unknown post_process option", None),
     (RuntimeError, r"could not parse ModelProto from", None),  # sentencepiece
@@ -110,6 +114,8 @@ def exit_message(error: BaseException) -> ExitMessage | None:
         return ExitMessage(_missing_value_text(text), 2)
     if isinstance(error, (ValueError, OSError)) or name == "RefusedCheckpoint":
         return ExitMessage(_one_line(text) + _hint(error), 1)
+    if isinstance(error, ModuleNotFoundError) and error.name in OPTIONAL_PACKAGES:
+        return ExitMessage(f"{error.name} is needed and not installed: pip install {error.name}", 1)
     if any(base.__name__ in HYDRA_ERRORS for base in type(error).__mro__):
         return ExitMessage(_one_line(text), 1)
     for kind, pattern, message in FAIRSEQ_ERRORS:

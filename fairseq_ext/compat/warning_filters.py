@@ -7,9 +7,9 @@ Every other warning stays.
 from __future__ import annotations
 
 import warnings
-from typing import Iterable
+from typing import Any, Iterable
 
-from .patch_registry import PatchedModule, patch, since
+from .patch_registry import BEFORE, PatchedModule, patch, since
 
 # (start of the text, module that the warning points at)
 HYDRA = (
@@ -28,6 +28,8 @@ TORCH = (
     (r"'pin_memory' argument is set as true but no accelerator", r"torch\.utils\.data\."),
     (r"Support for mismatched key_padding_mask and attn_mask", r"torch\.nn\.functional"),
 )
+# the warning points at torch, whoever calls torch.jit.script
+TORCHSCRIPT = r"`torch\.jit\.script` is (deprecated|not supported)"
 
 
 def _ignore(filters: Iterable[tuple[str, str]]) -> None:
@@ -58,3 +60,26 @@ def quiet_hydra(module: PatchedModule) -> None:
 def quiet_torch(module: PatchedModule) -> None:
     """Silence torch's warnings about fairseq."""
     _ignore(TORCH)
+
+
+@patch(
+    "fairseq.models.model_utils",
+    because="torch 2.14 warns whenever torch.jit.script is called, as fairseq does at every start",
+    conditions=[since("torch", 2, 13)],
+    moment=BEFORE,
+)
+def quiet_torchscript(module_name: str) -> None:
+    """Silence the warning while the one module of fairseq that calls it is imported."""
+    for category in (DeprecationWarning, FutureWarning):
+        warnings.filterwarnings("ignore", message=TORCHSCRIPT, category=category)
+
+
+@patch(
+    "fairseq.models.model_utils",
+    because="torch 2.14, as before: what other modules script is theirs to hear of",
+    conditions=[since("torch", 2, 13)],
+)
+def loud_torchscript(module: PatchedModule) -> None:
+    """Let the warning be heard again."""
+    filters: Any = warnings.filters  # declared as a sequence that cannot be changed
+    filters[:] = [entry for entry in filters if getattr(entry[1], "pattern", None) != TORCHSCRIPT]

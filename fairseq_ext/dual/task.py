@@ -16,7 +16,7 @@ from ..common.search_options import LABELS, refuse_options
 from ..streams.dataset import StreamsDataset
 from ..streams.language_pair import LanguagePair, languages, reverse_of
 from ..streams.model import HasDirections
-from ..streams.schedule import SCHEDULES
+from ..streams.schedule import SCHEDULES, parse_labelled_pairs
 from ..streams.task import StreamsConfig, StreamsTask
 from .lstm_classifier.label_sides import LabelSearch, LabelSide
 from .reranker import LENGTH_NORMS, DualReranker, ReverseScorer, check_alpha
@@ -105,7 +105,12 @@ class DualTranslationTask(StreamsTask):
         Raises ValueError for options with which an update may hold one of them alone.
         """
         allowed = dict(
-            schedule="joint", one_way=False, join_at=None, pair_patience=0, pair_parallel=False
+            schedule="joint",
+            one_way=False,
+            join_at=None,
+            pair_patience=0,
+            pair_parallel=False,
+            monolingual=None,
         )
         for name, value in allowed.items():
             actual = self.cfg[name]
@@ -115,6 +120,12 @@ class DualTranslationTask(StreamsTask):
                     f"--{name.replace('_', '-')} {actual}: dual supervised learning needs both "
                     f"directions of a pair in every update; allowed: {value or 'leave it out'}"
                 )
+        labelled = parse_labelled_pairs(self.cfg.lang_pairs)
+        if labelled:
+            raise ValueError(
+                f"--lang-pairs {self.cfg.lang_pairs}: dual supervised learning needs both "
+                f"directions of a pair in every update; allowed: leave {labelled[0]} out"
+            )
         self._coupled = True
 
     def pair_dictionaries(self) -> Dict[str, Dictionary]:
@@ -186,6 +197,11 @@ class DualTranslationTask(StreamsTask):
         self.label_side = (
             LabelSide(label_lang, self.dictionaries[label_lang]) if label_lang else None
         )
+        if self.label_side and self.synthetic and not from_checkpoint:
+            raise ValueError(
+                f"{self.synthetic[0]}: synthetic pairs are of two languages, and {label_lang} "
+                "holds labels; allowed: leave out --monolingual and pairs with a label"
+            )
         if self.label_side:
             self.label_side.check_bleu(self.cfg.eval_bleu and not from_checkpoint)
         # a stock model translates one direction and does not say which: its options do

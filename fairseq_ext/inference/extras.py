@@ -47,10 +47,9 @@ def pass_extras(
         translator: of the answers.
         answers: of lines that were translated.
     """
-    routed = [member for member in model.loaded.models if isinstance(member, RoutedModel)]
+    routed = routed_members(model.loaded.models)
     twin = model.loaded.twin if len(model.loaded.models) == 1 else None
-    is_routed = bool(routed) and has_router(routed[0])
-    if not (is_routed or twin is not None):
+    if not (routed or twin is not None):
         return {}
     rows = [(answer, rank) for answer in answers for rank in range(len(answer.hypotheses))]
     sources = [answer.source for answer, _ in rows if answer.source is not None]
@@ -59,11 +58,17 @@ def pass_extras(
         answer.line.number: [{} for _ in answer.hypotheses] for answer in answers
     }
     for sample, places in forced_batches(translator, sources, targets) if rows else ():
-        entries = _router(model, routed, sample) if is_routed else _twin(model, twin, sample)
+        entries = _router(model, routed, sample) if routed else _twin(model, twin, sample)
         for place, entry in zip(places, entries):
             answer, rank = rows[place]
             extras[answer.line.number][rank] = entry
     return extras
+
+
+def routed_members(models: Sequence[Any]) -> List[RoutedModel]:
+    """Return the models of an ensemble that choose among blocks."""
+    members = [member for member in models if isinstance(member, RoutedModel)]
+    return members if members and has_router(members[0]) else []
 
 
 def has_router(model: RoutedModel) -> bool:

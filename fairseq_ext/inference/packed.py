@@ -19,6 +19,7 @@ from typing import Any, Collection, Dict, List, NamedTuple, Optional, Tuple
 from omegaconf import DictConfig, OmegaConf
 from torch import Tensor
 
+from ..compat.checkpoints import check_configuration
 from ..compat.interpolations import find_resolver
 from .subword_models import SubwordModels
 
@@ -95,6 +96,7 @@ def _read(folder: Path, manifest: Dict[str, Any], names: Collection[str]) -> Pac
 def _state(folder: Path, entry: Dict[str, Any]) -> Tuple[Path, Dict[str, Any]]:
     """Return the file of a model's parameters, and the checkpoint that fairseq reads."""
     file = folder / entry["weights"]
+    check_configuration(entry["options"], str(folder / MANIFEST))
     twin = entry["twin"] and read_tensors(folder / entry["twin"], entry["twin_aliases"])
     return file, {
         "args": None,

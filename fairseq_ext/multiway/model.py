@@ -76,7 +76,8 @@ def select_source(
         ends = tokens.eq(eos).long()
         # how many sentences have ended before a word says which source it belongs to
         chosen &= (ends.cumsum(dim=1) - ends).eq(number)
-    width = int(chosen.sum(dim=1).max())
+    # of a single source some row has no padding: nothing waits for the device
+    width = tokens.size(1) if number is None else int(chosen.sum(dim=1).max())
     # a stable sort moves what was chosen to the front, in its order
     positions = (~chosen).long().argsort(dim=1, stable=True)[:, :width]
     words = tokens.gather(1, positions)

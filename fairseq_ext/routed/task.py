@@ -18,7 +18,8 @@ from fairseq.tasks import FairseqTask, register_task
 from ..common.beam_search import Hypotheses, Sample
 from ..streams.config import StreamsConfig
 from ..streams.direction import Direction
-from ..streams.language_pair import LanguagePair, sides
+from ..streams.language_pair import LanguagePair, reverse_of, sides
+from ..streams.marked_sources import marked, with_sources
 from ..streams.metrics import log_bleu_summary, log_likelihoods, log_pairs
 from ..streams.pair_data import load_dictionary
 from ..streams.schedule import SCHEDULES, parse_lang_pairs
@@ -26,7 +27,6 @@ from ..streams.stored_pairs import stored_pairs
 from ..streams.task import StreamsTask
 from .task_patience import TaskPatience, check_task_patience
 from .task_tokens import (
-    MarkedSources,
     PrintedSources,
     add_task_tokens,
     token_of,
@@ -177,21 +177,21 @@ class RoutedMtlTask(StreamsTask):
     def _load_pair(self, path: str, split: str, pair: str, combine: bool) -> LanguagePairDataset:
         """Return the sentences of a pair, each source behind the task token."""
         plain = super()._load_pair(path, split, pair, combine)
-        source = MarkedSources(plain.src, self.task_token(pair))
-        return LanguagePairDataset(
-            source,
-            source.sizes,
-            plain.src_dict,
-            plain.tgt,
-            plain.tgt_sizes,
-            plain.tgt_dict,
-            left_pad_source=plain.left_pad_source,
-            left_pad_target=plain.left_pad_target,
-            shuffle=plain.shuffle,
-            align_dataset=plain.align_dataset,
-            eos=plain.eos,
-            pad_to_multiple=plain.pad_to_multiple,
-        )
+        return with_sources(plain, marked(plain.src, self.source_marks(pair)))
+
+    def source_marks(self, pair: str) -> List[int]:
+        """Return the tokens in front of every source of a direction: the task token."""
+        return [self.task_token(pair)]
+
+    @property
+    def back_translated_pairs(self) -> List[str]:
+        """Return the main pair and its reverse; ValueError for --monolingual without one."""
+        if self.cfg.main_pair is None:
+            raise ValueError(
+                f"--monolingual {self.cfg.monolingual}: the lines are for --main-pair; name it"
+            )
+        both = (self.cfg.main_pair, reverse_of(self.cfg.main_pair))
+        return [pair for pair in both if pair in self.pairs]
 
     @property
     def max_source_tokens(self) -> int:
@@ -279,10 +279,13 @@ class RoutedMtlTask(StreamsTask):
         optimizer: FairseqOptimizer,
         update_num: int,
         ignore_grad: bool = False,
+        ema_model: Optional[BaseFairseqModel] = None,
     ) -> Tuple[Any, Any, Any]:
         """Take the gradients of the weighted objective, as ``StreamsTask`` does."""
         weighted = _Weighted(criterion, self.task_weights(), max(len(sample), 1))
-        return super().train_step(sample, model, weighted, optimizer, update_num, ignore_grad)
+        return super().train_step(
+            sample, model, weighted, optimizer, update_num, ignore_grad, ema_model
+        )
 
     def build_patience(self) -> TaskPatience:
         """Return what lets pairs leave that stop improving, or halves their weights."""
@@ -317,7 +320,7 @@ class RoutedMtlTask(StreamsTask):
         # StreamsTask would log BLEU of all pairs, also of those that are no texts
         kinds, weights = self.kinds(), self.task_weights()
         scored = any("_ter_edits" in log for log in logging_outputs)
-        log_pairs(criterion, logging_outputs, list(kinds))
+        log_pairs(criterion, logging_outputs, [*kinds, *self.synthetic])
         for pair, kind in kinds.items():
             if pair in weights:
                 # weight 0: the newest value is shown in place of a mean

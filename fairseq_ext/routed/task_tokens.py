@@ -7,7 +7,7 @@ read, printed and aligned without them.
 from typing import Any, List, Tuple, Union
 
 import torch
-from fairseq.data import Dictionary, PrependTokenDataset
+from fairseq.data import Dictionary
 
 PREFIX = "__task_"
 # of a hypothesis: hard, soft, or none (an empty tensor)
@@ -47,14 +47,6 @@ def without_task_token(alignment: Alignment) -> Alignment:
         return alignment
     hard = [(entry[0] - 1, entry[1]) for entry in alignment if isinstance(entry, tuple)]
     return hard or [entry[1:] for entry in alignment if isinstance(entry, list)]
-
-
-class MarkedSources(PrependTokenDataset):
-    """Sources behind the task token; their text, as --replace-unk reads it, is without it."""
-
-    def get_original_text(self, index: int) -> str:
-        """Return the sentence as it stands in the data."""
-        return self.dataset.get_original_text(index)
 
 
 class PrintedSources(Dictionary):

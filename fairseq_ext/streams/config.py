@@ -9,6 +9,9 @@ from omegaconf import II
 
 from .schedule import SCHEDULES
 
+# how the sources of synthetic pairs are made in training
+SYNTHETIC_SOURCES = ("greedy", "sampling", "noised_beam")
+
 
 @dataclass
 class StreamsConfig(TranslationConfig):
@@ -72,8 +75,60 @@ class StreamsConfig(TranslationConfig):
             "de=de.model,fr=fr.model; the other languages use --sentencepiece-model or --bpe-codes"
         },
     )
+    monolingual: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "languages with monolingual text, e.g. de,en, in train.de-None.de of the data "
+            "folder (fairseq-preprocess --only-source -s de): a line becomes the target of a pair "
+            "whose source the model translates itself (Sennrich et al. 2016, Niu et al. 2018)"
+        },
+    )
+    monolingual_max_len: int = field(
+        default=0,
+        metadata={"help": "leave out lines of --monolingual with more tokens; 0 = off"},
+    )
+    synthetic_share: str = field(
+        default="0.5",
+        metadata={
+            "help": "share of the updates that train on synthetic pairs, those of --monolingual "
+            "and those with a label in --lang-pairs; 0=0.1,5000=0.5 grows over 5000 updates"
+        },
+    )
+    synthetic_after_loss: Optional[float] = field(
+        default=None,
+        metadata={
+            "help": "begin with the lines of a language when the validation loss of the direction "
+            "that translates them is at most this (--join-at en-de@mono=5000 begins after updates)"
+        },
+    )
+    synthetic_sources: ChoiceEnum(SYNTHETIC_SOURCES) = field(
+        default="greedy",
+        metadata={
+            "help": "how lines of --monolingual are translated: greedy, sampling, or noised_beam, "
+            "beam search with words deleted, replaced and moved (Edunov et al. 2018)"
+        },
+    )
+    synthetic_beam: Optional[int] = field(
+        default=None,
+        metadata={"help": "beam of --synthetic-sources noised_beam (default: 5, as the paper)"},
+    )
+    synthetic_tag: bool = field(
+        default=False,
+        metadata={
+            "help": "begin synthetic sources with <s>, which no real source has (tagged "
+            "back-translation, Caswell et al. 2019)"
+        },
+    )
+    synthetic_ema: bool = field(
+        default=False,
+        metadata={
+            "help": "translate lines of --monolingual with the average of the parameters that "
+            "--store-ema keeps, in place of the present ones"
+        },
+    )
     # A task is given its own group of options only. The plan of the epochs needs these of other
     # groups: how long the run is and how many batches an update has, on which its order depends.
+    seed: int = II("common.seed")
     disable_validation: bool = II("dataset.disable_validation")
     max_update: int = II("optimization.max_update")
     max_epoch: int = II("optimization.max_epoch")

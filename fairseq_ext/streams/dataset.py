@@ -22,6 +22,7 @@ import numpy as np
 from fairseq.data import FairseqDataset
 from fairseq.data.iterators import EpochBatchIterator, ShardedIterator
 
+from .language_pair import pair_of
 from .schedule import Slot, epoch_length, epoch_slots
 from .state import RunState
 
@@ -77,7 +78,8 @@ class StreamsDataset(FairseqDataset):
         batch: Dict[str, Sample] = {}
         for pair, members in items.items():
             batch[pair] = self.datasets[pair].collater(members)
-            batch[pair]["net_input"]["pair"] = pair  # a criterion calls model(**net_input)
+            # a criterion calls model(**net_input), and a model knows directions
+            batch[pair]["net_input"]["pair"] = pair_of(pair)
         return batch
 
     def num_tokens(self, index: int) -> int:
@@ -156,6 +158,7 @@ class TrainingPlan:
         state: Optional[RunState] = None,
     ):
         self.dataset, self.batches = dataset, batches
+        self.pairs = list(batches)  # those that the schedule is over
         self.schedule, self.seed, self.group = schedule, seed, group
         self.main_pair, self.temperature = main_pair, temperature
         self.join_at, self.state = dict(join_at or {}), state or RunState()
@@ -183,7 +186,7 @@ class TrainingPlan:
         }
         # infinity: not in this epoch
         late.update(dict.fromkeys(self.state.has_left(epoch), math.inf))
-        soonest = min(late.get(pair, 0) for pair in self.batches)
+        soonest = min(late.get(pair, 0) for pair in self.pairs)
         if 0 < soonest < math.inf:
             late.update({pair: 0 for pair, wait in late.items() if wait == soonest})
         return late
@@ -192,12 +195,12 @@ class TrainingPlan:
         """Return the updates of an epoch that begins after ``begin`` of them."""
         late = self._late(epoch, begin)
         # the epoch is as long as those make it that are there at its beginning
-        pairs = [pair for pair in self.batches if late.get(pair, 0) <= 0]
+        pairs = [pair for pair in self.pairs if late.get(pair, 0) <= 0]
         return epoch_length(self.schedule, self._lengths(epoch), pairs, self.main_pair)
 
     def is_over(self, epoch: int) -> bool:
         """True if all pairs have left by then."""
-        return set(self.batches) <= set(self.state.has_left(epoch))
+        return set(self.pairs) <= set(self.state.has_left(epoch))
 
     def begin(self, epoch: int, begins: Optional[Dict[int, int]] = None) -> int:
         """Return the updates before the epoch; adds to ``begins``, by default the run's."""
@@ -226,14 +229,27 @@ class TrainingPlan:
 
     def slots(self, epoch: int) -> List[Slot]:
         """Return the pairs of every update of the epoch."""
+        return self._slots_of(self.pairs, epoch, self._late(epoch, self.begin(epoch)))
+
+    def _slots_of(
+        self,
+        pairs: Sequence[str],
+        epoch: int,
+        late: Mapping[str, float],
+        count: Optional[int] = None,
+        name: str = "slots",
+    ) -> List[Slot]:
+        """Return ``schedule.epoch_slots`` of some pairs; ``name`` tells draws of a seed apart."""
+        lengths = self._lengths(epoch)
         return epoch_slots(
             self.schedule,
-            lengths=self._lengths(epoch),
-            sizes={pair: len(self.dataset.datasets[pair]) for pair in self.batches},
-            random=random_of(self.seed, epoch, "slots"),  # apart from the order of minibatches
+            lengths={pair: lengths[pair] for pair in pairs},
+            sizes={pair: len(self.dataset.datasets[pair]) for pair in pairs},
+            random=random_of(self.seed, epoch, name),  # apart from the order of minibatches
             main_pair=self.main_pair,
             temperature=self.temperature,
-            late=self._late(epoch, self.begin(epoch)),
+            late=late,
+            count=count,
         )
 
     def _parts(self, slot: Slot, epoch: int) -> List[Slot]:

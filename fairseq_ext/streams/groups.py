@@ -62,7 +62,11 @@ def frozen_pairs(model: nn.Module, pairs: Sequence[str]) -> List[str]:
 
 
 def check_frozen(
-    frozen: Sequence[str], cfg: StreamsConfig, pairs: Sequence[str], schedule: str
+    frozen: Sequence[str],
+    cfg: StreamsConfig,
+    pairs: Sequence[str],
+    schedule: str,
+    synthetic: Sequence[str] = (),
 ) -> None:
     """Raise ValueError where the schedule needs a pair of which nothing is trained.
 
@@ -71,6 +75,7 @@ def check_frozen(
         cfg: the task's.
         pairs: all of them.
         schedule: that of the run.
+        synthetic: streams that --join-at may name as well.
     """
     trained = [pair for pair in pairs if pair not in frozen]
     option = f"--train-only {cfg.train_only}"
@@ -81,7 +86,7 @@ def check_frozen(
             f"--main-pair {cfg.main_pair}: {option} trains none of its parameters; must be one of "
             + ", ".join(trained)
         )
-    joins = parse_join_at(cfg.join_at, pairs)
+    joins = parse_join_at(cfg.join_at, pairs, synthetic)
     for pair in frozen:
         if pair in joins:
             raise ValueError(
@@ -89,6 +94,6 @@ def check_frozen(
                 + ", ".join(trained)
             )
     # among the trained pairs as well, one must take part from the first update
-    parse_join_at(cfg.join_at, trained)
+    parse_join_at(cfg.join_at, trained, synthetic)
     for pair in frozen:
         logger.info(f"{pair}: none of its parameters is trained: it takes no part in the updates")

@@ -1,6 +1,12 @@
-"""A direction of translation. Tasks, logs and checkpoints name it by its text, "de-en"."""
+"""A direction of translation. Tasks, logs and checkpoints name it by its text, "de-en".
+
+A stream is what is trained on a direction: "de-en", its parallel data, or with a label "de-en@bt",
+synthetic pairs of the same direction.
+"""
 
 from typing import Iterable, List, NamedTuple, Tuple
+
+LABEL = "@"  # between the direction and the label of a stream
 
 
 class LanguagePair(NamedTuple):
@@ -38,6 +44,16 @@ class LanguagePair(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.source}-{self.target}"
+
+
+def pair_of(stream: str) -> str:
+    """Return the direction of a stream: "de-en" of "de-en" and of "de-en@bt"."""
+    return stream.partition(LABEL)[0]
+
+
+def label_of(stream: str) -> str:
+    """Return the label of a stream: "bt" of "de-en@bt", "" of "de-en"."""
+    return stream.partition(LABEL)[2]
 
 
 def reverse_of(pair: str) -> str:

@@ -1,8 +1,7 @@
 """The direction that -s and -t ask for."""
 
-from typing import Optional
-
-from fairseq.data import data_utils
+import os
+from typing import Optional, Tuple
 
 from .config import StreamsConfig
 from .language_pair import LanguagePair
@@ -25,8 +24,22 @@ def requested_direction(cfg: StreamsConfig, folder: str) -> Optional[LanguagePai
         return None
     if source is None:
         # from the names of the files, SPLIT.SRC-TGT.LANG: (None, None) where there are none
-        source, target = data_utils.infer_language_pair(folder)
+        source, target = _pair_of_files(folder)
         if source is None:
             raise ValueError(f"{folder}: holds no binarised pair; give -s and -t")
     check_direction(source, target)
     return LanguagePair(source, target)
+
+
+def _pair_of_files(folder: str) -> Tuple[Optional[str], Optional[str]]:
+    """Return the languages of the first binarised pair; (None, None) where there is none.
+
+    As fairseq's ``infer_language_pair``, which takes monolingual text, train.de-None.de, for a
+    pair as well.
+    """
+    for name in sorted(os.listdir(folder)):
+        parts = name.split(".")
+        langs = parts[1].split("-") if len(parts) >= 3 else []
+        if len(langs) == 2 and langs[1] != "None":
+            return langs[0], langs[1]
+    return None, None

@@ -13,33 +13,61 @@ an epoch is set by the pairs that take part when it begins.
 """
 
 import math
+import re
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 from torch.nn import ModuleDict
 
-from .language_pair import LanguagePair, languages
+from .language_pair import LABEL, LanguagePair, label_of, languages, pair_of
 
 SCHEDULES = ("joint", "cycle", "main+aux", "temperature")
 Slot = Tuple[str, ...]
+# the label of pairs that are made in training, of --monolingual; others name folders of data
+MONO = "mono"
 
 
 def parse_lang_pairs(text: str) -> List[str]:
-    """Return the pairs of "de-en,fr-en"; ValueError for anything else than distinct pairs."""
-    pairs = [pair.strip() for pair in text.split(",") if pair.strip()]
-    for pair in pairs:
-        if not _is_of_two_languages(pair):
-            raise ValueError(
-                f"--lang-pairs {text!r}: {pair!r} is not of the form SOURCE-TARGET "
-                "with two different languages without a dash in their names"
-            )
-    check_languages(languages(pairs))
+    """Return the pairs of "de-en,fr-en", without those that have a label, such as "de-en@bt".
+
+    ValueError for anything else than distinct pairs, and where none is without a label.
+    """
+    pairs = [name for name in _names(text) if not label_of(name)]
     if not pairs:
         raise ValueError(f"--lang-pairs {text!r}: names no pair")
-    repeated = sorted({pair for pair in pairs if pairs.count(pair) > 1})
+    return pairs
+
+
+def parse_labelled_pairs(text: Optional[str]) -> List[str]:
+    """Return the pairs of "de-en,de-en@bt" that have a label: synthetic ones, in a folder of it."""
+    return [name for name in _names(text or "") if label_of(name)]
+
+
+def _names(text: str) -> List[str]:
+    """Return the entries of --lang-pairs; ValueError for what is no name and for repeated ones."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    for name in names:
+        if not _is_of_two_languages(pair_of(name)):
+            raise ValueError(
+                f"--lang-pairs {text!r}: {name!r} is not of the form SOURCE-TARGET "
+                "with two different languages without a dash in their names"
+            )
+        # the label is the name of a folder
+        if LABEL in name and not re.fullmatch(r"\w+", label_of(name)):
+            raise ValueError(
+                f"--lang-pairs {text!r}: {name!r} is not of the form SOURCE-TARGET@LABEL; allowed "
+                "in a label: letters, digits and _"
+            )
+        if label_of(name) == MONO:
+            raise ValueError(
+                f"--lang-pairs {text!r}: {name!r}: the label {MONO} is that of pairs made in "
+                "training; name the language with --monolingual"
+            )
+    check_languages(languages(map(pair_of, names)))
+    repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise ValueError(f"--lang-pairs {text!r}: {repeated[0]!r} is named twice")
-    return pairs
+    return names
 
 
 def _is_of_two_languages(text: str) -> bool:
@@ -85,8 +113,12 @@ def check_schedule(
         raise ValueError(f"--schedule-temperature {temperature}: must be greater than 0 and finite")
 
 
-def parse_join_at(text: Optional[str], pairs: Sequence[str]) -> Dict[str, int]:
+def parse_join_at(
+    text: Optional[str], pairs: Sequence[str], synthetic: Sequence[str] = ()
+) -> Dict[str, int]:
     """Return {pair: updates before it takes part} of "en-fr=5000,de-fr=200".
+
+    ``synthetic`` are streams of synthetic pairs, which it may name as well.
 
     A pair that the text does not name is not in it: it takes part from the first update on.
 
@@ -98,8 +130,9 @@ def parse_join_at(text: Optional[str], pairs: Sequence[str]) -> Dict[str, int]:
         if not entry.strip():
             continue
         pair, _, number = (part.strip() for part in entry.partition("="))
-        if pair not in pairs:
-            raise ValueError(f"--join-at {entry.strip()!r}: {pair!r} is none of {', '.join(pairs)}")
+        if pair not in pairs and pair not in synthetic:
+            names = ", ".join([*pairs, *synthetic])
+            raise ValueError(f"--join-at {entry.strip()!r}: {pair!r} is none of {names}")
         if pair in joins:
             raise ValueError(f"--join-at {text!r}: {pair!r} is named twice")
         if not (number.isascii() and number.isdigit()):

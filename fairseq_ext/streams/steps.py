@@ -12,10 +12,12 @@ from fairseq.tasks import FairseqTask
 from fairseq.tasks.translation import TranslationTask
 from torch import Tensor, nn
 
+from .back_translation import BackTranslation
 from .bleu import PairBleu
 from .config import StreamsConfig
 from .dataset import Sample
-from .distributed import average_gradients, is_torch_ddp
+from .distributed import average_gradients, is_torch_ddp, unwrapped
+from .language_pair import label_of
 from .metrics import (
     Log,
     likelihood_log,
@@ -28,6 +30,8 @@ from .metrics import (
 from .pair_parallel import PairParallel
 from .patience import PairPatience
 from .reducer import PairReducer
+from .schedule import MONO
+from .synthetic import LossThreshold
 
 # the sum of a step's losses, the size to divide it by, and what is logged
 StepOutput = Tuple[Union[Tensor, float], Any, Log]
@@ -46,7 +50,15 @@ class Steps(TranslationTask):
     bleu: PairBleu
     pair_parallel: PairParallel
     pair_patience: Optional[PairPatience] = None
+    synthetic: List[str]
+    back_translation: BackTranslation
+    loss_threshold: LossThreshold
     _untouched: List[nn.Parameter]
+
+    @property
+    def uses_ema(self) -> bool:
+        """True if the trainer is to hand its averaged model to ``train_step``."""
+        return self.cfg.synthetic_ema
 
     def train_step(
         self,
@@ -56,9 +68,12 @@ class Steps(TranslationTask):
         optimizer: FairseqOptimizer,
         update_num: int,
         ignore_grad: bool = False,
+        ema_model: Optional[nn.Module] = None,
     ) -> StepOutput:
         """Run forward and backward of every pair in the batch; one optimiser step follows."""
         # fairseq-train calls this once for each of the --update-freq batches of an update
+        translator = ema_model if self.cfg.synthetic_ema else unwrapped(model)
+        sample = self._with_sources(sample, translator, optimizer, update_num)
         with self.pair_parallel.step(model, optimizer, ignore_grad):
             output = self._backward_passes(
                 sample, model, criterion, optimizer, update_num, ignore_grad
@@ -67,6 +82,21 @@ class Steps(TranslationTask):
             # nobody fills missing gradients with zeros there
             self._untouched = []
         return output
+
+    def _with_sources(
+        self, sample: Mapping[str, Any], model: Any, optimizer: FairseqOptimizer, update_num: int
+    ) -> Mapping[str, Any]:
+        """Return the batch with sources of the lines of --monolingual, which ``model`` makes."""
+        if not any(label_of(name) == MONO for name in sample):
+            return sample
+        device = next(model.parameters()).device.type
+        with torch.autocast(device, enabled=isinstance(optimizer, AMPOptimizer)):
+            return {
+                name: self.back_translation(name, part, model, update_num)
+                if label_of(name) == MONO
+                else part
+                for name, part in sample.items()
+            }
 
     def _backward_passes(
         self,
@@ -113,7 +143,7 @@ class Steps(TranslationTask):
         # last one this is what none of them has touched.
         trained = (p for p in chain(model.parameters(), criterion.parameters()) if p.requires_grad)
         self._untouched = [p for p in trained if p.grad is None]
-        return sum(losses), sum(sample_sizes), merge_logs(logs, self.pairs)
+        return sum(losses), sum(sample_sizes), merge_logs(logs, [*self.pairs, *self.synthetic])
 
     def calls(self, sample: Mapping[str, Sample]) -> Mapping[str, Any]:
         """Return {name: what one call of the criterion is given}: here every pair is one.
@@ -160,6 +190,7 @@ class Steps(TranslationTask):
         """Give every worker all parameters, which validation needs."""
         super().begin_valid_epoch(epoch, model)
         self.pair_parallel.send_parameters()
+        self.loss_threshold.begin(epoch)
         if self.pair_patience is not None:
             self.pair_patience.begin(epoch)
 
@@ -167,6 +198,7 @@ class Steps(TranslationTask):
         self, model: nn.Module, stats: Mapping[str, Any], agg: Mapping[str, Any]
     ) -> None:
         """Judge the pairs; fairseq-train calls it after each subset of a validation."""
+        self.loss_threshold.judge(agg)
         if self.pair_patience is not None:
             self.pair_patience.judge(stats, agg)
 
@@ -201,7 +233,7 @@ class Steps(TranslationTask):
         # TranslationTask's would look for BLEU's sums under names without a pair
         FairseqTask.reduce_metrics(self, logging_outputs, criterion)
         pairs = self._logged_pairs()
-        log_pairs(criterion, logging_outputs, pairs)
+        log_pairs(criterion, logging_outputs, [*pairs, *self.synthetic])
         log_likelihoods(logging_outputs, pairs)
         # every pair has the name where any has: ``merge_logs``
         if any(f"{pairs[0]}:_bleu_sys_len" in log for log in logging_outputs):

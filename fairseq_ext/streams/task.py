@@ -6,48 +6,47 @@ Training and validation run on a dict {pair: sample}; inference runs on one dire
 
 import os
 from functools import partial
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from fairseq import utils
-from fairseq.data import Dictionary, FairseqDataset, LanguagePairDataset
-from fairseq.data.iterators import EpochBatchIterator
+from fairseq.data import Dictionary
 from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
 from ..common.beam_search import fast_search
-from .assignment import PairParallelPlan
-from .batching import pair_batches
+from .back_translation import BackTranslation
 from .bleu import PairBleu
 from .config import StreamsConfig
-from .dataset import (
-    Batch,
-    Sample,
-    StreamsDataset,
-    StreamsIterator,
-    TrainingPlan,
-    ValidationPlan,
-)
+from .dataset import Sample
 from .direction import Direction
 from .groups import check_frozen, frozen_pairs, train_only
-from .language_pair import LanguagePair, languages
-from .pair_data import load_dictionary, load_pair
+from .language_pair import LanguagePair, languages, pair_of
+from .loading import Loading
+from .monolingual import monolingual_streams
+from .pair_data import load_dictionary
 from .pair_parallel import PairParallel, pair_sizes
-from .patience import PairPatience, check_patience
+from .patience import PairPatience
 from .requested_direction import requested_direction
-from .schedule import check_join_at, check_schedule, parse_join_at, parse_lang_pairs
-from .sharing import prefixes, sentence_sets
+from .schedule import (
+    check_join_at,
+    check_schedule,
+    parse_join_at,
+    parse_labelled_pairs,
+    parse_lang_pairs,
+)
 from .state import RunState
-from .steps import Steps
 from .stored_pairs import store_pairs, stored_pairs
 from .subwords import SubwordsByLanguage, build_subwords
+from .synthetic import LossThreshold, check_directions, check_synthetic, trained_streams
 
 
-class StreamsTask(Steps):
+class StreamsTask(Loading):
     """Several lang pairs in training, one direction at inference.
 
     Attributes:
         pairs: those of the model.
+        synthetic: streams of synthetic pairs that training takes besides.
         requested: what -s and -t ask for, or the only pair in the data folder.
         pair: the same, once the model translates it; None while all pairs are trained or validated.
         dictionaries: {lang: dictionary}.
@@ -82,6 +81,9 @@ class StreamsTask(Steps):
         self.pair_parallel = PairParallel(cfg)
         self.subwords = SubwordsByLanguage()
         self.frozen: List[str] = []
+        self.synthetic: List[str] = []
+        self.loss_threshold = LossThreshold(None, [], self.run_state)
+        self.back_translation = BackTranslation(cfg, dictionaries, self.source_marks)
         # fairseq-generate asks for the dictionaries before there is a model
         direction = requested or LanguagePair.parse(pairs[0])
         super().__init__(cfg, dictionaries[direction.sources[0]], dictionaries[direction.target])
@@ -97,21 +99,6 @@ class StreamsTask(Steps):
         return parse_lang_pairs(cfg.lang_pairs) if cfg.lang_pairs else [str(requested)]
 
     @classmethod
-    def schedule_of(cls, cfg: StreamsConfig) -> str:
-        """Return the schedule of a run with these options; systems may choose by the pairs."""
-        return str(cfg.schedule)
-
-    @property
-    def schedule(self) -> str:
-        """Return which pairs each update trains on: one of ``SCHEDULES``."""
-        return self.schedule_of(self.cfg)
-
-    @property
-    def max_source_tokens(self) -> int:
-        """Return the longest source in the data, to which --truncate-source cuts."""
-        return self.cfg.max_source_positions
-
-    @classmethod
     def setup_task(cls, cfg: StreamsConfig, **kwargs: Any) -> "StreamsTask":
         """Return the task of the options; ValueError, naming the option, where they do not fit."""
         paths = utils.split_paths(cfg.data) if cfg.data else []
@@ -125,13 +112,35 @@ class StreamsTask(Steps):
         if not (cfg.lang_pairs and requested):
             schedule = cls.schedule_of(cfg)
             check_schedule(schedule, pairs, cfg.main_pair, cfg.schedule_temperature)
-            check_join_at(parse_join_at(cfg.join_at, pairs), schedule, cfg.main_pair)
         langs = languages(pairs)
         # at inference -s and -t may name others, which the checkpoint's model knows
         if requested:
             langs += [*requested.sources, requested.target]
         dictionaries = {lang: load_dictionary(paths, lang) for lang in dict.fromkeys(langs)}
-        return cls(cfg, pairs, dictionaries, requested)
+        task = cls(cfg, pairs, dictionaries, requested)
+        if not (cfg.lang_pairs and requested):
+            task.choose_streams()
+            joins = parse_join_at(cfg.join_at, pairs, task.synthetic)
+            check_join_at(joins, schedule, cfg.main_pair)
+        return task
+
+    def choose_streams(self) -> None:
+        """Set ``synthetic``; ValueError, naming the option, for streams that there cannot be."""
+        labelled = parse_labelled_pairs(self.cfg.lang_pairs)
+        lines: List[str] = []
+        if self.cfg.monolingual is not None:
+            text, pairs = self.cfg.monolingual, self.back_translated_pairs
+            lines = monolingual_streams(text, self.pairs, pairs)
+        self.synthetic = [*labelled, *lines]
+        check_synthetic(self.cfg, self.synthetic)
+        can = {pair_of(stream): self.can_translate(pair_of(stream)) for stream in labelled}
+        check_directions(labelled, self.pairs, can)
+        self.loss_threshold = LossThreshold(self.cfg.synthetic_after_loss, lines, self.run_state)
+
+    @property
+    def back_translated_pairs(self) -> List[str]:
+        """Return the directions that may be trained on --monolingual; systems may allow fewer."""
+        return self.pairs
 
     # ---------------------------------------------------------------- model
 
@@ -174,16 +183,13 @@ class StreamsTask(Steps):
         if self.cfg.train_only:
             train_only(model, self.cfg.train_only)
             self.frozen = frozen_pairs(model, self.pairs)
-            check_frozen(self.frozen, self.cfg, self.pairs, self.schedule)
+            check_frozen(self.frozen, self.cfg, self.pairs, self.schedule, self.synthetic)
+            trained = trained_streams(self.synthetic, lambda pairs: frozen_pairs(model, pairs))
+            self.synthetic = trained
 
     def build_patience(self) -> PairPatience:
         """Return what lets pairs leave that stop improving; systems may decide otherwise."""
         return PairPatience(self.cfg, self.trained_pairs, self.joins, self.run_state)
-
-    @property
-    def trained_pairs(self) -> List[str]:
-        """Return the pairs that take part in the updates."""
-        return [pair for pair in self.pairs if pair not in self.frozen]
 
     def can_translate(self, pair: str) -> bool:
         """True if a model of ``self.pairs`` translates ``pair``; systems may allow more."""
@@ -263,130 +269,3 @@ class StreamsTask(Steps):
         source = self.requested.source if self.requested else ""
         encode = partial(self.subwords.encode, source, encode_fn=encode_fn)
         return super().get_interactive_tokens_and_lengths(lines, encode)
-
-    # ---------------------------------------------------------------- data
-
-    @property
-    def joins(self) -> Dict[str, int]:
-        """Return {pair: updates of the run before it takes part}, of those in --join-at."""
-        return parse_join_at(self.cfg.join_at, self.pairs)
-
-    def load_dataset(
-        self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any
-    ) -> None:
-        """Load all pairs of the split as one dataset or, at inference, the chosen direction's own.
-
-        Several data folders take turns in training.
-        """
-        paths = utils.split_paths(self.cfg.data)
-        path = paths[(epoch - 1) % len(paths)] if split == self.cfg.train_subset else paths[0]
-        if self.pair:
-            self.datasets[split] = self._load_pair(path, split, self.pair, combine)
-            return
-        is_trained = split == self.cfg.train_subset and not self.from_checkpoint
-        pairs, sets = self.trained_pairs if is_trained else self.pairs, None
-        if is_trained and self.schedule == "joint":
-            find = partial(prefixes, path, split, combine=combine, impl=self.cfg.dataset_impl)
-            sets = sentence_sets({pair: find(pair) for pair in pairs})
-        self.datasets[split] = StreamsDataset(
-            {pair: self._load_pair(path, split, pair, combine) for pair in pairs}, sets
-        )
-
-    def _load_pair(self, path: str, split: str, pair: str, combine: bool) -> LanguagePairDataset:
-        """Return the sentences of a pair; systems may add to them."""
-        is_translated = self.pair is not None
-        return load_pair(
-            self.cfg,
-            self.dictionaries,
-            path,
-            split,
-            pair,
-            combine,
-            is_translated,
-            self.max_source_tokens,
-        )
-
-    def get_batch_iterator(
-        self,
-        dataset: FairseqDataset,
-        max_tokens: Optional[int] = None,
-        max_sentences: Optional[int] = None,
-        max_positions: Any = None,
-        ignore_invalid_inputs: bool = False,
-        required_batch_size_multiple: int = 1,
-        seed: int = 1,
-        num_shards: int = 1,
-        disable_iterator_cache: bool = False,
-        update_epoch_batch_itr: bool = False,
-        grouped_shuffling: bool = False,
-        data_buffer_size: int = 0,
-        **options: Any,
-    ) -> EpochBatchIterator:
-        """Return fairseq's iterator; for a ``StreamsDataset`` in the order of ``--schedule``."""
-        sizes = dict(
-            max_tokens=max_tokens,
-            max_sentences=max_sentences,
-            required_batch_size_multiple=required_batch_size_multiple,
-        )
-        if not isinstance(dataset, StreamsDataset):
-            return super().get_batch_iterator(
-                dataset,
-                seed=seed,
-                num_shards=num_shards,
-                disable_iterator_cache=disable_iterator_cache,
-                update_epoch_batch_itr=update_epoch_batch_itr,
-                grouped_shuffling=grouped_shuffling,
-                data_buffer_size=data_buffer_size,
-                max_positions=max_positions,
-                ignore_invalid_inputs=ignore_invalid_inputs,
-                **sizes,
-                **options,
-            )
-        if grouped_shuffling:
-            raise ValueError(
-                "--grouped-shuffling: --schedule decides the order of several pairs; leave it out"
-            )
-        reusable = not (disable_iterator_cache or update_epoch_batch_itr)  # as in fairseq
-        if reusable and dataset in self.dataset_to_epoch_iter:
-            return self.dataset_to_epoch_iter[dataset]
-        filter_by_size = partial(
-            self.filter_indices_by_size, ignore_invalid_inputs=ignore_invalid_inputs
-        )
-        batches = pair_batches(dataset, seed, sizes, max_positions, filter_by_size)
-        plan = self._plan(dataset, batches, seed, num_shards)
-        options.update(seed=seed, num_shards=num_shards, buffer_size=data_buffer_size)
-        iterator = StreamsIterator(dataset, plan, **options)
-        if reusable:
-            self.dataset_to_epoch_iter[dataset] = iterator
-        return iterator
-
-    def _plan(
-        self, dataset: StreamsDataset, batches: Dict[str, List[Batch]], seed: int, num_shards: int
-    ) -> Union[TrainingPlan, ValidationPlan]:
-        """Return the order of the batches, in training or of a validation."""
-        if self.from_checkpoint or dataset is not self.datasets.get(self.cfg.train_subset):
-            return ValidationPlan(dataset, batches, num_shards)
-        check_patience(self.cfg.pair_patience, self.cfg.disable_validation)
-        update_freq = list(self.cfg.update_freq)
-        options: Dict[str, Any] = dict(
-            dataset=dataset,
-            batches=batches,
-            schedule=self.schedule,
-            seed=seed,
-            # of several --update-freq the last holds for all later epochs
-            group=lambda epoch: num_shards * update_freq[min(epoch, len(update_freq)) - 1],
-            main_pair=self.cfg.main_pair,
-            temperature=self.cfg.schedule_temperature,
-            join_at=self.joins,
-            state=self.run_state,
-        )
-        plan: TrainingPlan
-        if self.cfg.pair_parallel and num_shards > 1:
-            assignment = self.pair_parallel.assign(batches, num_shards, self.schedule)
-            plan = PairParallelPlan(assignment, **options)
-        else:
-            plan = TrainingPlan(**options)
-        # with sharded data other epochs have other lengths
-        if not self.has_sharded_data(self.cfg.train_subset):
-            plan.check_joins(self.cfg.max_update, self.cfg.max_epoch)
-        return plan

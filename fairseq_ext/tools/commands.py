@@ -75,9 +75,17 @@ TOOLS = {
         "tools.checkpoint.average:average_checkpoints",
         "average the parameters of several checkpoints",
     ),
+    "back-translate": Command(
+        "tools.back_translation.command:back_translate",
+        "make synthetic pairs of monolingual text, with a trained model",
+    ),
     "pack": Command(
         "tools.packing.command:pack_model",
         "put a trained model into one folder, for use elsewhere",
+    ),
+    "serve": Command(
+        "tools.serving.command:serve_models",
+        "answer requests over HTTP, with a page that shows what a model does",
     ),
 }
 

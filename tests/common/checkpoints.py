@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Dict, List
 
 import torch
+from fairseq import checkpoint_utils
 
 # what measures time
 TIMES = ("wps", "ups", "wall", "train_wall", "previous_training_time")
@@ -18,7 +19,7 @@ def is_time(name: str) -> bool:
 
 def compared(path: Path) -> Dict:
     """What of a checkpoint must be equal."""
-    stored = torch.load(path, map_location="cpu", weights_only=True)
+    stored = checkpoint_utils.torch.load(path, map_location="cpu", weights_only=True)
     extra = stored["extra_state"]
     parts = {name: stored[name] for name in ("model", "criterion", "last_optimizer_state")}
     parts["history"] = stored["optimizer_history"][-1]
@@ -34,7 +35,9 @@ def meters(path: Path) -> Dict:
     The others, "default" and "valid", are never logged by fairseq 0.12.2 nor continued. A meter
     that has counted nothing since its reset is as good as none.
     """
-    stored = torch.load(path, map_location="cpu", weights_only=True)["extra_state"]["metrics"]
+    stored = checkpoint_utils.torch.load(path, map_location="cpu", weights_only=True)[
+        "extra_state"
+    ]["metrics"]
     return {
         aggregator: {
             name: state

@@ -153,4 +153,4 @@ def references(output):
 
 def parameters(checkpoint):
     """{name: tensor} of a checkpoint file."""
-    return torch.load(checkpoint, map_location="cpu", weights_only=True)["model"]
+    return checkpoint_utils.torch.load(checkpoint, map_location="cpu", weights_only=True)["model"]

@@ -5,6 +5,7 @@ import types
 import pytest
 import torch
 from common import inprocess
+from fairseq import checkpoint_utils
 from fairseq.optim.adam import FairseqAdam, FairseqAdamConfig
 from fairseq.registry import REGISTRIES
 from omegaconf import OmegaConf
@@ -108,7 +109,7 @@ def test_a_resumed_run_is_the_uninterrupted_run(toy_corpus, tmp_path):
             *("--save-dir", folder, "--disable-validation", "--no-epoch-checkpoints"),
             *("--save-interval-updates", 3),
         )
-        return torch.load(folder / "checkpoint_last.pt", weights_only=True)
+        return checkpoint_utils.torch.load(folder / "checkpoint_last.pt", weights_only=True)
 
     whole = run(tmp_path / "whole", 6)
     run(tmp_path / "parts", 3)

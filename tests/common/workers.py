@@ -8,8 +8,8 @@ import socket
 import sys
 from pathlib import Path
 
-import torch
 from common import inprocess
+from fairseq import checkpoint_utils
 
 PROBE = Path(__file__).parent / "parallel_probe.py"
 # the gradient of the bias of attention keys is zero but for rounding (a softmax does not see it),
@@ -66,7 +66,9 @@ class Runs:
 
 
 def parameters(folder, name="checkpoint_last.pt"):
-    return torch.load(folder / name, map_location="cpu", weights_only=True)["model"]
+    return checkpoint_utils.torch.load(folder / name, map_location="cpu", weights_only=True)[
+        "model"
+    ]
 
 
 def largest_difference(one, other):

@@ -54,3 +54,46 @@ def test_local_rank_is_no_second_entry_in_help():
     from fairseq import options
 
     assert "--local-rank" not in options.get_training_parser().format_help()
+
+
+class Spawned(Exception):
+    """What would have been started."""
+
+
+@pytest.fixture
+def call_main(monkeypatch):
+    """Function: `call_main` with options of fairseq-train; gives the number of processes."""
+    from fairseq import options
+    from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+    from fairseq.distributed import utils
+
+    for name in ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK"):
+        monkeypatch.delenv(name, raising=False)
+
+    def spawn(fn, args, nprocs, join):
+        raise Spawned(nprocs, args[1].distributed_training)
+
+    monkeypatch.setattr(torch.multiprocessing, "spawn", spawn)
+
+    def call_main(*words):
+        words = ["data", "--arch", "transformer", *map(str, words)]
+        parsed = options.parse_args_and_arch(options.get_training_parser(), words)
+        cfg = convert_namespace_to_omegaconf(parsed)
+        with pytest.raises(Spawned) as caught:
+            utils.call_main(cfg, lambda cfg: None)
+        assert utils.torch.cuda.device_count is torch.cuda.device_count  # as before
+        return caught.value.args
+
+    return call_main
+
+
+def test_workers_on_cpus(call_main):
+    started, workers = call_main("--cpu", "--distributed-world-size", 3)
+    assert (started, workers.distributed_num_procs) == (3, 3)
+    assert workers.distributed_backend == "gloo"
+    assert workers.distributed_init_method.startswith("tcp://localhost:")
+
+
+def test_backend_that_was_named_stays(call_main):
+    words = ["--cpu", "--distributed-world-size", 2, "--distributed-backend", "mpi"]
+    assert call_main(*words)[1].distributed_backend == "mpi"

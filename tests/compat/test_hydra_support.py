@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+import types
 
 import pytest
 
@@ -39,6 +40,42 @@ def test_the_command_checks_the_name(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["fairseq-hydra-train", "--config-name", "smal"])
     with pytest.raises(OptionError, match="--config-name smal"):
         hydra_train.hydra_init("smal")
+
+
+@pytest.mark.parametrize("asked", ["1.1", "1.3", None])
+def test_options_are_composed_in_programs_with_a_version_base(asked, monkeypatch):
+    from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+    from hydra import version
+
+    monkeypatch.setattr(version.VersionBase.instance(), "version_base", None)
+    version.setbase(asked)
+    base = version.getbase()
+    cfg = convert_namespace_to_omegaconf(argparse.Namespace(seed=7))
+    assert cfg.common.seed == 7
+    assert version.getbase() == base
+
+
+def test_hydra_support_without_the_patch_fails_there(monkeypatch, plain):
+    """What the patch is for: hydra-core refuses fairseq's import of 2020."""
+    from hydra import version
+
+    monkeypatch.setattr(version.VersionBase.instance(), "version_base", None)
+    version.setbase("1.3")
+    stock = plain("fairseq.dataclass.utils").convert_namespace_to_omegaconf
+    with pytest.raises(ImportError, match="no longer experimental"):
+        stock(argparse.Namespace(seed=7))
+
+
+def test_hydra_1_0_finds_its_plugins():
+    """It asks importers for `find_module`, which those of Python 3.12 have not."""
+    import json.decoder
+    import pkgutil
+
+    plugins = types.SimpleNamespace(pkgutil=pkgutil)
+    hydra_support.hydra_plugin_scan(plugins)
+    scan = plugins.pkgutil.walk_packages(json.__path__, "json.")
+    modules = {name: importer.find_module(name).load_module(name) for importer, name, _ in scan}
+    assert modules["json.decoder"] is json.decoder
 
 
 def test_typing_io_has_its_three_names(monkeypatch):

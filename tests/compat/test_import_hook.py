@@ -129,6 +129,39 @@ def test_other_packages_are_not_touched():
         assert finder.find_spec(name) is None
 
 
+def test_modules_of_other_loaders_are_patched(tmp_path):
+    """pytest loads hydra itself, whose plugin it has: its assertions are rewritten."""
+    code = """
+        import importlib.machinery, sys
+        sys.path.insert(0, sys.argv[1])
+
+        class Loader(importlib.machinery.SourceFileLoader):
+            pass
+
+        class Finder:
+            @staticmethod
+            def find_spec(name, path=None, target=None):
+                spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+                is_source = spec is not None and str(spec.origin).endswith(".py")
+                if is_source and name.partition(".")[0] == "fairseq":
+                    spec.loader = Loader(spec.loader.name, spec.loader.path)
+                return spec
+
+        import _fairseq_ext_hook
+        sys.meta_path.insert(0, Finder)
+        _fairseq_ext_hook.load_compat().activate()
+        import fairseq.utils
+        import fairseq_ext.compat
+        loader = fairseq.utils.__loader__
+        print(type(loader).__name__, loader.get_filename("fairseq.utils").endswith("utils.py"))
+        print(fairseq.utils.eval.__module__)
+    """
+    assert python(code, REPOSITORY).splitlines()[-2:] == [
+        "OtherLoader True",
+        "fairseq_ext.compat.literal_evaluation",
+    ]
+
+
 def test_missing_fairseq_is_named_with_the_remedy(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ModuleNotFoundError, match="pip install --no-deps fairseq==0.12.2"):

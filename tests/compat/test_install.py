@@ -17,6 +17,7 @@ SOURCES = (
     "setup.py",
     "pyproject.toml",
     "LICENSE",
+    "MANIFEST.in",
     "README.md",
     "_fairseq_ext_hook.py",
     "_fairseq_ext_cli.py",

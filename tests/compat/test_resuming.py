@@ -6,6 +6,7 @@ import pytest
 import torch
 from common import inprocess
 from common.checkpoints import compared, differences
+from fairseq import checkpoint_utils
 
 TIMES = ("wps", "ups", "wall", "update")
 
@@ -65,7 +66,7 @@ def test_the_learning_rate_hears_of_the_validation_before(train, tmp_path):
         again = train(folder, *flags)
         assert [r["train_lr"] for r in again if "train_lr" in r] == rates[number:]
         ends = [
-            torch.load(path / "checkpoint_last.pt", weights_only=True)["model"]
+            checkpoint_utils.torch.load(path / "checkpoint_last.pt", weights_only=True)["model"]
             for path in (tmp_path / "whole", folder)
         ]
         name = "decoder.embed_tokens.weight"
@@ -80,7 +81,10 @@ def test_averages_are_taken_at_the_same_updates(train, tmp_path):
     folder = resumed(tmp_path / "whole", tmp_path / "again", "checkpoint_1_4.pt")
     train(folder, *flags)
     paths = (tmp_path / "whole", folder)
-    ends = [torch.load(path / "checkpoint_last.pt", weights_only=True) for path in paths]
+    ends = [
+        checkpoint_utils.torch.load(path / "checkpoint_last.pt", weights_only=True)
+        for path in paths
+    ]
     assert differences(*(end["extra_state"]["ema"] for end in ends)) == []
 
 

@@ -29,7 +29,7 @@ from compat.stored_checkpoints import (
     train_words,
     translations,
 )
-from fairseq import options
+from fairseq import checkpoint_utils, options
 from fairseq_cli import preprocess
 
 MAXIMAL_BYTES = 300_000
@@ -48,7 +48,7 @@ def data(tmp_path_factory):
 
 
 def stored(name, folder=STORED):
-    return torch.load(
+    return checkpoint_utils.torch.load(
         io.BytesIO(lzma.decompress((folder / name).read_bytes())),
         map_location="cpu",
         weights_only=True,
@@ -84,7 +84,7 @@ def resume(system, data, checkpoint):
     """The parameters of a stored checkpoint after ``MORE_UPDATES`` by the present code."""
     words = [system, str(data), str(STORED / VECTORS), str(checkpoint.parent)]
     inprocess.train(*train_words(*words, UPDATES + MORE_UPDATES))
-    resumed = torch.load(checkpoint, map_location="cpu", weights_only=True)
+    resumed = checkpoint_utils.torch.load(checkpoint, map_location="cpu", weights_only=True)
     assert resumed["optimizer_history"][-1]["num_updates"] == UPDATES + MORE_UPDATES
     return parameters(resumed)
 

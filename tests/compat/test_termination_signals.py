@@ -7,7 +7,7 @@ import sys
 import time
 
 import pytest
-import torch
+from fairseq import checkpoint_utils
 
 
 @pytest.mark.parametrize(
@@ -38,5 +38,5 @@ def test_a_signal_ends_a_training_in_one_line(number, tiny_training, tmp_path):
     name = signal.Signals(number).name
     said = f"fairseq-train: ended by {name}; {last} is whole: the same command goes on from it"
     assert errors.strip().splitlines()[-1] == said and "Traceback" not in errors
-    assert torch.load(last, weights_only=True)["model"]
+    assert checkpoint_utils.torch.load(last, weights_only=True)["model"]
     assert not [path for path in os.listdir(tmp_path / "run") if path.startswith(".")]

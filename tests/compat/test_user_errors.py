@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from fairseq_ext.__main__ import main
-from fairseq_ext.compat import user_errors
+from fairseq_ext.compat import missing_files, user_errors
 
 PROGRAM = "fairseq-train"
 
@@ -38,6 +38,8 @@ def finish(capsys):
         (AssertionError("--path required for generation!"), 1, "--path required"),
         (Exception("Could not infer language pair, please"), 1, "name the languages with"),
         (ImportError("Please install sacremoses with: pip"), 1, "Please install sacremoses"),
+        (ModuleNotFoundError("No module", name="soundfile"), 1, "pip install soundfile"),
+        (ModuleNotFoundError(missing_files.REMEDY, name="x"), 1, "a clone of fairseq's repository"),
     ],
     ids=lambda value: type(value).__name__,
 )

@@ -1,5 +1,7 @@
 """Exactly the warnings that fairseq causes are silent."""
 
+import subprocess
+import sys
 import warnings
 
 import pytest
@@ -49,3 +51,30 @@ def test_silent(patch, text, module, category):
 def test_everything_else_is_heard(patch, text, module):
     assert heard(patch, text, module, UserWarning) == 1
     assert heard(patch, "something else", "fairseq.trainer", UserWarning) == 1
+
+
+TORCHSCRIPT = "`torch.jit.script` is {}. Please switch to `torch.compile` or `torch.export`."
+
+
+@pytest.mark.parametrize("category", [DeprecationWarning, FutureWarning])
+@pytest.mark.parametrize("state", ["deprecated", "not supported in Python 3.14+ and may break"])
+def test_torchscript_is_silent_while_fairseq_s_module_is_imported(state, category):
+    text = TORCHSCRIPT.format(state)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        before = list(warnings.filters)
+        warning_filters.quiet_torchscript("fairseq.models.model_utils")
+        warnings.warn_explicit(text, category, "file.py", 1, module="torch.jit._script")
+        assert not caught
+        warning_filters.loud_torchscript(None)
+        assert warnings.filters == before
+        warnings.warn_explicit(text, category, "file.py", 1, module="torch.jit._script")
+        assert len(caught) == 1
+
+
+def test_the_start_is_silent():
+    """Of a process that hears of everything."""
+    code = "import fairseq.models.model_utils"
+    command = [sys.executable, "-W", "error:`torch.jit.script`", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    assert "torch.jit.script" not in done.stderr and done.returncode == 0, done.stderr

@@ -218,10 +218,13 @@ def test_a_short_training_ends_non_zero_and_resumes(run, demo_run, tmp_path, cap
     last = output.splitlines()[-1]
     assert re.match(r"demo: FAILED en-de=\d+\.\d de-en=\d+\.\d, at least 90", last)
     assert (tmp_path / "my work" / "curves.png").read_bytes()[:4] == b"\x89PNG"
+    packed = tmp_path / "my work" / "model"
+    assert (packed / "manifest.json").is_file() and (packed / "sentencepiece.model").is_file()
+    assert f"  fairseq-ext serve '{packed}'" in output.splitlines()
     # nothing is done again; with a threshold that it reaches it ends well
     assert demo_run.main([str(word) for word in (*words, "--required", 0)]) == 0
     printed = capsys.readouterr().out.splitlines()
-    assert sum(line.endswith(": done before") for line in printed) == 5
+    assert sum(line.endswith(": done before") for line in printed) == 6
     assert re.fullmatch(r"demo: OK en-de=\d+\.\d de-en=\d+\.\d", printed[-1])
 
 

@@ -1,102 +1,13 @@
-"""What the tests of the recipes share: their modules and scripts, raw text, small settings."""
+"""What the tests of the experiments share: their modules and raw text."""
 
-import gzip
-import importlib.util
 import random
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
-RECIPES = ("duo", "duo_translation", "multiway", "routed", "sentiment", "twin")
-sys.path += [str(EXAMPLES), *(str(EXAMPLES / name) for name in RECIPES)]
-
-# as small as a recipe can be and still go through every step
-SMALL_MULTIWAY = """
-[data]
-languages = de en fr
-train = train
-valid = val
-test = test_a
-vocabulary = 50
-seed = 1
-[model]
-arch = multiway_gru
-options = --embed-dim 16 --hidden-size 16 --context-size 16 --readout-size 16
-[train]
-updates_per_pair = 8
-validations = 2
-warmup = 25
-options = --criterion cross_entropy --optimizer adam --lr 5e-3 --clip-norm 1 --max-tokens 400
-    --eval-bleu --eval-bleu-args '{"beam":1,"max_len_b":10}' --eval-bleu-remove-bpe sentencepiece
-    --best-checkpoint-metric bleu --maximize-best-checkpoint-metric
-[tune]
-updates_per_pair = 2
-validations = 1
-options = --train-only shared,output --clip-norm 5
-[low_resource]
-pairs = de-en
-percent = 50
-sentences = disjoint
-updates_per_pair = 6
-validations = 2
-options = --best-checkpoint-metric worst_bleu
-[zero_shot]
-pair = de-fr
-pivot = en
-sentences = all
-[language_model]
-arch = gru_lm
-updates = 5
-validations = 1
-options = --embed-dim 16 --hidden-size 16 --sample-break-mode eos --optimizer adam --lr 5e-3
-    --max-tokens 400
-[long]
-updates_per_pair = 9
-validations = 3
-[fusion]
-arch = deep_fusion_gru
-updates_per_pair = 4
-validations = 1
-options =
-[evaluate]
-options = --beam 2 --max-tokens 400
-"""
-
-SENTENCES = [
-    "A man in an orange hat looks at something .",
-    "Two dogs run through the tall grass .",
-    "A girl in a karate uniform breaks a stick with a kick .",
-    "People are fixing the roof of a house .",
-    "A group of people stands in front of an igloo .",
-] * 8
-
-
-@pytest.fixture(scope="session")
-def examples_folder():
-    return EXAMPLES
-
-
-@pytest.fixture
-def script():
-    """Function (name, system) -> the script examples/SYSTEM/NAME.py as a module."""
-
-    def load(name, system):
-        path = EXAMPLES / system / f"{name}.py"
-        spec = importlib.util.spec_from_file_location(f"{system}_{name}", path)
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
-
-    return load
-
-
-@pytest.fixture
-def sentences():
-    """Forty lines of English."""
-    return list(SENTENCES)
+sys.path.append(str(EXAMPLES))
 
 
 @pytest.fixture
@@ -148,48 +59,3 @@ def raw(tmp_path):
 def raw3(tmp_path):
     """A fresh folder of raw text in three languages; tests may damage it."""
     return write_raw(tmp_path / "raw3", languages=("de", "en", "fr"))
-
-
-@pytest.fixture
-def small_multiway(tmp_path):
-    """Path of small settings of examples/multiway."""
-    path = tmp_path / "small.cfg"
-    path.write_text(SMALL_MULTIWAY, encoding="utf-8")
-    return path
-
-
-@pytest.fixture(scope="session")
-def prepared_multiway(tmp_path_factory, run):
-    """DATA that examples/multiway/prepare.py made from the small settings and raw text."""
-    folder = tmp_path_factory.mktemp("multiway")
-    raw = write_raw(folder / "raw", languages=("de", "en", "fr"))
-    (folder / "small.cfg").write_text(SMALL_MULTIWAY, encoding="utf-8")
-    prepare = EXAMPLES / "multiway" / "prepare.py"
-    run("python", prepare, raw, folder / "data", "--recipe", folder / "small.cfg")
-    return folder / "data"
-
-
-def graphs(numbers):
-    """A graph for each number, in a file of an AMR bank."""
-    return "".join(f"# ::id a.{n}\n# ::snt It is {n} .\n(i / it :quant {n})\n\n" for n in numbers)
-
-
-@pytest.fixture
-def routed_raw(tmp_path):
-    """A fresh folder of annotated corpora under the names that examples/routed knows them by."""
-    from routed_recipe.settings import read_settings
-
-    settings, folder = read_settings("multi30k"), tmp_path / "raw"
-    ner, tree, amr = (settings.text[task] for task in ("ner", "tree", "amr"))
-    for name in (*ner.values(), *tree.values(), *amr.values()):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-    for name in ner.values():
-        rows = "EU NNP I-NP I-ORG\nsays VBZ I-VP O\n\n" * 30
-        (folder / name).write_bytes(gzip.compress(rows.encode()))
-    for key, numbers in (("whole", range(20)), ("train", range(14)), ("test", range(17, 20))):
-        (folder / amr[key]).write_text(graphs(numbers), encoding="utf-8")
-    with zipfile.ZipFile(folder / tree["file"], "w") as archive:
-        for name, numbers in zip("abcd", (range(7), range(7, 17), range(17, 19), range(19, 20))):
-            trees = "".join(f"( (S (NP (NN w{n}))) )\n" for n in numbers)
-            archive.writestr(f"{name}.mrg", trees)
-    return folder

@@ -1,13 +1,11 @@
 """Aligned raw text is copied line by line, and what is not aligned is named."""
 
 import gzip
-import subprocess
-import sys
 from argparse import ArgumentParser
 
 import pytest
-from corpora import apply_subwords, learn_subwords, parallel
-from experiments.definition import FOLDER
+from corpora import parallel
+from corpora.files import aligned
 
 from fairseq_ext.tools import UsageError
 
@@ -60,6 +58,15 @@ def test_sides_of_different_length(copy, raw, write):
         copy()
 
 
+def test_of_several_files_the_shortest_is_named(write, tmp_path):
+    sizes = {"a": 3, "b": 3, "c": 2}
+    a, b, c = (write(tmp_path / name, ["x"] * size) for name, size in sizes.items())
+    assert list(aligned(a, b)) == [("x", "x")] * 3
+    for paths in ((a, b, c), (c, a, b)):
+        with pytest.raises(UsageError, match=r"a has 3 lines and \S*c 2: line N of one must be"):
+            list(aligned(*paths))
+
+
 def test_text_that_is_not_utf_8(copy, raw):
     (raw / "train.de").write_bytes(b"gut\n\xff\n")
     with pytest.raises(UsageError, match=r"train\.de, line 2: not UTF-8"):
@@ -74,33 +81,3 @@ def test_missing_and_empty_files(copy, raw, write):
     (raw / "val.de").unlink()
     with pytest.raises(UsageError, match=r"neither .*val\.de nor .*val\.de\.gz"):
         copy()
-
-
-@pytest.mark.parametrize("kind", ["sentencepiece", "fastbpe"])
-def test_subwords_spell_and_are_undone(raw, tmp_path, kind):
-    if kind == "fastbpe":
-        pytest.importorskip("fastBPE", reason="fastBPE is not installed: it needs a C++ compiler")
-    model, text = tmp_path / "model", raw / "train.de"
-    for module, words in (
-        (learn_subwords, [text, "--vocabulary", 60, "--kind", kind, "--model", model]),
-        (apply_subwords, [text, "--kind", kind, "--model", model, "--output", tmp_path / "text"]),
-    ):
-        parser = ArgumentParser()
-        module.add_arguments(parser)
-        module.run(parser.parse_args([str(word) for word in words]))
-    spelt = (tmp_path / "text" / "train.de").read_text(encoding="utf-8").splitlines()
-    plain = text.read_text(encoding="utf-8").splitlines()
-    assert any(len(line.split()) > len(before.split()) for line, before in zip(spelt, plain))
-    if kind == "sentencepiece":
-        undone = [line.replace(" ", "").replace("▁", " ").strip() for line in spelt]
-    else:
-        undone = [line.replace("@@ ", "").replace(" .", ".") for line in spelt]
-    assert undone == plain
-
-
-def test_the_command_names_what_is_wrong(raw):
-    words = [sys.executable, FOLDER / "prepare.py", "learn-subwords", raw / "train.de"]
-    words += ["--vocabulary", "5", "--model", raw / "model"]
-    process = subprocess.run(words, stderr=subprocess.PIPE, encoding="utf-8", check=False)
-    assert process.returncode == 1
-    assert "prepare.py learn-subwords: --vocabulary 5 does not fit train.de" in process.stderr

@@ -33,7 +33,7 @@ def test_times_are_of_whole_epochs(log):
         epoch(2, 5, 200),
         epoch(3, 22, 300),
     )
-    assert epochs_of(path) == ({1: (20.0, 100), 3: (22.0, 100)}, 300)
+    assert epochs_of(path) == ([(20.0, 100), (22.0, 100)], 300)
     values = timed([path])
     assert values["updates"] == 300 and values["seconds per epoch"] == 21.0
     assert values["ms per update"] == pytest.approx(210.0)
@@ -49,9 +49,38 @@ def test_several_logs_are_added(log, tmp_path):
     assert timed([path, path])["seconds per epoch"] == 40.0
 
 
+def test_a_log_of_two_stages_is_of_both(log):
+    begin = "2026 | INFO | fairseq_cli.train | {{'checkpoint': {{'save_dir': '{}'}}}}\n"
+    path = log(
+        begin.format("first"),
+        epoch(1, 20, 100),
+        epoch(2, 30, 200),
+        begin.format("second"),
+        "2026 | INFO | Loaded checkpoint x (epoch 2 @ 0 updates)\n",
+        epoch(1, 40, 100),
+        begin.format("second"),
+        "2026 | INFO | Loaded checkpoint x (epoch 2 @ 120 updates)\n",
+        epoch(2, 10, 160),
+    )
+    assert epochs_of(path) == ([(20.0, 100), (30.0, 100), (40.0, 100)], 360)
+    assert timed([path])["ms per update"] == pytest.approx(300.0)
+
+
 def test_a_log_without_an_epoch(log):
     with pytest.raises(UsageError, match=r"train\.log: it has no finished training epoch"):
         timed([log("nothing\n")])
+
+
+def test_likelihoods_of_a_language_model(log):
+    begin = "2026-01-01 | INFO | fairseq_cli.eval_lm |"
+    path = log(
+        f"{begin} 1 a [-1.500000]\t</s> [-0.250000]\n",
+        f"{begin} 0 [1] [-2.000000]\n",
+        f"{begin} Loss (base 2): 1.2, Perplexity: 2.3\n",
+    )
+    assert likelihoods(path, 2) == ["2.0 1", "1.75 2"]
+    with pytest.raises(UsageError, match=r"train\.log: likelihoods of 2 lines of 3"):
+        likelihoods(path, 3)
 
 
 def test_likelihoods_are_in_nats_and_in_order(log):

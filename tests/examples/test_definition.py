@@ -77,6 +77,58 @@ def test_a_file_like_another_changes_only_what_it_names(define):
     assert "--width 16 " in experiment.system("large").train[0]
 
 
+def test_a_system_may_be_like_one_that_is_like_another(define):
+    content = FILE + '[systems.huge]\nlike = "large"\n'
+    huge, large = (read_experiment(define(content)).system(name) for name in ("huge", "large"))
+    assert (huge.train, huge.needs, huge.label) == (large.train, large.needs, "huge")
+
+
+def test_empty_commands_are_left_out(define):
+    content = FILE.replace('evaluate = "echo $RUN"', "evaluate = '''\n$MORE\necho $RUN\n'''")
+    content = content.replace("WIDTH = 8", 'WIDTH = 8\nMORE = ""')
+    experiment = read_experiment(define(content + '[systems.more]\nlike = "small"\nMORE = "ls"\n'))
+    assert experiment.system("small").evaluate == ("echo $RUN",)
+    assert experiment.system("more").evaluate == ("ls", "echo $RUN")
+
+
+def test_labels_fields_and_comparisons_have_variables(define):
+    content = FILE.replace('"large"]', '"pair.$SOURCE"]').replace('"pair"', '"pair.$SOURCE"')
+    content += 'fields = { layers = "$DEPTH or $WIDTH" }\n'
+    with pytest.raises(UsageError, match=r"pair\.de-en@1 has others and the same label"):
+        read_experiment(define(content))
+    experiment = read_experiment(define(content.replace("$DEPTH or", "some or")))
+    assert experiment.compare == (("small", "pair.de"),)
+    assert experiment.system("pair.de-en@2").fields == {"layers": "some or 8"}
+
+
+def test_a_system_like_several_is_several(define):
+    content = FILE + '[systems."more.$FROM-$TO@$DEPTH"]\nlike = "pair.$FROM-$TO@$DEPTH"\n'
+    content += 'each = { DEPTH = [3] }\n[systems.one]\nlike = "pair.$FROM-$TO@$DEPTH"\n'
+    content += 'FROM = "x"\nTO = "y"\nDEPTH = 9\n'
+    systems = read_experiment(define(content)).systems
+    more = [name for name in systems if name.startswith("more")]
+    assert more == ["more.de-en@3", "more.en-de@3"]
+    assert systems["one"].train == ("echo x y 9",)
+
+
+def test_a_variable_may_hold_several_commands(define):
+    content = FILE.replace("[data]", 'BLOCK = """\n    echo $WIDTH\n    more\necho b\n"""\n[data]')
+    content = content.replace('evaluate = "echo $RUN"', "evaluate = '''\n$BLOCK\necho $RUN\n'''")
+    large = read_experiment(define(content)).system("large")
+    assert large.evaluate == ("echo 16 more", "echo b", "echo $RUN")
+
+
+def test_a_sign_that_the_name_does_not_have_is_part_of_the_value(define):
+    content = '[systems."$KIND"]\nlabel = "$LABEL"\neach = { "KIND+LABEL" = ["a+A-shot, more"] }\n'
+    (system,) = read_experiment(define(content)).systems.values()
+    assert (system.name, system.label) == ("a", "A-shot, more")
+
+
+def test_values_of_a_paper(define):
+    content = FILE.replace("[variables]", 'published = [["small", "BLEU", 1.5]]\n[variables]', 1)
+    assert read_experiment(define(content)).published == (("small", "BLEU", 1.5),)
+
+
 def test_indented_lines_continue_a_command():
     assert commands_of("one\n  two\n\n# not this\nthree\n\tfour") == ["one two", "three four"]
 
@@ -88,6 +140,7 @@ def test_indented_lines_continue_a_command():
         ("[data]\n", "[data]\nraws = 1\n", r"\[data\]: raws; allowed: commands, raw"),
         ('like = "small"', 'lik = "small"', r"\[systems\.large\]: lik; allowed"),
         ('like = "small"', 'like = "tall"', r"like = 'tall'"),
+        ('like = "small"', 'like = "large"', r"like = 'large': allowed: another system"),
         ("$SIZES --seed", "$SIZE --seed", r"\$SIZE\.\.\.: allowed: RAW, DATA"),
         ("WIDTH = 8", 'WIDTH = "$SIZES"', r"\$(SIZES|WIDTH) contains itself"),
         ('needs = ["small"]', 'needs = ["none"]', r"needs none, which is none"),

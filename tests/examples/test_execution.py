@@ -94,6 +94,15 @@ def test_a_command_that_failed_is_run_again_and_those_before_are_not(places, cal
     assert made(places) == ["first", "second"]
 
 
+def test_a_pattern_stands_for_several_systems(places, call):
+    call("prepare")
+    call("*a*", 1, "--", "x")
+    assert made(places, "base.1") == ["base", "1"] and made(places) == ["first", "second"]
+    assert made(places, file="found")[-1] == "end"
+    with pytest.raises(UsageError, match=r"SYSTEM 'b\*d' is not in .*allowed: base, main"):
+        call("b*d", 1)
+
+
 def test_other_options_are_refused_with_the_words_that_differ(places, call):
     call("prepare")
     call("main", 1)

@@ -8,7 +8,7 @@ from experiments import UsageError
 from experiments.definition import read_experiment
 from experiments.execution import Run, write_json
 from experiments.metrics import metric_named
-from experiments.results import collect, lines_of, report
+from experiments.results import collect, lines_of, markdown, number, report
 from experiments.scores import Score, fields, read_scores, write_score
 
 from fairseq_ext.tools.evaluate.scores import Scored, paired_test, resample
@@ -23,6 +23,7 @@ commands = "true"
 evaluate = "true"
 [systems.other]
 evaluate = "true"
+fields = { layers = "3" }
 [systems.absent]
 evaluate = "true"
 """
@@ -59,7 +60,10 @@ def runs(tmp_path):
                 run.folder / "scores",
                 Score(metric.title, value, where, "bleu", sums.tolist(), signature),
             )
-            write_score(run.folder / "scores", Score("parameters", 100.0 + seed, {}))
+            write_score(run.folder / "scores", Score("parameters", 1234567.0 + seed, {}))
+            wrong = [[float(n < seed * (8 if shift else 1)), 1.0] for n in range(20)]
+            rate = Score("error rate", 5 * sum(row[0] for row in wrong), {}, "error", wrong)
+            write_score(run.folder / "scores", rate)
     return experiment, data, tmp_path / "runs"
 
 
@@ -77,6 +81,14 @@ def test_every_value_is_in_the_data(runs):
     assert base["p"] == "" and base["versus"] == ""
 
 
+def test_counts_are_in_full(runs):
+    (line,) = (
+        line for line in lines_of(runs[0], collect(*runs, [2])[0])
+        if (line["system"], line["metric"], line["versus"]) == ("base", "parameters", "")
+    )  # fmt: skip
+    assert (line["value"], line["values"]) == ("1234569", "1234569")
+
+
 def test_differences_have_the_p_value_of_evaluate(runs):
     results, _ = collect(*runs, [1, 2])
     (line,) = (
@@ -92,6 +104,22 @@ def test_differences_have_the_p_value_of_evaluate(runs):
     assert (line["system"], line["versus"]) == ("other", "base")
     assert float(line["value"]) == pytest.approx(test["difference"], rel=1e-4)
     assert line["p"] == f"{test['p']:.4f}"
+
+
+def test_differences_of_classifications_are_tested_seed_by_seed(runs):
+    results, _ = collect(*runs, [1, 2])
+    (line,) = (
+        line for line in lines_of(runs[0], results)
+        if line["versus"] and line["metric"] == "error rate"
+    )  # fmt: skip
+    # 7 and 14 lines on which only the baseline is right
+    assert line["p"] == f"{2 / 2**7:.4f} {2 / 2**14:.4f}" and line["values"] == "35 70"
+
+
+def test_a_system_has_its_fields_in_every_line(runs):
+    lines = lines_of(runs[0], collect(*runs, [1, 2])[0])
+    assert {line.get("layers") for line in lines if line["system"] == "base"} == {None}
+    assert {line["layers"] for line in lines if line["system"] == "other"} == {"3"}
 
 
 def test_what_has_no_sums_has_a_difference_without_p(runs):
@@ -119,6 +147,22 @@ def test_the_report_is_stored_as_data_of_the_manual(runs, tmp_path, capsys):
     assert "| other - base |" in text and "BLEU, differences:" in text
 
 
+def test_counts_are_stored_whole_and_a_small_difference_has_no_sign_of_its_own():
+    numbers = [number(value) for value in (3239856.0, -0.0, 29.456789123, -1e-9)]
+    assert numbers == ["3239856", "0", "29.4568", "-1e-09"]
+
+
+def test_values_of_a_paper_stand_beside(runs):
+    experiment, data, folder = runs
+    text = FILE.replace("[data]", 'published = [["base", "BLEU in the paper", 27.31]]\n[data]')
+    experiment.path.write_text(text, encoding="utf-8")
+    experiment = read_experiment(str(experiment.path))
+    lines = lines_of(experiment, collect(experiment, data, folder, [1])[0])
+    (line,) = (line for line in lines if line["metric"] == "BLEU in the paper")
+    assert (line["system"], line["value"], line["seeds"]) == ("base", "27.31", "")
+    assert "| base | 27.31 |" in markdown(experiment, lines)
+
+
 def test_runs_of_other_commands_are_refused(runs):
     experiment, data, folder = runs
     text = FILE.replace("[systems.base]\nevaluate", '[systems.base]\ntrain = "echo"\nevaluate')
@@ -135,6 +179,7 @@ def test_nothing_to_report(runs):
 def test_two_systems_of_one_label_must_differ_in_what_they_score(runs):
     experiment, data, folder = runs
     text = FILE.replace("[systems.other]", '[systems.other]\nlabel = "base"')
+    text = text.replace('fields = { layers = "3" }', "")
     experiment.path.write_text(
         text.replace('["base", "other"]', '["base", "base"]'), encoding="utf-8"
     )

@@ -4,8 +4,9 @@ import itertools
 import math
 import random
 
+import numpy as np
 import pytest
-from experiments.metrics import NAMES, edit_distance, metric_named
+from experiments.metrics import NAMES, edit_distance, mcnemar, metric_named
 
 from fairseq_ext.routed import scores as routed
 
@@ -36,6 +37,7 @@ def test_edit_distance_is_that_of_the_definition():
         ("wer", ["one two", "three"], ["one", "three"], 50.0),
         ("right", ["a", "c"], ["b\ta", "d\te"], 50.0),
         ("error", ["pos", "neg", "pos", "pos"], ["pos"] * 4, 25.0),
+        ("label", ["pos", "neg", "pos", "pos"], ["pos"] * 4, 75.0),
         ("perplexity", ["2.0 2", "4.0 1"], ["", ""], math.exp(2)),
         ("nats", ["2.0 2", "4.0 1"], ["", ""], 3.0),
         ("likelihood", ["2.0 2", "4.0 1"], ["", ""], -3.0),
@@ -60,6 +62,20 @@ def test_f1_of_lines_is_that_of_the_set():
     assert value == pytest.approx(routed.f1(routed.ner_f1(found, gold)))
 
 
+@pytest.mark.parametrize(
+    "name, lines, references, count",
+    [
+        ("ner_wrong_length", ["B-A O", "O B-A"], ["B-A O", "O"], 1),
+        ("ner_ill_formed", ["B-A x"], ["B-A O"], 0),
+        ("bracket_ill_formed", ["(S A A )S", "(S A"], ["(S A )S", "(S A )S"], 1),
+        ("bracket_wrong_length", ["(S A A )S", "(S A"], ["(S A )S", "(S A )S"], 1),
+    ],
+)
+def test_lines_with_faults(name, lines, references, count):
+    metric = metric_named(name)
+    assert metric.score(metric.statistics(lines, references).sum(axis=0)) == count
+
+
 def test_several_references_are_those_of_sacrebleu():
     from sacrebleu.metrics import BLEU
 
@@ -69,6 +85,19 @@ def test_several_references_are_those_of_sacrebleu():
     sums = metric.statistics(lines, ["\t".join(many) for many in references])
     expected = BLEU().corpus_score(lines, [list(side) for side in zip(*references)]).score
     assert metric.score(sums.sum(axis=0)) == pytest.approx(expected)
+
+
+def test_mcnemar_is_the_binomial_test():
+    def sums(*runs):
+        return np.array([[value, 1.0] for value, count in runs for _ in range(count)])
+
+    # six against one of seven
+    first, second = sums((1, 7), (0, 4)), sums((0, 6), (1, 2), (0, 3))
+    assert mcnemar(first, second) == mcnemar(second, first) == pytest.approx(2 * (1 + 7) / 2**7)
+    assert mcnemar(first, first) == 1
+    many = mcnemar(sums((1, 3000), (0, 2800)), sums((0, 3000), (1, 2800)))
+    normal = math.erfc((200 - 1) / math.sqrt(5800) / math.sqrt(2))
+    assert many == pytest.approx(normal, rel=0.02)
 
 
 def test_every_name_is_a_metric():

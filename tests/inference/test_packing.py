@@ -110,15 +110,20 @@ def test_the_card_may_be_edited_and_the_sums_may_not(packed, tmp_path):
         fairseq_ext.load(folder)
 
 
+def seal(folder, manifest):
+    """Write a manifest, and its checksum beside those of the other files."""
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    sums = folder / "SHA256SUMS"
+    lines = sums.read_text().splitlines() if sums.exists() else []
+    lines = [line for line in lines if "manifest" not in line]
+    lines.append(f"{file_sum(folder / 'manifest.json')}  manifest.json")
+    sums.write_text("\n".join(lines) + "\n")
+
+
 def test_a_later_format_is_refused(packed, tmp_path):
     folder = tmp_path / "later"
     shutil.copytree(packed, folder)
-    manifest = json.loads((folder / "manifest.json").read_text())
-    (folder / "manifest.json").write_text(json.dumps({**manifest, "format": 99}))
-    lines = (folder / "SHA256SUMS").read_text().splitlines()
-    lines = [line for line in lines if "manifest" not in line]
-    lines.append(f"{file_sum(folder / 'manifest.json')}  manifest.json")
-    (folder / "SHA256SUMS").write_text("\n".join(lines) + "\n")
+    seal(folder, {**json.loads((folder / "manifest.json").read_text()), "format": 99})
     with pytest.raises(ValueError, match="format 99; allowed: 1"):
         fairseq_ext.load(folder)
 

@@ -36,6 +36,8 @@ TABLE = HERE / "audit.txt"
 PAGE = HERE.parents[1] / "docs" / "reliability.md"
 BEGIN, END = "<!-- begin options -->", "<!-- end options -->"
 COMMANDS = ("train", "generate", "interactive", "validate")
+# columns of the summary on the page
+KINDS = ("changes", "keeps", "refused", "by system", "stock")
 NAMES = (
     "dual_transformer",
     "dual_supervised_transformer",
@@ -255,16 +257,34 @@ def made() -> Iterator[Audit]:
 
 
 def page() -> str:
-    """Return the table of the manual."""
-    lines = ["| command | option | verdict | note |", "|---|---|---|---|"]
+    """Return the tables of the manual: counts, and folded away every option."""
+    full = ["| command | option | verdict | note |", "|---|---|---|---|"]
+    counts: Dict[str, Dict[str, int]] = {name: {} for name in COMMANDS}
     for row in rows():
         words = row.words.replace("{folder}", "FOLDER").replace("{path}", "PATH")
         verdict = row.verdict.replace(",", ", ")
-        lines.append(f"| {row.command} | `{words}` | {verdict} | {row.note} |")
+        full.append(f"| {row.command} | `{words}` | {verdict} | {row.note} |")
+        first = row.verdict.split()[0]
+        kind = "by system" if row.verdict != first else first
+        counts[row.command][kind] = counts[row.command].get(kind, 0) + 1
     for group in stock_groups():
         listed = ", ".join(f"`{name}`" for name in group.options)
-        lines.append(f"| {', '.join(group.commands)} | {listed} | stock | {group.reason} |")
-    return "\n".join(lines)
+        full.append(f"| {', '.join(group.commands)} | {listed} | stock | {group.reason} |")
+        for name in group.commands:
+            counts[name]["stock"] = counts[name].get("stock", 0) + len(group.options)
+    summary = [f"| command | {' | '.join(KINDS)} |", "|---" * (len(KINDS) + 1) + "|"]
+    for name, count in counts.items():
+        cells = " | ".join(str(count.get(kind, 0)) for kind in KINDS)
+        summary.append(f"| {name} | {cells} |")
+    fold = [
+        '<details markdown="1">',
+        "<summary>Every option</summary>",
+        "",
+        *full,
+        "",
+        "</details>",
+    ]
+    return "\n".join([*summary, "", *fold])
 
 
 def main() -> None:

@@ -46,3 +46,16 @@ def write_pair(folder, split, pair, **lines):
             builder.add_item(tokens)
         builder.finalize(f"{prefix}.idx")
     return folder
+
+
+def write_lines(folder, split, lang, lines):
+    """Monolingual ``split`` of a language, as fairseq-preprocess --only-source writes it."""
+    folder.mkdir(exist_ok=True, parents=True)
+    dictionary = dictionary_of(lang)
+    dictionary.save(str(folder / f"dict.{lang}.txt"))
+    prefix = str(folder / f"{split}.{lang}-None.{lang}")
+    builder = indexed_dataset.make_builder(f"{prefix}.bin", "mmap", len(dictionary))
+    for line in lines:
+        builder.add_item(dictionary.encode_line(line, add_if_not_exist=False, append_eos=True))
+    builder.finalize(f"{prefix}.idx")
+    return folder

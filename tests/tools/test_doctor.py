@@ -1,11 +1,18 @@
 """`fairseq-ext doctor`: problems are found, and the remedy is told."""
 
+import importlib.util
+import json
 import os
+import shutil
+from pathlib import Path
 
+import pytest
 from tools.commandline import cli
 
 import fairseq_ext
 from fairseq_ext.tools.installation import doctor
+
+NAMES_OF_PATCHES = ["bf16_help", "settings_are_literals"]
 
 
 def test_doctor_finds_a_healthy_installation(run):
@@ -53,10 +60,57 @@ def test_doctor_names_requirements_that_are_not_met(monkeypatch):
     ]
 
 
-def test_doctor_refuses_another_python_and_fairseq(monkeypatch):
+def test_doctor_refuses_another_python(monkeypatch):
     monkeypatch.setattr(doctor, "PYTHONS", ((3, 1), (3, 2)))
-    monkeypatch.setattr(doctor, "installed_version", lambda name: "0.12.3")
     report = doctor.Report()
     doctor.versions(report)
-    found = " ".join(what for what, _ in report.problems)
-    assert "outside 3.1 to 3.2" in found and "fairseq 0.12.3" in found
+    ((what, _),) = report.problems
+    assert "outside 3.1 to 3.2" in what
+
+
+def test_doctor_says_of_a_fork_what_the_layer_does_with_it(run, tmp_path):
+    """Options by factories, a command without a function, and one that reads no checkpoints."""
+    release = Path(importlib.util.find_spec("fairseq").origin).parents[1]
+    skip = shutil.ignore_patterns("__pycache__", "examples")
+    for package in ("fairseq", "fairseq_cli"):
+        shutil.copytree(release / package, tmp_path / package, ignore=skip)
+    edits = {
+        "fairseq/dataclass/configs.py": (
+            " = CommonConfig()",
+            " = field(default_factory=CommonConfig)",
+        ),
+        "fairseq_cli/score.py": ("def cli_main", "def main_of_the_fork"),
+        "fairseq/checkpoint_utils.py": ("def torch_persistent_save", "def save_of_the_fork"),
+        "fairseq/tokenizer.py": ("import re", "import re  # as before"),
+    }
+    for name, (old, new) in edits.items():
+        text = (tmp_path / name).read_text(encoding="utf-8")
+        assert old in text
+        (tmp_path / name).write_text(text.replace(old, new), encoding="utf-8")
+    (tmp_path / "fairseq" / "of_the_fork.py").write_text("", encoding="utf-8")
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    output = cli(run, "doctor", env={"PYTHONPATH": path})
+    assert "it is               a fork or an edited copy" in output
+    assert f"{tmp_path}, which comes before the installed one" in output
+    (changed,) = [line for line in output.splitlines() if line.startswith("  changed")]
+    assert "4 of 415 files" in changed and "3 of them patched" in changed
+    assert changed.index("fairseq_cli/score.py") < changed.index("fairseq/tokenizer.py")
+    assert "  added               1 files" in output
+    left_out = [line for line in output.splitlines() if line.startswith("  left out")]
+    assert any("score" in line for line in left_out)
+    assert any("checkpoint_utils" in line for line in left_out)
+    assert f"{len(left_out)} left out" in output
+    assert output.rstrip().endswith("problems: none")
+
+
+@pytest.mark.parametrize("is_release", [False, True])
+def test_patches_that_make_files_safe_are_problems_in_forks_too(is_release, monkeypatch):
+    rows = [[name, "why", False, "failed on x: AttributeError"] for name in NAMES_OF_PATCHES]
+    monkeypatch.setattr(doctor, "probe", lambda *words: (json.dumps(rows), None))
+    files = doctor.fairseq_origin.Difference([] if is_release else ["a.py"], [], [])
+    monkeypatch.setattr(doctor.fairseq_origin, "difference", lambda folder: files)
+    report = doctor.Report()
+    doctor.patches(report)
+    told = " ".join(what for what, _ in report.problems)
+    expected = NAMES_OF_PATCHES if is_release else ["settings_are_literals"]
+    assert [name for name in NAMES_OF_PATCHES if name in told] == expected

@@ -12,12 +12,13 @@ import sys
 from argparse import ArgumentParser, Namespace
 from importlib import metadata
 from pathlib import Path
-from typing import List, Optional, Tuple
+from typing import Dict, List, Optional, Set, Tuple
 
-from . import hardware
+from ...compat.patch_registry import all_patches
+from . import fairseq_origin, hardware
 
-FAIRSEQ = "0.12.2"
-PYTHONS = ((3, 9), (3, 13))
+FAIRSEQ = fairseq_origin.RELEASE
+PYTHONS = ((3, 9), (3, 14))
 # distribution: what is without it
 OPTIONAL = {
     "sentencepiece": "--bpe sentencepiece and the recipes' sub-words",
@@ -28,6 +29,8 @@ OPTIONAL = {
     "penman": "fairseq-ext linearise amr",
     "tensorboardX": "fairseq-train --tensorboard-logdir",
 }
+# files of each kind that are named
+SHOWN = 4
 CORE = ("torch", "fairseq", "hydra-core", "omegaconf", "numpy", "sacrebleu")
 
 # what a stock command does first, with nothing of ours on the command line
@@ -43,7 +46,16 @@ sys.path.insert(0, sys.argv[1])
 import fairseq_ext
 from fairseq_ext import compat
 import fairseq_cli.generate, fairseq_cli.score, fairseq_cli.train
-import fairseq.modules.dynamic_crf_layer
+import importlib
+from fairseq_ext.compat.patch_registry import AFTER, all_patches
+for patch in all_patches():
+    for name in patch.modules:
+        if patch.moment == AFTER and name.startswith(("fairseq.", "fairseq_cli.")):
+            if not name.startswith("fairseq.examples."):
+                try:
+                    importlib.import_module(name)
+                except ImportError:
+                    pass  # of a fork, or one that needs other packages
 import torch, torch.utils.data
 print(json.dumps([list(row) for row in compat.status()]))
 """
@@ -93,15 +105,48 @@ def versions(report: Report) -> None:
         )
     for name in CORE:
         present = installed_version(name)
-        report.row(name, present or "missing")
-    present = installed_version("fairseq")
-    if present not in (FAIRSEQ, None):
-        report.problem(
-            f"fairseq {present} is not the version that the patches are for, {FAIRSEQ}",
-            f"pip install --no-deps fairseq=={FAIRSEQ}",
-        )
-    if present is None and importlib.util.find_spec("fairseq") is None:
+        # a fork may have another name
+        is_elsewhere = name == "fairseq" and importlib.util.find_spec("fairseq") is not None
+        report.row(name, present or ("see below" if is_elsewhere else "missing"))
+    if importlib.util.find_spec("fairseq") is None:
         report.problem("fairseq is missing", f"pip install --no-deps fairseq=={FAIRSEQ}")
+
+
+def origin(report: Report) -> None:
+    """Report where fairseq comes from, and how its files differ from the release."""
+    report.section("fairseq")
+    place = fairseq_origin.find_origin()
+    if place is None:
+        return
+    files = fairseq_origin.difference(place.folder)
+    report.row(place.name or "fairseq", place.version or "?", place.source)
+    report.row("folder", str(place.folder))
+    report.row("it is", fairseq_origin.kind(place.version, files))
+    if files.is_release:
+        return
+    patched = patched_files()
+    for title, names in (("changed", files.changed), ("missing", files.missing)):
+        first = sorted(names, key=lambda name: (name not in patched, name))[:SHOWN]
+        more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+        count = f"{len(names)} of {len(fairseq_origin.released_checksums())} files"
+        affected = f"{len(patched.intersection(names))} of them patched"
+        report.row(title, count, f"{affected}: {', '.join(first)}{more}" if names else "")
+    report.row("added", f"{len(files.more)} files")
+    report.row("what follows", "the patches are applied, and those that do not fit are left out;")
+    report.row("", f"only the release is tested: pip install --no-deps fairseq=={FAIRSEQ}")
+
+
+def patched_files() -> Set[str]:
+    """Return the files of fairseq that patches change."""
+    modules = {name for patch in all_patches() for name in patch.modules}
+    stems = {name.replace(".", "/") for name in modules}
+    return {f"{stem}{end}" for stem in stems for end in (".py", "/__init__.py")}
+
+
+def safety_patches() -> Set[str]:
+    """Return the names of the patches that keep checkpoints and files from running code."""
+    modules = ("checkpoints", "evaluated_settings", "external_files")
+    return {p.name for p in all_patches() if p.function.__module__.endswith(modules)}
 
 
 def requirements(report: Report) -> None:
@@ -191,21 +236,30 @@ def patches(report: Report) -> None:
             f"import fairseq_ext: {error}", "see the problems above; then run this again"
         )
         return
+    place = fairseq_origin.find_origin()
+    is_release = place is None or fairseq_origin.difference(place.folder).is_release
+    counts: Dict[str, int] = {}
     for name, because, active, reason in json.loads(answer or "[]"):
-        report.lines.append(f"  {'active' if active else 'idle':<8}{name}: {reason}")
-        report.lines.append(f"          {because}")
-        if reason.startswith("failed") or "before the patches were active" in reason:
+        has_failed = reason.startswith("failed")
+        state = "active" if active else "left out" if has_failed else "idle"
+        counts[state] = counts.get(state, 0) + 1
+        report.lines.append(f"  {state:<8}  {name}: {reason}")
+        report.lines.append(f"            {because}")
+        late = "before the patches were active" in reason
+        # a fork may lack what a patch changes, but not what makes checkpoints safe
+        if late or (has_failed and (is_release or name in safety_patches())):
             report.problem(
                 f"the patch {name} {reason}",
                 f"pip install --no-deps --force-reinstall fairseq=={FAIRSEQ}",
             )
+    report.lines.append("  " + ", ".join(f"{n} {state}" for state, n in sorted(counts.items())))
 
 
 def diagnose(args: Namespace) -> int:
     """Print the report and return 1 when there is a problem."""
     report = Report()
     # in the order in which one fault explains the next
-    checks = [versions, requirements, hook, patches, hardware.devices, optional]
+    checks = [versions, requirements, origin, hook, patches, hardware.devices, optional]
     if importlib.util.find_spec("fairseq") is None:
         # already a problem with its remedy; that nothing works without it is no news
         checks = [versions, requirements, hardware.devices, optional]

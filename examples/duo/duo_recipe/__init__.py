@@ -1,1 +1,0 @@
-"""Parts of the Duo classifier's recipe."""

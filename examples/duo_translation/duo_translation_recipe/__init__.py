@@ -1,1 +1,0 @@
-"""Parts of the recipe for the rows of the Duo Transformer's Table 6."""

@@ -1,1 +1,0 @@
-"""What the scripts of examples/routed share."""

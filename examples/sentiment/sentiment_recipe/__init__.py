@@ -1,1 +1,0 @@
-"""What is particular to the recipe of sentiment classification and its dual task."""

@@ -1,1 +1,0 @@
-"""What is particular to the recipe that compares twin networks with other regularisers."""

@@ -1,0 +1,234 @@
+"""Tasks of fairseq that cannot be used as they are in 0.12.2."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import inspect
+import logging
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, Callable
+
+from .patch_registry import PatchedModule, patch
+
+if TYPE_CHECKING:
+    from fairseq.criterions import FairseqCriterion
+    from fairseq.models import FairseqMultiModel
+    from fairseq.optim import FairseqOptimizer
+    from fairseq.tasks import FairseqTask
+
+# options that models have too, with the same meaning
+POSITIONS = ("--max-source-positions", "--max-target-positions")
+
+# {method of a task: arguments that fairseq gives it since some version}
+NEWER_ARGUMENTS = {
+    "build_model": ("from_checkpoint",),
+    "load_dataset": ("data_selector", "tpu"),
+}
+
+
+@patch(
+    "fairseq.tasks.translation_from_pretrained_bart",
+    because="fairseq 0.12.2: fine-tuning mBART fails with \"object has no attribute 'args'\"",
+)
+def bart_tuning_has_its_options(module: PatchedModule) -> None:
+    """Keep the options as `args`, where the methods of the task look for them."""
+    task = module.TranslationFromPretrainedBARTTask
+    build = task.__init__
+
+    @functools.wraps(build)
+    def __init__(self: FairseqTask, args: Any, *dictionaries: Any) -> None:
+        build(self, args, *dictionaries)
+        self.args = args
+
+    task.__init__ = __init__
+
+
+class OptionsOfTask:
+    """A parser that leaves an option of POSITIONS to the model where the model has it."""
+
+    def __init__(self, parser: argparse.ArgumentParser) -> None:
+        self.parser = parser
+
+    def add_argument(self, name: str, *names: str, **settings: Any) -> argparse.Action:
+        """Add an option, or give that of the model its default if it has none."""
+        action = self.parser._option_string_actions.get(name)
+        if name not in POSITIONS or action is None:
+            return self.parser.add_argument(name, *names, **settings)
+        if action.default == argparse.SUPPRESS:
+            action.default = settings["default"]
+        return action
+
+
+@patch(
+    "fairseq.tasks.denoising",
+    because="fairseq 0.12.2: denoising and multilingual_denoising, so BART and mBART, fail with "
+    "'conflicting option string: --max-source-positions'",
+)
+def denoising_shares_options(module: PatchedModule) -> None:
+    """Let the task declare only the options that the model has not declared."""
+    add = module.DenoisingTask.add_args
+
+    def add_args(parser: argparse.ArgumentParser) -> None:
+        add(OptionsOfTask(parser))
+
+    module.DenoisingTask.add_args = staticmethod(add_args)
+
+
+@patch(
+    "fairseq.tasks.semisupervised_translation",
+    because="fairseq 0.12.2: semisupervised_translation fails in its first step with "
+    "KeyError: 'loss'",
+)
+def semisupervised_steps_are_logged(module: PatchedModule) -> None:
+    """Compute a step with a log that begins at zero."""
+    task_class = module.SemisupervisedTranslationTask
+
+    def train_step(
+        self: Any,
+        sample: dict[str, Any],
+        model: FairseqMultiModel,
+        criterion: FairseqCriterion,
+        optimizer: FairseqOptimizer,
+        update_num: int,
+        ignore_grad: bool = False,
+    ) -> tuple[float, float, dict[str, float]]:
+        model.train()
+        if update_num > 0:
+            self.update_step(update_num)
+        total, size = 0.0, 0.0
+        logged: dict[str, float] = defaultdict(float)
+        for key, name, weight in _parts_of_step(self, module):
+            if not sample.get(key):
+                continue
+            loss, sample_size, output = criterion(model.models[name], sample[key])
+            loss = loss * (0 if ignore_grad else weight)
+            optimizer.backward(loss)
+            total += loss.detach().item()
+            size += sample_size
+            for field, value in output.items():
+                logged[field] += value
+                logged[key] += value  # the losses of each kind of data
+        return total, size, logged
+
+    task_class.train_step = train_step
+
+
+def _parts_of_step(task: Any, module: PatchedModule) -> list[tuple[str, str, float]]:
+    """Return (key of the batch, name of the model, weight) for all that has a weight."""
+    parts = []
+    for pair in task.lang_pairs:
+        target = pair.split("-")[1]
+        parts += [
+            (pair, pair, task.lambda_parallel),
+            (module._get_bt_dataset_key(pair), pair, task.lambda_otf_bt),
+            (
+                module._get_denoising_dataset_key(pair),
+                f"{target}-{target}",
+                task.lambda_denoising,
+            ),
+        ]
+    return [part for part in parts if part[2] > 0]
+
+
+@patch(
+    "fairseq.data.resampling_dataset",
+    because="fairseq 0.12.2: multilingual_language_modeling with its default "
+    "--multilang-sampling-alpha 1.0 ends in an AssertionError without a message",
+)
+def data_may_be_resampled_whole(module: PatchedModule) -> None:
+    """Draw all of a set without replacement, in a new order for each epoch."""
+    dataset_class = module.ResamplingDataset
+    build = dataset_class.__init__
+
+    @functools.wraps(build)
+    def __init__(self: Any, dataset: Any, *args: Any, **options: Any) -> None:
+        settings = inspect.signature(build).bind(self, dataset, *args, **options)
+        settings.apply_defaults()
+        if not settings.arguments["replace"] and settings.arguments["size_ratio"] == 1:
+            # as many, rounded up, and below the bound that fairseq checks
+            settings.arguments["size_ratio"] = 1 - 2**-53
+        build(*settings.args, **settings.kwargs)
+
+    dataset_class.__init__ = __init__
+
+
+@patch(
+    "fairseq.tasks",
+    because="fairseq 0.12 gives its tasks more arguments than before: those written for earlier "
+    "versions, sentence_prediction_adapters and legacy_masked_lm fail with 'unexpected keyword "
+    "argument'",
+)
+def older_tasks_are_called(module: PatchedModule) -> None:
+    """Leave out the arguments of NEWER_ARGUMENTS that a task does not take."""
+    stock = module.register_task
+
+    @functools.wraps(stock)
+    def register_task(name: str, dataclass: Any = None) -> Callable[[type], type]:
+        register = stock(name, dataclass)
+
+        def register_task_cls(task: type) -> type:
+            take_newer_arguments(task)
+            return register(task)
+
+        return register_task_cls
+
+    for task in module.TASK_REGISTRY.values():
+        take_newer_arguments(task)
+    module.register_task = register_task
+
+
+def take_newer_arguments(task: Any) -> None:
+    """Replace methods of the class itself that lack arguments of NEWER_ARGUMENTS."""
+    for name, newer in NEWER_ARGUMENTS.items():
+        method = task.__dict__.get(name)
+        if not inspect.isfunction(method):
+            continue
+        parameters = inspect.signature(method).parameters
+        unknown = [argument for argument in newer if argument not in parameters]
+        if unknown and all(p.kind is not p.VAR_KEYWORD for p in parameters.values()):
+            setattr(task, name, without_arguments(method, unknown))
+
+
+def without_arguments(method: Callable[..., Any], names: list[str]) -> Callable[..., Any]:
+    """Return the method so that it ignores the keyword arguments of these names."""
+
+    @functools.wraps(method)
+    def call(*args: Any, **options: Any) -> Any:
+        return method(*args, **{name: options[name] for name in options if name not in names})
+
+    return call
+
+
+@patch(
+    "fairseq.tasks.legacy_masked_lm",
+    because="fairseq 0.12.2: every set that legacy_masked_lm loads prints a traceback of logging",
+)
+def folders_are_logged(module: PatchedModule) -> None:
+    """Leave out what does not fit into the text of a line of the log."""
+
+    def fits(record: logging.LogRecord) -> bool:
+        if "%" not in str(record.msg):
+            record.args = ()
+        return True
+
+    module.logger.addFilter(fits)
+
+
+@patch(
+    "fairseq.data.encoders",
+    because='fairseq 0.12.2: --bpe characters and --bpe bytes end in "Could not find '
+    "'bpe/characters'\", because they have no configuration",
+)
+def coders_have_configurations(module: PatchedModule) -> None:
+    """Register an empty configuration for every tokenizer and sub-word coder without one."""
+    from fairseq.dataclass import FairseqDataclass
+    from fairseq.registry import REGISTRIES
+    from hydra.core.config_store import ConfigStore
+
+    for group in ("bpe", "tokenizer"):
+        configurations = REGISTRIES[group]["dataclass_registry"]
+        for name in set(REGISTRIES[group]["registry"]) - set(configurations):
+            configurations[name] = FairseqDataclass
+            node = FairseqDataclass(_name=name)
+            ConfigStore.instance().store(name=name, group=group, node=node, provider="fairseq")

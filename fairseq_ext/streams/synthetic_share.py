@@ -1,0 +1,94 @@
+"""Which updates of a run are of synthetic pairs: a function of the update's number alone."""
+
+from typing import List, Tuple
+
+import numpy as np
+
+# at least one update in a hundred is of real pairs: an epoch is a pass over them
+GREATEST = 0.99
+
+
+class SyntheticShare:
+    """The share of synthetic updates over time.
+
+    Args:
+        points: (update, share), updates in growing order. Between two points the share changes
+            linearly, before the first and after the last it is constant. Updates are counted from
+            the one at which the first synthetic pairs take part.
+    """
+
+    def __init__(self, points: List[Tuple[int, float]]):
+        self.points = points
+
+    def chosen(self, begin: int, start: float, others: int) -> np.ndarray:
+        """Return which updates of an epoch are synthetic, (N,) bool, ``others`` of them False.
+
+        Update n is one of them where the sum of the shares before it and its own pass a whole
+        number: share 1/2 chooses every second update.
+
+        Args:
+            begin: updates of the run before the epoch.
+            start: updates before the first synthetic pairs take part; infinity: none do.
+            others: updates of the epoch that are not synthetic.
+        """
+        if start == np.inf:
+            return np.zeros(others, dtype=bool)
+        before = max(0, int(start) - begin)  # updates of the epoch
+        if before >= others:
+            return np.zeros(others, dtype=bool)
+        left = others - before
+        updates, shares = zip(*self.points)
+        longest = int(left / (1 - max(shares))) + 2
+        first = max(0, begin - int(start))  # counted from ``start``
+        # the sum begins with the first update, wherever the epoch begins
+        sums = np.cumsum(np.interp(np.arange(first + longest), updates, shares))
+        # rounded: a sum of ten times 0.1 is to be one
+        whole = np.floor(np.round(np.concatenate([[0.0], sums]), 6))
+        is_synthetic = np.diff(whole)[first:] > 0
+        length = int(np.searchsorted(np.cumsum(~is_synthetic), left)) + 1
+        return np.concatenate([np.zeros(before, dtype=bool), is_synthetic[:length]])
+
+    def count(self, number: int) -> int:
+        """Return how many of the first ``number`` updates are synthetic."""
+        if number <= 0:
+            return 0
+        updates, shares = zip(*self.points)
+        return int(np.round(np.sum(np.interp(np.arange(number), updates, shares)), 6))
+
+
+def parse_share(text: str) -> SyntheticShare:
+    """Return the share of "0.5", or of "0=0.1,5000=0.5", which grows over 5000 updates.
+
+    ValueError for shares that are not from 0 to 0.99 and for updates that do not grow.
+    """
+    points: List[Tuple[int, float]] = []
+    entries = [entry.strip() for entry in text.split(",") if entry.strip()]
+    for entry in entries:
+        update, equals, share = entry.rpartition("=")
+        is_number = update.strip().isascii() and update.strip().isdigit()
+        if not is_number and (equals or len(entries) > 1):
+            raise ValueError(
+                f"--synthetic-share {text!r}: {entry!r} is not of the form UPDATE=SHARE with an "
+                "integer of at least 0"
+            )
+        points.append((int(update or 0), _share(text, share)))
+    updates = [update for update, _ in points]
+    if not points or sorted(set(updates)) != updates:
+        raise ValueError(
+            f"--synthetic-share {text!r}: must be a share, such as 0.5, or UPDATE=SHARE,.. with "
+            "updates that grow"
+        )
+    return SyntheticShare(points)
+
+
+def _share(text: str, number: str) -> float:
+    """Return the number; ValueError unless it is from 0 to ``GREATEST``."""
+    try:
+        share = float(number)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= GREATEST:
+        raise ValueError(
+            f"--synthetic-share {text!r}: {number!r} must be a number from 0 to {GREATEST}"
+        )
+    return share

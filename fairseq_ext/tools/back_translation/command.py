@@ -1,0 +1,206 @@
+"""`fairseq-ext back-translate`: synthetic pairs, made of monolingual text by a trained model.
+
+Each line y of the target language becomes a pair (x', y), whose source x' the model translates from
+it (Sennrich et al. 2016). With --pivot x' is translated from a line of a third language that means
+the same, for a direction without data (Firat et al. 2016). Texts are cut into sub-words already, as
+those that fairseq-preprocess binarises.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING, List, Tuple
+
+from .. import UsageError, atomic_path
+from .pairs import Pair, reason_to_drop, words
+from .progress import Progress, digest
+
+if TYPE_CHECKING:
+    from ...inference.model import Model
+
+BLOCK = 256  # lines between two entries of the file of progress
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the options of `fairseq-ext back-translate`."""
+    parser.add_argument("checkpoint", metavar="CHECKPOINT", help="checkpoint that translates")
+    parser.add_argument("data", metavar="DATA", help="data folder of the training")
+    parser.add_argument("-s", "--source-lang", required=True, metavar="LANG",
+                        help="language of the synthetic sources")  # fmt: skip
+    parser.add_argument("-t", "--target-lang", required=True, metavar="LANG",
+                        help="language of the lines, which become targets")  # fmt: skip
+    parser.add_argument("--monolingual", required=True, metavar="FILE",
+                        help="the lines, cut into sub-words")  # fmt: skip
+    parser.add_argument("--pivot", metavar="LANG=FILE",
+                        help="translate these lines of a third language in place of those of "
+                        "--monolingual; line N means the same")  # fmt: skip
+    parser.add_argument("--output", required=True, metavar="PREFIX",
+                        help="writes PREFIX.SOURCE, PREFIX.TARGET and PREFIX.tsv")  # fmt: skip
+    parser.add_argument("--beam", type=int, default=5, help="beam of the search (default: 5)")
+    parser.add_argument("--sampling", action="store_true",
+                        help="draw the words by their probabilities")  # fmt: skip
+    parser.add_argument("--seed", type=int, default=1, help="seed of --sampling (default: 1)")
+    parser.add_argument("--batch", type=int, default=64, metavar="N",
+                        help="lines that are translated together (default: 64)")  # fmt: skip
+    parser.add_argument("--max-ratio", type=float, default=0.0, metavar="R",
+                        help="leave out pairs of which one side has more than R times the words "
+                        "of the other; 0 = off")  # fmt: skip
+    parser.add_argument("--round-trip", action="store_true",
+                        help="score the line, translated back from the source")  # fmt: skip
+    parser.add_argument("--min-round-trip", type=float, metavar="SCORE",
+                        help="leave out pairs of which --round-trip is less: the mean log2 P of a "
+                        "token of the translated line, e.g. -2")  # fmt: skip
+    parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N (default: cpu)")
+    parser.add_argument("--force", action="store_true",
+                        help="replace the output, or progress that other options made")  # fmt: skip
+
+
+def check(args: Namespace) -> None:
+    """Raise UsageError, naming the option, for values that are not allowed."""
+    for name in ("beam", "batch"):
+        if getattr(args, name) < 1:
+            raise UsageError(f"--{name} {getattr(args, name)}: must be at least 1")
+    # NaN is no ratio either
+    if args.max_ratio and not args.max_ratio >= 1:
+        raise UsageError(f"--max-ratio {args.max_ratio}: must be at least 1; 0 = off")
+    if args.min_round_trip is not None and not args.round_trip:
+        raise UsageError(f"--min-round-trip {args.min_round_trip}: needs --round-trip")
+    if args.source_lang == args.target_lang:
+        raise UsageError(f"-s {args.source_lang} -t {args.target_lang}: two different languages")
+
+
+def read_lines(option: str, path: str) -> List[str]:
+    """Return the lines of a file; UsageError, naming option and file, where it has none."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{option} {path}: {error}") from error
+    # not splitlines(), which cuts at characters that may stand in a line
+    lines = [line.strip("\r") for line in text.split("\n")]
+    lines = lines[:-1] if lines[-1] == "" else lines
+    if not lines:
+        raise UsageError(f"{option} {path}: holds no line")
+    return lines
+
+
+def translated_lines(args: Namespace, targets: List[str]) -> Tuple[str, List[str]]:
+    """Return the language and the lines that are translated."""
+    if args.pivot is None:
+        return args.target_lang, targets
+    lang, _, path = args.pivot.partition("=")
+    if not lang or not path or lang in (args.source_lang, args.target_lang):
+        raise UsageError(
+            f"--pivot {args.pivot!r}: must be LANG=FILE with another language than "
+            f"{args.source_lang} and {args.target_lang}"
+        )
+    lines = read_lines("--pivot", path)
+    if len(lines) != len(targets):
+        raise UsageError(
+            f"--pivot {args.pivot}: has {len(lines)} lines, --monolingual {args.monolingual} has "
+            f"{len(targets)}; line N of both must mean the same"
+        )
+    return lang, lines
+
+
+def load(args: Namespace, lang: str) -> Model:
+    """Return the model that translates the lines; UsageError where it cannot."""
+    # imported here: --help does without torch
+    from ...inference.loading import load as load_model
+
+    if not Path(args.checkpoint).exists():
+        raise UsageError(f"CHECKPOINT {args.checkpoint} does not exist")
+    directions = [f"{lang}-{args.source_lang}"]
+    directions += [f"{args.source_lang}-{lang}"] if args.round_trip else []
+    try:
+        model = load_model(
+            args.checkpoint, args.data, directions[0], subwords="none", device=args.device
+        )
+        for direction in directions:
+            model.toward(direction)
+    except (ValueError, OSError, RuntimeError) as error:
+        raise UsageError(f"CHECKPOINT {args.checkpoint}: {error}") from error
+    return model
+
+
+def make(args: Namespace, model: Model, lines: List[str], block: int) -> List[Pair]:
+    """Return the sources of the lines of a block, with their scores; empty lines have none."""
+    import numpy as np
+    import torch
+
+    texts = [line for line in lines if line.strip()]
+    search = {"sampling": True, "beam": 1} if args.sampling else {"beam": args.beam}
+    # fairseq draws words from the global state, and from another one the order of lines that are
+    # equally long: a resumed command draws the same
+    torch.manual_seed(args.seed * 1_000_003 + block)
+    np.random.seed(block)
+    # without their attention, which takes time and is not asked for here
+    translated = model.translate(texts, batch=args.batch, attention=False, extras=False, **search)
+    best = [(result.text, result.hypotheses[0].score) for result in translated]
+    back: List[float] = []
+    if args.round_trip:
+        source, _, target = model.direction.partition("-")
+        reverse = model.toward(f"{target}-{source}")
+        back = [score.score for score in reverse.score([text for text, _ in best], texts)]
+    results = iter(
+        Pair(text, score, back[number] if args.round_trip else None)
+        for number, (text, score) in enumerate(best)
+    )
+    return [next(results) if line.strip() else Pair("", None, None) for line in lines]
+
+
+def write(args: Namespace, targets: List[str], pairs: List[Pair]) -> int:
+    """Write the pairs that are kept and the table of all; return how many are kept."""
+    count = 0
+    suffixes = (args.source_lang, args.target_lang, "tsv")
+    paths = [Path(f"{args.output}.{suffix}") for suffix in suffixes]
+    with (
+        atomic_path(paths[0]) as sources,
+        atomic_path(paths[1]) as lines,
+        atomic_path(paths[2]) as table,
+    ):
+        with (
+            sources.open("w", encoding="utf-8") as left,
+            lines.open("w", encoding="utf-8") as right,
+            table.open("w", encoding="utf-8") as rows,
+        ):
+            rows.write("line\tleft_out\tsource_words\ttarget_words\tscore\tround_trip\n")
+            for number, (pair, target) in enumerate(zip(pairs, targets), 1):
+                reason = reason_to_drop(pair, target, args.max_ratio, args.min_round_trip)
+                scores = ["" if s is None else f"{s:.4f}" for s in (pair.score, pair.round_trip)]
+                cells = [reason, words(pair.source), words(target), *scores]
+                rows.write("\t".join(map(str, [number, *cells])) + "\n")
+                if not reason:
+                    left.write(pair.source + "\n")
+                    right.write(target + "\n")
+                    count += 1
+    return count
+
+
+def back_translate(args: Namespace) -> int:
+    """Translate what is still to be done, then write all pairs at once."""
+    check(args)
+    targets = read_lines("--monolingual", args.monolingual)
+    lang, lines = translated_lines(args, targets)
+    model = load(args, lang)
+    # what the translations depend on; filters may change until the end
+    options = {
+        "checkpoint": digest(Path(args.checkpoint)),
+        "lines": digest(lines),
+        "direction": f"{lang}-{args.source_lang}",
+        "search": f"sampling, seed {args.seed}" if args.sampling else f"beam {args.beam}",
+        "round_trip": args.round_trip,
+    }
+    output = Path(f"{args.output}.tsv")
+    progress = Progress(Path(f"{args.output}.partial"), options, args.force)
+    # an interrupted command may have written the output, or a part of it, already
+    if output.exists() and not progress.pairs and not args.force:
+        raise UsageError(f"--output {args.output}: {output} exists; allowed: --force replaces it")
+    for start in range(len(progress.pairs), len(lines), BLOCK):
+        progress.add(make(args, model, lines[start : start + BLOCK], start // BLOCK))
+        print(f"{len(progress.pairs)} of {len(lines)} lines", flush=True)
+    count = write(args, targets, progress.pairs)
+    progress.remove()
+    print(f"{count} of {len(lines)} pairs in {args.output}.{args.source_lang} and "
+          f"{args.output}.{args.target_lang}; scores in {output}")  # fmt: skip
+    return 0

@@ -1,0 +1,218 @@
+"""A model whose searches CTranslate2 does (an optional dependency).
+
+Each direction is exported when the server starts. fairseq's model is loaded too: texts are cut and
+joined by it.
+"""
+
+import math
+import tempfile
+from pathlib import Path
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+
+import numpy as np
+import torch
+from omegaconf import OmegaConf
+
+from ...compat.line_translator import Line, LineTranslator, Source
+from ...inference.model import Model
+from ...inference.packed import is_packed, read_packed
+from ...inference.results import Hypothesis, Score, Translation
+from ...inference.scoring import Scoring
+from .. import UsageError
+from ..checkpoint.reading import model_of, read
+from ..export.command import stock_checkpoint
+from ..export.ctranslate2 import import_converter, write_folder
+from ..export.protocol import Checkpoint, all_exporters
+from .answers import of_score, of_translation
+from .limits import Limits
+from .served import Pair, ServedModel
+
+# our options -> those of CTranslate2
+OPTIONS = {
+    "beam": "beam_size",
+    "nbest": "num_hypotheses",
+    "lenpen": "length_penalty",
+    "min_len": "min_decoding_length",
+    "max_len_b": "max_decoding_length",
+    "no_repeat_ngram_size": "no_repeat_ngram_size",
+}
+# as in fairseq-generate
+DEFAULTS = {"beam_size": 5, "num_hypotheses": 1, "max_decoding_length": 200}
+STOCK = "transformer"
+LOG_2 = math.log(2)
+
+
+def read_state(path: Path) -> Checkpoint:
+    """Return what a checkpoint or a packed folder holds, with a plain configuration."""
+    if not is_packed(path):
+        exporters = all_exporters()
+        return read(path, STOCK, *exporters.directions, *exporters.whole)
+    states = read_packed(path).states
+    if len(states) > 1:
+        raise UsageError(f"--engine ctranslate2: {path} is an ensemble; allowed: single models")
+    state = states[0][1]
+    return {**state, "cfg": OmegaConf.to_container(state["cfg"], resolve=True)}
+
+
+def stock_of(state: Checkpoint, direction: str, name: str) -> Optional[Checkpoint]:
+    """Return the stock checkpoint of a direction, or None where there is none.
+
+    UsageError for a model that CTranslate2 cannot be given.
+    """
+    exporters, model = all_exporters(), model_of(state)
+    source, _, target = direction.partition("-")
+    if model == STOCK:
+        return state
+    if model in exporters.whole:
+        plain = exporters.whole[model].plain_checkpoint(state, state["model"], model, name)
+        if model_of(plain) == STOCK:
+            return plain
+    elif model in exporters.directions:
+        exporter = exporters.directions[model]
+        if exporter.lack(state, source, target):
+            return None
+        return stock_checkpoint(exporter, state, state["model"], (source, target), name)
+    allowed = ", ".join([STOCK, *exporters.directions])
+    raise UsageError(f"--engine ctranslate2: {name} is of a {model}; allowed: {allowed}")
+
+
+class Encoded(NamedTuple):
+    """A sentence that can be translated: its place among the items, and its tokens."""
+
+    place: int
+    source: Source
+
+
+class CTranslate2Model(ServedModel):
+    """A model under a name, searched by CTranslate2.
+
+    Args:
+        name, model, limits: as of ``ServedModel``.
+        paths: of the model: one checkpoint, or one packed folder.
+    """
+
+    engine = "ctranslate2"
+
+    def __init__(self, name: str, model: Model, limits: Limits, paths: Sequence[str]):
+        super().__init__(name, model, limits)
+        if len(paths) > 1:
+            raise UsageError(f"--engine ctranslate2: {name} is an ensemble; allowed: single models")
+        converter = import_converter()
+        import ctranslate2
+
+        threads = torch.get_num_threads()
+        self.searches: Dict[str, Any] = {}
+        with tempfile.TemporaryDirectory(prefix="fairseq-ext-") as folder:
+            for direction in list(self.directions):
+                # read for each: exporters may take it apart
+                stock = stock_of(read_state(Path(paths[0])), direction, name)
+                if stock is None or model.kind != "translation":
+                    del self.directions[direction]
+                    continue
+                path = Path(folder) / direction
+                write_folder(converter, stock, model.loaded.folder, path)
+                device = model.device
+                self.searches[direction] = ctranslate2.Translator(
+                    str(path),
+                    device=device.type,
+                    device_index=device.index or 0,
+                    compute_type=str(model.loaded.dtype).rpartition(".")[2],
+                    intra_threads=threads,
+                )
+
+    def translate(
+        self, model: Model, items: Sequence[Any], options: Dict[str, Any]
+    ) -> List[Dict[str, Any]]:
+        """Return translations; token scores are null, which CTranslate2 does not give."""
+        options = dict(options)
+        attention, _ = options.pop("attention", False), options.pop("extras", False)
+        others = sorted(set(options) - set(OPTIONS))
+        if others:
+            allowed = ", ".join(OPTIONS)
+            raise ValueError(f"{others[0]}: the engine ctranslate2 has it not; allowed: {allowed}")
+        chosen = {**DEFAULTS, **{OPTIONS[name]: value for name, value in options.items()}}
+        translator = self._translator(model)
+        results: List[Any] = [None] * len(items)
+        encoded = self._encoded(translator, items, results)
+        answers = self.searches[model.direction].translate_batch(
+            [list(entry.source.words) for entry in encoded],
+            return_scores=True,
+            return_attention=attention,
+            max_input_length=0,
+            **chosen,
+        )
+        for entry, answer in zip(encoded, answers):
+            weights = answer.attention if attention else [None] * len(answer.hypotheses)
+            read_tokens = [*entry.source.words, translator.source_dictionary.eos_word]
+            hypotheses = [
+                Hypothesis(
+                    translator.decode(" ".join(tokens)),
+                    list(tokens),
+                    score / LOG_2,
+                    [],
+                    None if rows is None else np.array(rows),
+                )
+                for tokens, score, rows in zip(answer.hypotheses, answer.scores, weights)
+            ]
+            results[entry.place] = Translation(items[entry.place], read_tokens, hypotheses)
+        return [without_token_scores(of_translation(result)) for result in results]
+
+    def score(
+        self, model: Model, items: Sequence[Pair], options: Dict[str, Any]
+    ) -> List[Dict[str, Any]]:
+        """Return how probable targets are; the attention is null."""
+        translator = self._translator(model)
+        scoring = Scoring(model, translator)
+        dictionary = translator.target_dictionary
+        results: List[Any] = [None] * len(items)
+        encoded = self._encoded(translator, [pair.source for pair in items], results)
+        targets = []
+        for entry in list(encoded):
+            try:
+                row = scoring.encode_target(items[entry.place].target)
+                targets.append([dictionary[index] for index in row.tolist()])
+            except ValueError as error:
+                encoded.remove(entry)
+                results[entry.place] = str(error)
+        answers = self.searches[model.direction].score_batch(
+            [list(entry.source.words) for entry in encoded],
+            [row[:-1] for row in targets],
+            max_input_length=0,
+        )
+        for entry, tokens, answer in zip(encoded, targets, answers):
+            scores = [value / LOG_2 for value in answer.log_probs]
+            mean = sum(scores) / len(scores)
+            results[entry.place] = Score(*items[entry.place], tokens, mean, scores)
+        return [of_score(_whole_score(pair, result), False) for pair, result in zip(items, results)]
+
+    def _translator(self, model: Model) -> LineTranslator:
+        """Return what cuts and joins texts of a direction."""
+        return model.translator(self.limits.batch_sentences, {})
+
+    def _encoded(
+        self, translator: LineTranslator, items: Sequence[str], results: List[Any]
+    ) -> List[Encoded]:
+        """Return the sentences that can be translated; ``results`` gets the errors of others."""
+        encoded = []
+        for place, item in enumerate(items):
+            try:
+                encoded.append(Encoded(place, translator.source(Line(place, item.strip()))))
+            except ValueError as error:
+                empty = Hypothesis("", [], -math.inf, [])
+                results[place] = Translation(item, [], [empty], str(error))
+        return encoded
+
+
+def without_token_scores(answer: Dict[str, Any]) -> Dict[str, Any]:
+    """Return a translation that says that its token scores are not known."""
+    for hypothesis in answer["hypotheses"]:
+        hypothesis["token_scores"] = None
+    return answer
+
+
+def _whole_score(pair: Pair, result: Any) -> Score:
+    """Return a score; one with an error for what could not be scored."""
+    if isinstance(result, Score):
+        return result
+    error = result.error if isinstance(result, Translation) else result
+    return Score(pair.source, pair.target, [], -math.inf, [], None, error)

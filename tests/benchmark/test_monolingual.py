@@ -1,0 +1,23 @@
+"""The script that measures synthetic updates, on tiny models."""
+
+import json
+
+from benchmarks import monolingual
+from fairseq_ext.streams import back_translation
+
+TINY = "--layers 1 --embed-dim 8 --ffn-embed-dim 8 --heads 2 --hidden 8 --context 8 --vocab 30"
+
+
+def test_figures_of_every_system(tmp_path):
+    limits = back_translation.SLOPE, back_translation.CONSTANT
+    sizes = [*TINY.split(), "--max-tokens", "60", "--length", "5", "--repeats", "2"]
+    monolingual.main([*sizes, "--output", str(tmp_path / "found")])
+    results = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))["results"]
+    assert len(results) == 6
+    for name in ("dual", "multiway", "routed"):
+        real, synthetic = (results[f"{name}, {kind}"] for kind in ("pairs", "synthetic"))
+        assert real["ratio"] == 1 and real["translation"] == 0
+        assert synthetic["ratio"] > 1 and 0 < synthetic["translation"] < 1
+        assert len(synthetic["turns"]) == 2
+    assert "| dual, synthetic" in (tmp_path / "found.md").read_text(encoding="utf-8")
+    assert (back_translation.SLOPE, back_translation.CONSTANT) == limits

@@ -1,0 +1,209 @@
+"""Run the tests on several Pythons and versions of torch; write what passed into a table.
+
+    python tests/campaigns/versions.py --torch 2.13.0 --torch 2.15.0 --into docs/versions.md
+
+For each pair `make setup` makes an environment, which is removed afterwards. A pair without a wheel
+of torch is left out. A row of the page stays until its pair is run again, so that machines which
+have other Pythons can add theirs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import NamedTuple, Sequence
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+# without the tests that make environments themselves
+TESTS = (
+    *("tests/compat", "tests/routed/test_training.py", "tests/test_user_dir.py"),
+    *("tests/test_no_wait.py", "--deselect", "tests/compat/test_install.py"),
+    *("-p", "no:cacheprovider"),
+)
+TORCHES = ("1.13.1", "2.5.1", "2.13.0", "2.15.0")
+NAME = "versions"
+HEAD = (
+    "| Python | torch | numpy | hydra-core / omegaconf | passed | failed | skipped | date |",
+    "|---|---|---|---|---|---|---|---|",
+)
+ASK = """
+import json, platform
+from importlib.metadata import version
+names = ("torch", "numpy", "hydra-core", "omegaconf")
+print(json.dumps([platform.python_version(), *map(version, names)]))
+"""
+
+
+class Row(NamedTuple):
+    """What became of one pair: the versions, and the numbers of tests."""
+
+    python: str
+    torch: str
+    numpy: str
+    hydra: str
+    passed: int
+    failed: int
+    skipped: int
+    date: str
+
+    def line(self) -> str:
+        """Return the row of the table."""
+        return "| " + " | ".join(map(str, self)) + " |"
+
+    def pair(self) -> tuple[str, str]:
+        """Return what identifies a row: the minor version of Python, and the version of torch."""
+        return ".".join(self.python.split(".")[:2]), self.torch.partition("+")[0]
+
+
+def find_pythons() -> list[Path]:
+    """Return an interpreter of every supported Python that is on PATH or made by pyenv."""
+    bounds = re.search(r"\(3, (\d+)\) <= v < \(3, (\d+)\)", (REPOSITORY / "Makefile").read_text())
+    assert bounds is not None
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    paths = []
+    for minor in range(int(bounds.group(1)), int(bounds.group(2))):
+        made_by_pyenv = sorted(pyenv.glob(f"3.{minor}.*/bin/python"))
+        on_path = shutil.which(f"python3.{minor}")
+        if made_by_pyenv:
+            paths.append(made_by_pyenv[-1])
+        elif on_path:
+            paths.append(Path(on_path))
+    return paths
+
+
+def set_up(python: Path, torch: str, environment: Path) -> str:
+    """Make an environment; return "" or the last lines of what went wrong."""
+    command = ["make", "setup", f"PYTHON={python}", f"TORCH=torch=={torch}", f"VENV={environment}"]
+    done = subprocess.run(
+        command,
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return "" if done.returncode == 0 else done.stdout[-2000:]
+
+
+def run_tests(environment: Path, tests: Sequence[str], report: Path) -> Row:
+    """Run the tests in an environment; return its row. Failures are printed as they come."""
+    python = environment / "bin" / "python"
+    asked = subprocess.run([python, "-c", ASK], stdout=subprocess.PIPE, check=True).stdout
+    version, torch, numpy, hydra, omegaconf = json.loads(asked)
+    variables = {**os.environ, "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}"}
+    variables.setdefault("OMP_NUM_THREADS", "1")
+    command = [str(python), "-m", "pytest", "-n", "0", "-q", "-rfE", "--junit-xml", str(report)]
+    subprocess.run([*command, *tests], cwd=REPOSITORY, env=variables, check=False)
+    passed, failed, skipped = count_tests(report)
+    today = str(datetime.date.today())
+    return Row(version, torch, numpy, f"{hydra} / {omegaconf}", passed, failed, skipped, today)
+
+
+def count_tests(report: Path) -> tuple[int, int, int]:
+    """Return how many tests of a JUnit report passed, failed and were skipped."""
+    passed = failed = skipped = 0
+    for case in ElementTree.parse(report).iter("testcase"):
+        outcomes = {child.tag for child in case}
+        if outcomes & {"failure", "error"}:
+            failed += 1
+        elif "skipped" in outcomes:
+            skipped += 1
+        else:
+            passed += 1
+    return passed, failed, skipped
+
+
+def read_rows(page: Path) -> list[Row]:
+    """Return the rows that a page has between its markers."""
+    rows = []
+    for line in between_markers(page.read_text(encoding="utf-8"))[1].splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith("| ") and line != HEAD[0]:
+            python, torch, numpy, hydra, passed, failed, skipped, date = cells
+            numbers = (int(passed), int(failed), int(skipped))
+            rows.append(Row(python, torch, numpy, hydra, *numbers, date))
+    return rows
+
+
+def between_markers(text: str) -> tuple[str, str, str]:
+    """Return what precedes the table of a page, the table, and what follows it."""
+    begin, end = f"<!-- begin {NAME} -->\n", f"\n<!-- end {NAME} -->"
+    before, _, rest = text.partition(begin)
+    table, marker, after = rest.partition(end)
+    if not marker:
+        raise SystemExit(f"versions: the page has no line <!-- begin {NAME} -->, or no end of it")
+    return before + begin, table, end + after
+
+
+def write_rows(page: Path, rows: Sequence[Row]) -> None:
+    """Put rows into the page in place of those of the same pairs, ordered by version."""
+    by_pair = {row.pair(): row for row in (*read_rows(page), *rows)}
+
+    def order(row: Row) -> list[int]:
+        return [int(number) for number in ".".join(row.pair()).split(".")]
+
+    lines = [*HEAD, *(row.line() for row in sorted(by_pair.values(), key=order))]
+    before, _, after = between_markers(page.read_text(encoding="utf-8"))
+    new = page.with_suffix(".new")
+    new.write_text(before + "\n".join(lines) + after, encoding="utf-8")
+    new.replace(page)
+
+
+def run_pair(python: Path, torch: str, folder: Path, tests: Sequence[str]) -> Row | None:
+    """Return the row of a pair; None, with a line of the reason, if it cannot be set up."""
+    environment = folder / "environment"
+    shutil.rmtree(environment, ignore_errors=True)
+    try:
+        problem = set_up(python, torch, environment)
+        if problem:
+            no_wheel = "No matching distribution found for torch" in problem
+            reason = "there is no wheel of torch" if no_wheel else f"set-up failed: {problem}"
+            print(f"versions: {python}, torch {torch}: {reason}", flush=True)
+            return None
+        return run_tests(environment, tests, folder / "report.xml")
+    finally:
+        shutil.rmtree(environment, ignore_errors=True)
+
+
+def main() -> int:
+    """Run all pairs; the status is 1 if a test failed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--python", action="append", type=Path, help="default: all that are here")
+    parser.add_argument("--torch", action="append", help=f"default: {', '.join(TORCHES)}")
+    parser.add_argument("--environment", action="append", type=Path, default=[], help="as it is")
+    parser.add_argument("--tests", default=" ".join(TESTS), help="arguments of pytest")
+    parser.add_argument("--folder", type=Path, default=REPOSITORY / "build" / "versions")
+    parser.add_argument("--into", type=Path, help="page that gets the table")
+    args = parser.parse_args()
+    args.folder.mkdir(parents=True, exist_ok=True)
+    tests = args.tests.split()
+    rows = []
+    pairs = [
+        (python, torch)
+        for python in args.python or find_pythons()
+        for torch in args.torch or TORCHES
+    ]
+    for environment in args.environment:
+        rows.append(run_tests(environment, tests, args.folder / "report.xml"))
+    for python, torch in [] if args.environment else pairs:
+        row = run_pair(python, torch, args.folder, tests)
+        if row is not None:
+            print(row.line(), flush=True)
+            rows.append(row)
+            if args.into:
+                write_rows(args.into, rows)  # after each: a matrix takes hours
+    if args.into:
+        write_rows(args.into, rows)
+    return 1 if any(row.failed for row in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

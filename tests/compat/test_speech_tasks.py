@@ -1,0 +1,61 @@
+"""Speech models that do not train as they are in fairseq 0.12.2."""
+
+import pytest
+import torch
+
+
+@pytest.mark.parametrize("batch_targets", [True, False])
+def test_seq2seq_targets_are_batched(batch_targets):
+    from fairseq.data import AddTargetDataset, ListDataset
+    from fairseq.data.text_compressor import TextCompressionLevel, TextCompressor
+
+    class Waves(ListDataset):
+        def collater(self, samples):
+            return {"id": torch.tensor([s["id"] for s in samples]), "net_input": {}}
+
+    waves = Waves([{"id": 0}, {"id": 1}], [1, 1])
+    dataset = AddTargetDataset(
+        waves,
+        [TextCompressor(TextCompressionLevel.none).compress(text) for text in ("4 5 6", "7")],
+        pad=1,
+        eos=2,
+        batch_targets=batch_targets,
+        process_label=lambda text: torch.tensor([int(word) for word in text.split()]),
+        add_to_input=True,
+        text_compression_level=TextCompressionLevel.none,
+    )
+    batch = dataset.collater([dataset[0], dataset[1]])
+    previous = batch["net_input"]["prev_output_tokens"]
+    if batch_targets:
+        assert previous.tolist() == [[2, 4, 5, 6], [2, 7, 1, 1]]
+        assert batch["target"].tolist() == [[4, 5, 6, 2], [7, 2, 1, 1]]
+    else:
+        assert [tokens.tolist() for tokens in previous] == [[2, 4, 5, 6], [2, 7]]
+
+
+@pytest.mark.parametrize(
+    "arch, task", [("s2t_conformer", "speech_to_text"), ("s2ut_conformer", "speech_to_speech")]
+)
+def test_options_of_conformers_are_numbers(arch, task):
+    from fairseq import options
+
+    words = ["data", "--task", task, "--arch", arch, "--depthwise-conv-kernel-size", "5"]
+    parsed = options.parse_args_and_arch(options.get_training_parser(), words)
+    assert parsed.depthwise_conv_kernel_size == 5
+    assert getattr(parsed, "input_feat_per_channel", 80) == 80
+    parsed = options.parse_args_and_arch(options.get_training_parser(), words[:-2])
+    assert parsed.depthwise_conv_kernel_size == 31
+
+
+def test_figures_become_arrays():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    from fairseq.tasks.text_to_speech import plot_tts_output
+
+    spectrum = torch.rand(8, 12)
+    pixels = plot_tts_output(
+        [spectrum, spectrum], ["a", "b"], torch.rand(12), "c", (6, 2), ret_np=True
+    )
+    height, width, colours = pixels.shape
+    assert (colours, pixels.dtype.name) == (3, "uint8") and width == 3 * height
+    assert pixels.min() < 50 and pixels.max() == 255

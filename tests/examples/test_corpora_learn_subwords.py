@@ -1,0 +1,41 @@
+"""Subwords spell texts and are undone; a vocabulary that does not fit is named."""
+
+import subprocess
+import sys
+from argparse import ArgumentParser
+
+import pytest
+from corpora import apply_subwords, learn_subwords
+from experiments.definition import FOLDER
+
+
+@pytest.mark.parametrize("lines", [[], ["--lines", "50"]])
+def test_subwords_spell_and_are_undone(raw, tmp_path, lines):
+    model, text = tmp_path / "model", raw / "train.de"
+    for module, words in (
+        (learn_subwords, [text, "--vocabulary", 60, *lines, "--model", model]),
+        (apply_subwords, [text, "--model", model, "--output", tmp_path / "text"]),
+    ):
+        parser = ArgumentParser()
+        module.add_arguments(parser)
+        module.run(parser.parse_args([str(word) for word in words]))
+    spelt = (tmp_path / "text" / "train.de").read_text(encoding="utf-8").splitlines()
+    plain = text.read_text(encoding="utf-8").splitlines()
+    assert any(len(line.split()) > len(before.split()) for line, before in zip(spelt, plain))
+    assert [line.replace(" ", "").replace("▁", " ").strip() for line in spelt] == plain
+
+
+def test_sample_is_a_function_of_the_text(tmp_path, write):
+    paths = [write(tmp_path / name, [f"{name}{n}" for n in range(50)]) for name in "ab"]
+    assert len(list(learn_subwords.sample(paths, 0))) == 100
+    drawn = list(learn_subwords.sample(paths, 20))
+    assert len(set(drawn)) == 20 and {line[0] for line in drawn} == {"a", "b"}
+    assert drawn == list(learn_subwords.sample(paths, 20))
+
+
+def test_the_command_names_what_is_wrong(raw):
+    words = [sys.executable, FOLDER / "prepare.py", "learn-subwords", raw / "train.de"]
+    words += ["--vocabulary", "5", "--model", raw / "model"]
+    process = subprocess.run(words, stderr=subprocess.PIPE, encoding="utf-8", check=False)
+    assert process.returncode == 1
+    assert "prepare.py learn-subwords: --vocabulary 5 does not fit train.de" in process.stderr

@@ -1,0 +1,79 @@
+"""The commands of score.py that are not only a metric: curves, and the best of several runs."""
+
+import importlib.util
+
+import pytest
+from experiments import UsageError
+from experiments.definition import FOLDER
+from experiments.scores import read_scores
+
+
+@pytest.fixture(scope="module")
+def score():
+    """Function (words) that runs examples/score.py."""
+    spec = importlib.util.spec_from_file_location("experiments_score", FOLDER / "score.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+
+    def run(*words):
+        args = module.arguments([str(word) for word in words])
+        args.function(args)
+
+    return run
+
+
+@pytest.fixture
+def log(tmp_path):
+    """A log of fairseq-train: epochs of 10 updates, validations at 6, 12 and 18."""
+    start = "2026-01-01 00:00:00 | INFO"
+    lines = []
+    for number, (loss, bleu) in enumerate(((9, 1), (5, 2), (4, 3)), start=1):
+        validated = f"valid on 'valid' subset | ppl {loss} | de-en_bleu {bleu}"
+        lines.append(f"{start} | valid | epoch 001 | {validated} | num_updates {6 * number}")
+        if number < 3:
+            lines.append(
+                f"{start} | train | epoch {number:03d} | loss 1 | num_updates {10 * number} "
+                "| train_wall 1 | wall 9"
+            )
+    (tmp_path / "train.log").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return tmp_path / "train.log"
+
+
+def values(folder):
+    """{(metric, fields): value} of what was written."""
+    return {(s.metric, *s.where.values()): s.value for s in read_scores(folder)}
+
+
+def test_curves_by_updates_and_epochs(score, log, tmp_path):
+    into = ("--log", log, "--where", "set=val", "--into", tmp_path / "scores")
+    score("curve", "de-en_bleu=BLEU, greedy", "--by", "updates", "--per", 6, *into)
+    greedy = {("BLEU, greedy", "val", str(place)): float(place) for place in (1, 2, 3)}
+    assert values(tmp_path) == greedy
+    score("curve", "ppl=perplexity", "--by", "epoch", *into)
+    score("curve", "ppl=perplexity", *into)
+    by_epoch = {
+        ("perplexity", "val", "0.6"): 9.0,
+        ("perplexity", "val", "1.2"): 5.0,
+        ("perplexity", "val", "1.8"): 4.0,
+        ("perplexity", "val"): 4.0,
+    }
+    assert values(tmp_path) == {**greedy, **by_epoch}
+
+
+def test_a_metric_that_the_log_does_not_have(score, log, tmp_path):
+    with pytest.raises(UsageError, match=r"train\.log: it has no validation with bleu"):
+        score("curve", "bleu", "--log", log, "--into", tmp_path / "scores")
+
+
+def test_the_best_run_is_chosen_on_other_lines(score, tmp_path, write):
+    write(tmp_path / "valid", ["a", "b"])
+    write(tmp_path / "test", ["a", "a", "b"])
+    for name, valid, test in (("one", ["a", "a"], "aab"), ("two", ["a", "b"], "bbb")):
+        write(tmp_path / name / "valid.out", valid)
+        write(tmp_path / name / "test.out", list(test))
+    choice = ("--by", "valid.out", tmp_path / "valid", "--take", "test.out", tmp_path / "test")
+    runs = ("--of", tmp_path / "one", tmp_path / "two")
+    score("best", "label", *runs, *choice, "--where", "set=test", "--into", tmp_path / "scores")
+    # "two" is better on the validation lines, though worse on the others
+    assert values(tmp_path) == {("accuracy", "test"): pytest.approx(100 / 3)}
+    assert read_scores(tmp_path)[0].sums == [[0, 1], [0, 1], [1, 1]]

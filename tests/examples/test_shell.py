@@ -1,0 +1,44 @@
+"""Every command of every experiment is one that its program understands."""
+
+import pytest
+import shell
+from experiments.definition import names, read_experiment
+
+
+def test_lines_are_taken_apart():
+    line = "for a in x; do cp $a 'c d'; done; xargs fairseq-generate -x \"1 2\" < f | tail > g 2>&1"
+    assert shell.simple_commands(line) == [
+        ["cp", "$a", "c d"],
+        ["fairseq-generate", "-x", "1 2"],
+        ["tail"],
+    ]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["fairseq-train", "DATA", "--arch", "lstm", "--optimizer", "adam", "--no-such-option"],
+        ["fairseq-ext", "average", "--lust", "3"],
+        ["python", "examples/score.py", "text", "blue", "--hyp", "a", "--ref", "b", "--into", "c"],
+        ["python", "examples/prepare.py", "parallel"],
+    ],
+)
+def test_wrong_commands_are_noticed(words, capsys):
+    with pytest.raises(SystemExit):
+        shell.parse(words)
+
+
+@pytest.fixture(scope="module")
+def parsed():
+    """Shapes of commands that were parsed, for this or another experiment."""
+    return set()
+
+
+@pytest.mark.parametrize("name", names())
+def test_commands_parse(name, tmp_path, parsed):
+    for line in shell.lines_of(read_experiment(name), tmp_path / "data", tmp_path / "raw"):
+        for words in shell.simple_commands(line):
+            shape = shell.shape(words)
+            if shape not in parsed:
+                shell.parse(words)
+                parsed.add(shape)

@@ -1,0 +1,110 @@
+"""CTranslate2 behind the server gives what fairseq gives."""
+
+import pytest
+
+import fairseq_ext
+from fairseq_ext.inference.packing import pack
+from fairseq_ext.tools import UsageError
+from fairseq_ext.tools.serving.ctranslate2_model import CTranslate2Model
+from fairseq_ext.tools.serving.limits import Limits
+from fairseq_ext.tools.serving.served import Key, Pair, ServedModel
+
+pytest.importorskip("ctranslate2", reason="ctranslate2 is not installed")
+LINES = ["an1 av2 an3", "an4 av5 an6 at1", "", "unknown av1", "an1 " * 5000]
+
+
+def key(operation, direction="xx-yy", **options):
+    return Key("m", direction, operation, tuple(sorted(options.items())))
+
+
+@pytest.fixture(scope="module")
+def engines(loaded, checkpoint_of):
+    """Function (system) -> the model searched by fairseq and by CTranslate2."""
+    models = {}
+
+    def both(name):
+        if name not in models:
+            model, paths = loaded(name), [str(checkpoint_of(name))]
+            models[name] = (
+                ServedModel("m", model, Limits()),
+                CTranslate2Model("m", model, Limits(), paths),
+            )
+        return models[name]
+
+    return both
+
+
+@pytest.mark.parametrize(
+    "name, direction",
+    [("dual_transformer", "xx-yy"), ("dual_transformer", "yy-xx"), ("transformer", "xx-yy"),
+     ("dual_supervised_transformer", "yy-xx"), ("twin_transformer", "xx-yy")],
+)  # fmt: skip
+def test_translations_are_those_of_fairseq(name, direction, engines):
+    stock, other = engines(name)
+    # an untrained model does not end: hypotheses of the limit's length, whose end symbol fairseq
+    # counts, are compared without a choice among several
+    options = {"beam": 1, "max_len_b": 4, "attention": True}
+    lines = LINES[:2]
+    expected = stock.run(key("translate", direction, **options), lines)
+    answers = other.run(key("translate", direction, **options), lines)
+    for answer, fairseqs in zip(answers, expected):
+        assert answer["source_tokens"] == fairseqs["source_tokens"]
+        first, other_first = answer["hypotheses"][0], fairseqs["hypotheses"][0]
+        size = min(len(first["tokens"]), len(other_first["tokens"])) - 1
+        assert first["tokens"][:size] == other_first["tokens"][:size]
+        assert len(first["attention"]) == len(first["tokens"])
+        assert first["token_scores"] is None
+
+
+def test_options_of_the_search(engines):
+    _, other = engines("dual_transformer")
+    options = {"beam": 4, "nbest": 3, "lenpen": 0.5, "no_repeat_ngram_size": 1, "max_len_b": 5}
+    (answer,) = other.run(key("translate", min_len=3, **options), LINES[:1])
+    rows = [hypothesis["tokens"] for hypothesis in answer["hypotheses"]]
+    assert len(rows) == 3 and all(3 <= len(row) == len(set(row)) <= 5 for row in rows)
+
+
+def test_lines_that_cannot_be_translated(engines):
+    _, other = engines("dual_transformer")
+    answers = other.run(key("translate", max_len_b=4), LINES)
+    assert "more than the model takes" in answers[4]["error"]
+    assert [bool(answer["error"]) for answer in answers] == [False] * 4 + [True]
+    assert other.run(key("translate"), LINES[4:])[0]["hypotheses"][0]["score"] is None
+
+
+def test_scores_are_those_of_fairseq(engines):
+    stock, other = engines("dual_transformer")
+    pairs = [Pair("an1 av2 an3", "un1 un3 uv2"), Pair("", ""), Pair("an1", "un1 " * 5000)]
+    pairs += [Pair("an1 " * 5000, "un1")]
+    expected, answers = stock.run(key("score"), pairs), other.run(key("score"), pairs)
+    for answer, fairseqs in zip(answers, expected):
+        assert answer["tokens"] == fairseqs["tokens"] and answer["error"] == fairseqs["error"]
+        assert answer["score"] == pytest.approx(fairseqs["score"], abs=1e-3)
+        assert answer["token_scores"] == pytest.approx(fairseqs["token_scores"], abs=1e-3)
+
+
+def test_what_it_does_not_have_is_refused(engines):
+    _, other = engines("dual_transformer")
+    with pytest.raises(ValueError, match="dual_alpha: the engine ctranslate2 has it not; allowed"):
+        other.run(key("translate", dual_alpha=0.5), LINES[:1])
+    assert other.description()["engine"] == "ctranslate2"
+
+
+@pytest.mark.parametrize("name", ["routed_gru", "twin_lstm"])
+def test_other_models_are_refused(name, loaded, checkpoint_of):
+    with pytest.raises(UsageError, match=r"--engine ctranslate2|holds a model of the architecture"):
+        CTranslate2Model("m", loaded(name), Limits(), [str(checkpoint_of(name))])
+
+
+def test_ensembles_are_refused(loaded, checkpoint_of):
+    paths = [str(checkpoint_of("transformer"))] * 2
+    with pytest.raises(UsageError, match="m is an ensemble; allowed: single models"):
+        CTranslate2Model("m", loaded("transformer"), Limits(), paths)
+
+
+@pytest.mark.parametrize("name", ["dual_transformer", "transformer"])
+def test_packed_folders(name, checkpoint_of, data, tmp_path):
+    folder = pack([checkpoint_of(name)], data["two"], tmp_path / "packed")
+    served = CTranslate2Model("m", fairseq_ext.load(folder), Limits(), [str(folder)])
+    (answer,) = served.run(key("translate", max_len_b=4), LINES[:1])
+    assert answer["error"] is None and answer["hypotheses"][0]["tokens"]

@@ -1,0 +1,30 @@
+"""Tokens in front of sources."""
+
+import torch
+from streams.support import pair_dataset
+
+from fairseq_ext.streams.marked_sources import MarkedSources, marked, with_sources
+
+
+def test_marks_stand_in_front_of_a_place():
+    plain = pair_dataset(5).src
+    for place in (0, 1):
+        dataset = MarkedSources(plain, [7, 8], place)
+        for index in range(5):
+            expected = plain[index].tolist()
+            expected[place:place] = [7, 8]
+            assert dataset[index].tolist() == expected
+            assert dataset.size(index) == dataset.num_tokens(index) == len(expected)
+            assert dataset.sizes[index] == len(expected)
+    assert marked(plain, []) is plain
+
+
+def test_other_sources_leave_targets_as_they_are():
+    plain = pair_dataset(5)
+    dataset = with_sources(plain, marked(plain.src, [9]))
+    batch, before = (one.collater([one[index] for index in range(5)]) for one in (dataset, plain))
+    order = torch.argsort(before["id"])
+    assert torch.equal(batch["target"][torch.argsort(batch["id"])], before["target"][order])
+    lengths = batch["net_input"]["src_lengths"] - 1
+    assert lengths.tolist() == before["net_input"]["src_lengths"].tolist()
+    assert batch["net_input"]["src_tokens"].eq(9).sum(dim=1).ge(1).all()

@@ -1,0 +1,143 @@
+"""Synthetic updates between those of the schedule."""
+
+import collections
+
+import pytest
+from streams.support import in_batches, pairs_of, streams
+
+from fairseq_ext.streams.dataset import StreamsDataset, TrainingPlan
+from fairseq_ext.streams.mixed_plan import BEGINS_AT, JOINS_IN, MixedPlan
+from fairseq_ext.streams.state import RunState
+from fairseq_ext.streams.synthetic_share import parse_share
+
+REAL = ["a-b", "b-a", "c-b"]
+LINES = ["a-b@mono", "b-a@mono"]
+SCHEDULES = ("joint", "cycle", "main+aux", "temperature")
+
+
+@pytest.fixture
+def dataset():
+    parts = streams(a_b=40, b_a=30, c_b=10, x=25, y=60).datasets
+    return StreamsDataset(dict(zip([*REAL, *LINES], parts.values())))
+
+
+def plan(dataset, schedule="cycle", share="0.5", waits=False, synthetic=LINES, **more):
+    options = dict(schedule=schedule, seed=1, group=lambda epoch: 1, main_pair="a-b")
+    batches = in_batches(dataset, 5)
+    return MixedPlan(
+        synthetic, parse_share(share), waits, dataset=dataset, batches=batches, **options, **more
+    )
+
+
+def plain(dataset, schedule, **more):
+    batches = {pair: listed for pair, listed in in_batches(dataset, 5).items() if pair in REAL}
+    options = dict(schedule=schedule, seed=1, group=lambda epoch: 1, main_pair="a-b")
+    return TrainingPlan(dataset, batches, **options, **more)
+
+
+def is_synthetic(slot):
+    return any(pair in LINES for pair in slot)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("epoch", [1, 2])
+def test_real_updates_are_those_of_a_run_without_lines(schedule, epoch, dataset):
+    mixed = plan(dataset, schedule)
+    slots = mixed.slots(epoch)
+    real = [slot for slot in slots if not is_synthetic(slot)]
+    assert real == plain(dataset, schedule).slots(epoch)
+    assert mixed.begin(3) == len(mixed.slots(1)) + len(mixed.slots(2))
+    assert len(mixed(epoch)) == len(slots)
+    for batch, slot in zip(mixed(epoch), slots):
+        assert pairs_of(dataset, batch) == slot
+
+
+@pytest.mark.parametrize("share", ["0.5", "0.25", "0.8"])
+def test_shares(share, dataset):
+    slots = plan(dataset, "joint", share).slots(1)
+    assert sum(map(is_synthetic, slots)) == pytest.approx(float(share) * len(slots), abs=1)
+
+
+def test_what_a_synthetic_update_takes(dataset):
+    taken = {
+        schedule: [slot for slot in plan(dataset, schedule).slots(1) if is_synthetic(slot)]
+        for schedule in SCHEDULES
+    }
+    assert set(taken["joint"]) == {tuple(LINES)}
+    assert taken["cycle"][:4] == [(LINES[0],), (LINES[1],)] * 2
+    assert set(taken["main+aux"]) == {("a-b", line) for line in LINES}
+    counts = collections.Counter(
+        slot for epoch in range(1, 40) for slot in plan(dataset, "temperature").slots(epoch)
+    )
+    shares = [counts[(line,)] for line in LINES]
+    assert shares[0] / sum(shares) == pytest.approx(25 / 85, abs=0.05)
+
+
+def test_the_cycle_goes_on_over_epochs(dataset):
+    """One synthetic update in an epoch: it is not always the first stream's."""
+    mixed = plan(dataset, "cycle", "0.05")
+    slots = [slot for epoch in range(1, 8) for slot in mixed.slots(epoch) if is_synthetic(slot)]
+    assert len(slots) > 4
+    assert all(one != other for one, other in zip(slots, slots[1:]))
+
+
+def test_streams_join_by_the_number_of_updates(dataset):
+    mixed = plan(dataset, "joint", join_at={LINES[0]: 4, LINES[1]: 11, "c-b": 5})
+    slots = [slot for epoch in (1, 2, 3) for slot in mixed.slots(epoch)]
+    assert not any(map(is_synthetic, slots[:4])) and is_synthetic(slots[5])
+    for number, slot in enumerate(slots):
+        if is_synthetic(slot):
+            assert slot == (tuple(LINES) if number >= 11 else (LINES[0],)), number
+        else:
+            assert ("c-b" in slot) == (number >= 5), number
+
+
+def test_a_stream_leaves_with_its_direction(dataset):
+    state = RunState()
+    state.left = {"a-b": 2}
+    mixed = plan(dataset, "joint", state=state)
+    assert (LINES[1],) in mixed.slots(2) and tuple(LINES) in mixed.slots(1)
+    state.left = {"a-b": 2, "b-a": 2}
+    assert set(mixed.slots(2)) == {("c-b",)}
+    assert not mixed.is_over(2)
+    state.left = dict.fromkeys(REAL, 2)
+    assert mixed.is_over(2)
+
+
+def test_the_main_pair_may_have_left(dataset):
+    state = RunState()
+    state.left = {"a-b": 2}
+    mixed = plan(dataset, "main+aux", state=state)
+    assert {slot for slot in mixed.slots(2) if is_synthetic(slot)} == {(LINES[1],)}
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_streams_that_wait_join_in_their_epoch(schedule, dataset):
+    state = RunState()
+    mixed = plan(dataset, schedule, waits=True, state=state)
+    assert not any(map(is_synthetic, mixed.slots(1)))
+    state.more[JOINS_IN] = {LINES[1]: 2}
+    assert not any(map(is_synthetic, mixed.slots(1))), "the present epoch is planned"
+    slots = mixed.slots(2)
+    used = {pair for slot in slots for pair in slot}
+    assert LINES[1] in used and LINES[0] not in used
+    assert state.more[BEGINS_AT] == {LINES[1]: mixed.begin(2)}
+    state.more[JOINS_IN][LINES[0]] = 3
+    assert set(LINES) <= {pair for slot in mixed.slots(3) for pair in slot}
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_plan_from_a_checkpoint_is_the_same(schedule, dataset):
+    """The state of epoch 3 alone, as a checkpoint holds it."""
+    state = RunState()
+    mixed = plan(dataset, schedule, "0=0.1,20=0.7", waits=True, state=state)
+    mixed.slots(1)
+    state.more[JOINS_IN] = {LINES[0]: 2}
+    mixed.slots(2)
+    state.more[JOINS_IN][LINES[1]] = 4
+    begins = {1: 0, 3: mixed.begin(3)}
+    resumed = RunState()
+    resumed.load_state_dict({**state.state_dict(), "begins": begins})
+    again = plan(dataset, schedule, "0=0.1,20=0.7", waits=True, state=resumed)
+    for epoch in (3, 4, 5):
+        assert again(epoch) == mixed(epoch)

@@ -1,0 +1,175 @@
+"""`fairseq-ext back-translate`: what it writes, that it goes on, what it leaves out or refuses."""
+
+import csv
+import json
+from argparse import ArgumentParser
+
+import pytest
+from common import inprocess
+
+import fairseq_ext
+from fairseq_ext.tools import UsageError
+from fairseq_ext.tools.back_translation import command
+from fairseq_ext.tools.back_translation.pairs import Pair, reason_to_drop
+from fairseq_ext.tools.back_translation.progress import Progress, digest
+
+DUAL = ["--task", "dual_translation", "--arch", "dual_transformer_tiny", "--lang-pairs"]
+DUAL += ["xx-yy,xx-zz", "--lr", 0.01, "--max-update", 12, "--batch-size", 40]
+DUAL += ["--criterion", "cross_entropy", "--disable-validation", "--no-epoch-checkpoints"]
+
+
+@pytest.fixture(scope="module")
+def checkpoint(toy_corpus, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model")
+    inprocess.train(toy_corpus.three, *DUAL, "--save-dir", folder)
+    return folder / "checkpoint_last.pt"
+
+
+@pytest.fixture
+def lines(toy_corpus, tmp_path):
+    """yy lines, the third of them empty."""
+    texts = toy_corpus.lines["yy"][:14]
+    texts[2] = ""
+    path = tmp_path / "mono.yy"
+    path.write_text("".join(text + "\n" for text in texts), encoding="utf-8")
+    return path
+
+
+def run(checkpoint, data, lines, output, *more):
+    parser = ArgumentParser()
+    command.add_arguments(parser)
+    words = [checkpoint, data, "-s", "xx", "-t", "yy", "--monolingual", lines]
+    arguments = parser.parse_args([str(word) for word in (*words, "--output", output, *more)])
+    return command.back_translate(arguments)
+
+
+def read(path):
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def table(path):
+    with path.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file, delimiter="\t"))
+
+
+def test_pairs_are_those_that_the_model_translates(checkpoint, toy_corpus, lines, tmp_path):
+    assert run(checkpoint, toy_corpus.three, lines, tmp_path / "bt", "--round-trip") == 0
+    texts = [text for text in read(lines) if text]
+    model = fairseq_ext.load(checkpoint, toy_corpus.three, "yy-xx", subwords="none")
+    expected = model.translate(texts)
+    assert read(tmp_path / "bt.xx") == [result.text for result in expected]
+    assert read(tmp_path / "bt.yy") == texts
+    rows = table(tmp_path / "bt.tsv")
+    assert [row["left_out"] for row in rows] == ["", "", "empty", *[""] * 11]
+    kept = [row for row in rows if not row["left_out"]]
+    scores = [float(row["score"]) for row in kept]
+    assert scores == pytest.approx([r.hypotheses[0].score for r in expected], abs=1e-4)
+    back = model.toward("xx-yy").score(read(tmp_path / "bt.xx"), texts)
+    assert [float(row["round_trip"]) for row in kept] == pytest.approx(
+        [score.score for score in back], abs=1e-4
+    )
+    assert not (tmp_path / "bt.partial").exists()
+
+
+@pytest.mark.parametrize("more", [["--beam", 2], ["--sampling"]], ids=["beam", "sampling"])
+def test_an_interrupted_command_goes_on(more, checkpoint, toy_corpus, lines, tmp_path, monkeypatch):
+    monkeypatch.setattr(command, "BLOCK", 4)
+    run(checkpoint, toy_corpus.three, lines, tmp_path / "whole", *more)
+    make, blocks = command.make, []
+
+    def stopping(args, model, part, block):
+        blocks.append(block)
+        if block == 2 and blocks.count(2) == 1:
+            raise KeyboardInterrupt
+        return make(args, model, part, block)
+
+    monkeypatch.setattr(command, "make", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        run(checkpoint, toy_corpus.three, lines, tmp_path / "bt", *more)
+    assert not (tmp_path / "bt.xx").exists() and not (tmp_path / "bt.tsv").exists()
+    # a block that was being written when the machine stopped
+    with (tmp_path / "bt.partial").open("a", encoding="utf-8") as file:
+        file.write('[["half a')
+    with pytest.raises(UsageError, match="begun with other search; allowed: the same, or --force"):
+        run(checkpoint, toy_corpus.three, lines, tmp_path / "bt", "--beam", 3)
+    run(checkpoint, toy_corpus.three, lines, tmp_path / "bt", *more)
+    assert blocks == [0, 1, 2, 2, 3]
+    for end in ("xx", "yy", "tsv"):
+        assert read(tmp_path / f"bt.{end}") == read(tmp_path / f"whole.{end}")
+
+
+def test_pairs_by_a_third_language(checkpoint, toy_corpus, tmp_path):
+    """yy-zz has no data: lines of xx are translated into yy, beside their zz lines."""
+    for lang in ("xx", "zz"):
+        text = "".join(line + "\n" for line in toy_corpus.lines[lang][:5])
+        (tmp_path / f"text.{lang}").write_text(text, encoding="utf-8")
+    pivot = ["-s", "yy", "-t", "zz", "--pivot", f"xx={tmp_path / 'text.xx'}", "--round-trip"]
+    run(checkpoint, toy_corpus.three, tmp_path / "text.zz", tmp_path / "bt", *pivot)
+    model = fairseq_ext.load(checkpoint, toy_corpus.three, "xx-yy", subwords="none")
+    expected = model.translate(toy_corpus.lines["xx"][:5])
+    assert read(tmp_path / "bt.yy") == [result.text for result in expected]
+    assert read(tmp_path / "bt.zz") == toy_corpus.lines["zz"][:5]
+
+
+@pytest.mark.parametrize(
+    "pair, target, ratio, least, reason",
+    [
+        (Pair("a b", -1.0, -2.0), "c d", 0, None, ""),
+        (Pair("", None, None), "", 0, None, "empty"),
+        (Pair("", -1.0, None), "c", 0, None, "empty"),
+        (Pair("a b c", -1.0, None), "d e", 1.5, None, ""),
+        (Pair("a b c d", -1.0, None), "d e", 1.5, None, "ratio"),
+        (Pair("a", -1.0, None), "d e", 1.5, None, "ratio"),
+        (Pair("a", -1.0, -2.5), "d", 0, -2.5, ""),
+        (Pair("a", -1.0, -2.6), "d", 0, -2.5, "round_trip"),
+        (Pair("a", -1.0, float("nan")), "d", 0, -2.5, "round_trip"),
+    ],
+)
+def test_filters(pair, target, ratio, least, reason):
+    assert reason_to_drop(pair, target, ratio, least) == reason
+
+
+@pytest.mark.parametrize(
+    "more, message",
+    [
+        (["--beam", 0], "--beam 0: must be at least 1"),
+        (["--max-ratio", 0.5], "--max-ratio 0.5: must be at least 1"),
+        (["--max-ratio", "nan"], "--max-ratio nan: must be at least 1"),
+        (["--min-round-trip", -2], "--min-round-trip -2.0: needs --round-trip"),
+        (["-s", "yy"], "-s yy -t yy: two different languages"),
+        (["-s", "qq"], "CHECKPOINT .*qq"),
+        (["--pivot", "zz"], "--pivot 'zz': must be LANG=FILE"),
+        (["--pivot", "yy=x"], "must be LANG=FILE with another language than xx and yy"),
+        (["--pivot", "zz=missing"], "--pivot missing"),
+        (["--monolingual", "missing"], "--monolingual missing"),
+        (["--output", "no/folder/bt"], "no/folder is not a folder"),
+    ],
+)
+def test_what_cannot_work_is_refused(more, message, checkpoint, toy_corpus, lines, tmp_path):
+    with pytest.raises(UsageError, match=message):
+        run(checkpoint, toy_corpus.three, lines, tmp_path / "bt", *more)
+
+
+def test_files_without_lines_and_unequal_ones_are_refused(checkpoint, toy_corpus, lines, tmp_path):
+    (tmp_path / "empty").touch()
+    (tmp_path / "short").write_text("an1\n", encoding="utf-8")
+    with pytest.raises(UsageError, match="--monolingual .*empty: holds no line"):
+        run(checkpoint, toy_corpus.three, tmp_path / "empty", tmp_path / "bt")
+    pivot = ["-s", "zz", "--pivot", f"xx={tmp_path / 'short'}"]
+    with pytest.raises(UsageError, match="has 1 lines, --monolingual .* has 14"):
+        run(checkpoint, toy_corpus.three, lines, tmp_path / "bt", *pivot)
+    (tmp_path / "done.tsv").touch()
+    with pytest.raises(UsageError, match="done.tsv exists; allowed: --force"):
+        run(checkpoint, toy_corpus.three, lines, tmp_path / "done")
+
+
+def test_progress_is_whole_at_every_moment(tmp_path):
+    path, pairs = tmp_path / "file.partial", [Pair("a", -1.0, None), Pair("b", -2.0, -3.0)]
+    progress = Progress(path, {"beam": 5}, force=False)
+    progress.add(pairs)
+    assert Progress(path, {"beam": 5}, force=False).pairs == pairs
+    assert Progress(path, {"beam": 6}, force=True).pairs == []
+    assert json.loads(read(path)[0]) == {"beam": 6}
+    assert digest(["a", "b"]) != digest(["a b"]) and digest(path) == digest(path)
+    progress.remove()
+    assert not path.exists()
