@@ -88,7 +88,7 @@ def read_until(process: "subprocess.Popen[str]", pattern: str) -> "re.Match[str]
         match = re.search(pattern, line)
         if match:
             return match
-    raise UsageError(f"{process.args} has ended: {printed.strip()}")
+    raise UsageError(f"{process.args!r} has ended: {printed.strip()}")
 
 
 class Server:
