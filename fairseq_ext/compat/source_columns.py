@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-def _forward(self, src_tokens: Tensor, src_lengths: Tensor, enforce_sorted: bool = True):  # type: ignore[no-untyped-def]
+def _forward(  # type: ignore[no-untyped-def]  # of a method, as torch.jit wants it
+    self, src_tokens: Tensor, src_lengths: Tensor, enforce_sorted: bool = True
+):
     """Return states (S, B, C), last h and m of each layer, and padding (S, B).
 
     src_tokens: (B, S). src_lengths: (B,). torch.jit compiles this, which is why some types and
