@@ -5,7 +5,7 @@ Dimensions: B sentences, S source positions, C units of the encoder.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Tuple
 
 from .patch_registry import PatchedModule, patch
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-def _forward(  # type: ignore[no-untyped-def]
+def _forward(
     self, src_tokens: Tensor, src_lengths: Tensor, enforce_sorted: bool = True
-):
+) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return states (S, B, C), last h and m of each layer, and padding (S, B).
 
     src_tokens: (B, S). src_lengths: (B,). torch.jit compiles this, which is why some types and

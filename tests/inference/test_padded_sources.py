@@ -12,8 +12,16 @@ import fairseq_ext
 
 LINES = ["an1 av2 an3 an1 at1", "an4", "an5 av1", "an3 av4 an7 at2"]
 ALONE, TOGETHER = ("--buffer-size", 1), ("--buffer-size", 8, "--batch-size", 8)
-FAST = ["stock lstm", "twin_lstm", "multiway_gru", "routed_gru", "dual_transformer", "full context"]
-SLOW = ["transformer", "stock fconv", "stock lightconv", "stock transformer_align"]
+FAST = ["stock lstm", "twin_lstm", "routed_gru"]
+SLOW = [
+    "multiway_gru",
+    "dual_transformer",
+    "full context",
+    "transformer",
+    "stock fconv",
+    "stock lightconv",
+    "stock transformer_align",
+]
 SLOW += ["mtl_partial_gru", "duo_transformer", "twin_transformer", "dual_supervised_transformer"]
 NAMES = [*FAST, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
 SEVERAL = ("--lang-pairs", "xx-yy,zz-yy")
