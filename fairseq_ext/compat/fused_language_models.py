@@ -28,13 +28,13 @@ def load_language_model(
         task: the translation task, whose dictionary of the target the model gets if there is no
             dict.txt in the folder.
     """
-    overrides = dict(overrides or {})
-    if os.path.exists(os.path.join(overrides.get("data") or "", "dict.txt")):
+    try:
+        # also what is no language model, of which the search says so
         return load([path], arg_overrides=overrides, task=None)
-    with tempfile.TemporaryDirectory() as folder:
-        task.target_dictionary.save(os.path.join(folder, "dict.txt"))
-        overrides["data"] = folder
-        return load([path], arg_overrides=overrides, task=None)
+    except FileNotFoundError:
+        with tempfile.TemporaryDirectory() as folder:
+            task.target_dictionary.save(os.path.join(folder, "dict.txt"))
+            return load([path], arg_overrides={**(overrides or {}), "data": folder}, task=None)
 
 
 @patch(

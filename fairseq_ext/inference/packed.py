@@ -20,7 +20,6 @@ from omegaconf import DictConfig, OmegaConf
 from torch import Tensor
 
 from ..compat.checkpoints import check_configuration
-from ..compat.interpolations import find_resolver
 from .subword_models import SubwordModels
 
 MANIFEST, SUMS, CARD = "manifest.json", "SHA256SUMS", "README.md"
@@ -77,13 +76,7 @@ def _read(folder: Path, manifest: Dict[str, Any], names: Collection[str]) -> Pac
             raise ValueError(
                 f"{folder / MANIFEST}: it names the file {name!r}; allowed: those in {SUMS}"
             )
-    # a variable of the environment, or what else a plugin reads
-    resolver = find_resolver(manifest)
-    if resolver is not None:
-        raise ValueError(
-            f"{folder / MANIFEST}: {resolver!r} is a resolver; allowed: values, and references to "
-            "other options"
-        )
+    check_configuration(manifest, str(folder / MANIFEST))
     files = {language: folder / name for language, name in subwords["files"].items()}
     return Packed(
         folder,
@@ -96,7 +89,6 @@ def _read(folder: Path, manifest: Dict[str, Any], names: Collection[str]) -> Pac
 def _state(folder: Path, entry: Dict[str, Any]) -> Tuple[Path, Dict[str, Any]]:
     """Return the file of a model's parameters, and the checkpoint that fairseq reads."""
     file = folder / entry["weights"]
-    check_configuration(entry["options"], str(folder / MANIFEST))
     twin = entry["twin"] and read_tensors(folder / entry["twin"], entry["twin_aliases"])
     return file, {
         "args": None,

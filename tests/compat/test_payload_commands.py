@@ -1,6 +1,7 @@
 """Every command that is given a checkpoint refuses one that would act, and says so in a line."""
 
 import ast
+import hashlib
 import os
 import shutil
 from pathlib import Path
@@ -84,6 +85,11 @@ TOOLS = {
     ),
     "router-usage": lambda p: p.tool("router-usage", p.path, p.data, "--output", p.new("u")),
     "twin-distance": lambda p: p.tool("twin-distance", p.path, p.data, "--output", p.new("d")),
+    "serve": lambda p: p.tool("serve", p.path, "--data", p.data, "--port", 0),
+    "back-translate": lambda p: p.tool(
+        *("back-translate", p.path, p.data, *PAIR, "--monolingual", p.lines()),
+        *("--output", p.new("synthetic")),
+    ),
     "tune-alpha": lambda p: p.tool(
         *("tune-alpha", "--ref", p.lines(), "--output", p.new("alpha.png")),
         *("--", p.data, *PAIR, "--path", p.path),
@@ -174,6 +180,9 @@ def test_every_reader_is_known():
 def test_packed_folders_are_refused(model, tmp_path):
     entry = {"weights": "model.safetensors", "aliases": {}, "twin": None, "updates": 1}
     manifest = {"format": 1, "models": [{**entry, "options": {"model": model}}]}
+    (tmp_path / "model.safetensors").touch()
+    empty = hashlib.sha256().hexdigest()
+    (tmp_path / "SHA256SUMS").write_text(f"{empty}  model.safetensors\n", encoding="utf-8")
     seal(tmp_path, {**manifest, "subwords": {"kind": None, "files": {}, "options": {}}})
     with pytest.raises(RefusedCheckpoint, match="manifest.json: refused, its configuration"):
         fairseq_ext.load(tmp_path)

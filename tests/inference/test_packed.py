@@ -6,6 +6,7 @@ import struct
 import pytest
 import torch
 
+from fairseq_ext.compat.checkpoints import RefusedCheckpoint
 from fairseq_ext.inference.packed import check_sums, file_sum, read_packed, write_tensors
 
 MODEL = {"weights": "model.safetensors", "aliases": {}, "twin": None, "twin_aliases": {}}
@@ -103,7 +104,7 @@ def test_later_formats_are_refused(folder):
 
 def test_resolvers_are_refused(folder):
     manifest(folder, models=[{**MODEL, "options": {"task": {"data": "${oc.env:HOME}"}}}])
-    with pytest.raises(ValueError, match="'[$]{oc.env:HOME}' is a resolver; allowed: values"):
+    with pytest.raises(RefusedCheckpoint, match="refused, its configuration contains '[$]{oc"):
         read_packed(folder)
 
 

@@ -152,14 +152,14 @@ def cache_is_not_reordered(monkeypatch):
 
 
 BROKEN = [
-    (padding, attention_is_not_masked, "padding of sentence 1: differs"),
+    (padding, attention_is_not_masked, "padding of sentence 0: differs"),
     (
         padding,
         partial(directions.backward_reading_starts_in_the_padding, module=recurrent),
-        "padding of sentence 1: differs",
+        "padding of sentence 0: differs",
     ),
-    (padding, backward_states_are_not_turned_back, "padding of sentence 1: differs"),
-    (padding, initial_state_is_that_of_the_last_position, "padding of sentence 1: differs"),
+    (padding, backward_states_are_not_turned_back, "padding of sentence 0: differs"),
+    (padding, initial_state_is_that_of_the_last_position, "padding of sentence 0: differs"),
     (batch_mates, mates_are_mixed, "batch mates changed: differs"),
     (
         causality,
