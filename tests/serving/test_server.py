@@ -1,5 +1,6 @@
 """The process: signals lose no accepted request, a port is taken once."""
 
+import asyncio
 import concurrent.futures
 import contextlib
 import os
@@ -35,6 +36,27 @@ def test_a_taken_port_is_named():
 def test_a_host_that_is_none_of_ours_is_named(host):
     with pytest.raises(UsageError, match=f"--host '?{host}'?"):
         listening_socket(host, 0)
+
+
+def test_answers_do_not_wait_for_acknowledgements():
+    # with Nagle's algorithm an answer takes 40 ms more
+
+    async def accepted(listener):
+        connection = asyncio.get_running_loop().create_future()
+
+        async def note(reader, writer):
+            connection.set_result(writer)
+
+        async with await asyncio.start_server(note, sock=listener):
+            with socket.create_connection(listener.getsockname()):
+                writer = await asyncio.wait_for(connection, PATIENCE)
+                peer = writer.get_extra_info("socket")
+                no_delay = peer.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+                writer.close()
+        return no_delay
+
+    with listening_socket("127.0.0.1", 0) as listener:
+        assert asyncio.run(accepted(listener))
 
 
 def test_ending_answers_what_was_accepted():

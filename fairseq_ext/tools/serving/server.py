@@ -26,7 +26,9 @@ def listening_socket(host: str, port: int) -> socket.socket:
         )[0]
     except OSError as error:
         raise UsageError(f"--host {host!r}: {error.strerror}; allowed: an address here") from error
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # with its protocol: asyncio switches Nagle's algorithm off only for what says that it is TCP,
+    # and an answer in two parts waits for the client's delayed acknowledgement (40 ms) with it
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
