@@ -50,7 +50,8 @@ OF_STEPS = "iter_decode_"
 class QuietTranslator(LineTranslator):
     """A translator that draws no random numbers, beside others of the same models.
 
-    fairseq's iterators are torch's ``DataLoader``, which draws one from the process's generator.
+    fairseq's iterators are torch's ``DataLoader``, which draws one from the process's generator,
+    and its datasets draw the order of sentences that are equally long.
     """
 
     def answers(self, lines: Sequence[Line]) -> Iterator[Answer]:
@@ -60,12 +61,22 @@ class QuietTranslator(LineTranslator):
 
     def batches(self, dataset: FairseqDataset) -> Iterator[Dict[str, Any]]:
         """Yield batches of sentences of similar length."""
+        keep_order(dataset)
         for batch in dataset.batch_by_size(
             dataset.ordered_indices(),
             max_tokens=self.limits.max_tokens,
             max_sentences=self.limits.max_sentences,
         ):
             yield dataset.collater([dataset[index] for index in batch])
+
+
+def keep_order(dataset: FairseqDataset) -> None:
+    """Let a dataset, and those that it wraps, draw nothing from NumPy's global state."""
+    inner: Any = dataset
+    while inner is not None:
+        if hasattr(inner, "shuffle"):
+            inner.shuffle = False
+        inner = getattr(inner, "dataset", None)
 
 
 def set_beams(models: Sequence[BaseFairseqModel], beam: int) -> None:

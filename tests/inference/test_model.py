@@ -167,7 +167,8 @@ def test_nothing_of_the_process_changes(data, checkpoint_of):
         root = logging.getLogger()
         return (torch.random.get_rng_state().tolist(), random.getstate(), root.level,
                 list(root.handlers), torch.get_default_dtype(), torch.is_grad_enabled(),
-                np.random.get_state()[1].tolist(), torch.get_num_threads())  # fmt: skip
+                np.random.get_state()[1].tolist(), np.random.get_state()[2],
+                torch.get_num_threads())  # fmt: skip
 
     before = state()
     model = fairseq_ext.load(checkpoint, data["three"], dtype="bfloat16")
