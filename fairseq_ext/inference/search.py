@@ -55,9 +55,17 @@ class QuietTranslator(LineTranslator):
     """
 
     def answers(self, lines: Sequence[Line]) -> Iterator[Answer]:
-        """Yield the answers of the lines, in order."""
+        """Yield the answers of the lines, in order; ValueError where min_len is too large."""
         set_beams(self.models, getattr(self.generator, "beam_size", 1))
-        yield from super().answers(lines)
+        try:
+            yield from super().answers(lines)
+        except AssertionError as error:
+            if "min_len cannot be larger" not in str(error):
+                raise
+            raise ValueError(
+                f"min_len {self.generation.min_len}: more words than max_len_a, max_len_b or "
+                "match_source_len allow for one of the sentences; allowed: less"
+            ) from error
 
     def batches(self, dataset: FairseqDataset) -> Iterator[Dict[str, Any]]:
         """Yield batches of sentences of similar length."""

@@ -186,6 +186,7 @@ def test_bad_input_is_named(data, checkpoint_of, tmp_path):
         ((checkpoint, tmp_path / "no"), FileNotFoundError, "there is no such folder"),
         ((checkpoint, tmp_path), FileNotFoundError, "it has no dict.txt"),
         ((checkpoint, data["two"], "xx-qq"), (ValueError, FileNotFoundError), "qq"),
+        ((checkpoint, data["two"], ""), ValueError, "'': not of the form SOURCE-TARGET"),
     ]:
         with pytest.raises(error, match=message):
             fairseq_ext.load(*arguments)
