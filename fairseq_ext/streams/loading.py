@@ -181,7 +181,9 @@ class Loading(Steps):
     ) -> Union[TrainingPlan, ValidationPlan]:
         """Return the order of the batches, in training or of a validation."""
         if self.from_checkpoint or dataset is not self.datasets.get(self.cfg.train_subset):
-            return ValidationPlan(dataset, batches, num_shards)
+            # the training set may be validated on, and synthetic pairs have no references
+            real = {pair: cut for pair, cut in batches.items() if not label_of(pair)}
+            return ValidationPlan(dataset, real, num_shards)
         check_patience(self.cfg.pair_patience, self.cfg.disable_validation)
         update_freq = list(self.cfg.update_freq)
         options: Dict[str, Any] = dict(

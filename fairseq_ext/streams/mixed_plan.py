@@ -63,7 +63,14 @@ class MixedPlan(TrainingPlan):
         start = min(self._starts(epoch, begin).values(), default=math.inf)
         # Pairs that join within the epoch do not lengthen it:
         # its number of real updates is known before.
-        return self.share.chosen(begin, start, super()._length(epoch, begin))
+        return self.share.chosen(begin, start, super()._length(epoch, begin), self._origin())
+
+    def _origin(self) -> float:
+        """Return the updates from which the share is counted: where a stream leaves, no others."""
+        begins_at = self.state.more.get(BEGINS_AT, {})
+        of_streams = begins_at if self.waits else self.join_at
+        default = math.inf if self.waits else 0
+        return min(of_streams.get(stream, default) for stream in self.synthetic)
 
     def _length(self, epoch: int, begin: int) -> int:
         """Return the updates of an epoch, synthetic ones included."""

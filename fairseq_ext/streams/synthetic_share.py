@@ -25,7 +25,9 @@ class SyntheticShare:
     ):
         self.points, self.of_streams = points, of_streams or {}
 
-    def chosen(self, begin: int, start: float, others: int) -> np.ndarray:
+    def chosen(
+        self, begin: int, start: float, others: int, origin: Optional[float] = None
+    ) -> np.ndarray:
         """Return which updates of an epoch are synthetic, (N,) bool, ``others`` of them False.
 
         Update n is one of them where the sum of the shares before it and its own pass a whole
@@ -33,8 +35,10 @@ class SyntheticShare:
 
         Args:
             begin: updates of the run before the epoch.
-            start: updates before the first synthetic pairs take part; infinity: none do.
+            start: updates before synthetic pairs take part; infinity: none do.
             others: updates of the epoch that are not synthetic.
+            origin: updates before the first synthetic pairs took part, which may have left since;
+                default: ``start``.
         """
         if start == np.inf:
             return np.zeros(others, dtype=bool)
@@ -44,7 +48,7 @@ class SyntheticShare:
         left = others - before
         updates, shares = zip(*self.points)
         longest = int(left / (1 - max(shares))) + 2
-        first = max(0, begin - int(start))  # counted from ``start``
+        first = max(begin, int(start)) - int(start if origin is None else min(origin, start))
         # the sum begins with the first update, wherever the epoch begins
         sums = np.cumsum(np.interp(np.arange(first + longest), updates, shares))
         # rounded: a sum of ten times 0.1 is to be one

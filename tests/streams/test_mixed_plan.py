@@ -110,6 +110,22 @@ def test_a_stream_leaves_with_its_direction(dataset):
     assert mixed.is_over(2)
 
 
+@pytest.mark.parametrize("waits", [False, True])
+def test_the_share_does_not_begin_anew_where_a_stream_leaves(waits, dataset):
+    """It is counted from the first synthetic update, whichever stream that was of."""
+    state, staying = RunState(), RunState()
+    state.left = {"a-b": 3}
+    more = {} if waits else {"join_at": {LINES[1]: 8}}
+    slots = []
+    for history in (state, staying):
+        history.more[JOINS_IN] = {LINES[0]: 1, LINES[1]: 2}
+        mixed = plan(dataset, "joint", "0=0,40=0.9", waits=waits, state=history, **more)
+        slots.append([mixed.slots(epoch) for epoch in (1, 2, 3)][-1])
+    assert {slot for slot in slots[0] if is_synthetic(slot)} == {(LINES[1],)}
+    places = [[is_synthetic(slot) for slot in of_epoch] for of_epoch in slots]
+    assert places[0] == places[1][: len(places[0])] and sum(places[0]) > 5
+
+
 def test_the_main_pair_may_have_left(dataset):
     state = RunState()
     state.left = {"a-b": 2}
