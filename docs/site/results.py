@@ -37,7 +37,7 @@ MARK = re.compile(
 
 Measurement = dict[str, str]
 # the fields of a measurement that do not tell what was measured where
-MEASURED = {"metric", "seeds", "value", "low", "high", "deviation", "p", "values"}
+MEASURED = {"metric", "seeds", "value", "low", "high", "deviation", "p", "interval", "values"}
 TIMED = ("updates", "ms per update")
 
 
@@ -147,6 +147,9 @@ def cell(measurement: Measurement) -> str:
         text += f" ({low} to {high})"
     if measurement.get("deviation"):
         text += f" ± {measurement['deviation']}"
+    if measurement.get("interval"):
+        low, high = (f"{float(end):+.2f}" for end in measurement["interval"].split())
+        text += f", 95% {low} to {high}"
     if measurement.get("p"):
         text += f", p {', '.join(measurement['p'].split())}"
     return text

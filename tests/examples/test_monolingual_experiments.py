@@ -93,7 +93,6 @@ FIRST = 61
 LAST = 120
 """
 PIVOT = """
-UPDATES = 8
 FURTHER = 6
 PAIRS = 60
 FIRST = 61
@@ -114,7 +113,6 @@ def test_back_translation_from_raw_text_to_scores(run, raw, tmp_path):
     )
     # the synthetic pairs are added to the real ones
     log = (small.runs / "stock.twice.de-en.1" / "train.log").read_text(encoding="utf-8")
-    assert "20 of 20 pairs in" in log or "pairs in" in log
     assert "train1.de-en" in log
 
 
