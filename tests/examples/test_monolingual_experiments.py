@@ -70,7 +70,7 @@ SCHEDULE = "--lr 5e-3 --lr-scheduler polynomial_decay --warmup-updates 2 --max-t
 UPDATES = 8
 MORE_UPDATES = 12
 JOIN = 2
-AVERAGED = 1
+AVERAGE = "--inputs $RUN/checkpoint_last.pt"
 SEARCH = "--beam 2 --max-tokens 400"
 """
 LINES = """
