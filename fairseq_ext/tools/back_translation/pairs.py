@@ -8,7 +8,8 @@ class Pair(NamedTuple):
     """What a line has become.
 
     source: its translation, empty for a line without words. score: mean log2 P of its tokens, -inf
-    where the model could not translate the line. round_trip: mean log2 P of the tokens of the line, translated back from it; None if not asked.
+    where the model could not translate the line. round_trip: mean log2 P of the tokens of the line,
+    translated back from it; None if not asked.
     """
 
     source: str
