@@ -28,7 +28,6 @@ from .sharing import prefixes, sentence_sets
 from .state import RunState
 from .steps import Steps
 from .synthetic import folder_of
-from .synthetic_share import parse_share
 
 
 class Loading(Steps):
@@ -201,8 +200,8 @@ class Loading(Steps):
         )
         plan: TrainingPlan
         if self.synthetic:
-            share, waits = parse_share(self.cfg.synthetic_share), self.loss_threshold.is_used
-            plan = MixedPlan(self.synthetic, share, waits, **options)
+            waits = self.loss_threshold.is_used
+            plan = MixedPlan(self.synthetic, self.synthetic_share, waits, **options)
         elif self.cfg.pair_parallel and num_shards > 1:
             assignment = self.pair_parallel.assign(batches, num_shards, self.schedule)
             plan = PairParallelPlan(assignment, **options)
