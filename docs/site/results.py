@@ -30,7 +30,8 @@ from typing import Any, NamedTuple
 
 DOCS = Path(__file__).resolve().parent.parent
 DATA = DOCS / "results" / "data"
-PAGES = [DOCS / "results.md", DOCS / "benchmarks" / "README.md", *sorted(DOCS.glob("results/*.md"))]
+PAGES = [DOCS / "results.md", DOCS / "benchmarks" / "README.md", DOCS / "monolingual.md"]
+PAGES += sorted(DOCS.glob("results/*.md"))
 MARK = re.compile(
     r"(<!-- (table|choices|experiment)(?:: ([^\n]*?))? -->\n).*?(<!-- end \2 -->)", re.DOTALL
 )

@@ -60,10 +60,28 @@ class MixedPlan(TrainingPlan):
 
     def _chosen(self, epoch: int, begin: int) -> np.ndarray:
         """Return which updates of the epoch are synthetic, (N,) bool."""
-        start = min(self._starts(epoch, begin).values(), default=math.inf)
+        starts = self._starts(epoch, begin)
+        start = min(starts.values(), default=math.inf)
         # Pairs that join within the epoch do not lengthen it:
         # its number of real updates is known before.
-        return self.share.chosen(begin, start, super()._length(epoch, begin), self._origin())
+        others = super()._length(epoch, begin)
+        return self._share(starts).chosen(begin, start, others, self._origin())
+
+    def _share(self, starts: Mapping[str, float]) -> SyntheticShare:
+        """Return the share of the updates: of streams with shares of their own, those present.
+
+        Args:
+            starts: {stream that has not left: updates of the run before it takes part}.
+        """
+        of_streams, points = self.share.of_streams, [(-1, 0.0)]
+        for start in sorted({start for start in starts.values() if start != math.inf}):
+            update = int(start - self._origin())
+            total = sum(of_streams.get(name, 0.0) for name in starts if starts[name] <= start)
+            # a step, no line: up to the update before the share is as it was
+            if points[-1][0] < update - 1:
+                points.append((update - 1, points[-1][1]))
+            points.append((update, total))
+        return SyntheticShare(points, of_streams) if of_streams else self.share
 
     def _origin(self) -> float:
         """Return the updates from which the share is counted: where a stream leaves, no others."""

@@ -49,7 +49,8 @@ OPTIONS = """
 --schedule cycle | --schedule temperature | --schedule joint | --pair-patience 1
 --join-at yy-zz=5 | --train-only encoder.xx
 --monolingual yy | --monolingual xx --synthetic-share 0.3 | --synthetic-share 0=0.1,9=0.8
---synthetic-share 0.99 | --synthetic-sources sampling | --synthetic-tag | --monolingual-max-len 3
+--synthetic-share 0.99 | --synthetic-share xx-yy@mono=0.3,yy-xx@mono=0.3
+--synthetic-sources sampling | --synthetic-tag | --monolingual-max-len 3
 --synthetic-sources noised_beam --synthetic-beam 2 | --synthetic-after-loss 9
 --store-ema --synthetic-ema --ema-decay 0.9 | --join-at xx-yy@mono=5 | --join-at xx-yy@bt=8
 """

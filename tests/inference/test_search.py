@@ -97,6 +97,21 @@ def test_batches_by_tokens(model):
     assert "10 tokens, more than --max-tokens 6" in long[0].error and long[1].error is None
 
 
+@pytest.mark.parametrize("name", ["stock lstm", "dual_transformer", "routed_gru"])
+def test_batches_change_no_translation(name, data, sharp):
+    """With max_len_a fairseq's limit of all is that of the longest source of the batch."""
+    model = fairseq_ext.load(sharp(name), data[ALL[name].data])
+    texts = [*LINES, "an1 av2 an3 at1 an4 av5 an6"]
+    for options in (dict(max_len_a=0.5, max_len_b=1), dict(max_len_a=1.5, max_len_b=2, beam=2)):
+        together = model.translate(texts, **options)
+        alone = [model.translate([text], **options)[0] for text in texts]
+        assert [r.text for r in together] == [r.text for r in alone]
+        lengths = [len(r.text.split()) for r in together]
+        marks = int(name == "routed_gru")  # the task token is no word
+        limits = [options["max_len_a"] * (len(r.source_tokens) - marks) for r in together]
+        assert all(n <= int(limit + options["max_len_b"]) for n, limit in zip(lengths, limits))
+
+
 def _lines(texts):
     from fairseq_ext.inference.model import lines_of
 

@@ -126,6 +126,25 @@ def test_the_share_does_not_begin_anew_where_a_stream_leaves(waits, dataset):
     assert places[0] == places[1][: len(places[0])] and sum(places[0]) > 5
 
 
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_share_of_its_own_is_not_that_of_other_streams(schedule, dataset):
+    """A stream that has not joined, or has left, leaves its updates to the real pairs."""
+    state = RunState()
+    state.left = {"a-b": 25}
+    share = f"{LINES[0]}=0.3,{LINES[1]}=0.4"
+    mixed = plan(dataset, schedule, share=share, state=state, join_at={LINES[1]: 160})
+    begins = [mixed.begin(epoch) for epoch in (1, 25, 60)]
+    slots = [slot for epoch in range(1, 60) for slot in mixed.slots(epoch)]
+    for first, last, expected in (
+        (0, 160, (0.3, 0)),
+        (160, begins[1], (0.3, 0.4)),
+        (begins[1], begins[2], (0, 0.4)),
+    ):
+        part = slots[first:last]
+        shares = [sum(line in slot for slot in part) / len(part) for line in LINES]
+        assert shares == pytest.approx(expected, abs=0.08), (schedule, first, last)
+
+
 def test_the_main_pair_may_have_left(dataset):
     state = RunState()
     state.left = {"a-b": 2}
