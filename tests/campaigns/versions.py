@@ -51,7 +51,7 @@ SELECTIONS = {
 TORCHES = ("1.13.1", "2.5.1", "2.13.0", "2.15.0")
 NAME = "versions"
 HEAD = (
-    "| Python | torch | numpy | hydra-core / omegaconf | tests | passed | failed | skipped | date |",
+    "| Python | torch | numpy | hydra / omegaconf | tests | passed | failed | skipped | date |",
     "|---|---|---|---|---|---|---|---|---|",
 )
 ASK = """

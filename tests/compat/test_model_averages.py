@@ -5,10 +5,12 @@ import copy
 import pytest
 import torch
 from common import inprocess
-from fairseq.models.ema import EMA
+from fairseq import checkpoint_utils
 from fairseq.dataclass.configs import EMAConfig
+from fairseq.models.ema import EMA
 from fairseq.models.wav2vec.wav2vec2 import make_conv_pos
 from fairseq.modules.ema_module import EMAModule, EMAModuleConfig
+
 from fairseq_ext.compat.model_averages import copy_of
 
 FCONV = ("--arch", "fconv", "--encoder-embed-dim", 8, "--decoder-embed-dim", 8)
@@ -79,7 +81,7 @@ def test_training_with_averages_resumes(toy_corpus, tmp_path):
         folder = tmp_path / str(len(stops))
         for stop in stops:
             inprocess.train(*words, "--save-dir", folder, "--max-update", stop)
-        ends.append(torch.load(folder / "checkpoint_last.pt", weights_only=True))
+        ends.append(checkpoint_utils.torch.load(folder / "checkpoint_last.pt", weights_only=True))
     averages, parameters = ends[0]["extra_state"]["ema"], ends[0]["model"]
     assert any(name.endswith("weight_g") for name in averages)
     assert not torch.equal(averages["decoder.fc2.weight_v"], parameters["decoder.fc2.weight_v"])
