@@ -279,16 +279,22 @@ def points(picture: dict[str, Any]) -> list[list[Summary]]:
     return [[summary(row) for row in panel["rows"]] for panel in picture["panels"]]
 
 
-def curves(panel: dict[str, str]) -> dict[str, list[tuple[float, float]]]:
-    """Return {system: [(x, value)]}; x is the number with which the field panel["x"] begins."""
-    lines: dict[str, list[tuple[float, float]]] = {}
-    own = ("from", "title", "x", "y scale")
+def curves(panel: dict[str, Any]) -> dict[str, list[tuple[float, Summary]]]:
+    """Return {system: [(x, values)]}; x is the number with which the field panel["x"] begins.
+
+    panel["x values"]: {value of the field: what is taken for it}; panel["names"]: {system: name}.
+    """
+    lines: dict[str, list[tuple[float, Summary]]] = {}
+    own = ("from", "title", "x", "x label", "x values", "y scale", "names")
+    values, names = panel.get("x values", {}), panel.get("names", {})
     for m in select(panel["from"], {f: text for f, text in panel.items() if f not in own}):
-        place = re.match(r"[\d.]+", m[panel["x"]])
+        place = re.match(r"[\d.]+", values.get(m[panel["x"]], m[panel["x"]]))
         if place is None:
             raise ValueError(f"{panel['title']}: {panel['x']} = {m[panel['x']]!r} has no number")
-        lines.setdefault(m["system"], []).append((float(place.group()), float(m["value"])))
-    return lines
+        name = names.get(m["system"], m["system"])
+        shown = Summary(*(float(m.get(side) or m["value"]) for side in ("value", "low", "high")))
+        lines.setdefault(name, []).append((float(place.group()), shown))
+    return {name: sorted(line) for name, line in lines.items()}
 
 
 def digest(picture: dict[str, Any]) -> str:
@@ -324,11 +330,14 @@ def draw_curves(figure: Any, picture: dict[str, Any]) -> None:
         for system, line in curves(panel).items():
             # each system has one colour in all panels
             colour = handles[system].get_color() if system in handles else f"C{len(handles)}"
-            (handle,) = axis.plot(*zip(*line), marker="o", markersize=3, color=colour)
+            places, values = zip(*line)
+            means, lows, highs = zip(*values)
+            (handle,) = axis.plot(places, means, marker="o", markersize=3, color=colour)
+            axis.fill_between(places, lows, highs, color=colour, alpha=0.2, linewidth=0)
             handles.setdefault(system, handle)
         axis.set_yscale(panel.get("y scale", "linear"))
         axis.set_title(panel["title"], fontsize=9, loc="left")
-        axis.set_xlabel(panel["x"])
+        axis.set_xlabel(panel.get("x label", panel["x"]))
         axis.grid(alpha=0.3)
     figure.legend(handles.values(), handles, loc="outside lower center", ncols=4, fontsize=8)
 

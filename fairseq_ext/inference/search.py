@@ -50,22 +50,41 @@ OF_STEPS = "iter_decode_"
 class QuietTranslator(LineTranslator):
     """A translator that draws no random numbers, beside others of the same models.
 
-    fairseq's iterators are torch's ``DataLoader``, which draws one from the process's generator.
+    fairseq's iterators are torch's ``DataLoader``, which draws one from the process's generator,
+    and its datasets draw the order of sentences that are equally long.
     """
 
     def answers(self, lines: Sequence[Line]) -> Iterator[Answer]:
-        """Yield the answers of the lines, in order."""
+        """Yield the answers of the lines, in order; ValueError where min_len is too large."""
         set_beams(self.models, getattr(self.generator, "beam_size", 1))
-        yield from super().answers(lines)
+        try:
+            yield from super().answers(lines)
+        except AssertionError as error:
+            if "min_len cannot be larger" not in str(error):
+                raise
+            raise ValueError(
+                f"min_len {self.generation.min_len}: more words than max_len_a, max_len_b or "
+                "match_source_len allow for one of the sentences; allowed: less"
+            ) from error
 
     def batches(self, dataset: FairseqDataset) -> Iterator[Dict[str, Any]]:
         """Yield batches of sentences of similar length."""
+        keep_order(dataset)
         for batch in dataset.batch_by_size(
             dataset.ordered_indices(),
             max_tokens=self.limits.max_tokens,
             max_sentences=self.limits.max_sentences,
         ):
             yield dataset.collater([dataset[index] for index in batch])
+
+
+def keep_order(dataset: FairseqDataset) -> None:
+    """Let a dataset, and those that it wraps, draw nothing from NumPy's global state."""
+    inner: Any = dataset
+    while inner is not None:
+        if hasattr(inner, "shuffle"):
+            inner.shuffle = False
+        inner = getattr(inner, "dataset", None)
 
 
 def set_beams(models: Sequence[BaseFairseqModel], beam: int) -> None:

@@ -20,6 +20,7 @@ REFUSED = [
     (dict(lenpen="a"), "could not be converted to Float"),
     (dict(temperature=0), "--temperature 0.0 is not allowed"),
     (dict(min_len=9, max_len_b=3), "--min-len 9 is more than --max-len-b 3"),
+    (dict(min_len=9, max_len_a=0.1, max_len_b=3), "min.len 9: (more words than|allowed: up to 3)"),
     (dict(sampling_topk=3), "--sampling-topk 3: allowed with --sampling"),
     (dict(sampling=True, sampling_topk=3, sampling_topp=0.5), "fairseq reads one; leave one out"),
     (dict(diverse_beam_groups=3, beam=5), "does not divide --beam 5"),
