@@ -186,9 +186,7 @@ def test_the_lines_themselves_are_never_replaced(checkpoint, toy_corpus, lines, 
     assert lines.read_bytes() == before and pivot.read_bytes() == before
 
 
-def test_samples_of_other_batches_begin_anew(
-    checkpoint, toy_corpus, lines, tmp_path, monkeypatch
-):
+def test_samples_of_other_batches_begin_anew(checkpoint, toy_corpus, lines, tmp_path, monkeypatch):
     def stopped(*_):
         raise KeyboardInterrupt
 
