@@ -202,9 +202,10 @@ def summary(picks: dict[str, Any]) -> Summary:
     conditions = {field: value for field, value in picks.items() if field not in ("from", "label")}
     selected = select(picks["from"], conditions)
     values = [float(m["value"]) for m in selected]
-    lows = [float(m.get("low") or m["value"]) for m in selected]
-    highs = [float(m.get("high") or m["value"]) for m in selected]
-    return Summary(sum(values) / len(values), min(lows), max(highs))
+    # the interval of a difference, where it is stored, says more than the range of seeds
+    lows = [(m.get("interval") or m.get("low") or m["value"]).split()[0] for m in selected]
+    highs = [(m.get("interval") or m.get("high") or m["value"]).split()[-1] for m in selected]
+    return Summary(sum(values) / len(values), min(map(float, lows)), max(map(float, highs)))
 
 
 def training_seconds(name: str, systems: str) -> float:

@@ -106,6 +106,7 @@ def test_back_translation_from_raw_text_to_scores(run, raw, tmp_path):
     small = SmallExperiment(run, tmp_path, "dual/monolingual", DUAL + LINES)
     assert "ready:" in small.step("prepare", "--raw", raw)
     small.train("dual", "dual.online", "dual.online.inference", "stock.twice.*")
+    small.train("stock.de-en", "stock.en-de")
     lines = small.report()
     bleu = values_of(lines, "BLEU", set="test_a", direction="de-en")
     assert {("stock.twice", "stock"), ("dual.online", "dual"), ("dual.online", "stock")} <= set(
