@@ -249,6 +249,10 @@ class Member:
         """Return the peak in bytes since then, without what the process used before the models."""
         return peak_memory(self.args.device) - self.idle
 
+    def parameters(self) -> int:
+        """Return the number of unique trained scalars of all its models."""
+        return sum(system.parameters() for system in self.systems)
+
     def machine(self) -> Dict[str, float]:
         """Return the peak rates of the machine, in operations and in bytes per second."""
         args = self.args
@@ -273,7 +277,7 @@ class Member:
             "seconds": sum(seconds for seconds, _ in limit) / tokens,
             "bound": limit[0][1],
             "padding": padding / places,
-            "parameters": sum(system.parameters() for system in self.systems),
+            "parameters": self.parameters(),
         }
 
     def translation_cost(self, beam: int, sentences: int) -> Dict[str, Any]:

@@ -23,7 +23,9 @@ except AttributeError:
 if os.environ.get(SWITCH) == "0":
     _arranged = _linear = None
 WORTH_ARRANGING = 1 << 17  # numbers of a matrix; smaller ones gain nothing
-FEW_ROWS = 32  # with fewer, arranging costs more than a search of some tens of steps gains
+# with fewer, as in a greedy search of single sentences, plain products are as fast; with five, the
+# arranged ones take half the time, and arranging is paid for after three to eight steps
+FEW_ROWS = 4
 # multiplications of a product, some milliseconds; smaller ones gain nothing, and oneDNN prepares
 # itself for every new shape, which takes half a millisecond
 WORTH_ONEDNN = 1 << 27

@@ -38,7 +38,9 @@ from ..common.recurrent import align_left, gru_cell
 from ..common.sizes import check_sizes
 from .attentive_gru import attentive_gru
 from .encoders import ENCODERS
+from .search_step import can_merge, readable, search_step
 
+READABLE = "context_readable"  # name in the state of a search, of what belongs to the source
 # z (R, T, H), c (R, T, H), a (R, T, S) of every source
 Decoded = Tuple[Tensor, Tensor, List[Tensor]]
 
@@ -245,7 +247,10 @@ class MultiwayDecoder(RetainsDropout, nn.Module):
         more: a further term (R, T, O) of the sum, see ``more_of_the_readout``.
         """
         mixed = self.readout_state(states) + self.readout_embedding(vectors)  # (R, T, O)
-        mixed = mixed + self.readout_context(contexts)
+        return self.squash(mixed + self.readout_context(contexts), more)
+
+    def squash(self, mixed: Tensor, more: Optional[Tensor] = None) -> Tensor:
+        """Return the readout of the sum of its three terms; all (R, T, O)."""
         mixed = torch.tanh(mixed if more is None else mixed + more)
         return dropout(mixed, self.dropout, self.is_dropping)
 
@@ -298,12 +303,19 @@ def decode(
     if first:
         cache["state"] = _per_row(decoder.initial_state(sources), prev_tokens.size(0))
     vectors = decoder.embed(prev_tokens[:, -1:], first)
-    state, context, weights = decoder.step(
-        vectors[:, 0], cast(Tensor, cache["state"]), attention, sources
-    )
+    if first and len(sources) == 1 and can_merge(vectors):
+        cache[READABLE] = readable(decoder, sources[0].values)
+    before, more = cast(Tensor, cache["state"]), decoder.more_of_the_readout(prev_tokens, cache)
+    if READABLE in cache:
+        values = cast(Tensor, cache[READABLE])
+        state, seen, mixed = search_step(
+            decoder, attention, sources[0], values, vectors[:, 0], before
+        )
+        weights, readout = [seen], decoder.squash(mixed.unsqueeze(1), *more)
+    else:
+        state, context, weights = decoder.step(vectors[:, 0], before, attention, sources)
+        readout = decoder.readout(vectors, state.unsqueeze(1), context.unsqueeze(1), *more)
     cache["state"] = state
-    more = decoder.more_of_the_readout(prev_tokens, cache)
-    readout = decoder.readout(vectors, state.unsqueeze(1), context.unsqueeze(1), *more)
     return readout, [source_weights.unsqueeze(1) for source_weights in weights]
 
 
