@@ -32,6 +32,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 STAMP := $(VENV)/.setup-done
 PINS := $(VENV)/constraints.txt
+PINNED := $(shell grep -o '^torch==[0-9.]*' constraints.txt)
 # files stay whole: many tests of a file share one small training
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
@@ -54,8 +55,8 @@ $(STAMP): setup.py constraints.txt pyproject.toml
 	  sys.exit(None if ok else "setup: Python 3.9 to 3.14 is needed, %s is %s; name another one: \
 	make setup PYTHON=python3.11" % (sys.executable, sys.version.split()[0]))'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@# torch is named by TORCH, which may differ from the pinned one
-	grep -v '^torch==' constraints.txt > $(PINS)
+	@# torch is named by TORCH; another release than the pinned one asks for a sympy of its own
+	grep -vE '^torch==$(if $(filter $(PINNED),$(TORCH)),,|^sympy==)' constraints.txt > $(PINS)
 	$(PIP) install -q -c $(PINS) "$(TORCH)"
 	@# torch before 2.3 was built for numpy 1
 	if $(BIN)/python -c 'import sys; from importlib.metadata import version; \

@@ -139,6 +139,9 @@ setup(
         "serve": ["starlette", "uvicorn"],
         # of docs/notebooks and its slow test; apart from "dev", because no other test needs it
         "notebook": ["ipykernel", "matplotlib", "nbclient", "safetensors", "sentencepiece"],
+        # of fairseq's own tasks: waveforms and speech recognition; Moses, models of transformers
+        "speech": ["editdistance", "soundfile"],
+        "text": ["sacremoses", "transformers"],
         "ctranslate2": ["ctranslate2"],
         "linearise": ["nltk", "penman"],
         "recipes": ["gensim", "scikit-learn"],

@@ -4,16 +4,18 @@
 
 Both updates have the same target sentences, of one length; the model that translates them writes as
 many words. They take turns, on the CPU, and processor time is counted, which other processes do not
-change. "translation" is its share of the synthetic update. Writes OUTPUT.json and OUTPUT.md.
+change. "translation" is its share of the synthetic update. Writes OUTPUT.json, OUTPUT.md and
+OUTPUT.csv, a line for each figure as docs/results/data has them.
 """
 
+import csv
 import random
 import statistics
 import tempfile
 import time
 from argparse import Namespace
 from pathlib import Path
-from typing import Any, Callable, Dict, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
 
 import torch
 from fairseq import optim, options, tasks
@@ -114,6 +116,19 @@ def measure(data: Path, args: Namespace) -> Dict[str, Figures]:
     return results
 
 
+def write_csv(results: Mapping[str, Figures], path: Path) -> None:
+    """Write the figures of the synthetic updates, and the time of both kinds."""
+    with open(path, "w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(["system", "metric", "value"])
+        for name in dict.fromkeys(key.partition(", ")[0] for key in results):
+            real, synthetic = (results[f"{name}, {kind}"] for kind in ("pairs", "synthetic"))
+            writer.writerow([name, "ms, real", f"{real['ms']:.0f}"])
+            writer.writerow([name, "ms, synthetic", f"{synthetic['ms']:.0f}"])
+            writer.writerow([name, "ratio", f"{synthetic['ratio']:.2f}"])
+            writer.writerow([name, "translation, %", f"{100 * synthetic['translation']:.0f}"])
+
+
 def main(arguments: Optional[Sequence[str]] = None) -> None:
     """Measure and report."""
     parser = cli.make_parser(__doc__)
@@ -135,6 +150,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> None:
         back_translation.SLOPE, back_translation.CONSTANT = limits
     text = f"{args.max_tokens} target tokens, {args.length} words a sentence, {args.vocab} words"
     passes.report(args, results, COLUMNS, text, what="update")
+    write_csv(results, args.output.with_name(f"{args.output.name}.csv"))
 
 
 if __name__ == "__main__":

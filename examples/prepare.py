@@ -18,6 +18,7 @@ COMMANDS = {
     "draw": "draw lines of aligned texts",
     "reviews": "tokenise film reviews",
     "parallel": "copy text that is aligned line by line",
+    "tab-separated": "divide sentence pairs of a tab-separated file",
     "divide": "divide text in several languages among their pairs",
     "labelled": "copy texts with labels and draw a validation set",
     "word-vectors": "train word vectors with word2vec",

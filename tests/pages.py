@@ -25,6 +25,7 @@ FOREIGN = {
     *("--nproc_per_node", "--nproc-per-node", "--nnodes"),  # torchrun
     *("--echo", "--extra-index-url"),  # sacrebleu, pip
     "--config-name",  # hydra
+    "--quick",  # tests/campaigns/versions.py
     "--entropy-weight",  # of the example in docs/adding-a-system.md
 }
 

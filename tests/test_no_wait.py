@@ -56,6 +56,15 @@ SYSTEMS = {
 }
 
 
+def as_declared(function, args):
+    """Arguments with tensors for the numbers that torch 1.13 hands on where it takes tensors."""
+    declared = [str(argument.type) for argument in function._schema.arguments]
+    return [
+        torch.tensor(value) if kind == "Tensor" and isinstance(value, int) else value
+        for kind, value in zip(declared, args)
+    ]
+
+
 class Watch(TorchDispatchMode):
     """Notes where code outside of fairseq's package asks for values: [(operation, line)]."""
 
@@ -70,7 +79,7 @@ class Watch(TorchDispatchMode):
         counted = name == "repeat_interleave" and not (kwargs or {}).get("output_size")
         if name in ASKING or by_mask or counted:
             self.note(name)
-        return function(*args, **(kwargs or {}))
+        return function(*as_declared(function, args), **(kwargs or {}))
 
     def note(self, name):
         frames = [one for one in traceback.extract_stack() if "/torch/" not in one.filename]

@@ -1,6 +1,7 @@
 """CITATION.cff and the CI's configuration say what setup.py, the Makefile and the pages say."""
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,23 @@ def test_the_pinned_torch_is_tested_where_the_pins_hold(job):
     torch, since = re.search(pin, text_of("constraints.txt")).groups()
     rows = job["strategy"]["matrix"]["include"]
     assert {row["torch"] for row in rows if minor(row["python"]) >= minor(since)} == {torch}
+
+
+@pytest.mark.parametrize(("torch", "pinned"), [("torch==2.6.0", False), ("", True)])
+def test_another_torch_chooses_its_sympy(torch, pinned):
+    """torch 2.5 and 2.6 ask for exactly sympy 1.13.1, which pip could not bring past the pins."""
+    words = ["VENV=/no/such/environment", *([f"TORCH={torch}"] if torch else [])]
+    planned = subprocess.run(
+        ["make", "-n", "setup", *words],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        check=True,
+        text=True,
+    ).stdout
+    pattern = re.search(r"grep -vE '(.+)' constraints.txt", planned).group(1)
+    left = [line for line in text_of("constraints.txt").splitlines() if not re.match(pattern, line)]
+    names = {line.split("==")[0] for line in left}
+    assert "torch" not in names and "numpy" in names and ("sympy" in names) == pinned
 
 
 def test_lint_and_test_run_on_the_matrix(job):

@@ -99,10 +99,16 @@ def test_changed_measurements_are_noticed(small):
 
 
 def test_curves_are_drawn_and_their_values_noticed(small, tmp_path):
-    lines = ["system,epoch,metric,value", "a,0.5,ppl,9", "a,1.0 (last),ppl,4", "b,0.5,ppl,8"]
+    lines = [
+        "system,epoch,metric,value,low,high",
+        *("a,1.0 (last),ppl,4,3,6", "a,0.5,ppl,9,,", "b,half,ppl,8,,"),
+    ]
     (small.DATA / "y.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     panel = {"title": "t", "from": "y", "x": "epoch", "metric": "ppl", "y scale": "log"}
-    assert small.curves(panel) == {"a": [(0.5, 9.0), (1.0, 4.0)], "b": [(0.5, 8.0)]}
+    panel |= {"x values": {"half": "0.5"}, "names": {"b": "best"}, "x label": "epochs"}
+    nine, eight = (small.Summary(value, value, value) for value in (9.0, 8.0))
+    expected = {"a": [(0.5, nine), (1.0, small.Summary(4.0, 3.0, 6.0))], "best": [(0.5, eight)]}
+    assert small.curves(panel) == expected
     picture = {"curves": [panel]}
     small.draw(tmp_path / "y.svg", picture)
     assert small.is_drawn(tmp_path / "y.svg", picture)

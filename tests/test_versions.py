@@ -11,7 +11,7 @@ PAGE = "# Title\n\n<!-- begin versions -->\n{}\n<!-- end versions -->\n\nafter\n
 
 
 def row(python="3.11.7", torch="2.13.0+cpu", passed=5, date="2026-01-02"):
-    return versions.Row(python, torch, "2.4.6", "1.3.2 / 2.3.0", passed, 0, 1, date)
+    return versions.Row(python, torch, "2.4.6", "1.3.2 / 2.3.0", "all", passed, 0, 1, date)
 
 
 def test_rows_replace_those_of_their_pair(tmp_path):
@@ -44,7 +44,7 @@ def test_this_interpreter_s_kind_is_found():
     assert names and all(name.startswith("python") for name in names)
 
 
-def test_an_environment_is_run(tmp_path):
+def test_an_environment_is_run(tmp_path, monkeypatch):
     (tmp_path / "test_some.py").write_text(
         "import pytest\n"
         "def test_a(): pass\n"
@@ -56,17 +56,28 @@ def test_an_environment_is_run(tmp_path):
         encoding="utf-8",
     )
     environment = Path(sys.executable).parents[1]
-    tests = [str(tmp_path / "test_some.py"), "-p", "no:cacheprovider"]
-    result = versions.run_tests(environment, tests, tmp_path / "report.xml")
+    monkeypatch.setitem(versions.SELECTIONS, "some", (str(tmp_path / "test_some.py"),))
+    result = versions.run_tests(environment, "some", tmp_path / "report.xml")
     assert (result.passed, result.failed, result.skipped) == (1, 2, 1)
-    assert result.python == sys.version.split()[0]
+    assert (result.python, result.tests) == (sys.version.split()[0], "some")
+
+
+def test_a_run_that_crashes_is_a_failure(tmp_path, capsys):
+    assert versions.count_tests(tmp_path / "report.xml") == (0, 1, 0)
+    assert "without a report" in capsys.readouterr().out
+
+
+def test_selections_name_files_that_exist():
+    names = [name for words in versions.SELECTIONS.values() for name in words]
+    paths = [name for name in names if not name.startswith("-")]
+    assert paths and all((REPOSITORY / path).exists() for path in paths)
 
 
 def test_pairs_without_a_wheel_are_left_out(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(
         versions, "set_up", lambda *_: "ERROR: No matching distribution found for torch==9"
     )
-    assert versions.run_pair(Path("python3.9"), "9", tmp_path, []) is None
+    assert versions.run_pair(Path("python3.9"), "9", tmp_path, "all") is None
     assert "python3.9, torch 9: there is no wheel of torch" in capsys.readouterr().out
     assert not (tmp_path / "environment").exists()
 

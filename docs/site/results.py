@@ -30,14 +30,15 @@ from typing import Any, NamedTuple
 
 DOCS = Path(__file__).resolve().parent.parent
 DATA = DOCS / "results" / "data"
-PAGES = [DOCS / "results.md", DOCS / "benchmarks" / "README.md", *sorted(DOCS.glob("results/*.md"))]
+PAGES = [DOCS / "results.md", DOCS / "benchmarks" / "README.md", DOCS / "monolingual.md"]
+PAGES += sorted(DOCS.glob("results/*.md"))
 MARK = re.compile(
     r"(<!-- (table|choices|experiment)(?:: ([^\n]*?))? -->\n).*?(<!-- end \2 -->)", re.DOTALL
 )
 
 Measurement = dict[str, str]
 # the fields of a measurement that do not tell what was measured where
-MEASURED = {"metric", "seeds", "value", "low", "high", "deviation", "p", "values"}
+MEASURED = {"metric", "seeds", "value", "low", "high", "deviation", "p", "interval", "values"}
 TIMED = ("updates", "ms per update")
 
 
@@ -147,6 +148,9 @@ def cell(measurement: Measurement) -> str:
         text += f" ({low} to {high})"
     if measurement.get("deviation"):
         text += f" ± {measurement['deviation']}"
+    if measurement.get("interval"):
+        low, high = (f"{float(end):+.2f}" for end in measurement["interval"].split())
+        text += f", 95% {low} to {high}"
     if measurement.get("p"):
         text += f", p {', '.join(measurement['p'].split())}"
     return text
@@ -198,9 +202,10 @@ def summary(picks: dict[str, Any]) -> Summary:
     conditions = {field: value for field, value in picks.items() if field not in ("from", "label")}
     selected = select(picks["from"], conditions)
     values = [float(m["value"]) for m in selected]
-    lows = [float(m.get("low") or m["value"]) for m in selected]
-    highs = [float(m.get("high") or m["value"]) for m in selected]
-    return Summary(sum(values) / len(values), min(lows), max(highs))
+    # the interval of a difference, where it is stored, says more than the range of seeds
+    lows = [(m.get("interval") or m.get("low") or m["value"]).split()[0] for m in selected]
+    highs = [(m.get("interval") or m.get("high") or m["value"]).split()[-1] for m in selected]
+    return Summary(sum(values) / len(values), min(map(float, lows)), max(map(float, highs)))
 
 
 def training_seconds(name: str, systems: str) -> float:
@@ -279,16 +284,22 @@ def points(picture: dict[str, Any]) -> list[list[Summary]]:
     return [[summary(row) for row in panel["rows"]] for panel in picture["panels"]]
 
 
-def curves(panel: dict[str, str]) -> dict[str, list[tuple[float, float]]]:
-    """Return {system: [(x, value)]}; x is the number with which the field panel["x"] begins."""
-    lines: dict[str, list[tuple[float, float]]] = {}
-    own = ("from", "title", "x", "y scale")
+def curves(panel: dict[str, Any]) -> dict[str, list[tuple[float, Summary]]]:
+    """Return {system: [(x, values)]}; x is the number with which the field panel["x"] begins.
+
+    panel["x values"]: {value of the field: what is taken for it}; panel["names"]: {system: name}.
+    """
+    lines: dict[str, list[tuple[float, Summary]]] = {}
+    own = ("from", "title", "x", "x label", "x values", "y scale", "names")
+    values, names = panel.get("x values", {}), panel.get("names", {})
     for m in select(panel["from"], {f: text for f, text in panel.items() if f not in own}):
-        place = re.match(r"[\d.]+", m[panel["x"]])
+        place = re.match(r"[\d.]+", values.get(m[panel["x"]], m[panel["x"]]))
         if place is None:
             raise ValueError(f"{panel['title']}: {panel['x']} = {m[panel['x']]!r} has no number")
-        lines.setdefault(m["system"], []).append((float(place.group()), float(m["value"])))
-    return lines
+        name = names.get(m["system"], m["system"])
+        shown = Summary(*(float(m.get(side) or m["value"]) for side in ("value", "low", "high")))
+        lines.setdefault(name, []).append((float(place.group()), shown))
+    return {name: sorted(line) for name, line in lines.items()}
 
 
 def digest(picture: dict[str, Any]) -> str:
@@ -324,11 +335,14 @@ def draw_curves(figure: Any, picture: dict[str, Any]) -> None:
         for system, line in curves(panel).items():
             # each system has one colour in all panels
             colour = handles[system].get_color() if system in handles else f"C{len(handles)}"
-            (handle,) = axis.plot(*zip(*line), marker="o", markersize=3, color=colour)
+            places, values = zip(*line)
+            means, lows, highs = zip(*values)
+            (handle,) = axis.plot(places, means, marker="o", markersize=3, color=colour)
+            axis.fill_between(places, lows, highs, color=colour, alpha=0.2, linewidth=0)
             handles.setdefault(system, handle)
         axis.set_yscale(panel.get("y scale", "linear"))
         axis.set_title(panel["title"], fontsize=9, loc="left")
-        axis.set_xlabel(panel["x"])
+        axis.set_xlabel(panel.get("x label", panel["x"]))
         axis.grid(alpha=0.3)
     figure.legend(handles.values(), handles, loc="outside lower center", ncols=4, fontsize=8)
 

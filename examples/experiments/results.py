@@ -2,7 +2,8 @@
 
 A line of the data is a value: system, versus (of a difference: the system it is compared with),
 fields such as the set and the direction, metric, seeds, mean over them, lowest and highest, p (of
-the mean; of a classification, of each seed), and the value of each seed.
+the mean; of a classification, of each seed), the 95% interval of the difference over sentences and
+seeds, and the value of each seed.
 """
 
 import csv
@@ -16,7 +17,13 @@ from typing import Any, Iterable, Mapping, Sequence
 
 from fairseq_ext.tools import atomic_path
 from fairseq_ext.tools.evaluate.report import cell, rows, spread
-from fairseq_ext.tools.evaluate.scores import TESTS, Scored, paired_test, resample
+from fairseq_ext.tools.evaluate.scores import (
+    TESTS,
+    Scored,
+    interval_of_difference,
+    paired_test,
+    resample,
+)
 
 from . import UsageError
 from .definition import Experiment
@@ -27,7 +34,7 @@ from .scores import Score, read_scores
 Place = tuple[tuple[str, str], ...]
 # label, where, metric -> {seed: score}
 Results = dict[tuple[str, Place, str], dict[int, Score]]
-LAST = ("metric", "seeds", "value", "low", "high", "p", "values")
+LAST = ("metric", "seeds", "value", "low", "high", "p", "interval", "values")
 TEST = "bootstrap"
 PACKAGES = ("fairseq-ext", "fairseq", "torch", "sacrebleu", "sentencepiece")
 
@@ -64,8 +71,9 @@ def collect(
 
 
 def difference(baseline: Mapping[int, Score], system: Mapping[int, Score]) -> dict[str, Any]:
-    """Return {"values": differences by seed, "p": [p-values]} over the seeds that both have.
+    """Return {"values": differences by seed, "p": [p-values], "interval": (low, high)}.
 
+    They are over the seeds that both have; the interval is empty where sums are not resampled.
     p is of the paired bootstrap over the items, of the mean over the seeds; of a classification it
     is that of the McNemar test, of each seed. There is none where the sums are not stored.
     """
@@ -73,18 +81,18 @@ def difference(baseline: Mapping[int, Score], system: Mapping[int, Score]) -> di
     values = {seed: system[seed].value - baseline[seed].value for seed in seeds}
     first = system[seeds[0]]
     if first.name is None or first.sums is None:
-        return {"values": values, "p": []}
+        return {"values": values, "p": [], "interval": ()}
     metric = metric_named(first.name)
     before, after = ([scores[seed].matrix() for seed in seeds] for scores in (baseline, system))
     if len({len(matrix) for matrix in before + after}) > 1:
         raise UsageError(f"{first.metric} {first.where}: the runs scored sets of different sizes")
     if first.name in CLASSIFICATIONS:
-        return {"values": values, "p": [mcnemar(*pair) for pair in zip(before, after)]}
+        tests = [mcnemar(*pair) for pair in zip(before, after)]
+        return {"values": values, "p": tests, "interval": ()}
     resamples = resample(len(before[0]), TESTS[TEST])
-    test = paired_test(
-        metric, Scored(metric, before, resamples), Scored(metric, after, resamples), TEST
-    )
-    return {"values": values, "p": [test[0]["p"]]}
+    base, scored = Scored(metric, before, resamples), Scored(metric, after, resamples)
+    test = paired_test(metric, base, scored, TEST)
+    return {"values": values, "p": [test[0]["p"]], "interval": interval_of_difference(base, scored)}
 
 
 def number(value: float) -> str:
@@ -99,6 +107,7 @@ def line(
     metric: str,
     values: Mapping[int, float],
     p: Sequence[float] = (),
+    interval: Sequence[float] = (),
 ) -> dict[str, str]:
     """Return a line of the data. place: {field: value}."""
     shown = {seed: number(value + 0.0) for seed, value in sorted(values.items())}
@@ -113,6 +122,7 @@ def line(
         "low": number(min(values.values())) if several else "",
         "high": number(max(values.values())) if several else "",
         "p": " ".join("<0.0001" if share < 0.0001 else f"{share:.4f}" for share in p),
+        "interval": " ".join(map(number, interval)),
         "values": " ".join(shown.values()),
     }
 
@@ -133,7 +143,8 @@ def lines_of(experiment: Experiment, results: Results) -> list[dict[str, str]]:
             if label == system and set(peer) & set(by_seed):
                 test = difference(peer, by_seed)
                 where = {**about[label], **dict(place)}
-                lines.append(line(label, baseline, where, metric, test["values"], test["p"]))
+                measured = test["values"], test["p"], test["interval"]
+                lines.append(line(label, baseline, where, metric, *measured))
     return lines
 
 
@@ -169,6 +180,7 @@ def circumstances(
         "seeds": ", ".join(map(str, seeds)),
         "p-values": f"paired bootstrap of systems with the same seeds, {TESTS[TEST]:,} resamples, "
         "one-sided as in sacrebleu; of classifications, the exact two-sided McNemar test",
+        "intervals": "95%, of differences, by bootstrap over sentences and seeds",
         **signatures,
         "date": datetime.date.today().isoformat(),
         "machine": f"{platform.machine()}, {platform.system()}",
@@ -180,6 +192,8 @@ def circumstances(
 def shown(entry: Mapping[str, str]) -> str:
     """Return the cell of a line: mean and range, and p."""
     text = cell(spread([float(value) for value in (entry["values"] or entry["value"]).split()]))
+    if entry["interval"]:
+        text += f", 95% {' to '.join(f'{float(end):.2f}' for end in entry['interval'].split())}"
     return f"{text}, p {entry['p']}" if entry["p"] else text
 
 
@@ -193,7 +207,9 @@ def markdown(experiment: Experiment, lines: Sequence[Mapping[str, str]]) -> str:
             heads: dict[str, None] = {}
             for entry in (entry for entry in chosen if entry["metric"] == metric):
                 name = entry["system"] + (f" - {entry['versus']}" if is_difference else "")
-                where = ", ".join(entry[field] for field in columns([entry])[2:-7]) or "value"
+                where = (
+                    ", ".join(entry[field] for field in columns([entry])[2 : -len(LAST)]) or "value"
+                )
                 body.setdefault(name, {})[where] = shown(entry)
                 heads[where] = None
             table = [

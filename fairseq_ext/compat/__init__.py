@@ -51,6 +51,7 @@ PATCH_MODULES = (
     "speech_tasks",
     "scripting",
     "stock_tasks",
+    "model_averages",
     "shared_arrays",
     "edit_paths",
     "ngram_blocking",

@@ -47,6 +47,8 @@ WITHOUT_TRAINING: Dict[str, Any] = {
     "source_average": "early",
     "well_formed_targets": False,
 }
+# files with which a training began: the checkpoint holds what became of them
+FIRST_VALUES = ("encoder_embed_path", "decoder_embed_path")
 SUPPORTED = (FairseqEncoderDecoderModel, FairseqLanguageModel, FairseqMultiModel)
 _loading = threading.Lock()  # building models draws random numbers, see ``undisturbed``
 
@@ -225,7 +227,7 @@ def set_up_task(cfg: DictConfig, folder: Path, direction: Optional[str]) -> Fair
                 *pairs,
             ):
                 raise ValueError(f"direction {direction!r}: allowed: {', '.join(pairs)}")
-            source, target = LanguagePair.parse(direction or pairs[0])
+            source, target = LanguagePair.parse(pairs[0] if direction is None else direction)
             options["source_lang"], options["target_lang"] = source, target
     if direction is not None and not pairs:
         trained = f"{options.get('source_lang')}-{options.get('target_lang')}"
@@ -250,6 +252,11 @@ def build_models(stored: List[StoredModel], task: FairseqTask) -> List[BaseFairs
     """Return the models of an ensemble, with their parameters."""
     models = []
     for entry in stored:
+        with open_dict(entry.cfg):
+            options = options_of(entry.cfg.model)
+            for name in FIRST_VALUES:
+                if options.get(name):
+                    options[name] = None
         loaded, _, _ = checkpoint_utils.load_model_ensemble_and_task(
             [str(entry.path)], task=task, state=entry.state
         )

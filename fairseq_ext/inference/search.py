@@ -3,8 +3,9 @@
 import copy
 import difflib
 from dataclasses import fields
-from typing import Any, Dict, Iterator, Mapping, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
 
+import numpy as np
 import torch
 from fairseq.data import FairseqDataset, encoders
 from fairseq.dataclass.configs import GenerationConfig
@@ -50,22 +51,57 @@ OF_STEPS = "iter_decode_"
 class QuietTranslator(LineTranslator):
     """A translator that draws no random numbers, beside others of the same models.
 
-    fairseq's iterators are torch's ``DataLoader``, which draws one from the process's generator.
+    fairseq's iterators are torch's ``DataLoader``, which draws one from the process's generator,
+    and its datasets draw the order of sentences that are equally long.
     """
 
     def answers(self, lines: Sequence[Line]) -> Iterator[Answer]:
-        """Yield the answers of the lines, in order."""
+        """Yield the answers of the lines, in order; ValueError where min_len is too large."""
         set_beams(self.models, getattr(self.generator, "beam_size", 1))
-        yield from super().answers(lines)
+        try:
+            yield from super().answers(lines)
+        except AssertionError as error:
+            if "min_len cannot be larger" not in str(error):
+                raise
+            raise ValueError(
+                f"min_len {self.generation.min_len}: more words than max_len_a, max_len_b or "
+                "match_source_len allow for one of the sentences; allowed: less"
+            ) from error
 
     def batches(self, dataset: FairseqDataset) -> Iterator[Dict[str, Any]]:
-        """Yield batches of sentences of similar length."""
-        for batch in dataset.batch_by_size(
-            dataset.ordered_indices(),
-            max_tokens=self.limits.max_tokens,
-            max_sentences=self.limits.max_sentences,
-        ):
-            yield dataset.collater([dataset[index] for index in batch])
+        """Yield batches of sentences of similar length, with --max-len-a of the same length.
+
+        fairseq's limit of a translation, max_len_a times the length plus max_len_b, counts the
+        padding: it is that of the longest sentence of a batch.
+        """
+        keep_order(dataset)
+        order = dataset.ordered_indices()
+        parts: Dict[int, List[int]] = {}
+        for index in order:
+            length = source_length(dataset, index) if self.generation.max_len_a else 0
+            parts.setdefault(length, []).append(index)
+        for part in parts.values():
+            for batch in dataset.batch_by_size(
+                np.asarray(part),
+                max_tokens=self.limits.max_tokens,
+                max_sentences=self.limits.max_sentences,
+            ):
+                yield dataset.collater([dataset[index] for index in batch])
+
+
+def source_length(dataset: FairseqDataset, index: int) -> int:
+    """Return the length of a source."""
+    size = dataset.size(index)
+    return int(size[0] if isinstance(size, (tuple, list)) else size)
+
+
+def keep_order(dataset: FairseqDataset) -> None:
+    """Let a dataset, and those that it wraps, draw nothing from NumPy's global state."""
+    inner: Any = dataset
+    while inner is not None:
+        if hasattr(inner, "shuffle"):
+            inner.shuffle = False
+        inner = getattr(inner, "dataset", None)
 
 
 def set_beams(models: Sequence[BaseFairseqModel], beam: int) -> None:

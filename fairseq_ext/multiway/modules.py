@@ -351,4 +351,5 @@ def _cached(cache: Cache) -> List[EncodedSource]:
 
 def _per_row(states: Tensor, rows: int) -> Tensor:
     """Return the states of the rows of the beams: (B, H) -> (R, H)."""
-    return states.repeat_interleave(rows // states.size(0), dim=0)
+    # without its size, torch 1.13 asks the device for it
+    return states.repeat_interleave(rows // states.size(0), dim=0, output_size=rows)

@@ -78,7 +78,7 @@ class BackTranslation:
         steps = min(SLOPE * (net_input["src_tokens"].size(1) - before) + CONSTANT, most)
         method = str(self.cfg.synthetic_sources)
         if method == "noised_beam":
-            words, lengths = self._beam(direction, sample, pair.source, steps)
+            words, lengths = self._beam(direction, sample, pair.source, longest)
             dictionary = self.dictionaries[pair.source]
             pad, unk = dictionary.pad(), dictionary.unk()
             return noised(words, lengths, sample["id"], key, pad, unk)
@@ -93,19 +93,27 @@ class BackTranslation:
             self.cfg.max_target_positions - 1,
         )
 
-    def _beam(self, direction: Any, sample: Sample, lang: str, steps: int) -> Tuple[Tensor, Tensor]:
-        """Return the words (B, T) and their numbers (B,) of the best hypotheses of a beam."""
+    def _beam(
+        self, direction: Any, sample: Sample, lang: str, longest: Tensor
+    ) -> Tuple[Tensor, Tensor]:
+        """Return the words (B, T) and their numbers (B,) of the best hypotheses of a beam.
+
+        The search has one limit for the batch: what is longer than ``longest`` (B,) is cut, as
+        greedy translations are.
+        """
+        limits = longest.tolist()
         search = BeamSearchGenerator(
             [direction],
             self.dictionaries[lang],
             beam_size=self.cfg.synthetic_beam or BEAM,
             max_len_a=0,
-            max_len_b=steps,
-            max_len=steps + 1,
+            max_len_b=max(limits),
+            max_len=max(limits) + 1,
         )
         inputs = {name: sample["net_input"][name] for name in ("src_tokens", "src_lengths")}
         lists = search.generate(None, {"net_input": inputs})
-        best = [hypotheses[0]["tokens"][:-1] for hypotheses in lists]  # without the end symbol
+        # without the end symbol
+        best = [beam[0]["tokens"][:-1][:limit] for beam, limit in zip(lists, limits)]
         words = torch.nn.utils.rnn.pad_sequence(
             best, batch_first=True, padding_value=self.dictionaries[lang].pad()
         )

@@ -91,7 +91,8 @@ class StreamsConfig(TranslationConfig):
         default="0.5",
         metadata={
             "help": "share of the updates that train on synthetic pairs, those of --monolingual "
-            "and those with a label in --lang-pairs; 0=0.1,5000=0.5 grows over 5000 updates"
+            "and those with a label in --lang-pairs; 0=0.1,5000=0.5 grows over 5000 updates; "
+            "de-en@bt=0.3,en-de@mono=0.2 gives each stream its own"
         },
     )
     synthetic_after_loss: Optional[float] = field(

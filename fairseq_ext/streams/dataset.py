@@ -238,16 +238,21 @@ class TrainingPlan:
         late: Mapping[str, float],
         count: Optional[int] = None,
         name: str = "slots",
+        weights: Optional[Mapping[str, float]] = None,
     ) -> List[Slot]:
-        """Return ``schedule.epoch_slots`` of some pairs; ``name`` tells draws of a seed apart."""
+        """Return ``schedule.epoch_slots`` of some pairs; ``name`` tells draws of a seed apart.
+
+        With ``weights``, {pair: weight}, a slot has one pair, drawn in proportion to them.
+        """
         lengths = self._lengths(epoch)
+        sizes = weights or {pair: len(self.dataset.datasets[pair]) for pair in pairs}
         return epoch_slots(
-            self.schedule,
+            "temperature" if weights else self.schedule,
             lengths={pair: lengths[pair] for pair in pairs},
-            sizes={pair: len(self.dataset.datasets[pair]) for pair in pairs},
+            sizes={pair: sizes[pair] for pair in pairs},
             random=random_of(self.seed, epoch, name),  # apart from the order of minibatches
             main_pair=self.main_pair,
-            temperature=self.temperature,
+            temperature=1.0 if weights else self.temperature,
             late=late,
             count=count,
         )

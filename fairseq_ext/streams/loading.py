@@ -28,7 +28,6 @@ from .sharing import prefixes, sentence_sets
 from .state import RunState
 from .steps import Steps
 from .synthetic import folder_of
-from .synthetic_share import parse_share
 
 
 class Loading(Steps):
@@ -182,7 +181,9 @@ class Loading(Steps):
     ) -> Union[TrainingPlan, ValidationPlan]:
         """Return the order of the batches, in training or of a validation."""
         if self.from_checkpoint or dataset is not self.datasets.get(self.cfg.train_subset):
-            return ValidationPlan(dataset, batches, num_shards)
+            # the training set may be validated on, and synthetic pairs have no references
+            real = {pair: cut for pair, cut in batches.items() if not label_of(pair)}
+            return ValidationPlan(dataset, real, num_shards)
         check_patience(self.cfg.pair_patience, self.cfg.disable_validation)
         update_freq = list(self.cfg.update_freq)
         options: Dict[str, Any] = dict(
@@ -199,8 +200,8 @@ class Loading(Steps):
         )
         plan: TrainingPlan
         if self.synthetic:
-            share, waits = parse_share(self.cfg.synthetic_share), self.loss_threshold.is_used
-            plan = MixedPlan(self.synthetic, share, waits, **options)
+            waits = self.loss_threshold.is_used
+            plan = MixedPlan(self.synthetic, self.synthetic_share, waits, **options)
         elif self.cfg.pair_parallel and num_shards > 1:
             assignment = self.pair_parallel.assign(batches, num_shards, self.schedule)
             plan = PairParallelPlan(assignment, **options)

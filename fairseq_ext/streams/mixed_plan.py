@@ -19,8 +19,9 @@ class MixedPlan(TrainingPlan):
 
     ``share`` says which updates are synthetic, and the schedule which streams these take: all of
     them (joint), one in turn (cycle), one drawn by size (temperature), or the main pair and a
-    random stream (main+aux). Synthetic updates lengthen an epoch, which remains a pass over the
-    real pairs. A stream leaves together with the pair of its direction.
+    random stream (main+aux). Where each stream has a share, one is drawn by these. Synthetic
+    updates lengthen an epoch, which remains a pass over the real pairs. A stream leaves together
+    with the pair of its direction.
 
     Args:
         synthetic: those of the streams that are synthetic.
@@ -59,10 +60,35 @@ class MixedPlan(TrainingPlan):
 
     def _chosen(self, epoch: int, begin: int) -> np.ndarray:
         """Return which updates of the epoch are synthetic, (N,) bool."""
-        start = min(self._starts(epoch, begin).values(), default=math.inf)
+        starts = self._starts(epoch, begin)
+        start = min(starts.values(), default=math.inf)
         # Pairs that join within the epoch do not lengthen it:
         # its number of real updates is known before.
-        return self.share.chosen(begin, start, super()._length(epoch, begin))
+        others = super()._length(epoch, begin)
+        return self._share(starts).chosen(begin, start, others, self._origin())
+
+    def _share(self, starts: Mapping[str, float]) -> SyntheticShare:
+        """Return the share of the updates: of streams with shares of their own, those present.
+
+        Args:
+            starts: {stream that has not left: updates of the run before it takes part}.
+        """
+        of_streams, points = self.share.of_streams, [(-1, 0.0)]
+        for start in sorted({start for start in starts.values() if start != math.inf}):
+            update = int(start - self._origin())
+            total = sum(of_streams.get(name, 0.0) for name in starts if starts[name] <= start)
+            # a step, no line: up to the update before the share is as it was
+            if points[-1][0] < update - 1:
+                points.append((update - 1, points[-1][1]))
+            points.append((update, total))
+        return SyntheticShare(points, of_streams) if of_streams else self.share
+
+    def _origin(self) -> float:
+        """Return the updates from which the share is counted: where a stream leaves, no others."""
+        begins_at = self.state.more.get(BEGINS_AT, {})
+        of_streams = begins_at if self.waits else self.join_at
+        default = math.inf if self.waits else 0
+        return min(of_streams.get(stream, default) for stream in self.synthetic)
 
     def _length(self, epoch: int, begin: int) -> int:
         """Return the updates of an epoch, synthetic ones included."""
@@ -86,17 +112,23 @@ class MixedPlan(TrainingPlan):
         streams, late = list(late), dict(late)
         if not streams:
             return []
+        # it may have left
+        main_late = self._late(epoch, begin).get(self.main_pair or "", 0)
+        count, name, weights = int(chosen.sum()), "synthetic slots", self.share.of_streams
         if self.schedule == "main+aux":
             assert self.main_pair is not None
+            if weights:
+                main = (self.main_pair,) if main_late <= 0 else ()
+                drawn = self._slots_of(streams, epoch, late, count, name, weights)
+                return [main + slot for slot in drawn]
             streams.insert(0, self.main_pair)
-            # it may have left
-            late[self.main_pair] = self._late(epoch, begin).get(self.main_pair, 0)
-        if self.schedule == "cycle":
+            late[self.main_pair] = main_late
+        if self.schedule == "cycle" and not weights:
             # the turn goes on where the epoch before has left it, which may have had few of them
             start = min(self._starts(epoch, begin).values())
             turn = 0 if start == math.inf else self.share.count(begin - int(start)) % len(streams)
             streams = streams[turn:] + streams[:turn]
-        return self._slots_of(streams, epoch, late, int(chosen.sum()), "synthetic slots")
+        return self._slots_of(streams, epoch, late, count, name, weights)
 
 
 def _among(late: Mapping[str, float], counted: np.ndarray) -> Dict[str, float]:

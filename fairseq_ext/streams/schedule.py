@@ -178,7 +178,7 @@ def epoch_length(
 def epoch_slots(
     schedule: str,
     lengths: Dict[str, int],
-    sizes: Dict[str, int],
+    sizes: Mapping[str, float],
     random: np.random.RandomState,
     main_pair: Optional[str] = None,
     temperature: float = 1.0,
@@ -190,7 +190,7 @@ def epoch_slots(
     Args:
         schedule: one of ``SCHEDULES``.
         lengths: updates that one pass over each pair takes.
-        sizes: sentences of each pair.
+        sizes: sentences of each pair, or other weights.
         random: the epoch's source of randomness.
         main_pair: for main+aux.
         temperature: for temperature; 1 = in proportion to size, larger = more even.
@@ -229,7 +229,7 @@ def _main(pair: Optional[str]) -> str:
     return pair
 
 
-def pair_probabilities(sizes: Sequence[int], temperature: float) -> np.ndarray:
+def pair_probabilities(sizes: Sequence[float], temperature: float) -> np.ndarray:
     """Return size^(1 / temperature) of each pair, over their sum."""
     counts = np.array(sizes, dtype=float)
     # relative to the largest: a power of the counts themselves overflows for small T

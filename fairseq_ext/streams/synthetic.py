@@ -13,7 +13,7 @@ from .language_pair import label_of, languages, pair_of, reverse_of
 from .mixed_plan import JOINS_IN
 from .schedule import MONO
 from .state import RunState
-from .synthetic_share import parse_share
+from .synthetic_share import SyntheticShare, parse_share
 
 logger = logging.getLogger(__name__)
 
@@ -33,9 +33,12 @@ def option(name: str, value: object = True) -> str:
     return f"--{name.replace('_', '-')}" + ("" if value is True else f" {value}")
 
 
-def check_synthetic(cfg: StreamsConfig, streams: Sequence[str]) -> None:
-    """Raise ValueError, naming the option, for what does nothing or does not go together."""
-    parse_share(cfg.synthetic_share)
+def check_synthetic(cfg: StreamsConfig, streams: Sequence[str]) -> SyntheticShare:
+    """Return the share of the streams.
+
+    ValueError, naming the option, for what does nothing or does not go together.
+    """
+    share = parse_share(cfg.synthetic_share, streams)
     online = any(label_of(stream) == MONO for stream in streams)
     useless = {**({} if online else ONLINE), **({} if streams else ANY)}
     for name, value in useless.items():
@@ -48,6 +51,7 @@ def check_synthetic(cfg: StreamsConfig, streams: Sequence[str]) -> None:
         _check_together(cfg, online)
     if cfg.synthetic_after_loss is not None:
         _check_after_loss(cfg, streams)
+    return share
 
 
 def _check_together(cfg: StreamsConfig, online: bool) -> None:

@@ -132,7 +132,7 @@ class StreamsTask(Loading):
             text, pairs = self.cfg.monolingual, self.back_translated_pairs
             lines = monolingual_streams(text, self.pairs, pairs)
         self.synthetic = [*labelled, *lines]
-        check_synthetic(self.cfg, self.synthetic)
+        self.synthetic_share = check_synthetic(self.cfg, self.synthetic)
         can = {pair_of(stream): self.can_translate(pair_of(stream)) for stream in labelled}
         check_directions(labelled, self.pairs, can)
         self.loss_threshold = LossThreshold(self.cfg.synthetic_after_loss, lines, self.run_state)

@@ -20,4 +20,7 @@ def test_figures_of_every_system(tmp_path):
         assert synthetic["ratio"] > 1 and 0 < synthetic["translation"] < 1
         assert len(synthetic["turns"]) == 2
     assert "| dual, synthetic" in (tmp_path / "found.md").read_text(encoding="utf-8")
+    rows = (tmp_path / "found.csv").read_text(encoding="utf-8").splitlines()
+    assert rows[0] == "system,metric,value" and len(rows) == 1 + 3 * 4
+    assert f"dual,ratio,{results['dual, synthetic']['ratio']:.2f}" in rows
     assert (back_translation.SLOPE, back_translation.CONSTANT) == limits

@@ -48,6 +48,11 @@ OPTIONS = """
 --criterion chunked_label_smoothed_cross_entropy --label-smoothing 0.1 | --share-all-embeddings
 --schedule cycle | --schedule temperature | --schedule joint | --pair-patience 1
 --join-at yy-zz=5 | --train-only encoder.xx
+--monolingual yy | --monolingual xx --synthetic-share 0.3 | --synthetic-share 0=0.1,9=0.8
+--synthetic-share 0.99 | --synthetic-share xx-yy@mono=0.3,yy-xx@mono=0.3
+--synthetic-sources sampling | --synthetic-tag | --monolingual-max-len 3
+--synthetic-sources noised_beam --synthetic-beam 2 | --synthetic-after-loss 9
+--store-ema --synthetic-ema --ema-decay 0.9 | --join-at xx-yy@mono=5 | --join-at xx-yy@bt=8
 """
 SECONDS = 150
 
@@ -114,7 +119,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--count", type=int, default=100, help="draws (default: 100)")
     parser.add_argument("--seed", type=int, default=1, help="of the draws (default: 1)")
+    parser.add_argument("--only", default="", help="scenarios whose name has this in it")
     arguments = parser.parse_args()
+    every = {**scenarios.SCENARIOS, **scenarios.SYNTHETIC}
+    names = [name for name in every if arguments.only in name]
+    if not names:
+        parser.error(f"--only {arguments.only!r}: is in the name of no scenario")
     import torch
 
     import fairseq_ext  # noqa: F401  (registers the systems)
@@ -124,7 +134,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         corpora: Dict[str, Path] = scenarios.write_corpora(Path(name))
         for number in range(arguments.count):
-            scenario = rng.choice(list(scenarios.SCENARIOS))
+            scenario = rng.choice(names)
             more = sum(rng.sample(options(), 2), [])
             folder = scenarios.clear(Path(name) / "draw")
             words = scenarios.command(scenario, corpora, folder / "unused")

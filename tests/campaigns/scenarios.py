@@ -55,6 +55,21 @@ SCENARIOS = {
     "duo classifier": ("labels", CLASSIFIER),
     "dual classifier": ("labels", DSL),
 }
+# with synthetic pairs; the campaign of option pairs draws them as well
+LINES = ["--monolingual", "xx,yy", "--batch-size", 40]
+SYNTHETIC = {
+    "dual, --monolingual": ("lines", [*DUAL, *LINES, "--lang-pairs", "xx-yy"]),
+    "multiway, cycle, --monolingual": (
+        "lines",
+        [*MULTIWAY, *LINES, "--schedule", "cycle", "--lang-pairs", "xx-yy,yy-xx,xx-zz"],
+    ),
+    "multiway, temperature, --monolingual, @bt": (
+        "lines",
+        [*MULTIWAY, *LINES, "--schedule", "temperature", "--lang-pairs", "xx-yy,yy-xx,xx-yy@bt"],
+    ),
+    "routed, --monolingual": ("lines", [*ROUTED, *LINES, "--lang-pairs", "xx-yy,yy-xx,xx-zz"]),
+    "dual, @bt": ("lines", [*DUAL, "--lang-pairs", "xx-yy,xx-yy@bt", "--batch-size", 40]),
+}
 
 
 def write_corpora(folder: Path) -> dict:
@@ -66,12 +81,27 @@ def write_corpora(folder: Path) -> dict:
     labels = folder / "labels"
     labels.mkdir()
     write_reviews(labels, random.Random(1))
-    return {"two": toy.two, "three": toy.three, "labels": binarise(labels)}
+    lines = write_synthetic(toy.three, folder / "lines")
+    return {"two": toy.two, "three": toy.three, "labels": binarise(labels), "lines": lines}
+
+
+def write_synthetic(three: Path, folder: Path) -> Path:
+    """The corpus "three" with monolingual text of xx and yy, and the pair xx-yy@bt."""
+    shutil.copytree(three, folder)
+    (folder / "bt").mkdir()
+    for suffix in ("bin", "idx"):
+        for split, pair, lang in (("test", "xx-zz", "xx"), ("train", "yy-zz", "yy")):
+            lines = folder / f"train.{lang}-None.{lang}.{suffix}"
+            shutil.copy(three / f"{split}.{pair}.{lang}.{suffix}", lines)
+        for lang in ("xx", "yy"):
+            name = f"xx-yy.{lang}.{suffix}"
+            shutil.copy(three / f"valid.{name}", folder / "bt" / f"train.{name}")
+    return folder
 
 
 def command(scenario: str, corpora: dict, save_dir: Path) -> list:
     """The words of fairseq-train."""
-    corpus, words = SCENARIOS[scenario]
+    corpus, words = {**SCENARIOS, **SYNTHETIC}[scenario]
     whole = [corpora[corpus], *OPTIMISE, *words, "--save-dir", save_dir]
     return [str(word) for word in whole]
 

@@ -4,7 +4,8 @@
 
 For each pair `make setup` makes an environment, which is removed afterwards. A pair without a wheel
 of torch is left out. A row of the page stays until its pair is run again, so that machines which
-have other Pythons can add theirs.
+have other Pythons can add theirs. With --quick, only the tests of what differs by version are run:
+the column "tests" says which of both a row is of.
 """
 
 from __future__ import annotations
@@ -19,20 +20,39 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
-from typing import NamedTuple, Sequence
+from typing import Iterator, NamedTuple, Sequence
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-# without the tests that make environments themselves
-TESTS = (
-    *("tests/compat", "tests/routed/test_training.py", "tests/test_user_dir.py"),
-    *("tests/test_no_wait.py", "--deselect", "tests/compat/test_install.py"),
-    *("-p", "no:cacheprovider"),
-)
+# {name of a selection: arguments of pytest}
+SELECTIONS = {
+    # without the tests that make environments themselves
+    "all": (
+        *("tests/compat", "tests/routed/test_training.py", "tests/test_user_dir.py"),
+        *("tests/test_no_wait.py", "--deselect", "tests/compat/test_install.py"),
+    ),
+    # the parts of fairseq that broke with some version of Python, torch, numpy or hydra
+    "quick": (
+        "tests/test_no_wait.py",
+        *(
+            f"tests/compat/test_{name}.py"
+            for name in (
+                *("byte_masks", "checkpoint_writing", "checkpoints", "data_workers"),
+                *("dataclass_defaults", "dataclass_factories", "encoder_layers"),
+                *("evaluated_settings", "huffman", "hydra_support", "import_hook"),
+                *("literal_evaluation", "model_averages", "numpy_names", "option_types"),
+                *("patch_registry", "pickle_rules", "precision", "reference_sizes"),
+                *("restricted_unpickler", "safe_globals", "scoring", "scripting"),
+                *("shared_arrays", "speech_tasks", "stock_tasks", "stored_checkpoints"),
+                *("warning_filters", "waveforms"),
+            )
+        ),
+    ),
+}
 TORCHES = ("1.13.1", "2.5.1", "2.13.0", "2.15.0")
 NAME = "versions"
 HEAD = (
-    "| Python | torch | numpy | hydra-core / omegaconf | passed | failed | skipped | date |",
-    "|---|---|---|---|---|---|---|---|",
+    "| Python | torch | numpy | hydra / omegaconf | tests | passed | failed | skipped | date |",
+    "|---|---|---|---|---|---|---|---|---|",
 )
 ASK = """
 import json, platform
@@ -43,12 +63,13 @@ print(json.dumps([platform.python_version(), *map(version, names)]))
 
 
 class Row(NamedTuple):
-    """What became of one pair: the versions, and the numbers of tests."""
+    """What became of one pair: the versions, which tests were run, and how many ended how."""
 
     python: str
     torch: str
     numpy: str
     hydra: str
+    tests: str
     passed: int
     failed: int
     skipped: int
@@ -93,23 +114,31 @@ def set_up(python: Path, torch: str, environment: Path) -> str:
     return "" if done.returncode == 0 else done.stdout[-2000:]
 
 
-def run_tests(environment: Path, tests: Sequence[str], report: Path) -> Row:
-    """Run the tests in an environment; return its row. Failures are printed as they come."""
+def run_tests(environment: Path, selection: str, report: Path) -> Row:
+    """Run a selection of tests in an environment; return its row. pytest prints what fails."""
     python = environment / "bin" / "python"
     asked = subprocess.run([python, "-c", ASK], stdout=subprocess.PIPE, check=True).stdout
     version, torch, numpy, hydra, omegaconf = json.loads(asked)
     variables = {**os.environ, "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}"}
     variables.setdefault("OMP_NUM_THREADS", "1")
-    command = [str(python), "-m", "pytest", "-n", "0", "-q", "-rfE", "--junit-xml", str(report)]
-    subprocess.run([*command, *tests], cwd=REPOSITORY, env=variables, check=False)
-    passed, failed, skipped = count_tests(report)
+    command = [str(python), "-m", "pytest", "-n", "0", "-q", "-rfE", "-p", "no:cacheprovider"]
+    command += ["--junit-xml", str(report), *SELECTIONS[selection]]
+    report.unlink(missing_ok=True)  # of another pair
+    subprocess.run(command, cwd=REPOSITORY, env=variables, check=False)
     today = str(datetime.date.today())
-    return Row(version, torch, numpy, f"{hydra} / {omegaconf}", passed, failed, skipped, today)
+    hydra = f"{hydra} / {omegaconf}"
+    return Row(version, torch, numpy, hydra, selection, *count_tests(report), today)
 
 
 def count_tests(report: Path) -> tuple[int, int, int]:
-    """Return how many tests of a JUnit report passed, failed and were skipped."""
+    """Return how many tests of a JUnit report passed, failed and were skipped.
+
+    A run that crashed before it wrote its report counts as one failure.
+    """
     passed = failed = skipped = 0
+    if not report.exists():
+        print("versions: pytest ended without a report", flush=True)
+        return 0, 1, 0
     for case in ElementTree.parse(report).iter("testcase"):
         outcomes = {child.tag for child in case}
         if outcomes & {"failure", "error"}:
@@ -127,9 +156,9 @@ def read_rows(page: Path) -> list[Row]:
     for line in between_markers(page.read_text(encoding="utf-8"))[1].splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if line.startswith("| ") and line != HEAD[0]:
-            python, torch, numpy, hydra, passed, failed, skipped, date = cells
+            python, torch, numpy, hydra, tests, passed, failed, skipped, date = cells
             numbers = (int(passed), int(failed), int(skipped))
-            rows.append(Row(python, torch, numpy, hydra, *numbers, date))
+            rows.append(Row(python, torch, numpy, hydra, tests, *numbers, date))
     return rows
 
 
@@ -157,7 +186,7 @@ def write_rows(page: Path, rows: Sequence[Row]) -> None:
     new.replace(page)
 
 
-def run_pair(python: Path, torch: str, folder: Path, tests: Sequence[str]) -> Row | None:
+def run_pair(python: Path, torch: str, folder: Path, selection: str) -> Row | None:
     """Return the row of a pair; None, with a line of the reason, if it cannot be set up."""
     environment = folder / "environment"
     shutil.rmtree(environment, ignore_errors=True)
@@ -168,7 +197,7 @@ def run_pair(python: Path, torch: str, folder: Path, tests: Sequence[str]) -> Ro
             reason = "there is no wheel of torch" if no_wheel else f"set-up failed: {problem}"
             print(f"versions: {python}, torch {torch}: {reason}", flush=True)
             return None
-        return run_tests(environment, tests, folder / "report.xml")
+        return run_tests(environment, selection, folder / "report.xml")
     finally:
         shutil.rmtree(environment, ignore_errors=True)
 
@@ -179,29 +208,30 @@ def main() -> int:
     parser.add_argument("--python", action="append", type=Path, help="default: all that are here")
     parser.add_argument("--torch", action="append", help=f"default: {', '.join(TORCHES)}")
     parser.add_argument("--environment", action="append", type=Path, default=[], help="as it is")
-    parser.add_argument("--tests", default=" ".join(TESTS), help="arguments of pytest")
+    parser.add_argument("--quick", action="store_true", help="the tests of what differs only")
     parser.add_argument("--folder", type=Path, default=REPOSITORY / "build" / "versions")
     parser.add_argument("--into", type=Path, help="page that gets the table")
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
-    tests = args.tests.split()
-    rows = []
+    selection = "quick" if args.quick else "all"
     pairs = [
         (python, torch)
         for python in args.python or find_pythons()
         for torch in args.torch or TORCHES
     ]
-    for environment in args.environment:
-        rows.append(run_tests(environment, tests, args.folder / "report.xml"))
-    for python, torch in [] if args.environment else pairs:
-        row = run_pair(python, torch, args.folder, tests)
+    ran: Iterator[Row | None]
+    if args.environment:
+        report = args.folder / "report.xml"
+        ran = (run_tests(environment, selection, report) for environment in args.environment)
+    else:
+        ran = (run_pair(python, torch, args.folder, selection) for python, torch in pairs)
+    rows = []
+    for row in ran:
         if row is not None:
             print(row.line(), flush=True)
             rows.append(row)
             if args.into:
-                write_rows(args.into, rows)  # after each: a matrix takes hours
-    if args.into:
-        write_rows(args.into, rows)
+                write_rows(args.into, [row])  # after each: a matrix takes hours
     return 1 if any(row.failed for row in rows) else 0
 
 

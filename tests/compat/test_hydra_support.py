@@ -8,6 +8,7 @@ import pytest
 
 from fairseq_ext.compat import hydra_support
 from fairseq_ext.compat.hydra_support import check_config_name
+from fairseq_ext.compat.option_types import optional_types_are_recognised
 from fairseq_ext.compat.user_errors import OptionError
 
 
@@ -61,9 +62,10 @@ def test_hydra_support_without_the_patch_fails_there(monkeypatch, plain):
 
     monkeypatch.setattr(version.VersionBase.instance(), "version_base", None)
     version.setbase("1.3")
-    stock = plain("fairseq.dataclass.utils").convert_namespace_to_omegaconf
+    stock = plain("fairseq.dataclass.utils")
+    optional_types_are_recognised(stock)  # or Python 3.14 fails before
     with pytest.raises(ImportError, match="no longer experimental"):
-        stock(argparse.Namespace(seed=7))
+        stock.convert_namespace_to_omegaconf(argparse.Namespace(seed=7))
 
 
 def test_hydra_1_0_finds_its_plugins():

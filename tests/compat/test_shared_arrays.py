@@ -29,13 +29,16 @@ def test_another_process_reads_the_file_and_leaves_it(tmp_path):
     shared = SharedArray(np.arange(1000), "data/train", 0, str(tmp_path / "plasma"))
     pickled = pickle.dumps(shared)
     assert len(pickled) < 500
-    if os.fork() == 0:
+    child = os.fork()
+    if child == 0:
         os._exit(int(pickle.loads(pickled).array[99]))
-    assert os.waitstatus_to_exitcode(os.wait()[1]) == 99
-    if os.fork() == 0:
+    # not any child: a process of another test may end meanwhile
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 99
+    child = os.fork()
+    if child == 0:
         shared._remove()
         os._exit(0)
-    assert os.wait()[1] == 0
+    assert os.waitpid(child, 0)[1] == 0
     assert os.path.exists(shared.path)
 
 

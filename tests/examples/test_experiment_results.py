@@ -104,6 +104,8 @@ def test_differences_have_the_p_value_of_evaluate(runs):
     assert (line["system"], line["versus"]) == ("other", "base")
     assert float(line["value"]) == pytest.approx(test["difference"], rel=1e-4)
     assert line["p"] == f"{test['p']:.4f}"
+    low, high = map(float, line["interval"].split())
+    assert low < float(line["value"]) < high
 
 
 def test_differences_of_classifications_are_tested_seed_by_seed(runs):

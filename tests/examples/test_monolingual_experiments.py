@@ -7,6 +7,7 @@ import pytest
 from examples.test_dual_experiments import PARSE_AND_BUILD, write_data
 from experiments.definition import FOLDER, read_experiment
 from experiments.execution import Run
+from small_experiment import SmallExperiment, values_of
 
 NAMES = {"monolingual_1450": 1450, "monolingual": 2900, "monolingual_5800": 5800}
 ALL_LINES = 29000
@@ -54,6 +55,95 @@ def test_rounds_of_back_translation_need_each_other(name):
     assert systems["stock.twice.de-en"].needs == ("stock.once.en-de",)
     commands = systems["stock.twice.de-en"].train
     assert commands[0].startswith("fairseq-ext back-translate $RUNS/stock.once.en-de.$SEED/")
-    assert [command.split()[0] for command in commands] == [
-        *("fairseq-ext", "fairseq-preprocess", "fairseq-train", "fairseq-ext")
-    ]
+    # what fairseq reads beside train, and adds to it
+    assert "mv $RUN/made/$$file $RUN/bin/train1" in "".join(commands)
+
+
+DUAL = """
+TEST_FILE = "test_a"
+VOCABULARY = "--vocabulary 70"
+LAYERS = 1
+WIDTH = 16
+FEED_FORWARD = 16
+HEADS = 2
+SCHEDULE = "--lr 5e-3 --lr-scheduler polynomial_decay --warmup-updates 2 --max-tokens 400"
+UPDATES = 8
+MORE_UPDATES = 12
+JOIN = 2
+AVERAGE = "--inputs $RUN/checkpoint_last.pt"
+SEARCH = "--beam 2 --max-tokens 400"
+"""
+LINES = """
+PAIRS = 60
+FIRST = 61
+LAST = 90
+FIRST_OTHER = 91
+LAST_OTHER = 110
+FIRST_FRENCH = 111
+"""
+MULTIWAY = """
+TEST_FILE = "test_a"
+VOCABULARY = 50
+SIZES = "--embed-dim 16 --hidden-size 16 --context-size 16 --readout-size 16"
+LENGTH = '''--max-update 8 --validate-interval-updates 4 --save-interval-updates 4
+    --no-epoch-checkpoints'''
+SEARCH = "--beam 2 --max-tokens 400"
+PAIRS = 60
+FIRST = 61
+LAST = 120
+"""
+PIVOT = """
+FURTHER = 6
+PAIRS = 60
+FIRST = 61
+LAST = 120
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)  # many commands, each of which imports fairseq
+def test_back_translation_from_raw_text_to_scores(run, raw, tmp_path):
+    small = SmallExperiment(run, tmp_path, "dual/monolingual", DUAL + LINES)
+    assert "ready:" in small.step("prepare", "--raw", raw)
+    small.train("dual", "dual.online", "dual.online.inference", "stock.twice.*")
+    small.train("stock.de-en", "stock.en-de")
+    lines = small.report()
+    bleu = values_of(lines, "BLEU", set="test_a", direction="de-en")
+    assert {("stock.twice", "stock"), ("dual.online", "dual"), ("dual.online", "stock")} <= set(
+        bleu
+    )
+    # the synthetic pairs are added to the real ones
+    log = (small.runs / "stock.twice.de-en.1" / "train.log").read_text(encoding="utf-8")
+    assert "train1.de-en" in log
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_three_languages_from_raw_text_to_scores(run, raw3, tmp_path):
+    small = SmallExperiment(run, tmp_path, "dual/monolingual_three", DUAL + LINES)
+    assert "ready:" in small.step("prepare", "--raw", raw3)
+    small.train("three", "three.online")
+    bleu = values_of(small.report(), "BLEU", set="test_a", direction="en-de")
+    assert ("three.online", "three") in bleu
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("name", ["dual", "multiway"])
+def test_a_direction_without_data_from_raw_text_to_scores(name, run, raw3, tmp_path):
+    changes = DUAL + PIVOT if name == "dual" else MULTIWAY
+    small = SmallExperiment(run, tmp_path, f"{name}/zero_resource", changes)
+    assert "ready:" in small.step("prepare", "--raw", raw3)
+    small.train("base.*", "made.*", "real.*", "longer.*")
+    bleu = values_of(small.report(), "BLEU", set="test_a", direction="fr-de")
+    assert {("made pairs", "by English"), ("made pairs", "zero-shot")} <= set(bleu)
+    # a German-French pair is seen by none of the first trainings
+    log = (small.runs / "base.1" / "train.log").read_text(encoding="utf-8")
+    assert "train.de-fr" not in log
+
+
+def test_tatoeba_makes_the_sets_before_anything_else():
+    experiment = read_experiment("dual/monolingual_tatoeba")
+    assert experiment.raw == ("deu-eng.zip",)
+    assert experiment.prepare[0].startswith("python examples/prepare.py tab-separated --file $RAW/")
+    assert "--train $DATA/divided/train --valid $DATA/divided/valid" in experiment.prepare[1]

@@ -167,7 +167,8 @@ def test_nothing_of_the_process_changes(data, checkpoint_of):
         root = logging.getLogger()
         return (torch.random.get_rng_state().tolist(), random.getstate(), root.level,
                 list(root.handlers), torch.get_default_dtype(), torch.is_grad_enabled(),
-                np.random.get_state()[1].tolist(), torch.get_num_threads())  # fmt: skip
+                np.random.get_state()[1].tolist(), np.random.get_state()[2],
+                torch.get_num_threads())  # fmt: skip
 
     before = state()
     model = fairseq_ext.load(checkpoint, data["three"], dtype="bfloat16")
@@ -185,6 +186,7 @@ def test_bad_input_is_named(data, checkpoint_of, tmp_path):
         ((checkpoint, tmp_path / "no"), FileNotFoundError, "there is no such folder"),
         ((checkpoint, tmp_path), FileNotFoundError, "it has no dict.txt"),
         ((checkpoint, data["two"], "xx-qq"), (ValueError, FileNotFoundError), "qq"),
+        ((checkpoint, data["two"], ""), ValueError, "'': not of the form SOURCE-TARGET"),
     ]:
         with pytest.raises(error, match=message):
             fairseq_ext.load(*arguments)

@@ -42,6 +42,22 @@ def test_every_system_translates_from_its_folder(name, data, checkpoint_of, tmp_
     ]
 
 
+@pytest.mark.parametrize("name, width", [("stock lstm", 6), ("stock transformer_align", 8)])
+def test_embeddings_of_a_file_are_in_the_folder(
+    name, width, data, checkpoint_of, tmp_path, monkeypatch
+):
+    """--encoder-embed-path names the values that a training began with; nothing reads it again."""
+    monkeypatch.chdir(tmp_path)
+    vector = " ".join(["0.5"] * width)
+    Path("vectors.txt").write_text(f"2 {width}\nan1 {vector}\nav2 {vector}\n", encoding="utf-8")
+    checkpoint = checkpoint_of(name, "--encoder-embed-path", "vectors.txt")
+    expected = fairseq_ext.load(checkpoint, data["two"]).translate(LINES, **SEARCH)
+    folder = pack([checkpoint], data["two"], tmp_path / "packed")
+    Path("vectors.txt").unlink()
+    for arguments in ((folder,), (checkpoint, data["two"])):
+        assert plain(fairseq_ext.load(*arguments).translate(LINES, **SEARCH)) == plain(expected)
+
+
 OTHERS = ["twin_caption_attention", "twin_caption_lstm", "twin_speech_lstm", "gru_lm"]
 
 

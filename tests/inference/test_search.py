@@ -20,6 +20,7 @@ REFUSED = [
     (dict(lenpen="a"), "could not be converted to Float"),
     (dict(temperature=0), "--temperature 0.0 is not allowed"),
     (dict(min_len=9, max_len_b=3), "--min-len 9 is more than --max-len-b 3"),
+    (dict(min_len=9, max_len_a=0.1, max_len_b=3), "min.len 9: (more words than|allowed: up to 3)"),
     (dict(sampling_topk=3), "--sampling-topk 3: allowed with --sampling"),
     (dict(sampling=True, sampling_topk=3, sampling_topp=0.5), "fairseq reads one; leave one out"),
     (dict(diverse_beam_groups=3, beam=5), "does not divide --beam 5"),
@@ -94,6 +95,21 @@ def test_batches_by_tokens(model):
     assert [r.text for r in again] == [r.text for r in first]
     long = model.translate(["an1 " * 9, "an4"], max_len_b=4, max_tokens=6)
     assert "10 tokens, more than --max-tokens 6" in long[0].error and long[1].error is None
+
+
+@pytest.mark.parametrize("name", ["stock lstm", "dual_transformer", "routed_gru"])
+def test_batches_change_no_translation(name, data, sharp):
+    """With max_len_a fairseq's limit of all is that of the longest source of the batch."""
+    model = fairseq_ext.load(sharp(name), data[ALL[name].data])
+    texts = [*LINES, "an1 av2 an3 at1 an4 av5 an6"]
+    for options in (dict(max_len_a=0.5, max_len_b=1), dict(max_len_a=1.5, max_len_b=2, beam=2)):
+        together = model.translate(texts, **options)
+        alone = [model.translate([text], **options)[0] for text in texts]
+        assert [r.text for r in together] == [r.text for r in alone]
+        lengths = [len(r.text.split()) for r in together]
+        marks = int(name == "routed_gru")  # the task token is no word
+        limits = [options["max_len_a"] * (len(r.source_tokens) - marks) for r in together]
+        assert all(n <= int(limit + options["max_len_b"]) for n, limit in zip(lengths, limits))
 
 
 def _lines(texts):

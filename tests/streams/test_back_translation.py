@@ -5,6 +5,7 @@ import copy
 import pytest
 import torch
 from fairseq.sequence_generator import SequenceGenerator
+from streams.folders import random_lines, write_lines, write_pair
 from streams.monolingual_runs import SYSTEMS, Run, write_data
 from streams.support import Optimizer
 
@@ -141,6 +142,22 @@ def test_randomness_is_of_seed_update_stream_and_sentence(method, data):
     alone = part.collater([part[numbers[2]]])
     alone["net_input"]["pair"] = "xx-yy"
     assert sentences(made(run, {STREAM: alone})["net_input"]["src_tokens"]) == [first[2]]
+
+
+@pytest.mark.parametrize("method", ["greedy", "sampling", "noised_beam"])
+def test_no_source_is_longer_than_its_line_allows(method, data, tmp_path):
+    """2 n + 10 words for a line of n, whichever lines are in its batch."""
+    lines = {lang: random_lines(lang, 6) for lang in ("xx", "yy")}
+    folder = write_pair(tmp_path, "train", "xx-yy", **lines)
+    write_lines(folder, "train", "yy", [*lines["yy"], " ".join(lines["yy"]), "yy1"])
+    flags = ["--monolingual", "yy", "--synthetic-sources", method, "--batch-size", 8]
+    run = Run(folder, *SYSTEMS["dual"], *flags)
+    run.batches()  # the first of the epochs of one real update has no other
+    batch = run.synthetic(STREAM)
+    allowed = 2 * (batch[STREAM]["net_input"]["src_lengths"] - 1) + 10
+    assert allowed.max() > 3 * allowed.min()
+    words = made(run, batch)["net_input"]["src_lengths"] - 1
+    assert (words <= allowed).all() and (words > 12).any()
 
 
 def test_noised_sources_are_those_of_the_beam_without_the_noise(data, monkeypatch):

@@ -25,7 +25,13 @@ def plan(dataset, schedule="cycle", share="0.5", waits=False, synthetic=LINES, *
     options = dict(schedule=schedule, seed=1, group=lambda epoch: 1, main_pair="a-b")
     batches = in_batches(dataset, 5)
     return MixedPlan(
-        synthetic, parse_share(share), waits, dataset=dataset, batches=batches, **options, **more
+        synthetic,
+        parse_share(share, synthetic),
+        waits,
+        dataset=dataset,
+        batches=batches,
+        **options,
+        **more,
     )
 
 
@@ -104,6 +110,41 @@ def test_a_stream_leaves_with_its_direction(dataset):
     assert mixed.is_over(2)
 
 
+@pytest.mark.parametrize("waits", [False, True])
+def test_the_share_does_not_begin_anew_where_a_stream_leaves(waits, dataset):
+    """It is counted from the first synthetic update, whichever stream that was of."""
+    state, staying = RunState(), RunState()
+    state.left = {"a-b": 3}
+    more = {} if waits else {"join_at": {LINES[1]: 8}}
+    slots = []
+    for history in (state, staying):
+        history.more[JOINS_IN] = {LINES[0]: 1, LINES[1]: 2}
+        mixed = plan(dataset, "joint", "0=0,40=0.9", waits=waits, state=history, **more)
+        slots.append([mixed.slots(epoch) for epoch in (1, 2, 3)][-1])
+    assert {slot for slot in slots[0] if is_synthetic(slot)} == {(LINES[1],)}
+    places = [[is_synthetic(slot) for slot in of_epoch] for of_epoch in slots]
+    assert places[0] == places[1][: len(places[0])] and sum(places[0]) > 5
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_share_of_its_own_is_not_that_of_other_streams(schedule, dataset):
+    """A stream that has not joined, or has left, leaves its updates to the real pairs."""
+    state = RunState()
+    state.left = {"a-b": 25}
+    share = f"{LINES[0]}=0.3,{LINES[1]}=0.4"
+    mixed = plan(dataset, schedule, share=share, state=state, join_at={LINES[1]: 160})
+    begins = [mixed.begin(epoch) for epoch in (1, 25, 60)]
+    slots = [slot for epoch in range(1, 60) for slot in mixed.slots(epoch)]
+    for first, last, expected in (
+        (0, 160, (0.3, 0)),
+        (160, begins[1], (0.3, 0.4)),
+        (begins[1], begins[2], (0, 0.4)),
+    ):
+        part = slots[first:last]
+        shares = [sum(line in slot for slot in part) / len(part) for line in LINES]
+        assert shares == pytest.approx(expected, abs=0.08), (schedule, first, last)
+
+
 def test_the_main_pair_may_have_left(dataset):
     state = RunState()
     state.left = {"a-b": 2}
@@ -141,3 +182,25 @@ def test_a_plan_from_a_checkpoint_is_the_same(schedule, dataset):
     again = plan(dataset, schedule, "0=0.1,20=0.7", waits=True, state=resumed)
     for epoch in (3, 4, 5):
         assert again(epoch) == mixed(epoch)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_streams_with_shares_of_their_own(schedule, dataset):
+    text = "a-b@mono=0.6,b-a@mono=0.2"
+    share = parse_share(text, LINES)
+    mixed = plan(dataset, schedule, text)
+    slots = [slot for epoch in range(1, 21) for slot in mixed.slots(epoch)]
+    counts = collections.Counter(stream for slot in slots for stream in slot if stream in LINES)
+    for stream, part in share.of_streams.items():
+        assert counts[stream] == pytest.approx(part * len(slots), rel=0.1)
+    for slot in filter(is_synthetic, slots):
+        assert len(slot) == (2 if schedule == "main+aux" else 1)
+        assert slot[0] == "a-b" if schedule == "main+aux" else slot[0] in LINES
+    # real updates are those of a run without lines here, too
+    real = [slot for slot in mixed.slots(1) if not is_synthetic(slot)]
+    assert real == plain(dataset, schedule).slots(1)
+
+
+def test_a_share_of_a_stream_that_joins_late(dataset):
+    late = plan(dataset, "joint", "a-b@mono=0.3,b-a@mono=0.3", join_at={"b-a@mono": 10**6})
+    assert {slot for slot in late.slots(1) if is_synthetic(slot)} == {("a-b@mono",)}

@@ -1,5 +1,6 @@
 """Options of synthetic streams work or are refused by name; when streams begin."""
 
+import copy
 import shutil
 
 import pytest
@@ -121,6 +122,18 @@ def test_a_pair_with_a_label_is_read_from_its_folder(data):
     batches = run.batches()
     assert [list(batch)[0] for batch in batches[:4]] == ["xx-yy", "xx-yy@bt", "yy-xx", "xx-yy@bt"]
     assert batches[1]["xx-yy@bt"]["net_input"]["pair"] == "xx-yy"
+
+
+def test_the_training_set_is_validated_without_synthetic_pairs(data):
+    """--valid-subset train takes a copy of it; synthetic pairs have no references."""
+    run = labelled(data, "xx-yy,xx-yy@bt", "--monolingual", "xx,yy")
+    copied = copy.copy(run.task.dataset("train"))
+    batches = run.task.get_batch_iterator(copied, max_sentences=6, seed=3).next_epoch_itr()
+    sizes = {}
+    for batch in batches:
+        for name, part in batch.items():
+            sizes[name] = sizes.get(name, 0) + len(part["id"])
+    assert sizes == {"xx-yy": 30, "yy-xx": 30}
 
 
 def test_the_tag_is_for_pairs_with_a_label_as_well(data):

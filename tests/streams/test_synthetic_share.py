@@ -66,3 +66,29 @@ def test_half_is_every_second_update():
 def test_other_shares_are_refused(text, message):
     with pytest.raises(ValueError, match=f"--synthetic-share.*{message}"):
         parse_share(text)
+
+
+STREAMS = ["de-en@bt", "en-de@mono"]
+
+
+def test_shares_of_streams_add_up():
+    share = parse_share("de-en@bt=0.3, en-de@mono=0.2", STREAMS)
+    assert share.of_streams == {"de-en@bt": 0.3, "en-de@mono": 0.2}
+    assert share.chosen(0, 0, 500).mean() == pytest.approx(0.5, abs=0.01)
+    assert not parse_share("0.5", STREAMS).of_streams
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("de-en@bt=0.3", "share above 0 for each of de-en@bt, en-de@mono"),
+        ("de-en@bt=0.3,en-de@mono=0", "share above 0 for each"),
+        ("de-en@bt=0.5,en-de@mono=0.5", "together at most 0.99"),
+        ("de-en@bt=0.3,fr-de@mono=0.2", "'fr-de@mono' is none of de-en@bt, en-de@mono"),
+        ("de-en@bt=0.3,de-en@bt=0.2", "'de-en@bt' is named twice"),
+        ("de-en@bt,en-de@mono=0.2", "'' must be a number"),
+    ],
+)
+def test_other_shares_of_streams_are_refused(text, message):
+    with pytest.raises(ValueError, match=f"--synthetic-share.*{message}"):
+        parse_share(text, STREAMS)

@@ -117,6 +117,7 @@ def test_pairs_by_a_third_language(checkpoint, toy_corpus, tmp_path):
         (Pair("a b", -1.0, -2.0), "c d", 0, None, ""),
         (Pair("", None, None), "", 0, None, "empty"),
         (Pair("", -1.0, None), "c", 0, None, "empty"),
+        (Pair("", -float("inf"), None), "c d", 0, None, "untranslated"),
         (Pair("a b c", -1.0, None), "d e", 1.5, None, ""),
         (Pair("a b c d", -1.0, None), "d e", 1.5, None, "ratio"),
         (Pair("a", -1.0, None), "d e", 1.5, None, "ratio"),
@@ -136,6 +137,7 @@ def test_filters(pair, target, ratio, least, reason):
         (["--max-ratio", 0.5], "--max-ratio 0.5: must be at least 1"),
         (["--max-ratio", "nan"], "--max-ratio nan: must be at least 1"),
         (["--min-round-trip", -2], "--min-round-trip -2.0: needs --round-trip"),
+        (["--round-trip", "--min-round-trip", "nan"], "--min-round-trip nan: must be a number"),
         (["-s", "yy"], "-s yy -t yy: two different languages"),
         (["-s", "qq"], "CHECKPOINT .*qq"),
         (["--pivot", "zz"], "--pivot 'zz': must be LANG=FILE"),
@@ -158,9 +160,41 @@ def test_files_without_lines_and_unequal_ones_are_refused(checkpoint, toy_corpus
     pivot = ["-s", "zz", "--pivot", f"xx={tmp_path / 'short'}"]
     with pytest.raises(UsageError, match="has 1 lines, --monolingual .* has 14"):
         run(checkpoint, toy_corpus.three, lines, tmp_path / "bt", *pivot)
-    (tmp_path / "done.tsv").touch()
-    with pytest.raises(UsageError, match="done.tsv exists; allowed: --force"):
+
+
+@pytest.mark.parametrize("end", ["xx", "yy", "tsv"])
+def test_files_that_are_there_are_not_replaced(end, checkpoint, toy_corpus, lines, tmp_path):
+    path = tmp_path / f"done.{end}"
+    path.write_text("real\n", encoding="utf-8")
+    with pytest.raises(UsageError, match=f"done.{end} exists; allowed: --force"):
         run(checkpoint, toy_corpus.three, lines, tmp_path / "done")
+    assert read(path) == ["real"] and not (tmp_path / "done.partial").exists()
+    run(checkpoint, toy_corpus.three, lines, tmp_path / "done", "--force")
+    assert read(path) != ["real"]
+
+
+def test_the_lines_themselves_are_never_replaced(checkpoint, toy_corpus, lines, tmp_path):
+    """--output mono would write mono.yy, which holds the lines, without those left out."""
+    before = lines.read_bytes()
+    with pytest.raises(UsageError, match="mono.yy is the file of --monolingual; allowed: a pref"):
+        run(checkpoint, toy_corpus.three, lines, tmp_path / "mono", "--force")
+    pivot = tmp_path / "text.xx"
+    pivot.write_bytes(before)
+    more = ["-s", "xx", "--pivot", f"zz={pivot}", "--force"]
+    with pytest.raises(UsageError, match="text.xx is the file of --pivot"):
+        run(checkpoint, toy_corpus.three, lines, tmp_path / "text", *more)
+    assert lines.read_bytes() == before and pivot.read_bytes() == before
+
+
+def test_samples_of_other_batches_begin_anew(checkpoint, toy_corpus, lines, tmp_path, monkeypatch):
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "make", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        run(checkpoint, toy_corpus.three, lines, tmp_path / "bt", "--sampling")
+    with pytest.raises(UsageError, match="begun with other search; allowed"):
+        run(checkpoint, toy_corpus.three, lines, tmp_path / "bt", "--sampling", "--batch", 3)
 
 
 def test_progress_is_whole_at_every_moment(tmp_path):

@@ -8,6 +8,7 @@ those that fairseq-preprocess binarises.
 
 from __future__ import annotations
 
+import math
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, List, Tuple
@@ -66,6 +67,8 @@ def check(args: Namespace) -> None:
         raise UsageError(f"--max-ratio {args.max_ratio}: must be at least 1; 0 = off")
     if args.min_round_trip is not None and not args.round_trip:
         raise UsageError(f"--min-round-trip {args.min_round_trip}: needs --round-trip")
+    if args.min_round_trip is not None and math.isnan(args.min_round_trip):
+        raise UsageError("--min-round-trip nan: must be a number")
     if args.source_lang == args.target_lang:
         raise UsageError(f"-s {args.source_lang} -t {args.target_lang}: two different languages")
 
@@ -103,6 +106,32 @@ def translated_lines(args: Namespace, targets: List[str]) -> Tuple[str, List[str
     return lang, lines
 
 
+def output_paths(args: Namespace) -> List[Path]:
+    """Return the files that are written; UsageError where one of them is read."""
+    paths = [Path(f"{args.output}.{end}") for end in (args.source_lang, args.target_lang, "tsv")]
+    read = {"--monolingual": args.monolingual, "--pivot": (args.pivot or "").partition("=")[2]}
+    for path in paths:
+        for option, name in read.items():
+            if name and path.resolve() == Path(name).resolve():
+                raise UsageError(
+                    f"--output {args.output}: {path} is the file of {option}; allowed: a prefix "
+                    "of other files"
+                )
+    return paths
+
+
+def check_present(paths: List[Path], progress: Progress, lines: int, args: Namespace) -> None:
+    """Raise UsageError for files that the command has not written, unless they may be replaced."""
+    present = [path for path in paths if path.exists()]
+    # one that was interrupted while it wrote had made all pairs before
+    if present and len(progress.pairs) < lines and not args.force:
+        if not progress.pairs:
+            progress.remove()
+        raise UsageError(
+            f"--output {args.output}: {present[0]} exists; allowed: --force replaces it"
+        )
+
+
 def load(args: Namespace, lang: str) -> Model:
     """Return the model that translates the lines; UsageError where it cannot."""
     # imported here: --help does without torch
@@ -125,15 +154,12 @@ def load(args: Namespace, lang: str) -> Model:
 
 def make(args: Namespace, model: Model, lines: List[str], block: int) -> List[Pair]:
     """Return the sources of the lines of a block, with their scores; empty lines have none."""
-    import numpy as np
     import torch
 
     texts = [line for line in lines if line.strip()]
     search = {"sampling": True, "beam": 1} if args.sampling else {"beam": args.beam}
-    # fairseq draws words from the global state, and from another one the order of lines that are
-    # equally long: a resumed command draws the same
+    # fairseq draws words from the global state: a resumed command draws the same
     torch.manual_seed(args.seed * 1_000_003 + block)
-    np.random.seed(block)
     # without their attention, which takes time and is not asked for here
     translated = model.translate(texts, batch=args.batch, attention=False, extras=False, **search)
     best = [(result.text, result.hypotheses[0].score) for result in translated]
@@ -151,9 +177,7 @@ def make(args: Namespace, model: Model, lines: List[str], block: int) -> List[Pa
 
 def write(args: Namespace, targets: List[str], pairs: List[Pair]) -> int:
     """Write the pairs that are kept and the table of all; return how many are kept."""
-    count = 0
-    suffixes = (args.source_lang, args.target_lang, "tsv")
-    paths = [Path(f"{args.output}.{suffix}") for suffix in suffixes]
+    count, paths = 0, output_paths(args)
     with (
         atomic_path(paths[0]) as sources,
         atomic_path(paths[1]) as lines,
@@ -177,30 +201,35 @@ def write(args: Namespace, targets: List[str], pairs: List[Pair]) -> int:
     return count
 
 
+def search_of(args: Namespace) -> str:
+    """Return what the translations depend on besides the model."""
+    if args.sampling:  # what a line draws depends on the lines before it in its batch
+        return f"sampling, seed {args.seed}, batch {args.batch}"
+    return f"beam {args.beam}"
+
+
 def back_translate(args: Namespace) -> int:
     """Translate what is still to be done, then write all pairs at once."""
     check(args)
     targets = read_lines("--monolingual", args.monolingual)
     lang, lines = translated_lines(args, targets)
+    paths = output_paths(args)
     model = load(args, lang)
     # what the translations depend on; filters may change until the end
     options = {
         "checkpoint": digest(Path(args.checkpoint)),
         "lines": digest(lines),
         "direction": f"{lang}-{args.source_lang}",
-        "search": f"sampling, seed {args.seed}" if args.sampling else f"beam {args.beam}",
+        "search": search_of(args),
         "round_trip": args.round_trip,
     }
-    output = Path(f"{args.output}.tsv")
     progress = Progress(Path(f"{args.output}.partial"), options, args.force)
-    # an interrupted command may have written the output, or a part of it, already
-    if output.exists() and not progress.pairs and not args.force:
-        raise UsageError(f"--output {args.output}: {output} exists; allowed: --force replaces it")
+    check_present(paths, progress, len(lines), args)
     for start in range(len(progress.pairs), len(lines), BLOCK):
         progress.add(make(args, model, lines[start : start + BLOCK], start // BLOCK))
         print(f"{len(progress.pairs)} of {len(lines)} lines", flush=True)
     count = write(args, targets, progress.pairs)
     progress.remove()
     print(f"{count} of {len(lines)} pairs in {args.output}.{args.source_lang} and "
-          f"{args.output}.{args.target_lang}; scores in {output}")  # fmt: skip
+          f"{args.output}.{args.target_lang}; scores in {paths[2]}")  # fmt: skip
     return 0

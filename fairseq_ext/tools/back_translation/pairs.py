@@ -1,13 +1,15 @@
 """A synthetic pair, and why it may be left out."""
 
+import math
 from typing import NamedTuple, Optional
 
 
 class Pair(NamedTuple):
     """What a line has become.
 
-    source: its translation, empty for a line without words. score: mean log2 P of its tokens.
-    round_trip: mean log2 P of the tokens of the line, translated back from it; None if not asked.
+    source: its translation, empty for a line without words. score: mean log2 P of its tokens, -inf
+    where the model could not translate the line. round_trip: mean log2 P of the tokens of the line,
+    translated back from it; None if not asked.
     """
 
     source: str
@@ -32,6 +34,8 @@ def reason_to_drop(
         min_round_trip: the least round-trip score; None = any.
     """
     counts = words(pair.source), words(target)
+    if pair.score == -math.inf:
+        return "untranslated"
     if not min(counts):
         return "empty"
     if max_ratio and max(counts) > max_ratio * min(counts):

@@ -77,6 +77,13 @@ def options():
     """Rows of options."""
     average = f"{TRANSFORMER} --store-ema --ema-decay 0.9"
     yield row("EMA, resumed", average, f"{average} --max-update 4", expect="num_updates 4")
+    # weights that weight_norm computes are averaged as well
+    layers = "[(16,3)]*2"
+    fconv = (
+        f"{TRAIN} --arch fconv --encoder-embed-dim 16 --decoder-embed-dim 16 --encoder-layers "
+        f"{layers} --decoder-layers {layers} --decoder-out-embed-dim 16 --store-ema"
+    )
+    yield row("EMA of fconv, resumed", fconv, f"{fconv} --max-update 4", expect="num_updates 4")
     yield row(
         "--distributed-world-size 2 --cpu",
         f"{TRANSFORMER} --distributed-world-size 2 --cpu",
@@ -184,8 +191,7 @@ def data2vec():
         "optimization.max_update=2 checkpoint.save_dir={out}"
     )
     ten = tiny.replace("max_update=2", "max_update=10")  # its schedule has three phases
-    yield row(
-        "example data2vec: audio",
+    audio = (
         "fairseq-hydra-train --config-dir {examples}/data2vec/config/audio/pretraining "
         "--config-name base_librispeech common.user_dir={examples}/data2vec common.fp16=false "
         "task.data={waves} task.min_sample_size=1000 dataset.max_tokens=40000 "
@@ -193,10 +199,15 @@ def data2vec():
         "model.encoder_embed_dim=16 +model.encoder_ffn_embed_dim=16 "
         "+model.encoder_attention_heads=2 model.conv_pos=6 +model.conv_pos_groups=2 "
         "model.pos_conv_depth=2 model.mask_length=2 "
-        f"model.average_top_k_layers=1 lr_scheduler.phase_ratio=[0.1,0.5,0.4] {ten}",
-        expect="num_updates 10",
-        needs=("soundfile",),
+        f"model.average_top_k_layers=1 lr_scheduler.phase_ratio=[0.1,0.5,0.4] {ten}"
     )
+    # also what weight_norm computes is averaged
+    whole = audio.replace("pos_conv_depth=2", "pos_conv_depth=1")
+    whole += " model.ema_transformer_layers_only=false"
+    for name, command in (("audio", audio), ("audio, whole encoder averaged", whole)):
+        yield row(
+            f"example data2vec: {name}", command, expect="num_updates 10", needs=("soundfile",)
+        )
 
 
 ROWS = [*more_architectures(), *more_speech(), *options(), *examples(), *data2vec()]

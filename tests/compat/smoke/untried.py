@@ -9,8 +9,6 @@ UNTRIED = {
     "`model_parallel_transformer`, `model_parallel_roberta`": "as `transformer_lm_megatron`: need "
     "fairseq's submodule megatron and several GPUs",
     "`dummy_model`": "not tried: the model of fairseq's own benchmark",
-    "averages (`--store-ema`, data2vec with `pos_conv_depth` 1) of models with `weight_norm`": "do "
-    "not work with torch 2.13: it cannot copy such modules",
     "example `wav2vec-U`": "does not work from the archive: imports "
     "`examples.speech_recognition`, as in a clone",
     "example `truncated_bptt`": "does not work: imports `transformers.configuration_transfo_xl`, "

@@ -1,0 +1,108 @@
+"""Divide tab-separated sentence pairs, such as Tatoeba's, into the text of the three sets.
+
+Sentences repeat there: a sentence stands beside each of its translations. Pairs with a sentence in
+common, directly or through other pairs, are a group. The first pair of each group is used and the
+others are left out, so that no sentence is in two pairs, let alone in two parts.
+"""
+
+import contextlib
+import gzip
+import random
+import zipfile
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import Iterable, Iterator
+
+from fairseq_ext.tools import UsageError
+
+from .files import find, write_lines
+
+SEED = 1
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument(
+        "--file", metavar="FILE", type=Path, required=True,
+        help="one pair a line, further columns ignored; plain, .gz, or a .zip whose first file "
+        "it is",
+    )  # fmt: skip
+    parser.add_argument("--languages", nargs=2, required=True, help="of the first two columns")
+    parser.add_argument("--valid", metavar="N", type=int, default=1000, help="pairs (default 1000)")
+    parser.add_argument("--test", metavar="N", type=int, default=1000, help="pairs (default 1000)")
+    parser.add_argument("--output", metavar="FOLDER", type=Path, required=True)
+
+
+def raw_lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a plain or .gz file, or of the first file of a .zip.
+
+    Raises UsageError where the file is damaged or not UTF-8.
+    """
+    try:
+        with contextlib.ExitStack() as stack:
+            stream: Iterable[bytes]
+            if path.suffix == ".zip":
+                archive = stack.enter_context(zipfile.ZipFile(path))
+                stream = stack.enter_context(archive.open(archive.namelist()[0]))
+            elif path.suffix == ".gz":
+                stream = stack.enter_context(gzip.open(path))
+            else:
+                stream = stack.enter_context(open(path, "rb"))
+            for line in stream:
+                yield line.decode("utf-8")
+    except (zipfile.BadZipFile, gzip.BadGzipFile, IndexError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: damaged, or not UTF-8 ({error})") from error
+
+
+def sentence_pairs(lines: Iterable[str], path: Path) -> Iterator[tuple[str, str]]:
+    """Yield the first two columns, without white space around them, where both have text.
+
+    Raises UsageError with file and line number where there is no second column.
+    """
+    for number, line in enumerate(lines, 1):
+        columns = [column.strip() for column in line.split("\t")]
+        if len(columns) < 2:
+            text = line.strip()[:50]
+            raise UsageError(f"{path}, line {number}: {text!r} has no tab between two texts")
+        if columns[0] and columns[1]:
+            yield columns[0], columns[1]
+
+
+def one_of_each_group(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the first pair of each group of pairs that sentences in common connect."""
+    parents: dict[tuple[int, str], tuple[int, str]] = {}
+
+    def group(sentence: tuple[int, str]) -> tuple[int, str]:
+        parents.setdefault(sentence, sentence)
+        while parents[sentence] != sentence:
+            parents[sentence] = parents[parents[sentence]]
+            sentence = parents[sentence]
+        return sentence
+
+    ordered = list(pairs)
+    for left, right in ordered:
+        parents[group((1, right))] = group((0, left))
+    first: dict[tuple[int, str], tuple[str, str]] = {}
+    for left, right in ordered:
+        first.setdefault(group((0, left)), (left, right))
+    return list(first.values())
+
+
+def run(args: Namespace) -> None:
+    """Write FOLDER/{train,valid,test}.LANGUAGE, in random order."""
+    path = find(args.file)
+    pairs = one_of_each_group(sentence_pairs(raw_lines(path), path))
+    if args.valid < 1 or args.test < 1 or args.valid + args.test >= len(pairs):
+        raise UsageError(
+            f"--valid {args.valid} --test {args.test}: both must be positive and leave training "
+            f"text; {path} has {len(pairs):,} pairs without a sentence in common"
+        )
+    random.Random(SEED).shuffle(pairs)
+    ends = {"valid": args.valid, "test": args.valid + args.test, "train": len(pairs)}
+    start = 0
+    for split, end in ends.items():
+        for side, language in enumerate(args.languages):
+            output = args.output / f"{split}.{language}"
+            write_lines(output, (pair[side] for pair in pairs[start:end]))
+        print(f"{split}: {end - start:,} pairs")
+        start = end

@@ -1,0 +1,41 @@
+"""Averages of a model's parameters (`--store-ema`, data2vec) begin as a copy of the model."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+from .module_overlay import overlay_names
+from .patch_registry import PatchedModule, patch
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+
+@patch(
+    "fairseq.models.ema.ema",
+    "fairseq.modules.ema_module",
+    because="fairseq 0.12.2 with any torch: --store-ema with fconv, wav2vec 2.0 and other models "
+    "with weight_norm, and data2vec with pos_conv_depth 1, end in 'Only Tensors created explicitly "
+    "by the user (graph leaves) support the deepcopy protocol'",
+)
+def averages_of_normalised_weights(module: PatchedModule) -> None:
+    """Let the averages copy models whose weights are computed from parameters."""
+    overlay_names(module, "copy", deepcopy=copy_of)
+
+
+def copy_of(original: nn.Module | Tensor) -> nn.Module | Tensor:
+    """Return a deep copy of a module, or of a tensor that it has.
+
+    torch refuses to copy a tensor that was computed from parameters, such as the `weight` that
+    weight_norm leaves on its module and computes anew before each call. The copy has its value.
+    """
+    import torch
+
+    # what deepcopy takes for a copy that is there already, by the id of the original
+    copies: dict[int, Any] = {}
+    if isinstance(original, torch.nn.Module):
+        for value in (value for part in original.modules() for value in vars(part).values()):
+            if isinstance(value, torch.Tensor) and not value.is_leaf:
+                copies[id(value)] = value.detach().clone()
+    return copy.deepcopy(original, copies)

@@ -1,0 +1,67 @@
+"""Sentence pairs from a tab-separated file: no sentence is in two parts."""
+
+import itertools
+import zipfile
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+import pytest
+from corpora import tab_separated
+
+from fairseq_ext.tools import UsageError
+
+
+def arguments(*words: str) -> Namespace:
+    parser = ArgumentParser()
+    tab_separated.add_arguments(parser)
+    return parser.parse_args(words)
+
+
+def prepare(tmp_path: Path, path: Path, *more: str) -> dict[str, list[tuple[str, str]]]:
+    output = tmp_path / "out"
+    words = ["--file", str(path), "--languages", "en", "de", "--output", str(output), *more]
+    tab_separated.run(arguments(*words))
+    return {
+        split: list(zip(*((output / f"{split}.{side}").read_text().splitlines() for side in SIDES)))
+        for split in ("train", "valid", "test")
+    }
+
+
+SIDES = ("en", "de")
+TEXT = "".join(f"line {n}\tZeile {n}\tby somebody\n" for n in range(20))
+
+
+def test_groups_connect_through_other_pairs() -> None:
+    pairs = [("a", "x"), ("b", "y"), ("c", "y"), ("c", "x"), ("d", "z"), ("x", "d")]
+    # a-x and b-y are connected by c; the sides are not mixed up: d and x of the last are others
+    assert tab_separated.one_of_each_group(pairs) == [("a", "x"), ("d", "z"), ("x", "d")]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_parts_share_no_sentence(tmp_path: Path, packed: bool) -> None:
+    path = tmp_path / "text.tsv"
+    path.write_text(TEXT + "line 3\tSatz 3\n" + "line 30\tZeile 4\n" + "\tnothing\n")
+    if packed:
+        with zipfile.ZipFile(tmp_path / "text.zip", "w") as archive:
+            archive.write(path, "text.tsv")
+        path = tmp_path / "text.zip"
+    splits = prepare(tmp_path, path, "--valid", "3", "--test", "4")
+    assert {name: len(pairs) for name, pairs in splits.items()} == {
+        "train": 13, "valid": 3, "test": 4,
+    }  # fmt: skip
+    for side in (0, 1):
+        sentences = [pair[side] for pair in itertools.chain(*splits.values())]
+        assert len(set(sentences)) == len(sentences) == 20
+
+
+def test_bad_input_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "text.tsv"
+    path.write_text(TEXT + "no tab\n")
+    with pytest.raises(UsageError, match=r"text.tsv, line 21: 'no tab' has no tab"):
+        prepare(tmp_path, path)
+    path.write_text(TEXT)
+    with pytest.raises(UsageError, match=r"--valid 1000 --test 1000: .* has 20 pairs"):
+        prepare(tmp_path, path)
+    (tmp_path / "text.zip").write_bytes(b"PK nothing")
+    with pytest.raises(UsageError, match=r"text.zip: damaged"):
+        prepare(tmp_path, tmp_path / "text.zip")
