@@ -134,7 +134,9 @@ def select(name: str, conditions: dict[str, str]) -> list[Measurement]:
 
 
 def number(text: str, is_difference: bool = False) -> str:
-    """Return a value with thousands separators, and with its sign where it is a difference."""
+    """Return a value with two decimals or thousands separators; differences have a sign."""
+    if re.fullmatch(r"-?\d+\.\d{4,}", text) and abs(float(text)) >= 0.1:
+        text = f"{float(text):.2f}"
     shown = f"{int(text):,}" if re.fullmatch(r"\d{4,}", text) else text
     return f"+{shown}" if is_difference and not shown.startswith("-") else shown
 
@@ -202,7 +204,6 @@ def summary(picks: dict[str, Any]) -> Summary:
     conditions = {field: value for field, value in picks.items() if field not in ("from", "label")}
     selected = select(picks["from"], conditions)
     values = [float(m["value"]) for m in selected]
-    # the interval of a difference, where it is stored, says more than the range of seeds
     lows = [(m.get("interval") or m.get("low") or m["value"]).split()[0] for m in selected]
     highs = [(m.get("interval") or m.get("high") or m["value"]).split()[-1] for m in selected]
     return Summary(sum(values) / len(values), min(map(float, lows)), max(map(float, highs)))
@@ -333,7 +334,6 @@ def draw_curves(figure: Any, picture: dict[str, Any]) -> None:
     for number, panel in enumerate(panels, start=1):
         axis = figure.add_subplot(lines, 2, number)
         for system, line in curves(panel).items():
-            # each system has one colour in all panels
             colour = handles[system].get_color() if system in handles else f"C{len(handles)}"
             places, values = zip(*line)
             means, lows, highs = zip(*values)
