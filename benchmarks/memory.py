@@ -3,7 +3,7 @@
     python benchmarks/memory.py
     python benchmarks/memory.py --system dual --vocab 8000 --max-tokens 2048
 
-Each model trains in a process of its own. Figures are the most that it used in a turn of updates
+Each model trains in a process of its own. Figures are the most that it used in the updates
 after the first one, above what the process used before the model was built. The peers are those of
 run.py; two stock models share one process and work in turn. Writes OUTPUT.json and OUTPUT.md.
 """
@@ -41,7 +41,8 @@ def measure_family(
     for row in (peers[-1], system):  # the closest peer
         with contextlib.closing(start(row, data, folder, args)) as member:
             member.call("forget_peak")
-            member.call("train")
+            for _ in range(args.repeats):
+                member.call("train")
             peak = member.call("peak") / MEBI
             parameters = member.call("parameters")
         name = row.name if row is system else f"{row.name} ({family})"

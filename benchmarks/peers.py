@@ -18,7 +18,7 @@ from argparse import Namespace
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Callable, Dict, List, Optional, Protocol, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Protocol, Sequence, Tuple
 
 import torch
 from speed import cli, families, passes
@@ -74,7 +74,7 @@ class Other:
         args: beam, length and the models' sizes.
     """
 
-    model: torch.nn.Module
+    model: Any
 
     def __init__(self, stock: Fairseq, args: Namespace):
         self.args = args
@@ -87,7 +87,7 @@ class Other:
             left_aligned(batch["net_input"]["src_tokens"]) for batch in stock.translator.batches
         ]
 
-    def _start(self, model: torch.nn.Module) -> None:
+    def _start(self, model: Any) -> None:
         self.model = model
         self.optimizer = torch.optim.Adam(model.parameters(), lr=0.0005, betas=BETAS)
 
@@ -144,7 +144,7 @@ class Joey(Other):
             "ff_size": args.ffn_embed_dim,
             "dropout": DROPOUT,
         }
-        symbols = {"unk_token": "<unk>", "pad_token": "<pad>"}
+        symbols: Dict[str, Any] = {"unk_token": "<unk>", "pad_token": "<pad>"}
         symbols.update(bos_token="<s>", eos_token="</s>", sep_token=None, lang_tags=[])
         # in its order; fairseq's words have the same numbers, four and more
         numbers = {"unk_id": 0, "pad_id": PAD, "bos_id": 2, "eos_id": self.end}
@@ -222,8 +222,7 @@ class Marian(Other):
     def search(self, source: Tensor) -> Tensor:
         """Beam search with its cache of keys and values."""
         length = self.args.length
-        generate: Callable[..., Tensor] = self.model.generate
-        return generate(
+        return self.model.generate(
             input_ids=source, attention_mask=source.ne(PAD), num_beams=self.args.beam,
             do_sample=False, min_new_tokens=length, max_new_tokens=length,
         )  # fmt: skip
@@ -270,11 +269,14 @@ def main(arguments: Optional[Sequence[str]] = None) -> None:
     """Measure and report."""
     parser = cli.make_parser(__doc__)
     cli.add_output(parser, "peers")
-    sizes = {**cli.SIZES, "beam": 5, "sentences": 64}
+    recurrent = "hidden", "context"  # sizes of models that are not here
+    sizes = {name: size for name, size in cli.SIZES.items() if name not in recurrent}
+    sizes.update(beam=5, sentences=64)
     cli.add_numbers(parser, train_sentences=4000, **sizes)
     cli.add_threads(parser)
     cli.add_flags(parser)
     args = parser.parse_args(arguments)
+    args.hidden = args.embed_dim
     cli.check_models(args)
     cli.check_corpus(args)
     args.device, args.precision = "cpu", "fp32"

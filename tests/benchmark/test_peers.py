@@ -13,7 +13,7 @@ from fairseq_ext.tools import UsageError
 @pytest.fixture
 def words(tmp_path):
     sizes = "--updates 1 --repeats 1 --max-tokens 100 --vocab 50 --train-sentences 60 --length 6"
-    sizes += " --embed-dim 16 --hidden 24 --context 20 --layers 1 --ffn-embed-dim 16 --heads 2"
+    sizes += " --embed-dim 16 --layers 1 --ffn-embed-dim 16 --heads 2"
     return [*sizes.split(), "--sentences", "4", "--output", str(tmp_path / "found")]
 
 
