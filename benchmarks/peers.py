@@ -11,6 +11,7 @@ as many words for all. The programs take turns; each figure is the median over t
 the processor. Writes OUTPUT.json and OUTPUT.md.
 """
 
+import abc
 import statistics
 import tempfile
 import time
@@ -66,7 +67,7 @@ class Fairseq:
         return self.translator.sentences
 
 
-class Other:
+class Other(abc.ABC):
     """A model of another toolkit on the batches of stock fairseq, in its own layout.
 
     Args:
@@ -91,13 +92,13 @@ class Other:
         self.model = model
         self.optimizer = torch.optim.Adam(model.parameters(), lr=0.0005, betas=BETAS)
 
+    @abc.abstractmethod
     def loss(self, source: Tensor, target: Tensor) -> Tensor:
         """Return the loss of a batch per target token; (B, S) and (B, T), padded on the right."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def search(self, source: Tensor) -> Tensor:
         """Return hypotheses (B, ..) of sources (B, S)."""
-        raise NotImplementedError
 
     def train(self) -> int:
         """Do the updates of a turn."""

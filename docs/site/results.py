@@ -135,8 +135,8 @@ def select(name: str, conditions: dict[str, str]) -> list[Measurement]:
 
 def number(text: str, is_difference: bool = False) -> str:
     """Return a value with two decimals or thousands separators; differences have a sign."""
-    if re.fullmatch(r"-?\d+\.\d{4,}", text) and abs(float(text)) >= 0.1:
-        text = f"{float(text):.2f}"
+    if re.fullmatch(r"-?\d+\.\d{4,}|\d\d\.\d{3}", text):
+        text = f"{float(text):.2f}".replace("-0.00", "0.00")
     shown = f"{int(text):,}" if re.fullmatch(r"\d{4,}", text) else text
     return f"+{shown}" if is_difference and not shown.startswith("-") else shown
 
@@ -291,9 +291,9 @@ def curves(panel: dict[str, Any]) -> dict[str, list[tuple[float, Summary]]]:
     panel["x values"]: {value of the field: what is taken for it}; panel["names"]: {system: name}.
     """
     lines: dict[str, list[tuple[float, Summary]]] = {}
-    own = ("from", "title", "x", "x label", "x values", "y scale", "names")
+    layout = ("from", "title", "x", "x label", "x values", "y scale", "names")
     values, names = panel.get("x values", {}), panel.get("names", {})
-    for m in select(panel["from"], {f: text for f, text in panel.items() if f not in own}):
+    for m in select(panel["from"], {f: text for f, text in panel.items() if f not in layout}):
         place = re.match(r"[\d.]+", values.get(m[panel["x"]], m[panel["x"]]))
         if place is None:
             raise ValueError(f"{panel['title']}: {panel['x']} = {m[panel['x']]!r} has no number")

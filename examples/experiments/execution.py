@@ -46,12 +46,18 @@ def short(path: Path) -> str:
 
 
 def placed(command: str, places: Mapping[str, Any]) -> str:
-    """Return a command with its places filled in; $$ is a dollar sign for the shell."""
+    """Return a command with its places filled in; $$ is a dollar sign for the shell.
+
+    Raises UsageError for a place that the command cannot have, such as $RAW after [data].
+    """
 
     def value(match: "re.Match[str]") -> str:
         if match.group(1) == "$":
             return "$"
-        return shlex.quote(str(places[match.group(2) or match.group(3)]))
+        name = match.group(2) or match.group(3)
+        if name not in places:
+            raise UsageError(f"{command}: ${name} is not known here; allowed: {', '.join(places)}")
+        return shlex.quote(str(places[name]))
 
     return PLACE.sub(value, command)
 

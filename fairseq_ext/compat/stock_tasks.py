@@ -154,6 +154,31 @@ def data_may_be_resampled_whole(module: PatchedModule) -> None:
 
 
 @patch(
+    "fairseq.data.legacy.block_pair_dataset",
+    because="fairseq 0.12.2: legacy_masked_lm with --break-mode none looks blocks up by the sizes "
+    "of blocks in place of those of the lines, ends in AssertionError, and has no list of pairs",
+)
+def blocks_are_cut_from_lines(module: PatchedModule) -> None:
+    """Let the dataset find the lines that each block of equally many tokens begins and ends in."""
+    import numpy as np
+
+    def _sent_to_dataset_index(self: Any, sent_sizes: Any) -> list[tuple[int, int, int, int]]:
+        """Return (first line, offset in it, last line, length) of blocks of sizes (N,)."""
+        # lists that fairseq fills next, and makes with --break-mode doc only
+        self.sent_pairs, self.sizes = [], []
+        ends = np.cumsum(self.dataset.sizes)
+        stops = np.cumsum(sent_sizes)
+        starts = stops - sent_sizes
+        first = np.searchsorted(ends, starts, side="right")
+        last = np.searchsorted(ends, stops, side="left")
+        offsets = starts - (ends[first] - np.asarray(self.dataset.sizes)[first])
+        blocks = zip(first, offsets, last, sent_sizes)
+        return [(int(b), int(offset), int(e), int(size)) for b, offset, e, size in blocks]
+
+    module.BlockPairDataset._sent_to_dataset_index = _sent_to_dataset_index
+
+
+@patch(
     "fairseq.tasks",
     because="fairseq 0.12 gives its tasks more arguments than before: those written for earlier "
     "versions, sentence_prediction_adapters and legacy_masked_lm fail with 'unexpected keyword "

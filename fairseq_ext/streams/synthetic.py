@@ -48,6 +48,11 @@ def check_synthetic(cfg: StreamsConfig, streams: Sequence[str]) -> SyntheticShar
     if cfg.monolingual_max_len < 0:
         raise ValueError(f"{option('monolingual_max_len', cfg.monolingual_max_len)}: at least 0")
     if streams:
+        if not any(value for _, value in share.points):
+            raise ValueError(
+                f"{option('synthetic_share', cfg.synthetic_share)}: no update would train on "
+                f"{', '.join(streams)}; leave these out"
+            )
         _check_together(cfg, online)
     if cfg.synthetic_after_loss is not None:
         _check_after_loss(cfg, streams)

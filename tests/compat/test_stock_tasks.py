@@ -5,6 +5,7 @@ from argparse import Namespace
 
 import numpy as np
 import pytest
+import torch
 
 from fairseq_ext.compat.stock_tasks import take_newer_arguments
 
@@ -96,6 +97,22 @@ def test_data_may_be_resampled_whole():
     assert len(ResamplingDataset(data, size_ratio=0.5, replace=False)) == 15
     with pytest.raises(AssertionError):
         ResamplingDataset(data, size_ratio=1.5, replace=False)
+
+
+def test_blocks_are_cut_from_lines():
+    from fairseq.data import ListDataset
+    from fairseq.data.legacy import BertDictionary
+    from fairseq.data.legacy.block_pair_dataset import BlockPairDataset
+
+    sizes = np.array([4, 1, 9, 2, 6, 3])
+    text = torch.arange(sizes.sum())
+    lines = ListDataset(list(text.split(sizes.tolist())), sizes)
+    pairs = BlockPairDataset(lines, BertDictionary(), sizes, block_size=11, break_mode="none")
+    # blocks of (11 - 3) / 2 tokens
+    starts = [pairs[index][0] for index in range(len(pairs))]
+    assert [block.tolist() for block in starts] == [part.tolist() for part in text.split(4)]
+    followers = [pairs[index][1] for index in range(len(pairs)) if pairs[index][2]]
+    assert all(len(block) in (1, 4) for block in followers)
 
 
 class OldTask:

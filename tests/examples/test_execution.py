@@ -11,7 +11,7 @@ import time
 import pytest
 from experiments import UsageError
 from experiments.definition import FOLDER, read_experiment
-from experiments.execution import Run, execute, locked, prepare
+from experiments.execution import Run, execute, locked, placed, prepare
 
 FILE = """
 title = "a test"
@@ -230,3 +230,9 @@ def test_the_record_is_readable(places, call):
     record = json.loads((places["runs"] / "main.1" / "commands.json").read_text(encoding="utf-8"))
     assert record["train"][0] == "echo first >> $RUN/made" and record["trained"] == 3
     assert record["evaluated"] == len(record["evaluate"]) == 2
+
+
+def test_a_place_that_a_command_cannot_have_is_named():
+    assert placed("cp ${DATA}/a $$b", {"DATA": "my data"}) == "cp 'my data'/a $b"
+    with pytest.raises(UsageError, match=r"\$WORKERS is not known here; allowed: DATA"):
+        placed("fairseq-preprocess --workers $WORKERS", {"DATA": "data"})

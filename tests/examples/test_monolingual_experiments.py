@@ -56,7 +56,7 @@ def test_rounds_of_back_translation_need_each_other(name):
     commands = systems["stock.twice.de-en"].train
     assert commands[0].startswith("fairseq-ext back-translate $RUNS/stock.once.en-de.$SEED/")
     # what fairseq reads beside train, and adds to it
-    assert "mv $$file $RUN/bin/train1" in "".join(commands)
+    assert 'mv "$$file" $RUN/bin/train1' in "".join(commands)
 
 
 DUAL = """

@@ -42,9 +42,9 @@ def test_values_are_those_of_the_decoder(parts):
     with torch.no_grad():
         expected, plain = steps(parts)
         with WeightCache().active():
-            found, merged = steps(parts)
+            values, merged = steps(parts)
     assert modules.READABLE in merged and modules.READABLE not in plain
-    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(values, expected)
     torch.testing.assert_close(merged["state"], plain["state"])
 
 

@@ -36,6 +36,7 @@ def data(tmp_path_factory):
         (["--synthetic-after-loss", 3], "--synthetic-after-loss 3.0 does nothing without --mono"),
         (["--monolingual-max-len", 3], "--monolingual-max-len 3 does nothing without"),
         ([*LINES, "--synthetic-share", "1.5"], "--synthetic-share '1.5'"),
+        ([*LINES, "--synthetic-share", "0=0,9=0"], "--synthetic-share 0=0,9=0: no update would"),
         ([*LINES, "--monolingual-max-len", -1], "--monolingual-max-len -1: at least 0"),
         ([*LINES, "--synthetic-beam", 3], "--synthetic-beam 3 does nothing with --synthetic-sour"),
         (

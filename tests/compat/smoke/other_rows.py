@@ -203,7 +203,7 @@ def data2vec():
     )
     # also what weight_norm computes is averaged
     whole = audio.replace("pos_conv_depth=2", "pos_conv_depth=1")
-    whole += " model.ema_transformer_layers_only=false"
+    whole += " model.ema_layers_only=false"
     for name, command in (("audio", audio), ("audio, whole encoder averaged", whole)):
         yield row(
             f"example data2vec: {name}", command, expect="num_updates 10", needs=("soundfile",)
