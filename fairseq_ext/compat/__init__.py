@@ -41,6 +41,7 @@ PATCH_MODULES = (
     "warning_filters",
     "data_files",
     "preprocess_input",
+    "log_files",
     "interactive",  # takes the place of a function that the next ones wrap
     "checkpoint_reading",
     "commands",
