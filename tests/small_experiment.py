@@ -47,7 +47,7 @@ class SmallExperiment:
         docs = self.folder / "docs"
         shutil.copytree(DOCS / "results", docs / "results")
         experiment = dataclasses.replace(read_experiment(str(self.file)), name=self.name)
-        report(experiment, self.data, self.runs, [1], True, docs / "results" / "data")
+        report(experiment, self.data, self.runs, [1], docs=docs / "results" / "data")
         name = self.name.replace("/", "-")
         facts = json.loads((docs / "results" / "data" / "experiments.json").read_text("utf-8"))
         assert facts[name]["recipe"] == f"`{self.name}`"
