@@ -56,6 +56,7 @@ PATCH_MODULES = (
     "shared_arrays",
     "edit_paths",
     "ngram_blocking",
+    "matched_lengths",
     "refinement_steps",
     "unknown_words",
     "source_columns",
