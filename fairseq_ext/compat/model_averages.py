@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import copy
+import functools
+import logging
 from typing import TYPE_CHECKING, Any
 
 from .module_overlay import overlay_names
 from .patch_registry import PatchedModule, patch
 
 if TYPE_CHECKING:
+    from fairseq.trainer import Trainer
     from torch import Tensor, nn
+
+logger = logging.getLogger(__name__)
 
 
 @patch(
@@ -39,3 +44,34 @@ def copy_of(original: nn.Module | Tensor) -> nn.Module | Tensor:
             if isinstance(value, torch.Tensor) and not value.is_leaf:
                 copies[id(value)] = value.detach().clone()
     return copy.deepcopy(original, copies)
+
+
+@patch(
+    "fairseq.trainer",
+    because="fairseq 0.12.2: --store-ema ends in KeyError: 'model' where the checkpoint of "
+    "--finetune-from-model, --restore-file or --save-dir has no averages",
+)
+def averages_may_begin_later(module: PatchedModule) -> None:
+    """Begin the averages with the parameters of such a checkpoint, or with --ema-seed-model."""
+    trainer = module.Trainer
+    load = trainer.load_checkpoint
+
+    def load_checkpoint_to_cpu(path: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        from fairseq import checkpoint_utils
+
+        state: dict[str, Any] = checkpoint_utils.load_checkpoint_to_cpu(path, *args, **kwargs)
+        # no values to replace those of the averages, which fairseq copies from the model when it
+        # has loaded the parameters and asks for the averages first
+        state.get("extra_state", {}).setdefault("ema", {})
+        return state
+
+    @functools.wraps(load)
+    def load_checkpoint(self: Trainer, filename: str, *args: Any, **kwargs: Any) -> Any:
+        extra_state = load(self, filename, *args, **kwargs)
+        if self.cfg.ema.store_ema and extra_state is not None and not extra_state["ema"]:
+            begin = self.cfg.ema.ema_seed_model or "its parameters"
+            logger.warning(f"{filename} has no averages: those of --store-ema begin with {begin}")
+        return extra_state
+
+    overlay_names(module, "checkpoint_utils", load_checkpoint_to_cpu=load_checkpoint_to_cpu)
+    trainer.load_checkpoint = load_checkpoint
