@@ -43,6 +43,7 @@ PATCH_MODULES = (
     "checkpoint_writing",
     "scoring",
     "empty_translations",
+    "ignored_prefixes",
     "warning_filters",
     "data_files",
     "preprocess_input",

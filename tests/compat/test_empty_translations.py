@@ -58,7 +58,8 @@ def test_training_has_none(bleu):
 
 def test_a_training_that_begins_with_empty_translations(tiny_training, tmp_path):
     """--max-len-b 0 allows no word; stock ends with an unknown --best-checkpoint-metric."""
-    flags = ("--eval-bleu", "--eval-bleu-args", '{"beam": 1, "max_len_a": 0, "max_len_b": 0}')
+    search = '{"beam": 1, "min_len": 0, "max_len_b": 0}'
+    flags = ("--eval-bleu", "--eval-bleu-args", search)
     flags += ("--best-checkpoint-metric", "bleu", "--maximize-best-checkpoint-metric")
     records = inprocess.train(*tiny_training, *flags, "--max-update", 1, "--save-dir", tmp_path)
     assert [record["valid_bleu"] for record in records if "valid_bleu" in record] == [0]

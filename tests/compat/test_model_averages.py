@@ -92,7 +92,8 @@ def test_training_with_averages_resumes(toy_corpus, tmp_path):
 @pytest.mark.parametrize("precision", [(), ("--ema-fp32",)], ids=["default", "ema_fp32"])
 def test_averages_begin_with_a_model_that_has_none(precision, tiny_training, tmp_path, caplog):
     """--finetune-from-model with a checkpoint without averages, and a run that goes on from one."""
-    flags = ("--max-tokens", 4000, "--lr", 0.01)
+    # with a layer norm at the end, which averages without a version lose
+    flags = ("--max-tokens", 4000, "--lr", 0.01, "--decoder-normalize-before")
     inprocess.train(*tiny_training, *flags, "--max-epoch", 1, "--save-dir", tmp_path)
     averaged = ("--store-ema", "--ema-decay", 1, *precision)  # 1: they stay as they begin
     before = tmp_path / "checkpoint1.pt"
@@ -106,3 +107,11 @@ def test_averages_begin_with_a_model_that_has_none(precision, tiny_training, tmp
         torch.testing.assert_close(state["extra_state"]["ema"], parameters, rtol=0, atol=0)
         weight = next(iter(parameters))
         assert not torch.equal(state["model"][weight], parameters[weight])
+    seeded = ("--save-dir", tmp_path / "seeded", "--ema-seed-model", tmp_path / "checkpoint2.pt")
+    other = ("--restore-file", tmp_path / "tuned" / "no_averages.pt")
+    state["extra_state"].pop("ema")
+    state["extra_state"].pop("ema_fp32_params", None)
+    torch.save(state, other[1])
+    inprocess.train(*tiny_training, *flags, *averaged, *seeded, *other, "--max-epoch", 3)
+    state = checkpoint_utils.load_checkpoint_to_cpu(str(tmp_path / "seeded" / "checkpoint3.pt"))
+    torch.testing.assert_close(state["extra_state"]["ema"], parameters, rtol=0, atol=0)
