@@ -1,9 +1,11 @@
-"""Updates of a worker that lacks its last batch."""
+"""Batches that are no multiple of the number of workers."""
 
 import pytest
 import torch
 from common import inprocess
 from fairseq import options, tasks
+from fairseq.data import FairseqDataset
+from fairseq.data.iterators import EpochBatchIterator
 from fairseq.trainer import Trainer
 
 
@@ -50,3 +52,41 @@ def test_worker_without_batches_has_no_gradient(trainer):
     gradients, logged = update(trainer, [], [])
     assert all((gradient == 0).all() for gradient in gradients)
     assert logged["sample_size"] == 0
+
+
+class Numbers(FairseqDataset):
+    """Its items are their numbers."""
+
+    def __getitem__(self, index):
+        return index
+
+
+def epoch_of(workers, number, shuffle=True, grouped=True):
+    """The batches of each worker, in an epoch of `number` batches of one item."""
+    batches = [[index] for index in range(number)]
+    return [
+        EpochBatchIterator(
+            Numbers(), list, batches, num_shards=workers, shard_id=rank, grouped_shuffling=grouped
+        ).ordered_batches(1, False, shuffle)
+        for rank in range(workers)
+    ]
+
+
+@pytest.mark.parametrize("workers, number", [(1, 5), (2, 6), (2, 7), (3, 7), (4, 7), (4, 3)])
+def test_grouped_shuffling_leaves_out_nothing(workers, number):
+    by_worker = epoch_of(workers, number)
+    assert len({len(batches) for batches in by_worker}) == 1
+    groups = list(zip(*by_worker))
+    assert sorted(index for group in groups for batch in group for index in batch) == list(
+        range(number)
+    )
+    for group in groups:  # neighbours, whose sentences are of similar length
+        indices = [batch[0] for batch in group if batch]
+        assert indices[0] % workers == 0 and indices == list(range(indices[0], indices[-1] + 1))
+
+
+@pytest.mark.parametrize("shuffle, grouped", [(False, True), (True, False), (False, False)])
+def test_other_orders_are_complete_as_they_are(shuffle, grouped):
+    by_worker = epoch_of(3, 7, shuffle, grouped)
+    assert [len(batches) for batches in by_worker] == [3, 3, 3]
+    assert sorted(i for batches in by_worker for batch in batches for i in batch) == list(range(7))
