@@ -126,8 +126,8 @@ def best_scores_of_other_metrics_are_forgotten(module: PatchedModule) -> None:
     @functools.wraps(load)
     def load_checkpoint(cfg: CheckpointConfig, trainer: Trainer, **kwargs: Any) -> Any:
         extra_state, epoch_itr = load(cfg, trainer, **kwargs)
-        noted = (extra_state or {}).get(NOTE, _metric(cfg))  # none: written without this patch
-        if list(noted) != _metric(cfg):
+        noted = (extra_state or {}).get(NOTE)  # None: written without this patch
+        if noted is not None and list(noted) != _metric(cfg):
             _forget_best()
             logger.warning(
                 f"--best-checkpoint-metric {cfg.best_checkpoint_metric}: the checkpoint's best "

@@ -89,7 +89,7 @@ def hours_are_of_this_training(module: PatchedModule) -> None:
     "nothing of it; --max-update saves in any case",
 )
 def last_epochs_are_saved(module: PatchedModule) -> None:
-    """Validate and save at the end of the last epoch, whatever the intervals."""
+    """Save the end of the last epoch, whatever the interval."""
     stock = module.validate_and_save
 
     @functools.wraps(stock)
@@ -104,7 +104,7 @@ def last_epochs_are_saved(module: PatchedModule) -> None:
         last = cfg.optimization.max_epoch
         if end_of_epoch and last and epoch_itr.epoch >= last:
             cfg = copy.deepcopy(cfg)
-            cfg.checkpoint.save_interval = cfg.dataset.validate_interval = 1
+            cfg.checkpoint.save_interval = 1
         return stock(cfg, trainer, task, epoch_itr, valid_subsets, end_of_epoch)
 
     module.validate_and_save = validate_and_save

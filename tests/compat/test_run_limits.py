@@ -66,18 +66,17 @@ def test_hours_of_the_model_before_do_not_count(epochs, tmp_path):
 
 
 def test_the_last_epoch_is_saved(epochs, tmp_path):
-    flags = ("--save-interval", 2, "--validate-interval", 2, "--save-dir", tmp_path)
+    flags = ("--save-interval", 2, "--save-dir", tmp_path)
     assert epochs(*flags, "--max-epoch", 3) == 3
     names = {path.name for path in tmp_path.glob("*.pt")}
     assert names == {f"checkpoint{name}.pt" for name in ("2", "3", "_best", "_last")}
     state = torch.load(tmp_path / "checkpoint_last.pt", weights_only=False)
     assert state["extra_state"]["train_iterator"]["epoch"] == 4
-    assert state["extra_state"]["val_loss"] is not None
     assert epochs(*flags, "--max-epoch", 4) == 1  # the run goes on behind it
 
 
-def test_the_last_epoch_is_not_validated_where_nothing_is(epochs, tmp_path):
-    flags = ("--save-interval", 2, "--disable-validation", "--save-dir", tmp_path)
+def test_the_last_epoch_is_validated_when_it_is_its_turn(epochs, tmp_path):
+    flags = ("--save-interval", 2, "--validate-interval", 2, "--save-dir", tmp_path)
     assert epochs(*flags, "--max-epoch", 1) == 1
     state = torch.load(tmp_path / "checkpoint_last.pt", weights_only=False)
     assert state["extra_state"]["val_loss"] is None
