@@ -62,6 +62,13 @@ def arguments(words: list[str]) -> Namespace:
     parser.add_argument(
         "--store", action="store_true", help="report: write the values to docs/results/data"
     )
+    parser.add_argument(
+        "--leave-out",
+        metavar="METRIC",
+        action="append",
+        default=[],
+        help="report: leave a metric out, such as 'ms per update' of a machine that was not idle",
+    )
     args = parser.parse_args(words[:place])
     args.options = words[place + 1 :]
     return args
@@ -133,7 +140,10 @@ def perform(args: Namespace) -> None:
 
         if not args.seeds:
             raise UsageError("SEED is missing: name those to report on")
-        report(experiment, args.data, args.runs, sorted(set(args.seeds)), args.store, DOCS)
+        report(
+            experiment, args.data, args.runs, sorted(set(args.seeds)), args.leave_out,
+            DOCS if args.store else None,
+        )  # fmt: skip
     else:
         run_systems(experiment, args)
 

@@ -7,7 +7,9 @@ import json
 import shutil
 import sys
 
+import measured
 import pages
+import pytest
 from experiments.definition import FOLDER, read_experiment
 from experiments.results import report
 
@@ -47,7 +49,7 @@ class SmallExperiment:
         docs = self.folder / "docs"
         shutil.copytree(DOCS / "results", docs / "results")
         experiment = dataclasses.replace(read_experiment(str(self.file)), name=self.name)
-        report(experiment, self.data, self.runs, [1], True, docs / "results" / "data")
+        report(experiment, self.data, self.runs, [1], docs=docs / "results" / "data")
         name = self.name.replace("/", "-")
         facts = json.loads((docs / "results" / "data" / "experiments.json").read_text("utf-8"))
         assert facts[name]["recipe"] == f"`{self.name}`"
@@ -60,9 +62,10 @@ class SmallExperiment:
         spec = importlib.util.spec_from_file_location("small_results", DOCS / "site" / "results.py")
         results = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(results)
-        results.DOCS = self.folder / "docs"
-        results.DATA = results.DOCS / "results" / "data"
-        assert "invented data" in results.page_text(results.DOCS / "results" / page)
+        docs = self.folder / "docs"
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(measured, "DATA", docs / "results" / "data")
+            assert "invented data" in results.page_text(docs / "results" / page)
 
 
 def values_of(lines, metric, **fields):

@@ -34,15 +34,17 @@ class TestGood(unittest.TestCase):
 """,
     "tests/deeper/test_examples.py": """
 import examples.some
+from scripts.other import value
 
 def test_example():
-    assert examples.some.value == 4
+    assert (examples.some.value, value) == (4, 5)
 """,
     "tests/test_crash.py": "import os\n\ndef test_crash():\n    os._exit(7)\n",
     "tests/test_import.py": "import no_such_module_anywhere\n",
     "tests/test_empty.py": "",
     "examples/__init__.py": "",
     "examples/some.py": "value = 4",
+    "scripts/other.py": "value = 5",
 }
 
 

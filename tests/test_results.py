@@ -3,6 +3,8 @@
 import importlib.util
 import json
 
+import drawing
+import measured
 import pages
 import pytest
 
@@ -39,8 +41,8 @@ def small(results, tmp_path, monkeypatch):
     page = tmp_path / "docs" / "page.md"
     layout = "x rows=system columns=metric set=test versus= metric=BLEU|parameters"
     page.write_text(f"# P\n\n<!-- table: {layout} -->\nold\n<!-- end table -->\nend\n")
-    monkeypatch.setattr(results, "DOCS", tmp_path / "docs")
-    monkeypatch.setattr(results, "DATA", data)
+    monkeypatch.setattr(measured, "DOCS", tmp_path / "docs")
+    monkeypatch.setattr(measured, "DATA", data)
     monkeypatch.setattr(results, "PAGES", [page])
     return results
 
@@ -51,8 +53,8 @@ def test_pages_and_pictures_show_the_measurements(results, capsys):
 
 
 def test_every_experiment_is_described_and_shown(results):
-    names = {path.stem for path in results.DATA.glob("*.csv")}
-    described = set(json.loads((results.DATA / "experiments.json").read_text(encoding="utf-8")))
+    names = {path.stem for path in measured.DATA.glob("*.csv")}
+    described = set(json.loads((measured.DATA / "experiments.json").read_text(encoding="utf-8")))
     assert described == {name for name in names if not name.startswith(("benchmark-", "logs"))}
     shown = "\n".join(page.read_text(encoding="utf-8") for page in results.PAGES)
     assert not [name for name in names if f"<!-- table: {name} " not in shown]
@@ -60,8 +62,8 @@ def test_every_experiment_is_described_and_shown(results):
 
 def test_every_measurement_is_in_a_table(results):
     texts = "\n".join(page.read_text(encoding="utf-8") for page in results.PAGES)
-    for path in sorted(results.DATA.glob("*.csv")):
-        for measurement in results.measurements(path.stem):
+    for path in sorted(measured.DATA.glob("*.csv")):
+        for measurement in measured.measurements(path.stem):
             value = results.number(measurement["value"])
             assert value.lstrip("+-") in texts, (path.name, measurement)
 
@@ -75,7 +77,7 @@ def test_a_page_is_filled_and_a_picture_drawn(small, capsys):
     assert "old" not in text
     assert "outdated: docs/page.md" in capsys.readouterr().out
     assert small.main(["--check"]) == 0
-    assert (small.DOCS / "x.svg").read_text(encoding="utf-8").count("<svg") == 1
+    assert (measured.DOCS / "x.svg").read_text(encoding="utf-8").count("<svg") == 1
 
 
 @pytest.mark.parametrize(
@@ -92,10 +94,10 @@ def test_cells(small, layout, line):
 
 def test_changed_measurements_are_noticed(small):
     small.main([])
-    table = small.DATA / "x.csv"
+    table = measured.DATA / "x.csv"
     table.write_text(table.read_text(encoding="utf-8").replace("1.90", "1.80"), encoding="utf-8")
     _, drawings = small.outdated()
-    assert list(drawings) == [small.DOCS / "x.svg"]
+    assert list(drawings) == [measured.DOCS / "x.svg"]
 
 
 def test_curves_are_drawn_and_their_values_noticed(small, tmp_path):
@@ -103,20 +105,20 @@ def test_curves_are_drawn_and_their_values_noticed(small, tmp_path):
         "system,epoch,metric,value,low,high",
         *("a,1.0 (last),ppl,4,3,6", "a,0.5,ppl,9,,", "b,half,ppl,8,,"),
     ]
-    (small.DATA / "y.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (measured.DATA / "y.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     panel = {"title": "t", "from": "y", "x": "epoch", "metric": "ppl", "y scale": "log"}
     panel |= {"x values": {"half": "0.5"}, "names": {"b": "best"}, "x label": "epochs"}
-    nine, eight = (small.Summary(value, value, value) for value in (9.0, 8.0))
-    expected = {"a": [(0.5, nine), (1.0, small.Summary(4.0, 3.0, 6.0))], "best": [(0.5, eight)]}
-    assert small.curves(panel) == expected
+    nine, eight = (measured.Summary(value, value, value) for value in (9.0, 8.0))
+    expected = {"a": [(0.5, nine), (1.0, measured.Summary(4.0, 3.0, 6.0))], "best": [(0.5, eight)]}
+    assert drawing.curves(panel) == expected
     picture = {"curves": [panel]}
-    small.draw(tmp_path / "y.svg", picture)
+    drawing.draw(tmp_path / "y.svg", picture)
     assert small.is_drawn(tmp_path / "y.svg", picture)
-    text = (small.DATA / "y.csv").read_text(encoding="utf-8")
-    (small.DATA / "y.csv").write_text(text.replace(",8", ",7"), encoding="utf-8")
+    text = (measured.DATA / "y.csv").read_text(encoding="utf-8")
+    (measured.DATA / "y.csv").write_text(text.replace(",8", ",7"), encoding="utf-8")
     assert not small.is_drawn(tmp_path / "y.svg", picture)
     with pytest.raises(ValueError, match="t: metric = 'ppl' has no number"):
-        small.curves({**panel, "x": "metric"})
+        drawing.curves({**panel, "x": "metric"})
 
 
 def test_times_of_all_places_of_a_system_are_added(small):
@@ -124,7 +126,7 @@ def test_times_of_all_places_of_a_system_are_added(small):
     for direction, updates, ms in (("de-en", 100, 20), ("en-de", 200, 30)):
         lines += [f"a,,{direction},updates,{updates}", f"a,,{direction},ms per update,{ms}"]
         lines += [f"a,b,{direction},updates,5", f"a,,{direction},BLEU,7"]
-    (small.DATA / "z.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (measured.DATA / "z.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     assert small.training_seconds("z", "a") == pytest.approx(8.0)
 
 
@@ -139,5 +141,5 @@ def test_time_of_training_is_not_that_of_differences(results, monkeypatch):
     entry = {"system": "a", "versus": "", "metric": "updates", "value": "100"}
     time = {**entry, "metric": "ms per update", "value": "50"}
     lines = [entry, time, {**time, "versus": "b", "value": "5"}]
-    monkeypatch.setattr(results, "measurements", lambda name: lines)
+    monkeypatch.setattr(measured, "measurements", lambda name: lines)
     assert results.training_seconds("x", "a") == 5.0

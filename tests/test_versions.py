@@ -82,6 +82,17 @@ def test_pairs_without_a_wheel_are_left_out(tmp_path, monkeypatch, capsys):
     assert not (tmp_path / "environment").exists()
 
 
+@pytest.mark.parametrize(
+    "problem, status",
+    [("ERROR: No matching distribution found for torch==9", 0), ("make: *** Error 1", 1)],
+)
+def test_a_set_up_that_fails_is_a_failure(problem, status, tmp_path, monkeypatch):
+    words = ["versions", "--python", "python3.9", "--torch", "9", "--folder", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", words)
+    monkeypatch.setattr(versions, "set_up", lambda *_: problem)
+    assert versions.main() == status
+
+
 def test_an_unsupported_python_is_a_problem(tmp_path):
     problem = versions.set_up(Path("/no/such/python"), "2.13.0", tmp_path / "environment")
     assert "/no/such/python" in problem

@@ -18,119 +18,27 @@ picture shows: rows of panels, or curves of systems over a field.
 """
 
 import argparse
-import csv
-import hashlib
 import json
 import math
 import re
 import shlex
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-DOCS = Path(__file__).resolve().parent.parent
-DATA = DOCS / "results" / "data"
-PAGES = [DOCS / "results.md", DOCS / "benchmarks" / "README.md", DOCS / "monolingual.md"]
-PAGES += sorted(DOCS.glob("results/*.md"))
+import measured
+from drawing import digest, draw
+from measured import Measurement, select, summary
+
+PAGES = [measured.DOCS / name for name in ("results.md", "benchmarks/README.md", "monolingual.md")]
+PAGES += sorted(measured.DOCS.glob("results/*.md"))
 MARK = re.compile(
     r"(<!-- (table|choices|experiment)(?:: ([^\n]*?))? -->\n).*?(<!-- end \2 -->)", re.DOTALL
 )
 
-Measurement = dict[str, str]
 # the fields of a measurement that do not tell what was measured where
 MEASURED = {"metric", "seeds", "value", "low", "high", "deviation", "p", "interval", "values"}
 TIMED = ("updates", "ms per update")
-
-
-class Summary(NamedTuple):
-    """Mean of measured values, and the lowest and highest of them or of their intervals."""
-
-    mean: float
-    low: float
-    high: float
-
-
-def measurements(name: str) -> list[Measurement]:
-    """Return the measurements of an experiment, or of a JSON file of docs/benchmarks."""
-    if name.endswith(".json"):
-        record = json.loads((DOCS / "benchmarks" / name).read_text(encoding="utf-8"))
-        return grown(record) if "axes" in record else compared(record)
-    joined: list[Measurement] = []
-    for file in name.split("+"):
-        with open(DATA / f"{file}.csv", encoding="utf-8", newline="") as stream:
-            joined += [
-                {"experiment": file, **measurement} for measurement in csv.DictReader(stream)
-            ]
-    return joined
-
-
-def compared(record: dict[str, Any]) -> list[Measurement]:
-    """Return the ratios of each system to those before it in its family, in a record of run.py."""
-    ratios = []
-    for family, settings in record["families"].items():
-        for setting in settings:
-            results = setting["results"]
-            for count, system in enumerate(results):
-                for peer in list(results)[:count]:
-                    shared = {"family": family, "system": system, "versus": peer}
-                    shared["threads"] = str(setting["threads"])
-                    if system == family and peer == list(results)[count - 1]:
-                        shared["peer"] = "closest"
-                    ratios += [
-                        {**shared, "metric": part, "value": f"{ratio:.2f}"}
-                        for part, ratio in part_ratios(results[system], results[peer]).items()
-                    ]
-    return ratios
-
-
-def part_ratios(figures: dict[str, Any], peer: dict[str, Any]) -> dict[str, float]:
-    """Return the ratios of speeds, of the memory and of the time of an update to a peer's."""
-    ratios = {
-        part: timed["rate"] / peer[part]["rate"]
-        for part, timed in figures.items()
-        if is_part(timed)
-    }
-    ratios["time of an update"] = 1 / ratios["training"]
-    if figures["peak"] is not None and peer["peak"] is not None:
-        ratios["memory"] = figures["peak"] / peer["peak"]
-    return ratios
-
-
-def is_part(figures: object) -> bool:
-    """True for what was timed: training or a search."""
-    return isinstance(figures, dict) and "rate" in figures
-
-
-def grown(record: dict[str, Any]) -> list[Measurement]:
-    """Return the slopes of time in a record of growth.py, measured and predicted."""
-    slopes = []
-    for axis, systems in record["axes"].items():
-        for system, kinds in systems.items():
-            for kind, curve in kinds.items():
-                shared = {"grows": axis, "system": system, "work": kind}
-                slopes += [
-                    {**shared, "metric": name, "value": f"{value:.2f}"}
-                    for name, value in curve["slopes"].items()
-                    if not isinstance(value, bool)
-                ]
-    return slopes
-
-
-def is_kept(measurement: Measurement, conditions: dict[str, str]) -> bool:
-    """True if every condition FIELD=VALUE|VALUE, FIELD=* or FIELD= holds."""
-    for field, allowed in conditions.items():
-        value = measurement.get(field) or ""
-        if not (bool(value) if allowed == "*" else value in allowed.split("|")):
-            return False
-    return True
-
-
-def select(name: str, conditions: dict[str, str]) -> list[Measurement]:
-    """Return the measurements under some conditions; ValueError without any."""
-    selected = [m for m in measurements(name) if is_kept(m, conditions)]
-    if not selected:
-        raise ValueError(f"{name}: nothing was measured with {conditions}")
-    return selected
 
 
 def number(text: str, is_difference: bool = False) -> str:
@@ -199,16 +107,6 @@ def table(layout: str) -> str:
     return markdown([title, *heads], lines)
 
 
-def summary(picks: dict[str, Any]) -> Summary:
-    """Return the values that {"from": experiment, FIELD: condition} selects, as one."""
-    conditions = {field: value for field, value in picks.items() if field not in ("from", "label")}
-    selected = select(picks["from"], conditions)
-    values = [float(m["value"]) for m in selected]
-    lows = [(m.get("interval") or m.get("low") or m["value"]).split()[0] for m in selected]
-    highs = [(m.get("interval") or m.get("high") or m["value"]).split()[-1] for m in selected]
-    return Summary(sum(values) / len(values), min(map(float, lows)), max(map(float, highs)))
-
-
 def training_seconds(name: str, systems: str) -> float:
     """Return the time of all updates of some systems, SYSTEM|SYSTEM, in all their places."""
     runs: dict[tuple[str, ...], dict[str, float]] = {}
@@ -254,7 +152,7 @@ def gain(picks: dict[str, str]) -> str:
 def choices(_layout: str) -> str:
     """Return the table of the overview: what a method gains and costs in a situation."""
     lines = []
-    for choice in json.loads((DATA / "choices.json").read_text(encoding="utf-8")):
+    for choice in json.loads((measured.DATA / "choices.json").read_text(encoding="utf-8")):
         gains = "<br>".join(gain(picks) for picks in choice["gains"])
         advice = [choice[part] for part in ("data", "method", "use")]
         lines.append([*advice, gains, cost(choice["cost"]), choice["beside"], choice["evidence"]])
@@ -265,7 +163,7 @@ def choices(_layout: str) -> str:
 
 def experiment(name: str) -> str:
     """Return how an experiment was measured, as a list."""
-    facts = json.loads((DATA / "experiments.json").read_text(encoding="utf-8"))[name]
+    facts = json.loads((measured.DATA / "experiments.json").read_text(encoding="utf-8"))[name]
     return "".join(f"- {fact}: {text}\n" for fact, text in facts.items())
 
 
@@ -280,91 +178,10 @@ def page_text(page: Path) -> str:
     return MARK.sub(filled, page.read_text(encoding="utf-8"))
 
 
-def points(picture: dict[str, Any]) -> list[list[Summary]]:
-    """Return what the rows of each panel of a picture show."""
-    return [[summary(row) for row in panel["rows"]] for panel in picture["panels"]]
-
-
-def curves(panel: dict[str, Any]) -> dict[str, list[tuple[float, Summary]]]:
-    """Return {system: [(x, values)]}; x is the number with which the field panel["x"] begins.
-
-    panel["x values"]: {value of the field: what is taken for it}; panel["names"]: {system: name}.
-    """
-    lines: dict[str, list[tuple[float, Summary]]] = {}
-    layout = ("from", "title", "x", "x label", "x values", "y scale", "names")
-    values, names = panel.get("x values", {}), panel.get("names", {})
-    for m in select(panel["from"], {f: text for f, text in panel.items() if f not in layout}):
-        place = re.match(r"[\d.]+", values.get(m[panel["x"]], m[panel["x"]]))
-        if place is None:
-            raise ValueError(f"{panel['title']}: {panel['x']} = {m[panel['x']]!r} has no number")
-        name = names.get(m["system"], m["system"])
-        shown = Summary(*(float(m.get(side) or m["value"]) for side in ("value", "low", "high")))
-        lines.setdefault(name, []).append((float(place.group()), shown))
-    return {name: sorted(line) for name, line in lines.items()}
-
-
-def digest(picture: dict[str, Any]) -> str:
-    """Return a text that changes with what the picture shows."""
-    values = list(map(curves, picture["curves"])) if "curves" in picture else points(picture)
-    shown = json.dumps([picture, values], sort_keys=True)
-    return hashlib.sha256(shown.encode()).hexdigest()[:16]
-
-
-def draw_rows(figure: Any, picture: dict[str, Any]) -> None:
-    """Draw dots with ranges, a panel above the other."""
-    heights = [len(panel["rows"]) + 1.6 for panel in picture["panels"]]
-    figure.set_size_inches(8.5, 0.27 * sum(heights) + 0.3)
-    grid = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
-    for axis, panel, summaries in zip(grid, picture["panels"], points(picture)):
-        for place, shown in enumerate(summaries):
-            axis.plot([shown.low, shown.high], [place, place], color="C0", linewidth=2, alpha=0.5)
-            axis.plot([shown.mean], [place], "o", color="C0", markersize=5)
-        axis.axvline(panel.get("line", 0), color="black", linewidth=0.8)
-        axis.set_yticks(range(len(summaries)), [row["label"] for row in panel["rows"]])
-        axis.set_ylim(len(summaries) - 0.5, -0.5)
-        axis.set_title(panel["title"], fontsize=9, loc="left")
-        axis.grid(axis="x", alpha=0.3)
-
-
-def draw_curves(figure: Any, picture: dict[str, Any]) -> None:
-    """Draw a curve for each system, two panels beside each other."""
-    panels, handles = picture["curves"], dict[str, Any]()
-    lines = -(-len(panels) // 2)
-    figure.set_size_inches(8.5, 3 * lines + 0.6)
-    for number, panel in enumerate(panels, start=1):
-        axis = figure.add_subplot(lines, 2, number)
-        for system, line in curves(panel).items():
-            colour = handles[system].get_color() if system in handles else f"C{len(handles)}"
-            places, values = zip(*line)
-            means, lows, highs = zip(*values)
-            (handle,) = axis.plot(places, means, marker="o", markersize=3, color=colour)
-            axis.fill_between(places, lows, highs, color=colour, alpha=0.2, linewidth=0)
-            handles.setdefault(system, handle)
-        axis.set_yscale(panel.get("y scale", "linear"))
-        axis.set_title(panel["title"], fontsize=9, loc="left")
-        axis.set_xlabel(panel.get("x label", panel["x"]))
-        axis.grid(alpha=0.3)
-    figure.legend(handles.values(), handles, loc="outside lower center", ncols=4, fontsize=8)
-
-
-def draw(path: Path, picture: dict[str, Any]) -> None:
-    """Draw a picture and note the digest in the SVG file."""
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    matplotlib.rcParams.update({"svg.hashsalt": "results", "svg.fonttype": "none", "font.size": 9})
-    figure = Figure(layout="constrained")
-    (draw_curves if "curves" in picture else draw_rows)(figure, picture)
-    metadata = {"Date": None, "Description": digest(picture)}
-    figure.savefig(path, format="svg", metadata=metadata)
-    text = path.read_text(encoding="utf-8")
-    path.write_text(re.sub(r"(?m) +$", "", text), encoding="utf-8")
-
-
 def pictures() -> dict[Path, dict[str, Any]]:
     """Return what each picture shows."""
-    named = json.loads((DATA / "pictures.json").read_text(encoding="utf-8"))
-    return {DOCS / name: picture for name, picture in named.items()}
+    named = json.loads((measured.DATA / "pictures.json").read_text(encoding="utf-8"))
+    return {measured.DOCS / name: picture for name, picture in named.items()}
 
 
 def is_drawn(path: Path, picture: dict[str, Any]) -> bool:
@@ -386,7 +203,7 @@ def main(arguments: list[str]) -> int:
     args = parser.parse_args(arguments)
     pages, drawings = outdated()
     for path in [*pages, *drawings]:
-        print(f"{'outdated' if args.check else 'wrote'}: {path.relative_to(DOCS.parent)}")
+        print(f"{'outdated' if args.check else 'wrote'}: {path.relative_to(measured.DOCS.parent)}")
     if args.check:
         return 1 if pages or drawings else 0
     for page, text in pages.items():

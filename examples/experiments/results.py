@@ -13,7 +13,7 @@ import platform
 import statistics
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Iterable, Mapping, Sequence
+from typing import Any, Iterable, Mapping, Optional, Sequence
 
 from fairseq_ext.tools import atomic_path
 from fairseq_ext.tools.evaluate.report import cell, rows, spread
@@ -220,16 +220,46 @@ def markdown(experiment: Experiment, lines: Sequence[Mapping[str, str]]) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
+def without(results: Results, metrics: Sequence[str]) -> Results:
+    """Return the scores without those of some metrics; UsageError for one that nothing has."""
+    present = sorted({metric for _, _, metric in results})
+    for metric in metrics:
+        if metric not in present:
+            raise UsageError(f"--leave-out {metric}: measured were {', '.join(present)}")
+    return {key: by_seed for key, by_seed in results.items() if key[2] not in metrics}
+
+
+def store(name: str, lines: list[dict[str, str]], facts: Mapping[str, str], docs: Path) -> None:
+    """Write values and circumstances to the data of the manual.
+
+    Facts that somebody has added to those of an earlier report are kept, and named.
+    """
+    write_data(docs / f"{name}.csv", lines)
+    experiments = json.loads((docs / "experiments.json").read_text(encoding="utf-8"))
+    earlier = experiments.get(name, {})
+    added = {fact: earlier[fact] for fact in earlier if fact not in (*facts, "not run")}
+    write_json(docs / "experiments.json", {**experiments, name: {**facts, **added}})
+    print(f"written: {docs / name}.csv; `make results` writes the pages")
+    for fact, text in added.items():
+        print(f"kept in experiments.json, see whether it still holds: {fact}: {text}")
+
+
 def report(
-    experiment: Experiment, data: Path, runs: Path, seeds: Sequence[int], store: bool, docs: Path
+    experiment: Experiment,
+    data: Path,
+    runs: Path,
+    seeds: Sequence[int],
+    left_out: Sequence[str] = (),
+    docs: Optional[Path] = None,
 ) -> None:
     """Write report.csv, report.json and report.md to RUNS and print the tables.
 
-    store: also write the values to the data of the manual, from which `make results` makes its
-    tables and pictures.
+    left_out: metrics that are not reported.
+    docs: data of the manual that the values are written to as well, from which `make results`
+        makes its tables and pictures.
     """
     results, missing = collect(experiment, data, runs, seeds)
-    lines = lines_of(experiment, results)
+    lines = lines_of(experiment, without(results, left_out))
     facts = circumstances(experiment, results, seeds, missing)
     write_data(runs / "report.csv", lines)
     write_json(runs / "report.json", facts)
@@ -238,9 +268,5 @@ def report(
         temporary.write_text(text, encoding="utf-8")
     print(text)
     print(f"not evaluated: {', '.join(missing) or 'nothing'}")
-    if store:
-        name = experiment.name.replace("/", "-")
-        write_data(docs / f"{name}.csv", lines)
-        experiments = json.loads((docs / "experiments.json").read_text(encoding="utf-8"))
-        write_json(docs / "experiments.json", {**experiments, name: facts})
-        print(f"written: {docs / name}.csv; `make results` writes the pages")
+    if docs is not None:
+        store(experiment.name.replace("/", "-"), lines, facts, docs)

@@ -41,6 +41,7 @@ PATCH_MODULES = (
     "warning_filters",
     "data_files",
     "preprocess_input",
+    "log_files",
     "interactive",  # takes the place of a function that the next ones wrap
     "checkpoint_reading",
     "commands",
@@ -55,6 +56,7 @@ PATCH_MODULES = (
     "shared_arrays",
     "edit_paths",
     "ngram_blocking",
+    "matched_lengths",
     "refinement_steps",
     "unknown_words",
     "source_columns",

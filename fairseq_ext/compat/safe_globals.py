@@ -99,7 +99,7 @@ def tensor_globals(torch: ModuleType) -> SafeGlobals:
 
     utils = torch._utils
     # encode: how protocol 2 writes bytes
-    entries: SafeGlobals = [_codecs.encode, torch.Size, torch.device, torch.nn.Parameter]
+    entries: SafeGlobals = [_codecs.encode, torch.Size, torch.device]
     for name in dir(utils):
         if re.fullmatch(r"_rebuild_(tensor(_v\d)?|parameter(_with_state)?)", name):
             entries.append(getattr(utils, name))

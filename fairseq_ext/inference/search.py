@@ -64,8 +64,8 @@ class QuietTranslator(LineTranslator):
             if "min_len cannot be larger" not in str(error):
                 raise
             raise ValueError(
-                f"min_len {self.generation.min_len}: more words than max_len_a, max_len_b or "
-                "match_source_len allow for one of the sentences; allowed: less"
+                f"min_len {self.generation.min_len}: more words than max_len_a or max_len_b "
+                "allow for one of the sentences; allowed: less"
             ) from error
 
     def batches(self, dataset: FairseqDataset) -> Iterator[Dict[str, Any]]:

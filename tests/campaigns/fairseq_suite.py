@@ -39,7 +39,7 @@ class Result(NamedTuple):
 def lay_out(checkout: Path, folder: Path) -> list[str]:
     """Copy the tests of a checkout into a folder; return their files, relative to it.
 
-    Their modules import ``tests.utils`` and, some of them, ``examples``.
+    Their modules import ``tests.utils`` and, some of them, ``examples`` and ``scripts``.
     """
     tests = checkout / "tests"
     files = sorted(path.relative_to(checkout).as_posix() for path in tests.rglob(PATTERN))
@@ -50,8 +50,9 @@ def lay_out(checkout: Path, folder: Path) -> list[str]:
         )
     shutil.copytree(tests, folder / "tests", ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "tests" / "__init__.py").touch()
-    if (checkout / "examples").is_dir():
-        (folder / "examples").symlink_to((checkout / "examples").resolve())
+    for name in ("examples", "scripts"):
+        if (checkout / name).is_dir():
+            (folder / name).symlink_to((checkout / name).resolve())
     return files
 
 

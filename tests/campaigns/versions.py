@@ -186,24 +186,24 @@ def write_rows(page: Path, rows: Sequence[Row]) -> None:
     new.replace(page)
 
 
-def run_pair(python: Path, torch: str, folder: Path, selection: str) -> Row | None:
-    """Return the row of a pair; None, with a line of the reason, if it cannot be set up."""
+def run_pair(python: Path, torch: str, folder: Path, selection: str) -> Row | str | None:
+    """Return the row of a pair, None if torch has no wheel for it, or why its set-up failed."""
     environment = folder / "environment"
     shutil.rmtree(environment, ignore_errors=True)
     try:
         problem = set_up(python, torch, environment)
         if problem:
-            no_wheel = "No matching distribution found for torch" in problem
-            reason = "there is no wheel of torch" if no_wheel else f"set-up failed: {problem}"
+            has_wheel = "No matching distribution found for torch" not in problem
+            reason = f"set-up failed: {problem}" if has_wheel else "there is no wheel of torch"
             print(f"versions: {python}, torch {torch}: {reason}", flush=True)
-            return None
+            return problem if has_wheel else None
         return run_tests(environment, selection, folder / "report.xml")
     finally:
         shutil.rmtree(environment, ignore_errors=True)
 
 
 def main() -> int:
-    """Run all pairs; the status is 1 if a test failed."""
+    """Run all pairs; the status is 1 if a test or a set-up failed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--python", action="append", type=Path, help="default: all that are here")
     parser.add_argument("--torch", action="append", help=f"default: {', '.join(TORCHES)}")
@@ -219,20 +219,20 @@ def main() -> int:
         for python in args.python or find_pythons()
         for torch in args.torch or TORCHES
     ]
-    ran: Iterator[Row | None]
+    ran: Iterator[Row | str | None]
     if args.environment:
         report = args.folder / "report.xml"
         ran = (run_tests(environment, selection, report) for environment in args.environment)
     else:
         ran = (run_pair(python, torch, args.folder, selection) for python, torch in pairs)
-    rows = []
+    has_failed = False
     for row in ran:
-        if row is not None:
+        if isinstance(row, Row):
             print(row.line(), flush=True)
-            rows.append(row)
             if args.into:
                 write_rows(args.into, [row])  # after each: a matrix takes hours
-    return 1 if any(row.failed for row in rows) else 0
+        has_failed |= row.failed > 0 if isinstance(row, Row) else row is not None
+    return 1 if has_failed else 0
 
 
 if __name__ == "__main__":

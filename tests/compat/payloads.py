@@ -152,6 +152,16 @@ PAYLOADS: Dict[str, Payload] = {
             name("omegaconf.nodes.AnyNode") + b")\x81" + plain({"_val": "${oc.env:HOME}"}) + b"b"
         )
     ),
+    "hooks of a parameter": refused_only(  # called with its gradient
+        lambda path: (
+            name("torch.nn.parameter.Parameter")
+            + b")\x81"
+            + b"(NN}"
+            + plain(1)
+            + name("_codecs.encode")
+            + b"s\x88Ntb"
+        )
+    ),
     "a key of ten thousand tuples": refused_only(
         lambda path: b"}" + b")" + b"\x85" * 10_000 + b"Ns"
     ),

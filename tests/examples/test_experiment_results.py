@@ -136,17 +136,27 @@ def test_what_has_no_sums_has_a_difference_without_p(runs):
 def test_the_report_is_stored_as_data_of_the_manual(runs, tmp_path, capsys):
     docs = tmp_path / "docs"
     docs.mkdir()
-    (docs / "experiments.json").write_text('{"old": {"a": "b"}}', encoding="utf-8")
-    report(*runs, [1, 2], True, docs)
-    assert "absent.1" in capsys.readouterr().out
+    earlier = {"old": {"a": "b"}, "test": {"data": "x", "decoding": "greedy", "not run": "all"}}
+    (docs / "experiments.json").write_text(json.dumps(earlier), encoding="utf-8")
+    report(*runs, [1, 2], docs=docs)
+    printed = capsys.readouterr().out
+    assert "absent.1" in printed and "see whether it still holds: decoding: greedy\n" in printed
     with open(docs / "test.csv", encoding="utf-8", newline="") as stream:
         lines = list(csv.DictReader(stream))
     assert {line["system"] for line in lines} == {"base", "other"}
     facts = json.loads((docs / "experiments.json").read_text(encoding="utf-8"))
     assert facts["old"] == {"a": "b"} and facts["test"]["data"] == "a test"
+    assert facts["test"]["decoding"] == "greedy" and facts["test"].get("not run") != "all"
     assert "version:" in facts["test"]["BLEU"] and "torch" in facts["test"]["versions"]
     text = (runs[2] / "report.md").read_text(encoding="utf-8")
     assert "| other - base |" in text and "BLEU, differences:" in text
+
+
+def test_a_metric_is_left_out(runs, capsys):
+    report(*runs, [1, 2], ["BLEU"])
+    assert "BLEU" not in capsys.readouterr().out.split("not evaluated")[0]
+    with pytest.raises(UsageError, match="--leave-out BLUE: measured were .*BLEU"):
+        report(*runs, [1, 2], ["BLUE"])
 
 
 def test_counts_are_stored_whole_and_a_small_difference_has_no_sign_of_its_own():

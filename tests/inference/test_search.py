@@ -79,6 +79,16 @@ def test_pairs_of_options_work(model):
             assert lengths == [len(r.source_tokens) for r in results]
 
 
+def test_length_of_the_source_wins_over_min_len(model):
+    """An empty line, or a short one, has the same translation alone and beside longer ones."""
+    lines = ["", "an1", "an1 av2 an3"]
+    for options in (dict(), dict(min_len=3), dict(min_len=3, batch=1)):
+        results = model.translate(lines, match_source_len=True, **options)
+        assert [len(r.hypotheses[0].tokens) for r in results] == [1, 2, 4]  # with the end symbol
+        (alone,) = model.translate([""], match_source_len=True, **options)
+        assert (alone.text, alone.error) == ("", None)
+
+
 def test_more_hypotheses_than_the_beam_are_the_beam(model):
     assert [len(r.hypotheses) for r in model.translate(LINES, beam=2, nbest=5)] == [2, 2, 2]
 

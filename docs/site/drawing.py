@@ -1,0 +1,94 @@
+"""Draws the pictures of the results pages from what was measured.
+
+A picture that changes with what is measured has a digest in its file, by which an outdated one is
+known without drawing it.
+"""
+
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from measured import Summary, select, summary
+
+
+def points(picture: dict[str, Any]) -> list[list[Summary]]:
+    """Return what the rows of each panel of a picture show."""
+    return [[summary(row) for row in panel["rows"]] for panel in picture["panels"]]
+
+
+def curves(panel: dict[str, Any]) -> dict[str, list[tuple[float, Summary]]]:
+    """Return {system: [(x, values)]}; x is the number with which the field panel["x"] begins.
+
+    panel["x values"]: {value of the field: what is taken for it}; panel["names"]: {system: name}.
+    """
+    lines: dict[str, list[tuple[float, Summary]]] = {}
+    layout = ("from", "title", "x", "x label", "x values", "y scale", "names")
+    values, names = panel.get("x values", {}), panel.get("names", {})
+    for m in select(panel["from"], {f: text for f, text in panel.items() if f not in layout}):
+        place = re.match(r"[\d.]+", values.get(m[panel["x"]], m[panel["x"]]))
+        if place is None:
+            raise ValueError(f"{panel['title']}: {panel['x']} = {m[panel['x']]!r} has no number")
+        name = names.get(m["system"], m["system"])
+        shown = Summary(*(float(m.get(side) or m["value"]) for side in ("value", "low", "high")))
+        lines.setdefault(name, []).append((float(place.group()), shown))
+    return {name: sorted(line) for name, line in lines.items()}
+
+
+def digest(picture: dict[str, Any]) -> str:
+    """Return a text that changes with what the picture shows."""
+    values = list(map(curves, picture["curves"])) if "curves" in picture else points(picture)
+    shown = json.dumps([picture, values], sort_keys=True)
+    return hashlib.sha256(shown.encode()).hexdigest()[:16]
+
+
+def draw_rows(figure: Any, picture: dict[str, Any]) -> None:
+    """Draw dots with ranges, a panel above the other."""
+    heights = [len(panel["rows"]) + 1.6 for panel in picture["panels"]]
+    figure.set_size_inches(8.5, 0.27 * sum(heights) + 0.3)
+    grid = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
+    for axis, panel, summaries in zip(grid, picture["panels"], points(picture)):
+        for place, shown in enumerate(summaries):
+            axis.plot([shown.low, shown.high], [place, place], color="C0", linewidth=2, alpha=0.5)
+            axis.plot([shown.mean], [place], "o", color="C0", markersize=5)
+        axis.axvline(panel.get("line", 0), color="black", linewidth=0.8)
+        axis.set_yticks(range(len(summaries)), [row["label"] for row in panel["rows"]])
+        axis.set_ylim(len(summaries) - 0.5, -0.5)
+        axis.set_title(panel["title"], fontsize=9, loc="left")
+        axis.grid(axis="x", alpha=0.3)
+
+
+def draw_curves(figure: Any, picture: dict[str, Any]) -> None:
+    """Draw a curve for each system, two panels beside each other."""
+    panels, handles = picture["curves"], dict[str, Any]()
+    lines = -(-len(panels) // 2)
+    figure.set_size_inches(8.5, 3 * lines + 0.6)
+    for number, panel in enumerate(panels, start=1):
+        axis = figure.add_subplot(lines, 2, number)
+        for system, line in curves(panel).items():
+            colour = handles[system].get_color() if system in handles else f"C{len(handles)}"
+            places, values = zip(*line)
+            means, lows, highs = zip(*values)
+            (handle,) = axis.plot(places, means, marker="o", markersize=3, color=colour)
+            axis.fill_between(places, lows, highs, color=colour, alpha=0.2, linewidth=0)
+            handles.setdefault(system, handle)
+        axis.set_yscale(panel.get("y scale", "linear"))
+        axis.set_title(panel["title"], fontsize=9, loc="left")
+        axis.set_xlabel(panel.get("x label", panel["x"]))
+        axis.grid(alpha=0.3)
+    figure.legend(handles.values(), handles, loc="outside lower center", ncols=4, fontsize=8)
+
+
+def draw(path: Path, picture: dict[str, Any]) -> None:
+    """Draw a picture and note the digest in the SVG file."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    matplotlib.rcParams.update({"svg.hashsalt": "results", "svg.fonttype": "none", "font.size": 9})
+    figure = Figure(layout="constrained")
+    (draw_curves if "curves" in picture else draw_rows)(figure, picture)
+    metadata = {"Date": None, "Description": digest(picture)}
+    figure.savefig(path, format="svg", metadata=metadata)
+    text = path.read_text(encoding="utf-8")
+    path.write_text(re.sub(r"(?m) +$", "", text), encoding="utf-8")
