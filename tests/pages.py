@@ -113,6 +113,7 @@ def fairseq_parsers():
         "fairseq-interactive": options.get_interactive_generation_parser,
         "fairseq-validate": options.get_validation_parser,
         "fairseq-preprocess": options.get_preprocessing_parser,
+        "fairseq-eval-lm": options.get_eval_lm_parser,
         "fairseq-score": score.get_parser,
     }
 

@@ -65,6 +65,7 @@ def dropout_mask(like: Tensor, rate: float) -> Tensor:
     # four lanes of 16 bits are cut from each number of 64
     bits = torch.empty((count + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
     lanes = bits.view(torch.int16)[:count].view(like.shape)  # uniform in [-2^15, 2^15)
-    # a share of dropped / 2^16 of the lanes lies below the limit
-    ones = lanes.ge(dropped - LEVELS // 2).to(like.dtype)
+    # a share of dropped / 2^16 of the lanes lies below the limit; compared in place, sixteen bits
+    # stay sixteen bits, and neither step goes by way of bools, which takes torch twice as long
+    ones = lanes.ge_(dropped - LEVELS // 2).to(like.dtype)
     return ones.mul_(LEVELS / (LEVELS - dropped))

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import copy
+import functools
+import logging
 from typing import TYPE_CHECKING, Any
 
 from .module_overlay import overlay_names
 from .patch_registry import PatchedModule, patch
 
 if TYPE_CHECKING:
+    from fairseq.models.ema import EMA
+    from fairseq.trainer import Trainer
     from torch import Tensor, nn
+
+logger = logging.getLogger(__name__)
 
 
 @patch(
@@ -39,3 +45,58 @@ def copy_of(original: nn.Module | Tensor) -> nn.Module | Tensor:
             if isinstance(value, torch.Tensor) and not value.is_leaf:
                 copies[id(value)] = value.detach().clone()
     return copy.deepcopy(original, copies)
+
+
+@patch(
+    "fairseq.models.ema.ema",
+    because="fairseq 0.12.2: averages are restored without the version of the model, which is then "
+    "taken for one of 2018: those of pre-norm transformers lose their last layer norm",
+)
+def averages_have_a_version(module: PatchedModule) -> None:
+    """Restore the averages with the versions that their model has."""
+    ema = module.EMA
+    stock = ema.restore
+
+    @functools.wraps(stock)
+    def restore(self: EMA, state_dict: dict[str, Any], build_fp32_params: bool = False) -> None:
+        present = self.model.state_dict()
+        versions = {name: value for name, value in present.items() if "version" in name}
+        stock(self, {**versions, **state_dict}, build_fp32_params)
+
+    ema.restore = restore
+
+
+@patch(
+    "fairseq.trainer",
+    because="fairseq 0.12.2: --store-ema ends in KeyError: 'model' where the checkpoint of "
+    "--finetune-from-model, --restore-file or --save-dir has no averages",
+)
+def averages_may_begin_later(module: PatchedModule) -> None:
+    """Begin the averages with the parameters of such a checkpoint, or with --ema-seed-model."""
+    trainer = module.Trainer
+    load = trainer.load_checkpoint
+    # while a training with averages is restored: its --ema-seed-model
+    seeds: list[str | None] = []
+
+    def load_checkpoint_to_cpu(path: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        from fairseq import checkpoint_utils
+
+        state: dict[str, Any] = checkpoint_utils.load_checkpoint_to_cpu(path, *args, **kwargs)
+        if seeds and "ema" not in state["extra_state"]:
+            seed = seeds[0]
+            begin = checkpoint_utils.load_ema_from_checkpoint(seed) if seed else state
+            # another dictionary: fairseq removes that of the model when it is loaded
+            state["extra_state"]["ema"] = dict(begin["model"])
+            logger.warning(f"{path} has no averages: they begin as {seed or 'its parameters'}")
+        return state
+
+    @functools.wraps(load)
+    def load_checkpoint(self: Trainer, *args: Any, **kwargs: Any) -> Any:
+        seeds[:] = [self.cfg.ema.ema_seed_model] if self.cfg.ema.store_ema else []
+        try:
+            return load(self, *args, **kwargs)
+        finally:
+            seeds.clear()
+
+    overlay_names(module, "checkpoint_utils", load_checkpoint_to_cpu=load_checkpoint_to_cpu)
+    trainer.load_checkpoint = load_checkpoint

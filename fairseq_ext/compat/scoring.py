@@ -1,12 +1,16 @@
-"""fairseq-score --sacrebleu and --sentence-bleu."""
+"""fairseq-score --sacrebleu and --sentence-bleu, fairseq-generate --sacrebleu."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING, Any, TextIO
 
 from .patch_registry import PatchedModule, patch
 from .user_errors import OptionError
+
+if TYPE_CHECKING:
+    from fairseq.dataclass.configs import FairseqConfig
 
 
 def _read_lines(path: str, ignore_case: bool) -> list[str]:
@@ -95,3 +99,26 @@ def score_with_sacrebleu_and_by_sentence(module: PatchedModule) -> None:
             stock()
 
     module.cli_main = cli_main
+
+
+@patch(
+    "fairseq_cli.generate",
+    because="fairseq 0.12.2: with --sacrebleu, fairseq-generate prints the BLEU of fairseq's own "
+    "tokens all the same, and leaves out the warning about it",
+)
+def sacrebleu_scores_what_is_generated(module: PatchedModule) -> None:
+    """Let --sacrebleu mean --scoring sacrebleu."""
+    stock = module._main
+
+    def _main(cfg: FairseqConfig, output_file: TextIO) -> Any:
+        scorer = getattr(cfg.scoring, "_name", cfg.scoring)
+        if cfg.generation.sacrebleu and scorer != "sacrebleu":
+            if scorer != "bleu":
+                raise OptionError(f"--sacrebleu contradicts --scoring {scorer}; leave one out")
+            from fairseq.scoring.bleu import SacrebleuConfig
+            from omegaconf import OmegaConf
+
+            cfg.scoring = OmegaConf.structured(SacrebleuConfig(_name="sacrebleu"))
+        return stock(cfg, output_file)
+
+    module._main = _main

@@ -87,3 +87,38 @@ def test_training_with_averages_resumes(toy_corpus, tmp_path):
     assert not torch.equal(averages["decoder.fc2.weight_v"], parameters["decoder.fc2.weight_v"])
     again = ends[1]["extra_state"]["ema"]
     assert all(torch.equal(value, again[name]) for name, value in averages.items())
+
+
+@pytest.mark.parametrize("precision", [(), ("--ema-fp32",)], ids=["default", "ema_fp32"])
+def test_averages_begin_with_a_model_that_has_none(precision, tiny_training, tmp_path, caplog):
+    """--finetune-from-model with a checkpoint without averages, and a run that goes on from one."""
+    # with a layer norm at the end, which averages without a version lose
+    flags = ("--max-tokens", 4000, "--lr", 0.01, "--decoder-normalize-before")
+    inprocess.train(*tiny_training, *flags, "--max-epoch", 1, "--save-dir", tmp_path)
+    averaged = ("--store-ema", "--ema-decay", 1, *precision)  # 1: they stay as they begin
+    before = tmp_path / "checkpoint1.pt"
+    tuned = ("--finetune-from-model", before, "--save-dir", tmp_path / "tuned")
+    inprocess.train(*tiny_training, *flags, *averaged, *tuned, "--max-epoch", 1)
+    assert "has no averages" in caplog.text
+    inprocess.train(*tiny_training, *flags, *averaged, "--save-dir", tmp_path, "--max-epoch", 2)
+    parameters = checkpoint_utils.load_checkpoint_to_cpu(str(before))["model"]
+
+    def check(averages):
+        assert averages.keys() == parameters.keys() >= {"decoder.layer_norm.weight"}
+        for name, average in averages.items():
+            if not name.endswith("_float_tensor"):  # without a value, for its type alone
+                torch.testing.assert_close(average, parameters[name], rtol=0, atol=0)
+
+    for path in (tmp_path / "tuned" / "checkpoint1.pt", tmp_path / "checkpoint2.pt"):
+        state = checkpoint_utils.load_checkpoint_to_cpu(str(path))
+        check(state["extra_state"]["ema"])
+        norm = "decoder.layer_norm.weight"
+        assert not torch.equal(state["model"][norm], parameters[norm])
+    seeded = ("--save-dir", tmp_path / "seeded", "--ema-seed-model", tmp_path / "checkpoint2.pt")
+    other = ("--restore-file", tmp_path / "tuned" / "no_averages.pt")
+    state["extra_state"].pop("ema")
+    state["extra_state"].pop("ema_fp32_params", None)
+    torch.save(state, other[1])
+    inprocess.train(*tiny_training, *flags, *averaged, *seeded, *other, "--max-epoch", 3)
+    state = checkpoint_utils.load_checkpoint_to_cpu(str(tmp_path / "seeded" / "checkpoint3.pt"))
+    check(state["extra_state"]["ema"])

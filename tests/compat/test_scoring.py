@@ -5,6 +5,9 @@ import re
 
 import pytest
 import sacrebleu
+from common import inprocess
+
+from fairseq_ext.compat.user_errors import OptionError
 
 SYSTEM = ["the cat sat on the mat", "A dog barks at night", "nothing in common here"]
 REFERENCE = ["the cat sat on the mat", "a dog barks in the night", "words that do not match it"]
@@ -70,3 +73,31 @@ def test_files_of_different_length(files, score, capsys, option):
 
 def test_without_options_it_is_the_stock_command(files, score):
     assert "BLEU4 = " in score(*files())
+
+
+@pytest.fixture
+def generated(tiny_training, toy_corpus, tmp_path):
+    """Function (options...): what fairseq-generate prints for an untrained model."""
+    inprocess.train(*tiny_training, "--max-update", 1, "--save-dir", tmp_path)
+    words = (toy_corpus.two, "-s", "xx", "-t", "yy", "--path", tmp_path / "checkpoint_last.pt")
+    words += ("--gen-subset", "valid", "--beam", 1, "--max-len-b", 5)
+    return lambda *flags: inprocess.generate(*words, *flags)
+
+
+def test_generate_with_sacrebleu(generated):
+    """The value is that of the detokenised lines it prints, not of fairseq's own scorer."""
+    output = generated("--sacrebleu")
+    systems, references = (
+        [line.split("\t")[-1] for line in output.splitlines() if line.startswith(letter)]
+        for letter in ("D-", "T-")
+    )
+    expected = sacrebleu.corpus_bleu(systems, [references], tokenize="none")
+    assert len(systems) > 5 and str(expected) in output and "BLEU4" not in output
+    results = [
+        re.search(r"^Generate valid .*", text, re.MULTILINE)[0]
+        for text in (output, generated("--scoring", "sacrebleu"))
+    ]
+    assert results[0] == results[1]
+    assert "BLEU4" in generated()
+    with pytest.raises(OptionError, match="--sacrebleu contradicts --scoring wer"):
+        generated("--sacrebleu", "--scoring", "wer")

@@ -310,6 +310,17 @@ def test_bfloat16_trains_where_every_update_touches_everything(toy_corpus, train
     assert any("loss" in record for record in records)
 
 
+def test_attention_in_bfloat16_resumes_bit_for_bit(toy_corpus, train_small, tmp_path):
+    # --bf16 stores rounded parameters, as stock does
+    flags = [*TWO, "--batch-size", 16, "--amp"]
+    train_small(toy_corpus.two, tmp_path / "whole", 4, *flags)
+    for updates in (2, 4):
+        train_small(toy_corpus.two, tmp_path / "parts", updates, *flags)
+    whole, parts = (stored(tmp_path / name / "checkpoint_last.pt") for name in ("whole", "parts"))
+    assert differing(whole["model"], parts["model"]) == []
+    assert differing(optimiser_tensors(whole), optimiser_tensors(parts)) == []
+
+
 PRECISIONS = {
     "bf16": ["--bf16"],
     "bf16 no flat": ["--bf16", "--fp16-no-flatten-grads"],

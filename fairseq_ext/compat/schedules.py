@@ -1,0 +1,74 @@
+"""Schedules of the learning rate: what they make of --lr and --phase-ratio."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING, Any
+
+from .patch_registry import PatchedModule, patch
+
+if TYPE_CHECKING:
+    from fairseq.optim.lr_scheduler.polynomial_decay_schedule import PolynomialDecayLRSchedule
+    from fairseq.trainer import Trainer
+
+
+@patch(
+    "fairseq.optim.lr_scheduler.polynomial_decay_schedule",
+    because="fairseq 0.12.2: of --lr A,B,C the first epoch has B: A is never used",
+)
+def rates_begin_with_the_first(module: PatchedModule) -> None:
+    """Give epoch N the N-th rate of --lr, as --lr-scheduler fixed does."""
+    schedule = module.PolynomialDecayLRSchedule
+    stock = schedule.get_next_lr
+
+    @functools.wraps(stock)
+    def get_next_lr(self: PolynomialDecayLRSchedule, epoch: int) -> float:
+        anneal = self.cfg.force_anneal
+        if anneal is not None and epoch >= anneal:
+            return float(stock(self, epoch))
+        return float(self.cfg.lr[min(epoch, len(self.cfg.lr)) - 1])
+
+    schedule.get_next_lr = get_next_lr
+
+
+@patch(
+    "fairseq.optim.lr_scheduler.tri_stage_lr_scheduler",
+    because="fairseq 0.12.2: --phase-ratio '(0.7, 0.2, 0.1)' ends in 'phase ratios must add up to "
+    "1', because their sum differs from 1 in its 16th digit",
+)
+def ratios_are_added_exactly(module: PatchedModule) -> None:
+    """Add the ratios without rounding errors between them."""
+    module.sum = math.fsum  # the module's only sum
+
+
+@patch(
+    "fairseq.trainer",
+    because="fairseq 0.12.2: with --lr-scheduler reduce_lr_on_plateau, --reset-lr-scheduler goes "
+    "on with the rate of the checkpoint, whatever --lr",
+)
+def plateaus_begin_anew_with_lr(module: PatchedModule) -> None:
+    """Begin with --lr where --reset-lr-scheduler keeps the optimiser's state."""
+    trainer = module.Trainer
+    load = trainer.load_checkpoint
+
+    @functools.wraps(load)
+    def load_checkpoint(
+        self: Trainer,
+        filename: str,
+        reset_optimizer: bool = False,
+        reset_lr_scheduler: bool = False,
+        optimizer_overrides: dict[str, Any] | None = None,
+        reset_meters: bool = False,
+    ) -> Any:
+        extra_state = load(
+            self, filename, reset_optimizer, reset_lr_scheduler, optimizer_overrides, reset_meters
+        )
+        schedule = getattr(self.cfg.lr_scheduler, "_name", None)
+        if extra_state is not None and reset_lr_scheduler and schedule == "reduce_lr_on_plateau":
+            # the state of the optimiser has brought its rate; a warm-up sets its own
+            self.optimizer.set_lr(self.cfg.optimization.lr[0])
+            self.lr_step_update()
+        return extra_state
+
+    trainer.load_checkpoint = load_checkpoint

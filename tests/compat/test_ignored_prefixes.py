@@ -1,0 +1,44 @@
+"""--ignore-prefix-size."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
+
+PAD = 1
+TARGET = torch.tensor([[5, 6, 7, 2], [5, 2, PAD, PAD]])
+
+
+class Uniform(torch.nn.Module):
+    """Gives each of eight words the probability 1/8."""
+
+    def forward(self, **inputs):
+        return (torch.zeros(*TARGET.shape, 8, requires_grad=True),)
+
+    def get_normalized_probs(self, output, log_probs):
+        return torch.log_softmax(output[0], dim=-1)
+
+    def get_targets(self, sample, output):
+        return sample["target"]
+
+
+@pytest.mark.parametrize("size, words", [(0, 6), (1, 4), (2, 2), (3, 1)])
+@pytest.mark.parametrize("sentence_avg", [False, True])
+def test_the_mean_is_that_of_the_words_scored(size, words, sentence_avg):
+    task = SimpleNamespace(target_dictionary=SimpleNamespace(pad=lambda: PAD))
+    criterion = LabelSmoothedCrossEntropyCriterion(task, sentence_avg, 0.0, size)
+    sample = {"net_input": {}, "target": TARGET, "ntokens": 6}
+    loss, sample_size, log = criterion(Uniform(), sample)
+    assert log["ntokens"] == words and sample["ntokens"] == 6
+    assert sample_size == (2 if sentence_avg else words)
+    uniform = torch.tensor(8.0).log().item()
+    assert loss.item() / words == pytest.approx(uniform)
+    assert log["nll_loss"].item() / log["ntokens"] == pytest.approx(uniform)
+
+
+def test_a_batch_of_prefixes_has_no_loss():
+    task = SimpleNamespace(target_dictionary=SimpleNamespace(pad=lambda: PAD))
+    criterion = LabelSmoothedCrossEntropyCriterion(task, False, 0.1, 4)
+    loss, sample_size, log = criterion(Uniform(), {"net_input": {}, "target": TARGET, "ntokens": 6})
+    assert loss.item() == 0 and sample_size == log["ntokens"] == 1

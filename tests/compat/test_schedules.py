@@ -1,0 +1,82 @@
+"""What the schedules of the learning rate make of --lr and --phase-ratio."""
+
+import shutil
+from types import SimpleNamespace
+
+import pytest
+from common import inprocess
+from fairseq.optim.lr_scheduler.polynomial_decay_schedule import PolynomialDecayLRSchedule
+from fairseq.optim.lr_scheduler.tri_stage_lr_scheduler import TriStageLRSchedule
+
+
+class Optimizer:
+    """Keeps the rate it is given."""
+
+    def set_lr(self, rate):
+        self.rate = rate
+
+    def get_lr(self):
+        return self.rate
+
+
+@pytest.fixture(autouse=True)
+def any_optimizer(monkeypatch):
+    """Schedules that take the optimiser above."""
+    name = "fairseq.optim.lr_scheduler.fairseq_lr_scheduler.FairseqOptimizer"
+    monkeypatch.setattr(name, Optimizer)
+
+
+def polynomial(rates, **settings):
+    """A schedule without decay."""
+    defaults = {"warmup_updates": 0, "force_anneal": None, "end_learning_rate": 0.0, "power": 1.0}
+    cfg = SimpleNamespace(lr=rates, total_num_update=100.0, **{**defaults, **settings})
+    return PolynomialDecayLRSchedule(cfg, Optimizer())
+
+
+def test_each_epoch_has_its_rate():
+    schedule = polynomial([4.0, 2.0, 1.0])
+    assert [schedule.step_begin_epoch(epoch) for epoch in (1, 2, 3, 4)] == [4, 2, 1, 1]
+
+
+def test_annealing_keeps_the_rate_there_is():
+    schedule = polynomial([4.0, 2.0], force_anneal=2)
+    assert schedule.step_begin_epoch(1) == 4
+    schedule.optimizer.set_lr(3.0)
+    assert schedule.step_begin_epoch(2) == 3
+
+
+def tri_stage(ratios):
+    cfg = SimpleNamespace(
+        lr=[1.0], init_lr_scale=0.1, final_lr_scale=0.1, phase_ratio=ratios, max_update=100
+    )
+    return TriStageLRSchedule(cfg, Optimizer())
+
+
+@pytest.mark.parametrize("ratios", [(0.7, 0.2, 0.1), (0.2, 0.7, 0.1), (0.1, 0.4, 0.5)])
+def test_ratios_add_up(ratios):
+    schedule = tri_stage(ratios)
+    assert (schedule.warmup_steps, schedule.hold_steps) == tuple(int(100 * r) for r in ratios[:2])
+
+
+def test_ratios_that_do_not():
+    with pytest.raises(AssertionError, match="add up to 1"):
+        tri_stage((0.7, 0.2, 0.2))
+
+
+PLATEAU = ("--lr-scheduler", "reduce_lr_on_plateau", "--max-tokens", 4000)
+
+
+def test_a_plateau_begins_anew(tiny_training, tmp_path, monkeypatch):
+    """With its rate, or with a warm-up, which counts the updates before."""
+    monkeypatch.undo()
+
+    def rates(*flags):
+        records = inprocess.train(*tiny_training, *PLATEAU, "--save-dir", tmp_path, *flags)
+        return [record["train_lr"] for record in records if "train_lr" in record]
+
+    assert rates("--lr", 0.002, "--max-epoch", 1) == [0.002]
+    shutil.copy(tmp_path / "checkpoint1.pt", tmp_path / "begin.pt")
+    again = ("--restore-file", tmp_path / "begin.pt", "--max-epoch", 2, "--lr", 0.0005)
+    assert rates(*again) == [0.002]  # as the checkpoint says
+    assert rates(*again, "--reset-lr-scheduler") == [0.0005]
+    assert rates(*again, "--reset-lr-scheduler", "--warmup-updates", 1) == [0.0005]
