@@ -71,8 +71,8 @@ def check_options(args: argparse.Namespace) -> None:
             f"{missing} is missing; allowed: the ending of the files of that side, or --only-source"
         )
     both = args.srcdict and args.tgtdict
-    if args.joined_dictionary and both:
-        raise OptionError("--srcdict and --tgtdict exclude each other with --joined-dictionary")
+    if args.joined_dictionary:
+        _check_joined(args)
     has_dictionaries = both or (args.srcdict and not target)
     if args.joined_dictionary:
         has_dictionaries = args.srcdict or args.tgtdict
@@ -99,6 +99,19 @@ def check_options(args: argparse.Namespace) -> None:
                 "there already; name it with --srcdict or --tgtdict to use it, or take another "
                 "--destdir",
                 path,
+            )
+
+
+def _check_joined(args: argparse.Namespace) -> None:
+    """Raise OptionError for what two dictionaries may have, but not one for both sides."""
+    if args.srcdict and args.tgtdict:
+        raise OptionError("--srcdict and --tgtdict exclude each other with --joined-dictionary")
+    for name, default in (("threshold", 0), ("nwords", -1)):
+        source, target = getattr(args, f"{name}src"), getattr(args, f"{name}tgt")
+        if target not in (default, source):
+            raise OptionError(
+                f"--{name}tgt {target} has no effect with --joined-dictionary, which counts the "
+                f"words of both languages together; allowed: that of --{name}src, {source}"
             )
 
 

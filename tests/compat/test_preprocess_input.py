@@ -52,11 +52,24 @@ def test_files_that_will_be_read(arguments, words, lists):
             (*TWO, "--joined-dictionary", "--srcdict", "a", "--tgtdict", "b"),
             "--srcdict and --tgtdict exclude each other",
         ),
+        (
+            (*TWO, "--joined-dictionary", "--thresholdtgt", 5),
+            "--thresholdtgt 5 has no effect with --joined-dictionary.*: that of --thresholdsrc, 0",
+        ),
+        (
+            (*TWO, "--joined-dictionary", "--nwordssrc", 9, "--nwordstgt", 8),
+            "--nwordstgt 8 has no effect with --joined-dictionary.*: that of --nwordssrc, 9",
+        ),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(arguments, words, message):
     with pytest.raises(OptionError, match=message):
         preprocess_input.check_options(arguments(*words))
+
+
+def test_a_joined_dictionary_may_name_its_limits_twice(arguments):
+    limits = ("--nwordssrc", 9, "--nwordstgt", 9, "--thresholdsrc", 2, "--thresholdtgt", 2)
+    preprocess_input.check_options(arguments(*TWO, "--joined-dictionary", *limits))
 
 
 def test_files_in_the_way_and_files_that_are_missing(arguments, tmp_path):
