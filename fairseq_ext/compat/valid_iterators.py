@@ -1,8 +1,9 @@
-"""Validation on the training set."""
+"""The batches of a validation: how many there are, and those of the training set."""
 
 from __future__ import annotations
 
 import copy
+import functools
 from typing import TYPE_CHECKING, Any
 
 from .patch_registry import PatchedModule, patch
@@ -10,6 +11,7 @@ from .patch_registry import PatchedModule, patch
 if TYPE_CHECKING:
     from fairseq.data import FairseqDataset
     from fairseq.data.iterators import EpochBatchIterator
+    from fairseq.dataclass.configs import FairseqConfig
     from fairseq.trainer import Trainer
 
 
@@ -47,3 +49,20 @@ def _copy_of(trainer: Any, dataset: FairseqDataset) -> FairseqDataset:
         validated = copy.copy(dataset)  # another key in the task's table of iterators
         trainer._validated_copy = dataset, validated
     return validated
+
+
+@patch(
+    "fairseq_cli.train", because="fairseq 0.12.2: --max-valid-steps N validates on N + 1 batches"
+)
+def validation_has_so_many_steps(module: PatchedModule) -> None:
+    """Validate on N batches."""
+    stock = module.validate
+
+    @functools.wraps(stock)
+    def validate(cfg: FairseqConfig, *args: Any, **kwargs: Any) -> Any:
+        if cfg.dataset.max_valid_steps is not None:
+            cfg = copy.deepcopy(cfg)
+            cfg.dataset.max_valid_steps -= 1  # fairseq ends behind the batch of this number
+        return stock(cfg, *args, **kwargs)
+
+    module.validate = validate

@@ -26,3 +26,17 @@ def test_the_training_is_the_same(words, tmp_path):
     for end in (one, two):
         end["extra"].pop("best", None)
     assert differences(one, two) == []
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_validation_has_so_many_steps(tiny_training, tmp_path, monkeypatch, steps):
+    from fairseq.trainer import Trainer
+
+    seen = []
+    step = Trainer.valid_step
+    monkeypatch.setattr(
+        Trainer, "valid_step", lambda self, sample: seen.append(1) or step(self, sample)
+    )
+    limits = ("--max-update", 1, "--batch-size-valid", 2, "--max-valid-steps", steps)
+    inprocess.train(*tiny_training, *limits, "--save-dir", tmp_path)
+    assert len(seen) == steps
