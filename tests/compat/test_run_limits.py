@@ -46,7 +46,7 @@ def test_the_rate_is_compared_after_the_warm_up(epochs, tmp_path):
     """1e-3 * sqrt(4 / n) is at most 7.1e-4 after 8 updates; epochs have the same number of them."""
     flags = (*INVERSE_SQRT, "--stop-min-lr", 7.1e-4, "--max-epoch", 20, "--save-dir", tmp_path)
     number = epochs(*flags)
-    state = torch.load(tmp_path / f"checkpoint{number}.pt", weights_only=False)
+    state = torch.load(tmp_path / f"checkpoint{number}.pt", weights_only=True)
     updates = state["optimizer_history"][-1]["num_updates"]
     assert 8 <= updates < 8 + updates // number
     assert epochs(*flags) == 0  # and when it is resumed
@@ -55,7 +55,7 @@ def test_the_rate_is_compared_after_the_warm_up(epochs, tmp_path):
 def test_hours_of_the_model_before_do_not_count(epochs, tmp_path):
     epochs("--max-epoch", 1, "--save-dir", tmp_path / "before")
     path = tmp_path / "before" / "checkpoint_last.pt"
-    state = torch.load(path, weights_only=False)
+    state = torch.load(path, weights_only=True)
     state["extra_state"]["previous_training_time"] = 7200.0
     torch.save(state, path)
     limit = ("--stop-time-hours", 1)
@@ -70,7 +70,7 @@ def test_the_last_epoch_is_saved(epochs, tmp_path):
     assert epochs(*flags, "--max-epoch", 3) == 3
     names = {path.name for path in tmp_path.glob("*.pt")}
     assert names == {f"checkpoint{name}.pt" for name in ("2", "3", "_best", "_last")}
-    state = torch.load(tmp_path / "checkpoint_last.pt", weights_only=False)
+    state = torch.load(tmp_path / "checkpoint_last.pt", weights_only=True)
     assert state["extra_state"]["train_iterator"]["epoch"] == 4
     assert epochs(*flags, "--max-epoch", 4) == 1  # the run goes on behind it
 
@@ -78,5 +78,5 @@ def test_the_last_epoch_is_saved(epochs, tmp_path):
 def test_the_last_epoch_is_validated_when_it_is_its_turn(epochs, tmp_path):
     flags = ("--save-interval", 2, "--validate-interval", 2, "--save-dir", tmp_path)
     assert epochs(*flags, "--max-epoch", 1) == 1
-    state = torch.load(tmp_path / "checkpoint_last.pt", weights_only=False)
+    state = torch.load(tmp_path / "checkpoint_last.pt", weights_only=True)
     assert state["extra_state"]["val_loss"] is None
