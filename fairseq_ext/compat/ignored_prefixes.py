@@ -32,7 +32,7 @@ def ignored_words_are_not_counted(module: PatchedModule) -> None:
         if self.ignore_prefix_size > 0:
             rest = sample["target"][:, self.ignore_prefix_size :]
             # 1: of a batch without any the loss is 0, not 0 / 0
-            words = max(int(rest.ne(self.padding_idx).sum()), 1)
+            words = rest.ne(self.padding_idx).sum().clamp(min=1)
             sample = {**sample, "ntokens": words}
         return stock(self, model, sample, reduce)
 
