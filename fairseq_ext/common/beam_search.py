@@ -81,6 +81,8 @@ class BeamSearchGenerator(SequenceGenerator):
     ):
         super().__init__(models, tgt_dict, **options)
         self.first_tokens, self.constraint = first_tokens, constraint
+        # of models that are not trained any more, and the parameters that it was computed from
+        self._prepared, self._versions = WeightCache(), [(0, 0)]
         # fairseq's loop, which takes all other options, knows no constraints
         if constraint is not None and not (self._is_plain() and self.min_len <= 1):
             raise ValueError(
@@ -129,9 +131,28 @@ class BeamSearchGenerator(SequenceGenerator):
         if self.constraint is not None:
             state = self.constraint.start(source, self.beam_size, steps)
         record = SearchRecord(source.size(0), self.beam_size, steps + 1, source)
-        with WeightCache().active():  # no parameter changes during the search
+        with self._weights().active():  # no parameter changes during the search
             self._search(sample["net_input"], steps, bos_token, record, state)
         return self._hypotheses(record)
+
+    def _weights(self) -> WeightCache:
+        """Return what searches compute from parameters alone.
+
+        Each search has its own, except for models that fairseq has prepared for inference. Of
+        those, values that a program writes through ``Parameter.data`` go unnoticed.
+        """
+        models = self.model.models
+        if not all(model._is_generation_fast for model in models):
+            return WeightCache()
+        # fairseq trains such models no more, but a program may give them other weights
+        versions = [
+            (parameter.data_ptr(), parameter._version)
+            for model in models
+            for parameter in model.parameters()
+        ]
+        if versions != self._versions:
+            self._prepared, self._versions = WeightCache(), versions
+        return self._prepared
 
     def _longest(self, positions: int) -> int:
         """Return the number of words that --max-len-a and --max-len-b allow."""

@@ -34,11 +34,11 @@ WORTH_ONEDNN = 1 << 27
 class WeightCache:
     """What a search computes once from weights that do not change between its steps.
 
-    A search makes one, and it lives as long as the search. Layers read it through a context
-    variable, since nothing else of the search reaches them: fairseq calls models with tokens and
-    the incremental state, and these call ``torch.nn.Linear`` with its inputs alone. An attribute of
-    the layers would outlive the search, be copied with the model and be shared by searches in other
-    threads.
+    A search makes one; searches with models that are not trained any more share one, which belongs
+    to their generator. Layers read it through a context variable, since nothing else of the search
+    reaches them: fairseq calls models with tokens and the incremental state, and these call
+    ``torch.nn.Linear`` with its inputs alone. An attribute of the layers would be copied with the
+    model and be shared by searches in other threads.
 
     values: {(module, names): what ``compute_once`` returned}. arranged: {matrix: its copy in
     oneDNN's order, None before its second use}. Modules and tensors are equal to themselves alone,
@@ -70,9 +70,19 @@ class WeightCache:
             if isinstance(weight, nn.Parameter):
                 self.arranged[weight] = None
             return None
-        if self.arranged[weight] is None:
-            self.arranged[weight] = _arranged(weight.detach(), rows)
-        return self.arranged[weight]
+        return self.arrange_now(weight, rows)
+
+    def arrange_now(self, weight: Tensor, rows: int) -> Tensor:
+        """Return the matrix in oneDNN's order, from its first use on.
+
+        It is stored unless the matrix is no parameter and may be new in every step.
+        """
+        arranged = self.arranged.get(weight)
+        if arranged is None:
+            arranged = _arranged(weight.detach(), rows)
+            if weight in self.arranged or isinstance(weight, nn.Parameter):
+                self.arranged[weight] = arranged
+        return arranged
 
     def compute_once(self, make: Callable[[], Value], *key: Hashable) -> Value:
         """Return ``make()``, which is called once for each key.
@@ -159,30 +169,38 @@ def _by_onednn(*factors: Tensor) -> bool:
         _linear is not None
         and all(factor.device.type == "cpu" and factor.dtype == torch.float32 for factor in factors)
         and torch.backends.mkldnn.is_available()
-        and not _autocast()
+        and not is_autocast()
     )
 
 
-def _autocast() -> bool:
+def is_autocast() -> bool:
+    """True if torch chooses the precision of CPU operations."""
     try:
         return torch.is_autocast_enabled("cpu")
     except TypeError:  # torch before 2.4 has a function for each device
         return torch.is_autocast_cpu_enabled()
 
 
-def repeated_linear(weight: Tensor, rows: int) -> Callable[[Tensor], Tensor]:
-    """Return the function x -> x weight^T for the steps of a loop.
+def repeated_linear(
+    weight: Tensor, rows: int, bias: Optional[Tensor] = None
+) -> Callable[[Tensor], Tensor]:
+    """Return the function x -> x weight^T + bias for the steps of a loop.
 
     The matrix is brought into oneDNN's order once and not in every call; where oneDNN gains nothing
-    the function is ``F.linear``. It has no gradients: for use inside of autograd functions.
+    the function is ``F.linear``. It has no gradients: for use inside of autograd functions, and in
+    a search, of which all loops share what is arranged.
 
     Args:
         weight: (O, I), in any memory layout.
         rows: of x (rows, I).
+        bias: (O,).
     """
     on_cpu = weight.device.type == "cpu" and weight.dtype == torch.float32
     has_onednn = _arranged is not None and torch.backends.mkldnn.is_available()
     if not (on_cpu and has_onednn and weight.numel() >= WORTH_ARRANGING):
-        return lambda x: F.linear(x, weight)
-    arranged = _arranged(weight.detach(), rows)
-    return lambda x: _linear(x, arranged, None, "none", [], "")
+        return lambda x: F.linear(x, weight, bias)
+    cache = active_cache()
+    arranged = (
+        _arranged(weight.detach(), rows) if cache is None else cache.arrange_now(weight, rows)
+    )
+    return lambda x: _linear(x, arranged, bias, "none", [], "")

@@ -10,6 +10,9 @@ from fairseq.models import FairseqIncrementalDecoder
 from fairseq.sequence_generator import EnsembleModel
 from torch import Tensor
 
+from .search_steps import sentence_steps
+from .sentence_steps import SentenceSteps
+
 # gives the rows of a decoder's state a new order, in place (None) or as a new state
 Reorder = Callable[[Dict[str, Any], Tensor], Optional[Dict[str, Any]]]
 
@@ -59,20 +62,45 @@ class SearchRows:
         empty: Tensor,
         begin: int,
     ):
+        self.sentences = len(net_input["src_tokens"])  # B at the start
+        # (R, T), T for all steps
+        self.tokens = empty.long().repeat(self.sentences * beam, 1)
+        self.tokens[:, 0] = begin
         self.model = model
-        sentences = torch.arange(net_input["src_tokens"].size(0), device=empty.device)
+        self.encoded = model.forward_encoder(net_input)
+        self.steps = self._sentence_steps(net_input["src_tokens"].size(1))
+        if self.steps is None:
+            self._prepare(beam)
+
+    def _sentence_steps(self, positions: int) -> Optional[SentenceSteps]:
+        """Return the steps of a single sentence, None if it is the model that takes the steps."""
+        model = self.model
+        is_single = self.sentences == 1 and model.models_size == 1
+        if not (is_single and model.has_encoder() and model.has_incremental_states()):
+            return None
+        # the first symbol stands in front of the first step, the last symbol behind the last one
+        steps = self.tokens.size(1) - 1
+        return sentence_steps(model.models[0], self.encoded[0], positions, len(self.tokens), steps)
+
+    def _prepare(self, beam: int) -> None:
+        """Prepare the models for all rows."""
+        model = self.model
+        sentences = torch.arange(self.sentences, device=self.tokens.device)
         order = sentences.repeat_interleave(beam)  # (R,): row r belongs to sentence r // K
-        self.encoded = model.reorder_encoder_out(model.forward_encoder(net_input), order)
+        self.encoded = model.reorder_encoder_out(self.encoded, order)
         # of each model of an ensemble
         self.states: List[Dict[str, Any]] = [{} for _ in range(model.models_size)]
         self.reorders: List[List[Reorder]] = []
         if model.has_incremental_states():
             self.reorders = [reorder_functions(member.decoder) for member in model.models]
-        self.tokens = empty.long().repeat(len(order), 1)  # (R, T), T for all steps
-        self.tokens[:, 0] = begin
 
     def predict(self, step: int, temperature: float) -> Tuple[Tensor, Optional[Tensor]]:
         """Return log p of the next word (R, V), and attention (R, S) if the models have it."""
+        if self.steps is not None:
+            logits, attention = self.steps(self.tokens[:, step])
+            logits = logits if temperature == 1 else logits / temperature
+            output = logits.unsqueeze(1), None
+            return self.model.models[0].get_normalized_probs(output, True)[:, 0], attention
         tokens = self.tokens[:, : step + 1]
         return self.model.forward_decoder(tokens, self.encoded, self.states, temperature)
 
@@ -85,10 +113,17 @@ class SearchRows:
             before = self.tokens[:, : step + 1].index_select(0, order)
             self.tokens = self.tokens[: len(order)]
             self.tokens[:, : step + 1] = before
-            for state, functions in zip(self.states, self.reorders):
-                for reorder in functions:
-                    reordered = reorder(state, order)
-                    state = state if reordered is None else reordered
+            self._reorder(order)
         if fewer:  # otherwise rows only move within a sentence, whose source is the same
             self.encoded = self.model.reorder_encoder_out(self.encoded, order)
         self.tokens[:, step + 1] = words
+
+    def _reorder(self, order: Tensor) -> None:
+        """Give the rows of the models' state a new order."""
+        if self.steps is not None:
+            self.steps.reorder(order)
+            return
+        for state, functions in zip(self.states, self.reorders):
+            for reorder in functions:
+                reordered = reorder(state, order)
+                state = state if reordered is None else reordered

@@ -35,7 +35,9 @@ from ..common import products
 from ..common.decoding import PER_SENTENCE, Cache, append_to_cache
 from ..common.dropout import RetainsDropout, dropout
 from ..common.layers import Linear, linear
+from ..common.sentence_steps import SentenceSteps
 from ..common.transformer import Positions, TransformerSize, attend, projection
+from .search_step import duo_steps
 
 Streams = List[Tensor]
 NORMS = ("decoder", "all", "off")
@@ -338,10 +340,24 @@ class DuoDecoder(nn.Module):
                 states, keys_values, visible, need_weights and index == last
             )
             states = layer.feed_forward(states)
+        return self.close(states), weights
+
+    def close(self, states: Streams) -> Tensor:
+        """Return h of the last layer's h_S and h_P (.., D)."""
         if self.size.fusion:
-            return self.fuse(torch.cat(states, dim=-1)), weights  # [h_S ; h_P] W_F
+            return cast(Tensor, self.fuse(torch.cat(states, dim=-1)))  # [h_S ; h_P] W_F
         # one stream is its own mean: a stock Transformer
-        return torch.stack(states).mean(dim=0), weights
+        return torch.stack(states).mean(dim=0)
+
+    def sentence_steps(
+        self, source: Tensor, rows: int, steps: int, need_attention: bool
+    ) -> Optional[SentenceSteps]:
+        """Return the steps of a search for one sentence (S, N * D), None if something hinders.
+
+        They return the attention, needed or not.
+        """
+        parts = DuoDecoder, DuoLayer, DuoAttention, DuoNorm, DuoEmbedding
+        return duo_steps(self, source, rows, steps, *parts)
 
     def _context_names(self, index: int, layer: DuoLayer) -> List[List[str]]:
         """Return the names in the cache of the source's keys and values, for each stream."""

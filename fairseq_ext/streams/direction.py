@@ -4,7 +4,7 @@ Dimensions: B sentences, R = B * K rows of the beams, S source positions, T targ
 V vocabulary.
 """
 
-from typing import Any, Dict, List, Optional, Tuple, cast
+from typing import Any, Dict, List, Optional, Protocol, Tuple, cast, runtime_checkable
 
 import torch
 from fairseq.data import Dictionary
@@ -16,11 +16,22 @@ from fairseq.models import (
 from torch import Tensor, nn
 
 from ..common.decoding import Cache, reorder_cache
+from ..common.sentence_steps import SentenceSteps
 
 CACHE = "direction"
 EncoderOut = Dict[str, Any]
 # states (B, S, .) and padding (B, S) of a source
 Encoded = Tuple[Tensor, Tensor]
+
+
+@runtime_checkable
+class HasSteps(Protocol):
+    """A module that knows the steps of a search for one sentence."""
+
+    def sentence_steps(
+        self, source: Tensor, rows: int, steps: int, need_attention: bool
+    ) -> Optional[SentenceSteps]:
+        """Return them for its states (S, .); None where ``decode`` may compute something else."""
 
 
 class SourceSide(FairseqEncoder):
@@ -115,6 +126,17 @@ class TargetSide(FairseqIncrementalDecoder):
         return cast(Any, self.module).decode(
             prev_tokens, states, padding, cache, self.need_attention
         )
+
+    def sentence_steps(
+        self, encoder_out: EncoderOut, rows: int, steps: int
+    ) -> Optional[SentenceSteps]:
+        """Return the steps of a search for one sentence, None if the module has none."""
+        if not isinstance(self.module, HasSteps) or len(encoder_out["encoded"]) > 1:
+            return None
+        states, padding = encoder_out["encoded"][0]
+        if padding.any():
+            return None
+        return self.module.sentence_steps(states[0], rows, steps, self.need_attention)
 
     @staticmethod
     def _by_sentence(encoder_out: EncoderOut, rows: int) -> List[Encoded]:

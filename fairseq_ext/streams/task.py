@@ -14,7 +14,7 @@ from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
-from ..common.beam_search import fast_search
+from ..common.beam_search import BeamSearchGenerator, fast_search
 from .back_translation import BackTranslation
 from .bleu import PairBleu
 from .config import StreamsConfig
@@ -239,7 +239,10 @@ class StreamsTask(Loading):
         self, generator: Any, models: List[BaseFairseqModel], *more: Any, **options: Any
     ) -> List[List[Sample]]:
         """Return the hypotheses of every sentence in the chosen direction."""
-        return super().inference_step(generator, self._directions(models), *more, **options)
+        # a search has the directions that it was built with; those that score do not
+        is_search = isinstance(generator, BeamSearchGenerator)
+        directions = generator.model.models if is_search else self._directions(models)
+        return super().inference_step(generator, directions, *more, **options)
 
     def _directions(self, models: Sequence[Any]) -> List[Any]:
         """Return the chosen direction of each model; ValueError where none is chosen."""
@@ -248,7 +251,13 @@ class StreamsTask(Loading):
                 f"-s and -t: choose a direction that the checkpoint translates: "
                 f"{', '.join(self.pairs)}"
             )
-        return [model.direction(self.pair, self._need_attention) for model in models]
+        directions = []
+        for model in models:
+            direction = model.direction(self.pair, self._need_attention)
+            # fairseq's note that a model is not trained any more
+            direction._is_generation_fast = model._is_generation_fast
+            directions.append(direction)
+        return directions
 
     # ---------------------------------------------------------------- lines that are typed
 

@@ -33,7 +33,10 @@ from ...common.decoding import Cache, append_to_cache
 from ...common.dropout import RetainsDropout, dropout
 from ...common.layers import Linear, linear
 from ...common.layers import embedding as make_embedding
+from ...common.sentence_steps import SentenceSteps
 from ...common.transformer import Positions, TransformerSize, attend, projection
+from ...common.transformer_step import TransformerSteps
+from .search_step import decoder_maps
 
 
 @dataclass
@@ -225,7 +228,10 @@ class Component(RetainsDropout, nn.Module):
         if separate_softmax:
             self.softmax = Linear(size.embed_dim, vocab_size, bias=False)
             nn.init.normal_(self.softmax.weight, std=size.embed_dim**-0.5)
-        self.positions = Positions(size.embed_dim, padding_index)
+        self.positions, self.scale = (
+            Positions(size.embed_dim, padding_index),
+            math.sqrt(size.embed_dim),
+        )
         self.blocks = nn.ModuleList(Block(size) for _ in range(size.layers))
         # with norms in front of the sub-layers, nothing has normalised what the last block returns
         self.final_norm = nn.LayerNorm(size.embed_dim) if size.normalize_before else nn.Identity()
@@ -235,7 +241,7 @@ class Component(RetainsDropout, nn.Module):
         positions = self.positions(tokens, only_last)
         tokens = tokens[:, -1:] if only_last else tokens
         # drawn with variance 1/D, embeddings are brought to the size of the positions
-        states = math.sqrt(self.size.embed_dim) * self.embedding(tokens) + positions
+        states = self.scale * self.embedding(tokens) + positions
         return dropout(states, self.size.dropout, self.is_dropping)  # (R, T, D)
 
     def encode(self, tokens: Tensor) -> Tuple[Tensor, Tensor]:
@@ -300,6 +306,21 @@ class Component(RetainsDropout, nn.Module):
 
     def logits(self, states: Tensor) -> Tensor:
         """Return phi^h before its softmax: (R, T, D) -> (R, T, V)."""
-        # phi^h is the transposed embedding unless it has a matrix of its own (weight tying)
-        matrix = self.embedding if self.softmax is None else self.softmax
-        return products.linear(states, matrix.weight)
+        return products.linear(states, self.softmax_weight)
+
+    @property
+    def softmax_weight(self) -> Tensor:
+        """Return the matrix of phi^h (V, D)."""
+        # the transposed embedding unless it has a matrix of its own (weight tying)
+        return (self.embedding if self.softmax is None else self.softmax).weight
+
+    def sentence_steps(
+        self, source: Tensor, rows: int, steps: int, need_attention: bool
+    ) -> Optional[SentenceSteps]:
+        """Return the decoding role's steps in a search for one sentence (S, D).
+
+        None if a module may compute something else.
+        """
+        parts = Component, Block, SelfAttention, ContextAttention
+        maps = decoder_maps(self, steps, *parts)
+        return None if maps is None else TransformerSteps(maps, source, rows, need_attention)
