@@ -39,6 +39,7 @@ PATCH_MODULES = (
     "schedules",
     "empty_batches",
     "valid_iterators",
+    "virtual_epochs",
     "training_hooks",
     "checkpoint_writing",
     "scoring",
