@@ -61,6 +61,7 @@ PATCH_MODULES = (
     "stock_tasks",
     "model_averages",
     "context_windows",
+    "block_sizes",
     "shared_arrays",
     "edit_paths",
     "ngram_blocking",
