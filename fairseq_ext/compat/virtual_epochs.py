@@ -118,9 +118,11 @@ def folders_change_with_the_pass(module: PatchedModule) -> None:
         self: TranslationMultiSimpleEpochTask, *args: Any, **kwargs: Any
     ) -> EpochBatchIterator:
         iterator = stock(self, *args, **kwargs)
-        iterator.skip_remainder_batch = kwargs.get("skip_remainder_batch", False)
-        iterator.grouped_shuffling = kwargs.get("grouped_shuffling", False)
-        iterator.buffer_size = min(kwargs.get("data_buffer_size", 0), 20)
+        for option in ("skip_remainder_batch", "grouped_shuffling"):
+            if option in kwargs:
+                setattr(iterator, option, kwargs[option])
+        if "data_buffer_size" in kwargs:
+            iterator.buffer_size = min(kwargs["data_buffer_size"], 20)  # as in fairseq's own tasks
         return iterator
 
     task.load_dataset, task.get_batch_iterator = load_dataset, get_batch_iterator
