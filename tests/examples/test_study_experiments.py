@@ -31,7 +31,7 @@ def training(name, system):
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_sizes_differ_in_the_pairs_dropout_and_how_often_they_are_validated(name):
-    small, all_pairs = (read_experiment(f"dual/{one}") for one in (name, "study"))
+    small, all_pairs = (read_experiment(f"dual/{size}") for size in (name, "study"))
     lines = f" --train-lines {PAIRS[name]}"
     assert small.prepare[0].replace(lines, "") == " ".join(all_pairs.prepare[0].split())
     assert small.prepare[1:] == all_pairs.prepare[1:]
@@ -51,11 +51,11 @@ def test_both_directions_in_one_stock_model_see_as_many_tokens_as_the_dual_model
 def test_the_study_from_raw_text_to_scores(run, raw, tmp_path):
     small = SmallExperiment(run, tmp_path, "dual/study", SMALL)
     assert "ready:" in small.step("prepare", "--raw", raw)
-    tagged = small.data / "text"
+    folder = small.data / "text"
     for number, side, tag in (("1", "de", "<en>"), ("2", "en", "<de>")):
-        lines = (tagged / f"test.{side}").read_text(encoding="utf-8").splitlines()
-        made = (tagged / f"tagged-test-{number}.from").read_text(encoding="utf-8").splitlines()
-        assert made == [f"{tag} {line}" for line in lines]
+        lines = (folder / f"test.{side}").read_text(encoding="utf-8").splitlines()
+        tagged = (folder / f"tagged-test-{number}.from").read_text(encoding="utf-8").splitlines()
+        assert tagged == [f"{tag} {line}" for line in lines]
     small.train("dual", "both", "stock.de-en", "stock.en-de")
     lines = small.report()
     for direction in ("de-en", "en-de"):
