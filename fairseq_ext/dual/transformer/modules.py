@@ -228,10 +228,8 @@ class Component(RetainsDropout, nn.Module):
         if separate_softmax:
             self.softmax = Linear(size.embed_dim, vocab_size, bias=False)
             nn.init.normal_(self.softmax.weight, std=size.embed_dim**-0.5)
-        self.positions, self.scale = (
-            Positions(size.embed_dim, padding_index),
-            math.sqrt(size.embed_dim),
-        )
+        self.positions = Positions(size.embed_dim, padding_index)
+        self.scale = math.sqrt(size.embed_dim)
         self.blocks = nn.ModuleList(Block(size) for _ in range(size.layers))
         # with norms in front of the sub-layers, nothing has normalised what the last block returns
         self.final_norm = nn.LayerNorm(size.embed_dim) if size.normalize_before else nn.Identity()
