@@ -5,11 +5,10 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, Tuple
 
-import numpy as np
-
 from .patch_registry import PatchedModule, patch
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     Indices = NDArray[np.integer[Any]]
@@ -23,6 +22,9 @@ if TYPE_CHECKING:
 )
 def blocks_have_their_size(module: PatchedModule) -> None:
     """Store sizes that 16 bits cannot hold in 32."""
+    # the commands that import neither torch nor numpy import this file
+    import numpy as np
+
     dataset = module.TokenBlockDataset
     stock = dataset._build_slice_indices
 
