@@ -61,6 +61,7 @@ PATCH_MODULES = (
     "stock_tasks",
     "model_averages",
     "context_windows",
+    "language_model_scores",
     "block_sizes",
     "shared_arrays",
     "edit_paths",
