@@ -43,6 +43,7 @@ PATCH_MODULES = (
     "training_hooks",
     "checkpoint_writing",
     "scoring",
+    "language_tags",
     "empty_translations",
     "ignored_prefixes",
     "warning_filters",
