@@ -79,8 +79,8 @@ class WordCounts:
             if word.is_whole:
                 if word.text not in self._entries:
                     self._entries[word.text] = self._new_entry(word.text, word.has_pieces)
-                known = following is not None and math.isfinite(following.score)
-                self._entries[word.text].add(word.score, following.score if known else None)
+                next_counts = following is not None and math.isfinite(following.score)
+                self._entries[word.text].add(word.score, following.score if next_counts else None)
 
     def by_frequency(self) -> list[Any]:
         """Return the statistics of the words, the most frequent first."""

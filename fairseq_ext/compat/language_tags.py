@@ -84,10 +84,10 @@ class TaglessGenerator:
 
     def generate(self, *args: Any, **options: Any) -> list[list[dict[str, Any]]]:
         """Return what the generator does, the tokens being without the tag."""
-        found: list[list[dict[str, Any]]] = self.generator.generate(*args, **options)
+        sentences: list[list[dict[str, Any]]] = self.generator.generate(*args, **options)
         return [
-            [{**each, "tokens": without(each["tokens"], self.symbols)} for each in hypotheses]
-            for hypotheses in found
+            [{**entry, "tokens": without(entry["tokens"], self.symbols)} for entry in hypotheses]
+            for hypotheses in sentences
         ]
 
 
