@@ -37,6 +37,7 @@ PATCH_MODULES = (
     "best_scores",
     "run_limits",
     "schedules",
+    "adafactor_rates",
     "empty_batches",
     "valid_iterators",
     "virtual_epochs",
