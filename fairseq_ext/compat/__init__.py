@@ -38,6 +38,7 @@ PATCH_MODULES = (
     "run_limits",
     "schedules",
     "adafactor_rates",
+    "optimizer_settings",
     "empty_batches",
     "valid_iterators",
     "virtual_epochs",
