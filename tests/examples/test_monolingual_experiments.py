@@ -147,3 +147,13 @@ def test_tatoeba_makes_the_sets_before_anything_else():
     assert experiment.raw == ("deu-eng.zip",)
     assert experiment.prepare[0].startswith("python examples/prepare.py tab-separated --file $RAW/")
     assert "--train $DATA/divided/train --valid $DATA/divided/valid" in experiment.prepare[1]
+
+
+def test_the_longer_training_on_tatoeba_makes_as_many_updates_as_that_on_multi30k():
+    longer, short, captions = (
+        read_experiment(f"dual/{name}").systems["dual.online"].train[0].split()
+        for name in ("monolingual_tatoeba_longer", "monolingual_tatoeba", "monolingual")
+    )
+    place = longer.index("--max-update") + 1
+    assert longer[place] == captions[place] == str(2 * int(short[place]))
+    assert len(longer) == len(short)
