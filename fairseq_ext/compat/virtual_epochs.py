@@ -87,11 +87,12 @@ def _note_sizes(
 @patch(
     "fairseq.tasks.translation_multi_simple_epoch",
     because="fairseq 0.12.2: with --virtual-epoch-size and several data folders, the next folder "
-    "comes one epoch late, unless the run was interrupted; --skip-remainder-batch, "
+    "comes one epoch late, unless the run was interrupted; with --sampling-method RoundRobin, all "
+    "virtual epochs have the batches of the first one; --skip-remainder-batch, "
     "--grouped-shuffling and --data-buffer-size have no effect",
 )
 def folders_change_with_the_pass(module: PatchedModule) -> None:
-    """Load the folder of the pass that an epoch belongs to; give iterators their options."""
+    """Load the folder of the pass that an epoch belongs to; give it batches and options."""
     task = module.TranslationMultiSimpleEpochTask
     load, stock = task.load_dataset, task.get_batch_iterator
 
@@ -117,7 +118,13 @@ def folders_change_with_the_pass(module: PatchedModule) -> None:
     def get_batch_iterator(
         self: TranslationMultiSimpleEpochTask, *args: Any, **kwargs: Any
     ) -> EpochBatchIterator:
-        iterator = stock(self, *args, **kwargs)
+        method = self.args.sampling_method
+        if method == "RoundRobin":  # stock gives all epochs the batches of the first one
+            self.args.sampling_method = "concat"
+        try:
+            iterator = stock(self, *args, **kwargs)
+        finally:
+            self.args.sampling_method = method
         for option in ("skip_remainder_batch", "grouped_shuffling"):
             if option in kwargs:
                 setattr(iterator, option, kwargs[option])

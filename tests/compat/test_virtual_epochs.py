@@ -70,7 +70,11 @@ def check_resuming(stops, train, data, folder, *flags):
     return whole
 
 
-@pytest.mark.parametrize("flags", [(), TEMPERATURE], ids=["concat", "temperature"])
+@pytest.mark.parametrize(
+    "flags",
+    [(), TEMPERATURE, ("--sampling-method", "RoundRobin")],
+    ids=["concat", "temperature", "round robin"],
+)
 def test_virtual_epochs_are_resumed(flags, train, toy_corpus, tmp_path):
     """Four epochs of 180 of the 480 sentences: the first three are a pass, as far as it goes."""
     flags = (*flags, "--virtual-epoch-size", 180, "--max-epoch", 4)
