@@ -116,8 +116,8 @@ def several_pairs(family: str, args: Namespace, pairs: Sequence[str]) -> Row:
     # joint: an update holds a minibatch of every pair
     task, arch = {
         "dual": ("dual_translation", f"--arch dual_transformer {plain(args)} {CHUNKED}"),
-        "multiway": ("multiway_translation", f"{multiway(args)} {PLAIN} {FUSED}"),
-        "routed": ("routed_mtl", f"{routed(args)} {PLAIN} {FUSED}"),
+        "multiway": ("multiway_translation", f"{multiway(args)} {CHUNKED}"),
+        "routed": ("routed_mtl", f"{routed(args)} {CHUNKED}"),
     }[family]
     task = f"--task {task} --schedule joint"
     model = f"{task} --lang-pairs {','.join(pairs)} {arch}"

@@ -37,7 +37,12 @@ class ChunkedLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
             logits = logits[:, self.ignore_prefix_size :]
             target = target[:, self.ignore_prefix_size :]
         loss, nll_loss = label_smoothed_cross_entropy(
-            logits.reshape(-1, logits.size(-1)), target.reshape(-1), self.eps, self.padding_idx
+            logits.reshape(-1, logits.size(-1)),
+            target.reshape(-1),
+            self.eps,
+            self.padding_idx,
+            # a subclass may have other uses for the logits
+            overwrite=type(self) is ChunkedLabelSmoothedCrossEntropy,
         )
         if reduce:
             return loss.sum(), nll_loss.sum()

@@ -157,7 +157,7 @@ class TwinCriterion(FairseqCriterion):
     def _likelihood(self, logits: Tensor, target: Tensor) -> Tuple[Tensor, Tensor]:
         """Return -log P, smoothed and not, of (B, T, V) and (B, T), summed."""
         loss, nll = label_smoothed_cross_entropy(
-            logits.flatten(0, 1), target.flatten(), self.epsilon, self.padding_idx
+            logits.flatten(0, 1), target.flatten(), self.epsilon, self.padding_idx, overwrite=True
         )
         return loss.sum(), nll.sum()
 

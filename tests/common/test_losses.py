@@ -125,3 +125,49 @@ def test_criterion_is_interchangeable_with_the_stock_one(ignored_prefix, reduce)
     assert ours[0] == pytest.approx(stock[0], rel=1e-5)
     assert ours[2] == pytest.approx(stock[2], rel=1e-5)
     torch.testing.assert_close(ours[3], stock[3], rtol=1e-5, atol=1e-6)
+
+
+def product_case(overwrite, **backward):
+    """Return the gradients of the factors, and whether the backward pass left the logits."""
+    torch.manual_seed(1)
+    states = torch.randn(3, 4, 5, requires_grad=True)
+    weight = torch.randn(7, 5, requires_grad=True)
+    logits = torch.nn.functional.linear(states, weight)  # (B, T, V)
+    before = logits.detach().clone()
+    flat, targets = logits.flatten(0, 1), torch.tensor([0, 3, PAD] * 4)
+    loss, _ = label_smoothed_cross_entropy(flat, targets, 0.1, PAD, overwrite=overwrite)
+    loss.sum().backward(**backward)
+    if backward:
+        loss.sum().backward()
+    return states.grad, weight.grad, torch.equal(logits, before)
+
+
+def test_the_gradient_takes_the_place_of_logits_of_a_product():
+    expected, found = product_case(overwrite=False), product_case(overwrite=True)
+    assert torch.equal(found[0], expected[0]) and torch.equal(found[1], expected[1])
+    assert expected[2] and not found[2]
+
+
+def test_a_graph_can_be_retained():
+    once, twice = product_case(overwrite=True), product_case(overwrite=True, retain_graph=True)
+    torch.testing.assert_close(twice[:2], (2 * once[0], 2 * once[1]))
+
+
+def test_logits_that_another_gradient_needs_are_left():
+    """log_softmax reads its own result in the backward pass."""
+    scores = torch.randn(4, 6, requires_grad=True)
+    logits = scores.log_softmax(dim=1)
+    before = logits.detach().clone()
+    loss, _ = label_smoothed_cross_entropy(logits, torch.arange(4), 0.1, PAD, overwrite=True)
+    loss.sum().backward()
+    assert torch.equal(logits, before)
+
+
+def test_a_later_use_of_overwritten_logits_is_an_error():
+    """Autograd goes through the graph from its newest node on."""
+    states, weight = torch.randn(4, 5), torch.randn(6, 5, requires_grad=True)
+    logits = states @ weight.t()
+    squares = logits.pow(2).sum()
+    loss, _ = label_smoothed_cross_entropy(logits, torch.arange(4), 0.1, PAD, overwrite=True)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        (squares + loss.sum()).backward()
