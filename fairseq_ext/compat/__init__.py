@@ -22,6 +22,7 @@ PATCH_MODULES = (
     "dataclass_defaults",
     "dataclass_factories",
     "option_types",
+    "boolean_options",
     "hydra_support",
     "numpy_names",
     "huffman",
