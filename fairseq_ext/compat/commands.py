@@ -124,13 +124,15 @@ def options_are_in_their_ranges(module: PatchedModule) -> None:
     because="fairseq 0.12.2 evaluates `--lr abc` as Python: a NameError",
 )
 def lists_of_numbers_are_numbers(module: PatchedModule) -> None:
-    """Refuse by name what is neither a number nor a list of numbers."""
+    """Refuse by name what is neither a number nor a list of numbers; words need no quotes."""
     stock = module.eval_str_list
 
     def eval_str_list(x: Any, x_type: type = float) -> list[Any] | None:
         try:
             return stock(x, x_type)
         except (NameError, SyntaxError, ValueError, TypeError) as error:
+            if x_type is str:  # [a,b], as the shell leaves it of fairseq's own examples
+                return [word.strip() for word in x.strip("[]").split(",")]
             raise argparse.ArgumentTypeError(
                 f"{x!r} is not allowed; allowed: a value, or values with commas between them"
             ) from error

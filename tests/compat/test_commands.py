@@ -43,6 +43,13 @@ def test_lists_of_numbers(capsys):
     assert "argument --lr: 'abc' is not allowed" in capsys.readouterr().err.splitlines()[-1]
 
 
+@pytest.mark.parametrize("words", ["prob,temp", "[prob,temp]", '["prob", "temp"]', "prob, temp"])
+def test_lists_of_words_need_no_quotes(words):
+    from fairseq.dataclass.utils import eval_str_list
+
+    assert eval_str_list(words, str) == ["prob", "temp"]
+
+
 def test_unknown_metric_names_those_there_are():
     from fairseq_ext.compat.commands import ValidationStats
 
