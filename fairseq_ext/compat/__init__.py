@@ -40,6 +40,7 @@ PATCH_MODULES = (
     "schedules",
     "adafactor_rates",
     "optimizer_settings",
+    "master_parameters",
     "empty_batches",
     "valid_iterators",
     "virtual_epochs",

@@ -24,9 +24,9 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 
 from campaigns import scenarios  # noqa: E402
 
-# without --fp16 and --bf16: checkpoints hold 16 bits of each parameter
+# without --fp16, whose parameters need CUDA
 OPTIONS = """
---update-freq 2 | --update-freq 1,3 | --sentence-avg | --clip-norm 0 | --weight-decay 0.01
+--bf16 | --update-freq 2 | --update-freq 1,3 | --sentence-avg | --clip-norm 0 | --weight-decay 0.01
 --store-ema --ema-decay 0.9 | --store-ema --ema-fp32 --ema-decay 0.5 --ema-update-freq 2
 --lr-scheduler inverse_sqrt --warmup-updates 3 | --lr-scheduler triangular --max-lr 0.01
 --lr-scheduler polynomial_decay --total-num-update 30 --warmup-updates 2
