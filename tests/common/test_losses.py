@@ -143,9 +143,9 @@ def product_case(overwrite, **backward):
 
 
 def test_the_gradient_takes_the_place_of_logits_of_a_product():
-    expected, found = product_case(overwrite=False), product_case(overwrite=True)
-    assert torch.equal(found[0], expected[0]) and torch.equal(found[1], expected[1])
-    assert expected[2] and not found[2]
+    expected, overwritten = product_case(overwrite=False), product_case(overwrite=True)
+    assert all(map(torch.equal, overwritten[:2], expected[:2]))
+    assert expected[2] and not overwritten[2]
 
 
 def test_a_graph_can_be_retained():
