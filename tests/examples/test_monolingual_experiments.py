@@ -57,6 +57,10 @@ def test_rounds_of_back_translation_need_each_other(name):
     assert commands[0].startswith("fairseq-ext back-translate $RUNS/stock.once.en-de.$SEED/")
     # what fairseq reads beside train, and adds to it
     assert 'mv "$$file" $RUN/bin/train1' in "".join(commands)
+    assert systems["both.once"].needs == ("both",)
+    assert systems["both.twice"].needs == ("both.once",)
+    commands = systems["both.twice"].train
+    assert any("$RUNS/both.once.$SEED/average.pt $RUNS/both.$SEED/bin" in line for line in commands)
 
 
 DUAL = """
@@ -115,6 +119,29 @@ def test_back_translation_from_raw_text_to_scores(run, raw, tmp_path):
     # the synthetic pairs are added to the real ones
     log = (small.runs / "stock.twice.de-en.1" / "train.log").read_text(encoding="utf-8")
     assert "train1.de-en" in log
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_back_translation_by_one_stock_model_from_raw_text_to_scores(run, raw, tmp_path):
+    small = SmallExperiment(run, tmp_path, "dual/monolingual", DUAL + LINES + "TOKENS_BOTH = 400")
+    assert "ready:" in small.step("prepare", "--raw", raw)
+    small.train("both.twice")
+    bleu = values_of(small.report(), "BLEU", set="test_a", direction="en-de")
+    assert {("both", ""), ("both.once", ""), ("both.twice", "")} <= set(bleu)
+    text = small.runs / "both.twice.1" / "text"
+    sources, targets = (
+        (text / f"synthetic.{side}").read_text(encoding="utf-8").splitlines()
+        for side in ("from", "to")
+    )
+    # English lines are targets of sources that ask for English, and German ones of others
+    lines = {tag: (small.data / "text" / f"mono.{tag}").read_text(encoding="utf-8").splitlines()
+             for tag in ("en", "de")}  # fmt: skip
+    assert targets == lines["en"] + lines["de"]
+    tags = [source.split()[0] for source in sources]
+    assert tags == ["<en>"] * len(lines["en"]) + ["<de>"] * len(lines["de"])
+    log = (small.runs / "both.twice.1" / "train.log").read_text(encoding="utf-8")
+    assert "train1.from-to" in log
 
 
 @pytest.mark.slow

@@ -20,8 +20,9 @@ SEARCH = "--beam 2 --max-tokens 400"
 
 
 def training(name, system):
-    """The words of the first training command, without the data and what a size chooses."""
-    command = read_experiment(f"dual/{name}").systems[system].train[0]
+    """The words of the training command, without the data and what a size chooses."""
+    commands = read_experiment(f"dual/{name}").systems[system].train
+    command = next(command for command in commands if command.startswith("fairseq-train"))
     words = command.replace(f"dual/{name}/", "").split()
     for option in OPTIONS_OF_A_SIZE:
         place = words.index(option)
@@ -39,10 +40,12 @@ def test_sizes_differ_in_the_pairs_dropout_and_how_often_they_are_validated(name
         assert training(name, system) == training("study", system)
 
 
-def test_both_directions_in_one_stock_model_see_as_many_tokens_as_the_dual_model():
-    dual, both = (training("study", system) for system in ("dual", "both"))
-    tokens = {system: int(words[words.index("--max-tokens") + 1])
-              for system, words in {"dual": dual, "both": both}.items()}  # fmt: skip
+@pytest.mark.parametrize("name", ["study", "multi30k", "monolingual", "iwslt14", "wmt14"])
+def test_both_directions_in_one_stock_model_see_as_many_tokens_as_the_dual_model(name):
+    tokens = {}
+    for system in ("dual", "both"):
+        words = " ".join(read_experiment(f"dual/{name}").systems[system].train).split()
+        tokens[system] = int(words[words.index("--max-tokens") + 1])
     assert tokens["both"] == 2 * tokens["dual"]
 
 
@@ -51,12 +54,12 @@ def test_both_directions_in_one_stock_model_see_as_many_tokens_as_the_dual_model
 def test_the_study_from_raw_text_to_scores(run, raw, tmp_path):
     small = SmallExperiment(run, tmp_path, "dual/study", SMALL)
     assert "ready:" in small.step("prepare", "--raw", raw)
-    folder = small.data / "text"
-    for number, side, tag in (("1", "de", "<en>"), ("2", "en", "<de>")):
-        lines = (folder / f"test.{side}").read_text(encoding="utf-8").splitlines()
-        tagged = (folder / f"tagged-test-{number}.from").read_text(encoding="utf-8").splitlines()
-        assert tagged == [f"{tag} {line}" for line in lines]
     small.train("dual", "both", "stock.de-en", "stock.en-de")
+    for number, side, tag in (("1", "de", "<en>"), ("2", "en", "<de>")):
+        lines = (small.data / "text" / f"test.{side}").read_text(encoding="utf-8").splitlines()
+        file = small.runs / "both.1" / "text" / f"test-{number}.from"
+        tagged = file.read_text(encoding="utf-8").splitlines()
+        assert tagged == [f"{tag} {line}" for line in lines]
     lines = small.report()
     for direction in ("de-en", "en-de"):
         bleu = values_of(lines, "BLEU", set="test_a", direction=direction)
