@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 from typing import TYPE_CHECKING, Any, Mapping
 
+from .after_loading import Loading, after_loading
 from .patch_registry import PatchedModule, patch
 
 if TYPE_CHECKING:
@@ -22,33 +22,21 @@ logger = logging.getLogger(__name__)
 )
 def kept_settings_are_named(module: PatchedModule) -> None:
     """Warn of settings that differ from those of the checkpoint, which remain."""
-    trainer = module.Trainer
-    load = trainer.load_checkpoint
 
-    @functools.wraps(load)
-    def load_checkpoint(
-        self: Trainer,
-        filename: str,
-        reset_optimizer: bool = False,
-        reset_lr_scheduler: bool = False,
-        optimizer_overrides: dict[str, Any] | None = None,
-        reset_meters: bool = False,
-    ) -> Any:
-        extra_state = load(
-            self, filename, reset_optimizer, reset_lr_scheduler, optimizer_overrides, reset_meters
-        )
-        if extra_state is not None and not reset_optimizer and self.is_data_parallel_master:
-            overrides = optimizer_overrides or {}
-            for name, (stored, option) in unused_settings(self.optimizer).items():
-                if name not in overrides:
-                    logger.warning(
-                        "the optimiser goes on with %s %r of %s, not with %r; to change it, add "
-                        '--optimizer-overrides "{%r: %r}"',
-                        *(name, stored, filename, option, name, option),
-                    )
-        return extra_state
+    def warn(trainer: Trainer, loading: Loading) -> None:
+        if loading.extra_state is None or loading.reset_optimizer:
+            return
+        if not trainer.is_data_parallel_master:
+            return
+        for name, (stored, option) in unused_settings(trainer.optimizer).items():
+            if name not in loading.optimizer_overrides:
+                logger.warning(
+                    "the optimiser goes on with %s %r of %s, not with %r; to change it, add "
+                    '--optimizer-overrides "{%r: %r}"',
+                    *(name, stored, loading.filename, option, name, option),
+                )
 
-    trainer.load_checkpoint = load_checkpoint
+    after_loading(module.Trainer, warn)
 
 
 def unused_settings(optimizer: FairseqOptimizer) -> dict[str, tuple[Any, Any]]:

@@ -12,6 +12,7 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Any, Callable
 
+from .after_loading import Loading, after_loading
 from .patch_registry import PatchedModule, patch
 
 if TYPE_CHECKING:
@@ -37,8 +38,7 @@ def _early_stop() -> Callable[..., bool] | None:
 )
 def resumed_trainings_forget_nothing(module: PatchedModule) -> None:
     """Store what is lost in the checkpoint and restore it."""
-    trainer = module.Trainer
-    save, load = trainer.save_checkpoint, trainer.load_checkpoint
+    save = module.Trainer.save_checkpoint
 
     @functools.wraps(save)
     def save_checkpoint(self: Trainer, filename: str, extra_state: dict[str, Any]) -> Any:
@@ -49,27 +49,18 @@ def resumed_trainings_forget_nothing(module: PatchedModule) -> None:
         }
         return save(self, filename, {**extra_state, **({"patience": waited} if waited else {})})
 
-    @functools.wraps(load)
-    def load_checkpoint(
-        self: Trainer,
-        filename: str,
-        reset_optimizer: bool = False,
-        reset_lr_scheduler: bool = False,
-        optimizer_overrides: dict[str, Any] | None = None,
-        reset_meters: bool = False,
-    ) -> dict[str, Any] | None:
-        state = load(
-            self, filename, reset_optimizer, reset_lr_scheduler, optimizer_overrides, reset_meters
-        )
+    def restore(trainer: Trainer, loading: Loading) -> None:
+        state = loading.extra_state
         if state is None:
-            return state
-        if self.cfg.ema.store_ema:
+            return
+        if trainer.cfg.ema.store_ema:
             # averages are taken at multiples of the frequency
-            self.ema.update_freq_counter = self.get_num_updates() % self.cfg.ema.ema_update_freq
+            counted = trainer.get_num_updates() % trainer.cfg.ema.ema_update_freq
+            trainer.ema.update_freq_counter = counted
         # 0 updates of an epoch: fairseq wrote the checkpoint after the last one of the epoch before
         position = state.get("train_iterator") or {}
         begins_epoch = position.get("version", 1) >= 2 and position["iterations_in_epoch"] == 0
-        if not reset_meters:
+        if not loading.reset_meters:
             # --reset-meters begins anew, and with it the best score that patience compares with
             for name, value in state.get("patience", {}).items():
                 setattr(_early_stop(), name, value)
@@ -77,12 +68,12 @@ def resumed_trainings_forget_nothing(module: PatchedModule) -> None:
                 # fairseq restores all meters or none; those of the epoch do begin anew
                 inner = {"train_inner": state["metrics"]["train_inner"]}
                 module.metrics.load_state_dict(inner)
-        if begins_epoch and not (reset_optimizer or reset_lr_scheduler):
+        if begins_epoch and not (loading.reset_optimizer or loading.reset_lr_scheduler):
             # the checkpoint was written before the scheduler saw this validation
-            self.lr_step(position["epoch"] - 1, state.get("val_loss"))
-        return state
+            trainer.lr_step(position["epoch"] - 1, state.get("val_loss"))
 
-    trainer.save_checkpoint, trainer.load_checkpoint = save_checkpoint, load_checkpoint
+    module.Trainer.save_checkpoint = save_checkpoint
+    after_loading(module.Trainer, restore)
 
 
 @patch(

@@ -6,6 +6,7 @@ import copy
 import functools
 from typing import TYPE_CHECKING, Any
 
+from .after_loading import Loading, after_loading
 from .patch_registry import PatchedModule, patch
 
 if TYPE_CHECKING:
@@ -61,26 +62,12 @@ def warm_ups_are_finished(module: PatchedModule) -> None:
 )
 def hours_are_of_this_training(module: PatchedModule) -> None:
     """Count from 0 where the meters begin anew: --finetune-from-model and --reset-meters."""
-    trainer = module.Trainer
-    load = trainer.load_checkpoint
 
-    @functools.wraps(load)
-    def load_checkpoint(
-        self: Trainer,
-        filename: str,
-        reset_optimizer: bool = False,
-        reset_lr_scheduler: bool = False,
-        optimizer_overrides: dict[str, Any] | None = None,
-        reset_meters: bool = False,
-    ) -> dict[str, Any] | None:
-        state: dict[str, Any] | None = load(
-            self, filename, reset_optimizer, reset_lr_scheduler, optimizer_overrides, reset_meters
-        )
-        if reset_meters:
-            self._previous_training_time = 0
-        return state
+    def forget_hours(trainer: Trainer, loading: Loading) -> None:
+        if loading.reset_meters:
+            trainer._previous_training_time = 0
 
-    trainer.load_checkpoint = load_checkpoint
+    after_loading(module.Trainer, forget_hours)
 
 
 @patch(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from .after_loading import Loading, after_loading
 from .patch_registry import PatchedModule, patch
 
 if TYPE_CHECKING:
@@ -49,26 +50,14 @@ def ratios_are_added_exactly(module: PatchedModule) -> None:
 )
 def plateaus_begin_anew_with_lr(module: PatchedModule) -> None:
     """Begin with --lr where --reset-lr-scheduler keeps the optimiser's state."""
-    trainer = module.Trainer
-    load = trainer.load_checkpoint
 
-    @functools.wraps(load)
-    def load_checkpoint(
-        self: Trainer,
-        filename: str,
-        reset_optimizer: bool = False,
-        reset_lr_scheduler: bool = False,
-        optimizer_overrides: dict[str, Any] | None = None,
-        reset_meters: bool = False,
-    ) -> Any:
-        extra_state = load(
-            self, filename, reset_optimizer, reset_lr_scheduler, optimizer_overrides, reset_meters
-        )
-        schedule = getattr(self.cfg.lr_scheduler, "_name", None)
-        if extra_state is not None and reset_lr_scheduler and schedule == "reduce_lr_on_plateau":
+    def begin_with_lr(trainer: Trainer, loading: Loading) -> None:
+        schedule = getattr(trainer.cfg.lr_scheduler, "_name", None)
+        if loading.extra_state is None or not loading.reset_lr_scheduler:
+            return
+        if schedule == "reduce_lr_on_plateau":
             # the state of the optimiser has brought its rate; a warm-up sets its own
-            self.optimizer.set_lr(self.cfg.optimization.lr[0])
-            self.lr_step_update()
-        return extra_state
+            trainer.optimizer.set_lr(trainer.cfg.optimization.lr[0])
+            trainer.lr_step_update()
 
-    trainer.load_checkpoint = load_checkpoint
+    after_loading(module.Trainer, begin_with_lr)
