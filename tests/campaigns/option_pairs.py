@@ -76,9 +76,9 @@ def compare(words: List[str], folder: Path) -> str:
         shutil.copy(path, resumed / "checkpoint_last.pt")
         again = train(words, resumed)
         ends = [end / "checkpoint_last.pt" for end in (whole, resumed)]
-        found = differences(*map(compared, ends)) + differences(*map(meters, ends))
-        if found or again != log[len(log) - len(again) :]:
-            return f"DIFFERS from {path.name} on: {found[:3] or 'the log'}"
+        unequal = differences(*map(compared, ends)) + differences(*map(meters, ends))
+        if unequal or again != log[len(log) - len(again) :]:
+            return f"DIFFERS from {path.name} on: {unequal[:3] or 'the log'}"
     return f"same, {len(paths)} checkpoints"
 
 
