@@ -37,6 +37,8 @@ SYSTEMS = {
     + (*TRANSFORMER, "chunked_label_smoothed_cross_entropy"),
     "two stacks": ("--task", "dual_translation", "-s", "xx", "-t", "yy", "--arch")
     + ("dual_supervised_transformer", "--criterion", "dual_supervised", "--dsl-weight", 0),
+    "tagged, with lines": ("--task", "dual_translation", "-s", "xx", "-t", "yy", "--arch")
+    + ("tagged_transformer", "--criterion", "cross_entropy", *LINES),
     "duo": ("--task", "translation", "-s", "xx", "-t", "yy", "--arch", "duo_transformer_tiny")
     + ("--criterion", "chunked_label_smoothed_cross_entropy"),
     "twin lstm": (*TWIN, "--arch", "twin_lstm", "--twin-weight", 0.5),

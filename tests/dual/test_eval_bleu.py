@@ -14,7 +14,8 @@ STACKS = ["--arch", "dual_supervised_transformer", *SIZES]
 for _side in ("encoder", "decoder"):
     STACKS += [f"--{_side}-embed-dim", 16, f"--{_side}-ffn-embed-dim", 16]
     STACKS += [f"--{_side}-layers", 1, f"--{_side}-attention-heads", 2]
-ARCHS = pytest.mark.parametrize("arch", [DUAL, STACKS], ids=["dual", "stacks"])
+TAGGED = ["--arch", "tagged_transformer", *STACKS[2:]]
+ARCHS = pytest.mark.parametrize("arch", [DUAL, STACKS, TAGGED], ids=["dual", "stacks", "tagged"])
 TWO = ("-s", "xx", "-t", "yy")
 THREE = ("--lang-pairs", "xx-yy,xx-zz")
 

@@ -22,6 +22,7 @@ LINES = ["an1 av2 an3", "an4 av5 an6 at1", "an0 av0 an0", "unknown av1 an8 at2",
 DIRECTIONS = [
     ("dual_transformer", "yy-xx", ()),
     ("dual_supervised_transformer", "yy-xx", ()),
+    ("tagged_transformer", "yy-xx", ()),
     ("dual_lstm_classifier", "label-text", ()),
     ("multiway_gru", "xx-zz", ()),
     ("routed_gru", "xx-zz", ()),

@@ -22,7 +22,13 @@ SLOW = [
     "stock lightconv",
     "stock transformer_align",
 ]
-SLOW += ["mtl_partial_gru", "duo_transformer", "twin_transformer", "dual_supervised_transformer"]
+SLOW += [
+    "tagged_transformer",
+    "mtl_partial_gru",
+    "duo_transformer",
+    "twin_transformer",
+    "dual_supervised_transformer",
+]
 NAMES = [*FAST, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
 SEVERAL = ("--lang-pairs", "xx-yy,zz-yy")
 PAIRS = [("an1 av2 an3", "iv2 in3 ko in1"), ("an4", "iv5"), ("an5", "iv2 in3 ko in2 at1")]

@@ -71,6 +71,9 @@ SYSTEMS = {
         "two",
         f"{flat(TRANSFORMER)} {TRANSLATION}",
     ),
+    "tagged_transformer": System(
+        "dual_translation", "tagged_transformer", "two", f"{flat(TRANSFORMER)} {TRANSLATION}"
+    ),
     "dual_lstm_classifier": System(
         "dual_translation",
         "dual_lstm_classifier",

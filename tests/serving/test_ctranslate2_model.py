@@ -37,7 +37,8 @@ def engines(loaded, checkpoint_of):
 @pytest.mark.parametrize(
     "name, direction",
     [("dual_transformer", "xx-yy"), ("dual_transformer", "yy-xx"), ("transformer", "xx-yy"),
-     ("dual_supervised_transformer", "yy-xx"), ("twin_transformer", "xx-yy")],
+     ("dual_supervised_transformer", "yy-xx"), ("tagged_transformer", "yy-xx"),
+     ("twin_transformer", "xx-yy")],
 )  # fmt: skip
 def test_translations_are_those_of_fairseq(name, direction, engines):
     stock, other = engines(name)

@@ -10,12 +10,17 @@ OTHERS = ["--optimizer", "adam", "--lr", 0.01, "--criterion", "cross_entropy", "
 OTHERS += ["--batch-size", 6, "--num-workers", 0, "--no-progress-bar", "--log-interval", 1]
 DUAL = ["--task", "dual_translation", "--arch", "dual_transformer_tiny", "--embed-dim", 16]
 DUAL += ["--ffn-embed-dim", 24, "--attention-heads", 2, "--layers", 1]
+TAGGED = ["--task", "dual_translation", "--arch", "tagged_transformer"]
+for _side in ("encoder", "decoder"):
+    TAGGED += [f"--{_side}-embed-dim", 16, f"--{_side}-ffn-embed-dim", 24]
+    TAGGED += [f"--{_side}-layers", 1, f"--{_side}-attention-heads", 2]
 MULTIWAY = ["--task", "multiway_translation", "--arch", "multiway_gru_tiny", "--embed-dim", 10]
 MULTIWAY += ["--hidden-size", 12, "--context-size", 10]
 ROUTED = ["--task", "routed_mtl", "--arch", "routed_gru_tiny", "--main-pair", "xx-yy"]
 ROUTED += ["--embed-dim", 10, "--hidden-size", 8, "--attention-size", 8]
 SYSTEMS = {
     "dual": [*DUAL, "--lang-pairs", "xx-yy"],
+    "tagged": [*TAGGED, "--lang-pairs", "xx-yy"],
     "multiway": [*MULTIWAY, "--lang-pairs", "xx-yy,yy-xx"],
     "routed": [*ROUTED, "--lang-pairs", "xx-yy,yy-xx,xx-zz"],
 }

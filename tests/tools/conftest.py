@@ -33,3 +33,13 @@ def separate(toy_corpus, tmp_path_factory):
     options = f"{words} --decoder-normalize-before".split()
     folder = tmp_path_factory.mktemp("separate")
     return trained(folder, toy_corpus.two, *options), toy_corpus.two
+
+
+@pytest.fixture(scope="session")
+def tagged(toy_corpus, tmp_path_factory):
+    """(checkpoint, data): one stock transformer of both directions."""
+    words = "-s xx -t yy --max-epoch 8 --arch tagged_transformer --share-all-embeddings "
+    words += "--encoder-embed-dim 32 --encoder-ffn-embed-dim 48 --encoder-layers 1 "
+    words += "--decoder-layers 2"
+    folder = tmp_path_factory.mktemp("tagged")
+    return trained(folder, toy_corpus.two, *words.split()), toy_corpus.two

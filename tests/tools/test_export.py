@@ -16,6 +16,7 @@ from fairseq_ext import __main__ as command
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "export.md"
 
 SETTINGS = [("separate", "xx-yy"), ("separate", "yy-xx")]
+SETTINGS += [("tagged", "xx-yy"), ("tagged", "yy-xx")]
 SETTINGS += [("two", "xx-yy"), ("two", "yy-xx"), ("three", "xx-zz"), ("three", "zz-xx")]
 
 

@@ -1,6 +1,7 @@
 """The exporters of one direction X -> Y of a dual model as a stock fairseq `transformer`.
 
 - ``dual_supervised_transformer``: the direction is one of its models as it is.
+- ``tagged_transformer``: the tag of Y becomes the encoder's vector of the end symbol.
 - ``dual_transformer``: component X in its encoding role is the stock encoder, component Y in its
   decoding role the stock decoder (`dual/transformer/modules.py`). The parameters only change names,
   and the fused projections come apart. The context attention of X is left out, which the direction
@@ -47,6 +48,8 @@ STOCK_WORDS: Tuple[str, ...] = (
     "adam",
 )
 STOCK_WORDS += ("--criterion", "label_smoothed_cross_entropy")
+# the end symbol in every dictionary of fairseq
+END = 2
 # options of the dual task that mean the same for the task `translation`
 CARRIED = (
     "data",
@@ -227,25 +230,75 @@ class SeparateModelsExporter:
         self, model: Any, criterion: Dict[str, Any], task: Dict[str, Any], source: str, target: str
     ) -> Dict[str, Group]:
         """Return `stock_config` with the options in the model's Namespace."""
-        from fairseq.models.transformer import TransformerModel
+        return trained_config(model, criterion, task, source, target)
 
-        parser = argparse.ArgumentParser(argument_default=argparse.SUPPRESS)
-        TransformerModel.add_args(parser)
-        words = [*STOCK_WORDS, "--label-smoothing", str(criterion.get("label_smoothing", 0.0))]
-        config = stock_config(words, task, source, target)
-        # A copy of the values, since words cannot express a switch that an architecture has set to
-        # False. Options that the checkpoint was written without keep their default.
-        trained, stock = vars(model), config["model"]
+
+class TaggedExporter:
+    """Exports a ``tagged_transformer``: the encoder of a direction has a vector of its own.
+
+    The end of a source is the only place where the encoder reads the vector of the end symbol, so
+    that the stock model computes the same. Its encoder no longer shares its embedding.
+    """
+
+    def lack(self, state: Checkpoint, source: str, target: str) -> Optional[str]:
+        """Return what the checkpoint has instead of the direction, for an error, or None."""
+        from ...streams.stored_pairs import stored_pairs
+        from ..transformer.roles import is_trained
+
+        pairs = stored_pairs(state["cfg"]["model"])
+        is_known = is_trained(f"{source}-{target}", pairs)
+        return None if is_known else f"was trained for {', '.join(pairs)}"
+
+    def embeddings(self, source: str, target: str) -> Dict[str, str]:
+        """Return {language: name of its embedding}."""
+        sides = {source: "encoder", target: "decoder"}
+        return {lang: f"transformer.{side}.embed_tokens.weight" for lang, side in sides.items()}
+
+    def parameters(self, parameters: Parameters, source: str, target: str) -> Parameters:
+        """Return the state dict of the direction's model."""
+        prefix, embedding = "transformer.", "encoder.embed_tokens.weight"
+        names = [name for name in parameters if name.startswith(prefix)]
+        stock = {name[len(prefix) :]: parameters[name] for name in names}
+        stock[embedding] = stock[embedding].clone()
+        stock[embedding][END] = parameters[f"tags.{target}"]
+        return stock
+
+    def config(
+        self, model: Any, criterion: Dict[str, Any], task: Dict[str, Any], source: str, target: str
+    ) -> Dict[str, Group]:
+        """Return `stock_config` with the options in the model's Namespace."""
+        config = trained_config(model, criterion, task, source, target)
+        stock = config["model"]
         assert isinstance(stock, argparse.Namespace)
-        names = [action.dest for action in parser._actions if action.dest in trained]
-        vars(stock).update({name: trained[name] for name in names})
+        if stock.share_all_embeddings:
+            stock.share_all_embeddings, stock.share_decoder_input_output_embed = False, True
         return config
+
+
+def trained_config(
+    model: Any, criterion: Dict[str, Any], task: Dict[str, Any], source: str, target: str
+) -> Dict[str, Group]:
+    """Return `stock_config` with the options of fairseq's transformer in the model's Namespace."""
+    from fairseq.models.transformer import TransformerModel
+
+    parser = argparse.ArgumentParser(argument_default=argparse.SUPPRESS)
+    TransformerModel.add_args(parser)
+    words = [*STOCK_WORDS, "--label-smoothing", str(criterion.get("label_smoothing", 0.0))]
+    config = stock_config(words, task, source, target)
+    # A copy of the values, since words cannot express a switch that an architecture has set to
+    # False. Options that the checkpoint was written without keep their default.
+    trained, stock = vars(model), config["model"]
+    assert isinstance(stock, argparse.Namespace)
+    names = [action.dest for action in parser._actions if action.dest in trained]
+    vars(stock).update({name: trained[name] for name in names})
+    return config
 
 
 # registered model: what makes one of its directions a stock model
 DIRECTION_EXPORTERS: Dict[str, DirectionExporter] = {
     "dual_transformer": DualTransformerExporter(),
     "dual_supervised_transformer": SeparateModelsExporter(),
+    "tagged_transformer": TaggedExporter(),
 }
 
 

@@ -9,18 +9,11 @@ Dual supervised learning trains them, and they are its baseline:
 """
 
 from argparse import ArgumentParser, Namespace
-from types import SimpleNamespace
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from fairseq.data import Dictionary
-from fairseq.models import BaseFairseqModel, register_model, register_model_architecture
-from fairseq.models.transformer import (
-    TransformerModel,
-    base_architecture,
-    transformer_iwslt_de_en,
-    transformer_wmt_en_de,
-    transformer_wmt_en_de_big,
-)
+from fairseq.models import BaseFairseqModel, register_model
+from fairseq.models.transformer import TransformerModel
 from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
@@ -29,6 +22,7 @@ from ...streams.model import StreamsModel
 from ..lstm_classifier.config import DualLSTMConfig, register_architectures
 from ..lstm_classifier.model import DualLSTMClassifierModel
 from ..reverse_models import model_of_direction
+from ..stock_transformer import build_transformer, register_sizes
 
 
 class SeparateModels(StreamsModel):
@@ -90,18 +84,12 @@ class DualSupervisedTransformerModel(SeparateModels):
         Raises ValueError for ``--adaptive-softmax-cutoff``, which gives no logits, and for a file
         of embeddings that would be read for several languages.
         """
-        if getattr(args, "adaptive_softmax_cutoff", None):
-            raise ValueError(
-                f"--adaptive-softmax-cutoff {args.adaptive_softmax_cutoff}: allowed: leave it out"
-            )
         check_embedding_files(args, task.pairs)
         models: Dict[str, BaseFairseqModel] = {}
         dictionaries: Dict[str, Dictionary] = {}
         for pair in task.pairs:
             source, target = (task.dictionaries[lang] for lang in LanguagePair.parse(pair))
-            # fairseq's model asks its task for the two dictionaries and nothing else
-            direction = SimpleNamespace(source_dictionary=source, target_dictionary=target)
-            models[pair] = TransformerModel.build_model(args, direction)
+            models[pair] = build_transformer(args, source, target)
             # a language that is in several pairs has one dictionary
             dictionaries.update(zip(LanguagePair.parse(pair), (source, target)))
         return cls(models, dictionaries, (args.max_source_positions, args.max_target_positions))
@@ -138,12 +126,5 @@ class DualSupervisedLSTMClassifierModel(SeparateModels):
         return str(self.models[self.pairs[0]].label_lang)
 
 
-for _name, _defaults in {
-    "": base_architecture,
-    "_iwslt_de_en": transformer_iwslt_de_en,
-    "_wmt_en_de": transformer_wmt_en_de,
-    "_wmt_en_de_big": transformer_wmt_en_de_big,
-}.items():
-    _name = f"dual_supervised_transformer{_name}"
-    register_model_architecture("dual_supervised_transformer", _name)(_defaults)
+register_sizes("dual_supervised_transformer")
 register_architectures("dual_supervised_lstm_classifier")

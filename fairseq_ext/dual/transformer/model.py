@@ -14,6 +14,7 @@ from ...common.layers import embedding as make_embedding
 from ...streams.direction import Direction, SourceSide, TargetSide
 from ...streams.language_pair import LanguagePair, languages
 from ...streams.model import StreamsModel
+from ..joined_dictionary import check_joined
 from .config import DualTransformerConfig, register_architectures
 from .modules import Component, ComponentSize
 from .roles import check_trained
@@ -65,7 +66,7 @@ class DualTransformerModel(StreamsModel):
         # one matrix object in all components: the optimiser sees a single parameter
         embedding: Optional[nn.Embedding] = None
         if cfg.share_all_embeddings:
-            check_joined(dictionaries)
+            check_joined(dictionaries, "--share-all-embeddings")
             joined = dictionaries[langs[0]]
             embedding = make_embedding(len(joined), size.embed_dim, joined.pad())
         components = {
@@ -131,20 +132,6 @@ class DualTransformerModel(StreamsModel):
             if "context_attention" not in name and not name.startswith("softmax."):
                 used.add(id(parameter))
         return [name for name, parameter in self.named_parameters() if id(parameter) in used]
-
-
-def check_joined(dictionaries: Mapping[str, Dictionary]) -> None:
-    """Raise ValueError unless all languages have the same dictionary."""
-    langs = list(dictionaries)
-    # equal sizes are not enough: entry N has to be the same word everywhere
-    first = dictionaries[langs[0]]
-    for lang in langs[1:]:
-        other = dictionaries[lang]
-        if first != other:
-            raise ValueError(
-                f"--share-all-embeddings: the dictionaries of {langs[0]} ({len(first)} entries) "
-                f"and {lang} ({len(other)} entries) differ; binarise with --joined-dictionary"
-            )
 
 
 register_architectures()
