@@ -1,6 +1,7 @@
 """The queue: what is computed together, in which order, and what becomes of errors."""
 
 import concurrent.futures
+import time
 
 import pytest
 from serving.support import PATIENCE, SlowModel
@@ -97,6 +98,18 @@ def test_a_full_queue_says_when_to_come_again(batcher, model):
     with pytest.raises(QueueFull, match="2 sentences wait already; allowed: 2") as full:
         submit(queue, "c")
     assert full.value.seconds == 6
+
+
+def test_a_job_that_is_dropped_before_its_batch_stops_nothing(batcher, model):
+    """The client goes while an idle server waits for more: the next one is answered."""
+    queue = batcher(max_wait=300)
+    model.gate.set()
+    job = submit(queue, "dropped")
+    time.sleep(0.1)  # so that the thread waits for more of it
+    queue.drop(job)
+    time.sleep(0.4)  # so that it has nothing to compute at the end of the wait
+    assert texts(submit(queue, "next")) == ["next"]
+    assert model.batches == [["next"]]
 
 
 def test_a_dropped_job_is_not_computed(batcher, model):

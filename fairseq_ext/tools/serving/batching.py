@@ -121,17 +121,24 @@ class Batcher:
     def _next_batch(self) -> Optional[List[Part]]:
         """Return what is computed next, after a short wait for more; None at the end."""
         with self._changed:
-            while not self._jobs:
-                if self._is_closing:
-                    return None
-                self._changed.wait()
-            end = self._jobs[0].arrived + self.limits.max_wait / 1000
-            while self._jobs and not self._is_closing and not self._is_full():
-                rest = end - time.monotonic()
-                if rest <= 0:
-                    break
-                self._changed.wait(rest)
-            return self._take()
+            while True:
+                while not self._jobs:
+                    if self._is_closing:
+                        return None
+                    self._changed.wait()
+                self._wait_for_more()
+                batch = self._take()
+                if batch:  # none where all clients have gone while it waited
+                    return batch
+
+    def _wait_for_more(self) -> None:
+        """Wait until the oldest job's batch is full, or the job has waited for long enough."""
+        end = self._jobs[0].arrived + self.limits.max_wait / 1000
+        while self._jobs and not self._is_closing and not self._is_full():
+            rest = end - time.monotonic()
+            if rest <= 0:
+                break
+            self._changed.wait(rest)
 
     def _is_full(self) -> bool:
         """True if the sentences of the oldest job's key fill a batch."""
@@ -160,8 +167,6 @@ class Batcher:
 
     def _compute(self, batch: List[Part]) -> None:
         """Compute a batch; if that fails, each job by itself, so that one cannot harm another."""
-        if not batch:
-            return
         by_job: Dict[int, List[Part]] = {}
         for part in batch:
             by_job.setdefault(id(part.job), []).append(part)
