@@ -26,7 +26,7 @@ from ..streams.stored_pairs import stored_pairs
 from .model import LoadedModels, Model
 from .packed import is_packed, read_packed
 from .places import PathLike, data_folder, options_of, subword_folders
-from .subword_models import Given, SubwordModels, check_spelling, find_subwords
+from .subword_models import NONE, Given, SubwordModels, check_spelling, find_subwords
 from .twin_network import load_twin
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -93,7 +93,8 @@ def load(
         subwords: the file of the sub-word model, {language: file}, or "none" for texts that are cut
             already. Without it they are looked for beside the dictionaries and the checkpoint.
         bpe: what fairseq's --bpe calls the kind of these files, where they do not show it.
-        tokenizer: fairseq's --tokenizer, such as "moses"; default: that of the training.
+        tokenizer: fairseq's --tokenizer, such as "moses"; default: that of the training, and none
+            with subwords="none".
 
     Raises FileNotFoundError or ValueError, naming the file or the argument.
     """
@@ -119,7 +120,9 @@ def load(
         module.to(device=place, dtype=DTYPES[dtype])
     for model in models:
         prepare(model, dtype)
-    name = tokenizer or source.tokenizer
+    # texts that are cut into sub-words were cut into words before
+    stored_tokenizer = None if subwords == NONE else source.tokenizer
+    name = tokenizer or stored_tokenizer
     return Model(LoadedModels(models, place, models_of_subwords, name, twin, folder), task)
 
 

@@ -67,6 +67,7 @@ def check_frozen(
     pairs: Sequence[str],
     schedule: str,
     synthetic: Sequence[str] = (),
+    trained_synthetic: Sequence[str] = (),
 ) -> None:
     """Raise ValueError where the schedule needs a pair of which nothing is trained.
 
@@ -75,7 +76,8 @@ def check_frozen(
         cfg: the task's.
         pairs: all of them.
         schedule: that of the run.
-        synthetic: streams that --join-at may name as well.
+        synthetic: streams of synthetic pairs.
+        trained_synthetic: those of which something is trained, which --join-at may name as well.
     """
     trained = [pair for pair in pairs if pair not in frozen]
     option = f"--train-only {cfg.train_only}"
@@ -87,13 +89,14 @@ def check_frozen(
             + ", ".join(trained)
         )
     joins = parse_join_at(cfg.join_at, pairs, synthetic)
-    for pair in frozen:
-        if pair in joins:
+    allowed = [*trained, *trained_synthetic]
+    for name, updates in joins.items():
+        if name not in allowed:
             raise ValueError(
-                f"--join-at {pair}={joins[pair]}: {option} trains none of its parameters; allowed: "
-                + ", ".join(trained)
+                f"--join-at {name}={updates}: {option} trains none of its parameters; allowed: "
+                + ", ".join(allowed)
             )
     # among the trained pairs as well, one must take part from the first update
-    parse_join_at(cfg.join_at, trained, synthetic)
+    parse_join_at(cfg.join_at, trained, trained_synthetic)
     for pair in frozen:
         logger.info(f"{pair}: none of its parameters is trained: it takes no part in the updates")

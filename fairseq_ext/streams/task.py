@@ -183,8 +183,8 @@ class StreamsTask(Loading):
         if self.cfg.train_only:
             train_only(model, self.cfg.train_only)
             self.frozen = frozen_pairs(model, self.pairs)
-            check_frozen(self.frozen, self.cfg, self.pairs, self.schedule, self.synthetic)
             trained = trained_streams(self.synthetic, lambda pairs: frozen_pairs(model, pairs))
+            check_frozen(self.frozen, self.cfg, self.pairs, self.schedule, self.synthetic, trained)
             self.synthetic = trained
 
     def build_patience(self) -> PairPatience:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from common import inprocess
+from inference.stock import ALL
 from options.systems import SYSTEMS
 
 import fairseq_ext
@@ -116,3 +117,13 @@ def test_iterators_are_read_once_and_in_order(data, checkpoint_of, capsys):
     assert [result.source for result in results] == LINES
     assert "sentences" in capsys.readouterr().err
     assert [r.text for r in results] == [r.text for r in model.translate(LINES, max_len_b=4)]
+
+
+def test_texts_that_are_cut_already_are_not_cut_again(data, checkpoint_of):
+    """Neither into sub-words nor into words: back-translate reads and writes such texts."""
+    path = checkpoint_of("transformer", "--tokenizer", "space")
+    folder = data[ALL["transformer"].data]
+    assert fairseq_ext.load(path, folder).loaded.tokenizer == "space"
+    assert fairseq_ext.load(path, folder, subwords="none").loaded.tokenizer is None
+    named = fairseq_ext.load(path, folder, subwords="none", tokenizer="space")
+    assert named.loaded.tokenizer == "space"

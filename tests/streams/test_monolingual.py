@@ -77,3 +77,13 @@ def test_the_file_of_lines_is_no_pair(data, tmp_path):
 )
 def test_streams_of_languages(text, pairs, expected):
     assert monolingual_streams(text, pairs, pairs) == expected
+
+
+def test_a_stream_of_which_nothing_is_trained_does_not_join(data):
+    """--join-at is told the reason, as for a pair; the other stream joins."""
+    flags = [*SYSTEMS["multiway"], "--monolingual", "xx,yy"]
+    flags += ["--train-only", "encoder.xx,decoder.yy", "--join-at"]
+    assert Run(data, *flags, "xx-yy@mono=2").task.joins == {"xx-yy@mono": 2}
+    message = "--join-at yy-xx@mono=2: --train-only .* trains none .* allowed: xx-yy, xx-yy@mono"
+    with pytest.raises(ValueError, match=message):
+        Run(data, *flags, "yy-xx@mono=2")
