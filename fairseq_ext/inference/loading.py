@@ -123,7 +123,13 @@ def load(
     # texts that are cut into sub-words were cut into words before
     stored_tokenizer = None if subwords == NONE else source.tokenizer
     name = tokenizer or stored_tokenizer
-    return Model(LoadedModels(models, place, models_of_subwords, name, twin, folder), task)
+    model = Model(LoadedModels(models, place, models_of_subwords, name, twin, folder), task)
+    if tokenizer and not model.has_languages:
+        raise ValueError(
+            f"tokenizer {tokenizer!r}: a model of {model.kind} has no language to cut words of; "
+            "allowed: leave it out, and give words with spaces between them"
+        )
+    return model
 
 
 class ModelSource(NamedTuple):

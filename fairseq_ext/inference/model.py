@@ -246,10 +246,15 @@ class Model:
         """Return the dictionary of the target."""
         return self.task.target_dictionary
 
+    @property
+    def has_languages(self) -> bool:
+        """True if the model reads text of one language and writes text of one."""
+        return self.task.source_dictionary is not None and bool(self.direction)
+
     def coders(self) -> Coders:
         """Return what cuts and joins the texts of this direction."""
         if self._coders is None:
-            if self.task.source_dictionary is None or not self.direction:
+            if not self.has_languages:
                 # recordings, features and language models: the task knows what it wrote
                 options = getattr(self.task, "args", None)
                 bpe = self.task.build_bpe(options) if self.kind == "speech" else None

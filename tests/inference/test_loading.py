@@ -127,3 +127,9 @@ def test_texts_that_are_cut_already_are_not_cut_again(data, checkpoint_of):
     assert fairseq_ext.load(path, folder, subwords="none").loaded.tokenizer is None
     named = fairseq_ext.load(path, folder, subwords="none", tokenizer="space")
     assert named.loaded.tokenizer == "space"
+
+
+@pytest.mark.parametrize("name, folder", [("gru_lm", "language"), ("twin_lstm_lm", "language")])
+def test_a_tokenizer_that_would_cut_nothing_is_refused(name, folder, data, checkpoint_of):
+    with pytest.raises(ValueError, match="tokenizer 'space': .*language_model has no language"):
+        fairseq_ext.load(checkpoint_of(name), data[folder], tokenizer="space")

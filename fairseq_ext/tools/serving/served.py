@@ -94,7 +94,9 @@ class ServedModel:
 
     def _no_direction(self, direction: str, message: str) -> Refused:
         """Return the error for a direction that there is not."""
-        return Refused(404, message, "$.direction", [name for name in self.directions if name])
+        # a copy: another request may add one
+        names = [name for name in list(self.directions) if name]
+        return Refused(404, message, "$.direction", names)
 
     def check(self, operation: str, model: Model) -> None:
         """Raise Refused for what a direction does not do."""
