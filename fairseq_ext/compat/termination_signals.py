@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import multiprocessing
 import os
 import signal
 import sys
@@ -52,6 +53,7 @@ def _handler(program: str, owner: int) -> Handler:
     def handle(number: int, frame: FrameType | None) -> None:
         # processes that load data inherit the handler
         if os.getpid() == owner:
+            _end_data_workers()
             folder = clean_up()
             # torchrun sends the signal to all workers: the first one speaks for them
             if os.environ.get("RANK", "0") == "0":
@@ -66,6 +68,15 @@ def _handler(program: str, owner: int) -> Handler:
         os.kill(os.getpid(), number)  # the status that the shell sees is that of the signal
 
     return handle
+
+
+def _end_data_workers() -> None:
+    """End the processes that load data, which would print that this one has gone."""
+    # torch's handler raises an exception when one of them ends
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    for process in multiprocessing.active_children():
+        if process.daemon:
+            process.kill()
 
 
 def clean_up() -> str | None:

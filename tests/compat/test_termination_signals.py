@@ -40,3 +40,38 @@ def test_a_signal_ends_a_training_in_one_line(number, tiny_training, tmp_path):
     assert errors.strip().splitlines()[-1] == said and "Traceback" not in errors
     assert checkpoint_utils.torch.load(last, weights_only=True)["model"]
     assert not [path for path in os.listdir(tmp_path / "run") if path.startswith(".")]
+
+
+WITH_A_WORKER = """
+import multiprocessing, time
+from fairseq_ext.compat.termination_signals import exits_cleanly_on_signals
+
+def load(ours, theirs):
+    theirs.close()
+    print("loads", flush=True)
+    ours.recv()  # raises EOFError when the training has gone
+
+def command():
+    ours, theirs = multiprocessing.Pipe()
+    multiprocessing.get_context("fork").Process(
+        target=load, args=(ours, theirs), daemon=True
+    ).start()
+    time.sleep(60)
+
+exits_cleanly_on_signals("fairseq-train", command)()
+"""
+
+
+def test_processes_that_load_data_end_without_a_word():
+    process = subprocess.Popen(
+        [sys.executable, "-c", WITH_A_WORKER],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+    assert process.stdout.readline() == "loads\n"
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGTERM
+    said = "fairseq-train: ended by SIGTERM; nothing is half-written"
+    assert errors.splitlines()[-1] == said and "Traceback" not in errors
