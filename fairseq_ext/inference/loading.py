@@ -110,11 +110,7 @@ def load(
         twin = load_twin(first.cfg, first.state, task)
     models_of_subwords = source.subwords if subwords is None else None
     if models_of_subwords is None:
-        places = subword_folders(first.path, folder)
-        stored = options_of(first.cfg.get("bpe") or {})
-        models_of_subwords = find_subwords(places, languages_of(task), stored, subwords, bpe)
-        if subwords is None:
-            check_spelling(models_of_subwords, dictionaries_of(task))
+        models_of_subwords = _subwords_for(first, task, folder, subwords, bpe)
     place = torch.device(device)
     for module in [*models, *([twin] if twin is not None else [])]:
         module.to(device=place, dtype=DTYPES[dtype])
@@ -163,6 +159,18 @@ def read_source(names: Sequence[PathLike]) -> ModelSource:
 def _listed(checkpoint: Union[PathLike, Sequence[PathLike]]) -> Sequence[PathLike]:
     """Return the files as a list; one path is a list of one."""
     return [checkpoint] if isinstance(checkpoint, (str, os.PathLike)) else list(checkpoint)
+
+
+def _subwords_for(
+    model: StoredModel, task: FairseqTask, data: Path, named: Given, kind: Optional[str]
+) -> SubwordModels:
+    """Return the sub-word models that the caller names, or those beside the model and its data."""
+    places = subword_folders(model.path, data)
+    stored = options_of(model.cfg.get("bpe") or {})
+    found = find_subwords(places, languages_of(task), stored, named, kind)
+    if named is None:
+        check_spelling(found, dictionaries_of(task))
+    return found
 
 
 def check_target(device: str, dtype: str) -> None:

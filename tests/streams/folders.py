@@ -12,11 +12,12 @@ def words_of(lang):
     return [f"{lang}{number}" for number in range(WORDS)]
 
 
-def dictionary_of(lang):
-    """Its dictionary: entry N of a language is not the entry N of another."""
+def dictionary_of(*langs):
+    """Their dictionary: entry N of a language is not the entry N of another."""
     dictionary = Dictionary()
-    for word in words_of(lang):
-        dictionary.add_symbol(word)
+    for lang in langs:
+        for word in words_of(lang):
+            dictionary.add_symbol(word)
     return dictionary
 
 
@@ -28,14 +29,15 @@ def random_lines(lang, count, seed=0, lengths=(2, 7)):
     ]
 
 
-def write_pair(folder, split, pair, **lines):
+def write_pair(folder, split, pair, joined=(), **lines):
     """``split`` of ``pair`` in ``folder``: one keyword for each language, its lines.
 
-    A language that is left out has no file; dict.LANG.txt are written for both.
+    A language that is left out has no file; dict.LANG.txt are written for both, with the words of
+    the language, or of all languages in ``joined``.
     """
     folder.mkdir(exist_ok=True, parents=True)
     for lang in pair.split("-"):
-        dictionary = dictionary_of(lang)
+        dictionary = dictionary_of(*(joined or [lang]))
         dictionary.save(str(folder / f"dict.{lang}.txt"))
         if lang not in lines:
             continue
@@ -48,10 +50,10 @@ def write_pair(folder, split, pair, **lines):
     return folder
 
 
-def write_lines(folder, split, lang, lines):
+def write_lines(folder, split, lang, lines, joined=()):
     """Monolingual ``split`` of a language, as fairseq-preprocess --only-source writes it."""
     folder.mkdir(exist_ok=True, parents=True)
-    dictionary = dictionary_of(lang)
+    dictionary = dictionary_of(*(joined or [lang]))
     dictionary.save(str(folder / f"dict.{lang}.txt"))
     prefix = str(folder / f"{split}.{lang}-None.{lang}")
     builder = indexed_dataset.make_builder(f"{prefix}.bin", "mmap", len(dictionary))

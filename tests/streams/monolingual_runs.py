@@ -27,15 +27,18 @@ SYSTEMS = {
 STOPS = ["--disable-validation"]
 
 
-def write_data(folder):
-    """xx-yy and xx-zz, and monolingual text of xx and yy with an empty and a long line."""
+def write_data(folder, joined=()):
+    """xx-yy and xx-zz, and monolingual text of xx and yy with an empty and a long line.
+
+    joined: the languages whose words every dictionary has, instead of its own.
+    """
     for split in ("train", "valid"):
         for pair in ("xx-yy", "xx-zz"):
             lines = {lang: random_lines(lang, 30) for lang in pair.split("-")}
-            write_pair(folder, split, pair, **lines)
+            write_pair(folder, split, pair, joined, **lines)
     for lang in ("xx", "yy"):
         lines = random_lines(lang, 40, seed=5)
-        write_lines(folder, "train", lang, ["", *lines, " ".join(lines[:9])])
+        write_lines(folder, "train", lang, ["", *lines, " ".join(lines[:9])], joined)
     return folder
 
 

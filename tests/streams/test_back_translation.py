@@ -21,6 +21,13 @@ def data(tmp_path_factory):
     return write_data(tmp_path_factory.mktemp("lines"))
 
 
+@pytest.fixture(scope="module")
+def data_of(data, tmp_path_factory):
+    """{system: its data}."""
+    joined = write_data(tmp_path_factory.mktemp("joined"), joined=("xx", "yy", "zz"))
+    return {system: joined if system == "tagged" else data for system in SYSTEMS}
+
+
 def made(run, batch, stream=STREAM, update=7):
     return run.task.back_translation(stream, batch[stream], run.model, update)
 
@@ -34,13 +41,15 @@ def ends_sooner(run):
     for name, parameter in run.model.named_parameters():
         if name.endswith("output.bias"):
             parameter.data[2] += 1.5
+        if name.endswith("output_projection.weight"):
+            parameter.data[2] *= 2
 
 
 @pytest.mark.parametrize("more", [[], ["--left-pad-source"]], ids=["left", "right"])
 @pytest.mark.parametrize("system", SYSTEMS)
-def test_sources_are_those_of_stock_beam_search_with_beam_1(system, more, data):
+def test_sources_are_those_of_stock_beam_search_with_beam_1(system, more, data_of):
     """In training mode, with dropout: neither counts. --left-pad-source switches it off."""
-    run = Run(data, *SYSTEMS[system], *LINES, *more)
+    run = Run(data_of[system], *SYSTEMS[system], *LINES, *more)
     ends_sooner(run)
     run.model.train()
     batch = run.synthetic(STREAM)
@@ -76,9 +85,9 @@ def test_sources_are_those_of_stock_beam_search_with_beam_1(system, more, data):
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
-def test_an_update_is_one_on_the_pairs_that_were_made(system, data):
+def test_an_update_is_one_on_the_pairs_that_were_made(system, data_of):
     """Loss and gradients: of X -> Y on (x', y) alone, as of any batch; Y -> X gets none of it."""
-    run = Run(data, *SYSTEMS[system], *LINES, "--dropout", 0)
+    run = Run(data_of[system], *SYSTEMS[system], *LINES, "--dropout", 0)
     batch = run.synthetic(STREAM)
     # main+aux trains the main pair as well
     others = {name: part for name, part in batch.items() if "@" not in name}
