@@ -45,7 +45,7 @@ def number(text: str, is_difference: bool = False) -> str:
     """Return a value with two decimals or thousands separators; differences have a sign."""
     if re.fullmatch(r"-?\d+\.\d{4,}|\d\d\.\d{3}", text):
         text = f"{float(text):.2f}".replace("-0.00", "0.00")
-    shown = f"{int(text):,}" if re.fullmatch(r"\d{4,}", text) else text
+    shown = f"{int(text):,}" if re.fullmatch(r"-?\d{4,}", text) else text
     return f"+{shown}" if is_difference and not shown.startswith("-") else shown
 
 

@@ -120,12 +120,13 @@ class LineTranslator:
 
     # ---------------------------------------------------------------- text to tokens
 
-    def encode(self, text: str, bpe: Any = None) -> str:
+    def encode(self, text: str, bpe: Any = None, tokenizer: Any = None) -> str:
         """Return the sub-words of a text. A word that is spelt like a special symbol is unknown.
 
-        bpe: the coder instead of --bpe: some tasks have one for each language.
+        bpe, tokenizer: instead of --bpe and --tokenizer: some tasks have one for each language.
         """
-        for coder in (self.coders.tokenizer, bpe or self.coders.bpe):  # first words, then sub-words
+        # first words, then sub-words
+        for coder in (tokenizer or self.coders.tokenizer, bpe or self.coders.bpe):
             text = text if coder is None else coder.encode(text)
         dictionary = self.source_dictionary or self.target_dictionary
         # a typed "</s>" must not become the index that ends the sentence
@@ -145,8 +146,8 @@ class LineTranslator:
         """Return the encoded line; ValueError, with the reason, where it cannot be translated."""
         words: list[str] = []
 
-        def encode(text: str, bpe: Any = None) -> str:
-            encoded = self.encode(text, bpe)
+        def encode(text: str, **coders: Any) -> str:
+            encoded = self.encode(text, **coders)
             words.extend(encoded.split())
             return encoded
 

@@ -167,10 +167,10 @@ def _subwords_for(
     """Return the sub-word models that the caller names, or those beside the model and its data."""
     places = subword_folders(model.path, data)
     stored = options_of(model.cfg.get("bpe") or {})
-    found = find_subwords(places, languages_of(task), stored, named, kind)
+    subwords = find_subwords(places, languages_of(task), stored, named, kind)
     if named is None:
-        check_spelling(found, dictionaries_of(task))
-    return found
+        check_spelling(subwords, dictionaries_of(task))
+    return subwords
 
 
 def check_target(device: str, dtype: str) -> None:

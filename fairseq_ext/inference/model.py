@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 import torch
-from fairseq.data import Dictionary
+from fairseq.data import Dictionary, encoders
 from fairseq.models import BaseFairseqModel, FairseqLanguageModel
 from fairseq.tasks import FairseqTask
 from fairseq.tasks.speech_to_text import SpeechToTextTask
@@ -24,7 +24,7 @@ from ..twin.captions.task import ImageCaptioningTask
 from .inputs import Inputs
 from .places import options_of
 from .results import Classification, Perplexity, Score, Translation
-from .search import build_tokenizer, build_translator, check_count
+from .search import build_translator, check_count, tokenizer_options
 from .subword_models import SubwordModels, direction_coder
 
 # sentences that are sorted by length together
@@ -263,7 +263,10 @@ class Model:
                 pair = LanguagePair.parse(self.direction)
                 tokenizer = None
                 if self.loaded.tokenizer:
-                    tokenizer = build_tokenizer(self.loaded.tokenizer, pair.sources[0], pair.target)
+                    options = tokenizer_options(self.loaded.tokenizer, pair.source, pair.target)
+                    # a task of several pairs may have one for each source
+                    place = self.task if isinstance(self.task, StreamsTask) else encoders
+                    tokenizer = place.build_tokenizer(options)
                 coder = direction_coder(self.task, self.loaded.subwords, pair)
                 self._coders = Coders(tokenizer, coder)
         return self._coders

@@ -7,6 +7,7 @@ import math
 from typing import Any, Dict, List, Mapping, Sequence
 
 import torch
+from fairseq.data import encoders
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq.models import FairseqMultiModel
 from fairseq.sequence_scorer import SequenceScorer
@@ -16,7 +17,7 @@ from torch import Tensor
 from ..compat.line_translator import Line, LineTranslator, Source
 from .inputs import SURROGATES, Input
 from .results import Score
-from .search import build_tokenizer
+from .search import tokenizer_options
 from .subword_models import DirectionCoder
 from .teacher_forcing import forced_batches
 from .translations import attention_of
@@ -56,7 +57,8 @@ class Scoring:
         self.coders = model.coders()
         if model.loaded.tokenizer and model.direction:
             target = model.direction.partition("-")[2]
-            tokenizer = build_tokenizer(model.loaded.tokenizer, target, target)
+            options = tokenizer_options(model.loaded.tokenizer, target, target)
+            tokenizer = encoders.build_tokenizer(options)
             self.coders = self.coders._replace(tokenizer=tokenizer)
 
     def of(self, inputs: Sequence[Input], targets: Sequence[str]) -> List[Score]:

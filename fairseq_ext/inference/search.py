@@ -193,12 +193,12 @@ def check_count(name: str, value: Any) -> int:
     return value
 
 
-def build_tokenizer(name: str, source: str, target: str) -> Any:
-    """Return fairseq's tokenizer of words; ValueError for one that there is not."""
+def tokenizer_options(name: str, source: str, target: str) -> DictConfig:
+    """Return fairseq's options of a tokenizer of words; ValueError for one that there is not."""
     if name not in encoders.TOKENIZER_REGISTRY:
         allowed = ", ".join(encoders.TOKENIZER_REGISTRY)
         raise ValueError(f"tokenizer {name!r}: allowed: {allowed}")
     values = {"_name": name}
     if name == "moses":
         values.update(source_lang=source, target_lang=target)
-    return encoders.build_tokenizer(OmegaConf.create(values))
+    return OmegaConf.create(values)

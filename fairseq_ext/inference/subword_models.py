@@ -9,7 +9,7 @@ from fairseq.data import Dictionary, encoders
 from omegaconf import OmegaConf
 
 from ..streams.language_pair import LanguagePair
-from ..streams.subwords import FILE_OPTIONS, SubwordsByLanguage
+from ..streams.subwords import FILE_OPTIONS
 
 # what the caller may say: a file for all languages, a file for each, or "none"
 Given = Union[None, str, os.PathLike, Mapping[str, Union[str, os.PathLike]]]
@@ -213,7 +213,7 @@ def direction_coder(task: Any, models: SubwordModels, direction: LanguagePair) -
         return None
     coders = models.coders(list(dict.fromkeys((*direction.sources, direction.target))))
     if hasattr(task, "subwords"):
-        task.subwords = SubwordsByLanguage({lang: coders[lang] for lang in direction.sources})
+        task.subwords.coders = {lang: coders[lang] for lang in direction.sources}
         return coders[direction.target]
     source, target = coders[direction.sources[0]], coders[direction.target]
     return source if source is target else DirectionCoder(source, target)

@@ -36,14 +36,21 @@ def parse_bpe_models(text: Optional[str]) -> Dict[str, str]:
 
 
 class SubwordsByLanguage:
-    """Cuts each source by its language's model.
+    """Cuts each source by what its language has.
 
     Args:
-        coders: {source language: what cuts its texts}, of languages that do not take --bpe's model.
+        coders: {source language: what cuts words into sub-words}, of languages that do not take
+            --bpe's model.
+        tokenizers: {source language: what cuts texts into words}, of languages that do not take
+            --tokenizer's.
     """
 
-    def __init__(self, coders: Mapping[str, Any] = MappingProxyType({})):
-        self.coders = coders
+    def __init__(
+        self,
+        coders: Mapping[str, Any] = MappingProxyType({}),
+        tokenizers: Mapping[str, Any] = MappingProxyType({}),
+    ):
+        self.coders, self.tokenizers = coders, tokenizers
 
     def encode(self, lang: str, text: str, encode_fn: Callable[..., str]) -> str:
         """Return a text of the source language, cut into sub-words.
@@ -51,11 +58,12 @@ class SubwordsByLanguage:
         Args:
             lang: the language.
             text: as it was typed.
-            encode_fn: fairseq-interactive's; takes the sub-words to be used as ``bpe``.
+            encode_fn: fairseq-interactive's; takes what is used instead of its own.
         """
-        if lang in self.coders:
-            return encode_fn(text, bpe=self.coders[lang])
-        return encode_fn(text)
+        places = {"bpe": self.coders, "tokenizer": self.tokenizers}
+        return encode_fn(
+            text, **{name: coders[lang] for name, coders in places.items() if lang in coders}
+        )
 
 
 def build_subwords(
@@ -63,8 +71,8 @@ def build_subwords(
     args: DictConfig,
     direction: LanguagePair,
     build: Callable[[DictConfig], Any],
-) -> Tuple[SubwordsByLanguage, Any]:
-    """Return what cuts the sources of a direction, and what joins the sub-words of its target.
+) -> Tuple[Dict[str, Any], Any]:
+    """Return what cuts each source of a direction, and what joins the sub-words of its target.
 
     Args:
         bpe_models: --bpe-models.
@@ -96,5 +104,4 @@ def build_subwords(
                 f"--bpe-models {bpe_models!r}: no model for {lang}; allowed: name "
                 f"one, or give --{option.replace('_', '-')} for all languages without one"
             )
-    sources = SubwordsByLanguage({lang: coders[lang] for lang in direction.sources})
-    return sources, coders[direction.target]
+    return {lang: coders[lang] for lang in direction.sources}, coders[direction.target]

@@ -12,6 +12,7 @@ from fairseq import utils
 from fairseq.data import Dictionary
 from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
+from omegaconf import OmegaConf
 from torch import Tensor, nn
 
 from ..common.beam_search import BeamSearchGenerator, fast_search
@@ -266,10 +267,21 @@ class StreamsTask(Loading):
         if not self.cfg.bpe_models:
             return super().build_bpe(args)
         assert self.requested is not None  # there is something to translate
-        self.subwords, target = build_subwords(
+        self.subwords.coders, target = build_subwords(
             self.cfg.bpe_models, args, self.requested, super().build_bpe
         )
         return target
+
+    def build_tokenizer(self, args: Any) -> Any:
+        """Return --tokenizer's; of several sources each has its own, which goes to ``subwords``."""
+        sources = self.requested.sources if self.requested else ()
+        if len(sources) > 1 and getattr(args, "_name", None) == "moses":
+            build = super().build_tokenizer
+            of_source = {lang: {**args, "source_lang": lang} for lang in sources}
+            self.subwords.tokenizers = {
+                lang: build(OmegaConf.create(options)) for lang, options in of_source.items()
+            }
+        return super().build_tokenizer(args)
 
     def get_interactive_tokens_and_lengths(
         self, lines: List[str], encode_fn: Callable[..., str]

@@ -6,7 +6,7 @@ import pytest
 from inference.stock import ALL
 
 import fairseq_ext
-from fairseq_ext.inference.search import build_tokenizer, generation_options, split_options
+from fairseq_ext.inference.search import generation_options, split_options, tokenizer_options
 
 LINES = ["an1 av2 an3", "an4", "an1 av2"]
 REFUSED = [
@@ -146,6 +146,8 @@ def test_rankings_of_ensembles(data, checkpoint_of):
 def test_pieces():
     assert split_options({"beam": 1, "dual_alpha": 0}) == ({"beam": 1}, {"dual_alpha": 0})
     assert generation_options({"lenpen": 2}).lenpen == 2
-    assert build_tokenizer("space", "xx", "yy").encode("a  b") == "a b"
+    assert tokenizer_options("space", "xx", "yy") == {"_name": "space"}
+    moses = {"_name": "moses", "source_lang": "xx", "target_lang": "yy"}
+    assert tokenizer_options("moses", "xx", "yy") == moses
     with pytest.raises(ValueError, match="tokenizer 'none': allowed: .*moses"):
-        build_tokenizer("none", "xx", "yy")
+        tokenizer_options("none", "xx", "yy")

@@ -3,8 +3,10 @@
 import pytest
 import sentencepiece
 from common import inprocess
+from fairseq.data import encoders
 from options.systems import SYSTEMS
 
+import fairseq_ext
 from fairseq_ext.streams.subwords import parse_bpe_models
 
 PAIRS = ("xx-yy", "zz-yy")
@@ -90,6 +92,35 @@ def test_each_language_has_its_own_pieces(toy_corpus, models, data, checkpoint, 
         data, checkpoint, tmp_path / "text", source, *words, "--sentencepiece-model", models[first]
     )
     assert inprocess.hypotheses(again) == inprocess.hypotheses(expected)
+
+
+@pytest.mark.parametrize("command", [True, False], ids=["interactive", "load"])
+def test_each_source_has_its_own_words(models, data, checkpoint, tmp_path, monkeypatch, command):
+    """A tokenizer cuts the words of one language."""
+    heard = []
+
+    class Moses:
+        def __init__(self, cfg):
+            self.source, self.target = cfg.source_lang, cfg.target_lang
+
+        def encode(self, text):
+            heard.append((self.source, self.target, text))
+            return text
+
+        def decode(self, text):
+            return text
+
+    monkeypatch.setitem(encoders.TOKENIZER_REGISTRY, "moses", Moses)
+    if command:
+        (tmp_path / "text").write_text("an1 ||| nn2\n")
+        words = ["--bpe", "sentencepiece", "--bpe-models", option(models, "xx", "yy", "zz")]
+        typed(data, checkpoint, tmp_path / "text", "xx+zz", *words, "--tokenizer", "moses")
+    else:
+        model = fairseq_ext.load(
+            checkpoint, data, "xx+zz-yy", subwords=models, bpe="sentencepiece", tokenizer="moses"
+        )
+        model.translate([("an1", "nn2")], max_len_b=9)
+    assert heard == [("xx", "yy", "an1"), ("zz", "yy", "nn2")]
 
 
 def test_bad_values_are_named(models, data, checkpoint, tmp_path):
