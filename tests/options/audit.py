@@ -41,6 +41,7 @@ KINDS = ("changes", "keeps", "refused", "by system", "stock")
 NAMES = (
     "dual_transformer",
     "dual_supervised_transformer",
+    "tagged_transformer",
     "dual_lstm_classifier",
     "multiway_gru",
     "routed_gru",
