@@ -6,9 +6,12 @@ import subprocess
 import sys
 import venv
 import zipfile
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 import fairseq_ext
 
@@ -72,6 +75,22 @@ def test_constraints_pin_every_line():
     assert all("==" in line for line in pins)
     names = {line.partition("==")[0].lower() for line in pins}
     assert {"torch", "fairseq", "hydra-core", "omegaconf", "fastbpe", "ctranslate2"} <= names
+
+
+def test_pins_fit_the_pythons_that_they_are_for():
+    """Python 3.11.0 and 3.11.2, of Debian 12, as well as the newest 3.11."""
+    lines = (REPOSITORY / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pins = [Requirement(line) for line in lines if not line.startswith("#")]
+    for pin in pins:
+        for python in ("3.11.0", "3.11.2", "3.11.15"):
+            environment = {"python_version": "3.11", "python_full_version": python}
+            if pin.marker is not None and not pin.marker.evaluate(environment):
+                continue
+            try:
+                asked = metadata.distribution(pin.name).metadata["Requires-Python"]
+            except metadata.PackageNotFoundError:  # of an extra
+                continue
+            assert SpecifierSet(asked or "").contains(python), (pin, python)
 
 
 class Environment:
