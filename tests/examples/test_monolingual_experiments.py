@@ -126,7 +126,7 @@ def test_back_translation_from_raw_text_to_scores(run, raw, tmp_path):
 def test_back_translation_by_one_stock_model_from_raw_text_to_scores(run, raw, tmp_path):
     small = SmallExperiment(run, tmp_path, "dual/monolingual", DUAL + LINES + "TOKENS_BOTH = 400")
     assert "ready:" in small.step("prepare", "--raw", raw)
-    small.train("both.twice")
+    small.train("both", "both.once", "both.twice")
     bleu = values_of(small.report(), "BLEU", set="test_a", direction="en-de")
     assert {("both", ""), ("both.once", ""), ("both.twice", "")} <= set(bleu)
     text = small.runs / "both.twice.1" / "text"
