@@ -36,7 +36,7 @@ def parse_bpe_models(text: Optional[str]) -> Dict[str, str]:
 
 
 class SubwordsByLanguage:
-    """Cuts each source by what its language has.
+    """Cuts each source with the tokenizer and the sub-word model of its language.
 
     Args:
         coders: {source language: what cuts words into sub-words}, of languages that do not take
