@@ -5,6 +5,7 @@
     python examples/run.py dual/multi30k                       names its systems
     python examples/run.py dual/multi30k prepare --raw RAW     makes the data
     python examples/run.py dual/multi30k dual 1 2              trains and scores, seeds 1 and 2
+    python examples/run.py dual/multi30k dual 1 --raw RAW      makes the data first, if need be
     python examples/run.py dual/multi30k report 1 2            compares what was scored
     python examples/run.py dual/multi30k dual 1 --print        only prints the commands
     python examples/run.py dual/multi30k dual 1 -- --fp16      more options for fairseq-train
@@ -49,7 +50,7 @@ def arguments(words: list[str]) -> Namespace:
         help="name of a system or a pattern such as 'stock.*', or prepare, or report",
     )
     parser.add_argument("seeds", metavar="SEED", type=int, nargs="*", help="random seeds")
-    parser.add_argument("--raw", type=Path, help="folder with the raw data, for prepare")
+    parser.add_argument("--raw", type=Path, help="folder with the raw data")
     parser.add_argument("--data", type=Path, help="folder of the data (default: data-bin/NAME)")
     parser.add_argument("--runs", type=Path, help="folder of the runs (default: runs/NAME)")
     parser.add_argument("--workers", type=int, default=2, help="processes of fairseq-preprocess")
@@ -105,10 +106,12 @@ def print_commands(experiment: Experiment, args: Namespace) -> None:
 
 
 def run_systems(experiment: Experiment, args: Namespace) -> None:
-    """Train what the systems need, train them, and score them."""
+    """Make the data if RAW is named, train what the systems need, train them, and score them."""
     if not args.seeds:
         raise UsageError("SEED is missing: name at least one")
     named = experiment.matching(args.system)
+    if args.raw is not None:
+        prepare(experiment, args.raw, args.data, args.workers, args.force)
     for seed in args.seeds:
         for system in in_order(experiment, named):
             is_named = system.name in named

@@ -17,7 +17,7 @@ BASH = shutil.which("bash")
 # what makes a page's training short: later options win over those of the page
 SHORTER = "--max-epoch 2 --embed-dim 16 --ffn-embed-dim 16 --attention-heads 2 --layers 1"
 # sessions of several trainings, beside shorter ones of the same page
-SLOW = ("many",)
+SLOW = ("many", "few")
 
 
 def sessions(kind):
@@ -201,6 +201,23 @@ def test_links_lead_somewhere(page):
         assert REPOSITORY in path.parents, f"{pages.label(page)}: {target} is outside"
         if anchor:
             assert anchor in pages.anchors(path), f"{pages.label(page)}: {target}"
+
+
+def named_experiments(page):
+    """[(experiment, system or None)] of the commands of a page that run an experiment."""
+    words = re.findall(r"examples/run\.py (\w+/\w+)(?: '?([\w.*@-]+))?", pages.code(page))
+    return [(name, None if system in ("prepare", "report", "SYSTEM") else system or None)
+            for name, system in words]  # fmt: skip
+
+
+def test_experiments_of_the_pages_exist(monkeypatch):
+    monkeypatch.syspath_prepend(str(REPOSITORY / "examples"))
+    from experiments.definition import read_experiment
+
+    found = [words for page in documents() for words in named_experiments(page)]
+    for name, system in dict.fromkeys(found):
+        assert not system or read_experiment(name).matching(system)
+    assert ("dual/monolingual", "stock.twice.*") in found
 
 
 def test_everything_registered_is_in_the_manual():

@@ -10,7 +10,8 @@
                              system that it is like; NAMES IN CAPITALS: variables of this system
     compare                  pairs of labels whose differences are tested
     published                [system, metric, value] of a paper, to stand beside what is measured
-    like                     another file of the folder, which this one only changes
+    like                     what this file only changes: another file of its folder, or an
+                             experiment such as dual/own
 
 A block of commands has one command a line; an indented line continues the one before. A line that
 is empty when its variables are filled in is no command. A file whose name begins with _ is no
@@ -239,6 +240,20 @@ def systems_of(content: Mapping[str, Any], path: Path) -> dict[str, System]:
     return systems
 
 
+def changed_file(path: Path, name: str) -> Path:
+    """Return the file that `path` is `like`: one of its folder, else an experiment of that name.
+
+    Raises UsageError where there is none.
+    """
+    for folder in (path.parent, FOLDER):
+        other = folder / f"{name}.toml"
+        if other.is_file() and other != path:
+            return other
+    raise UsageError(
+        f"{path}: like = {name!r}: allowed: another file of its folder, or one of: {names()}"
+    )
+
+
 def read_file(path: Path) -> dict[str, Any]:
     """Return the content of a file, with what it takes from the one that it is `like`.
 
@@ -252,10 +267,7 @@ def read_file(path: Path) -> dict[str, Any]:
     check_keys(content, TABLES, str(path))
     if "like" not in content:
         return content
-    other = path.with_name(f"{content['like']}.toml")
-    if other == path or not other.is_file():
-        raise UsageError(f"{path}: like = {content['like']!r}: there is no other {other.name}")
-    base = read_file(other)
+    base = read_file(changed_file(path, content["like"]))
     for table in ("variables", "data", "systems"):
         content[table] = {**base.get(table, {}), **content.get(table, {})}
     return {**base, **content}

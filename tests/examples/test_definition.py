@@ -77,6 +77,13 @@ def test_a_file_like_another_changes_only_what_it_names(define):
     assert "--width 16 " in experiment.system("large").train[0]
 
 
+def test_a_file_anywhere_may_be_like_an_experiment(define):
+    content = 'like = "dual/own"\n[variables]\nSOURCE = "cs"\n'
+    experiment, own = read_experiment(define(content, "mine")), read_experiment("dual/own")
+    assert experiment.name == "mine" and experiment.raw[0] == "train.cs"
+    assert experiment.systems.keys() > {name for name in own.systems if "de" not in name}
+
+
 def test_a_system_may_be_like_one_that_is_like_another(define):
     content = FILE + '[systems.huge]\nlike = "large"\n'
     huge, large = (read_experiment(define(content)).system(name) for name in ("huge", "large"))
@@ -163,7 +170,7 @@ def test_unknown_experiments_and_systems(define, tmp_path):
         read_experiment(str(tmp_path / "none.toml"))
     with pytest.raises(UsageError, match=r"allowed: small, large"):
         read_experiment(define(FILE)).system("none")
-    with pytest.raises(UsageError, match=r"like = 'none'"):
+    with pytest.raises(UsageError, match=r"like = 'none': allowed: .*'dual/own'"):
         read_experiment(define('like = "none"\n'))
 
 

@@ -60,7 +60,8 @@ def call(places, script):
     """Function (words) that runs run.py with the folders of `places`."""
 
     def run(*words):
-        folders = [f"--{name}={places[name]}" for name in ("raw", "data", "runs")]
+        names = ("raw", "data", "runs") if "prepare" in words else ("data", "runs")
+        folders = [f"--{name}={places[name]}" for name in names]
         options = words[words.index("--") :] if "--" in words else ()
         words = [str(word) for word in words[: len(words) - len(options)]]
         args = script.arguments([str(places["file"]), *words, *folders, *options])
@@ -121,6 +122,12 @@ def test_an_evaluation_is_repeated_from_its_first_change_on(places, call):
     places["file"].write_text(FILE.replace("echo end", "echo END"), encoding="utf-8")
     call("main", 1)
     assert made(places, file="found") == ["base", "1", "raw", "end", "END"]
+
+
+def test_a_system_that_is_told_the_raw_files_makes_the_data(places, call, capsys):
+    call("main", 1, "--raw", places["raw"])
+    output = capsys.readouterr().out
+    assert "ready:" in output and made(places) == ["first", "second"]
 
 
 def test_data_is_made_once_and_not_replaced_silently(places, call, capsys):
