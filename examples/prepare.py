@@ -15,6 +15,7 @@ COMMANDS = {
     "annotated": "linearise entities, trees or graphs",
     "captions": "make strips of digits, with captions",
     "spoken-digits": "make strings of spoken digits",
+    "monolingual": "copy text of one language",
     "draw": "draw lines of aligned texts",
     "reviews": "tokenise film reviews",
     "parallel": "copy text that is aligned line by line",

@@ -1,0 +1,34 @@
+"""Copies text of one language without the lines that a model is to be scored on.
+
+A line of the test set in the text would be a target that the model has been trained on.
+"""
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from fairseq_ext.tools import UsageError
+
+from .files import find, lines_of, write_lines
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument(
+        "--text", metavar="FILE", required=True, help="lines of one language, plain or .gz"
+    )
+    parser.add_argument(
+        "--without", metavar="FILE", nargs="+", required=True, help="sets whose lines are left out"
+    )
+    parser.add_argument("--output", metavar="FILE", type=Path, required=True)
+
+
+def run(args: Namespace) -> None:
+    """Write the lines that are neither empty nor in a set. Raises UsageError if there is none."""
+    scored = {line for path in args.without for line in lines_of(find(path))}
+    lines = [line for line in lines_of(find(args.text)) if line]
+    kept = [line for line in lines if line not in scored]
+    if not kept:
+        raise UsageError(f"--text {args.text} has no line that is not in --without")
+    write_lines(args.output, kept)
+    left_out = len(lines) - len(kept)
+    print(f"{args.output}: {len(kept):,} lines, {left_out:,} of a set to be scored left out")

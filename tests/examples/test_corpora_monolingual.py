@@ -1,0 +1,42 @@
+"""Text of one language: nothing that is to be scored stays in it."""
+
+import gzip
+from argparse import ArgumentParser
+
+import pytest
+from corpora import monolingual
+
+from fairseq_ext.tools import UsageError
+
+
+@pytest.fixture
+def kept(tmp_path):
+    """Function (text, sets) -> the lines that are written."""
+
+    def run(text, *sets):
+        with gzip.open(tmp_path / "mono.de.gz", "wt", encoding="utf-8") as stream:
+            stream.write("".join(line + "\n" for line in text))
+        names = []
+        for number, lines in enumerate(sets):
+            path = tmp_path / f"set{number}.de"
+            path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+            names.append(str(path))
+        parser = ArgumentParser()
+        monolingual.add_arguments(parser)
+        output = tmp_path / "out" / "mono.de"
+        words = ["--text", str(tmp_path / "mono.de"), "--output", str(output), "--without", *names]
+        monolingual.run(parser.parse_args(words))
+        return output.read_text(encoding="utf-8").splitlines()
+
+    return run
+
+
+def test_lines_of_a_set_and_empty_ones_are_left_out(kept, capsys):
+    text = ["ein Hund", "", "eine Katze", "ein Hund", "  ein Haus ", "noch eins"]
+    assert kept(text, ["eine Katze"], ["ein Haus"]) == ["ein Hund", "ein Hund", "noch eins"]
+    assert "3 lines, 2 of a set to be scored left out" in capsys.readouterr().out
+
+
+def test_text_that_is_nothing_but_a_set_is_refused(kept):
+    with pytest.raises(UsageError, match=r"--text .*mono\.de has no line that is not in --without"):
+        kept(["ein Hund", ""], ["ein Hund"])

@@ -1,0 +1,60 @@
+"""The recipe for few pairs and other text, on Multi30k and on files of one's own."""
+
+import shutil
+
+import pytest
+from experiments.definition import read_experiment
+from small_experiment import SmallExperiment, values_of
+
+SMALL = """
+VOCABULARY = "--vocabulary 70"
+LAYERS = 1
+WIDTH = 16
+FEED_FORWARD = 16
+HEADS = 2
+TOKENS = 400
+TOKENS_BOTH = 400
+AT_MOST = 24
+LONGER = 24
+JOIN = 2
+SEARCH = "--beam 2 --max-tokens 400"
+"""
+
+
+def training(name):
+    """The words of the training, without the names of folders."""
+    commands = read_experiment(f"dual/{name}").systems["tagged.online"].train
+    return next(line for line in commands if line.startswith("fairseq-train")).split()
+
+
+def test_files_of_ones_own_are_trained_on_as_multi30k_is():
+    assert training("own") == training("recipe")
+
+
+def test_half_of_the_pairs_is_validated_and_translated_after_as_many_passes_or_updates():
+    recipe, half = training("recipe"), training("recipe_1450")
+    differing = {recipe[place - 1] for place in range(len(recipe)) if recipe[place] != half[place]}
+    assert differing == {"--join-at", "--validate-interval"}
+
+
+def test_own_text_comes_without_the_lines_of_the_sets():
+    commands = [line for line in read_experiment("dual/own").prepare if " monolingual " in line]
+    for language, command in zip(("de", "en"), commands):
+        assert f"--text $RAW/mono.{language} " in command
+        assert command.endswith(f"$DATA/raw/valid.{language} $DATA/raw/test.{language}")
+    assert len(commands) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)  # many commands, each of which imports fairseq
+def test_the_recipe_from_own_files_to_scores(run, raw, tmp_path):
+    for language in ("de", "en"):
+        for old, new in (("val", "valid"), ("test_a", "test")):
+            (raw / f"{old}.{language}").rename(raw / f"{new}.{language}")
+        shutil.copy(raw / f"train.{language}", raw / f"mono.{language}")
+    small = SmallExperiment(run, tmp_path, "dual/own", SMALL)
+    output = small.step("tagged.online.inference", 1, "--raw", raw)
+    assert "ready:" in output and "done:" in output
+    small.train("tagged.online", "both.longer")
+    bleu = values_of(small.report(), "BLEU", set="test", direction="en-de")
+    assert {("tagged.online.inference", ""), ("tagged.online", "both.longer")} <= set(bleu)
