@@ -150,6 +150,11 @@ def locked(folder: Path) -> Iterator[None]:
         yield
 
 
+def fingerprint(content: object) -> str:
+    """Return the SHA-256 of what JSON can hold."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
 def digest(path: Path) -> str:
     """Return the SHA-256 of a file."""
     checksum = hashlib.sha256()
@@ -248,6 +253,8 @@ class Run:
     ):
         self.system, self.data = system, data
         self.folder = runs / f"{system.name}.{seed}"
+        # runs of the same seed that its commands read
+        self.needs = {name: runs / f"{name}.{seed}" for name in system.needs}
         self.places = {
             "DATA": short(data),
             "RUNS": short(runs),
@@ -268,18 +275,35 @@ class Run:
         stamp = read_json(self.data / STAMP)
         if not stamp:
             raise UsageError(f"--data {self.data} is not ready; run the system prepare first")
-        return hashlib.sha256(json.dumps(stamp, sort_keys=True).encode()).hexdigest()
+        return fingerprint(stamp)
+
+    def trainings(self) -> dict[str, str]:
+        """Return {name: digest of what it was trained with} of the needed runs that are there."""
+        records = {name: read_json(folder / RECORD) for name, folder in self.needs.items()}
+        return {
+            name: fingerprint([record["data"], record.get("needs", {}), record["train"]])
+            for name, record in records.items()
+            if record
+        }
 
     def record(self) -> dict[str, Any]:
         """Return what has been done. Raises UsageError where it was begun with something else."""
         record, data = read_json(self.folder / RECORD), self.made_of()
+        trainings = self.trainings()
         if not record:
-            return {"data": data, "train": self.commands["train"], "trained": 0}
+            train = self.commands["train"]
+            return {"data": data, "needs": trainings, "train": train, "trained": 0}
         if record["data"] != data:
             raise UsageError(
                 f"{self.folder} was started with other data than --data {self.data} has now; "
                 f"name another folder of runs, or remove {self.folder} and start again"
             )
+        for name, training in record.get("needs", {}).items():
+            if trainings.get(name, training) != training:
+                raise UsageError(
+                    f"{self.folder} was started with another {name} than {self.needs[name]}, which "
+                    f"was trained again; remove {self.folder} and start again"
+                )
         if record["train"] != self.commands["train"]:
             raise UsageError(
                 f"{self.folder} was started with other options: "

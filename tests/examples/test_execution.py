@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -113,6 +114,22 @@ def test_other_options_are_refused_with_the_words_that_differ(places, call):
         call("main", 1)
     call("main", 2)  # another run
     assert made(places, "main.2")[0] == "other"
+
+
+def test_a_run_belongs_to_the_training_that_it_needs(places, call):
+    call("prepare")
+    call("main", 1)
+    shutil.rmtree(places["runs"] / "base.1")
+    call("main", 1)  # trained again with the same commands
+    places["file"].write_text(FILE.replace("echo base", "echo BASE"), encoding="utf-8")
+    shutil.rmtree(places["runs"] / "base.1")
+    with pytest.raises(UsageError, match=r"main\.1 was started with another base than .*base\.1"):
+        call("main", 1)
+    with pytest.raises(UsageError, match="another base"):
+        call("report", 1)
+    shutil.rmtree(places["runs"] / "main.1")
+    call("main", 1)
+    assert made(places, file="found")[0] == "BASE"
 
 
 def test_an_evaluation_is_repeated_from_its_first_change_on(places, call):
