@@ -312,14 +312,24 @@ class Run:
             )
         return record
 
+    def scores(self) -> dict[str, tuple[int, int]]:
+        """Return {file of a score: what changes when it is written}."""
+        files = {path.name: path.stat() for path in (self.folder / "scores").glob("*.json")}
+        return {name: (status.st_ino, status.st_mtime_ns) for name, status in files.items()}
+
     def do(self, record: dict[str, Any], stage: str, done: str) -> None:
         """Run the commands of a stage that are not done, and note each that is."""
         for number, line in enumerate(self.lines(stage)):
             if number >= record[done]:
                 print(line, flush=True)
-                execute(line, self.folder / f"{stage}.log")
-                record[done] = number + 1
-                write_json(self.folder / RECORD, record)
+                before = self.scores()
+                try:
+                    execute(line, self.folder / f"{stage}.log")
+                    record[done] = number + 1
+                finally:
+                    written = dict(self.scores().items() - before.items())
+                    record.setdefault("scores", {}).update(dict.fromkeys(written, number))
+                    write_json(self.folder / RECORD, record)
 
     def train(self) -> None:
         """Train, or go on with it."""
@@ -328,17 +338,30 @@ class Run:
             write_json(self.folder / RECORD, record)
             self.do(record, "train", "trained")
 
+    def keep_same(self, record: dict[str, Any]) -> None:
+        """Note of an earlier evaluation what the same commands did; remove the other scores."""
+        before, now = record.get("evaluate", []), self.commands["evaluate"]
+        same = next(
+            (place for place, texts in enumerate(zip(before, now)) if len(set(texts)) > 1),
+            min(len(before), len(now)),
+        )
+        evaluated = record.get("evaluated", 0)
+        done = min(evaluated, same)
+        # None: of a run of before the commands were noted
+        scores = record.setdefault("scores", dict.fromkeys(self.scores()))
+        if done < evaluated and None in scores.values():
+            done = 0
+        for name in [name for name, number in scores.items() if (number or 0) >= done]:
+            (self.folder / "scores" / name).unlink(missing_ok=True)
+            del scores[name]
+        record.update(evaluate=now, evaluated=done)
+        write_json(self.folder / RECORD, record)
+
     def evaluate(self) -> None:
         """Run the commands of the evaluation from the first that is new on."""
         with locked(self.folder):
             record = self.record()
-            before, now = record.get("evaluate", []), self.commands["evaluate"]
-            same = next(
-                (place for place, texts in enumerate(zip(before, now)) if len(set(texts)) > 1),
-                min(len(before), len(now)),
-            )
-            record["evaluated"] = min(record.get("evaluated", 0), same)
-            record["evaluate"] = now
+            self.keep_same(record)
             self.do(record, "evaluate", "evaluated")
 
     def is_evaluated(self) -> bool:

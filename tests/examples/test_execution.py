@@ -12,7 +12,7 @@ import time
 import pytest
 from experiments import UsageError
 from experiments.definition import FOLDER, read_experiment
-from experiments.execution import Run, execute, locked, placed, prepare
+from experiments.execution import Run, execute, locked, placed, prepare, write_json
 
 FILE = """
 title = "a test"
@@ -138,6 +138,46 @@ def test_an_evaluation_is_repeated_from_its_first_change_on(places, call):
     places["file"].write_text(FILE.replace("echo end", "echo END"), encoding="utf-8")
     call("main", 1)
     assert made(places, file="found") == ["base", "1", "raw", "end", "END"]
+
+
+def test_scores_of_commands_that_are_gone_are_removed(places, call):
+    def scores():
+        return sorted(path.name for path in (places["runs"] / "main.1" / "scores").glob("*"))
+
+    def evaluate(*commands):
+        block = "\n".join(["mkdir -p $RUN/scores", *commands])
+        start, _, _ = FILE.partition("evaluate = ")
+        places["file"].write_text(f"{start}evaluate = '''\n{block}\n'''\n", encoding="utf-8")
+        call("main", 1)
+
+    first, second = "echo {} > $RUN/scores/a.json", "echo {} > $RUN/scores/b.json"
+    call("prepare")
+    evaluate(first, second)
+    assert scores() == ["a.json", "b.json"]
+    evaluate(first, second.replace("b.json", "c.json"))
+    assert scores() == ["a.json", "c.json"]
+    with pytest.raises(UsageError, match="status 1"):
+        evaluate(first, "echo {} > $RUN/scores/d.json; false")
+    evaluate(first)
+    assert scores() == ["a.json"]
+    # a run of before the scores were noted
+    file = places["runs"] / "main.1" / "commands.json"
+    record = json.loads(file.read_text(encoding="utf-8"))
+    del record["scores"]
+    write_json(file, record)
+    evaluate(first, second)
+    assert scores() == ["a.json", "b.json"]
+    evaluate(second)
+    assert scores() == ["b.json"]
+
+
+def test_a_run_is_evaluated_when_its_last_command_is_gone(places, call):
+    call("prepare")
+    call("main", 1)
+    places["file"].write_text(FILE.replace("echo end >> $RUN/found\n", ""), encoding="utf-8")
+    call("main", 1)
+    system = read_experiment(str(places["file"])).system("main")
+    assert Run(system, 1, places["data"], places["runs"]).is_evaluated()
 
 
 def test_data_is_made_once_and_not_replaced_silently(places, call, capsys):
