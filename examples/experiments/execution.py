@@ -139,10 +139,11 @@ def changes(before: Sequence[str], now: Sequence[str]) -> str:
 
 
 @contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Make a folder and hold it. Raises UsageError while another process works in it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / "lock", "w", encoding="utf-8") as lock:
+def locked(folder: Path, file: Optional[Path] = None) -> Iterator[None]:
+    """Hold a folder by a file, FOLDER/lock unless named. UsageError while another process does."""
+    file = file or folder / "lock"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with open(file, "w", encoding="utf-8") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -228,15 +229,16 @@ def prepare(experiment: Experiment, raw: Path, data: Path, workers: int, force: 
     """
     inputs = {name: digest(path) for name, path in raw_files(experiment, raw).items()}
     stamp = {"commands": list(experiment.prepare), "raw": inputs}
-    if check_replaceable(data, stamp, force):
-        print(f"{data} is up to date")
-        return
-    with replaced(data):
-        for command in experiment.prepare:
-            line = placed(command, data_places(raw, data, workers))
-            print(line, flush=True)
-            execute(line, data / "prepare.log")
-        write_json(data / STAMP, stamp)
+    with locked(data, data.with_name(f"{data.name}.lock")):  # beside DATA, which is replaced
+        if check_replaceable(data, stamp, force):
+            print(f"{data} is up to date")
+            return
+        with replaced(data):
+            for command in experiment.prepare:
+                line = placed(command, data_places(raw, data, workers))
+                print(line, flush=True)
+                execute(line, data / "prepare.log")
+            write_json(data / STAMP, stamp)
     print(f"ready: {data}")
 
 
@@ -291,8 +293,7 @@ class Run:
         record, data = read_json(self.folder / RECORD), self.made_of()
         trainings = self.trainings()
         if not record:
-            train = self.commands["train"]
-            return {"data": data, "needs": trainings, "train": train, "trained": 0}
+            return {"data": data, "needs": trainings, "train": self.commands["train"], "trained": 0}
         if record["data"] != data:
             raise UsageError(
                 f"{self.folder} was started with other data than --data {self.data} has now; "

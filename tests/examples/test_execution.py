@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -206,6 +207,22 @@ def test_data_is_whole_or_not_there(places, call):
     places["file"].write_text(FILE.replace("$DATA/copy", "$DATA/no/copy", 1), encoding="utf-8")
     with pytest.raises(UsageError, match="status 1"):
         call("prepare", "--force")
+    assert (places["data"] / "copy").read_text(encoding="utf-8") == "raw\n"
+
+
+def test_data_is_made_by_one_process(places, call):
+    waits = "touch $RAW/begun; until test -e $RAW/go; do sleep 0.02; done; cat $RAW/text"
+    content = FILE.replace("cat $RAW/text*", waits)
+    places["file"].write_text(content, encoding="utf-8")
+    first = threading.Thread(target=call, args=("prepare",))
+    first.start()
+    while not (places["raw"] / "begun").exists():
+        time.sleep(0.02)
+    threading.Timer(1, (places["raw"] / "go").touch).start()
+    with pytest.raises(UsageError, match="data: another process works on it"):
+        call("prepare")
+    first.join()
+    call("prepare")
     assert (places["data"] / "copy").read_text(encoding="utf-8") == "raw\n"
 
 
