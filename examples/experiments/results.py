@@ -29,12 +29,11 @@ from . import UsageError
 from .definition import Experiment
 from .execution import Run, write_json
 from .metrics import CLASSIFICATIONS, mcnemar, metric_named
-from .scores import Score, read_scores
+from .scores import COLUMNS, MEASURED, Score, read_scores
 
 Place = tuple[tuple[str, str], ...]
 # label, where, metric -> {seed: score}
 Results = dict[tuple[str, Place, str], dict[int, Score]]
-LAST = ("metric", "seeds", "value", "low", "high", "p", "interval", "values")
 TEST = "bootstrap"
 PACKAGES = ("fairseq-ext", "fairseq", "torch", "sacrebleu", "sentencepiece")
 
@@ -47,6 +46,7 @@ def collect(
     Raises UsageError for runs that were made with other commands, and where there is none.
     """
     results: Results = {}
+    places: dict[frozenset[tuple[str, str]], Place] = {}
     missing = []
     for system in experiment.systems.values():
         if not system.evaluate:
@@ -57,7 +57,8 @@ def collect(
                 missing.append(run.folder.name)
                 continue
             for score in read_scores(run.folder):
-                place = tuple(score.where.items())
+                where = tuple(score.where.items())
+                place = places.setdefault(frozenset(where), where)  # whatever their order
                 by_seed = results.setdefault((system.label, place, score.metric), {})
                 if seed in by_seed:
                     raise UsageError(
@@ -136,7 +137,7 @@ def lines_of(experiment: Experiment, results: Results) -> list[dict[str, str]]:
         lines.append(line(label, "", {**about[label], **dict(place)}, metric, values))
     for label, metric, value in experiment.published:
         published = {"system": label, "versus": "", "metric": metric, "value": f"{value:g}"}
-        lines.append({**dict.fromkeys(LAST, ""), **published})
+        lines.append({**dict.fromkeys(MEASURED, ""), **published})
     for baseline, system in experiment.compare:
         for (label, place, metric), by_seed in results.items():
             peer = results.get((baseline, place, metric), {})
@@ -151,8 +152,8 @@ def lines_of(experiment: Experiment, results: Results) -> list[dict[str, str]]:
 def columns(lines: Iterable[Mapping[str, str]]) -> list[str]:
     """Return all columns, the fields between versus and metric."""
     names = dict.fromkeys(name for entry in lines for name in entry)
-    first = ["system", "versus"]
-    return [*first, *(name for name in names if name not in (*first, *LAST)), *LAST]
+    fields = (name for name in names if name not in (*COLUMNS, *MEASURED))
+    return [*COLUMNS, *fields, *MEASURED]
 
 
 def write_data(path: Path, lines: Sequence[Mapping[str, str]]) -> None:
@@ -168,12 +169,11 @@ def circumstances(
     experiment: Experiment, results: Results, seeds: Sequence[int], missing: Sequence[str]
 ) -> dict[str, str]:
     """Return how the values were measured: {fact: text}, as experiments.json has it."""
-    signatures = {
-        score.metric: f"`{score.signature}`"
-        for by_seed in results.values()
-        for score in by_seed.values()
-        if score.signature
-    }
+    # metric -> signatures; several where sacrebleu has changed between the runs
+    signatures: dict[str, dict[str, None]] = {}
+    for score in (score for by_seed in results.values() for score in by_seed.values()):
+        if score.signature:
+            signatures.setdefault(score.metric, {})[f"`{score.signature}`"] = None
     facts = {
         "recipe": f"`{experiment.name}`",
         "data": experiment.title,
@@ -181,7 +181,7 @@ def circumstances(
         "p-values": f"paired bootstrap of systems with the same seeds, {TESTS[TEST]:,} resamples, "
         "one-sided as in sacrebleu; of classifications, the exact two-sided McNemar test",
         "intervals": "95%, of differences, by bootstrap over sentences and seeds",
-        **signatures,
+        **{metric: " and ".join(texts) for metric, texts in signatures.items()},
         "date": datetime.date.today().isoformat(),
         "machine": f"{platform.machine()}, {platform.system()}",
         "versions": ", ".join(f"{name} {version(name)}" for name in PACKAGES),
@@ -207,9 +207,8 @@ def markdown(experiment: Experiment, lines: Sequence[Mapping[str, str]]) -> str:
             heads: dict[str, None] = {}
             for entry in (entry for entry in chosen if entry["metric"] == metric):
                 name = entry["system"] + (f" - {entry['versus']}" if is_difference else "")
-                where = (
-                    ", ".join(entry[field] for field in columns([entry])[2 : -len(LAST)]) or "value"
-                )
+                fields = columns([entry])[len(COLUMNS) : -len(MEASURED)]
+                where = ", ".join(entry[field] for field in fields) or "value"
                 body.setdefault(name, {})[where] = shown(entry)
                 heads[where] = None
             table = [
@@ -259,7 +258,8 @@ def report(
         makes its tables and pictures.
     """
     results, missing = collect(experiment, data, runs, seeds)
-    lines = lines_of(experiment, without(results, left_out))
+    results = without(results, left_out)
+    lines = lines_of(experiment, results)
     facts = circumstances(experiment, results, seeds, missing)
     write_data(runs / "report.csv", lines)
     write_json(runs / "report.json", facts)
