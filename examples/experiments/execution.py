@@ -27,6 +27,7 @@ from .definition import FOLDER, Experiment, System
 ROOT = FOLDER.parent
 STAMP = "prepared.json"
 RECORD = "commands.json"
+TRAINING = "fairseq-train"  # the command that more options are for
 # One arithmetic thread: small models gain nothing from more. glibc hands every large buffer back
 # to the kernel when it is freed; keeping them makes training on CPU about 1.4 times faster.
 ENVIRONMENT = {
@@ -65,7 +66,7 @@ def placed(command: str, places: Mapping[str, Any]) -> str:
 def with_options(commands: Sequence[str], options: Sequence[str]) -> list[str]:
     """Return the commands with more options for fairseq-train, which win over those before."""
     more = " ".join(["", *map(shlex.quote, options)]).replace("$", "$$")
-    return [text + more if text.startswith("fairseq-train") else text for text in commands]
+    return [text + more if text.startswith(TRAINING) else text for text in commands]
 
 
 def environment() -> dict[str, str]:

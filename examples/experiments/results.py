@@ -10,6 +10,7 @@ import csv
 import datetime
 import json
 import platform
+import shlex
 import statistics
 from importlib.metadata import version
 from pathlib import Path
@@ -26,8 +27,8 @@ from fairseq_ext.tools.evaluate.scores import (
 )
 
 from . import UsageError
-from .definition import Experiment
-from .execution import Run, write_json
+from .definition import Experiment, System
+from .execution import RECORD, Run, read_json, write_json
 from .metrics import CLASSIFICATIONS, mcnemar, metric_named
 from .scores import COLUMNS, MEASURED, Score, read_scores
 
@@ -35,14 +36,27 @@ Place = tuple[tuple[str, str], ...]
 # label, where, metric -> {seed: score}
 Results = dict[tuple[str, Place, str], dict[int, Score]]
 TEST = "bootstrap"
+GONE = ("not run", "more options")  # facts of an earlier report that do not outlive it
 PACKAGES = ("fairseq-ext", "fairseq", "torch", "sacrebleu", "sentencepiece")
 
 
+def run_of(system: System, seed: int, data: Path, runs: Path, options: Sequence[str]) -> Run:
+    """Return a run; one that others needed was trained without the options of these."""
+    run = Run(system, seed, data, runs)
+    is_plain = read_json(run.folder / RECORD).get("train") == run.commands["train"]
+    return run if is_plain else Run(system, seed, data, runs, options)
+
+
 def collect(
-    experiment: Experiment, data: Path, runs: Path, seeds: Sequence[int]
+    experiment: Experiment,
+    data: Path,
+    runs: Path,
+    seeds: Sequence[int],
+    options: Sequence[str] = (),
 ) -> tuple[Results, list[str]]:
     """Return the scores of all evaluated runs, and the names of the runs that are not.
 
+    options: what the runs were trained with beside the options of the experiment.
     Raises UsageError for runs that were made with other commands, and where there is none.
     """
     results: Results = {}
@@ -52,7 +66,7 @@ def collect(
         if not system.evaluate:
             continue
         for seed in seeds:
-            run = Run(system, seed, data, runs)
+            run = run_of(system, seed, data, runs, options)
             if not run.is_evaluated():
                 missing.append(run.folder.name)
                 continue
@@ -166,7 +180,11 @@ def write_data(path: Path, lines: Sequence[Mapping[str, str]]) -> None:
 
 
 def circumstances(
-    experiment: Experiment, results: Results, seeds: Sequence[int], missing: Sequence[str]
+    experiment: Experiment,
+    results: Results,
+    seeds: Sequence[int],
+    missing: Sequence[str],
+    options: Sequence[str] = (),
 ) -> dict[str, str]:
     """Return how the values were measured: {fact: text}, as experiments.json has it."""
     # metric -> signatures; several where sacrebleu has changed between the runs
@@ -186,7 +204,8 @@ def circumstances(
         "machine": f"{platform.machine()}, {platform.system()}",
         "versions": ", ".join(f"{name} {version(name)}" for name in PACKAGES),
     }
-    return {**facts, "not run": ", ".join(missing)} if missing else facts
+    more = {"more options": f"`{shlex.join(options)}`"} if options else {}
+    return {**facts, **more, **({"not run": ", ".join(missing)} if missing else {})}
 
 
 def shown(entry: Mapping[str, str]) -> str:
@@ -236,7 +255,7 @@ def store(name: str, lines: list[dict[str, str]], facts: Mapping[str, str], docs
     write_data(docs / f"{name}.csv", lines)
     experiments = json.loads((docs / "experiments.json").read_text(encoding="utf-8"))
     earlier = experiments.get(name, {})
-    added = {fact: earlier[fact] for fact in earlier if fact not in (*facts, "not run")}
+    added = {fact: earlier[fact] for fact in earlier if fact not in (*facts, *GONE)}
     write_json(docs / "experiments.json", {**experiments, name: {**facts, **added}})
     print(f"written: {docs / name}.csv; `make results` writes the pages")
     for fact, text in added.items():
@@ -250,17 +269,19 @@ def report(
     seeds: Sequence[int],
     left_out: Sequence[str] = (),
     docs: Optional[Path] = None,
+    options: Sequence[str] = (),
 ) -> None:
     """Write report.csv, report.json and report.md to RUNS and print the tables.
 
     left_out: metrics that are not reported.
     docs: data of the manual that the values are written to as well, from which `make results`
         makes its tables and pictures.
+    options: of the runs, see `collect`.
     """
-    results, missing = collect(experiment, data, runs, seeds)
+    results, missing = collect(experiment, data, runs, seeds, options)
     results = without(results, left_out)
     lines = lines_of(experiment, results)
-    facts = circumstances(experiment, results, seeds, missing)
+    facts = circumstances(experiment, results, seeds, missing, options)
     write_data(runs / "report.csv", lines)
     write_json(runs / "report.json", facts)
     text = markdown(experiment, lines)

@@ -98,7 +98,7 @@ def test_a_command_that_failed_is_run_again_and_those_before_are_not(places, cal
 
 def test_a_pattern_stands_for_several_systems(places, call):
     call("prepare")
-    call("*a*", 1, "--", "x")
+    call("*a*", 1)
     assert made(places, "base.1") == ["base", "1"] and made(places) == ["first", "second"]
     assert made(places, file="found")[-1] == "end"
     with pytest.raises(UsageError, match=r"SYSTEM 'b\*d' is not in .*allowed: base, main"):
@@ -254,6 +254,36 @@ def test_more_options_are_for_fairseq_train_alone(places):
     lines = run.lines("train")
     assert lines[1].startswith(f"fairseq-train {places['data']} ") and "--lr '1 $x'" in lines[1]
     assert "--lr" not in lines[0] + lines[2]
+
+
+def test_more_options_that_would_do_nothing_are_refused(places, call, capsys):
+    call("prepare")
+    for words in (["prepare"], ["main", 1], ["*a*", 1], ["main", 1, "--print"], []):
+        with pytest.raises(UsageError, match="-- --lr 1: .* runs no fairseq-train; name a system"):
+            call(*words, "--", "--lr", "1")
+    content = FILE.replace("echo base", "fairseq-train base")
+    places["file"].write_text(content, encoding="utf-8")
+    call("*a*", 1, "--print", "--", "--lr", "1")
+    assert capsys.readouterr().out.count(" --lr 1\n") == 1
+
+
+def test_runs_with_more_options_are_reported_with_them(places, call, capsys):
+    train = "fairseq-train() { echo $$@ >> $RUN/made; }; fairseq-train"
+    score = """echo '{"metric": "BLEU", "value": 1, "where": {}}' > $RUN/scores/BLEU.json"""
+    content = FILE.replace("echo second >> $RUN/made", train)
+    content = content.replace("echo end >> $RUN/found", f"mkdir $RUN/scores\n{score}")
+    places["file"].write_text(content, encoding="utf-8")
+    call("prepare")
+    call("main", 1, "--", "--cpu")
+    with pytest.raises(UsageError, match="was started with other options"):
+        call("report", 1)
+    call("report", 1, "--", "--cpu")
+    assert made(places) == ["first", "--cpu"]
+    assert "| main | 1.00 |" in capsys.readouterr().out
+    facts = json.loads((places["runs"] / "report.json").read_text(encoding="utf-8"))
+    assert facts["more options"] == "`--cpu`"
+    with pytest.raises(UsageError, match=r"other options: .*---cpu \+--fp16"):
+        call("report", 1, "--", "--fp16")
 
 
 def test_a_printed_script_does_the_same(places, call, capsys):
