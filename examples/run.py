@@ -9,6 +9,7 @@
     python examples/run.py dual/multi30k report 1 2            compares what was scored
     python examples/run.py dual/multi30k dual 1 --print        only prints the commands
     python examples/run.py dual/multi30k dual 1 -- --fp16      more options for fairseq-train
+    python examples/run.py dual/multi30k report 1 -- --fp16    compares runs with such options
     python examples/run.py dual/multi30k 'stock.*' 1           every system of such a name
 
 What is done is not done again; a command that was stopped goes on where it was.
@@ -24,6 +25,7 @@ from experiments.definition import Experiment, names, read_experiment
 from experiments.execution import (
     ENVIRONMENT,
     ROOT,
+    TRAINING,
     Run,
     data_places,
     in_order,
@@ -83,6 +85,19 @@ def describe(experiment: Experiment) -> None:
         print(f"  {system.name}{after}")
 
 
+def check_options(experiment: Experiment, args: Namespace) -> None:
+    """Raise UsageError where the options after -- would do nothing."""
+    if not args.options or args.system == "report":  # reports on runs that have these options
+        return
+    named = experiment.matching(args.system) if args.system not in (None, "prepare") else []
+    trainings = [text for name in named for text in experiment.system(name).train]
+    if not any(text.startswith(TRAINING) for text in trainings):
+        raise UsageError(
+            f"-- {' '.join(args.options)}: {args.system or 'no SYSTEM'} runs no {TRAINING}; "
+            "name a system that does"
+        )
+
+
 def print_commands(experiment: Experiment, args: Namespace) -> None:
     """Print the shell lines of the data, or of a system with all that it needs."""
     for name, value in ENVIRONMENT.items():
@@ -128,6 +143,7 @@ def perform(args: Namespace) -> None:
         print("\n".join(names()))
         return
     experiment = read_experiment(args.experiment)
+    check_options(experiment, args)
     args.data = args.data or ROOT / "data-bin" / experiment.name
     args.runs = args.runs or ROOT / "runs" / experiment.name
     if not args.system:
@@ -145,7 +161,7 @@ def perform(args: Namespace) -> None:
             raise UsageError("SEED is missing: name those to report on")
         report(
             experiment, args.data, args.runs, sorted(set(args.seeds)), args.leave_out,
-            DOCS if args.store else None,
+            DOCS if args.store else None, args.options,
         )  # fmt: skip
     else:
         run_systems(experiment, args)

@@ -64,7 +64,8 @@ def test_every_measurement_is_in_a_table(results):
     texts = "\n".join(page.read_text(encoding="utf-8") for page in results.PAGES)
     for path in sorted(measured.DATA.glob("*.csv")):
         for measurement in measured.measurements(path.stem):
-            value = results.number(measurement["value"])
+            is_exact = bool(measurement.get("values"))
+            value = results.number(measurement["value"], is_exact=is_exact)
             assert value.lstrip("+-") in texts, (path.name, measurement)
 
 
@@ -90,6 +91,16 @@ def test_a_page_is_filled_and_a_picture_drawn(small, capsys):
 )
 def test_cells(small, layout, line):
     assert line in small.table(f"x rows=system columns=metric {layout}")
+
+
+def test_values_of_a_report_have_two_decimals_whatever_their_digits(small):
+    lines = ["system,versus,metric,value,low,high,values"]
+    lines += ["a,,nats,-81.291,-82.5,-80.1,-82.5 -80.1", "a,,tokens,1500,,,1500"]
+    lines += ["b,a,nats,1.974,,,1.974", "b,,loss,2.380,,,"]
+    (measured.DATA / "y.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    table = small.table("y rows=system,versus columns=metric")
+    assert "| a | -81.29 (-82.50 to -80.10) | 1,500 |  |\n" in table
+    assert "| +1.97 |" in table and "| 2.380 |" in table
 
 
 def test_changed_measurements_are_noticed(small):

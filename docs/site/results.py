@@ -41,9 +41,12 @@ MEASURED = {"metric", "seeds", "value", "low", "high", "deviation", "p", "interv
 TIMED = ("updates", "ms per update")
 
 
-def number(text: str, is_difference: bool = False) -> str:
-    """Return a value with two decimals or thousands separators; differences have a sign."""
-    if re.fullmatch(r"-?\d+\.\d{4,}|\d\d\.\d{3}", text):
+def number(text: str, is_difference: bool = False, is_exact: bool = False) -> str:
+    """Return a value with two decimals or thousands separators; differences have a sign.
+
+    is_exact: stored with more digits than are shown, of which zeros at the end are left out.
+    """
+    if re.fullmatch(r"-?\d+\.\d{4,}|\d\d\.\d{3}", text) or (is_exact and "." in text):
         text = f"{float(text):.2f}".replace("-0.00", "0.00")
     shown = f"{int(text):,}" if re.fullmatch(r"-?\d{4,}", text) else text
     return f"+{shown}" if is_difference and not shown.startswith("-") else shown
@@ -52,9 +55,11 @@ def number(text: str, is_difference: bool = False) -> str:
 def cell(measurement: Measurement) -> str:
     """Return the value with its range or deviation and its p-values."""
     is_difference = bool(measurement.get("versus")) and "family" not in measurement
-    text = number(measurement["value"], is_difference)
+    # what a report stores has the value of each seed
+    kind = is_difference, bool(measurement.get("values"))
+    text = number(measurement["value"], *kind)
     if measurement.get("low"):
-        low, high = (number(measurement[side], is_difference) for side in ("low", "high"))
+        low, high = (number(measurement[side], *kind) for side in ("low", "high"))
         text += f" ({low} to {high})"
     if measurement.get("deviation"):
         text += f" ± {measurement['deviation']}"

@@ -123,12 +123,16 @@ def commands_of(block: str) -> list[str]:
 class Variables:
     """Variables that may use each other; `filled` puts them into commands.
 
-    values: {name: text}. where: the place that errors name.
+    values: {name: text}. where: the place that errors name. Raises UsageError for one of PLACES,
+    which the runner sets.
     """
 
     def __init__(self, values: Mapping[str, Any], where: str):
         self.values = {name: str(value) for name, value in values.items()}
         self.where = where
+        taken = [name for name in PLACES if name in values]
+        if taken:
+            raise UsageError(f"{where}: {taken[0]} is set by run.py; name the variable otherwise")
 
     def filled(self, text: str, within: tuple[str, ...] = ()) -> str:
         """Return the text with every variable but PLACES replaced; $$ stays for the shell.

@@ -27,6 +27,7 @@ from .definition import FOLDER, Experiment, System
 ROOT = FOLDER.parent
 STAMP = "prepared.json"
 RECORD = "commands.json"
+TRAINING = "fairseq-train"  # the command that more options are for
 # One arithmetic thread: small models gain nothing from more. glibc hands every large buffer back
 # to the kernel when it is freed; keeping them makes training on CPU about 1.4 times faster.
 ENVIRONMENT = {
@@ -65,7 +66,7 @@ def placed(command: str, places: Mapping[str, Any]) -> str:
 def with_options(commands: Sequence[str], options: Sequence[str]) -> list[str]:
     """Return the commands with more options for fairseq-train, which win over those before."""
     more = " ".join(["", *map(shlex.quote, options)]).replace("$", "$$")
-    return [text + more if text.startswith("fairseq-train") else text for text in commands]
+    return [text + more if text.startswith(TRAINING) else text for text in commands]
 
 
 def environment() -> dict[str, str]:
@@ -139,15 +140,21 @@ def changes(before: Sequence[str], now: Sequence[str]) -> str:
 
 
 @contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Make a folder and hold it. Raises UsageError while another process works in it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / "lock", "w", encoding="utf-8") as lock:
+def locked(folder: Path, file: Optional[Path] = None) -> Iterator[None]:
+    """Hold a folder by a file, FOLDER/lock unless named. UsageError while another process does."""
+    file = file or folder / "lock"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with open(file, "w", encoding="utf-8") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise UsageError(f"{folder}: another process works on it") from None
         yield
+
+
+def fingerprint(content: object) -> str:
+    """Return the SHA-256 of what JSON can hold."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def digest(path: Path) -> str:
@@ -223,15 +230,16 @@ def prepare(experiment: Experiment, raw: Path, data: Path, workers: int, force: 
     """
     inputs = {name: digest(path) for name, path in raw_files(experiment, raw).items()}
     stamp = {"commands": list(experiment.prepare), "raw": inputs}
-    if check_replaceable(data, stamp, force):
-        print(f"{data} is up to date")
-        return
-    with replaced(data):
-        for command in experiment.prepare:
-            line = placed(command, data_places(raw, data, workers))
-            print(line, flush=True)
-            execute(line, data / "prepare.log")
-        write_json(data / STAMP, stamp)
+    with locked(data, data.with_name(f"{data.name}.lock")):  # beside DATA, which is replaced
+        if check_replaceable(data, stamp, force):
+            print(f"{data} is up to date")
+            return
+        with replaced(data):
+            for command in experiment.prepare:
+                line = placed(command, data_places(raw, data, workers))
+                print(line, flush=True)
+                execute(line, data / "prepare.log")
+            write_json(data / STAMP, stamp)
     print(f"ready: {data}")
 
 
@@ -248,6 +256,8 @@ class Run:
     ):
         self.system, self.data = system, data
         self.folder = runs / f"{system.name}.{seed}"
+        # runs of the same seed that its commands read
+        self.needs = {name: runs / f"{name}.{seed}" for name in system.needs}
         self.places = {
             "DATA": short(data),
             "RUNS": short(runs),
@@ -268,18 +278,34 @@ class Run:
         stamp = read_json(self.data / STAMP)
         if not stamp:
             raise UsageError(f"--data {self.data} is not ready; run the system prepare first")
-        return hashlib.sha256(json.dumps(stamp, sort_keys=True).encode()).hexdigest()
+        return fingerprint(stamp)
+
+    def trainings(self) -> dict[str, str]:
+        """Return {name: digest of what it was trained with} of the needed runs that are there."""
+        records = {name: read_json(folder / RECORD) for name, folder in self.needs.items()}
+        return {
+            name: fingerprint([record["data"], record.get("needs", {}), record["train"]])
+            for name, record in records.items()
+            if record
+        }
 
     def record(self) -> dict[str, Any]:
         """Return what has been done. Raises UsageError where it was begun with something else."""
         record, data = read_json(self.folder / RECORD), self.made_of()
+        trainings = self.trainings()
         if not record:
-            return {"data": data, "train": self.commands["train"], "trained": 0}
+            return {"data": data, "needs": trainings, "train": self.commands["train"], "trained": 0}
         if record["data"] != data:
             raise UsageError(
                 f"{self.folder} was started with other data than --data {self.data} has now; "
                 f"name another folder of runs, or remove {self.folder} and start again"
             )
+        for name, training in record.get("needs", {}).items():
+            if trainings.get(name, training) != training:
+                raise UsageError(
+                    f"{self.folder} was started with another {name} than {self.needs[name]}, which "
+                    f"was trained again; remove {self.folder} and start again"
+                )
         if record["train"] != self.commands["train"]:
             raise UsageError(
                 f"{self.folder} was started with other options: "
@@ -288,14 +314,24 @@ class Run:
             )
         return record
 
+    def scores(self) -> dict[str, tuple[int, int]]:
+        """Return {file of a score: what changes when it is written}."""
+        files = {path.name: path.stat() for path in (self.folder / "scores").glob("*.json")}
+        return {name: (status.st_ino, status.st_mtime_ns) for name, status in files.items()}
+
     def do(self, record: dict[str, Any], stage: str, done: str) -> None:
         """Run the commands of a stage that are not done, and note each that is."""
         for number, line in enumerate(self.lines(stage)):
             if number >= record[done]:
                 print(line, flush=True)
-                execute(line, self.folder / f"{stage}.log")
-                record[done] = number + 1
-                write_json(self.folder / RECORD, record)
+                before = self.scores()
+                try:
+                    execute(line, self.folder / f"{stage}.log")
+                    record[done] = number + 1
+                finally:
+                    written = dict(self.scores().items() - before.items())
+                    record.setdefault("scores", {}).update(dict.fromkeys(written, number))
+                    write_json(self.folder / RECORD, record)
 
     def train(self) -> None:
         """Train, or go on with it."""
@@ -304,17 +340,30 @@ class Run:
             write_json(self.folder / RECORD, record)
             self.do(record, "train", "trained")
 
+    def keep_same(self, record: dict[str, Any]) -> None:
+        """Note of an earlier evaluation what the same commands did; remove the other scores."""
+        before, now = record.get("evaluate", []), self.commands["evaluate"]
+        same = next(
+            (place for place, texts in enumerate(zip(before, now)) if len(set(texts)) > 1),
+            min(len(before), len(now)),
+        )
+        evaluated = record.get("evaluated", 0)
+        done = min(evaluated, same)
+        # None: of a run of before the commands were noted
+        scores = record.setdefault("scores", dict.fromkeys(self.scores()))
+        if done < evaluated and None in scores.values():
+            done = 0
+        for name in [name for name, number in scores.items() if (number or 0) >= done]:
+            (self.folder / "scores" / name).unlink(missing_ok=True)
+            del scores[name]
+        record.update(evaluate=now, evaluated=done)
+        write_json(self.folder / RECORD, record)
+
     def evaluate(self) -> None:
         """Run the commands of the evaluation from the first that is new on."""
         with locked(self.folder):
             record = self.record()
-            before, now = record.get("evaluate", []), self.commands["evaluate"]
-            same = next(
-                (place for place, texts in enumerate(zip(before, now)) if len(set(texts)) > 1),
-                min(len(before), len(now)),
-            )
-            record["evaluated"] = min(record.get("evaluated", 0), same)
-            record["evaluate"] = now
+            self.keep_same(record)
             self.do(record, "evaluate", "evaluated")
 
     def is_evaluated(self) -> bool:

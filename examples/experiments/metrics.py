@@ -12,6 +12,8 @@ from fairseq_ext.routed import scores as counts
 from fairseq_ext.tools.evaluate.scores import METRICS as SACREBLEU
 from fairseq_ext.tools.evaluate.scores import Metric, Scorer
 
+from . import UsageError
+
 
 def edit_distance(hypothesis: Sequence[str], reference: Sequence[str]) -> int:
     """Return the least number of insertions, deletions and exchanges between two sequences."""
@@ -73,8 +75,14 @@ class SeveralReferences(Metric):
     """A metric of sacrebleu whose references are separated by tabs, as many in every line."""
 
     def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
-        """Return the (N, K) sums of N lines."""
-        streams = [list(stream) for stream in zip(*(line.split("\t") for line in references))]
+        """Return the (N, K) sums of N lines. Raises UsageError where a line has more references."""
+        lines = [line.split("\t") for line in references]
+        for number, line in enumerate(lines, start=1):
+            if len(line) != len(lines[0]):
+                raise UsageError(
+                    f"references: line {number} has {len(line)} and the first {len(lines[0])}"
+                )
+        streams = [list(stream) for stream in zip(*lines)]
         sums = self.metric._extract_corpus_statistics(hypotheses, streams)
         return np.array(sums, dtype=np.float64)
 

@@ -10,6 +10,7 @@ import csv
 import datetime
 import json
 import platform
+import shlex
 import statistics
 from importlib.metadata import version
 from pathlib import Path
@@ -26,38 +27,52 @@ from fairseq_ext.tools.evaluate.scores import (
 )
 
 from . import UsageError
-from .definition import Experiment
-from .execution import Run, write_json
+from .definition import Experiment, System
+from .execution import RECORD, Run, read_json, write_json
 from .metrics import CLASSIFICATIONS, mcnemar, metric_named
-from .scores import Score, read_scores
+from .scores import COLUMNS, MEASURED, Score, read_scores
 
 Place = tuple[tuple[str, str], ...]
 # label, where, metric -> {seed: score}
 Results = dict[tuple[str, Place, str], dict[int, Score]]
-LAST = ("metric", "seeds", "value", "low", "high", "p", "interval", "values")
 TEST = "bootstrap"
+GONE = ("not run", "more options")  # facts of an earlier report that do not outlive it
 PACKAGES = ("fairseq-ext", "fairseq", "torch", "sacrebleu", "sentencepiece")
 
 
+def run_of(system: System, seed: int, data: Path, runs: Path, options: Sequence[str]) -> Run:
+    """Return a run; one that others needed was trained without the options of these."""
+    run = Run(system, seed, data, runs)
+    is_plain = read_json(run.folder / RECORD).get("train") == run.commands["train"]
+    return run if is_plain else Run(system, seed, data, runs, options)
+
+
 def collect(
-    experiment: Experiment, data: Path, runs: Path, seeds: Sequence[int]
+    experiment: Experiment,
+    data: Path,
+    runs: Path,
+    seeds: Sequence[int],
+    options: Sequence[str] = (),
 ) -> tuple[Results, list[str]]:
     """Return the scores of all evaluated runs, and the names of the runs that are not.
 
+    options: what the runs were trained with beside the options of the experiment.
     Raises UsageError for runs that were made with other commands, and where there is none.
     """
     results: Results = {}
+    places: dict[frozenset[tuple[str, str]], Place] = {}
     missing = []
     for system in experiment.systems.values():
         if not system.evaluate:
             continue
         for seed in seeds:
-            run = Run(system, seed, data, runs)
+            run = run_of(system, seed, data, runs, options)
             if not run.is_evaluated():
                 missing.append(run.folder.name)
                 continue
             for score in read_scores(run.folder):
-                place = tuple(score.where.items())
+                where = tuple(score.where.items())
+                place = places.setdefault(frozenset(where), where)  # whatever their order
                 by_seed = results.setdefault((system.label, place, score.metric), {})
                 if seed in by_seed:
                     raise UsageError(
@@ -136,7 +151,7 @@ def lines_of(experiment: Experiment, results: Results) -> list[dict[str, str]]:
         lines.append(line(label, "", {**about[label], **dict(place)}, metric, values))
     for label, metric, value in experiment.published:
         published = {"system": label, "versus": "", "metric": metric, "value": f"{value:g}"}
-        lines.append({**dict.fromkeys(LAST, ""), **published})
+        lines.append({**dict.fromkeys(MEASURED, ""), **published})
     for baseline, system in experiment.compare:
         for (label, place, metric), by_seed in results.items():
             peer = results.get((baseline, place, metric), {})
@@ -151,8 +166,8 @@ def lines_of(experiment: Experiment, results: Results) -> list[dict[str, str]]:
 def columns(lines: Iterable[Mapping[str, str]]) -> list[str]:
     """Return all columns, the fields between versus and metric."""
     names = dict.fromkeys(name for entry in lines for name in entry)
-    first = ["system", "versus"]
-    return [*first, *(name for name in names if name not in (*first, *LAST)), *LAST]
+    fields = (name for name in names if name not in (*COLUMNS, *MEASURED))
+    return [*COLUMNS, *fields, *MEASURED]
 
 
 def write_data(path: Path, lines: Sequence[Mapping[str, str]]) -> None:
@@ -165,15 +180,18 @@ def write_data(path: Path, lines: Sequence[Mapping[str, str]]) -> None:
 
 
 def circumstances(
-    experiment: Experiment, results: Results, seeds: Sequence[int], missing: Sequence[str]
+    experiment: Experiment,
+    results: Results,
+    seeds: Sequence[int],
+    missing: Sequence[str],
+    options: Sequence[str] = (),
 ) -> dict[str, str]:
     """Return how the values were measured: {fact: text}, as experiments.json has it."""
-    signatures = {
-        score.metric: f"`{score.signature}`"
-        for by_seed in results.values()
-        for score in by_seed.values()
-        if score.signature
-    }
+    # metric -> signatures; several where sacrebleu has changed between the runs
+    signatures: dict[str, dict[str, None]] = {}
+    for score in (score for by_seed in results.values() for score in by_seed.values()):
+        if score.signature:
+            signatures.setdefault(score.metric, {})[f"`{score.signature}`"] = None
     facts = {
         "recipe": f"`{experiment.name}`",
         "data": experiment.title,
@@ -181,12 +199,13 @@ def circumstances(
         "p-values": f"paired bootstrap of systems with the same seeds, {TESTS[TEST]:,} resamples, "
         "one-sided as in sacrebleu; of classifications, the exact two-sided McNemar test",
         "intervals": "95%, of differences, by bootstrap over sentences and seeds",
-        **signatures,
+        **{metric: " and ".join(texts) for metric, texts in signatures.items()},
         "date": datetime.date.today().isoformat(),
         "machine": f"{platform.machine()}, {platform.system()}",
         "versions": ", ".join(f"{name} {version(name)}" for name in PACKAGES),
     }
-    return {**facts, "not run": ", ".join(missing)} if missing else facts
+    more = {"more options": f"`{shlex.join(options)}`"} if options else {}
+    return {**facts, **more, **({"not run": ", ".join(missing)} if missing else {})}
 
 
 def shown(entry: Mapping[str, str]) -> str:
@@ -207,9 +226,8 @@ def markdown(experiment: Experiment, lines: Sequence[Mapping[str, str]]) -> str:
             heads: dict[str, None] = {}
             for entry in (entry for entry in chosen if entry["metric"] == metric):
                 name = entry["system"] + (f" - {entry['versus']}" if is_difference else "")
-                where = (
-                    ", ".join(entry[field] for field in columns([entry])[2 : -len(LAST)]) or "value"
-                )
+                fields = columns([entry])[len(COLUMNS) : -len(MEASURED)]
+                where = ", ".join(entry[field] for field in fields) or "value"
                 body.setdefault(name, {})[where] = shown(entry)
                 heads[where] = None
             table = [
@@ -237,7 +255,7 @@ def store(name: str, lines: list[dict[str, str]], facts: Mapping[str, str], docs
     write_data(docs / f"{name}.csv", lines)
     experiments = json.loads((docs / "experiments.json").read_text(encoding="utf-8"))
     earlier = experiments.get(name, {})
-    added = {fact: earlier[fact] for fact in earlier if fact not in (*facts, "not run")}
+    added = {fact: earlier[fact] for fact in earlier if fact not in (*facts, *GONE)}
     write_json(docs / "experiments.json", {**experiments, name: {**facts, **added}})
     print(f"written: {docs / name}.csv; `make results` writes the pages")
     for fact, text in added.items():
@@ -251,16 +269,19 @@ def report(
     seeds: Sequence[int],
     left_out: Sequence[str] = (),
     docs: Optional[Path] = None,
+    options: Sequence[str] = (),
 ) -> None:
     """Write report.csv, report.json and report.md to RUNS and print the tables.
 
     left_out: metrics that are not reported.
     docs: data of the manual that the values are written to as well, from which `make results`
         makes its tables and pictures.
+    options: of the runs, see `collect`.
     """
-    results, missing = collect(experiment, data, runs, seeds)
-    lines = lines_of(experiment, without(results, left_out))
-    facts = circumstances(experiment, results, seeds, missing)
+    results, missing = collect(experiment, data, runs, seeds, options)
+    results = without(results, left_out)
+    lines = lines_of(experiment, results)
+    facts = circumstances(experiment, results, seeds, missing, options)
     write_data(runs / "report.csv", lines)
     write_json(runs / "report.json", facts)
     text = markdown(experiment, lines)

@@ -11,6 +11,10 @@ from fairseq_ext.tools import atomic_path
 
 from . import UsageError
 
+# columns of the results that no field can be
+COLUMNS = ("system", "versus")
+MEASURED = ("metric", "seeds", "value", "low", "high", "p", "interval", "values")
+
 
 @dataclass(frozen=True)
 class Score:
@@ -39,15 +43,25 @@ def fields(words: Sequence[str]) -> dict[str, str]:
     for name, equals, value in pairs:
         if not (name and equals and value):
             raise UsageError(f"--where {name}{equals}{value}: allowed: FIELD=VALUE")
+        if name in (*COLUMNS, *MEASURED):
+            raise UsageError(f"--where {name}=...: a column of the results; name another field")
     return {name: value for name, _, value in pairs}
 
 
 def write_score(folder: Path, score: Score) -> None:
-    """Write a score to its file, whose name tells what it is, and print it."""
+    """Write a score to its file, whose name tells what it is, and print it.
+
+    Raises UsageError where the file is of another score, whose name differs in signs alone.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     words = [*score.where.values(), score.metric]
     name = "".join(sign if sign.isalnum() or sign in "-_" else "." for sign in " ".join(words))
-    with atomic_path(folder / f"{name}.json") as temporary:
+    file = folder / f"{name}.json"
+    if file.is_file():
+        before = json.loads(file.read_text(encoding="utf-8"))
+        if (before["metric"], before["where"]) != (score.metric, score.where):
+            raise UsageError(f"{file} is of {before['metric']} {before['where']}")
+    with atomic_path(file) as temporary:
         temporary.write_text(json.dumps(asdict(score)) + "\n", encoding="utf-8")
     print(f"{' '.join(words)} {score.value:.4g}", flush=True)
 

@@ -155,6 +155,7 @@ def test_indented_lines_continue_a_command():
         ('"en-$SOURCE"', '"en"', r"FROM-TO = 'en' has 1 parts"),
         ("@$DEPTH", "", r"there is already a system pair\.de-en"),
         ("[variables]", "[variables", r"test\.toml: "),
+        ("[variables]", "[variables]\nSEED = 3", r"SEED is set by run\.py"),
     ],
 )
 def test_errors_name_file_and_key(define, before, after, message):

@@ -3,15 +3,17 @@
 import importlib.util
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 from experiments import UsageError
 from experiments.definition import FOLDER, read_experiment
-from experiments.execution import Run, execute, locked, placed, prepare
+from experiments.execution import Run, execute, locked, placed, prepare, write_json
 
 FILE = """
 title = "a test"
@@ -97,7 +99,7 @@ def test_a_command_that_failed_is_run_again_and_those_before_are_not(places, cal
 
 def test_a_pattern_stands_for_several_systems(places, call):
     call("prepare")
-    call("*a*", 1, "--", "x")
+    call("*a*", 1)
     assert made(places, "base.1") == ["base", "1"] and made(places) == ["first", "second"]
     assert made(places, file="found")[-1] == "end"
     with pytest.raises(UsageError, match=r"SYSTEM 'b\*d' is not in .*allowed: base, main"):
@@ -116,6 +118,22 @@ def test_other_options_are_refused_with_the_words_that_differ(places, call):
     assert made(places, "main.2")[0] == "other"
 
 
+def test_a_run_belongs_to_the_training_that_it_needs(places, call):
+    call("prepare")
+    call("main", 1)
+    shutil.rmtree(places["runs"] / "base.1")
+    call("main", 1)  # trained again with the same commands
+    places["file"].write_text(FILE.replace("echo base", "echo BASE"), encoding="utf-8")
+    shutil.rmtree(places["runs"] / "base.1")
+    with pytest.raises(UsageError, match=r"main\.1 was started with another base than .*base\.1"):
+        call("main", 1)
+    with pytest.raises(UsageError, match="another base"):
+        call("report", 1)
+    shutil.rmtree(places["runs"] / "main.1")
+    call("main", 1)
+    assert made(places, file="found")[0] == "BASE"
+
+
 def test_an_evaluation_is_repeated_from_its_first_change_on(places, call):
     call("prepare")
     call("main", 1)
@@ -128,6 +146,46 @@ def test_a_system_that_is_told_the_raw_files_makes_the_data(places, call, capsys
     call("main", 1, "--raw", places["raw"])
     output = capsys.readouterr().out
     assert "ready:" in output and made(places) == ["first", "second"]
+
+
+def test_scores_of_commands_that_are_gone_are_removed(places, call):
+    def scores():
+        return sorted(path.name for path in (places["runs"] / "main.1" / "scores").glob("*"))
+
+    def evaluate(*commands):
+        block = "\n".join(["mkdir -p $RUN/scores", *commands])
+        start, _, _ = FILE.partition("evaluate = ")
+        places["file"].write_text(f"{start}evaluate = '''\n{block}\n'''\n", encoding="utf-8")
+        call("main", 1)
+
+    first, second = "echo {} > $RUN/scores/a.json", "echo {} > $RUN/scores/b.json"
+    call("prepare")
+    evaluate(first, second)
+    assert scores() == ["a.json", "b.json"]
+    evaluate(first, second.replace("b.json", "c.json"))
+    assert scores() == ["a.json", "c.json"]
+    with pytest.raises(UsageError, match="status 1"):
+        evaluate(first, "echo {} > $RUN/scores/d.json; false")
+    evaluate(first)
+    assert scores() == ["a.json"]
+    # a run of before the scores were noted
+    file = places["runs"] / "main.1" / "commands.json"
+    record = json.loads(file.read_text(encoding="utf-8"))
+    del record["scores"]
+    write_json(file, record)
+    evaluate(first, second)
+    assert scores() == ["a.json", "b.json"]
+    evaluate(second)
+    assert scores() == ["b.json"]
+
+
+def test_a_run_is_evaluated_when_its_last_command_is_gone(places, call):
+    call("prepare")
+    call("main", 1)
+    places["file"].write_text(FILE.replace("echo end >> $RUN/found\n", ""), encoding="utf-8")
+    call("main", 1)
+    system = read_experiment(str(places["file"])).system("main")
+    assert Run(system, 1, places["data"], places["runs"]).is_evaluated()
 
 
 def test_data_is_made_once_and_not_replaced_silently(places, call, capsys):
@@ -159,6 +217,22 @@ def test_data_is_whole_or_not_there(places, call):
     assert (places["data"] / "copy").read_text(encoding="utf-8") == "raw\n"
 
 
+def test_data_is_made_by_one_process(places, call):
+    waits = "touch $RAW/begun; until test -e $RAW/go; do sleep 0.02; done; cat $RAW/text"
+    content = FILE.replace("cat $RAW/text*", waits)
+    places["file"].write_text(content, encoding="utf-8")
+    first = threading.Thread(target=call, args=("prepare",))
+    first.start()
+    while not (places["raw"] / "begun").exists():
+        time.sleep(0.02)
+    threading.Timer(1, (places["raw"] / "go").touch).start()
+    with pytest.raises(UsageError, match="data: another process works on it"):
+        call("prepare")
+    first.join()
+    call("prepare")
+    assert (places["data"] / "copy").read_text(encoding="utf-8") == "raw\n"
+
+
 def test_somebody_elses_folder_is_not_replaced(places, call):
     places["data"].mkdir()
     (places["data"] / "mine").touch()
@@ -187,6 +261,36 @@ def test_more_options_are_for_fairseq_train_alone(places):
     lines = run.lines("train")
     assert lines[1].startswith(f"fairseq-train {places['data']} ") and "--lr '1 $x'" in lines[1]
     assert "--lr" not in lines[0] + lines[2]
+
+
+def test_more_options_that_would_do_nothing_are_refused(places, call, capsys):
+    call("prepare")
+    for words in (["prepare"], ["main", 1], ["*a*", 1], ["main", 1, "--print"], []):
+        with pytest.raises(UsageError, match="-- --lr 1: .* runs no fairseq-train; name a system"):
+            call(*words, "--", "--lr", "1")
+    content = FILE.replace("echo base", "fairseq-train base")
+    places["file"].write_text(content, encoding="utf-8")
+    call("*a*", 1, "--print", "--", "--lr", "1")
+    assert capsys.readouterr().out.count(" --lr 1\n") == 1
+
+
+def test_runs_with_more_options_are_reported_with_them(places, call, capsys):
+    train = "fairseq-train() { echo $$@ >> $RUN/made; }; fairseq-train"
+    score = """echo '{"metric": "BLEU", "value": 1, "where": {}}' > $RUN/scores/BLEU.json"""
+    content = FILE.replace("echo second >> $RUN/made", train)
+    content = content.replace("echo end >> $RUN/found", f"mkdir $RUN/scores\n{score}")
+    places["file"].write_text(content, encoding="utf-8")
+    call("prepare")
+    call("main", 1, "--", "--cpu")
+    with pytest.raises(UsageError, match="was started with other options"):
+        call("report", 1)
+    call("report", 1, "--", "--cpu")
+    assert made(places) == ["first", "--cpu"]
+    assert "| main | 1.00 |" in capsys.readouterr().out
+    facts = json.loads((places["runs"] / "report.json").read_text(encoding="utf-8"))
+    assert facts["more options"] == "`--cpu`"
+    with pytest.raises(UsageError, match=r"other options: .*---cpu \+--fp16"):
+        call("report", 1, "--", "--fp16")
 
 
 def test_a_printed_script_does_the_same(places, call, capsys):

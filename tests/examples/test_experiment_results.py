@@ -152,6 +152,27 @@ def test_the_report_is_stored_as_data_of_the_manual(runs, tmp_path, capsys):
     assert "| other - base |" in text and "BLEU, differences:" in text
 
 
+def test_fields_are_compared_in_any_order(runs):
+    experiment, data, folder = runs
+    for name, where in (("base", {"set": "val", "direction": "de-en"}),
+                        ("other", {"direction": "de-en", "set": "val"})):  # fmt: skip
+        write_score(folder / f"{name}.1" / "scores", Score("chrF", 40.0, where))
+    lines = lines_of(experiment, collect(experiment, data, folder, [1])[0])
+    (line,) = (line for line in lines if line["versus"] and line["metric"] == "chrF")
+    assert line["value"] == "0"
+
+
+def test_signatures_are_of_all_runs_and_of_what_is_reported(runs, capsys):
+    experiment, data, folder = runs
+    file = folder / "other.2" / "scores" / "test.de-en.BLEU.json"
+    file.write_text(file.read_text(encoding="utf-8").replace("version:", "version:1"), "utf-8")
+    report(*runs, [1, 2])
+    facts = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    assert facts["BLEU"].count("version:") == 2 and facts["BLEU"].count("version:1") == 1
+    report(*runs, [1, 2], ["BLEU"])
+    assert "BLEU" not in json.loads((folder / "report.json").read_text(encoding="utf-8"))
+
+
 def test_a_metric_is_left_out(runs, capsys):
     report(*runs, [1, 2], ["BLEU"])
     assert "BLEU" not in capsys.readouterr().out.split("not evaluated")[0]
@@ -206,3 +227,12 @@ def test_scores_come_back_as_they_were_written(tmp_path):
     assert fields(["a=b", "c=d=e"]) == {"a": "b", "c": "d=e"}
     with pytest.raises(UsageError, match="--where x: allowed: FIELD=VALUE"):
         fields(["x"])
+    with pytest.raises(UsageError, match=r"--where system=\.\.\.: a column of the results"):
+        fields(["set=val", "system=dual"])
+
+
+def test_a_score_does_not_replace_another_one(tmp_path):
+    write_score(tmp_path, Score("BLEU", 20.0, {"set": "test.a"}))
+    write_score(tmp_path, Score("BLEU", 21.0, {"set": "test.a"}))
+    with pytest.raises(UsageError, match=r"BLEU\.json is of BLEU .*test\.a"):
+        write_score(tmp_path, Score("BLEU", 22.0, {"set": "test a"}))

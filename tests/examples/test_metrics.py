@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 import pytest
+from experiments import UsageError
 from experiments.metrics import NAMES, edit_distance, mcnemar, metric_named
 
 from fairseq_ext.routed import scores as routed
@@ -85,6 +86,13 @@ def test_several_references_are_those_of_sacrebleu():
     sums = metric.statistics(lines, ["\t".join(many) for many in references])
     expected = BLEU().corpus_score(lines, [list(side) for side in zip(*references)]).score
     assert metric.score(sums.sum(axis=0)) == pytest.approx(expected)
+
+
+def test_a_line_with_fewer_references_is_named():
+    metric = metric_named("bleu_several")
+    for other, count in (("b", 1), ("b\tc\td", 3)):
+        with pytest.raises(UsageError, match=f"line 2 has {count} and the first 2"):
+            metric.statistics(["a", "b"], ["a\tb", other])
 
 
 def test_mcnemar_is_the_binomial_test():

@@ -2,8 +2,9 @@
 
 Every metric is a function of sums over sentences (n-gram matches, edits ...). Resampling sentences
 is therefore a matrix product: (resamples, N) counts times (N, K) sums of each sentence. With one
-run of each system the results are those of sacrebleu; several runs (seeds) of a system share their
-resamples, and what is resampled is the mean of their scores.
+run of each system the results are those of sacrebleu, but for equal differences (see `p_value`);
+several runs (seeds) of a system share their resamples, and what is resampled is the mean of their
+scores.
 """
 
 from typing import Any, Dict, List, Optional, Protocol, Sequence, Tuple
@@ -16,6 +17,8 @@ METRICS = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER", "bleu_lower": "BLEU, lo
 TESTS = {"bootstrap": 1000, "randomisation": 10000}
 # sacrebleu's
 RANDOM_SEED = 12345
+# relative: differences that are equal but for the rounding of their sums
+ROUNDING = 1e-9
 
 
 class Scorer(Protocol):
@@ -216,13 +219,18 @@ def chance_of_exchange(
 
 
 def p_value(chance: np.ndarray, difference: float) -> float:
-    """Return the share of differences by chance (R,) above the observed one; 1 where there is none.
+    """Return the share of differences by chance (R,) that reach the observed one; 1 where it is 0.
 
     The observed one is counted as one of them, so that no p-value is 0.
+
+    Deviation: sacrebleu counts those above the observed one alone. An exchange often yields the
+    very same difference, where few sentences are translated differently, and a system that differs
+    in a single sentence would have the lowest p-value that there is.
     """
     if not difference:
         return 1.0
-    return float(np.sum(chance > abs(difference)) + 1) / (len(chance) + 1)
+    reached = chance >= abs(difference) * (1 - ROUNDING)
+    return float(np.sum(reached) + 1) / (len(chance) + 1)
 
 
 def paired_test(
