@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import copy
 import types
-from typing import TYPE_CHECKING, Any, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Sequence
 
 from .patch_registry import PatchedModule, patch
 
@@ -119,3 +120,52 @@ def amp_unscales_once(module: PatchedModule) -> None:
         self.scaler.update()
 
     module.AMPOptimizer.step = step
+
+
+def _with_common(cfg: FairseqConfig, **values: Any) -> FairseqConfig:
+    """Return a copy of the settings with other ones in `common`."""
+    changed = copy.deepcopy(cfg)
+    for name, value in values.items():
+        setattr(changed.common, name, value)
+    return changed
+
+
+@patch(
+    "fairseq.optim.amp_optimizer",
+    because="fairseq 0.12.2 with any torch: --amp starts with --fp16-init-scale, and with "
+    "--amp-scale-window the scale grows after --amp-init-scale updates",
+)
+def amp_scale_has_its_own_options(module: PatchedModule) -> None:
+    """Build the scaler of --amp from --amp-init-scale and --amp-scale-window."""
+    optimizer = module.AMPOptimizer
+    build = optimizer.__init__
+
+    def __init__(self: AMPOptimizer, cfg: FairseqConfig, *args: Any, **kwargs: Any) -> None:
+        common = cfg.common
+        # the settings that stock reads in the place of these
+        values = {"fp16_init_scale": common.amp_init_scale}
+        if getattr(common, "amp_scale_window", None) is not None:
+            values["amp_init_scale"] = common.amp_scale_window
+        build(self, _with_common(cfg, **values), *args, **kwargs)
+
+    optimizer.__init__ = __init__
+
+
+@patch(
+    "fairseq.optim.fp16_optimizer",
+    because="fairseq 0.12.2: --bf16, which scales no loss, asks for --fp16-scale-window where "
+    "--update-freq is a list",
+)
+def bf16_needs_no_scale_window(module: PatchedModule) -> None:
+    """Build the optimisers of --bf16 with any window: nothing reads it."""
+
+    def any_window(build: Callable[..., None]) -> Callable[..., None]:
+        def __init__(self: Any, cfg: FairseqConfig, *args: Any, **kwargs: Any) -> None:
+            if getattr(cfg.common, "bf16", False) and cfg.common.fp16_scale_window is None:
+                cfg = _with_common(cfg, fp16_scale_window=1)
+            build(self, cfg, *args, **kwargs)
+
+        return __init__
+
+    for optimizer in (module.FP16Optimizer, module.MemoryEfficientFP16Optimizer):
+        optimizer.__init__ = any_window(optimizer.__init__)

@@ -15,6 +15,10 @@ ROUTED += ["--attention-size", 8, "--lang-pairs", "xx-yy,xx-zz,yy-zz", "--main-p
 ROUTED += ["--batch-size", 40]
 DUAL = ["--task", "dual_translation", "--arch", "dual_transformer_tiny", "--embed-dim", 16]
 DUAL += ["--ffn-embed-dim", 16, "--attention-heads", 2, "--layers", 1, "--dropout", 0.2]
+TAGGED = ["--task", "dual_translation", "--arch", "tagged_transformer", "--share-all-embeddings"]
+TAGGED += ["--encoder-layers", 1, "--decoder-layers", 1, "--encoder-embed-dim", 16]
+TAGGED += ["--decoder-embed-dim", 16, "--encoder-ffn-embed-dim", 16, "--decoder-ffn-embed-dim", 16]
+TAGGED += ["--encoder-attention-heads", 2, "--decoder-attention-heads", 2]
 TWIN = ["--task", "translation", "--arch", "twin_transformer", "--criterion", "twin"]
 TWIN += ["--encoder-layers", 1, "--decoder-layers", 1, "--encoder-embed-dim", 16]
 TWIN += ["--decoder-embed-dim", 16, "--encoder-ffn-embed-dim", 16, "--decoder-ffn-embed-dim", 16]
@@ -59,6 +63,7 @@ SCENARIOS = {
 LINES = ["--monolingual", "xx,yy", "--batch-size", 40]
 SYNTHETIC = {
     "dual, --monolingual": ("lines", [*DUAL, *LINES, "--lang-pairs", "xx-yy"]),
+    "tagged, --monolingual": ("lines", [*TAGGED, *LINES, "--lang-pairs", "xx-yy"]),
     "multiway, cycle, --monolingual": (
         "lines",
         [*MULTIWAY, *LINES, "--schedule", "cycle", "--lang-pairs", "xx-yy,yy-xx,xx-zz"],

@@ -148,3 +148,24 @@ def test_amp_unscales_gradients_once():
         optimizer.step()
         weight.grad = None
     assert weight.item() == 1 - 2 * 0.5 * 3
+
+
+@pytest.mark.parametrize("window", [None, 77])
+def test_amp_is_built_from_its_own_options(window, monkeypatch):
+    from fairseq.optim import amp_optimizer
+    from omegaconf import OmegaConf
+
+    given = {}
+    monkeypatch.setattr(torch.cuda.amp, "GradScaler", lambda **values: given.update(values))
+    common = {"amp_init_scale": 32, "amp_scale_window": window, "fp16_init_scale": 4}
+    cfg = OmegaConf.create({"common": {**common, "min_loss_scale": 1e-4}, "optimizer": None})
+    amp_optimizer.AMPOptimizer(cfg, [], None)
+    assert given == ({"init_scale": 32} if window is None else
+                     {"init_scale": 32, "growth_interval": window})  # fmt: skip
+    assert cfg.common.fp16_init_scale == 4 and cfg.common.amp_init_scale == 32
+
+
+@pytest.mark.parametrize("option", ["--bf16", "--memory-efficient-bf16"])
+def test_bf16_with_several_update_freqs(option, tiny_training, run):
+    words = [*tiny_training, "--no-save", "--max-update", 3, "--update-freq", "1,2", "--cpu"]
+    assert "num_updates 3" in run("fairseq-train", *words, option)

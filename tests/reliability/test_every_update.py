@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Dict, List
 
 import pytest
-from campaigns.scenarios import JOIN, MULTIWAY, OPTIMISE, SCENARIOS, TWO
+from campaigns.scenarios import JOIN, MULTIWAY, OPTIMISE, SCENARIOS, SYNTHETIC, TWO, write_synthetic
 from common import inprocess
 from common.checkpoints import compared, differences, is_time, meters
 from dual.reviews import binarise, write_reviews
@@ -48,7 +48,7 @@ MORE = {
         + ["zz-yy=7,yy-zz=7", "--schedule", "temperature"],
     ),
 }
-ALL = {**SCENARIOS, **MORE}
+ALL = {**SCENARIOS, **SYNTHETIC, **MORE}
 # validations decide when these end: fewer of them
 SELDOM = ("patience", "duo", "classifier")
 
@@ -71,7 +71,13 @@ def corpora(toy_corpus, tmp_path_factory):
     """{name: folder of binarised data} of the scenarios."""
     labels = tmp_path_factory.mktemp("labels")
     write_reviews(labels, random.Random(1))
-    return {"two": toy_corpus.two, "three": toy_corpus.three, "labels": binarise(labels)}
+    lines = write_synthetic(toy_corpus.three, tmp_path_factory.mktemp("lines") / "bin")
+    return {
+        "two": toy_corpus.two,
+        "three": toy_corpus.three,
+        "labels": binarise(labels),
+        "lines": lines,
+    }
 
 
 @pytest.fixture(scope="module")
