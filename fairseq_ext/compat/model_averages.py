@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Mapping
 
 from .module_overlay import overlay_names
 from .patch_registry import PatchedModule, patch
@@ -64,6 +64,50 @@ def averages_have_a_version(module: PatchedModule) -> None:
         stock(self, {**versions, **state_dict}, build_fp32_params)
 
     ema.restore = restore
+
+
+@patch(
+    "fairseq.models.ema.ema",
+    because="fairseq 0.12.2: the average of a parameter that has several names, such as shared "
+    "embeddings, moves once for each of them: by decay 0.9997 in place of 0.9999 for three",
+)
+def tied_parameters_have_one_average(module: PatchedModule) -> None:
+    """Let --store-ema take every parameter into its average once in an update."""
+    ema = module.EMA
+    stock = ema._step_internal
+
+    @functools.wraps(stock)
+    def _step_internal(self: EMA, new_model: nn.Module, updates: int | None = None) -> None:
+        averages = self.fp32_params if self.config.ema_fp32 else self.model.state_dict()
+        stock(self, _NamedOnce(new_model, averages), updates)
+
+    ema._step_internal = _step_internal
+
+
+class _NamedOnce:
+    """The state of a model without further names of what has the same average.
+
+    Args:
+        model: whose parameters are taken into the averages.
+        averages: {name: average}; names of one parameter have one storage, or each its own.
+    """
+
+    def __init__(self, model: nn.Module, averages: Mapping[str, Tensor]) -> None:
+        self.model, self.averages = model, averages
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return {name: value} of the first name of each average."""
+        state: dict[str, Any] = {}
+        places: set[tuple[Any, ...]] = set()
+        for name, value in self.model.state_dict().items():
+            average = self.averages.get(name)
+            if average is not None and average.numel():
+                place = average.data_ptr(), average.shape, average.stride()
+                if place in places:
+                    continue
+                places.add(place)
+            state[name] = value
+        return state
 
 
 @patch(

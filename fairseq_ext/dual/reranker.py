@@ -111,7 +111,8 @@ class DualReranker:
 
     It has the attributes of the generator inside. A hypothesis has ``dual_score`` as its "score",
     its ``Terms`` as "terms" and its place in the list of the beam search as "rank".
-    log P(y|x; f) is the sum of its "positional_scores".
+    log P(y|x; f) is the sum of its "positional_scores". What the search has ruled out by a score of
+    -inf, as --match-source-len does, keeps this score.
 
     Args:
         generator: fairseq's, of the models x -> y.
@@ -140,6 +141,9 @@ class DualReranker:
         sources = self._sources(sample, [len(nbest) for nbest in nbest_lists])
         terms = self._terms(flat, sources)
         scores = dual_score(terms, self.alpha, self.length_norm).cpu()  # (R,)
+        # --match-source-len rules translations out by their score alone
+        of_search = torch.stack([torch.as_tensor(hypothesis["score"]) for hypothesis in flat])
+        scores = scores.masked_fill(of_search.cpu() == -torch.inf, -torch.inf)
         # one copy from the device for all hypotheses
         columns = [column.tolist() for column in terms]
         for row, hypothesis in enumerate(flat):

@@ -203,9 +203,17 @@ class Steps(TranslationTask):
             self.pair_patience.judge(stats, agg)
 
     def valid_step(
-        self, sample: Mapping[str, Any], model: nn.Module, criterion: FairseqCriterion
+        self,
+        sample: Mapping[str, Any],
+        model: nn.Module,
+        criterion: FairseqCriterion,
+        ema_model: Optional[nn.Module] = None,
     ) -> StepOutput:
-        """Return loss and, with --eval-bleu, the sums of BLEU of every pair in the batch."""
+        """Return loss and, with --eval-bleu, the sums of BLEU of every pair in the batch.
+
+        ``ema_model``, which the trainer hands over as in ``train_step``, translates in training
+        alone: validated is the model whose parameters the checkpoint holds.
+        """
         if self.pair:
             # a chosen direction has the ordinary dataset
             sample = {self.pair: sample}

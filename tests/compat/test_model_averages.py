@@ -72,6 +72,27 @@ def test_averages_of_two_updates(average):
     torch.testing.assert_close(averages.model(x), expected(x), rtol=0, atol=0)
 
 
+@pytest.mark.parametrize("settings", [{}, {"ema_fp32": True}])
+@pytest.mark.parametrize("half", [False, True])
+def test_a_parameter_with_several_names_has_one_average(half, settings):
+    """Shared embeddings are averaged as everything else is, in fp32 copies of fp16 as well."""
+    torch.manual_seed(0)
+    layers = torch.nn.ModuleDict({name: torch.nn.Linear(3, 3) for name in "abc"})
+    layers["b"].weight = layers["c"].weight = layers["a"].weight
+    layers = layers.half() if half else layers
+    averages = EMA(layers, EMAConfig(store_ema=True, ema_decay=0.75, **settings))
+    before = {name: value.clone() for name, value in layers.state_dict().items()}
+    with torch.no_grad():
+        for parameter in layers.parameters():
+            parameter.add_(1)
+    averages.step(layers)
+    for state in (averages.model.state_dict(), averages.fp32_params):
+        for name, value in state.items():
+            torch.testing.assert_close(
+                value.float(), before[name].float() + 0.25, rtol=2e-3, atol=2e-3 if half else 1e-6
+            )
+
+
 def test_training_with_averages_resumes(toy_corpus, tmp_path):
     """fairseq-train --store-ema with fconv: the averages of two runs are those of a single one."""
     words = [toy_corpus.two, *FCONV, *AVERAGED, "--max-tokens", 200, "--lr", 0.1, "--seed", 1]

@@ -3,6 +3,7 @@
 import argparse
 import functools
 import itertools
+import math
 import shutil
 
 import numpy as np
@@ -142,6 +143,33 @@ def test_the_beam_is_ranked_by_eq_7(pair):
             orders.add((tuple(x), *order))
     # neither plain beam search nor one alpha for all would pass
     assert len(orders) > len(pair.sources)
+
+
+class MatchedLengths:
+    """A search that has ruled its second hypothesis out, as --match-source-len does: by -inf."""
+
+    def generate(self, models, sample):
+        scores, found = [-1.0, -math.inf, -2.0], []
+        for place, score in enumerate(scores):
+            tokens = torch.tensor([7 + place, END])
+            positional = torch.tensor([-2.0, 0.0]) if place != 1 else torch.tensor([-0.1, 0.0])
+            entry = {"tokens": tokens, "score": torch.tensor(score)}
+            found.append({**entry, "positional_scores": positional})
+        return [found]
+
+
+@pytest.mark.parametrize("alpha", [0, 0.5])
+def test_what_the_search_rules_out_comes_last(alpha):
+    def reverse(candidates, sources):
+        return torch.tensor([-3.0, -0.1, -2.0])
+
+    reverse.pad = PAD
+    ranker = reranker.DualReranker(MatchedLengths(), reverse, alpha, "tokens")
+    (nbest,) = ranker.generate([], {"net_input": {"src_tokens": torch.tensor([[5, END]])}})
+    assert [hypothesis["rank"] for hypothesis in nbest] == [2, 0, 1]
+    assert [math.isfinite(hypothesis["score"]) for hypothesis in nbest] == [True, True, False]
+    # the terms are those of Eq. 7 all the same
+    assert nbest[2]["terms"].log_x_y == pytest.approx(-0.1)
 
 
 def test_alpha_1_is_the_plain_search(pair):

@@ -1,5 +1,7 @@
 """`fairseq-ext tune-alpha`: the curve and the choice. tests/dual/test_reranker.py runs it."""
 
+import math
+
 import pytest
 
 from fairseq_ext import __main__ as command
@@ -37,6 +39,12 @@ def test_alpha_1_is_the_beam_whatever_the_terms_say():
     # with --lenpen or --dual-length-norm none log P(y|x) may be higher for another one
     nbest = [Candidate("first", Terms(-9.0, 2, 0, 1)), Candidate("second", Terms(-1.0, 2, 0, 1))]
     assert tune_alpha.chosen(nbest, 1, "tokens") == "first"
+
+
+def test_candidates_that_the_search_rules_out():
+    scores = [{"score": score} for score in (-2.0, -math.inf, -1.0)]
+    assert tune_alpha.allowed(scores) == [scores[0], scores[2]]
+    assert tune_alpha.allowed(scores[1:2]) == scores[1:2]
 
 
 def test_the_best_point():

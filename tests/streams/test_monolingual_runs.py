@@ -111,6 +111,21 @@ def test_validation_and_inference_are_as_before(data, tmp_path):
     assert len(inprocess.hypotheses(output)) == 30
 
 
+def test_the_average_that_translates_is_not_validated(data, tmp_path):
+    flags = [*SYSTEMS["dual"], *LINES, "--synthetic-share", 0.1]
+    flags += ["--join-at", "xx-yy@mono=4,yy-xx@mono=4", "--validate-interval-updates", 4]
+    average = ["--store-ema", "--ema-decay", 0.99, "--synthetic-ema"]
+    plain, averaged = (
+        train(data, tmp_path / str(len(more)), 6, *flags, *more) for more in ([], average)
+    )
+    losses = [
+        [record["valid_loss"] for record in records if "valid_loss" in record]
+        for records in (plain, averaged)
+    ]
+    # the same parameters up to the first line
+    assert losses[0][0] == losses[1][0] and len(losses[0]) == len(losses[1]) > 1
+
+
 @pytest.mark.parametrize(
     "flags",
     [

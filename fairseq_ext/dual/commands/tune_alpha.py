@@ -7,6 +7,7 @@ options, and reranked for every alpha.
 from __future__ import annotations
 
 import ast
+import math
 import pickle
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
@@ -207,10 +208,16 @@ def candidates(cfg: FairseqConfig) -> List[List[Candidate]]:
             # the lists come sorted by the alpha of ``configuration``; ranks are those of the search
             by_rank = sorted(nbest, key=lambda hypothesis: hypothesis["rank"])
             nbest_by_number[number] = [
-                Candidate(text(hypothesis["tokens"]), hypothesis["terms"]) for hypothesis in by_rank
+                Candidate(text(hypothesis["tokens"]), hypothesis["terms"])
+                for hypothesis in allowed(by_rank)
             ]
     # batches are in the order of sentence lengths, references in that of the file
     return [nbest_by_number[number] for number in sorted(nbest_by_number)]
+
+
+def allowed(nbest: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+    """Return the hypotheses that --match-source-len has not ruled out; the first if it has all."""
+    return [entry for entry in nbest if float(entry["score"]) > -math.inf] or nbest[:1]
 
 
 def chosen(nbest: List[Candidate], alpha: float, length_norm: str) -> str:
