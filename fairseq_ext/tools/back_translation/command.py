@@ -20,6 +20,7 @@ from .progress import Progress, digest
 if TYPE_CHECKING:
     from ...inference.model import Model
 
+BEAM = 5
 BLOCK = 256  # lines between two entries of the file of progress
 
 
@@ -38,7 +39,7 @@ def add_arguments(parser: ArgumentParser) -> None:
                         "--monolingual; line N means the same")  # fmt: skip
     parser.add_argument("--output", required=True, metavar="PREFIX",
                         help="writes PREFIX.SOURCE, PREFIX.TARGET and PREFIX.tsv")  # fmt: skip
-    parser.add_argument("--beam", type=int, default=5, help="beam of the search (default: 5)")
+    parser.add_argument("--beam", type=int, help=f"beam of the search (default: {BEAM})")
     parser.add_argument("--sampling", action="store_true",
                         help="draw the words by their probabilities")  # fmt: skip
     parser.add_argument("--seed", type=int, default=1, help="seed of --sampling (default: 1)")
@@ -59,9 +60,12 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def check(args: Namespace) -> None:
     """Raise UsageError, naming the option, for values that are not allowed."""
+    if args.sampling and args.beam is not None:
+        raise UsageError(f"--beam {args.beam}: --sampling draws one translation and has no beam")
     for name in ("beam", "batch"):
-        if getattr(args, name) < 1:
-            raise UsageError(f"--{name} {getattr(args, name)}: must be at least 1")
+        value = getattr(args, name)
+        if value is not None and value < 1:
+            raise UsageError(f"--{name} {value}: must be at least 1")
     # NaN is no ratio either
     if args.max_ratio and not args.max_ratio >= 1:
         raise UsageError(f"--max-ratio {args.max_ratio}: must be at least 1; 0 = off")
@@ -157,7 +161,7 @@ def make(args: Namespace, model: Model, lines: List[str], block: int) -> List[Pa
     import torch
 
     texts = [line for line in lines if line.strip()]
-    search = {"sampling": True, "beam": 1} if args.sampling else {"beam": args.beam}
+    search = {"sampling": True, "beam": 1} if args.sampling else {"beam": args.beam or BEAM}
     # fairseq draws words from the global state: a resumed command draws the same
     torch.manual_seed(args.seed * 1_000_003 + block)
     # without their attention, which takes time and is not asked for here
@@ -205,7 +209,7 @@ def search_of(args: Namespace) -> str:
     """Return what the translations depend on besides the model."""
     if args.sampling:  # what a line draws depends on the lines before it in its batch
         return f"sampling, seed {args.seed}, batch {args.batch}"
-    return f"beam {args.beam}"
+    return f"beam {args.beam or BEAM}"
 
 
 def back_translate(args: Namespace) -> int:
