@@ -26,9 +26,9 @@ def run(args: Namespace) -> None:
     """Write the lines that are neither empty nor in a set. Raises UsageError if there is none."""
     scored = {line for path in args.without for line in lines_of(find(path))}
     lines = [line for line in lines_of(find(args.text)) if line]
-    kept = [line for line in lines if line not in scored]
-    if not kept:
+    allowed = [line for line in lines if line not in scored]
+    if not allowed:
         raise UsageError(f"--text {args.text} has no line that is not in --without")
-    write_lines(args.output, kept)
-    left_out = len(lines) - len(kept)
-    print(f"{args.output}: {len(kept):,} lines, {left_out:,} of a set to be scored left out")
+    write_lines(args.output, allowed)
+    left_out = len(lines) - len(allowed)
+    print(f"{args.output}: {len(allowed):,} lines, {left_out:,} of a set to be scored left out")

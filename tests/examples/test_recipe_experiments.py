@@ -31,10 +31,10 @@ def test_files_of_ones_own_are_trained_on_as_multi30k_is():
     assert training("own") == training("recipe")
 
 
-def test_half_of_the_pairs_is_validated_and_translated_after_as_many_passes_or_updates():
+def test_half_of_the_pairs_has_other_moments_of_validation_translation_and_end():
     recipe, half = training("recipe"), training("recipe_1450")
     differing = {recipe[place - 1] for place in range(len(recipe)) if recipe[place] != half[place]}
-    assert differing == {"--join-at", "--validate-interval"}
+    assert differing == {"--join-at", "--validate-interval", "--max-update"}
 
 
 def test_own_text_comes_without_the_lines_of_the_sets():
