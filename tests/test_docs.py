@@ -62,7 +62,9 @@ def bash(script, folder, **variables):
 @pytest.fixture
 def clone(tmp_path):
     """A folder that looks like the root of a clone with an environment, but short trainings."""
-    (tmp_path / "examples").symlink_to(REPOSITORY / "examples")
+    # not a link: experiments run in the folder that they lie in
+    shutil.copytree(REPOSITORY / "examples", tmp_path / "examples")
+    (tmp_path / "fairseq_ext").symlink_to(REPOSITORY / "fairseq_ext")
     scripts = Path(sys.executable).parent
     short = tmp_path / ".venv" / "short"
     executable(short / "fairseq-train", f'#!/bin/sh\nexec {scripts}/fairseq-train "$@" {SHORTER}\n')
