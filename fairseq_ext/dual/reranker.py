@@ -140,10 +140,10 @@ class DualReranker:
         flat = [hypothesis for nbest in nbest_lists for hypothesis in nbest]
         sources = self._sources(sample, [len(nbest) for nbest in nbest_lists])
         terms = self._terms(flat, sources)
-        scores = dual_score(terms, self.alpha, self.length_norm).cpu()  # (R,)
+        scores = dual_score(terms, self.alpha, self.length_norm)  # (R,)
         # --match-source-len rules translations out by their score alone
         of_search = torch.stack([torch.as_tensor(hypothesis["score"]) for hypothesis in flat])
-        scores = scores.masked_fill(of_search.cpu() == -torch.inf, -torch.inf)
+        scores = scores.masked_fill(of_search.to(scores.device) == -torch.inf, -torch.inf).cpu()
         # one copy from the device for all hypotheses
         columns = [column.tolist() for column in terms]
         for row, hypothesis in enumerate(flat):
