@@ -216,10 +216,10 @@ def test_experiments_of_the_pages_exist(monkeypatch):
     monkeypatch.syspath_prepend(str(REPOSITORY / "examples"))
     from experiments.definition import read_experiment
 
-    found = [words for page in documents() for words in named_experiments(page)]
-    for name, system in dict.fromkeys(found):
+    commands = [words for page in documents() for words in named_experiments(page)]
+    for name, system in dict.fromkeys(commands):
         assert not system or read_experiment(name).matching(system)
-    assert ("dual/monolingual", "stock.twice.*") in found
+    assert ("dual/monolingual", "stock.twice.*") in commands
 
 
 def test_everything_registered_is_in_the_manual():

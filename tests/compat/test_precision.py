@@ -155,12 +155,14 @@ def test_amp_is_built_from_its_own_options(window, monkeypatch):
     from fairseq.optim import amp_optimizer
     from omegaconf import OmegaConf
 
-    given = {}
-    monkeypatch.setattr(torch.cuda.amp, "GradScaler", lambda **values: given.update(values))
+    scaler_settings = {}
+    monkeypatch.setattr(
+        torch.cuda.amp, "GradScaler", lambda **values: scaler_settings.update(values)
+    )
     common = {"amp_init_scale": 32, "amp_scale_window": window, "fp16_init_scale": 4}
     cfg = OmegaConf.create({"common": {**common, "min_loss_scale": 1e-4}, "optimizer": None})
     amp_optimizer.AMPOptimizer(cfg, [], None)
-    assert given == ({"init_scale": 32} if window is None else
+    assert scaler_settings == ({"init_scale": 32} if window is None else
                      {"init_scale": 32, "growth_interval": window})  # fmt: skip
     assert cfg.common.fp16_init_scale == 4 and cfg.common.amp_init_scale == 32
 

@@ -79,9 +79,9 @@ def test_a_file_like_another_changes_only_what_it_names(define):
 
 def test_a_file_anywhere_may_be_like_an_experiment(define):
     content = 'like = "dual/own"\n[variables]\nSOURCE = "cs"\n'
-    experiment, own = read_experiment(define(content, "mine")), read_experiment("dual/own")
+    experiment, changed = read_experiment(define(content, "mine")), read_experiment("dual/own")
     assert experiment.name == "mine" and experiment.raw[0] == "train.cs"
-    assert experiment.systems.keys() > {name for name in own.systems if "de" not in name}
+    assert experiment.systems.keys() > {name for name in changed.systems if "de" not in name}
 
 
 def test_a_system_may_be_like_one_that_is_like_another(define):
