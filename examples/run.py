@@ -57,7 +57,9 @@ def arguments(words: list[str]) -> Namespace:
     parser.add_argument("--runs", type=Path, help="folder of the runs (default: runs/NAME)")
     parser.add_argument("--workers", type=int, default=2, help="processes of fairseq-preprocess")
     parser.add_argument(
-        "--force", action="store_true", help="replace data that was made of something else"
+        "--force",
+        action="store_true",
+        help="replace data that was made of something else; report --store: values of other runs",
     )
     parser.add_argument(
         "--print", action="store_true", help="print the shell commands and run nothing"
@@ -86,8 +88,17 @@ def describe(experiment: Experiment) -> None:
 
 
 def check_options(experiment: Experiment, args: Namespace) -> None:
-    """Raise UsageError where the options after -- would do nothing."""
-    if not args.options or args.system == "report":  # reports on runs that have these options
+    """Raise UsageError where an option, or those after --, would do nothing."""
+    is_report = args.system == "report"
+    for option, does_something, needed in (
+        ("--store", is_report, "report"),
+        ("--leave-out", is_report, "report"),
+        ("--force", args.store or args.raw is not None, "--raw or report --store"),
+        ("--raw", args.system and not is_report, "prepare or a SYSTEM"),
+    ):
+        if getattr(args, option.strip("-").replace("-", "_")) and not does_something:
+            raise UsageError(f"{option} does nothing without {needed}")
+    if not args.options or is_report:  # reports on runs that have these options
         return
     named = experiment.matching(args.system) if args.system not in (None, "prepare") else []
     trainings = [text for name in named for text in experiment.system(name).train]
@@ -99,15 +110,19 @@ def check_options(experiment: Experiment, args: Namespace) -> None:
 
 
 def print_commands(experiment: Experiment, args: Namespace) -> None:
-    """Print the shell lines of the data, or of a system with all that it needs."""
+    """Print the shell lines of the data, or of a system with all that it needs.
+
+    Those of a system have the data before them if RAW is named.
+    """
     for name, value in ENVIRONMENT.items():
         print(f"export {name}={value}")
     print(f"cd {ROOT}")
-    if args.system == "prepare":
+    if args.system == "prepare" or args.raw is not None:
         print(f"mkdir -p {short(args.data)}")
         raw = args.raw or Path("RAW")
         for command in experiment.prepare:
             print(placed(command, data_places(raw, args.data, args.workers)))
+    if args.system == "prepare":
         return
     named = experiment.matching(args.system)
     for system in in_order(experiment, named):
@@ -161,7 +176,7 @@ def perform(args: Namespace) -> None:
             raise UsageError("SEED is missing: name those to report on")
         report(
             experiment, args.data, args.runs, sorted(set(args.seeds)), args.leave_out,
-            DOCS if args.store else None, args.options,
+            DOCS if args.store else None, args.options, args.force,
         )  # fmt: skip
     else:
         run_systems(experiment, args)

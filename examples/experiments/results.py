@@ -247,11 +247,39 @@ def without(results: Results, metrics: Sequence[str]) -> Results:
     return {key: by_seed for key, by_seed in results.items() if key[2] not in metrics}
 
 
-def store(name: str, lines: list[dict[str, str]], facts: Mapping[str, str], docs: Path) -> None:
+def runs_in(lines: Iterable[Mapping[str, str]]) -> set[str]:
+    """Return the names of the runs that lines of the data are of."""
+    measured = (entry for entry in lines if not entry["versus"])
+    return {f"{entry['system']}.{seed}" for entry in measured for seed in entry["seeds"].split()}
+
+
+def check_nothing_is_lost(file: Path, lines: Iterable[Mapping[str, str]]) -> None:
+    """Raise UsageError if the stored data have runs that these lines are not of."""
+    if not file.exists():
+        return
+    with open(file, encoding="utf-8", newline="") as stream:
+        lost = runs_in(csv.DictReader(stream)) - runs_in(lines)
+    if lost:
+        raise UsageError(
+            f"--store: {file} has values of {', '.join(sorted(lost))}, this report has not; report "
+            "on all seeds, with all runs in --runs, or replace the values by --force"
+        )
+
+
+def store(
+    name: str,
+    lines: list[dict[str, str]],
+    facts: Mapping[str, str],
+    docs: Path,
+    force: bool = False,
+) -> None:
     """Write values and circumstances to the data of the manual.
 
-    Facts that somebody has added to those of an earlier report are kept, and named.
+    Facts that somebody has added to those of an earlier report are kept, and named. Raises
+    UsageError, unless forced, if values of other runs would be lost.
     """
+    if not force:
+        check_nothing_is_lost(docs / f"{name}.csv", lines)
     write_data(docs / f"{name}.csv", lines)
     experiments = json.loads((docs / "experiments.json").read_text(encoding="utf-8"))
     earlier = experiments.get(name, {})
@@ -270,6 +298,7 @@ def report(
     left_out: Sequence[str] = (),
     docs: Optional[Path] = None,
     options: Sequence[str] = (),
+    force: bool = False,
 ) -> None:
     """Write report.csv, report.json and report.md to RUNS and print the tables.
 
@@ -277,6 +306,7 @@ def report(
     docs: data of the manual that the values are written to as well, from which `make results`
         makes its tables and pictures.
     options: of the runs, see `collect`.
+    force: replace values of the manual although some are of runs that this report is not on.
     """
     results, missing = collect(experiment, data, runs, seeds, options)
     results = without(results, left_out)
@@ -290,4 +320,4 @@ def report(
     print(text)
     print(f"not evaluated: {', '.join(missing) or 'nothing'}")
     if docs is not None:
-        store(experiment.name.replace("/", "-"), lines, facts, docs)
+        store(experiment.name.replace("/", "-"), lines, facts, docs, force)

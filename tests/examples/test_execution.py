@@ -274,6 +274,22 @@ def test_more_options_that_would_do_nothing_are_refused(places, call, capsys):
     assert capsys.readouterr().out.count(" --lr 1\n") == 1
 
 
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["main", 1, "--store"], "--store does nothing without report"),
+        (["main", 1, "--leave-out", "BLEU"], "--leave-out does nothing without report"),
+        (["main", 1, "--force"], "--force does nothing without --raw or report --store"),
+        (["report", 1, "--force"], "--force does nothing without --raw or report --store"),
+        (["report", 1, "--raw", "raw"], "--raw does nothing without prepare or a SYSTEM"),
+        (["--raw", "raw"], "--raw does nothing without prepare or a SYSTEM"),
+    ],
+)
+def test_options_of_another_command_are_refused(call, words, message):
+    with pytest.raises(UsageError, match=message):
+        call(*words)
+
+
 def test_runs_with_more_options_are_reported_with_them(places, call, capsys):
     train = "fairseq-train() { echo $$@ >> $RUN/made; }; fairseq-train"
     score = """echo '{"metric": "BLEU", "value": 1, "where": {}}' > $RUN/scores/BLEU.json"""
@@ -297,6 +313,8 @@ def test_a_printed_script_does_the_same(places, call, capsys):
     call("prepare", "--print")
     call("main", 1, "--print")
     text = capsys.readouterr().out
+    call("main", 1, "--print", "--raw", str(places["raw"]))
+    assert capsys.readouterr().out.count("mkdir -p") == text.count("mkdir -p")
     assert not places["data"].exists() and not places["runs"].exists()
     subprocess.run(["bash", "-euo", "pipefail", "-c", text], check=True)
     assert made(places) == ["first", "second"]

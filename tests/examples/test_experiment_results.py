@@ -152,6 +152,20 @@ def test_the_report_is_stored_as_data_of_the_manual(runs, tmp_path, capsys):
     assert "| other - base |" in text and "BLEU, differences:" in text
 
 
+def test_stored_values_of_other_runs_are_replaced_only_by_force(runs, tmp_path):
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "experiments.json").write_text("{}", encoding="utf-8")
+    report(*runs, [1, 2], docs=docs)
+    stored = (docs / "test.csv").read_bytes()
+    with pytest.raises(UsageError, match=r"test\.csv has values of base\.2, other\.2, this report"):
+        report(*runs, [1], docs=docs)
+    assert (docs / "test.csv").read_bytes() == stored
+    report(*runs, [1, 2], docs=docs)
+    report(*runs, [1], docs=docs, force=True)
+    assert (docs / "test.csv").read_bytes() != stored
+
+
 def test_fields_are_compared_in_any_order(runs):
     experiment, data, folder = runs
     for name, where in (("base", {"set": "val", "direction": "de-en"}),
