@@ -15,6 +15,7 @@ import sys
 from typing import Any, Callable, Iterator, Mapping
 
 from .option_ranges import RANGES, Range
+from .unread_options import warn_of_unread
 from .user_errors import OptionError
 
 # {option as argparse stores it: value}
@@ -26,6 +27,8 @@ STOCK_PACKAGES = ("fairseq", "fairseq_cli", "fairseq_ext")  # their options are 
 def check(values: Values) -> None:
     """Raise OptionError for the first option that is out of range or contradicts another.
 
+    Warns of options that fairseq does not read.
+
     Args:
         values: all options of a command; what is missing or None is not checked. Options of other
             projects' tasks and models are left out, also where they bear fairseq's names.
@@ -36,6 +39,7 @@ def check(values: Values) -> None:
         check_range(name, values.get(name), limits)
     for compare in COMPARISONS:  # each knows its values are in their ranges
         compare(values)
+    warn_of_unread(values)
 
 
 def check_search(values: Values) -> None:
