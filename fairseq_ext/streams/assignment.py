@@ -149,13 +149,14 @@ class PairParallelPlan(TrainingPlan):
         """Return the slots of every update of the epoch, one for each worker."""
         begin, lengths = self.begin(epoch), self._lengths(epoch)
         late, count = self._late(epoch, begin), self._length(epoch, begin)
+        sizes = self._sizes()
         # Every worker plans the epoch for all of them: fairseq cuts
         # the list of batches only afterwards.
         by_worker = [
             epoch_slots(
                 self.schedule,
                 lengths={pair: lengths[pair] for pair in pairs},
-                sizes={pair: len(self.dataset.datasets[pair]) for pair in pairs},
+                sizes={pair: sizes[pair] for pair in pairs},
                 random=random_of(self.seed, epoch, "slots", worker),
                 temperature=self.temperature,
                 late=late,

@@ -173,6 +173,10 @@ class TrainingPlan:
         # rounded up: the last update of a pass begins with what is left of it
         return {pair: -(-len(batches) // group) for pair, batches in self.batches.items()}
 
+    def _sizes(self) -> Dict[str, float]:
+        """Return the sentences of each pair, without those that are too long for the model."""
+        return {pair: sum(map(len, batches)) for pair, batches in self.batches.items()}
+
     def _late(self, epoch: int, begin: int) -> Dict[str, float]:
         """Return {pair: updates of the epoch before it takes part}.
 
@@ -245,7 +249,7 @@ class TrainingPlan:
         With ``weights``, {pair: weight}, a slot has one pair, drawn in proportion to them.
         """
         lengths = self._lengths(epoch)
-        sizes = weights or {pair: len(self.dataset.datasets[pair]) for pair in pairs}
+        sizes = weights or self._sizes()
         return epoch_slots(
             "temperature" if weights else self.schedule,
             lengths={pair: lengths[pair] for pair in pairs},
