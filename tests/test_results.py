@@ -132,6 +132,22 @@ def test_curves_are_drawn_and_their_values_noticed(small, tmp_path):
         drawing.curves({**panel, "x": "metric"})
 
 
+def test_curves_of_several_experiments_have_the_interval_of_each_point(small, tmp_path):
+    for name, value in (("y", 1), ("z", 2)):
+        lines = ["system,versus,direction,metric,value,low,high,interval"]
+        lines += [f"a,b,de-en,BLEU,{value},,,{value - 1} {value + 1}", f"a,b,en-de,BLEU,{value},,,"]
+        (measured.DATA / f"{name}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    picks = {"system": "a", "versus": "b", "metric": "BLEU"}
+    places = [{"x": 100, "from": "y", **picks}, {"x": 1000, "from": "z", **picks}]
+    panel = {"title": "t", "x label": "pairs", "x ticks": [100, 1000], "line": 0}
+    panel |= {"lines": {"name": places, "one": places[:1]}}
+    first, second = measured.Summary(1.0, 0.0, 2.0), measured.Summary(2.0, 1.0, 3.0)
+    assert drawing.curves(panel) == {"name": [(100.0, first), (1000.0, second)],
+                                     "one": [(100.0, first)]}  # fmt: skip
+    drawing.draw(tmp_path / "y.svg", {"columns": 1, "curves": [panel]})
+    assert ">1,000<" in (tmp_path / "y.svg").read_text(encoding="utf-8")
+
+
 def test_times_of_all_places_of_a_system_are_added(small):
     lines = ["system,versus,direction,metric,value"]
     for direction, updates, ms in (("de-en", 100, 20), ("en-de", 200, 30)):

@@ -22,9 +22,15 @@ def curves(panel: dict[str, Any]) -> dict[str, list[tuple[float, Summary]]]:
     """Return {system: [(x, values)]}; x is the number with which the field panel["x"] begins.
 
     panel["x values"]: {value of the field: what is taken for it}; panel["names"]: {system: name}.
+    Or panel["lines"]: {name: [{"x": number, "from": experiment, FIELD: condition}]}.
     """
+    if "lines" in panel:
+        return {
+            name: [(float(place["x"]), summary(without(place, "x"))) for place in places]
+            for name, places in panel["lines"].items()
+        }
     lines: dict[str, list[tuple[float, Summary]]] = {}
-    layout = ("from", "title", "x", "x label", "x values", "y scale", "names")
+    layout = ("from", "title", "x", "x label", "x values", "x ticks", "y scale", "line", "names")
     values, names = panel.get("x values", {}), panel.get("names", {})
     for m in select(panel["from"], {f: text for f, text in panel.items() if f not in layout}):
         place = re.match(r"[\d.]+", values.get(m[panel["x"]], m[panel["x"]]))
@@ -34,6 +40,11 @@ def curves(panel: dict[str, Any]) -> dict[str, list[tuple[float, Summary]]]:
         shown = Summary(*(float(m.get(side) or m["value"]) for side in ("value", "low", "high")))
         lines.setdefault(name, []).append((float(place.group()), shown))
     return {name: sorted(line) for name, line in lines.items()}
+
+
+def without(picks: dict[str, Any], field: str) -> dict[str, Any]:
+    """Return the picks without a field."""
+    return {name: value for name, value in picks.items() if name != field}
 
 
 def digest(picture: dict[str, Any]) -> str:
@@ -72,12 +83,21 @@ def draw_curves(figure: Any, picture: dict[str, Any]) -> None:
             means, lows, highs = zip(*values)
             (handle,) = axis.plot(places, means, marker="o", markersize=3, color=colour)
             axis.fill_between(places, lows, highs, color=colour, alpha=0.2, linewidth=0)
+            if len(line) == 1:  # which has no area
+                axis.vlines(places, lows, highs, color=colour, alpha=0.5)
             handles.setdefault(system, handle)
         axis.set_yscale(panel.get("y scale", "linear"))
+        if "line" in panel:
+            axis.axhline(panel["line"], color="black", linewidth=0.8)
+        if "x ticks" in panel:
+            axis.set_xscale("log")
+            axis.set_xticks(panel["x ticks"], [f"{place:,}" for place in panel["x ticks"]])
+            axis.minorticks_off()
         axis.set_title(panel["title"], fontsize=9, loc="left")
-        axis.set_xlabel(panel.get("x label", panel["x"]))
+        axis.set_xlabel(panel.get("x label") or panel["x"])
         axis.grid(alpha=0.3)
-    figure.legend(handles.values(), handles, loc="outside lower center", ncols=4, fontsize=8)
+    figure.legend(handles.values(), handles, loc="outside lower center", ncols=picture.get("columns", 4),
+                  fontsize=8)
 
 
 def draw(path: Path, picture: dict[str, Any]) -> None:
