@@ -7,6 +7,7 @@ import copy
 import types
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Sequence
 
+from .module_overlay import overlay_names
 from .patch_registry import PatchedModule, patch
 
 if TYPE_CHECKING:
@@ -105,6 +106,24 @@ def fp16_needs_cuda(module: PatchedModule) -> None:
         return build(cls, cfg, params, **kwargs)
 
     optimizer.build_optimizer = classmethod(build_optimizer)
+
+
+@patch(
+    "fairseq.trainer",
+    because="fairseq 0.12.2: the first overflow of --fp16 --fp16-no-flatten-grads ends a training on "
+    "the CPU with 'Torch not compiled with CUDA enabled'",
+)
+def overflows_need_no_cuda(module: PatchedModule) -> None:
+    """Leave the norm of a gradient that has overflowed on the CPU if there is no GPU."""
+    import torch
+
+    def tensor(value: float) -> Tensor:
+        zero = torch.tensor(value)
+        if not torch.cuda.is_available():
+            zero.cuda = lambda: zero  # type: ignore[method-assign]
+        return zero
+
+    overlay_names(module, "torch", tensor=tensor)  # it has no other use of torch.tensor
 
 
 @patch(

@@ -171,3 +171,16 @@ def test_amp_is_built_from_its_own_options(window, monkeypatch):
 def test_bf16_with_several_update_freqs(option, tiny_training, run):
     words = [*tiny_training, "--no-save", "--max-update", 3, "--update-freq", "1,2", "--cpu"]
     assert "num_updates 3" in run("fairseq-train", *words, option)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--fp16", "--fp16-no-flatten-grads"],
+        pytest.param(["--memory-efficient-fp16"], marks=pytest.mark.slow),
+    ],
+)
+def test_a_gradient_overflows_on_the_cpu(options, tiny_training, run):
+    words = [*tiny_training, "--no-save", "--max-update", 2, "--cpu", *options]
+    log = run("fairseq-train", *words, "--fp16-init-scale", 2**20)
+    assert "gradient overflow detected" in log and "num_updates 2" in log
