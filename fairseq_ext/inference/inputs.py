@@ -26,6 +26,12 @@ class Input(NamedTuple):
     error: Optional[str] = None
 
 
+def check_several(name: str, values: Any) -> None:
+    """Raise TypeError for one text, of which every character would be taken for a text."""
+    if isinstance(values, (str, bytes)):
+        raise TypeError(f"{name}: a {type(values).__name__}; allowed: a list or an iterator")
+
+
 class Inputs:
     """Makes lines of what callers give. A context: it holds files of features while it lasts.
 
@@ -49,10 +55,7 @@ class Inputs:
 
     def buffers(self, original: Iterable[Any], size: int, progress: bool) -> Iterator[List[Input]]:
         """Yield lists of at most ``size`` inputs; TypeError, with its number, for what is none."""
-        if isinstance(original, (str, bytes)):
-            raise TypeError(
-                f"sentences: a {type(original).__name__}; allowed: a list or an iterator"
-            )
+        check_several("sentences", original)
         bar = None
         if progress:
             from tqdm import tqdm

@@ -21,7 +21,7 @@ from ..streams.language_pair import LanguagePair, sides
 from ..streams.other_direction import task_toward
 from ..streams.task import StreamsTask
 from ..twin.captions.task import ImageCaptioningTask
-from .inputs import Inputs
+from .inputs import Inputs, check_several
 from .places import options_of
 from .results import Classification, Perplexity, Score, Translation
 from .search import build_translator, check_count, tokenizer_options
@@ -187,6 +187,8 @@ class Model:
         if self.kind in ("classification", "language_model"):
             allowed = "classify" if self.kind == "classification" else "perplexity"
             raise ValueError(f"score: the model is for {self.kind}; allowed: {allowed}")
+        check_several("sources", sources)
+        check_several("targets", targets)
         sources, targets = list(sources), list(targets)
         if len(sources) != len(targets):
             raise ValueError(f"score: {len(sources)} sources, but {len(targets)} targets")

@@ -30,3 +30,13 @@ def test_what_cannot_be_scored_is_named(data, checkpoint_of):
     assert "more than the model takes" in first.error
     assert "in the target, more than the model takes" in second.error
     assert third.error is None and third.score < 0
+
+
+@pytest.mark.parametrize("wrong", ["an1", b"an1"])
+def test_one_text_is_no_list_of_texts(data, checkpoint_of, wrong):
+    model = fairseq_ext.load(checkpoint_of("transformer"), data["two"])
+    allowed = f"a {type(wrong).__name__}; allowed: a list or an iterator"
+    with pytest.raises(TypeError, match=f"sources: {allowed}"):
+        model.score(wrong, ["un1", "un2", "un3"])
+    with pytest.raises(TypeError, match=f"targets: {allowed}"):
+        model.score(["an1", "an2", "an3"], wrong)

@@ -10,8 +10,25 @@ def test_a_direction_that_is_not_there(two, tmp_path, capsys):
     for source, target in (("xx", "qq"), ("qq", "xx"), ("xx", "xx")):
         assert export(two[0], source, target, "fairseq", tmp_path / "stock.pt") == 2
         message = capsys.readouterr().err
-        assert f"-s {source} -t {target}" in message and "xx-yy,yy-xx" in message
+        assert f"-s {source} -t {target}" in message and "xx-yy, yy-xx" in message
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("model", ["two", "tagged"])
+def test_a_direction_that_one_way_left_untrained(request, model, tmp_path, capsys):
+    state = torch.load(request.getfixturevalue(model)[0], weights_only=False)
+    options = state["cfg"]["model"]
+    if isinstance(options, dict):
+        options["lang_pairs"] = "xx-yy"  # as --one-way stores it
+    else:
+        options.lang_pairs = "xx-yy"
+    torch.save(state, tmp_path / "one_way.pt")
+    for source, target in (("yy", "xx"), ("a-b", "yy")):
+        assert export(tmp_path / "one_way.pt", source, target, "fairseq", tmp_path / "no.pt") == 2
+        message = capsys.readouterr().err
+        assert f"-s {source} -t {target}: " in message
+        assert "was trained for xx-yy: it reads xx and writes yy" in message
+    assert export(tmp_path / "one_way.pt", "xx", "yy", "fairseq", tmp_path / "stock.pt") == 0
 
 
 def test_two_models_have_their_own_directions(separate, tmp_path, capsys):

@@ -178,16 +178,25 @@ def stock_config(
     return config
 
 
+def lack_of_roles(state: Checkpoint, source: str, target: str) -> Optional[str]:
+    """Return what was trained instead of the direction, None if both of its roles were."""
+    from ...streams.language_pair import sides
+    from ...streams.stored_pairs import stored_pairs
+    from ..transformer.roles import has_roles
+
+    pairs = stored_pairs(state["cfg"]["model"])
+    if has_roles(source, target, pairs):
+        return None
+    read, written = (", ".join(langs) for langs in sides(pairs))
+    return f"was trained for {', '.join(pairs)}: it reads {read} and writes {written}"
+
+
 class DualTransformerExporter:
     """Exports a ``dual_transformer``: a direction is made of two components, each in one role."""
 
     def lack(self, state: Checkpoint, source: str, target: str) -> Optional[str]:
         """Return what the checkpoint has instead of the direction, for an error, or None."""
-        langs = members(state["model"], "components")
-        if source != target and {source, target} <= set(langs):
-            return None
-        pairs = state["cfg"]["model"]["lang_pairs"]
-        return f"was trained for {pairs} and can translate between any two of {', '.join(langs)}"
+        return lack_of_roles(state, source, target)
 
     def embeddings(self, source: str, target: str) -> Dict[str, str]:
         """Return {language: name of its embedding}."""
@@ -242,12 +251,7 @@ class TaggedExporter:
 
     def lack(self, state: Checkpoint, source: str, target: str) -> Optional[str]:
         """Return what the checkpoint has instead of the direction, for an error, or None."""
-        from ...streams.stored_pairs import stored_pairs
-        from ..transformer.roles import is_trained
-
-        pairs = stored_pairs(state["cfg"]["model"])
-        is_known = is_trained(f"{source}-{target}", pairs)
-        return None if is_known else f"was trained for {', '.join(pairs)}"
+        return lack_of_roles(state, source, target)
 
     def embeddings(self, source: str, target: str) -> Dict[str, str]:
         """Return {language: name of its embedding}."""

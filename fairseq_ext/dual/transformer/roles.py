@@ -12,7 +12,11 @@ from ...streams.language_pair import LanguagePair, sides
 
 def is_trained(pair: str, pairs: List[str]) -> bool:
     """True if training on ``pairs`` trained the encoding and the decoding role of ``pair``."""
-    source, target = LanguagePair.parse(pair)
+    return has_roles(*LanguagePair.parse(pair), pairs)
+
+
+def has_roles(source: str, target: str, pairs: List[str]) -> bool:
+    """True if ``pairs`` trained ``source`` to encode and ``target``, another one, to decode."""
     encoders, decoders = sides(pairs)
     return source != target and source in encoders and target in decoders
 
