@@ -241,7 +241,10 @@ class Steps(TranslationTask):
         # TranslationTask's would look for BLEU's sums under names without a pair
         FairseqTask.reduce_metrics(self, logging_outputs, criterion)
         pairs = self._logged_pairs()
-        log_pairs(criterion, logging_outputs, [*pairs, *self.synthetic])
+        # the updates' logs have every stream, those of a validation none
+        names = {name.rpartition(":")[0] for log in logging_outputs for name in log}
+        streams = [stream for stream in self.synthetic if stream in names]
+        log_pairs(criterion, logging_outputs, [*pairs, *streams])
         log_likelihoods(logging_outputs, pairs)
         # every pair has the name where any has: ``merge_logs``
         if any(f"{pairs[0]}:_bleu_sys_len" in log for log in logging_outputs):

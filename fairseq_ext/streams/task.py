@@ -148,7 +148,7 @@ class StreamsTask(Loading):
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> BaseFairseqModel:
         """Build the model for the pairs of the run or, from a checkpoint, of the checkpoint."""
         self.from_checkpoint = from_checkpoint
-        stored = stored_pairs(cfg) if from_checkpoint else []
+        stored = self._pairs_of_checkpoint(cfg) if from_checkpoint else []
         if stored:
             self.pairs = stored
             paths = utils.split_paths(self.cfg.data)
@@ -178,6 +178,15 @@ class StreamsTask(Loading):
         if self.cfg.eval_bleu:
             self.bleu = self._build_bleu(model)
         return model
+
+    def _pairs_of_checkpoint(self, cfg: Any) -> List[str]:
+        """Return the pairs of a checkpoint's model; none for a model of one direction."""
+        stored, named = stored_pairs(cfg), self.cfg.lang_pairs
+        # fairseq-validate puts its --lang-pairs in the place of the pairs of the model, which may
+        # have their reverses too
+        if named and not self.requested and stored == parse_lang_pairs(named):
+            return self.training_pairs(self.cfg, None)
+        return stored
 
     def _freeze(self, model: nn.Module) -> None:
         """Freeze what --train-only leaves out; pairs of which nothing is left take no part."""

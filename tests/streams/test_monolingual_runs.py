@@ -109,6 +109,12 @@ def test_validation_and_inference_are_as_before(data, tmp_path):
         *["--path", best, "--beam", 2, "--max-len-b", 6],
     )
     assert len(inprocess.hypotheses(output)) == 30
+    # the options of the training may be named again
+    words = [folder, "--task", "dual_translation", "--path", best, "--batch-size", 30]
+    (found,) = inprocess.validate(*words, "--lang-pairs", "xx-yy")
+    assert not any("@" in name for name in found)
+    assert found["valid_loss"] == pytest.approx(valid["valid_loss"], abs=2e-3)
+    assert {"valid_xx-yy_loss", "valid_yy-xx_loss"} <= set(found)
 
 
 def test_the_average_that_translates_is_not_validated(data, tmp_path):
