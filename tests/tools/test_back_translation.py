@@ -135,6 +135,7 @@ def test_filters(pair, target, ratio, least, reason):
     [
         (["--beam", 0], "--beam 0: must be at least 1"),
         (["--beam", 2, "--sampling"], "--beam 2: --sampling draws one translation"),
+        (["--seed", 2], "--seed 2: without --sampling nothing is drawn"),
         (["--max-ratio", 0.5], "--max-ratio 0.5: must be at least 1"),
         (["--max-ratio", "nan"], "--max-ratio nan: must be at least 1"),
         (["--min-round-trip", -2], "--min-round-trip -2.0: needs --round-trip"),

@@ -127,6 +127,13 @@ def test_errors_name_what_is_wrong(files, tmp_path, capsys, monkeypatch):
     assert "1 runs in --hyp" in fails(capsys, *hyp, *ref, *uneven)
     assert "needs --source" in fails(capsys, *hyp, *ref, "--comet", "m")
     assert "needs --target-lang" in fails(capsys, *hyp, *ref, "--tokenizer", "moses")
+    for words, needed in (
+        (["--source", files["ref"]], "--comet"),
+        (["--target-lang", "en"], "--tokenizer"),
+        (["--test", "randomisation"], "--baseline"),
+        (["--metric", "chrf", "--tokenize", "zh"], "--metric bleu"),
+    ):
+        assert f"does nothing without {needed}" in fails(capsys, *hyp, *ref, *words)
     for name in ("sacremoses", "comet"):
         monkeypatch.setitem(sys.modules, name, None)
     moses = ("--tokenizer", "moses", "--target-lang", "en")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ...inference.model import Model
 
 BEAM = 5
+SEED = 1
 BLOCK = 256  # lines between two entries of the file of progress
 
 
@@ -42,7 +43,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--beam", type=int, help=f"beam of the search (default: {BEAM})")
     parser.add_argument("--sampling", action="store_true",
                         help="draw the words by their probabilities")  # fmt: skip
-    parser.add_argument("--seed", type=int, default=1, help="seed of --sampling (default: 1)")
+    parser.add_argument("--seed", type=int, help=f"seed of --sampling (default: {SEED})")
     parser.add_argument("--batch", type=int, default=64, metavar="N",
                         help="lines that are translated together (default: 64)")  # fmt: skip
     parser.add_argument("--max-ratio", type=float, default=0.0, metavar="R",
@@ -62,6 +63,8 @@ def check(args: Namespace) -> None:
     """Raise UsageError, naming the option, for values that are not allowed."""
     if args.sampling and args.beam is not None:
         raise UsageError(f"--beam {args.beam}: --sampling draws one translation and has no beam")
+    if args.seed is not None and not args.sampling:
+        raise UsageError(f"--seed {args.seed}: without --sampling nothing is drawn; leave it out")
     for name in ("beam", "batch"):
         value = getattr(args, name)
         if value is not None and value < 1:
@@ -163,7 +166,7 @@ def make(args: Namespace, model: Model, lines: List[str], block: int) -> List[Pa
     texts = [line for line in lines if line.strip()]
     search = {"sampling": True, "beam": 1} if args.sampling else {"beam": args.beam or BEAM}
     # fairseq draws words from the global state: a resumed command draws the same
-    torch.manual_seed(args.seed * 1_000_003 + block)
+    torch.manual_seed(seed_of(args) * 1_000_003 + block)
     # without their attention, which takes time and is not asked for here
     translated = model.translate(texts, batch=args.batch, attention=False, extras=False, **search)
     best = [(result.text, result.hypotheses[0].score) for result in translated]
@@ -205,10 +208,15 @@ def write(args: Namespace, targets: List[str], pairs: List[Pair]) -> int:
     return count
 
 
+def seed_of(args: Namespace) -> int:
+    """Return the seed of --sampling."""
+    return SEED if args.seed is None else int(args.seed)
+
+
 def search_of(args: Namespace) -> str:
     """Return what the translations depend on besides the model."""
     if args.sampling:  # what a line draws depends on the lines before it in its batch
-        return f"sampling, seed {args.seed}, batch {args.batch}"
+        return f"sampling, seed {seed_of(args)}, batch {args.batch}"
     return f"beam {args.beam or BEAM}"
 
 

@@ -90,6 +90,8 @@ def add_text_arguments(parser: ArgumentParser) -> None:
 
 def plain_text(args: Namespace) -> Callable[[str], str]:
     """Return the function line -> plain text, from `add_text_arguments`."""
+    if args.target_lang and not args.tokenizer:
+        raise UsageError(f"--target-lang {args.target_lang} does nothing without --tokenizer")
     if not args.tokenizer:
         return lambda line: inputs.join_subwords(line, args.bpe)
     if not args.target_lang:
@@ -106,6 +108,12 @@ def check(args: Namespace) -> None:
         raise UsageError(f"--samples {args.samples}: allowed: 1 and more")
     if args.comet and not args.source:
         raise UsageError(f"--comet {args.comet} needs --source")
+    if args.source and not args.comet:
+        raise UsageError(f"--source {args.source} does nothing without --comet")
+    if args.test == "randomisation" and not args.baseline:
+        raise UsageError("--test randomisation does nothing without --baseline")
+    if args.tokenize and not {"bleu", "bleu_lower"} & set(args.metric):
+        raise UsageError(f"--tokenize {args.tokenize} does nothing without --metric bleu")
     for path in args.output:
         if Path(path).suffix not in WRITERS:
             raise UsageError(f"--output {path}: the name must end in {', '.join(WRITERS)}")
