@@ -95,6 +95,7 @@ def check_options(experiment: Experiment, args: Namespace) -> None:
         ("--leave-out", is_report, "report"),
         ("--force", args.store or args.raw is not None, "--raw or report --store"),
         ("--raw", args.system and not is_report, "prepare or a SYSTEM"),
+        ("--print", args.system and not is_report, "prepare or a SYSTEM"),
     ):
         if getattr(args, option.strip("-").replace("-", "_")) and not does_something:
             raise UsageError(f"{option} does nothing without {needed}")
@@ -107,6 +108,12 @@ def check_options(experiment: Experiment, args: Namespace) -> None:
             f"-- {' '.join(args.options)}: {args.system or 'no SYSTEM'} runs no {TRAINING}; "
             "name a system that does"
         )
+
+
+def check_seeds(args: Namespace) -> None:
+    """Raise UsageError where no random seed is named."""
+    if not args.seeds:
+        raise UsageError("SEED is missing: name at least one")
 
 
 def print_commands(experiment: Experiment, args: Namespace) -> None:
@@ -125,6 +132,7 @@ def print_commands(experiment: Experiment, args: Namespace) -> None:
     if args.system == "prepare":
         return
     named = experiment.matching(args.system)
+    check_seeds(args)
     for system in in_order(experiment, named):
         for seed in args.seeds:
             is_named = system.name in named
@@ -137,8 +145,7 @@ def print_commands(experiment: Experiment, args: Namespace) -> None:
 
 def run_systems(experiment: Experiment, args: Namespace) -> None:
     """Make the data if RAW is named, train what the systems need, train them, and score them."""
-    if not args.seeds:
-        raise UsageError("SEED is missing: name at least one")
+    check_seeds(args)
     named = experiment.matching(args.system)
     if args.raw is not None:
         prepare(experiment, args.raw, args.data, args.workers, args.force)

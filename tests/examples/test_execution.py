@@ -242,8 +242,9 @@ def test_somebody_elses_folder_is_not_replaced(places, call):
 
 
 def test_missing_raw_files_and_seeds(places, call):
-    with pytest.raises(UsageError, match="SEED is missing"):
-        call("main")
+    for words in (["main"], ["main", "--print"]):
+        with pytest.raises(UsageError, match="SEED is missing"):
+            call(*words)
     (places["raw"] / "text").rename(places["raw"] / "text.gz")
     call("prepare")
     (places["raw"] / "text.gz").unlink()
@@ -283,6 +284,8 @@ def test_more_options_that_would_do_nothing_are_refused(places, call, capsys):
         (["report", 1, "--force"], "--force does nothing without --raw or report --store"),
         (["report", 1, "--raw", "raw"], "--raw does nothing without prepare or a SYSTEM"),
         (["--raw", "raw"], "--raw does nothing without prepare or a SYSTEM"),
+        (["report", 1, "--print"], "--print does nothing without prepare or a SYSTEM"),
+        (["--print"], "--print does nothing without prepare or a SYSTEM"),
     ],
 )
 def test_options_of_another_command_are_refused(call, words, message):
