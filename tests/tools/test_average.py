@@ -110,3 +110,9 @@ def test_average_refuses_another_model(trained, tmp_path, name, shape):
 def test_average_names_a_missing_input(capsys):
     assert command.main(["average", "--inputs", "none.pt", "--output", "x.pt"]) == 2
     assert "--inputs none.pt is not a file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["--last", "2"], ["--by", "updates"]])
+def test_average_refuses_options_of_the_folder_with_inputs(words, capsys):
+    assert command.main(["average", "--inputs", "a.pt", *words, "--output", "x.pt"]) == 2
+    assert f"{' '.join(words)} belongs to --dir" in capsys.readouterr().err

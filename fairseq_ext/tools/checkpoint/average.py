@@ -36,8 +36,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--by",
         choices=sorted(NAMES),
-        default="epochs",
-        help="what --last counts: checkpointE.pt (epochs) or checkpoint_E_U.pt (updates)",
+        help="what --last counts: checkpointE.pt (epochs; default) or checkpoint_E_U.pt (updates)",
     )
     parser.add_argument("--output", required=True, metavar="FILE", help="checkpoint to write")
 
@@ -133,9 +132,10 @@ def average_checkpoints(args: Namespace) -> int:
     import torch
     from omegaconf import OmegaConf
 
-    if args.inputs and args.last is not None:
-        raise UsageError(f"--last {args.last} belongs to --dir; --inputs are averaged all")
-    paths = args.inputs or newest(args.dir, args.last, args.by)
+    for option, value in (("--last", args.last), ("--by", args.by)):
+        if args.inputs and value is not None:
+            raise UsageError(f"{option} {value} belongs to --dir; --inputs are averaged all")
+    paths = args.inputs or newest(args.dir, args.last, args.by or "epochs")
     for path in paths:
         if not Path(path).is_file():
             raise UsageError(f"--inputs {path} is not a file")
