@@ -96,8 +96,8 @@ def draw_curves(figure: Any, picture: dict[str, Any]) -> None:
         axis.set_title(panel["title"], fontsize=9, loc="left")
         axis.set_xlabel(panel.get("x label") or panel["x"])
         axis.grid(alpha=0.3)
-    figure.legend(handles.values(), handles, loc="outside lower center", ncols=picture.get("columns", 4),
-                  fontsize=8)
+    place = {"loc": "outside lower center", "ncols": picture.get("columns", 4)}
+    figure.legend(handles.values(), handles, fontsize=8, **place)
 
 
 def draw(path: Path, picture: dict[str, Any]) -> None:

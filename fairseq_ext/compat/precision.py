@@ -110,8 +110,8 @@ def fp16_needs_cuda(module: PatchedModule) -> None:
 
 @patch(
     "fairseq.trainer",
-    because="fairseq 0.12.2: the first overflow of --fp16 --fp16-no-flatten-grads ends a training on "
-    "the CPU with 'Torch not compiled with CUDA enabled'",
+    because="fairseq 0.12.2: the first overflow of --fp16 --fp16-no-flatten-grads ends a training "
+    "on the CPU with 'Torch not compiled with CUDA enabled'",
 )
 def overflows_need_no_cuda(module: PatchedModule) -> None:
     """Leave the norm of a gradient that has overflowed on the CPU if there is no GPU."""
@@ -120,7 +120,7 @@ def overflows_need_no_cuda(module: PatchedModule) -> None:
     def tensor(value: float) -> Tensor:
         zero = torch.tensor(value)
         if not torch.cuda.is_available():
-            zero.cuda = lambda: zero  # type: ignore[method-assign]
+            zero.__dict__["cuda"] = lambda: zero
         return zero
 
     overlay_names(module, "torch", tensor=tensor)  # it has no other use of torch.tensor
