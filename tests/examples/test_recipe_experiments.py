@@ -57,8 +57,8 @@ def test_the_recipe_from_own_files_to_scores(run, raw, tmp_path):
             (raw / f"{old}.{language}").rename(raw / f"{new}.{language}")
         shutil.copy(raw / f"train.{language}", raw / f"mono.{language}")
     small = SmallExperiment(run, tmp_path, "dual/own", SMALL)
-    output = small.step("tagged.online.inference", 1, "--raw", raw)
+    output = small.step("tagged.online", 1, "--raw", raw)
     assert "ready:" in output and "done:" in output
-    small.train("tagged.online", "both.longer")
+    small.train("tagged.online.inference", "both", "both.longer")
     bleu = values_of(small.report(), "BLEU", set="test", direction="en-de")
     assert {("tagged.online.inference", ""), ("tagged.online", "both.longer")} <= set(bleu)
