@@ -139,7 +139,8 @@ def corpora(args: argparse.Namespace) -> list[tuple[str, ...]]:
 def count_lines(path: str) -> int:
     """Return the number of lines of a text file.
 
-    Raises OSError for a missing file and UnreadableFile for a line that is not UTF-8.
+    Raises OSError for a missing file and UnreadableFile for a line that is not UTF-8, or that has a
+    carriage return inside, after which fairseq would begin a line that the other side has not.
     """
     if os.path.isdir(path):
         raise IsADirectoryError(21, "a folder, not a text file", path)
@@ -153,4 +154,9 @@ def count_lines(path: str) -> int:
                     f"{path}, line {number}: not UTF-8 (byte 0x{line[error.start]:02x} at "
                     f"{error.start})"
                 ) from error
+            if b"\r" in line.removesuffix(b"\n").removesuffix(b"\r"):
+                raise UnreadableFile(
+                    f"{path}, line {number}: a carriage return within the line, where fairseq "
+                    "would begin another one; allowed: carriage returns at the ends of lines"
+                )
     return number

@@ -82,7 +82,9 @@ def test_files_in_the_way_and_files_that_are_missing(arguments, tmp_path):
     preprocess_input.check_options(arguments(*TWO, "--tgtdict", tmp_path / "dict.yy.txt"))
 
 
-@pytest.mark.parametrize("content, lines", [(b"", 0), (b"a\n", 1), (b"a\n\nb", 3)])
+@pytest.mark.parametrize(
+    "content, lines", [(b"", 0), (b"a\n", 1), (b"a\n\nb", 3), (b"a\r\nb\r", 2)]
+)
 def test_lines_end_at_line_feeds(tmp_path, content, lines):
     (tmp_path / "text").write_bytes(content)
     assert preprocess_input.count_lines(str(tmp_path / "text")) == lines
@@ -94,3 +96,10 @@ def test_a_line_that_is_not_utf8_is_named(tmp_path):
         preprocess_input.count_lines(str(tmp_path / "text"))
     with pytest.raises(IsADirectoryError, match="a folder, not a text file"):
         preprocess_input.count_lines(str(tmp_path))
+
+
+def test_a_carriage_return_within_a_line_is_named(tmp_path):
+    """Read as text, it would end a line: the following lines would lose their translations."""
+    (tmp_path / "text").write_bytes(b"good\r\nb\rc\n")
+    with pytest.raises(UnreadableFile, match="text, line 2: a carriage return within the line"):
+        preprocess_input.count_lines(str(tmp_path / "text"))

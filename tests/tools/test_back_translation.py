@@ -209,3 +209,11 @@ def test_progress_is_whole_at_every_moment(tmp_path):
     assert digest(["a", "b"]) != digest(["a b"]) and digest(path) == digest(path)
     progress.remove()
     assert not path.exists()
+
+
+def test_a_carriage_return_within_a_line_is_refused(tmp_path):
+    (tmp_path / "mono").write_bytes(b"a\r\nb\rc\n")
+    with pytest.raises(UsageError, match="mono, line 2: a carriage return within the line"):
+        command.read_lines("--monolingual", str(tmp_path / "mono"))
+    (tmp_path / "mono").write_bytes(b"a\r\nb\xe2\x80\xa8c")
+    assert command.read_lines("--monolingual", str(tmp_path / "mono")) == ["a", "b\u2028c"]

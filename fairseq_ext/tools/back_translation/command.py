@@ -81,14 +81,21 @@ def check(args: Namespace) -> None:
 
 
 def read_lines(option: str, path: str) -> List[str]:
-    """Return the lines of a file; UsageError, naming option and file, where it has none."""
+    """Return the lines of a file; UsageError, naming option and file, where it has none.
+
+    UsageError also for a carriage return within a line, where fairseq would begin another one.
+    """
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        # not read_text(), which would begin one as well
+        text = Path(path).read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{option} {path}: {error}") from error
     # not splitlines(), which cuts at characters that may stand in a line
-    lines = [line.strip("\r") for line in text.split("\n")]
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
     lines = lines[:-1] if lines[-1] == "" else lines
+    torn = next((number for number, line in enumerate(lines, 1) if "\r" in line), None)
+    if torn:
+        raise UsageError(f"{option} {path}, line {torn}: a carriage return within the line")
     if not lines:
         raise UsageError(f"{option} {path}: holds no line")
     return lines
