@@ -21,6 +21,11 @@ from experiments.scores import Score, fields, write_score
 from fairseq_ext.tools.evaluate.inputs import read_hypotheses, read_lines
 
 USED = "parameters used"
+# of these metrics less is better
+LESS = ("ter", "cer", "wer", "error", "perplexity", "nats")
+BEST = [
+    name for name in metrics.NAMES if name not in LESS and not name.endswith(("_formed", "_length"))
+]
 
 
 def text(args: Namespace) -> None:
@@ -54,6 +59,14 @@ def store(args: Namespace, hypotheses: list[str], references: list[str]) -> None
 
 def cost(args: Namespace) -> None:
     """Count parameters, updates and time."""
+    if not args.checkpoint and not args.log:
+        raise UsageError("allowed: --checkpoint, --log, or both")
+    if bool(args.checkpoint) != bool(args.data):
+        raise UsageError("--checkpoint and --data: allowed: both, or neither")
+    if args.pairs and not args.checkpoint:
+        raise UsageError(f"--pairs {' '.join(args.pairs)}: does nothing without --checkpoint")
+    if args.used != USED and not args.pairs:
+        raise UsageError(f"--used {args.used}: does nothing without --pairs")
     values = costs.timed(args.log) if args.log else {}
     if args.checkpoint:
         counted = costs.parameters(args.checkpoint, args.data, args.pairs)
@@ -64,6 +77,8 @@ def cost(args: Namespace) -> None:
 
 def curve(args: Namespace) -> None:
     """Tell how a run learnt: what its log says of the validation set, at each or the last time."""
+    if args.per < 1 or (args.per > 1 and args.by != "updates"):
+        raise UsageError(f"--per {args.per}: allowed: 1 or more, with --by updates")
     unit = float(args.per)
     if args.by == "epoch":  # the last one may be cut off, none is longer than the others
         unit = max(updates for _, updates in costs.epochs_of(args.log)[0])
@@ -126,7 +141,7 @@ def arguments(words: list[str]) -> Namespace:
     command.add_argument("--per", type=int, default=1, help="divide the updates by so many pairs")
     command = commands.add_parser("best", help=best.__doc__)
     command.set_defaults(function=best)
-    command.add_argument("metrics", nargs=1, choices=metrics.NAMES, help="more must be better")
+    command.add_argument("metrics", nargs=1, choices=BEST, help="more must be better")
     command.add_argument("--of", metavar="RUN", nargs="+", type=Path, required=True)
     for option, which in (("--by", "lines that choose"), ("--take", "lines that are scored")):
         command.add_argument(

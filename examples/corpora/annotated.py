@@ -96,6 +96,12 @@ def examples(args: Namespace) -> dict[str, list[LinePair]]:
 
 def run(args: Namespace) -> None:
     """Write FOLDER/{train,valid,test}.LANGUAGE and the targets as .FORMAT beside them."""
+    if args.source == args.format:
+        raise UsageError(f"--source {args.source}: the ending of the targets; allowed: another one")
+    for option in ("longest", "valid_lines"):
+        value = getattr(args, option)
+        if value is not None and value < 1:
+            raise UsageError(f"--{option.replace('_', '-')} {value}: allowed: 1 or more")
     splits = examples(args)
     if args.longest:
         short = [pair for pair in splits["train"] if len(pair[1].split()) <= args.longest]

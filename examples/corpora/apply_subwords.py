@@ -3,7 +3,9 @@
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from .files import lines_of, write_lines
+from fairseq_ext.tools import UsageError
+
+from .files import check_apart, lines_of, write_lines
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -14,10 +16,18 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> None:
-    """Write FOLDER/TEXT for each text, with spaces between the pieces."""
+    """Write FOLDER/TEXT for each text, with spaces between the pieces.
+
+    Raises UsageError for what is no model, and where two texts have one name.
+    """
     import sentencepiece
 
-    model = sentencepiece.SentencePieceProcessor(model_file=str(args.model))
-    for source in args.texts:
+    outputs = [args.output / text.name for text in args.texts]
+    check_apart(outputs, args.texts)
+    try:
+        model = sentencepiece.SentencePieceProcessor(model_file=str(args.model))
+    except (OSError, RuntimeError) as error:
+        raise UsageError(f"--model {args.model}: {error}") from error
+    for source, output in zip(args.texts, outputs):
         spelled = (" ".join(model.encode(line, out_type=str)) for line in lines_of(source))
-        write_lines(args.output / source.name, spelled)
+        write_lines(output, spelled)

@@ -9,7 +9,7 @@ import random
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from .files import aligned, write_lines
+from .files import aligned, check_languages, write_lines
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -24,6 +24,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> None:
     """Write FOLDER/PAIR.LANGUAGE for every two languages, each with an equal share of the lines."""
+    check_languages(args.languages, least=2)
     texts = list(aligned(*(Path(f"{args.train}.{language}") for language in args.languages)))
     random.Random(args.seed).shuffle(texts)
     pairs = list(itertools.combinations(range(len(args.languages)), 2))

@@ -3,8 +3,9 @@
 import contextlib
 import gzip
 import itertools
+import zlib
 from pathlib import Path
-from typing import Iterable, Iterator, TextIO, Union
+from typing import Iterable, Iterator, Sequence, TextIO, Union
 
 from fairseq_ext.tools import UsageError, atomic_path
 
@@ -22,15 +23,20 @@ def find(path: File) -> Path:
 def lines_of(path: File) -> Iterator[str]:
     """Yield the lines of a plain or .gz file, without line ends and surrounding white space.
 
-    Raises UsageError with file and line number where the text is not UTF-8.
+    A carriage return within a line becomes a blank, since fairseq would begin another line there.
+    Raises UsageError where the file cannot be read, with the line number where it is not UTF-8.
     """
     opener = gzip.open if Path(path).suffix == ".gz" else open
-    with opener(path, "rb") as stream:
-        for number, line in enumerate(stream, 1):
-            try:
-                yield line.decode("utf-8").strip()
-            except UnicodeDecodeError as error:
-                raise UsageError(f"{path}, line {number}: not UTF-8 ({error.reason})") from error
+    try:
+        with opener(path, "rb") as stream:
+            for number, line in enumerate(stream, 1):
+                try:
+                    yield line.decode("utf-8").replace("\r", " ").strip()
+                except UnicodeDecodeError as error:
+                    reason = f"not UTF-8 ({error.reason})"
+                    raise UsageError(f"{path}, line {number}: {reason}") from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise UsageError(f"cannot read {path}: {error}") from error
 
 
 def aligned(*paths: Path) -> Iterator[tuple[str, ...]]:
@@ -50,6 +56,23 @@ def aligned(*paths: Path) -> Iterator[tuple[str, ...]]:
                 "translation of line N of the other"
             )
         yield lines
+
+
+def check_languages(languages: Sequence[str], least: int = 1) -> None:
+    """Raise UsageError for fewer languages than `least`, and for one that is there twice."""
+    if len(languages) < least or len(set(languages)) < len(languages):
+        raise UsageError(f"--languages {' '.join(languages)}: allowed: {least} or more, each once")
+
+
+def check_apart(outputs: Sequence[Path], inputs: Sequence[Path]) -> None:
+    """Raise UsageError where an output is another one as well, or a file that is read."""
+    for place, output in enumerate(outputs):
+        if output in outputs[:place]:
+            raise UsageError(f"{output} would be written twice; allowed: texts of different names")
+        if output.resolve() in {path.resolve() for path in inputs}:
+            raise UsageError(
+                f"{output} would be replaced by what is made of it; allowed: another --output"
+            )
 
 
 @contextlib.contextmanager

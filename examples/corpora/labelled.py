@@ -69,6 +69,8 @@ READERS = {"mr": read_mr, "tab": read_tab}
 
 def run(args: Namespace) -> None:
     """Write FOLDER/{train,valid,test}.{text,label}, a text and its label a line."""
+    if args.valid < 2:
+        raise UsageError(f"--valid {args.valid}: allowed: 2 or more")
     splits = {
         split: [text for text in texts if text[0]]
         for split, texts in READERS[args.form](args.raw).items()

@@ -10,7 +10,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Iterator, Sequence
 
-from fairseq_ext.tools import UsageError
+from fairseq_ext.tools import UsageError, atomic_path
 
 from .files import lines_of
 
@@ -46,6 +46,9 @@ def run(args: Namespace) -> None:
     """Write the model file. Raises UsageError when the text is too small for the vocabulary."""
     import sentencepiece
 
+    if args.lines < 0:
+        raise UsageError(f"--lines {args.lines}: allowed: 0 or more")
+
     learnt = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
@@ -60,4 +63,6 @@ def run(args: Namespace) -> None:
     except RuntimeError as error:
         texts = ", ".join(path.name for path in args.texts)
         raise UsageError(f"--vocabulary {args.vocabulary} does not fit {texts}: {error}") from error
-    args.model.write_bytes(learnt.getvalue())
+    args.model.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_path(args.model) as temporary:
+        temporary.write_bytes(learnt.getvalue())

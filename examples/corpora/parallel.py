@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fairseq_ext.tools import UsageError
 
-from .files import aligned, find, written
+from .files import aligned, check_apart, check_languages, find, written
 
 SPLITS = ("train", "valid", "test")
 
@@ -48,9 +48,13 @@ def copy(paths: list[Path], outputs: list[Path], is_training: bool, last: object
 
 def run(args: Namespace) -> None:
     """Write FOLDER/{train,valid,test}.LANGUAGE."""
+    check_languages(args.languages)
+    if args.train_lines is not None and args.train_lines < 1:
+        raise UsageError(f"--train-lines {args.train_lines}: allowed: 1 or more")
     for split in SPLITS:
         prefix, is_training = getattr(args, split), split == "train"
         paths = [find(f"{prefix}.{language}") for language in args.languages]
         outputs = [args.output / f"{split}.{language}" for language in args.languages]
+        check_apart(outputs, paths)
         last = args.train_lines if is_training else None
         print(f"{split}: {copy(paths, outputs, is_training, last)}")

@@ -73,6 +73,8 @@ def read_reviews(archive: Path, count: int) -> dict[str, list[Review]]:
 
 def run(args: Namespace) -> None:
     """Write FOLDER/{train,valid,test}.{text,label}, a review a line; valid is drawn at random."""
+    if args.words < 0:
+        raise UsageError(f"--words {args.words}: allowed: 0 or more")
     splits = read_reviews(args.archive, args.words)
     train = splits["train"]
     if not 0 < args.valid < len(train):

@@ -9,15 +9,18 @@ import contextlib
 import gzip
 import random
 import zipfile
+import zlib
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Iterable, Iterator
 
 from fairseq_ext.tools import UsageError
 
-from .files import find, write_lines
+from .files import check_languages, find, write_lines
 
 SEED = 1
+# what reading such a file raises
+DAMAGED = (OSError, EOFError, zlib.error, zipfile.BadZipFile, IndexError, UnicodeDecodeError)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -36,6 +39,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def raw_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a plain or .gz file, or of the first file of a .zip.
 
+    A carriage return within a line becomes a blank, since fairseq would begin another line there.
     Raises UsageError where the file is damaged or not UTF-8.
     """
     try:
@@ -49,8 +53,8 @@ def raw_lines(path: Path) -> Iterator[str]:
             else:
                 stream = stack.enter_context(open(path, "rb"))
             for line in stream:
-                yield line.decode("utf-8")
-    except (zipfile.BadZipFile, gzip.BadGzipFile, IndexError, UnicodeDecodeError) as error:
+                yield line.decode("utf-8").replace("\r", " ")
+    except DAMAGED as error:
         raise UsageError(f"{path}: damaged, or not UTF-8 ({error})") from error
 
 
@@ -90,6 +94,7 @@ def one_of_each_group(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]
 
 def run(args: Namespace) -> None:
     """Write FOLDER/{train,valid,test}.LANGUAGE, in random order."""
+    check_languages(args.languages)
     path = find(args.file)
     pairs = one_of_each_group(sentence_pairs(raw_lines(path), path))
     if args.valid < 1 or args.test < 1 or args.valid + args.test >= len(pairs):

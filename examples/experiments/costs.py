@@ -17,6 +17,7 @@ PLACE = re.compile(r"'save_dir': '([^']*)'")
 # number of the line, words with the logarithms of their probabilities in brackets
 WORDS = re.compile(r"(?m)\| INFO \| fairseq_cli\.eval_lm \| (\d+) (.* \[\S+\])$")
 CHANCE = re.compile(r" \[(\S+)\](?=\t|$)")
+RESUMED = re.compile(r"Loaded checkpoint .*\(epoch (\d+) @ (\d+) updates\)")
 UPDATES = re.compile(r"\| num_updates (\d+)\b")
 # Seconds: fairseq prints whole ones for each epoch. The sum over the epochs of a training tells the
 # time of an update where it is longer than this, and an epoch's where the epoch itself is longer.
@@ -57,8 +58,9 @@ def epochs_of(log: Path) -> tuple[list[tuple[float, int]], int]:
             place = folder.group(1) if folder else place
             epochs = trainings.setdefault(place, {})
             # at 0 updates it is another training's, to begin with
-            if "Loaded checkpoint" in line and "@ 0 updates" not in line:
-                resumed.add((place, max(epochs, default=0) + 1))
+            loaded = RESUMED.search(line)
+            if loaded and int(loaded.group(2)):
+                resumed.add((place, int(loaded.group(1))))
             match = EPOCH_END.search(line)
             if match:
                 updates = UPDATES.search(line)

@@ -5,7 +5,7 @@ import zipfile
 from argparse import ArgumentParser
 
 import pytest
-from corpora import annotated, draw
+from corpora import annotated, apply_subwords, draw
 
 from fairseq_ext.tools import UsageError
 
@@ -107,6 +107,11 @@ def test_what_cannot_be_used_is_named(linearised, tmp_path, write):
     with pytest.raises(UsageError, match="bad: no line '# ::id NAME' above the graph of: It is 1"):
         linearised("amr", "--whole", f"{BANK}.txt", "--train", f"{BANK}-training.txt", "--test",
                    tmp_path / "raw" / "bad")  # fmt: skip
+    for odd in (("--longest", 0), ("--valid-lines", -1)):
+        with pytest.raises(UsageError, match=f"{odd[0]} {odd[1]}: allowed: 1 or more"):
+            linearised("ner", *GIVEN, *odd)
+    with pytest.raises(UsageError, match="--source ner: the ending of the targets"):
+        linearised("ner", *GIVEN, "--source", "ner")
 
 
 def test_smaller_draws_are_parts_of_larger_ones(tmp_path, write):
@@ -122,3 +127,12 @@ def test_smaller_draws_are_parts_of_larger_ones(tmp_path, write):
     assert set(drawn[10]) < set(drawn[40]) and drawn[100] == list(range(100))
     with pytest.raises(UsageError, match="--lines 101: .*train.de has 100"):
         run(draw, *texts, "--lines", 101, "--output", tmp_path / "out")
+
+
+def test_texts_of_one_name_do_not_replace_each_other(tmp_path, write):
+    texts = [write(tmp_path / side / "train", [side]) for side in ("de", "en")]
+    for module, option in ((draw, ("--lines", 1)), (apply_subwords, ("--model", "none"))):
+        with pytest.raises(UsageError, match="out/train would be written twice"):
+            run(module, *texts, *option, "--output", tmp_path / "out")
+        with pytest.raises(UsageError, match="de/train would be replaced by what is made of it"):
+            run(module, texts[0], *option, "--output", tmp_path / "de")

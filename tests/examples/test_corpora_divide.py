@@ -57,3 +57,11 @@ def test_the_order_is_random_and_that_of_the_seed(divided):
 def test_texts_of_different_length(divided):
     with pytest.raises(UsageError, match=r"train\.de has 9 lines and .*train\.fr 8"):
         divided(9, short=1)
+
+
+def test_one_language_has_no_pair(tmp_path):
+    parser = ArgumentParser()
+    divide.add_arguments(parser)
+    words = ["--languages", "de", "--train", "x", "--output", str(tmp_path / "out")]
+    with pytest.raises(UsageError, match="--languages de: allowed: 2 or more, each once"):
+        divide.run(parser.parse_args(words))

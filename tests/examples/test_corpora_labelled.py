@@ -64,3 +64,9 @@ def test_lines_of_label_and_text(copied):
 def test_what_is_wrong_is_named(copied, form, files, message):
     with pytest.raises(UsageError, match=message.replace("|", r"\|")):
         copied(form, files)
+
+
+@pytest.mark.parametrize("share", ["0", "-1", "1"])
+def test_a_share_that_is_none_is_refused(copied, share):
+    with pytest.raises(UsageError, match=f"--valid {share}: allowed: 2 or more"):
+        copied("tab", {}, "--valid", share)

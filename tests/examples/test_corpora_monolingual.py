@@ -40,3 +40,12 @@ def test_lines_of_a_set_and_empty_ones_are_left_out(kept, capsys):
 def test_text_that_is_nothing_but_a_set_is_refused(kept):
     with pytest.raises(UsageError, match=r"--text .*mono\.de has no line that is not in --without"):
         kept(["ein Hund", ""], ["ein Hund"])
+
+
+def test_the_text_itself_is_not_replaced(tmp_path, write):
+    text = write(tmp_path / "mono.de", ["a", "b"])
+    parser = ArgumentParser()
+    monolingual.add_arguments(parser)
+    words = ["--text", str(text), "--output", str(text), "--without", str(text)]
+    with pytest.raises(UsageError, match=r"mono\.de would be replaced"):
+        monolingual.run(parser.parse_args(words))

@@ -81,3 +81,24 @@ def test_missing_and_empty_files(copy, raw, write):
     (raw / "val.de").unlink()
     with pytest.raises(UsageError, match=r"neither .*val\.de nor .*val\.de\.gz"):
         copy()
+
+
+def test_a_carriage_return_within_a_line_is_a_blank(copy, raw):
+    """fairseq would begin another line, and the lines below would lose their translations."""
+    (raw / "train.de").write_bytes(b"eins\rzwei\r\ndrei")
+    (raw / "train.en").write_bytes(b"one two\nthree\r\n")
+    assert (copy() / "train.de").read_bytes() == b"eins zwei\ndrei\n"
+
+
+def test_damaged_files_and_odd_options_are_named(copy, raw):
+    with pytest.raises(UsageError, match="--train-lines 0: allowed: 1 or more"):
+        copy("--train-lines", 0)
+    with pytest.raises(UsageError, match="--languages de de: allowed: 1 or more, each once"):
+        copy("--languages", "de", "de")
+    with pytest.raises(UsageError, match=r"train\.de would be replaced by what is made of it"):
+        copy("--output", raw)
+    packed = gzip.compress((raw / "train.de").read_bytes())
+    (raw / "train.de").unlink()
+    (raw / "train.de.gz").write_bytes(packed[:-20])
+    with pytest.raises(UsageError, match=r"cannot read .*train\.de\.gz: Compressed file ended"):
+        copy()

@@ -1,5 +1,6 @@
 """Sentence pairs from a tab-separated file: no sentence is in two parts."""
 
+import gzip
 import itertools
 import zipfile
 from argparse import ArgumentParser, Namespace
@@ -65,3 +66,19 @@ def test_bad_input_is_named(tmp_path: Path) -> None:
     (tmp_path / "text.zip").write_bytes(b"PK nothing")
     with pytest.raises(UsageError, match=r"text.zip: damaged"):
         prepare(tmp_path, tmp_path / "text.zip")
+
+
+def test_files_that_end_early_and_a_language_for_both_columns(tmp_path: Path) -> None:
+    path = tmp_path / "text.tsv.gz"
+    path.write_bytes(gzip.compress(TEXT.encode())[:-12])
+    with pytest.raises(UsageError, match=r"text.tsv.gz: damaged"):
+        prepare(tmp_path, path)
+    with pytest.raises(UsageError, match="--languages de de: allowed: 1 or more, each once"):
+        prepare(tmp_path, path, "--languages", "de", "de")
+
+
+def test_a_carriage_return_within_a_line_is_a_blank(tmp_path: Path) -> None:
+    path = tmp_path / "text.tsv"
+    path.write_bytes(TEXT.replace("line", "a\rline").encode())
+    prepare(tmp_path, path, "--valid", "3", "--test", "4")
+    assert b"\r" not in (tmp_path / "out" / "train.en").read_bytes()

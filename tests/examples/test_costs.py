@@ -88,3 +88,15 @@ def test_likelihoods_are_in_nats_and_in_order(log):
     (first, second) = (line.split() for line in likelihoods(path, 2))
     assert float(first[0]) == pytest.approx(0.5 * math.log(2)) and first[1] == "1"
     assert float(second[0]) == pytest.approx(3 * math.log(2)) and second[1] == "2"
+
+
+def test_an_epoch_that_is_trained_again_from_its_middle_is_not_timed(log):
+    """The checkpoint may be older than the last epoch that ended, as with --save-interval 2."""
+    path = log(
+        epoch(1, 20, 100),
+        epoch(2, 20, 200),
+        "2026 | INFO | Loaded checkpoint x (epoch 2 @ 150 updates)\n",
+        epoch(2, 10, 200),
+        epoch(3, 22, 300),
+    )
+    assert epochs_of(path) == ([(20.0, 100), (22.0, 100)], 300)

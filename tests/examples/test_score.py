@@ -77,3 +77,27 @@ def test_the_best_run_is_chosen_on_other_lines(score, tmp_path, write):
     # "two" is better on the validation lines, though worse on the others
     assert values(tmp_path) == {("accuracy", "test"): pytest.approx(100 / 3)}
     assert read_scores(tmp_path)[0].sums == [[0, 1], [0, 1], [1, 1]]
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["cost"], "allowed: --checkpoint, --log, or both"),
+        (["cost", "--checkpoint", "x"], "--checkpoint and --data: allowed: both"),
+        (["cost", "--log", "x", "--pairs", "de-en"], "--pairs de-en: does nothing"),
+        (["cost", "--log", "x", "--used", "all"], "--used all: does nothing without --pairs"),
+        (["curve", "ppl", "--log", "x", "--per", "2"], "--per 2: allowed: 1 or more, with --by"),
+        (["curve", "ppl", "--log", "x", "--by", "updates", "--per", "0"], "--per 0: allowed"),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(score, tmp_path, words, message):
+    with pytest.raises(UsageError, match=message):
+        score(*words, "--into", tmp_path)
+
+
+def test_the_best_run_is_not_that_with_the_highest_error(score, tmp_path, capsys):
+    choice = ["--of", "a", "--by", "h", "r", "--take", "h", "r", "--into", tmp_path]
+    for metric in ("error", "ter", "perplexity", "ner_ill_formed"):
+        with pytest.raises(SystemExit):
+            score("best", metric, *choice)
+        assert f"invalid choice: '{metric}'" in capsys.readouterr().err
