@@ -102,8 +102,11 @@ def encoder_types(
 def _by_language(
     option: str, text: Optional[str], langs: List[str], default: T, read: Callable[[str], T]
 ) -> Dict[str, T]:
-    """Return {language: value} of VALUE,LANG=VALUE,...; ``read`` raises ValueError."""
-    values = dict.fromkeys(langs, default)
+    """Return {language: value} of VALUE,LANG=VALUE,...; ``read`` raises ValueError.
+
+    Raises ValueError also for a language that is there twice, and a value that no language takes.
+    """
+    values, seen = dict.fromkeys(langs, default), set()
     # a value for all comes first, wherever it stands
     for part in sorted((text or "").split(","), key=lambda entry: "=" in entry):
         lang, equals, word = (part if "=" in part else f"={part}").strip().partition("=")
@@ -118,6 +121,11 @@ def _by_language(
                 f"{option} {text!r}: {lang!r} is not a source language of the model; these are: "
                 f"{', '.join(langs)}"
             )
+        if lang in seen:
+            raise ValueError(f"{option} {text!r}: {lang or 'the value of all'} is there twice")
+        if not langs:
+            raise ValueError(f"{option} {text!r}: there is no encoder that would take it")
+        seen.add(lang)
         values.update({name: value for name in ([lang] if lang else langs)})
     return values
 

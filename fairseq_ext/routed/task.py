@@ -79,11 +79,14 @@ class RoutedMtlConfig(StreamsConfig):
 
 def parse_gamma(text: Optional[str], pairs: List[str]) -> Dict[str, float]:
     """Return {"en-vi": 1.0, "en-ner": 0.5} of "en-ner=0.5"; ValueError for other texts."""
-    gamma = dict.fromkeys(pairs, 1.0)
+    gamma, named = dict.fromkeys(pairs, 1.0), set()
     for entry in (entry.strip() for entry in (text or "").split(",") if entry.strip()):
         pair, _, number = entry.partition("=")
         if pair not in gamma:
             raise ValueError(f"--task-gamma {entry!r}: {pair!r} is none of {', '.join(pairs)}")
+        if pair in named:
+            raise ValueError(f"--task-gamma {text!r}: {pair!r} is named twice")
+        named.add(pair)
         try:
             gamma[pair] = float(number)
         except ValueError:

@@ -101,6 +101,7 @@ def test_the_option_names_a_file_for_each_language():
         (None, "has no model of de; needed: de=FILE,en=FILE"),
         ("de=a.pt", "has no model of en"),
         ("de=,en=b.pt", "has no model of de"),
+        ("de=a.pt,en=b.pt,de=c.pt", "a language is named twice"),
         ("de=a.pt,en=b.pt,fr=c.pt", "'fr' is no language of the run: de, en"),
         ("de=a.pt,en=b.pt,label=c.pt", r"P\(label\) is the share of each label in dict.label.txt"),
     ],

@@ -10,6 +10,7 @@ from multiway.support import PAD, random_sentence, random_sizes, rows
 from multiway.test_model import model_of
 from streams.directions import CHECKS, randomise, sees_everything, some_rows
 
+from fairseq_ext.multiway.config import encoder_sizes
 from fairseq_ext.multiway.encoders import LAYERS, Convolutions
 from fairseq_ext.multiway.modules import MultiwayEncoder
 from reference import attentive, gradient
@@ -166,3 +167,17 @@ def test_types_by_language(mixed):
 def test_wrong_types_are_named(value, message):
     with pytest.raises(ValueError, match=message):
         model_of("xx-yy", 9, encoder_type=value)
+
+
+@pytest.mark.parametrize(
+    "text, langs, message",
+    [
+        ("8,9", ["de"], "the value of all is there twice"),
+        ("de=8,de=9", ["de"], "de is there twice"),
+        # of fairseq-ext add-language, when the new pairs need no new encoder
+        ("8", [], "there is no encoder that would take it"),
+    ],
+)
+def test_sizes_that_would_be_ignored_are_refused(text, langs, message):
+    with pytest.raises(ValueError, match=f"--encoder-hidden-size '{text}': {message}"):
+        encoder_sizes(text, langs, 4)

@@ -24,7 +24,9 @@ def test_weights_of_tasks():
     assert parse_gamma(None, ["a-b"]) == {"a-b": 1.0}
 
 
-@pytest.mark.parametrize("entry", ["a-d=1", "a-c=0", "a-c=-1", "a-c=x", "a-c", "a-c=inf"])
+@pytest.mark.parametrize(
+    "entry", ["a-d=1", "a-c=0", "a-c=-1", "a-c=x", "a-c", "a-c=inf", "a-c=1,a-c=2"]
+)
 def test_wrong_weights_are_named(entry):
     with pytest.raises(ValueError, match=f"^--task-gamma '{entry}': "):
         parse_gamma(entry, ["a-b", "a-c"])

@@ -32,6 +32,8 @@ def parse_language_models(
     # a path may hold "=": only the first one ends the language
     entries = [entry.partition("=") for entry in (text or "").split(",") if entry]
     paths = {lang: path for lang, _, path in entries}
+    if len(paths) < len(entries):
+        raise ValueError(f"{OPTION} {text}: a language is named twice; allowed: one model of each")
     for lang in langs:
         if not paths.get(lang):
             raise ValueError(
