@@ -10,11 +10,20 @@ import contextlib
 import os
 import tempfile
 from pathlib import Path
-from typing import Iterator, Union
+from typing import Iterable, Iterator, Union
 
 
 class UsageError(Exception):
     """The user asked for something impossible; the message names option, value, what is allowed."""
+
+
+def check_apart(output: Union[str, Path], inputs: Iterable[Union[str, Path]]) -> None:
+    """Raise UsageError where `output` is one of the files that are read, which would be lost."""
+    for path in inputs:
+        if Path(output).resolve() == Path(path).resolve():
+            raise UsageError(
+                f"--output: {output} is read as well and would be lost; allowed: another file"
+            )
 
 
 @contextlib.contextmanager

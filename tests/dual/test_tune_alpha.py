@@ -84,5 +84,9 @@ def test_bad_options(tmp_path, capsys):
     assert "there is no such folder" in fails(output="none/a.png")
     more = ("DATA", "--path", "x.pt", "--prefix-size", "2")
     assert "--prefix-size 2: tune-alpha does not look at it" in fails(more=more)
+    more = ("DATA", "--path", "x.pt", "--lm-path", "lm.pt")
+    assert "--lm-path lm.pt: tune-alpha does not look at it" in fails(more=more)
+    more = ("DATA", "--path", "x.pt", "--num-shards", "2", "--shard-id", "1")
+    assert "--num-shards 2: alpha is chosen on the whole set" in fails(more=more)
     with pytest.raises(SystemExit):
         command.main(["tune-alpha", "--ref", "r", "--output", "o.png"])

@@ -107,3 +107,9 @@ def test_other_dictionaries_and_other_files_are_named(trained, toy_corpus, tmp_p
         assert add(tmp_path / name, toy_corpus.three, tmp_path / "out.pt", "--pair", "zz-xx") == 2
         assert held in capsys.readouterr().err
     assert not (tmp_path / "out.pt").exists()
+
+
+def test_the_checkpoint_itself_is_not_replaced(tmp_path, capsys):
+    path = str(tmp_path / "checkpoint.pt")
+    assert command.main(["add-language", path, "DATA", "--pair", "a-b", "--output", path]) == 2
+    assert "is read as well and would be lost" in capsys.readouterr().err

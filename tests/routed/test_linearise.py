@@ -204,3 +204,11 @@ def test_little_prince(real_data):
     for source, target in found[::50]:
         again = module.graphs.forward(module.graphs.backward(source, target).strip())
         assert again == (source, target)
+
+
+@pytest.mark.parametrize("more", [[], ["predictions", "--inverse"]])
+def test_a_file_that_is_read_is_not_replaced(more, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    output = "predictions" if more else "train"
+    assert command.main(["linearise", "ner", "train.src", *more, "--output", output]) == 2
+    assert "is read as well and would be lost" in capsys.readouterr().err

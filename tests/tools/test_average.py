@@ -116,3 +116,10 @@ def test_average_names_a_missing_input(capsys):
 def test_average_refuses_options_of_the_folder_with_inputs(words, capsys):
     assert command.main(["average", "--inputs", "a.pt", *words, "--output", "x.pt"]) == 2
     assert f"{' '.join(words)} belongs to --dir" in capsys.readouterr().err
+
+
+def test_an_input_is_not_replaced(tmp_path, capsys):
+    path = str(tmp_path / "checkpoint2.pt")
+    (tmp_path / "checkpoint2.pt").touch()
+    assert command.main(["average", "--inputs", path, "--output", path]) == 2
+    assert "is read as well and would be lost" in capsys.readouterr().err

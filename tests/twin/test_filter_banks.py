@@ -175,3 +175,21 @@ def test_faults_of_the_command_are_named(corpus, capsys):
     ):
         assert call(*words) == 2
         assert message in capsys.readouterr().err
+
+
+def test_options_that_would_do_nothing_are_refused(corpus, capsys):
+    assert prepare(corpus) == 0
+    output = ("--output", corpus / "data")
+    assert call(corpus / "valid.tsv", *output, "--root", "there") == 2
+    assert "--root there: config.yaml is written with a training table" in capsys.readouterr().err
+    assert call(corpus / "wavs", *output, "--audio-root", "wavs") == 2
+    assert "--audio-root wavs: no INPUT is a table" in capsys.readouterr().err
+    assert prepare(corpus, "--hop-ms", "nan") == 2
+    assert "--hop-ms nan; allowed: more than 0" in capsys.readouterr().err
+
+
+def test_the_tables_that_are_read_are_not_replaced(corpus, capsys):
+    before = (corpus / "train.tsv").read_bytes()
+    assert call(corpus / "train.tsv", "--sample-rate", 8000, "--output", corpus) == 2
+    assert "train.tsv is read as well and would be lost" in capsys.readouterr().err
+    assert (corpus / "train.tsv").read_bytes() == before

@@ -74,3 +74,9 @@ def test_bad_values_are_named(tmp_path, images, capsys, option, value):
         call(tmp_path / "a", "--output", tmp_path / "out", option, value)
     assert f"{option}: {value}; allowed: " in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_the_images_themselves_are_not_replaced(tmp_path, capsys):
+    path = str(tmp_path / "images")
+    assert command.main(["pixel-lines", path, "--output", path]) == 2
+    assert "is read as well and would be lost" in capsys.readouterr().err

@@ -35,7 +35,7 @@ LOWER = "ter"
 # what fairseq raises for a wrong checkpoint, folder, --bpe or --model-overrides
 FAULTY = (ValueError, OSError, RuntimeError, EOFError, SyntaxError, pickle.UnpicklingError)
 # options of fairseq-generate that change what is printed, and that tune-alpha ignores
-UNUSED = ("prefix_size", "constraints", "replace_unk")
+UNUSED = ("prefix_size", "constraints", "replace_unk", "lm_path")
 
 
 class Accuracy:
@@ -123,6 +123,10 @@ def configuration(words: Sequence[str]) -> FairseqConfig:
         if value:
             option = f"--{name.replace('_', '-')}"
             raise UsageError(f"{option} {value}: tune-alpha does not look at it; leave it out")
+    if cfg.dataset.num_shards > 1:
+        raise UsageError(
+            f"--num-shards {cfg.dataset.num_shards}: alpha is chosen on the whole set; leave it out"
+        )
     if cfg.task.dual_alpha != 1:
         raise UsageError(
             f"--dual-alpha {cfg.task.dual_alpha}: tune-alpha finds it; leave it out, or name the "
@@ -139,6 +143,8 @@ def prepare(
     import torch
     from fairseq import checkpoint_utils, tasks, utils
 
+    if cfg.common.seed is not None and not cfg.generation.no_seed_provided:
+        utils.set_torch_seed(cfg.common.seed)  # of --sampling
     task = tasks.setup_task(cfg.task)
     overrides = ast.literal_eval(cfg.common_eval.model_overrides)
     paths = utils.split_paths(cfg.common_eval.path)
@@ -162,6 +168,7 @@ def prepare(
         max_sentences=cfg.dataset.batch_size,
         max_positions=utils.resolve_max_positions(*limits),
         ignore_invalid_inputs=cfg.dataset.skip_invalid_size_inputs_valid_test,
+        required_batch_size_multiple=cfg.dataset.required_batch_size_multiple,
         num_workers=cfg.dataset.num_workers,
     )
     return task, models, batches.next_epoch_itr(shuffle=False)

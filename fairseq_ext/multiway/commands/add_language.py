@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Collection, Dict, List, Tuple
 
 from ...streams.language_pair import languages, sides
-from ...tools import UsageError, atomic_path
+from ...tools import UsageError, atomic_path, check_apart
 from ...tools.checkpoint.reading import read
 
 if TYPE_CHECKING:
@@ -141,6 +141,7 @@ def extend_checkpoint(args: argparse.Namespace) -> int:
     """Add and write; print what is new."""
     import torch
 
+    check_apart(args.output, [args.checkpoint])
     state = read(args.checkpoint, MODEL)
     model, cfg = build(args, state)
     parameters, fresh = copy_parameters(state, model, args.checkpoint)

@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Dict, Iterable, List, Sequence, Tuple, Union
 
-from ...tools import UsageError, atomic_path
+from ...tools import UsageError, atomic_path, check_apart
 
 FORMATS = ("ner", "tree", "amr")
 # option: (its format, whether the inverse reads it as well)
@@ -160,6 +160,8 @@ def convert_corpora(args: Namespace) -> int:
         raise UsageError(
             f"--inverse: {len(args.files)} FILEs; allowed: two, sentences and linearised targets"
         )
+    for ending in [""] if args.inverse else [".src", ".tgt"]:
+        check_apart(f"{args.output}{ending}", args.files)
     try:
         if args.inverse:
             sources, targets = args.files

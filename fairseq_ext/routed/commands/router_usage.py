@@ -342,7 +342,7 @@ def load(args: Namespace) -> Tuple[RoutedModel, RoutedMtlTask, List[str]]:
     state = read(args.checkpoint, MODEL)
     cfg = OmegaConf.to_container(OmegaConf.create(state["cfg"]), enum_to_str=True)
     trained = stored_pairs(cfg["model"])
-    pairs = args.pairs.split(",") if args.pairs else trained
+    pairs = list(dict.fromkeys(args.pairs.split(","))) if args.pairs else trained
     for pair in (pair for pair in pairs if pair not in trained):
         raise UsageError(f"--pairs {pair}: allowed: {','.join(trained)}")
     options = {"data": args.data, "lang_pairs": ",".join(trained), "eval_bleu": False}

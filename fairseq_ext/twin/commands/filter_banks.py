@@ -17,6 +17,7 @@ files already and its settings are used. A folder of wav files gives features al
 """
 
 import csv
+import math
 import sys
 from argparse import ArgumentParser, Namespace
 from collections import Counter
@@ -25,7 +26,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 
 import numpy as np
 
-from ...tools import UsageError, atomic_path
+from ...tools import UsageError, atomic_path, check_apart
 from .audio import AudioError, Banks, filter_banks, is_silent, read_wav, triangles
 
 COLUMNS = ("id", "audio", "tgt_text")
@@ -156,7 +157,7 @@ def settings(args: Namespace, config: Path, is_training: bool) -> Banks:
         raise UsageError("--sample-rate is missing; allowed: the rate of the wav files in Hz")
     banks = Banks(**values)
     for name, value in banks._asdict().items():
-        if value <= 0:
+        if not 0 < value < math.inf:  # nor NaN
             raise UsageError(f"--{name.replace('_', '-')} {value}; allowed: more than 0")
     # rounded to samples, a short window may have none
     for name, samples in (("hop", banks.hop), ("window", banks.window)):
@@ -295,9 +296,16 @@ def make_filter_banks(args: Namespace) -> int:
         raise UsageError(f"INPUTs {', '.join(names)}; allowed: each name once")
     training = [split for split in splits if split.columns and split.name.startswith("train")]
     if len(training) > 1:
-        tables = ", ".join(split.name for split in training)
-        raise UsageError(f"INPUTs {tables}; allowed: one table whose name begins with train")
+        several = ", ".join(split.name for split in training)
+        raise UsageError(f"INPUTs {several}; allowed: one table whose name begins with train")
+    if args.root and not training:
+        raise UsageError(f"--root {args.root}: config.yaml is written with a training table alone")
+    tables = [path for path, split in zip(paths, splits) if split.columns]
+    if args.audio_root and not tables:
+        raise UsageError(f"--audio-root {args.audio_root}: no INPUT is a table; leave it out")
     data = Path(args.output)
+    for path in tables:
+        check_apart(data / f"{path.stem}.tsv", tables)
     try:
         banks = settings(args, data / "config.yaml", bool(training))
         root = Path(args.root or args.output)

@@ -9,7 +9,7 @@ from typing import Optional
 
 import numpy as np
 
-from ...tools import UsageError, atomic_path
+from ...tools import UsageError, atomic_path, check_apart
 from .idx import read_idx
 
 CHUNK = 4096  # images
@@ -78,6 +78,7 @@ def pixel_lines(bits: np.ndarray) -> bytes:
 
 def make_pixel_lines(args: Namespace) -> int:
     """Write; print the number of lines, their length and the share of ones."""
+    check_apart(args.output, [args.images])
     images = read_idx(args.images, dimensions=3)
     if not images.size:
         raise UsageError(f"{args.images} holds no image")
