@@ -65,3 +65,9 @@ def test_errors_come_before_requests(folders, tmp_path, capsys, data, checkpoint
         port = listener.getsockname()[1]
         assert main(["serve", str(folders / "a"), "--port", str(port)]) == 2
         assert f"--port {port}: another program listens" in capsys.readouterr().err
+
+
+def test_data_without_a_checkpoint_is_refused(folders, capsys):
+    (folders / "a" / "manifest.json").touch()
+    assert main(["serve", str(folders / "a"), "--data", "DATA", "--port", "0"]) == 2
+    assert "--data DATA: packed folders hold their dictionaries" in capsys.readouterr().err

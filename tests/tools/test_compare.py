@@ -141,3 +141,16 @@ def test_a_log_without_times_is_named(tmp_path, capsys):
     assert not output.exists()
     with pytest.raises(SystemExit):
         command.main(["compare", "--output", str(output)])
+
+
+def test_nan_is_neither_the_best_value_nor_the_goal():
+    times = [(0, 0.0), (200, 3600.0)]
+    runs = [
+        Run("late", {("valid", "loss"): [(100, float("nan")), (200, 3.0)]}, times),
+        Run("never", {("valid", "loss"): [(100, float("nan"))]}, times),
+    ]
+    assert compare.summary(runs, "loss").splitlines()[2:] == [
+        "| late | 3 | 200 | 1.000 | 200 | 1.000 |",
+        "| never | - | - | - | - | - |",
+    ]
+    assert "updates to nan" in compare.summary(runs[1:], "loss")

@@ -4,6 +4,7 @@ Time is that of the log's stamps, or fairseq's `wall` where it has none, without
 run that was resumed. The picture has a row for each metric: over updates, and over time.
 """
 
+import math
 import re
 import sys
 from argparse import ArgumentParser, Namespace
@@ -98,10 +99,14 @@ def is_lower_better(metric: str) -> bool:
 
 
 def validation(run: Run, metric: str) -> List[Point]:
-    """Return [(updates, value)] of the first validation subset with the metric, or of training."""
+    """Return [(updates, value)] of the first validation subset with the metric, or of training.
+
+    Without NaN, which is neither better nor worse than a number.
+    """
     splits = [split for split, name in run.curves if name == metric]
     chosen = next((split for split in splits if split != "train"), "train")
-    return run.curves.get((chosen, metric), [])
+    points = run.curves.get((chosen, metric), [])
+    return [point for point in points if not math.isnan(point[1])]
 
 
 def best_point(points: Sequence[Point], metric: str) -> Point:
@@ -124,12 +129,13 @@ def summary(runs: Sequence[Run], metric: str) -> str:
     best = {label: best_point(points, metric) for label, (_, points) in validated.items() if points}
     # the worst of the best values is one that every run has reached: times to it can be compared
     values = [value for _, value in best.values()]
-    goal = max(values) if is_lower_better(metric) else min(values)
+    worst = max if is_lower_better(metric) else min
+    goal = worst(values, default=math.nan)
     header = [metric, "best", "updates", "hours", f"updates to {goal:g}", "hours"]
     body: List[List[Any]] = []
     for label, (run, points) in validated.items():
         if label not in best:
-            body.append([label, *["-"] * 5])  # its log lacks the metric
+            body.append([label, *["-"] * 5])  # its log lacks the metric, or has NaN alone
             continue
         at, value = best[label]
         reached = first_to_reach(points, metric, goal)

@@ -93,8 +93,14 @@ def serve_models(args: Namespace) -> int:
         raise UsageError(f"fairseq-ext serve {NEEDS_EXTRA} ({error})") from error
     import torch
 
+    from ...inference.packed import is_packed
+
     limits = limits_of(args)
     paths = named_paths(args.models)
+    if args.data and all(is_packed(Path(files[0])) for files in paths.values()):
+        raise UsageError(
+            f"--data {args.data}: packed folders hold their dictionaries; leave it out"
+        )
     if args.threads:
         torch.set_num_threads(args.threads)
     with listening_socket(args.host, args.port) as listener:
