@@ -5,7 +5,7 @@ from pathlib import Path
 
 from fairseq_ext.tools import UsageError
 
-from .files import check_apart, lines_of, write_lines
+from .files import check_outputs, lines_of, write_lines
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -23,7 +23,7 @@ def run(args: Namespace) -> None:
     import sentencepiece
 
     outputs = [args.output / text.name for text in args.texts]
-    check_apart(outputs, args.texts)
+    check_outputs(outputs, args.texts)
     try:
         model = sentencepiece.SentencePieceProcessor(model_file=str(args.model))
     except (OSError, RuntimeError) as error:

@@ -64,7 +64,7 @@ def check_languages(languages: Sequence[str], least: int = 1) -> None:
         raise UsageError(f"--languages {' '.join(languages)}: allowed: {least} or more, each once")
 
 
-def check_apart(outputs: Sequence[Path], inputs: Sequence[Path]) -> None:
+def check_outputs(outputs: Sequence[Path], inputs: Sequence[Path]) -> None:
     """Raise UsageError where an output is another one as well, or a file that is read."""
     for place, output in enumerate(outputs):
         if output in outputs[:place]:

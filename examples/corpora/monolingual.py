@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fairseq_ext.tools import UsageError
 
-from .files import check_apart, find, lines_of, write_lines
+from .files import check_outputs, find, lines_of, write_lines
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -24,7 +24,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> None:
     """Write the lines that are neither empty nor in a set. Raises UsageError if there is none."""
-    check_apart([args.output], [find(path) for path in (args.text, *args.without)])
+    check_outputs([args.output], [find(path) for path in (args.text, *args.without)])
     scored = {line for path in args.without for line in lines_of(find(path))}
     lines = [line for line in lines_of(find(args.text)) if line]
     allowed = [line for line in lines if line not in scored]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fairseq_ext.tools import UsageError
 
-from .files import aligned, check_apart, check_languages, find, written
+from .files import aligned, check_outputs, check_languages, find, written
 
 SPLITS = ("train", "valid", "test")
 
@@ -55,6 +55,6 @@ def run(args: Namespace) -> None:
         prefix, is_training = getattr(args, split), split == "train"
         paths = [find(f"{prefix}.{language}") for language in args.languages]
         outputs = [args.output / f"{split}.{language}" for language in args.languages]
-        check_apart(outputs, paths)
+        check_outputs(outputs, paths)
         last = args.train_lines if is_training else None
         print(f"{split}: {copy(paths, outputs, is_training, last)}")
