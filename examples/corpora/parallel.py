@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fairseq_ext.tools import UsageError
 
-from .files import aligned, check_outputs, check_languages, find, written
+from .files import aligned, check_languages, check_outputs, find, written
 
 SPLITS = ("train", "valid", "test")
 
