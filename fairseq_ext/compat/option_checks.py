@@ -27,8 +27,6 @@ STOCK_PACKAGES = ("fairseq", "fairseq_cli", "fairseq_ext")  # their options are 
 def check(values: Values) -> None:
     """Raise OptionError for the first option that is out of range or contradicts another.
 
-    Warns of options that fairseq does not read.
-
     Args:
         values: all options of a command; what is missing or None is not checked. Options of other
             projects' tasks and models are left out, also where they bear fairseq's names.
@@ -118,8 +116,7 @@ def check_range(name: str, value: Any, limits: Range) -> None:
         try:
             number = float(entry)
         except (TypeError, ValueError):
-            # a reference to another option, "${...}", or an option of the same name that is a
-            # text: argparse has converted what must be a number
+            # a reference, "${...}", or another option of the name that is a text
             continue
         if not limits.has(number):
             raise OptionError(f"{option(name)} {entry} is not allowed; allowed: {limits.words()}")

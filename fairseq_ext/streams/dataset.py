@@ -282,17 +282,14 @@ class TrainingPlan:
         for pair in self.batches:
             name = self._stream(pair)
             if name not in streams:
-                # no key names a worker: the minibatches of a stream
-                # are dealt out to the workers in turn
+                # no key names a worker: all of them get minibatches of a stream in turn
                 keys = self.seed, epoch, name
                 streams[name] = _endless(self.batches[pair], *keys, shuffle=shuffle)
         planned: List[Batch] = []
-        # while this epoch's data are there: the next may have other data
-        self.begin(epoch + 1)
+        self.begin(epoch + 1)  # while this epoch's data are there: the next may have others
         for slot in self.slots(epoch):
             for part in self._parts(slot, epoch):
-                # a stream gives once per minibatch, so that both
-                # directions of a set see the same sentences
+                # once per minibatch, so that both directions of a set see the same sentences
                 drawn: Dict[str, Batch] = {}
                 batch: Batch = []
                 for pair in part:
