@@ -3,6 +3,7 @@
 import pytest
 import torch
 from common import inprocess
+from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 from tools.exporting import export
 
 
@@ -16,12 +17,8 @@ def test_a_direction_that_is_not_there(two, tmp_path, capsys):
 
 @pytest.mark.parametrize("model", ["two", "tagged"])
 def test_a_direction_that_one_way_left_untrained(request, model, tmp_path, capsys):
-    state = torch.load(request.getfixturevalue(model)[0], weights_only=False)
-    options = state["cfg"]["model"]
-    if isinstance(options, dict):
-        options["lang_pairs"] = "xx-yy"  # as --one-way stores it
-    else:
-        options.lang_pairs = "xx-yy"
+    state = load_checkpoint_to_cpu(str(request.getfixturevalue(model)[0]))
+    state["cfg"]["model"].lang_pairs = "xx-yy"  # as --one-way stores it
     torch.save(state, tmp_path / "one_way.pt")
     for source, target in (("yy", "xx"), ("a-b", "yy")):
         assert export(tmp_path / "one_way.pt", source, target, "fairseq", tmp_path / "no.pt") == 2
