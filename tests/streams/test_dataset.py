@@ -116,7 +116,9 @@ def test_temperature_counts_no_sentence_that_is_too_long():
     whole, cut = streams(x_y=25, z_y=25), streams(x_y=25, z_y=5)
     filtered, expected = plan(whole, "temperature"), plan(cut, "temperature")
     filtered.batches["z-y"] = expected.batches["z-y"]  # as a filter by length leaves them
-    assert [filtered.slots(epoch) for epoch in (1, 2)] == [expected.slots(epoch) for epoch in (1, 2)]
+    assert [filtered.slots(epoch) for epoch in (1, 2)] == [
+        expected.slots(epoch) for epoch in (1, 2)
+    ]
 
 
 def test_temperature_passes_through_a_pair_before_it_repeats(dataset):
