@@ -42,6 +42,14 @@ def test_half_of_the_pairs_has_other_moments_of_validation_and_translation():
     assert differing("recipe_1450") == {"--join-at", "--validate-interval"}
 
 
+def test_a_stopped_annealing_goes_on_where_it_was():
+    """--restore-file would begin it anew with the checkpoint of the training before."""
+    commands = read_experiment("dual/recipe").systems["tagged.online.annealed"].train
+    (line,) = (line for line in commands if line.startswith("fairseq-train"))
+    assert "--continue-once $RUNS/tagged.online.$SEED/checkpoint_last.pt" in line
+    assert "--restore-file" not in line
+
+
 def test_own_text_comes_without_the_lines_of_the_sets():
     commands = [line for line in read_experiment("dual/own").prepare if " monolingual " in line]
     for language, command in zip(("de", "en"), commands):
