@@ -117,9 +117,18 @@ def add_threads(parser: ArgumentParser) -> None:
                         help="number of threads (default %(default)s)")  # fmt: skip
 
 
+def output_file(text: str) -> Path:
+    """Return the path of the output. Refuses, before hours of measuring, one below a file."""
+    path = Path(text)
+    there = next(folder for folder in path.absolute().parents if folder.exists())
+    if not there.is_dir():
+        raise ArgumentTypeError(f"{text}: {there} is not a folder")
+    return path
+
+
 def add_output(parser: ArgumentParser, name: str) -> None:
     """Add --output with the default build/benchmark/NAME."""
-    parser.add_argument("--output", type=Path, metavar="FILE", default=BUILD / name,
+    parser.add_argument("--output", type=output_file, metavar="FILE", default=BUILD / name,
                         help=f"name of the output files (default: build/benchmark/{name})",
                         )  # fmt: skip
 
@@ -128,7 +137,7 @@ def add_page(parser: ArgumentParser) -> None:
     """Add --into and --output, the default of which `chosen_output` returns."""
     parser.add_argument("--into", type=Path, metavar="PAGE",
                         help="page whose marked part is replaced by the tables")  # fmt: skip
-    parser.add_argument("--output", type=Path, metavar="FILE", help="name of the output files "
+    parser.add_argument("--output", type=output_file, metavar="FILE", help="name of the output files "
                         "(default: in build/benchmark, or beside PAGE)")  # fmt: skip
 
 

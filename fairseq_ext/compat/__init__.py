@@ -32,6 +32,7 @@ PATCH_MODULES = (
     "evaluated_settings",
     "external_files",
     "precision",
+    "devices",
     "retained_dropout",
     "distributed",
     "resuming",

@@ -26,7 +26,7 @@ def test_a_whole_run(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(
         speed_run, "measure_family", functools.partial(measure_family, start=Inline)
     )
-    words = SMALL + "--system multiway --search 2:4 --threads 1 --no-startup"
+    words = SMALL + "--system multiway --search 2:4 --threads 1 --no-startup --device cpu"
     speed_run.main([*words.split(), "--output", str(tmp_path / "speed")])
     assert "training, turn 1/1: multiway" in capsys.readouterr().out
     record = json.loads((tmp_path / "speed.json").read_text(encoding="utf-8"))
@@ -69,7 +69,8 @@ def test_wrong_options_are_named(words, message):
      ("--threads 100000", "--threads: 100000: must be between 1 and"),
      ("--search 5", "--search: 5: must be BEAM:SENTENCES"),
      ("--search 0:4", "--search: 0:4: must be BEAM:SENTENCES"),
-     ("--train-sentences 0", "--train-sentences: 0: must be at least 1")],
+     ("--train-sentences 0", "--train-sentences: 0: must be at least 1"),
+     (f"--output {__file__}/speed", "test_commands.py is not a folder")],
 )  # fmt: skip
 def test_values_that_are_none_are_named(words, message, capsys):
     with pytest.raises(SystemExit):
