@@ -137,8 +137,9 @@ def add_page(parser: ArgumentParser) -> None:
     """Add --into and --output, the default of which `chosen_output` returns."""
     parser.add_argument("--into", type=Path, metavar="PAGE",
                         help="page whose marked part is replaced by the tables")  # fmt: skip
-    parser.add_argument("--output", type=output_file, metavar="FILE", help="name of the output files "
-                        "(default: in build/benchmark, or beside PAGE)")  # fmt: skip
+    parser.add_argument("--output", type=output_file, metavar="FILE",
+                        help="name of the output files "
+                             "(default: in build/benchmark, or beside PAGE)")  # fmt: skip
 
 
 def chosen_output(args: Namespace, name: str) -> Path:
