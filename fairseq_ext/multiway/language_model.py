@@ -75,7 +75,8 @@ class LanguageModelDecoder(RetainsDropout, FairseqIncrementalDecoder):
         # the cache is kept under one name: this decoder has one part with a state
         cache = None if incremental_state is None else incremental_state.setdefault(CACHE, {})
         states = self.language(prev_output_tokens, cache)
-        return dropout(states, self.dropout, self.is_dropping), {}
+        # fairseq's search reads the attention of any model
+        return dropout(states, self.dropout, self.is_dropping), {"attn": None}
 
     def forward(
         self,

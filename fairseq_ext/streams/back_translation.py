@@ -160,7 +160,7 @@ def _drawn_word(ids: Tensor, key: int, logits: Tensor, sentences: Tensor, step: 
         step: the number of words before.
     """
     sums = logits.float().softmax(dim=1).cumsum(dim=1)  # (R, V)
-    draw = uniform(ids[sentences], torch.tensor([step], device=ids.device), key)  # (R, 1)
+    draw = uniform(ids[sentences], torch.full((1,), step, device=ids.device), key)  # (R, 1)
     # of the sum, which rounding makes another number than one; the first word whose sum is above
     # the draw is no word of probability 0, which adds nothing
     word = torch.searchsorted(sums, draw * sums[:, -1:], right=True).squeeze(1)

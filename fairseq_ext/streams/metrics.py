@@ -171,7 +171,9 @@ def log_likelihoods(outputs: List[Log], pairs: Sequence[str]) -> None:
     def over_pairs(meters: MetersDict) -> float:
         # pairs count alike, however many references each has: the mean is not that of all sentences
         names = [f"{pair}_log_likelihood" for pair in pairs]
-        return round(float(np.mean([meters[name].avg for name in names if name in meters])), 3)
+        # as numbers: on a GPU they are tensors that numpy does not take
+        means = [float(meters[name].avg) for name in names if name in meters]
+        return round(float(np.mean(means)), 3)
 
     if any("_log_p" in log for log in outputs):
         metrics.log_derived("log_likelihood", over_pairs, priority=23)

@@ -368,3 +368,9 @@ def test_from_text_to_translations(toy_corpus, run, user_dir, tmp_path):
 def json_lines(log):
     """The records in the output of a process, whose lines begin with the time."""
     return [line[line.index('{"') :] for line in log.splitlines() if '{"' in line]
+
+
+def test_the_language_model_writes_texts(runs):
+    words = [runs.lm_data, *LM[:2], "--sample-break-mode", "eos", "--path", runs.lm, "--beam", 2]
+    texts = generate(*words, "--gen-subset", "valid", "--batch-size", 8, "--max-len-b", 8)
+    assert len(hypotheses(texts)) == 24

@@ -70,6 +70,16 @@ def test_installations_from_elsewhere(url, source, installed, tmp_path):
     assert installed(Distribution(tmp_path, url)).source == source
 
 
+WHEEL = {"url": "https://host/fairseq-0.12.2.whl"}
+GIT = {"url": "https://host/fairseq", "vcs_info": {"vcs": "git"}}
+
+
+@pytest.mark.parametrize("url", [None, WHEEL, GIT])
+def test_what_comes_before_an_installation(url, installed, tmp_path):
+    found = installed(Distribution(tmp_path / "site-packages", url))
+    assert found.source == f"{tmp_path}, which comes before the installed one"
+
+
 def test_a_clone_with_setup_py_develop(installed, tmp_path):
     (tmp_path / "setup.py").touch()
     assert installed(Distribution(tmp_path)).source == f"editable, from {tmp_path}"

@@ -69,21 +69,21 @@ def _holds_fairseq(distribution: metadata.Distribution) -> bool:
 
 def _source(distribution: metadata.Distribution, folder: Path) -> str:
     """Return how a distribution came to the folder where fairseq lies."""
+    place = Path(str(distribution.locate_file(""))).resolve()
     url = json.loads(distribution.read_text("direct_url.json") or "{}")
     address = str(url.get("url", "")).replace("file://", "")
+    if url.get("dir_info", {}).get("editable"):
+        return f"editable, from {address}"
+    if place != folder:
+        return f"{folder}, which comes before the installed one"
     if "vcs_info" in url:
         commit = str(url["vcs_info"].get("commit_id", ""))[:10]
         return f"{url['vcs_info'].get('vcs', 'git')}, {address} at {commit}"
-    if url.get("dir_info", {}).get("editable"):
-        return f"editable, from {address}"
     if address:
         return f"installed from {address}"
-    place = Path(str(distribution.locate_file(""))).resolve()
-    if place == folder:
-        # with `setup.py develop` the metadata lies beside the sources
-        is_clone = (folder / "setup.py").is_file()
-        return f"editable, from {folder}" if is_clone else "from a package index"
-    return f"{folder}, which comes before the installed one"
+    # with `setup.py develop` the metadata lies beside the sources
+    is_clone = (folder / "setup.py").is_file()
+    return f"editable, from {folder}" if is_clone else "from a package index"
 
 
 def _written_version(folder: Path) -> str:
