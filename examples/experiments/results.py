@@ -179,6 +179,22 @@ def write_data(path: Path, lines: Sequence[Mapping[str, str]]) -> None:
             writer.writerows(lines)
 
 
+def tests(results: Results, seeds: Sequence[int]) -> dict[str, str]:
+    """Return how the differences of what was measured are tested: {fact: text}."""
+    scores = [score for by_seed in results.values() for score in by_seed.values()]
+    tested = {score.name in CLASSIFICATIONS for score in scores if score.sums is not None}
+    texts = {
+        False: f"paired bootstrap{' of systems with the same seed' * (len(seeds) > 1)}, "
+        f"{TESTS[TEST]:,} resamples, one-sided as in sacrebleu",
+        True: "the exact two-sided McNemar test for classifications",
+    }
+    facts = {"p-values": "; ".join(texts[kind] for kind in sorted(tested))} if tested else {}
+    if False in tested:
+        over = "sentences and seeds" if len(seeds) > 1 else "sentences"
+        facts["intervals"] = f"95%, of differences, by bootstrap over {over}"
+    return facts
+
+
 def circumstances(
     experiment: Experiment,
     results: Results,
@@ -196,16 +212,17 @@ def circumstances(
         "recipe": f"`{experiment.name}`",
         "data": experiment.title,
         "seeds": ", ".join(map(str, seeds)),
-        "p-values": f"paired bootstrap of systems with the same seeds, {TESTS[TEST]:,} resamples, "
-        "one-sided as in sacrebleu; of classifications, the exact two-sided McNemar test",
-        "intervals": "95%, of differences, by bootstrap over sentences and seeds",
+        **tests(results, seeds),
         **{metric: " and ".join(texts) for metric, texts in signatures.items()},
         "date": datetime.date.today().isoformat(),
         "machine": f"{platform.machine()}, {platform.system()}",
         "versions": ", ".join(f"{name} {version(name)}" for name in PACKAGES),
     }
     more = {"more options": f"`{shlex.join(options)}`"} if options else {}
-    return {**facts, **more, **({"not run": ", ".join(missing)} if missing else {})}
+    compared = {label for pair in experiment.compare for label in pair}
+    labels = {name: system.label for name, system in experiment.systems.items()}
+    gaps = [run for run in missing if labels[run.rpartition(".")[0]] in compared]
+    return {**facts, **more, **({"not run": ", ".join(gaps)} if gaps else {})}
 
 
 def shown(entry: Mapping[str, str]) -> str:

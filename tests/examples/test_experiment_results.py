@@ -1,6 +1,7 @@
 """Scores of runs as data: values of all seeds, differences with their significance."""
 
 import csv
+import dataclasses
 import json
 
 import pytest
@@ -150,6 +151,25 @@ def test_the_report_is_stored_as_data_of_the_manual(runs, tmp_path, capsys):
     assert "version:" in facts["test"]["BLEU"] and "torch" in facts["test"]["versions"]
     text = (runs[2] / "report.md").read_text(encoding="utf-8")
     assert "| other - base |" in text and "BLEU, differences:" in text
+
+
+def test_what_is_said_of_the_tests_is_true_of_the_values(runs):
+    experiment, _, folder = runs
+    experiment = dataclasses.replace(experiment, compare=[["base", "other"], ["base", "absent"]])
+    report(experiment, *runs[1:], [1, 2])
+    facts = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    bootstrap, mcnemar = facts["p-values"].split("; ")
+    assert bootstrap.startswith("paired bootstrap of systems with the same seed, 1,000 resamples")
+    assert mcnemar == "the exact two-sided McNemar test for classifications"
+    assert facts["intervals"].endswith("over sentences and seeds")
+    assert facts["not run"] == "absent.1, absent.2"
+    report(*runs, [1], ["error rate"])  # nobody asks for the system that is absent
+    facts = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    assert facts["p-values"].endswith("bootstrap, 1,000 resamples, one-sided as in sacrebleu")
+    assert facts["intervals"].endswith("over sentences") and "not run" not in facts
+    report(*runs, [1], ["error rate", "BLEU"])
+    facts = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    assert "p-values" not in facts and "intervals" not in facts
 
 
 def test_stored_values_of_other_runs_are_replaced_only_by_force(runs, tmp_path):
