@@ -23,6 +23,7 @@ from fairseq_ext.tools import atomic_path
 
 from . import UsageError
 from .definition import FOLDER, Experiment, System
+from .surroundings import note
 
 ROOT = FOLDER.parent
 STAMP = "prepared.json"
@@ -291,8 +292,7 @@ class Run:
 
     def record(self) -> dict[str, Any]:
         """Return what has been done. Raises UsageError where it was begun with something else."""
-        record, data = read_json(self.folder / RECORD), self.made_of()
-        trainings = self.trainings()
+        record, data, trainings = read_json(self.folder / RECORD), self.made_of(), self.trainings()
         if not record:
             return {"data": data, "needs": trainings, "train": self.commands["train"], "trained": 0}
         if record["data"] != data:
@@ -337,6 +337,7 @@ class Run:
         """Train, or go on with it."""
         with locked(self.folder):
             record = self.record()
+            note(record)
             write_json(self.folder / RECORD, record)
             self.do(record, "train", "trained")
 

@@ -7,12 +7,9 @@ seeds, and the value of each seed.
 """
 
 import csv
-import datetime
 import json
-import platform
 import shlex
 import statistics
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Iterable, Mapping, Optional, Sequence
 
@@ -26,7 +23,7 @@ from fairseq_ext.tools.evaluate.scores import (
     resample,
 )
 
-from . import UsageError
+from . import UsageError, surroundings
 from .definition import Experiment, System
 from .execution import RECORD, Run, read_json, write_json
 from .metrics import CLASSIFICATIONS, mcnemar, metric_named
@@ -37,7 +34,6 @@ Place = tuple[tuple[str, str], ...]
 Results = dict[tuple[str, Place, str], dict[int, Score]]
 TEST = "bootstrap"
 GONE = ("not run", "more options")  # facts of an earlier report that do not outlive it
-PACKAGES = ("fairseq-ext", "fairseq", "torch", "sacrebleu", "sentencepiece")
 
 
 def run_of(system: System, seed: int, data: Path, runs: Path, options: Sequence[str]) -> Run:
@@ -200,9 +196,13 @@ def circumstances(
     results: Results,
     seeds: Sequence[int],
     missing: Sequence[str],
+    made: Mapping[str, str],
     options: Sequence[str] = (),
 ) -> dict[str, str]:
-    """Return how the values were measured: {fact: text}, as experiments.json has it."""
+    """Return how the values were measured: {fact: text}, as experiments.json has it.
+
+    made: when, where and with what the runs were trained.
+    """
     # metric -> signatures; several where sacrebleu has changed between the runs
     signatures: dict[str, dict[str, None]] = {}
     for score in (score for by_seed in results.values() for score in by_seed.values()):
@@ -214,9 +214,7 @@ def circumstances(
         "seeds": ", ".join(map(str, seeds)),
         **tests(results, seeds),
         **{metric: " and ".join(texts) for metric, texts in signatures.items()},
-        "date": datetime.date.today().isoformat(),
-        "machine": f"{platform.machine()}, {platform.system()}",
-        "versions": ", ".join(f"{name} {version(name)}" for name in PACKAGES),
+        **made,
     }
     more = {"more options": f"`{shlex.join(options)}`"} if options else {}
     compared = {label for pair in experiment.compare for label in pair}
@@ -328,7 +326,11 @@ def report(
     results, missing = collect(experiment, data, runs, seeds, options)
     results = without(results, left_out)
     lines = lines_of(experiment, results)
-    facts = circumstances(experiment, results, seeds, missing, options)
+    records = [
+        read_json(runs / f"{name}.{seed}" / RECORD) for name in experiment.systems for seed in seeds
+    ]
+    made = surroundings.facts(record for record in records if record.get("evaluated"))
+    facts = circumstances(experiment, results, seeds, missing, made, options)
     write_data(runs / "report.csv", lines)
     write_json(runs / "report.json", facts)
     text = markdown(experiment, lines)

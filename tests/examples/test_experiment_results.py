@@ -21,8 +21,10 @@ compare = [["base", "other"]]
 raw = []
 commands = "true"
 [systems.base]
+train = "true"
 evaluate = "true"
 [systems.other]
+train = "true"
 evaluate = "true"
 fields = { layers = "3" }
 [systems.absent]
@@ -170,6 +172,20 @@ def test_what_is_said_of_the_tests_is_true_of_the_values(runs):
     report(*runs, [1], ["error rate", "BLEU"])
     facts = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     assert "p-values" not in facts and "intervals" not in facts
+
+
+def test_where_runs_were_trained_is_reported(runs):
+    """Not where the report is made; what was trained before it was noted counts as of here."""
+    folder = runs[2]
+    for place, name in enumerate(["base.1", "base.2", "other.1", "other.2"]):
+        record = json.loads((folder / name / "commands.json").read_text(encoding="utf-8"))
+        (noted,) = record["trained on"]
+        assert noted["date"] and "torch " in noted["versions"]
+        noted.update(machine=f"machine {place // 2}", versions="torch 1.13.0")
+        write_json(folder / name / "commands.json", record)
+    report(*runs, [1, 2])
+    facts = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    assert facts["machine"] == "machine 0; machine 1" and facts["versions"] == "torch 1.13.0"
 
 
 def test_stored_values_of_other_runs_are_replaced_only_by_force(runs, tmp_path):
