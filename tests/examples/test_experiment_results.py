@@ -248,7 +248,7 @@ def test_values_of_a_paper_stand_beside(runs):
 
 def test_runs_of_other_commands_are_refused(runs):
     experiment, data, folder = runs
-    text = FILE.replace("[systems.base]\nevaluate", '[systems.base]\ntrain = "echo"\nevaluate')
+    text = FILE.replace('train = "true"', 'train = "echo"', 1)
     experiment.path.write_text(text, encoding="utf-8")
     with pytest.raises(UsageError, match="was started with other options"):
         collect(read_experiment(str(experiment.path)), data, folder, [1])
