@@ -90,7 +90,15 @@ class _AdamW(torch.optim.AdamW):
         self.ages: Dict[Tensor, int] = {}
 
     def step(self, closure: Any = None) -> Any:
-        """Take a step, in parts of equal age; as of torch's optimisers."""
+        """Take a step, in parts of equal age; as of torch's optimisers.
+
+        --amp leaves it to the kernel to skip a step whose gradients overflow. A parameter does not
+        age by it, neither here nor on the device.
+        """
+        # set by torch's GradScaler; the trainer has waited for the norm of the gradients already
+        found_inf = getattr(self, "found_inf", None)
+        if found_inf is not None and bool(found_inf):
+            return None
         groups = self.param_groups
         # torch's step reads the groups from here; schedulers and checkpoints keep the others
         self.param_groups = [part for group in groups for part in self._by_age(group)]

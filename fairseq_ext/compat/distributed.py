@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import os
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, Iterator
 
 from .module_overlay import ModuleOverlay
 from .patch_registry import PatchedModule, patch, since
@@ -80,13 +81,56 @@ def workers_on_cpus(module: PatchedModule) -> None:
             return stock(cfg, main, **kwargs)
         if workers.distributed_backend == "nccl":  # the default, which is for GPUs
             workers.distributed_backend = "gloo"
-        size, torch = workers.distributed_world_size, module.torch
-        module.torch = ModuleOverlay(
-            torch, cuda=ModuleOverlay(torch.cuda, device_count=lambda: size)
-        )
-        try:
+        size = workers.distributed_world_size
+        with _cuda_with(module, device_count=lambda: size):
             return stock(cfg, main, **kwargs)
-        finally:
-            module.torch = torch
 
     module.call_main = call_main
+
+
+@contextlib.contextmanager
+def _cuda_with(module: PatchedModule, **names: Any) -> Iterator[None]:
+    """Replace names of torch.cuda for `module` alone, for a while."""
+    torch = module.torch
+    module.torch = ModuleOverlay(torch, cuda=ModuleOverlay(torch.cuda, **names))
+    try:
+        yield
+    finally:
+        module.torch = torch
+
+
+@patch(
+    "fairseq.distributed.utils",
+    because="fairseq 0.12.2: workers with --cpu begin with a message from GPU to GPU if the "
+    "machine has one, and without one those that gather what they log end in 'type "
+    "torch.cuda.ByteTensor not available'",
+)
+def workers_on_cpus_need_no_gpu(module: PatchedModule) -> None:
+    """Exchange tensors of the CPU with --cpu, and objects through the CPU over all but NCCL."""
+    import torch
+
+    init, gather = module.distributed_init, module.all_gather_list
+
+    @functools.wraps(init)
+    def distributed_init(cfg: Any) -> int:
+        common = getattr(cfg, "common", cfg)  # a Namespace has all options side by side
+        if not getattr(common, "cpu", False):
+            return int(init(cfg))
+        with _cuda_with(module, is_available=lambda: False):
+            return int(init(cfg))
+
+    @functools.wraps(gather)
+    def all_gather_list(data: Any, group: Any = None, max_size: int = 16384) -> list[Any]:
+        group = module.get_global_group() if group is None else group
+        is_nccl = torch.distributed.is_initialized() and torch.distributed.get_backend() == "nccl"
+        if not (is_nccl or module.use_xla()):
+            size = max_size * module.get_world_size(group=group)
+            # stock reads its buffers from here and makes those that are missing, on the GPU
+            buffers = all_gather_list.__dict__
+            if "_buffer" not in buffers or buffers["_buffer"].numel() < size:
+                buffers["_buffer"] = torch.empty(size, dtype=torch.uint8)
+                buffers["_cpu_buffer"] = torch.empty(max_size, dtype=torch.uint8)
+        gathered: list[Any] = gather(data, group, max_size)
+        return gathered
+
+    module.distributed_init, module.all_gather_list = distributed_init, all_gather_list

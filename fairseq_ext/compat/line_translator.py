@@ -249,11 +249,12 @@ class LineTranslator:
 
     def text(self, tokens: torch.Tensor) -> str:
         """Return the target text of token indices (T,)."""
-        return self.target_dictionary.string(tokens, self.coders.post_process)
+        # to the CPU at once: fairseq asks for the tokens one by one
+        return self.target_dictionary.string(tokens.cpu(), self.coders.post_process)
 
     def source_text(self, answer: Answer) -> str:
         """Return the sub-words of the source, for a task with a source dictionary."""
-        tokens = utils.strip_pad(answer.tokens, self.target_dictionary.pad())
+        tokens = utils.strip_pad(answer.tokens.cpu(), self.target_dictionary.pad())
         return self.source_dictionary.string(tokens, self.coders.post_process)
 
     def hypothesis_text(self, answer: Answer, hypothesis: dict[str, Any]) -> str:

@@ -111,16 +111,15 @@ def fp16_needs_cuda(module: PatchedModule) -> None:
 @patch(
     "fairseq.trainer",
     because="fairseq 0.12.2: the first overflow of --fp16 --fp16-no-flatten-grads ends a training "
-    "on the CPU with 'Torch not compiled with CUDA enabled'",
+    "on the CPU with 'Torch not compiled with CUDA enabled', or asks for the GPU in spite of --cpu",
 )
 def overflows_need_no_cuda(module: PatchedModule) -> None:
-    """Leave the norm of a gradient that has overflowed on the CPU if there is no GPU."""
+    """Leave the norm of a gradient that has overflowed, a zero for the log, on the CPU."""
     import torch
 
     def tensor(value: float) -> Tensor:
         zero = torch.tensor(value)
-        if not torch.cuda.is_available():
-            zero.__dict__["cuda"] = lambda: zero
+        zero.__dict__["cuda"] = lambda: zero  # the log adds up values of any device
         return zero
 
     overlay_names(module, "torch", tensor=tensor)  # it has no other use of torch.tensor

@@ -63,8 +63,11 @@ class StoredModel(NamedTuple):
 
 @contextlib.contextmanager
 def undisturbed() -> Iterator[None]:
-    """Leave torch's random numbers of the process as they are: parameters are drawn, then read."""
-    with _loading, torch.random.fork_rng():
+    """Leave torch's random numbers of the process as they are: parameters are drawn, then read.
+
+    They are drawn on the CPU: asking every GPU for its state would take memory of each.
+    """
+    with _loading, torch.random.fork_rng(devices=[]):
         yield
 
 

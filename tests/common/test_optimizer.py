@@ -116,3 +116,30 @@ def test_a_resumed_run_is_the_uninterrupted_run(toy_corpus, tmp_path):
     parts = run(tmp_path / "parts", 6)
     for name, value in whole["model"].items():
         assert torch.equal(value, parts["model"][name]), name
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_a_step_that_amp_skips_does_not_count(monkeypatch, fused):
+    """Neither in the parameters nor in epsilon, which a parameter's age scales."""
+    if not hasattr(torch.amp, "GradScaler"):
+        pytest.skip("torch before 2.3 scales no loss on the CPU")
+    if not fused:
+        monkeypatch.setattr(optimizer, "has_fused_kernel", lambda params: False)
+    results = []
+    for overflows in ((), (0, 2)):
+        scaler = torch.amp.GradScaler("cpu", init_scale=2.0)
+        scaler.scale(torch.ones(()))  # makes the scale
+        params = parameters()
+        built = FusedAdam(config(0.5), params)
+        for step in range(5 + len(overflows)):
+            for parameter in params:
+                factor = torch.inf if step in overflows else scaler.get_scale()
+                parameter.grad = torch.ones_like(parameter) * factor
+            scaler.unscale_(built.optimizer)
+            scaler.step(built.optimizer)
+            scaler.update()
+        ages = {int(state["step"]) for state in built.optimizer.state.values()}
+        assert ages == set(built.optimizer.ages.values()) == {5}
+        results.append(params)
+    for expected, actual in zip(*results):
+        assert torch.equal(expected, actual)

@@ -97,3 +97,80 @@ def test_workers_on_cpus(call_main):
 def test_backend_that_was_named_stays(call_main):
     words = ["--cpu", "--distributed-world-size", 2, "--distributed-backend", "mpi"]
     assert call_main(*words)[1].distributed_backend == "mpi"
+
+
+# ---------------------------------------------------------------- beside a GPU
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """A GPU that torch can use, and nothing may ask for."""
+
+    def asked(*words, **more):
+        raise AssertionError("the GPU was asked for")
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    for place, name in (
+        (torch.Tensor, "cuda"),
+        (torch.Tensor, "pin_memory"),
+        (torch.cuda, "ByteTensor"),
+        (torch.cuda, "set_device"),
+        (torch.cuda, "_lazy_init"),
+    ):
+        monkeypatch.setattr(place, name, asked)
+
+
+def begin(rank, workers, store):
+    """Make a process a worker with --cpu; return its number."""
+    from fairseq.dataclass.configs import FairseqConfig
+    from fairseq.distributed import utils
+    from omegaconf import OmegaConf
+
+    cfg = OmegaConf.structured(FairseqConfig)
+    cfg.common.cpu, cfg.model = True, None
+    group = cfg.distributed_training
+    group.distributed_backend, group.distributed_init_method = "gloo", f"file://{store}"
+    group.distributed_world_size, group.distributed_rank = workers, rank
+    return utils.distributed_init(cfg)
+
+
+@pytest.fixture
+def worker(gpu, tmp_path):
+    """The only worker with --cpu, which has begun beside a GPU."""
+    from fairseq.distributed import utils
+
+    assert begin(0, 1, tmp_path / "store") == 0
+    assert utils.torch.cuda.is_available()  # as before
+    yield utils
+    torch.distributed.destroy_process_group()
+    vars(utils.get_global_group).clear()
+    for name in ("_buffer", "_cpu_buffer"):
+        vars(utils.all_gather_list).pop(name, None)
+
+
+def test_workers_on_cpus_begin_beside_a_gpu(worker):
+    assert torch.distributed.get_world_size() == 1
+
+
+def test_objects_are_gathered_through_the_cpu(worker):
+    for objects in ({"loss": 1.5}, {"loss": torch.ones(2), "text": "x" * 50}):
+        (gathered,) = worker.all_gather_list(objects, max_size=4096)
+        assert gathered.keys() == objects.keys()
+    (gathered,) = worker.all_gather_list("y" * 8000, max_size=9000)  # a larger buffer
+    assert gathered == "y" * 8000
+    with pytest.raises(ValueError, match="exceeds max_size"):
+        worker.all_gather_list("y" * 10000, max_size=9000)
+
+
+def gather(rank, store):
+    """Of a worker: gather objects of both, in a group over gloo."""
+    import fairseq_ext  # noqa: F401  (the patches)
+
+    begin(rank, 2, store)
+    from fairseq.distributed import utils
+
+    assert utils.all_gather_list({"rank": rank}) == [{"rank": 0}, {"rank": 1}]
+
+
+def test_two_workers_gather_objects(tmp_path):
+    torch.multiprocessing.spawn(gather, args=(tmp_path / "store",), nprocs=2)

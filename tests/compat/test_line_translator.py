@@ -107,3 +107,22 @@ def test_texts_of_answers(translator):
     assert made.text(answer.hypotheses[0]["tokens"]) == made.hypothesis_text(
         answer, answer.hypotheses[0]
     )
+
+
+class OnGpu(torch.Tensor):
+    """Tokens on a GPU: asking for one waits for the device."""
+
+    def cpu(self):
+        return self.as_subclass(torch.Tensor)
+
+    def item(self):
+        raise AssertionError("the device was waited for")
+
+
+def test_texts_are_made_of_tokens_on_the_cpu(translator):
+    made = translator()
+    tokens = made.target_dictionary.encode_line("at1 at2", add_if_not_exist=False).long()
+    assert made.text(tokens.as_subclass(OnGpu)) == made.text(tokens)
+    (answer,) = made.answers(lines("an1 av2"))
+    there = answer._replace(tokens=answer.tokens.as_subclass(OnGpu))
+    assert made.source_text(there) == made.source_text(answer) == "an1 av2"

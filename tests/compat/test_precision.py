@@ -184,3 +184,15 @@ def test_a_gradient_overflows_on_the_cpu(options, tiny_training, run):
     words = [*tiny_training, "--no-save", "--max-update", 2, "--cpu", *options]
     log = run("fairseq-train", *words, "--fp16-init-scale", 2**20)
     assert "gradient overflow detected" in log and "num_updates 2" in log
+
+
+def test_no_overflow_asks_for_the_gpu(monkeypatch):
+    """--cpu on a machine with a GPU."""
+    from fairseq import trainer
+
+    def asked(*words):
+        raise AssertionError("the GPU was asked for")
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.Tensor, "cuda", asked)
+    assert trainer.torch.tensor(0.0).cuda().device.type == "cpu"

@@ -11,7 +11,7 @@ from inference.stock import ALL
 from options.systems import SYSTEMS
 
 import fairseq_ext
-from fairseq_ext.inference.loading import check_target, read_checkpoint
+from fairseq_ext.inference.loading import check_target, read_checkpoint, undisturbed
 
 LINES = ["an1 av2 an3", "an4 av5 an6 at1", "unknown av1 an8 at2", ""] * 3
 
@@ -133,3 +133,18 @@ def test_texts_that_are_cut_already_are_not_cut_again(data, checkpoint_of):
 def test_a_tokenizer_that_would_cut_nothing_is_refused(name, folder, data, checkpoint_of):
     with pytest.raises(ValueError, match="tokenizer 'space': .*language_model has no language"):
         fairseq_ext.load(checkpoint_of(name), data[folder], tokenizer="space")
+
+
+def test_no_gpu_is_asked_for_its_random_numbers(monkeypatch):
+    """A model on the CPU takes no memory of the GPUs that there are."""
+
+    def asked(*words, **more):
+        raise AssertionError("a GPU was asked for")
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "get_rng_state", asked)
+    before = torch.get_rng_state()
+    with undisturbed():
+        torch.rand(3)
+    assert torch.equal(torch.get_rng_state(), before)
