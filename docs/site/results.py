@@ -30,7 +30,8 @@ import measured
 from drawing import digest, draw
 from measured import Measurement, select, summary
 
-PAGES = [measured.DOCS / name for name in ("results.md", "benchmarks/README.md", "monolingual.md")]
+NAMES = ("results.md", "benchmarks/README.md", "monolingual.md", "few-pairs.md")
+PAGES = [measured.DOCS / name for name in NAMES]
 PAGES += sorted(measured.DOCS.glob("results/*.md"))
 MARK = re.compile(
     r"(<!-- (table|choices|experiment)(?:: ([^\n]*?))? -->\n).*?(<!-- end \2 -->)", re.DOTALL

@@ -196,12 +196,12 @@ def circumstances(
     results: Results,
     seeds: Sequence[int],
     missing: Sequence[str],
-    made: Mapping[str, str],
+    trained_on: Mapping[str, str],
     options: Sequence[str] = (),
 ) -> dict[str, str]:
     """Return how the values were measured: {fact: text}, as experiments.json has it.
 
-    made: when, where and with what the runs were trained.
+    trained_on: when, where and with what the runs were trained.
     """
     # metric -> signatures; several where sacrebleu has changed between the runs
     signatures: dict[str, dict[str, None]] = {}
@@ -214,7 +214,7 @@ def circumstances(
         "seeds": ", ".join(map(str, seeds)),
         **tests(results, seeds),
         **{metric: " and ".join(texts) for metric, texts in signatures.items()},
-        **made,
+        **trained_on,
     }
     more = {"more options": f"`{shlex.join(options)}`"} if options else {}
     compared = {label for pair in experiment.compare for label in pair}
@@ -329,8 +329,8 @@ def report(
     records = [
         read_json(runs / f"{name}.{seed}" / RECORD) for name in experiment.systems for seed in seeds
     ]
-    made = surroundings.facts(record for record in records if record.get("evaluated"))
-    facts = circumstances(experiment, results, seeds, missing, made, options)
+    trained_on = surroundings.facts(record for record in records if record.get("evaluated"))
+    facts = circumstances(experiment, results, seeds, missing, trained_on, options)
     write_data(runs / "report.csv", lines)
     write_json(runs / "report.json", facts)
     text = markdown(experiment, lines)

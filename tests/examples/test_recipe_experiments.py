@@ -16,6 +16,7 @@ TOKENS = 400
 TOKENS_BOTH = 1600
 AT_MOST = 24
 ANNEALED = 60
+SAVED = 5
 LONGER = 48
 JOIN = 2
 SEARCH = "--beam 2 --max-tokens 400"
@@ -48,6 +49,20 @@ def test_a_stopped_annealing_goes_on_where_it_was():
     (line,) = (line for line in commands if line.startswith("fairseq-train"))
     assert "--continue-once $RUNS/tagged.online.$SEED/checkpoint_last.pt" in line
     assert "--restore-file" not in line
+
+
+def test_text_of_one_language_is_translated_into_the_other_alone():
+    systems = read_experiment("dual/own").systems
+    for name in ("tagged.online.en", "tagged.online.en.annealed"):
+        (line,) = (line for line in systems[name].train if line.startswith("fairseq-train"))
+        assert "--monolingual en " in line and "--join-at de-en@mono=570 " in line
+    assert "--continue-once $RUNS/tagged.online.en.$SEED/checkpoint_last.pt" in line
+
+
+def test_what_is_averaged_does_not_depend_on_the_number_of_pairs():
+    training, average = read_experiment("dual/own").systems["tagged.online.annealed"].train
+    assert "--save-interval-updates 100 --keep-interval-updates 3 " in training.replace("\n", " ")
+    assert "--last 3 --by updates" in average
 
 
 def test_own_text_comes_without_the_lines_of_the_sets():
