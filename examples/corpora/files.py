@@ -20,20 +20,21 @@ def find(path: File) -> Path:
     raise UsageError(f"there is neither {path} nor {path}.gz")
 
 
-def lines_of(path: File) -> Iterator[str]:
+def lines_of(path: File, encoding: str = "utf-8") -> Iterator[str]:
     """Yield the lines of a plain or .gz file, without line ends and surrounding white space.
 
     A carriage return within a line becomes a blank, since fairseq would begin another line there.
-    Raises UsageError where the file cannot be read, with the line number where it is not UTF-8.
+    Raises UsageError where the file cannot be read, with the line number where the encoding of the
+    line is another one.
     """
     opener = gzip.open if Path(path).suffix == ".gz" else open
     try:
         with opener(path, "rb") as stream:
             for number, line in enumerate(stream, 1):
                 try:
-                    yield line.decode("utf-8").replace("\r", " ").strip()
+                    yield line.decode(encoding).replace("\r", " ").strip()
                 except UnicodeDecodeError as error:
-                    reason = f"not UTF-8 ({error.reason})"
+                    reason = f"not {encoding.upper()} ({error.reason})"
                     raise UsageError(f"{path}, line {number}: {reason}") from error
     except (OSError, EOFError, zlib.error) as error:
         raise UsageError(f"cannot read {path}: {error}") from error

@@ -7,7 +7,6 @@ tab  train.txt and test.txt of lines "label TAB text": R8, R52, 20NG, Ohsumed
 They come in tokens and only become lower case. Texts without a word are left out.
 """
 
-import gzip
 import random
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
@@ -38,10 +37,8 @@ def lower(text: str) -> str:
 
 def read_mr(folder: Path) -> dict[str, Texts]:
     """Return {"train", "test": texts}. Raises UsageError with the line of a wrong split."""
-    path, split_path = find(str(folder / "mr.txt")), find(str(folder / "mr.split.txt"))
-    content = path.read_bytes()
-    lines = (gzip.decompress(content) if path.suffix == ".gz" else content).decode("latin-1")
-    texts, splits = lines.split("\n"), dict[str, Texts](train=[], test=[])
+    texts = list(lines_of(find(str(folder / "mr.txt")), "latin-1"))
+    split_path, splits = find(str(folder / "mr.split.txt")), dict[str, Texts](train=[], test=[])
     for number, line in enumerate(lines_of(split_path), start=1):
         place, split, label = [*line.split("\t"), "", ""][:3]
         is_text = place.isdigit() and int(place) < len(texts)

@@ -13,6 +13,7 @@ import codecs
 import gzip
 import io
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any, Dict, Iterable, Iterator, List, Tuple, TypeVar, Union
 
@@ -65,7 +66,7 @@ def texts(path: PathName, ending: str = "") -> Iterator[Tuple[str, List[str]]]:
             with opener(path, "rb") as stream:
                 content = stream.read()
             yield str(path), decoded(str(path), content)
-    except (OSError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
         raise ValueError(f"{path} cannot be read: {error}") from error
 
 

@@ -10,7 +10,7 @@ import contextlib
 import os
 import tempfile
 from pathlib import Path
-from typing import Iterable, Iterator, Union
+from typing import Dict, Iterable, Iterator, Union
 
 
 class UsageError(Exception):
@@ -24,6 +24,17 @@ def check_apart(output: Union[str, Path], inputs: Iterable[Union[str, Path]]) ->
             raise UsageError(
                 f"--output: {output} is read as well and would be lost; allowed: another file"
             )
+
+
+def check_once(option: str, paths: Iterable[Union[str, Path]]) -> None:
+    """Raise UsageError where an option lists a file twice, which would count twice in a mean."""
+    listed: Dict[Path, str] = {}  # {file: its first name}
+    for path in paths:
+        file = Path(path).resolve()
+        if file in listed:
+            also = "" if listed[file] == str(path) else f", as {listed[file]}"
+            raise UsageError(f"{option} {path}: listed twice{also}; allowed: each file once")
+        listed[file] = str(path)
 
 
 @contextlib.contextmanager

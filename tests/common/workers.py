@@ -4,7 +4,6 @@ Gloo on CPU, started by torchrun with the real fairseq-train.
 """
 
 import os
-import socket
 import sys
 from pathlib import Path
 
@@ -15,13 +14,6 @@ PROBE = Path(__file__).parent / "parallel_probe.py"
 # the gradient of the bias of attention keys is zero but for rounding (a softmax does not see it),
 # about 1e-10; with Adam's default 1e-8 that rounding would become a step
 OPTIMISE = ["--optimizer", "adam", "--adam-eps", 1e-6, "--lr", 0.005, "--clip-norm", 1.0]
-
-
-def free_port():
-    """A port that nothing listens on; tests of several processes run side by side."""
-    with socket.socket() as one:
-        one.bind(("localhost", 0))
-        return one.getsockname()[1]
 
 
 class Runs:
@@ -54,7 +46,7 @@ class Runs:
             return inprocess.train(*arguments)
         script = os.path.join(os.path.dirname(sys.executable), "fairseq-train")
         launcher = ["python", "-m", "torch.distributed.run", "--nproc_per_node", workers]
-        launcher += ["--master_port", free_port(), PROBE if probe else script]
+        launcher += ["--standalone", PROBE if probe else script]
         distributed = ["--distributed-backend", "gloo", "--ddp-backend", backend]
         distributed += ["--distributed-no-spawn", "--distributed-world-size", workers]
         distributed += ["--log-format", "json"]

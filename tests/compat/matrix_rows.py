@@ -2,7 +2,7 @@
 
 A row is a name, command lines, what their output must match, and what they read from stdin.
 Names in braces are filled in by test_matrix.py: data {two} {lm} {text}, checkpoints {trained}
-{trained_lm}, the row's own folder {out}, the plugin {plugin}, a free {port}, and those below.
+{trained_lm}, the row's own folder {out}, the plugin {plugin}, and those below.
 """
 
 from typing import NamedTuple, Tuple
@@ -41,7 +41,7 @@ HYDRA = (
 WORKERS = (
     "--distributed-no-spawn --distributed-backend gloo --distributed-world-size 2 --cpu --no-save"
 )
-TORCHRUN = "torchrun --nproc_per_node 2 --master_port {port} {scripts}/"
+TORCHRUN = "torchrun --nproc_per_node 2 --standalone {scripts}/"
 NAT = f"{PAIR} --task translation_lev --share-all-embeddings {SIZES} {OPTIMISE} "
 NAT += "--criterion nat_loss --save-dir {out}"
 PLUGIN = (
@@ -72,7 +72,7 @@ def data_parallel():
     yield row("workers find unused", f"{two} {WORKERS} --find-unused-parameters")
     yield row(
         "workers torch.distributed.launch",
-        "python -m torch.distributed.launch --nproc_per_node 2 --master_port {port} {scripts}/"
+        "python -m torch.distributed.launch --nproc_per_node 2 --standalone {scripts}/"
         f"{TRAIN} {WORKERS} --ddp-backend legacy_ddp",
     )
     saving = WORKERS.replace("--no-save", SAVE) + " --ddp-backend legacy_ddp"

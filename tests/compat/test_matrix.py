@@ -4,7 +4,6 @@ import importlib
 import re
 import shlex
 import shutil
-import socket
 import sys
 from pathlib import Path
 
@@ -43,12 +42,6 @@ def places(toy_corpus, run, tmp_path_factory):
     return places
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_row(row, places, run, tmp_path):
     if "--tensorboard-logdir" in row.commands[0]:
@@ -56,7 +49,7 @@ def test_row(row, places, run, tmp_path):
     shutil.copytree(PLUGIN, tmp_path / "tiny_plugin")
     output = ""
     for line in row.commands:
-        names = {**places, "out": tmp_path, "plugin": tmp_path / "tiny_plugin", "port": free_port()}
+        names = {**places, "out": tmp_path, "plugin": tmp_path / "tiny_plugin"}
         # no shell: the brackets of fconv's layers stay as they are
         words = [word.format(**names) for word in line.split()]
         output += run(*words, cwd=tmp_path, stdin=row.stdin)

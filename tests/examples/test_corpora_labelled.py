@@ -66,6 +66,12 @@ def test_what_is_wrong_is_named(copied, form, files, message):
         copied(form, files)
 
 
+def test_a_damaged_file_is_named(copied, tmp_path):
+    (tmp_path / "mr.txt.gz").write_bytes(gzip.compress(b"a\nb\n")[:-9])
+    with pytest.raises(UsageError, match="cannot read .*mr.txt.gz"):
+        copied("mr", {"mr.split.txt": "0\ttrain\t1\n"})
+
+
 @pytest.mark.parametrize("share", ["0", "-1", "1"])
 def test_a_share_that_is_none_is_refused(copied, share):
     with pytest.raises(UsageError, match=f"--valid {share}: allowed: 2 or more"):

@@ -13,7 +13,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from common.workers import free_port
 
 TINY = ["--arch", "dual_transformer_tiny", "--embed-dim", 16, "--ffn-embed-dim", 24, "--layers", 1]
 TINY += ["--attention-heads", 2, "--optimizer", "adam", "--batch-size", 8, "--cpu"]
@@ -42,7 +41,7 @@ def workers_of(launcher: int):
 def test_torchrun_names_the_worker(toy_corpus, user_dir, tmp_path):
     """The second of two workers is killed in the middle of the training."""
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", 2]
-    command += ["--master_port", free_port(), Path(sys.executable).parent / "fairseq-train"]
+    command += ["--standalone", Path(sys.executable).parent / "fairseq-train"]
     command += [toy_corpus.two, "--user-dir", user_dir, *TINY, *BACKEND]
     command += ["--save-dir", tmp_path / "run"]
     output = tmp_path / "output"

@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from common.workers import free_port
 
 TINY = ["--arch", "dual_transformer_tiny", "--embed-dim", 16, "--ffn-embed-dim", 24, "--layers", 1]
 TINY += ["--attention-heads", 2, "--optimizer", "adam", "--max-update", 2, "--batch-size", 8]
@@ -33,7 +32,7 @@ def test_commands_take_paths_with_spaces(run, folder):
     train = [*task, *TINY, "--save-dir", models, "--cpu", "--log-file", folder / "my log"]
     run("fairseq-ext", "run", "fairseq-train", *train, "--num-workers", 2)
     launcher = ["python", "-m", "torch.distributed.run", "--nproc_per_node", 2]
-    launcher += ["--master_port", free_port(), Path(sys.executable).parent / "fairseq-train"]
+    launcher += ["--standalone", Path(sys.executable).parent / "fairseq-train"]
     backend = ["--distributed-backend", "gloo", "--ddp-backend", "legacy_ddp"]
     backend += ["--distributed-no-spawn", "--distributed-world-size", 2]
     run(*launcher, *train, *backend, "--max-update", 4)

@@ -104,6 +104,8 @@ def test_members_of_archives_are_named(tmp_path, capsys):
     [
         ("f.txt", b"a\n\xff O\n", "f.txt, line 2: not UTF-8"),
         ("f.gz", b"no gzip", "f.gz cannot be read"),
+        # header of a gzip file, then bytes that are no deflate stream
+        ("f.gz", b"\x1f\x8b\x08" + bytes(7) + b"\xff" * 20, "f.gz cannot be read"),
         ("f.zip", b"no zip", "f.zip cannot be read"),
         ("f.txt", b"-DOCSTART- O\n", "f.txt: no sentence is left"),
         ("f.txt", b"\xef\xbb\xbf-DOCSTART- O\n", "f.txt: no sentence is left"),

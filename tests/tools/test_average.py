@@ -123,3 +123,13 @@ def test_an_input_is_not_replaced(tmp_path, capsys):
     (tmp_path / "checkpoint2.pt").touch()
     assert command.main(["average", "--inputs", path, "--output", path]) == 2
     assert "is read as well and would be lost" in capsys.readouterr().err
+
+
+def test_average_refuses_a_file_that_counts_twice(tmp_path, capsys):
+    once, again = tmp_path / "a.pt", tmp_path / "again.pt"
+    once.touch()
+    again.symlink_to(once)
+    words = ["average", "--output", tmp_path / "x.pt", "--inputs", once]
+    for path, message in ((once, "listed twice;"), (again, f"listed twice, as {once};")):
+        assert command.main([str(word) for word in (*words, path)]) == 2
+        assert f"--inputs {path}: {message} allowed: each file once" in capsys.readouterr().err

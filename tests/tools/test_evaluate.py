@@ -121,6 +121,11 @@ def test_errors_name_what_is_wrong(files, tmp_path, capsys, monkeypatch):
     assert "--label: 2 names for 1 --hyp" in fails(capsys, *hyp, *ref, "--label", "a", "b")
     assert "two systems" in fails(capsys, *hyp, *hyp, *ref)
     assert "--samples 0: allowed" in fails(capsys, *hyp, *ref, "--samples", 0)
+    twice = files["base1"], files["base1"]
+    assert f"--hyp {twice[0]}: listed twice" in fails(capsys, "--hyp", *twice, *ref)
+    assert f"--baseline {twice[0]}: listed" in fails(capsys, *hyp, *ref, "--baseline", *twice)
+    text = write(tmp_path / "read.md", sentences(30))
+    assert "is read as well" in fails(capsys, "--hyp", text, *ref, "--output", text)
     assert ".md, .tsv, .json" in fails(capsys, *hyp, *ref, "--output", "x.txt")
     assert "sacrebleu has 13a" in fails(capsys, *hyp, *ref, "--tokenize", "none-such")
     uneven = ["--baseline", files["base1"], files["base2"], "--test", "randomisation"]

@@ -41,9 +41,8 @@ def test_two_workers_are_one_worker_with_twice_the_batches(
     script = os.path.join(os.path.dirname(sys.executable), "fairseq-train")
     workers = ["--distributed-world-size", 2, "--distributed-no-spawn", "--cpu"]
     workers += ["--distributed-backend", "gloo", "--ddp-backend", backend, "--num-workers", 0]
-    port = 30000 + os.getpid() % 10000
     launcher = ["python", "-m", "torch.distributed.run", "--nproc_per_node", 2]
-    launcher += ["--master_port", port, script]
+    launcher += ["--standalone", script]
     run(*launcher, *common, *workers, "--save-dir", tmp_path / "two", cwd=Path(tmp_path))
     one, two = parameters(tmp_path / "one"), parameters(tmp_path / "two")
     assert one.keys() == two.keys()

@@ -11,7 +11,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple, Union
 
-from .. import UsageError, atomic_path, check_apart
+from .. import UsageError, atomic_path, check_apart, check_once
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -139,6 +139,7 @@ def average_checkpoints(args: Namespace) -> int:
     for path in paths:
         if not Path(path).is_file():
             raise UsageError(f"--inputs {path} is not a file")
+    check_once("--inputs", paths)
     check_apart(args.output, paths)
     state, parameters = mean(paths)
     # in the order of the checkpoint

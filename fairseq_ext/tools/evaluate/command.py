@@ -7,10 +7,11 @@ fairseq-generate printed. Scores are sacrebleu's, and COMET's where it is asked 
 import json
 import sys
 from argparse import ArgumentParser, Namespace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Sequence
 
-from .. import UsageError, atomic_path
+from .. import UsageError, atomic_path, check_apart, check_once
 from . import inputs
 from .report import Result, markdown, spread, tab_separated
 from .scores import METRICS, TESTS, Comet, Metric, Scored, Scorer, paired_test, resample
@@ -114,9 +115,15 @@ def check(args: Namespace) -> None:
         raise UsageError("--test randomisation does nothing without --baseline")
     if args.tokenize and not {"bleu", "bleu_lower"} & set(args.metric):
         raise UsageError(f"--tokenize {args.tokenize} does nothing without --metric bleu")
+    # a run that counts twice makes the spread over runs too small
+    for files in args.hyp:
+        check_once("--hyp", files)
+    check_once("--baseline", args.baseline or [])
+    read = [args.ref, *chain(*args.hyp, args.baseline or [], [args.source] if args.source else [])]
     for path in args.output:
         if Path(path).suffix not in WRITERS:
             raise UsageError(f"--output {path}: the name must end in {', '.join(WRITERS)}")
+        check_apart(path, read)
     if args.test == "randomisation" and args.baseline:
         for files in args.hyp:
             if len(files) != len(args.baseline):
