@@ -3,12 +3,14 @@
 import argparse
 import difflib
 import importlib
+import io
 import itertools
 import sys
 from typing import Optional, Sequence
 
 from .compat.user_errors import (
     BROKEN_PIPE_STATUS,
+    INTERRUPTED_STATUS,
     discard_stdout,
     exit_message,
     exit_with,
@@ -73,6 +75,9 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         overview().error(unknown(name))
     command = COMMANDS[name]
     parser = argparse.ArgumentParser(prog=f"fairseq-ext {name}", description=command.summary)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # an ASCII terminal lacks signs of tables; a result must not be lost for them
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         module = importlib.import_module(f".{command.module}", __package__)
         module.add_arguments(parser)
@@ -80,6 +85,9 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     except UsageError as error:
         print_error(parser.prog, error, str(error))
         return 2
+    except KeyboardInterrupt:
+        print(f"{parser.prog}: interrupted", file=sys.stderr, flush=True)
+        return INTERRUPTED_STATUS
     except BrokenPipeError:
         # the reader of a pipe, such as head, has seen enough; end as a signal would have ended us
         discard_stdout()

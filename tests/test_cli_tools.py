@@ -1,6 +1,7 @@
 """The `fairseq-ext` command, and what its sub-commands share."""
 
 import importlib
+import os
 import sys
 
 import pytest
@@ -8,6 +9,7 @@ from tools.commandline import REPOSITORY, cli
 
 from fairseq_ext import __main__ as command
 from fairseq_ext.tools import UsageError, atomic_path
+from fairseq_ext.tools.installation import user_dir
 
 # ---------------------------------------------------------------- the command itself
 
@@ -106,3 +108,36 @@ def test_atomic_path_names_a_missing_folder(tmp_path):
     with pytest.raises(UsageError, match="is not a folder"):
         with atomic_path(tmp_path / "none" / "result.txt"):
             pass
+
+
+def test_atomic_path_replaces_the_file_behind_a_link(tmp_path):
+    target, link = tmp_path / "target.txt", tmp_path / "link.txt"
+    target.write_text("old")
+    link.symlink_to(target)
+    with atomic_path(link) as temporary:
+        temporary.write_text("new")
+    assert link.is_symlink() and target.read_text() == "new"
+
+
+def test_atomic_path_does_not_replace_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="cannot write .*pipe: it is no regular file"):
+        with atomic_path(tmp_path / "pipe"):
+            pass
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_an_interrupted_command_ends_in_one_line(monkeypatch, capsys):
+    def interrupted(arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(user_dir, "print_user_dir", interrupted)
+    assert command.main(["user-dir"]) == 130
+    assert capsys.readouterr().err == "fairseq-ext user-dir: interrupted\n"
+
+
+def test_a_table_is_printed_where_the_terminal_has_ascii_alone(run, tmp_path):
+    for name in ("hyp", "ref"):
+        (tmp_path / name).write_text("a b c d e\n" * 3)
+    words = ["evaluate", "--hyp", tmp_path / "hyp", "--ref", tmp_path / "ref", "--samples", 9]
+    assert "\\xb1" in cli(run, *words, env={"PYTHONIOENCODING": "ascii"})

@@ -1,4 +1,4 @@
-"""Atomic writes: a file is there whole or not at all.
+"""Atomic writes: a file or a folder is there whole or not at all.
 
 A file is written beside its place under a hidden name, flushed to the disk and renamed. What a
 killed process left bears the names of its host and process; `remove_leftovers` removes it.
@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import socket
+import tempfile
 from typing import BinaryIO, Iterator
 
 # hidden names, which nothing that looks for checkpoints takes for one
@@ -96,6 +97,34 @@ def atomic_copy(source: str, path: str) -> str:
     with open(source, "rb") as content, atomic_write(path) as file:
         shutil.copyfileobj(content, file, 1 << 20)
     return path
+
+
+def replace_folder(work: str, target: str) -> None:
+    """Rename the finished folder `work` to `target`, in the place of a folder that is there.
+
+    An error leaves that one where it was.
+    """
+    if not os.path.exists(target):
+        os.rename(work, target)
+        return
+    # a rename cannot replace a folder that holds files
+    parent, name = os.path.split(os.path.abspath(target))
+    old = tempfile.mkdtemp(prefix=f".{name}.", dir=parent)
+    os.rename(target, os.path.join(old, name))
+    try:
+        os.rename(work, target)
+    except OSError:
+        os.rename(os.path.join(old, name), target)
+        raise
+    finally:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def flush(path: str) -> None:
+    """Write a closed file, and its name, to the disk."""
+    with open(path, "rb+") as file:
+        os.fsync(file.fileno())
+    _flush_folder(os.path.dirname(os.path.abspath(path)))
 
 
 def _flush_folder(folder: str) -> None:

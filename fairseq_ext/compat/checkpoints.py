@@ -7,11 +7,13 @@ own unpickler for weights_only=True wherever fairseq reads a checkpoint, and wor
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import pickle
-from types import FunctionType, ModuleType, SimpleNamespace
-from typing import Any, BinaryIO, NoReturn
+import threading
+from types import FunctionType, ModuleType
+from typing import Any, BinaryIO, Callable, Iterator, NoReturn
 
 from .checkpoint_files import CheckpointFile, file_name, inspect_container
 from .interpolations import MAX_VALUES, find_resolver
@@ -57,6 +59,8 @@ EXAMPLE_PACKAGES = ("fairseq.examples", "examples")
 # parts of a checkpoint that hold the configuration: of fairseq 0.10 and later, and before
 CONFIGURATIONS = ("cfg", "args")
 # what torch says when it cannot have the memory that a file asks for
+# one load at a time exchanges torch's unpickler
+_loading = threading.RLock()
 NO_MEMORY = ("not enough memory", "can't allocate memory", "Cannot allocate memory")
 
 _added: SafeGlobals = []
@@ -151,11 +155,9 @@ def load_restricted(
         """Return the content of a stream, as the module `pickle` has a function for it."""
         return unpickler(stream, **options).load()
 
-    serialization: Any = torch.serialization
-    present = serialization._weights_only_unpickler
-    serialization._weights_only_unpickler = SimpleNamespace(Unpickler=unpickler, load=load)
     try:
-        state = torch.load(file, map_location=map_location, weights_only=True, **kwargs)
+        with _unpickled_by(torch.serialization, unpickler, load):
+            state = torch.load(file, map_location=map_location, weights_only=True, **kwargs)
     except pickle.UnpicklingError as error:
         if refused:
             _refuse(str(refused[0]), file)
@@ -165,11 +167,34 @@ def load_restricted(
         if isinstance(error, MemoryError) or any(text in str(error) for text in NO_MEMORY):
             _refuse("more than fits into the memory", file)
         raise
-    finally:
-        serialization._weights_only_unpickler = present
     for part in CONFIGURATIONS if isinstance(state, dict) else ():
         check_configuration(state.get(part), file_name(file))
     return state
+
+
+class _OfOneThread:
+    """What stands for a module in the thread that has made this; the others see the module."""
+
+    def __init__(self, module: Any, **names: Any):
+        self._module, self._names, self._thread = module, names, threading.get_ident()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._names and threading.get_ident() == self._thread:
+            return self._names[name]
+        return getattr(self._module, name)
+
+
+@contextlib.contextmanager
+def _unpickled_by(serialization: Any, unpickler: Any, load: Callable[..., Any]) -> Iterator[None]:
+    """Let torch.load of this thread use the restricted unpickler instead of torch's own."""
+    with _loading:
+        present = serialization._weights_only_unpickler
+        names = {"Unpickler": unpickler, "load": load}
+        serialization._weights_only_unpickler = _OfOneThread(present, **names)
+        try:
+            yield
+        finally:
+            serialization._weights_only_unpickler = present
 
 
 def _all_added(torch: ModuleType) -> SafeGlobals:

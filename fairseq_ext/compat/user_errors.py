@@ -24,6 +24,7 @@ OLD_DEBUG_VARIABLE = "FAIRSEQ_EXT_TRACEBACK"
 # with the separator: a folder beside it may begin with the same name
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 BROKEN_PIPE_STATUS = 128 + 13  # as of a process that SIGPIPE ended
+INTERRUPTED_STATUS = 128 + 2  # the same for SIGINT
 
 Result = TypeVar("Result")
 

@@ -4,6 +4,7 @@ import platform
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Tuple
 
+import numpy as np
 import torch
 from fairseq import __version__ as fairseq_version
 from fairseq.data import indexed_dataset
@@ -158,7 +159,7 @@ def _data(facts: Facts) -> str:
             dataset = indexed_dataset.make_dataset(prefix, kind) if kind else None
             if dataset is not None:
                 # each sentence has an end symbol, which is no word
-                tokens = int(sum(dataset.sizes)) - len(dataset)
+                tokens = int(np.sum(dataset.sizes, dtype=np.int64)) - len(dataset)
                 rows.append((path.stem, f"{len(dataset):,}", f"{tokens:,}"))
         table = facts.data / f"{split}.tsv"
         if table.is_file():  # of recordings: the first line names the columns

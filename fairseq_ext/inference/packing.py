@@ -1,12 +1,12 @@
 """Writing a packed folder: all that a model needs to be used elsewhere."""
 
 import json
-import os
+import secrets
 import shutil
-import tempfile
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
+from ..compat.atomic_files import replace_folder
 from .card import Facts, model_card
 from .loading import StoredModel, load, read_checkpoint
 from .model import Model
@@ -70,15 +70,16 @@ def pack(
     )
     scores = options.scores.read_text(encoding="utf-8") if options.scores else None
     stored = [read_checkpoint(Path(path)) for path in checkpoints]
-    work = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    # not mkdtemp, whose folder nobody else may read
+    work = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    work.mkdir()
     try:
         _write(work, model, stored, options.with_twin)
         facts = Facts(model, stored, model.loaded.folder, scores)
         (work / CARD).write_text(model_card(facts, target.name), encoding="utf-8")
         _write_sums(work)
         _check_whole(work)
-        work.chmod(0o755 & ~_mask())
-        _replace(work, target)
+        replace_folder(str(work), str(target))
     finally:
         shutil.rmtree(work, ignore_errors=True)  # gone after the rename
     return target
@@ -93,13 +94,6 @@ def check_output(target: Path, force: bool) -> None:
     # never a folder with something else in it
     if target.exists() and not is_packed(target):
         raise ValueError(f"--output {target} is no packed folder; --force leaves it alone")
-
-
-def _mask() -> int:
-    """Return the process's mask of permissions, which can be read only by setting it."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _write(folder: Path, model: Model, stored: List[StoredModel], with_twin: bool) -> None:
@@ -204,19 +198,3 @@ def _check_whole(folder: Path) -> None:
     """Load what was written: nothing else is needed."""
     read_packed(folder)
     load(folder)
-
-
-def _replace(work: Path, target: Path) -> None:
-    """Put the finished folder into its place."""
-    if not target.exists():
-        os.rename(work, target)
-        return
-    old = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-    os.rename(target, old / target.name)
-    try:
-        os.rename(work, target)
-    except OSError:
-        os.rename(old / target.name, target)
-        raise
-    finally:
-        shutil.rmtree(old, ignore_errors=True)

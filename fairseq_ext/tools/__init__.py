@@ -8,9 +8,11 @@ Importing this module or commands.py imports neither torch nor fairseq.
 
 import contextlib
 import os
-import tempfile
+import secrets
 from pathlib import Path
 from typing import Dict, Iterable, Iterator, Union
+
+from ..compat.atomic_files import flush
 
 
 class UsageError(Exception):
@@ -42,24 +44,23 @@ def atomic_path(output: Union[str, Path]) -> Iterator[Path]:
     """Yield a temporary file beside `output` that becomes `output` when the block ends well.
 
     An error inside the block leaves an existing `output` as it was and removes the temporary file.
-    Raises UsageError when the folder of `output` does not exist, and when `output` is one.
+    Of a symbolic link the file behind it is replaced. Raises UsageError when the folder of `output`
+    does not exist, and when `output` is one, or a device or a pipe.
     """
-    path = Path(output)
-    if path.is_dir():
-        raise UsageError(f"cannot write {path}: it is a folder")
+    if Path(output).exists() and not Path(output).is_file():
+        what = "a folder" if Path(output).is_dir() else "no regular file"
+        raise UsageError(f"cannot write {output}: it is {what}")
+    path = Path(os.path.realpath(output))
     if not path.parent.is_dir():
-        raise UsageError(f"cannot write {path}: {path.parent} is not a folder")
+        raise UsageError(f"cannot write {output}: {path.parent} is not a folder")
     # in the same folder, as a rename is one step within a file system only;
     # the same suffix, by which matplotlib chooses the format
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent)
-    os.close(handle)
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}{path.suffix}")
+    partial.touch(exist_ok=False)  # not mkstemp, whose files nobody else may read
     try:
-        yield Path(name)
-        # mkstemp makes files that only the owner reads; give what open() would have given
-        mask = os.umask(0)  # the mask can be read only by setting it
-        os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)
-        os.replace(name, path)
+        yield partial
+        # before the rename: after a power failure the name must not lead to an empty file
+        flush(str(partial))
+        os.replace(partial, path)
     finally:
-        if os.path.exists(name):  # no longer after the rename
-            os.unlink(name)
+        partial.unlink(missing_ok=True)  # no longer there after the rename

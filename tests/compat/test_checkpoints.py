@@ -2,6 +2,8 @@
 
 import argparse
 import collections
+import concurrent.futures
+import functools
 import io
 import os
 import pickle
@@ -239,3 +241,27 @@ def test_broken_file_keeps_its_own_error(tmp_path, load):
     with pytest.raises((pickle.UnpicklingError, RuntimeError, EOFError)) as caught:
         load(path)
     assert not isinstance(caught.value, checkpoints.RefusedCheckpoint) or not HAS_LIST
+
+
+def test_threads_load_beside_each_other(tmp_path):
+    """Also beside a thread that reads with torch's own function."""
+    path, plain = tmp_path / "checkpoint.pt", tmp_path / "plain.pt"
+    torch.save({"cfg": argparse.Namespace(a=1), "model": {"w": torch.ones(3)}}, path)
+    torch.save({"w": torch.ones(3)}, plain)
+    reads = [functools.partial(load_restricted, path)] * 3
+    reads.append(functools.partial(torch.load, plain, weights_only=True))
+    with concurrent.futures.ThreadPoolExecutor(len(reads)) as pool:
+        for _ in range(30):
+            for future in [pool.submit(read) for read in reads]:
+                assert future.result()
+    assert torch.serialization._weights_only_unpickler.__name__.startswith("torch.")
+
+
+def test_another_thread_sees_the_unpickler_of_torch():
+    own = torch.serialization._weights_only_unpickler
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        with checkpoints._unpickled_by(torch.serialization, "unpickler", "load"):
+            seen = torch.serialization._weights_only_unpickler
+            assert (seen.Unpickler, seen.load) == ("unpickler", "load")
+            assert pool.submit(lambda: seen.Unpickler).result() is own.Unpickler
+    assert torch.serialization._weights_only_unpickler is own

@@ -2,8 +2,10 @@
 
 import re
 
+import numpy as np
 import pytest
 import torch
+from fairseq.data import indexed_dataset
 from options.systems import SYSTEMS
 
 import fairseq_ext
@@ -77,6 +79,21 @@ def test_other_kinds(facts, name, tag, use):
 def test_data_that_are_gone_are_said_to_be(facts, tmp_path):
     made = facts("transformer")._replace(data=tmp_path)
     assert "The data were not there when the model was packed." in model_card(made, "name")
+
+
+def test_tokens_are_counted_in_64_bits(facts, monkeypatch):
+    made = facts("transformer")
+    monkeypatch.setattr(indexed_dataset, "make_dataset", lambda *_unused: Many())
+    assert f"{3 * 2**30 - 3:,}" in model_card(made, "name")
+
+
+class Many:
+    """A data set of three very long sentences."""
+
+    sizes = np.full(3, 2**30, dtype=np.int32)
+
+    def __len__(self):
+        return 3
 
 
 def test_languages_and_vocabularies(facts):

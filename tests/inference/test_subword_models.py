@@ -112,3 +112,15 @@ def test_each_side_of_a_direction_has_its_coder(models):  # noqa: F811
     assert coder.encode(text).split() == expected
     assert coder.decode("\u2581un 1 \u2581uv 2") == "un1 uv2"
     assert SubwordModels().coder("xx") is None
+
+
+@pytest.mark.parametrize("pieces, is_refused", [(20, False), (21, True)])
+def test_a_fifth_of_the_words_may_look_like_pieces(pieces, is_refused):
+    dictionary = Dictionary()
+    for number in range(100):
+        dictionary.add_symbol(f"wo{number}@@" if number < pieces else f"word{number}")
+    if not is_refused:
+        check_spelling(SubwordModels(), {"xx": dictionary})
+        return
+    with pytest.raises(ValueError, match="dict.xx.txt holds sub-words"):
+        check_spelling(SubwordModels(), {"xx": dictionary})

@@ -157,3 +157,22 @@ def test_closing_computes_what_waits(batcher, model):
         model.gate.set()
         closing.result(PATIENCE)
     assert all(job.future.done() for job in jobs)
+
+
+def test_short_sentences_pass_a_long_one_and_stay_in_order(batcher, model):
+    queue = batcher(batch_tokens=10)
+    held_up(queue, model)
+    job = queue.submit("key", ["a", "long", "b", "longer", "c"], [3, 8, 3, 9, 3])
+    model.gate.set()
+    assert texts(job) == ["a", "long", "b", "longer", "c"]
+    assert model.batches[1:] == [["a", "b", "c"], ["long"], ["longer"]]
+
+
+def test_the_time_of_a_sentence_is_a_running_mean(batcher, model, monkeypatch):
+    queue = batcher()
+    model.gate.set()
+    texts(submit(queue, "first"))
+    queue.seconds_per_sentence = 10.0
+    texts(submit(queue, "second"))
+    texts(submit(queue, "third"))  # the mean of the second is there when this one is computed
+    assert 0.5 * 10.0 < queue.seconds_per_sentence < 0.9 * 10.0

@@ -133,3 +133,16 @@ def test_average_refuses_a_file_that_counts_twice(tmp_path, capsys):
     for path, message in ((once, "listed twice;"), (again, f"listed twice, as {once};")):
         assert command.main([str(word) for word in (*words, path)]) == 2
         assert f"--inputs {path}: {message} allowed: each file once" in capsys.readouterr().err
+
+
+def test_parameters_that_some_of_the_checkpoints_tie(trained, tmp_path):
+    """Each is averaged by itself, whichever checkpoint comes first."""
+    state, paths = load(trained / "checkpoint1.pt"), [tmp_path / "apart.pt", tmp_path / "tied.pt"]
+    tied = torch.full((1,), 3.0)
+    values = {"a": torch.full((1,), 1.0), "b": torch.full((1,), 5.0)}
+    for path, model in zip(paths, (values, {"a": tied, "b": tied})):
+        state["model"] = model
+        torch.save(state, path)
+    for order in (paths, paths[::-1]):
+        _, mean = average.mean(order)
+        assert {name: value.item() for name, value in mean.items()} == {"a": 2.0, "b": 4.0}

@@ -217,3 +217,39 @@ def test_a_carriage_return_within_a_line_is_refused(tmp_path):
         command.read_lines("--monolingual", str(tmp_path / "mono"))
     (tmp_path / "mono").write_bytes(b"a\r\nb\xe2\x80\xa8c")
     assert command.read_lines("--monolingual", str(tmp_path / "mono")) == ["a", "b\u2028c"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"\xff\n", b"[1]\n", b"null\n", b"5\n", b"{\n", b'{"a": 1}\n[["x"]]\n', b'{"a": 1}\n7\n'],
+)
+def test_a_file_of_something_else_is_named(content, tmp_path):
+    path = tmp_path / "bt.partial"
+    path.write_bytes(content)
+    with pytest.raises(UsageError, match=r"bt.partial, line [12]: not written by this command"):
+        Progress(path, {"a": 1}, force=False)
+    assert path.read_bytes() == content
+
+
+def test_two_processes_do_not_write_to_one_file(tmp_path):
+    path = tmp_path / "bt.partial"
+    first, second = (Progress(path, {"a": 1}, force=False) for _ in range(2))
+    first.add([Pair("x", 0.5, None)])
+    with pytest.raises(UsageError, match="another process writes to .*bt.partial as well"):
+        second.add([Pair("y", 0.5, None)])
+
+
+def test_a_folder_whose_files_have_changed_names_is_another(tmp_path):
+    (tmp_path / "a").write_text("1")
+    (tmp_path / "b").write_text("2")
+    before = digest(tmp_path)
+    (tmp_path / "a").write_text("2")
+    (tmp_path / "b").write_text("1")
+    swapped = digest(tmp_path)
+    (tmp_path / "b").rename(tmp_path / "c")
+    assert len({before, swapped, digest(tmp_path)}) == 3
+
+
+def test_a_byte_order_mark_is_no_text(tmp_path):
+    (tmp_path / "lines").write_bytes(b"\xef\xbb\xbfa\n")
+    assert command.read_lines("--monolingual", str(tmp_path / "lines")) == ["a"]

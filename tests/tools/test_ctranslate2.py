@@ -1,5 +1,7 @@
 """From a stock checkpoint to a folder of CTranslate2, with a double in place of its converter."""
 
+import errno
+import os
 import sys
 from pathlib import Path
 
@@ -50,6 +52,24 @@ def test_a_model_that_it_does_not_know_leaves_the_folder_as_it_was(tmp_path):
     with pytest.raises(UsageError, match="--to ctranslate2: Model uses --unheard-of"):
         ctranslate2.write_folder(Refuses, STOCK, Path("data"), output)
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_a_folder_that_cannot_be_replaced_stays(tmp_path, monkeypatch):
+    output = tmp_path / "model"
+    output.mkdir()
+    (output / "old").write_text("old")
+    rename = os.rename
+
+    def full(source, target):
+        if Path(source).name == "converted":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", full)
+    with pytest.raises(OSError, match="No space left"):
+        ctranslate2.write_folder(Converter, STOCK, Path("data"), output)
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+    assert (output / "old").read_text() == "old"
 
 
 def test_a_torch_that_is_too_old_is_refused(tmp_path, monkeypatch):

@@ -52,11 +52,16 @@ def test_plain_files_are_read(tmp_path):
     packed = tmp_path / "packed.gz"
     packed.write_bytes(gzip.compress(plain.read_bytes()))
     assert inputs.read_lines(packed) == lines
+    plain.write_bytes(b"\xef\xbb\xbfmarked\n")  # a byte order mark
+    assert inputs.read_lines(plain) == ["marked"]
     plain.write_bytes(b"good\nbad \xff\n")
     with pytest.raises(UsageError, match=r"plain, line 2: not UTF-8"):
         inputs.read_lines(plain)
     packed.write_bytes(packed.read_bytes()[:12] + b"damaged")
     with pytest.raises(UsageError, match="cannot read .*packed.gz"):
+        inputs.read_lines(packed)
+    packed.write_bytes(b"plain\n")
+    with pytest.raises(UsageError, match="cannot read .*packed.gz: Not a gzipped file"):
         inputs.read_lines(packed)
     with pytest.raises(UsageError, match="log: .* has no number after D-"):
         inputs.marked_lines(["D-x\t1"], "D", 1, "log")

@@ -121,3 +121,17 @@ def test_a_log_written_by_fairseq_train(tmp_path, run, toy_corpus, log_format):
         assert [updates for updates, _ in read.curves["train", "loss"]] == [2, 4, 6]
         assert [updates for updates, _ in read.curves["valid", "loss"]][0] == 3
         assert {"loss", "ppl", "gnorm", "lr"} <= set(read.metrics())
+
+
+@pytest.mark.parametrize(
+    "words, name",
+    [(["plot"], "run.png"), (["plot", "--tsv"], "run.tsv"), (["compare"], "run.tsv")]
+    + [(["compare"], "run.md")],
+)
+def test_a_log_is_not_written_over(words, name, tmp_path, capsys):
+    log = write(tmp_path / name, simple_lines(True))
+    before = log.read_bytes()
+    words = [*words, log, "--output", tmp_path / "run.png"]
+    assert command.main([str(word) for word in words]) == 2
+    assert f"{log} is read as well and would be lost" in capsys.readouterr().err
+    assert log.read_bytes() == before

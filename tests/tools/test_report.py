@@ -16,3 +16,7 @@ from fairseq_ext.tools.evaluate import report
 )
 def test_a_range_below_zero_has_no_two_dashes(values, text):
     assert report.cell(report.spread(values)) == text
+
+
+def test_a_bar_in_a_name_begins_no_column():
+    assert report.rows(["system", "BLEU"], [["a|b", 1]]).splitlines()[-1] == "| a\\|b | 1 |"

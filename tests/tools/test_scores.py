@@ -7,11 +7,13 @@ import pytest
 import sacrebleu
 from sacrebleu.significance import PairedTest
 
+from fairseq_ext.tools.evaluate import scores
 from fairseq_ext.tools.evaluate.scores import (
     METRICS,
     Metric,
     Scored,
     interval_of_difference,
+    p_value,
     paired_test,
     resample,
 )
@@ -195,3 +197,19 @@ def test_the_interval_of_a_difference_is_that_of_sentences_and_seeds():
     assert high - low == pytest.approx(2 * 1.96 * np.std(means) / np.sqrt(40), rel=0.15)
     with pytest.raises(ValueError, match="40 runs and 1: must be as many"):
         interval_of_difference(before, Scored(Mean(), normal_runs([0], 1, 400, rng), resamples))
+
+
+def test_differences_that_are_equal_but_for_rounding_are_reached():
+    chance = np.array([1.0, 1.0 + 1e-12, 1.0 - 1e-12, 0.5])
+    assert p_value(chance, 1.0) == pytest.approx(4 / 5)
+
+
+def test_exchanges_are_computed_in_blocks(monkeypatch):
+    references = sentences(32)  # so many: the blocks draw what one draws
+    metric, before = scored("bleu", [damaged(references, 0.5, 1)], references, 10)
+    _, after = scored("bleu", [damaged(references, 0.4, 2)], references, 10)
+    found = []
+    for size in (100, 7):
+        monkeypatch.setattr(scores, "TRIALS", size)
+        found.append(paired_test(metric, before, after, "randomisation", 50))
+    assert found[0] == found[1]

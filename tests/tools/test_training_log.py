@@ -49,3 +49,14 @@ def test_damage_is_an_error_with_file_and_line_except_at_the_cut_off_end(tmp_pat
     with pytest.raises(UsageError) as error:
         read_run(path, "run")
     assert f"{path}, line {len(good) + 1}:" in str(error.value)
+
+
+def test_a_clock_that_is_set_back_counts_as_none(tmp_path, capsys):
+    times = ["02:50:00", "02:59:00", "02:05:00", "02:15:00"]  # summer time ends at 03:00
+    lines = [
+        f"2030-10-27 {time} | INFO | train_inner | epoch 001: 1 / 9 loss=1, num_updates={number}"
+        for number, time in enumerate(times, 1)
+    ]
+    run = read_run(write(tmp_path / "run.log", lines), "run")
+    assert run.times == [(1, 0.0), (2, 540.0), (3, 540.0), (4, 1140.0)]
+    assert "run.log, line 3: the clock was set back by 3240 seconds" in capsys.readouterr().err

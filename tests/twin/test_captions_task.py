@@ -218,8 +218,9 @@ def test_shapes_of_features(tmp_path, shape):
 def test_files_that_hold_no_features_are_named(tmp_path):
     np.save(tmp_path / "words.npy", np.array(["a"]))
     np.save(tmp_path / "empty.npy", np.zeros((0, 4)))
+    np.save(tmp_path / "number.npy", np.float32(3))
     (tmp_path / "text.npy").write_text("1 2 3", encoding="utf-8")
-    for name in ("words", "empty", "text", "none"):
+    for name in ("words", "empty", "number", "text", "none"):
         with pytest.raises(ValueError, match=rf"{name}.npy: no .npy file of features"):
             read_features(str(tmp_path / f"{name}.npy"))
 

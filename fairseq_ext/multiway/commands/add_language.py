@@ -88,6 +88,11 @@ def copy_parameters(
     """Return the new model's parameters, the checkpoint's wherever it has them; and what is new."""
     new = model.state_dict()
     for name, tensor in state["model"].items():
+        if name not in new:
+            raise UsageError(
+                f"CHECKPOINT {path}: {name} is no parameter of this version's {MODEL}; allowed: a "
+                "checkpoint that fairseq-generate reads"
+            )
         if new[name].shape != tensor.shape:
             part, lang = name.split(".")[:2]
             raise UsageError(

@@ -87,7 +87,7 @@ def read_lines(option: str, path: str) -> List[str]:
     """
     try:
         # not read_text(), which would begin one as well
-        text = Path(path).read_bytes().decode("utf-8")
+        text = Path(path).read_bytes().decode("utf-8-sig")  # a byte order mark is no text
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{option} {path}: {error}") from error
     # not splitlines(), which cuts at characters that may stand in a line

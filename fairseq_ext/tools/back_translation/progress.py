@@ -1,17 +1,18 @@
 """The file of progress of a command that translates many lines: it goes on where it was stopped."""
 
+import contextlib
 import hashlib
 import json
 import os
 from pathlib import Path
-from typing import Any, Dict, List, Union
+from typing import Any, Dict, List, Type, Union
 
 from .. import UsageError, atomic_path
 from .pairs import Pair
 
 
 def digest(contents: Union[Path, List[str]]) -> str:
-    """Return a checksum of a file, of all files of a folder, or of lines."""
+    """Return a checksum of a file, of the names and contents of a folder's files, or of lines."""
     total = hashlib.sha256()
     if isinstance(contents, list):
         total.update("\n".join(contents).encode())
@@ -19,10 +20,27 @@ def digest(contents: Union[Path, List[str]]) -> str:
     files = sorted(contents.rglob("*")) if contents.is_dir() else [contents]
     for path in files:
         if path.is_file():
+            if path != contents:
+                total.update(f"{path.relative_to(contents)}\0{path.stat().st_size}\0".encode())
             with path.open("rb") as file:
                 for chunk in iter(lambda: file.read(1 << 20), b""):
                     total.update(chunk)
     return total.hexdigest()
+
+
+def _read(path: Path, number: int, line: bytes, kind: Type[Any]) -> Any:
+    """Return what a line holds: the options, a dict, or a block of pairs, a list of lists."""
+    with contextlib.suppress(ValueError):  # no JSON, or not UTF-8
+        value = json.loads(line)
+        if isinstance(value, kind) and (kind is dict or all(_is_pair(entry) for entry in value)):
+            return value
+    raise UsageError(
+        f"--output: {path}, line {number}: not written by this command; allowed: another prefix"
+    )
+
+
+def _is_pair(entry: Any) -> bool:
+    return isinstance(entry, list) and len(entry) == len(Pair._fields)
 
 
 class Progress:
@@ -44,27 +62,34 @@ class Progress:
         if not path.parent.is_dir():
             raise UsageError(f"--output: {path.parent} is not a folder")
         lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
-        if lines and lines[0].decode() != header and not force:
-            before = json.loads(lines[0])
+        is_same = bool(lines) and lines[0] == header.encode()
+        if lines and not is_same and not force:
+            before = _read(path, 1, lines[0], dict)
             names = [name for name in options if before.get(name) != options[name]]
             raise UsageError(
                 f"--output: {path} was begun with other {', '.join(names)}; allowed: the same, or "
                 "--force to begin anew"
             )
-        if not lines or lines[0].decode() != header:
-            lines = [header.encode()]
-        for line in lines[1:]:
-            self.pairs += [Pair(*entry) for entry in json.loads(line)]
+        lines = lines if is_same else [header.encode()]
+        for number, line in enumerate(lines[1:], start=2):
+            self.pairs += [Pair(*entry) for entry in _read(path, number, line, list)]
         # without the line that an interruption has cut; the file is whole at every moment
         with atomic_path(path) as temporary:
             temporary.write_bytes(b"".join(line + b"\n" for line in lines))
+        self._size = path.stat().st_size
 
     def add(self, pairs: List[Pair]) -> None:
-        """Add a block; it is on the disk when this returns."""
+        """Add a block; it is on the disk when this returns.
+
+        Raises UsageError where somebody else has written to the file.
+        """
         with self.path.open("ab") as file:
+            if file.tell() != self._size:
+                raise UsageError(f"--output: another process writes to {self.path} as well")
             file.write(json.dumps([list(pair) for pair in pairs]).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
+            self._size = file.tell()
         self.pairs += pairs
 
     def remove(self) -> None:

@@ -59,7 +59,7 @@ def newest(directory: Union[str, Path], count: Optional[int], unit: str) -> List
     numbered = []
     for path in folder.iterdir():
         match = NAMES[unit].fullmatch(path.name)
-        if match:
+        if match and path.is_file():
             numbered.append((int(match.group(1)), path))
     numbered.sort()  # by epoch or update: file times change when a folder is copied
     if len(numbered) < count:
@@ -97,33 +97,33 @@ def mean(paths: Sequence[Union[str, Path]]) -> Tuple[Dict[str, Any], Parameters]
 
     paths: checkpoint files; one is in memory at a time. Half-precision parameters come out in
     float32; integers and flags (version markers, counters) are those of the last checkpoint.
-    Parameters that share memory (tied embeddings) share it in the result too.
+    Parameters that share memory in all checkpoints (tied embeddings) share it in the result too.
     """
     import torch
     from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 
     total: Parameters = {}
     state: Dict[str, Any] = {}
+    places: Dict[str, Tuple[Any, ...]] = {}  # {name: where it lies, in each checkpoint}
     for path in paths:
         state = load_checkpoint_to_cpu(str(path))
         parameters = parameters_of(state)
         if total:
             check_same(total, parameters, path)
-        done: Dict[Any, str] = {}  # memory: the first parameter that lies there
         for name, tensor in parameters.items():
+            # a view of a part of the same memory is another parameter
+            place = (tensor.data_ptr(), tensor.shape, tensor.stride())
+            places[name] = (*places.get(name, ()), place)
             if not tensor.is_floating_point():
                 total[name] = tensor
                 continue
-            # tied embeddings are added up once, and stay tied
-            # a view of a part of the same memory is another parameter
-            place = (tensor.data_ptr(), tensor.shape, tensor.stride())
-            if place in done:
-                total[name] = total[done[place]]
-                continue
-            done[place] = name
             # in float32: a sum of half-precision values would be rounded at every step
             wide = tensor if tensor.dtype == torch.float64 else tensor.float()
             total[name] = wide / len(paths) + total[name] if name in total else wide / len(paths)
+    first: Dict[Tuple[Any, ...], str] = {}
+    for name in total:
+        # equal, as each has been added up by itself
+        total[name] = total[first.setdefault(places[name], name)]
     return state, total
 
 

@@ -171,7 +171,7 @@ def draw(
 
 def compare_runs(args: Namespace) -> int:
     """Write the picture and beside it .tsv (all points) and .md (the summary, also printed)."""
-    runs = read_runs(args)
+    runs = read_runs(args, [".tsv", ".md"])
     check_pair(runs, args.pair)
     if args.pair:
         runs = [of_pair(run, args.pair) for run in runs]

@@ -9,7 +9,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
 
-from .. import UsageError
+from .. import UsageError, check_apart
 from .figures import SUFFIXES, new_figure, save, write_table
 from .training_log import Point, Run, read_run
 
@@ -53,11 +53,16 @@ def add_log_arguments(parser: ArgumentParser, default: Sequence[str]) -> None:
     parser.add_argument("--title", metavar="TEXT", help="title of the picture")
 
 
-def read_runs(args: Namespace) -> List[Run]:
-    """Return the runs of `add_log_arguments`; UsageError for a wrong --output or --label."""
+def read_runs(args: Namespace, beside: Sequence[str] = ()) -> List[Run]:
+    """Return the runs of `add_log_arguments`; UsageError for a wrong --output or --label.
+
+    beside: endings of the files that are written beside the picture.
+    """
     paths, output = [Path(log) for log in args.logs], Path(args.output)
     if output.suffix not in SUFFIXES:
         raise UsageError(f"--output {output}: the name must end in {', '.join(SUFFIXES)}")
+    for written in (output, *map(output.with_suffix, beside)):
+        check_apart(written, paths)
     labels = args.label or default_labels(paths)
     if len(labels) != len(paths):
         raise UsageError(f"--label: {len(labels)} names for {len(paths)} logs; give one for each")
@@ -197,7 +202,7 @@ def table(runs: Sequence[Run], panels: Sequence[Panel]) -> Iterator[str]:
 
 def plot_curves(args: Namespace) -> int:
     """Write the picture and, with --tsv, its numbers."""
-    runs = read_runs(args)
+    runs = read_runs(args, [".tsv"] if args.tsv else [])
     panels = select(runs, args.metric, args.per_pair)
     save(draw(runs, panels, args.title), args.output)
     if args.tsv:

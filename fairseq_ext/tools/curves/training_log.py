@@ -12,6 +12,7 @@ A line with numbers is one of (the time, level and logger before it are there on
 
 import json
 import re
+import sys
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union
@@ -71,7 +72,13 @@ def read_run(path: Union[str, Path], label: str) -> Run:
     times: List[Point] = []
     clock = Clock()
     for number, line in enumerate(lines, start=1):
-        clock.read(line)
+        back = clock.read(line)
+        if back:
+            print(
+                f"warning: {path}, line {number}: the clock was set back by {back:.0f} seconds, "
+                "which count as none",
+                file=sys.stderr,
+            )
         try:
             parsed = parse_line(line)
         except ValueError as error:
@@ -104,11 +111,14 @@ class Clock:
         self._marked: Optional[float] = None
         self._now: Optional[datetime] = None
 
-    def read(self, line: str) -> None:
-        """Go on to the time of this line, if it has one."""
-        match = STAMP.match(line)
+    def read(self, line: str) -> float:
+        """Go on to the time of this line, if it has one; return by how much it was set back.
+
+        Stamps are local times, which go back at the end of summer time.
+        """
+        match, back = STAMP.match(line), 0.0
         if not match:
-            return
+            return back
         now = datetime.fromisoformat(match[1])
         if self._now is None or BEGUN in line:
             self.seconds = 0.0
@@ -116,8 +126,11 @@ class Clock:
         elif RESUMED in line and self._marked is not None:
             self.seconds = self._marked
         else:
-            self.seconds += (now - self._now).total_seconds()
+            passed = (now - self._now).total_seconds()
+            self.seconds += max(passed, 0.0)
+            back = max(-passed, 0.0)
         self._now = now
+        return back
 
     def mark(self) -> None:
         """Note that the run was at work here: what follows up to a resumption is a pause."""

@@ -27,17 +27,18 @@ BPES = ("sentencepiece", "subword_nmt", "fastbpe")
 def read_lines(path: File) -> List[str]:
     """Return the lines of a plain or .gz text file, without white space around them.
 
-    Only the newline ends a line. Raises UsageError where the file cannot be read, and with the
-    number of the line where it is not UTF-8.
+    Only the newline ends a line, and a byte order mark is no text. Raises UsageError where the file
+    cannot be read, and with the number of the line where it is not UTF-8.
     """
     try:
         content = Path(path).read_bytes()
         if Path(path).suffix == ".gz":
             content = gzip.decompress(content)
     except (OSError, EOFError, zlib.error) as error:
-        raise UsageError(f"cannot read {path}: {getattr(error, 'strerror', error)}") from error
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"cannot read {path}: {reason}") from error
     try:
-        text = content.decode("utf-8")
+        text = content.decode("utf-8-sig")  # without a byte order mark
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise UsageError(f"{path}, line {line}: not UTF-8 ({error.reason})") from error

@@ -30,7 +30,9 @@ def cell(values: Dict[str, Any]) -> str:
 def rows(header: Sequence[Any], body: Iterable[Sequence[Any]]) -> str:
     """Return a Markdown table; the first column is text, the others are numbers."""
     lines = [header, ["---", *["---:"] * (len(header) - 1)], *body]
-    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
+    # a bar in a name would begin another column
+    cells = ([str(value).replace("|", "\\|") for value in line] for line in lines)
+    return "\n".join(f"| {' | '.join(line)} |" for line in cells)
 
 
 def signature_list(signatures: Dict[str, str]) -> str:

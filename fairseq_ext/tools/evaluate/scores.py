@@ -19,6 +19,8 @@ TESTS = {"bootstrap": 1000, "randomisation": 10000}
 RANDOM_SEED = 12345
 # relative: differences that are equal but for the rounding of their sums
 ROUNDING = 1e-9
+# exchanges that are in memory at once, as a matrix (TRIALS, N) of float64
+TRIALS = 200
 
 
 class Scorer(Protocol):
@@ -207,15 +209,20 @@ def chance_of_exchange(
     """
     sentences = len(system.runs[0])
     rng = np.random.default_rng(RANDOM_SEED)
-    # (R, N): True = the sentence is exchanged
-    drawn = rng.integers(2, size=(number, sentences), dtype=bool)
-    apart = []
-    for before, after in zip(baseline.runs, system.runs):
-        # sums of both after the exchange: what is drawn comes from the baseline
-        first = scores_of(metric, drawn @ before + ~drawn @ after)
-        second = scores_of(metric, drawn @ after + ~drawn @ before)
-        apart.append(first - second)
-    return [np.abs(differences) for differences in (np.mean(apart, axis=0), *apart)]
+    blocks = []
+    for start in range(0, number, TRIALS):
+        # (r, N): True = the sentence is exchanged
+        drawn = rng.integers(2, size=(min(TRIALS, number - start), sentences), dtype=bool)
+        apart = []
+        for before, after in zip(baseline.runs, system.runs):
+            # sums of both after the exchange: what is drawn comes from the baseline
+            first = scores_of(metric, drawn @ before + ~drawn @ after)
+            second = scores_of(metric, drawn @ after + ~drawn @ before)
+            apart.append(first - second)
+        blocks.append(apart)
+    # (runs, R)
+    together = np.concatenate(blocks, axis=1)
+    return [np.abs(differences) for differences in (together.mean(axis=0), *together)]
 
 
 def p_value(chance: np.ndarray, difference: float) -> float:

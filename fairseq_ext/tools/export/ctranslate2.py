@@ -1,10 +1,10 @@
 """A stock fairseq checkpoint as a folder of CTranslate2 (an optional dependency)."""
 
-import os
 import tempfile
 from pathlib import Path
 from typing import Any, Optional, Union
 
+from ...compat.atomic_files import replace_folder
 from ...compat.patch_registry import since
 from .. import UsageError
 from .protocol import Checkpoint
@@ -56,7 +56,4 @@ def write_folder(
             )
         except ValueError as error:  # options of the model that CTranslate2 does not know
             raise UsageError(f"--to ctranslate2: {error}") from error
-        if output.exists():
-            # removed with the folder; a rename cannot replace a folder that holds files
-            os.replace(output, Path(folder) / "replaced")
-        os.replace(converted, output)
+        replace_folder(str(converted), str(output))

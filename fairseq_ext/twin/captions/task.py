@@ -66,7 +66,8 @@ def read_features(path: str) -> Tensor:
         array = np.load(path)
     except (OSError, ValueError, EOFError, BadZipFile) as error:  # a .npz is a zip
         raise ValueError(f"{path}: no .npy file of features: {error}") from error
-    if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiu" or not array.size:
+    is_array = isinstance(array, np.ndarray) and array.ndim > 0 and array.size > 0
+    if not is_array or array.dtype.kind not in "fiu":
         raise ValueError(f"{path}: no .npy file of features: allowed: an array of numbers")
     # a grid of positions becomes rows; a single vector is one row
     return torch.from_numpy(np.atleast_2d(array).reshape(-1, array.shape[-1])).float()
