@@ -15,7 +15,7 @@ import pytest
 REPOSITORY = pages.REPOSITORY
 BASH = shutil.which("bash")
 # what makes a page's training short: later options win over those of the page
-SHORTER = "--max-epoch 2 --embed-dim 16 --ffn-embed-dim 16 --attention-heads 2 --layers 1"
+SHORTER = "--max-epoch 3 --embed-dim 16 --ffn-embed-dim 16 --attention-heads 2 --layers 1"
 # sessions of long trainings; the options of all are checked all the same
 SLOW = ("many", "few", "own-data")
 

@@ -30,7 +30,7 @@ import measured
 from drawing import digest, draw
 from measured import Measurement, select, summary
 
-NAMES = ("results.md", "benchmarks/README.md", "monolingual.md", "few-pairs.md")
+NAMES = ("results.md", "benchmarks/README.md", "monolingual.md", "few-pairs.md", "routed.md")
 PAGES = [measured.DOCS / name for name in NAMES]
 PAGES += sorted(measured.DOCS.glob("results/*.md"))
 MARK = re.compile(
