@@ -157,10 +157,25 @@ class RoutedMtlTask(StreamsTask):
     # ---------------------------------------------------------------- task tokens
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> BaseFairseqModel:
-        """Build the model; the source dictionaries get the task tokens before."""
+        """Build the model; the source dictionaries get the task tokens before.
+
+        Raises ValueError for --well-formed-targets in a training that searches nothing.
+        """
         # of a checkpoint its own pairs: its embedding has a row for the token of each
         self._add_tokens((from_checkpoint and stored_pairs(cfg)) or self.pairs)
+        if not from_checkpoint:
+            if self.cfg.well_formed_targets and not self.cfg.eval_bleu:
+                raise ValueError("--well-formed-targets does nothing without --eval-bleu")
+            # for the checkpoints
+            self.state.merge_state_dict({"target_kinds": self.cfg.target_kinds})
         return super().build_model(cfg, from_checkpoint)
+
+    def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
+        """Take --target-kinds of the training, unless the command has been given others."""
+        super().load_state_dict(state_dict)
+        kinds = state_dict.get("target_kinds")
+        if kinds and self.cfg.target_kinds == RoutedMtlConfig.target_kinds:
+            self.cfg.target_kinds = kinds
 
     def _add_tokens(self, pairs: List[str]) -> None:
         """Add the task tokens of ``pairs`` to the dictionaries of their sources."""
@@ -239,6 +254,19 @@ class RoutedMtlTask(StreamsTask):
             search.min_len_b -= 1
             search.max_len_b -= 1
         return generator
+
+    def build_generator(self, models: List[BaseFairseqModel], args: Any, **options: Any) -> Any:
+        """Return the search in the chosen direction; ValueError for text that is well-formed."""
+        if self.cfg.well_formed_targets and self.pair:
+            target = LanguagePair.parse(self.pair).target
+            kinds = parse_target_kinds(self.cfg.target_kinds)
+            if kinds.get(target, "text") == "text":
+                raise ValueError(
+                    f"--well-formed-targets: --target-kinds {self.cfg.target_kinds} makes {target} "
+                    "a text, and any text is well-formed; leave it out, or name the kind of "
+                    f"{target}"
+                )
+        return super().build_generator(models, args, **options)
 
     def _constraint(self, pair: str) -> Optional[Constraint]:
         """Return what --well-formed-targets asks of a pair's targets."""

@@ -130,19 +130,31 @@ class PairParallel:
 
     @contextlib.contextmanager
     def step(
-        self, model: Any, optimizer: FairseqOptimizer, is_stand_in: bool = False
+        self,
+        model: Any,
+        criterion: nn.Module,
+        optimizer: FairseqOptimizer,
+        is_stand_in: bool = False,
     ) -> Iterator[None]:
         """Around a training step: workers exchange nothing before all have run theirs.
 
         Args:
             model: as the trainer wraps it.
+            criterion: the run's.
             optimizer: the trainer's.
             is_stand_in: True if no pair of this worker takes part in the update.
+
+        Raises ValueError for a criterion with parameters: which pair uses them is not known.
         """
         if self.assignment is None:
             yield
             return
         if self.reducer_of(optimizer) is None:
+            if any(parameter.requires_grad for parameter in criterion.parameters()):
+                raise ValueError(
+                    "--pair-parallel does not go together with a --criterion that has parameters "
+                    "of its own, such as the backward network of twin"
+                )
             # not earlier: it needs the trainer's optimiser
             self.reducer = PairReducer(model, optimizer, self.assignment, self.sizes)
         assert self.reducer is not None

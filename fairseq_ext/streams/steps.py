@@ -74,7 +74,7 @@ class Steps(TranslationTask):
         # fairseq-train calls this once for each of the --update-freq batches of an update
         translator = ema_model if self.cfg.synthetic_ema else unwrapped(model)
         sample = self._with_sources(sample, translator, optimizer, update_num)
-        with self.pair_parallel.step(model, optimizer, ignore_grad):
+        with self.pair_parallel.step(model, criterion, optimizer, ignore_grad):
             output = self._backward_passes(
                 sample, model, criterion, optimizer, update_num, ignore_grad
             )

@@ -204,6 +204,12 @@ def _check_task(task: FairseqTask) -> None:
                 raise ValueError(
                     f"--{name.replace('_', '-')}: the criterion twin {reason}; leave it out"
                 )
+        size = getattr(options, "output_dictionary_size", -1)
+        if size >= 0:
+            raise ValueError(
+                f"--output-dictionary-size {size}: the criterion twin matches states that predict "
+                "the same words, and the backward network knows all of them; leave it out"
+            )
 
 
 def _perplexity(name: str) -> Callable[[Dict[str, Any]], float]:

@@ -274,6 +274,25 @@ def test_a_wide_beam_finds_all_well_formed_targets_in_the_order_of_their_scores(
         assert lines == {" ".join(line) for line in itertools.product(KINDS["tags"], repeat=length)}
 
 
+def test_kinds_of_the_training_are_known(data, checkpoint):
+    """The command that translates need not name them, and may name others."""
+    words = [data, *TASK[:2], "-s", "xx", "-t", "tags", "--path", checkpoint, WELL_FORMED]
+    words += ["--gen-subset", "valid", "--max-len-b", 20]
+    printed = [
+        [line for line in inprocess.generate(*words, *more).splitlines() if line[:2] == "H-"]
+        for more in ([], TASK[-2:])
+    ]
+    assert printed[0] == printed[1] != []
+    with pytest.raises(ValueError, match="--target-kinds tags=text makes tags a text"):
+        inprocess.generate(*words, "--target-kinds", "tags=text")
+
+
+def test_a_training_that_searches_nothing_has_no_use_for_it(data, tmp_path):
+    words = [data, *TASK, "--arch", "routed_gru", *SIZES, "--criterion", "cross_entropy"]
+    with pytest.raises(ValueError, match="--well-formed-targets does nothing without --eval-bleu"):
+        inprocess.train(*words, "--lr", 0.1, "--batch-size", 8, "--no-save", WELL_FORMED)
+
+
 @pytest.mark.parametrize(
     "flags",
     [

@@ -79,7 +79,7 @@ def test_a_stand_in_batch_leaves_no_gradient(is_stand_in, monkeypatch):
     monkeypatch.setattr(pair_parallel, "PairReducer", Reducer)
     workers, model = PairParallel(options()), nn.Linear(1, 1)
     workers.assignment = [["x-y", "y-x"], ["z-y"]]
-    with workers.step(model, "optimizer", is_stand_in):
+    with workers.step(model, nn.Module(), "optimizer", is_stand_in):
         model(torch.ones(1)).sum().backward()
     assert (model.weight.grad is None) == is_stand_in
     assert workers.reducer_of("optimizer") and workers.reducer_of("another") is None
@@ -87,7 +87,7 @@ def test_a_stand_in_batch_leaves_no_gradient(is_stand_in, monkeypatch):
 
 def test_the_plain_run_has_no_reducer():
     workers, model = PairParallel(options()), nn.Linear(1, 1)
-    with workers.step(model, "optimizer", is_stand_in=True):
+    with workers.step(model, nn.Module(), "optimizer", is_stand_in=True):
         model(torch.ones(1)).sum().backward()
     assert model.weight.grad is not None and workers.reducer_of("optimizer") is None
     workers.send_parameters()
@@ -102,3 +102,12 @@ def test_the_log_says_what_workers_share(caplog):
         "worker 1 trains b-a (4 batches)",
         "workers share 5 of 35 parameters",
     ]
+
+
+def test_a_criterion_with_parameters_is_refused():
+    """Which pair uses them is not known, and workers would add gradients of different ones."""
+    parallel = PairParallel(options(pair_parallel=True))
+    parallel.assignment = [["a-b"], ["b-a"]]
+    with pytest.raises(ValueError, match="--pair-parallel does not .* network of twin"):
+        with parallel.step(nn.Linear(2, 2), nn.Linear(2, 2), SimpleNamespace()):
+            pass

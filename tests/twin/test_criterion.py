@@ -260,6 +260,14 @@ def test_targets_that_are_not_the_inputs_that_follow(holder, option):
         TwinCriterion.build_criterion(options(twin_target="zeros"), task)
 
 
+@pytest.mark.parametrize("holder", ["cfg", "args"])
+def test_a_smaller_output_dictionary_is_refused(holder):
+    """The backward network would predict words that the forward network does not."""
+    task = SimpleNamespace(**{"cfg": None, holder: SimpleNamespace(output_dictionary_size=12)})
+    with pytest.raises(ValueError, match="--output-dictionary-size 12: .*; leave it out"):
+        TwinCriterion.build_criterion(options(twin_target="zeros"), task)
+
+
 @pytest.mark.parametrize(
     "values, built",
     [

@@ -106,6 +106,30 @@ def test_words_are_counted_in_a_text(checkpoint, toy_corpus, tmp_path):
     assert {row["sentence"] for row in rows_of(tmp_path / "out.tokens.tsv")} == {"0", "1", "2"}
 
 
+def test_words_outside_the_dictionary(toy_corpus, run, tmp_path, capsys):
+    """dict.txt has no number for <unk>; a text has one."""
+    text, data = toy_corpus.text, tmp_path / "data"
+    words = ["-s", "xx", "-t", "yy", "--destdir", data, "--nwordstgt", 12]
+    for split in ("train", "valid", "test"):
+        words += [f"--{split}pref", text / split]
+    run("fairseq-preprocess", *words)
+    sizes = [word for entry in SIZES["lstm"].items() for word in entry]
+    inprocess.train(
+        *(data, "--arch", "twin_lstm", *sizes, "--criterion", "twin", "--optimizer", "adam"),
+        *("--lr", 0.01, "--max-tokens", 400, "--max-update", 1, "--save-dir", tmp_path),
+        *("--no-epoch-checkpoints", "--disable-validation"),
+    )
+    more = [tmp_path / "checkpoint_last.pt", data, "--output", tmp_path / "out"]
+    assert distance(*more) == 0
+    assert "<unk> is left out of the words" in capsys.readouterr().out
+    assert "<unk>" not in {row["text"] for row in rows_of(tmp_path / "out.words.tsv")}
+    assert distance(*more, "--text", text / "train.yy") == 0
+    (row,) = [row for row in rows_of(tmp_path / "out.words.tsv") if row["text"] == "<unk>"]
+    known = Dictionary.load(str(data / "dict.yy.txt"))
+    words = (text / "train.yy").read_text(encoding="utf-8").split()
+    assert int(row["frequency"]) == sum(word not in known for word in words) > 0
+
+
 def test_as_many_sentences_are_drawn_as_there_are(checkpoint, toy_corpus, tmp_path):
     assert distance(checkpoint, toy_corpus.two, "--output", tmp_path / "o", "--sentences", 2) == 0
     drawn = tool.shown(argparse.Namespace(show=None), {7: ["a"], 9: ["b"]})

@@ -267,9 +267,14 @@ def counted(args: Namespace, dictionary: "Dictionary") -> Optional[Mapping[str, 
     """Return {word: how often it is in the training text}, or None to count what is looked at."""
     if args.text:
         try:
-            return Counter(_words_in(args.text, args.unit))
+            words = Counter(_words_in(args.text, args.unit))
         except OSError as error:
             raise UsageError(f"--text {args.text}: {error.strerror}") from error
+        if args.unit == "token":
+            # what the model reads and writes of words outside its dictionary
+            outside = [number for word, number in words.items() if word not in dictionary]
+            words[dictionary[dictionary.unk()]] += sum(outside)
+        return words
     # fairseq-preprocess has counted the tokens of the training text
     if args.unit == "token":
         return dict(zip(dictionary.symbols, dictionary.count))
@@ -335,6 +340,10 @@ def report_twin_distance(args: Namespace) -> int:
     sentences = by_sentence(tokens)
     chosen = shown(args, sentences)
     values = occurrences(sentences, args.unit)
+    unknown = dictionary[dictionary.unk()]
+    if not args.text and args.unit == "token" and len(values) > 1 and values.pop(unknown, None):
+        # dict.txt has no number for it, and 1 would make it the rarest word
+        print(f"{unknown} is left out of the words: --text counts it")
     table = words_with_frequency(values, counted(args, dictionary))
     groups = histogram(values, [word.text for word in table], args.rare)
     numbers = [*summary(tokens, table), *groups.summary()]
