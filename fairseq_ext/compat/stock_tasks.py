@@ -45,6 +45,25 @@ def bart_tuning_has_its_options(module: PatchedModule) -> None:
 
 
 @patch(
+    "fairseq.tasks.translation",
+    because='fairseq 0.12.2: train1.* beside train.* ends in "negative dimensions are not allowed", '
+    "unless --upsample-primary is given, whose default is -1",
+)
+def parts_of_a_training_set_are_read(module: PatchedModule) -> None:
+    """Read the first part of a set once where --upsample-primary does not say how often."""
+    stock = module.load_langpair_dataset
+
+    @functools.wraps(stock)
+    def load_langpair_dataset(*args: Any, **kwargs: Any) -> Any:
+        given = inspect.signature(stock).bind(*args, **kwargs)
+        if given.arguments["upsample_primary"] == -1:
+            given.arguments["upsample_primary"] = 1
+        return stock(*given.args, **given.kwargs)
+
+    module.load_langpair_dataset = load_langpair_dataset
+
+
+@patch(
     "fairseq.tasks.translation_from_pretrained_bart",
     because="fairseq 0.12.2: with mBART, --sampling, --diverse-beam-groups, --diversity-rate, "
     "--lm-path and other options of the search have no effect",

@@ -1,6 +1,7 @@
 """Tasks of fairseq that do not run as they are in 0.12.2."""
 
 import logging
+import shutil
 from argparse import Namespace
 
 import numpy as np
@@ -25,6 +26,27 @@ def test_bart_tuning_has_its_options(toy_corpus):
     task.load_dataset("valid")
     source = task.datasets["valid"][0]["source"]
     assert source[-1] == task.source_dictionary.index("[xx]")  # the sentence ends with its language
+
+
+@pytest.mark.parametrize("task", ["translation", "dual_translation"])
+@pytest.mark.parametrize("upsampled, times", [([], 1), (["--upsample-primary", 3], 3)])
+def test_parts_of_a_training_set_are_read(task, upsampled, times, toy_corpus, tmp_path):
+    from fairseq.tasks import setup_task
+
+    data = shutil.copytree(toy_corpus.two, tmp_path / "data")
+    for part in list(data.glob("valid.*")):
+        shutil.copy(part, data / part.name.replace("valid.", "train1."))
+    arch = "transformer" if task == "translation" else "dual_transformer_tiny"
+    words = ["--task", task, "-s", "xx", "-t", "yy", "--arch", arch, *upsampled]
+    built = setup_task(parsed(data, *words))
+    built.load_dataset("train", combine=True)
+    first, second = (
+        len((toy_corpus.text / f"{split}.xx").read_text(encoding="utf-8").splitlines())
+        for split in ("train", "valid")
+    )
+    dataset = built.datasets["train"]
+    dataset = getattr(dataset, "datasets", {"xx-yy": dataset})["xx-yy"]
+    assert len(dataset) == times * first + second
 
 
 class Decodes(torch.nn.Module):
