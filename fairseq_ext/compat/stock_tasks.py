@@ -46,8 +46,8 @@ def bart_tuning_has_its_options(module: PatchedModule) -> None:
 
 @patch(
     "fairseq.tasks.translation",
-    because='fairseq 0.12.2: train1.* beside train.* ends in "negative dimensions are not allowed", '
-    "unless --upsample-primary is given, whose default is -1",
+    because='fairseq 0.12.2: train1.* beside train.* ends in "negative dimensions are not '
+    'allowed", unless --upsample-primary is given, whose default is -1',
 )
 def parts_of_a_training_set_are_read(module: PatchedModule) -> None:
     """Read the first part of a set once where --upsample-primary does not say how often."""
