@@ -25,7 +25,8 @@ from fairseq_ext.tools.evaluate.scores import (
 
 from . import UsageError, surroundings
 from .definition import Experiment, System
-from .execution import RECORD, Run, read_json, write_json
+from .execution import RECORD, Run
+from .files import read_json, write_json
 from .metrics import CLASSIFICATIONS, mcnemar, metric_named
 from .scores import COLUMNS, MEASURED, Score, read_scores
 

@@ -13,7 +13,9 @@ import time
 import pytest
 from experiments import UsageError
 from experiments.definition import FOLDER, read_experiment
-from experiments.execution import Run, execute, locked, placed, prepare, write_json
+from experiments.execution import Run, execute, placed
+from experiments.files import locked, write_json
+from experiments.preparation import prepare
 
 FILE = """
 title = "a test"

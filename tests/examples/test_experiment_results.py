@@ -7,7 +7,8 @@ import json
 import pytest
 from experiments import UsageError
 from experiments.definition import read_experiment
-from experiments.execution import Run, write_json
+from experiments.execution import Run
+from experiments.files import write_json
 from experiments.metrics import metric_named
 from experiments.results import collect, lines_of, markdown, number, report
 from experiments.scores import Score, fields, read_scores, write_score
