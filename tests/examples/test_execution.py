@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 
 import pytest
@@ -201,46 +200,6 @@ def test_data_is_made_once_and_not_replaced_silently(places, call, capsys):
     call("prepare", "--force")
     with pytest.raises(UsageError, match="was started with other data"):
         call("main", 1)
-
-
-def test_data_is_whole_or_not_there(places, call):
-    places["file"].write_text(FILE.replace("$DATA/copy", "$DATA/no/copy", 1), encoding="utf-8")
-    with pytest.raises(UsageError, match="status 1"):
-        call("prepare")
-    with pytest.raises(UsageError, match="is not ready"):
-        call("main", 1)
-    places["file"].write_text(FILE, encoding="utf-8")
-    call("prepare")
-    assert (places["data"] / "copy").read_text(encoding="utf-8") == "raw\n"
-    # --force that fails leaves the data of before
-    places["file"].write_text(FILE.replace("$DATA/copy", "$DATA/no/copy", 1), encoding="utf-8")
-    with pytest.raises(UsageError, match="status 1"):
-        call("prepare", "--force")
-    assert (places["data"] / "copy").read_text(encoding="utf-8") == "raw\n"
-
-
-def test_data_is_made_by_one_process(places, call):
-    waits = "touch $RAW/begun; until test -e $RAW/go; do sleep 0.02; done; cat $RAW/text"
-    content = FILE.replace("cat $RAW/text*", waits)
-    places["file"].write_text(content, encoding="utf-8")
-    first = threading.Thread(target=call, args=("prepare",))
-    first.start()
-    while not (places["raw"] / "begun").exists():
-        time.sleep(0.02)
-    threading.Timer(1, (places["raw"] / "go").touch).start()
-    with pytest.raises(UsageError, match="data: another process works on it"):
-        call("prepare")
-    first.join()
-    call("prepare")
-    assert (places["data"] / "copy").read_text(encoding="utf-8") == "raw\n"
-
-
-def test_somebody_elses_folder_is_not_replaced(places, call):
-    places["data"].mkdir()
-    (places["data"] / "mine").touch()
-    with pytest.raises(UsageError, match="is not empty"):
-        call("prepare", "--force")
-    assert (places["data"] / "mine").exists()
 
 
 def test_missing_raw_files_and_seeds(places, call):
