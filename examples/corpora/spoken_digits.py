@@ -12,7 +12,7 @@ from typing import NamedTuple, Sequence
 
 from fairseq_ext.tools import UsageError
 
-from .files import write_lines
+from .files import UNREADABLE, write_lines
 from .parallel import SPLITS
 
 SEED = 1
@@ -82,7 +82,7 @@ def recordings_by_split(args: Namespace) -> dict[str, Recordings]:
                 order = (split for split in ("test", "valid")
                          if is_named(getattr(args, split), speaker, index))  # fmt: skip
                 recordings[next(order, "train")].setdefault(speaker, []).append((digit, samples))
-    except (OSError, zipfile.BadZipFile, wave.Error, EOFError) as error:
+    except (*UNREADABLE, wave.Error) as error:
         raise UsageError(f"{args.archive}: {error}") from error
     for split, speakers in recordings.items():
         if not speakers:
