@@ -93,14 +93,19 @@ def check_languages(languages: Sequence[str], least: int = 1) -> None:
         raise UsageError(f"--languages {' '.join(languages)}: allowed: {least} or more, each once")
 
 
-def check_outputs(outputs: Sequence[Path], inputs: Sequence[Path]) -> None:
-    """Raise UsageError where an output is another one as well, or a file that is read."""
+def check_outputs(
+    outputs: Sequence[Path], inputs: Sequence[Path], option: str = "--output"
+) -> None:
+    """Raise UsageError where an output is another one as well, or a file that is read.
+
+    option: names the outputs.
+    """
     for place, output in enumerate(outputs):
         if output in outputs[:place]:
             raise UsageError(f"{output} would be written twice; allowed: texts of different names")
         if output.resolve() in {path.resolve() for path in inputs}:
             raise UsageError(
-                f"{output} would be replaced by what is made of it; allowed: another --output"
+                f"{output} would be replaced by what is made of it; allowed: another {option}"
             )
 
 

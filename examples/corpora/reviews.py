@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from fairseq_ext.tools import UsageError
 
-from .files import UNREADABLE, write_lines
+from .files import UNREADABLE, check_outputs, write_lines
+from .parallel import SPLITS
 
 MEMBER = re.compile(r"(?:.*/)?(train|test)/(neg|pos)/(\d+)_\d+\.txt")
 TOKEN = re.compile(r"[^\W_]+(?:'[^\W_]+)*|[^\w\s]|_")
@@ -78,6 +79,8 @@ def run(args: Namespace) -> None:
     """Write FOLDER/{train,valid,test}.{text,label}, a review a line; valid is drawn at random."""
     if args.words < 0:
         raise UsageError(f"--words {args.words}: allowed: 0 or more")
+    outputs = [args.output / f"{split}.{kind}" for split in SPLITS for kind in ("text", "label")]
+    check_outputs(outputs, [args.archive])
     splits = read_reviews(args.archive, args.words)
     train = splits["train"]
     if not 0 < args.valid < len(train):

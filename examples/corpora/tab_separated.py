@@ -15,7 +15,7 @@ from typing import Iterable, Iterator
 
 from fairseq_ext.tools import UsageError
 
-from .files import UNREADABLE, check_languages, decoded, find, write_lines
+from .files import UNREADABLE, check_languages, check_outputs, decoded, find, write_lines
 
 SEED = 1
 
@@ -95,6 +95,11 @@ def run(args: Namespace) -> None:
     """Write FOLDER/{train,valid,test}.LANGUAGE, in random order."""
     check_languages(args.languages)
     path = find(args.file)
+    outputs = {
+        split: [args.output / f"{split}.{language}" for language in args.languages]
+        for split in ("valid", "test", "train")
+    }
+    check_outputs(sum(outputs.values(), []), [path])
     pairs = one_of_each_group(sentence_pairs(raw_lines(path), path))
     if args.valid < 1 or args.test < 1 or args.valid + args.test >= len(pairs):
         raise UsageError(
@@ -105,8 +110,7 @@ def run(args: Namespace) -> None:
     ends = {"valid": args.valid, "test": args.valid + args.test, "train": len(pairs)}
     start = 0
     for split, end in ends.items():
-        for side, language in enumerate(args.languages):
-            output = args.output / f"{split}.{language}"
+        for side, output in enumerate(outputs[split]):
             write_lines(output, (pair[side] for pair in pairs[start:end]))
         print(f"{split}: {end - start:,} pairs")
         start = end
