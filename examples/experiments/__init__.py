@@ -1,6 +1,7 @@
 """Experiments: files of literal commands, and what runs them.
 
 definition.py   reads a file: variables, data, systems, comparisons
+schema.py       says which keys and values a file may have
 preparation.py  makes the data
 execution.py    runs the commands of one system and seed, each once
 results.py      collects the scores, tests differences, writes them as data

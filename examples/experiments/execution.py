@@ -22,6 +22,7 @@ from .surroundings import note
 ROOT = FOLDER.parent
 STAMP = "prepared.json"
 RECORD = "commands.json"
+RECORDED = ("data", "train", "trained")  # the entries of every record
 TRAINING = "fairseq-train"  # the command that more options are for
 # One arithmetic thread: small models gain nothing from more. glibc hands every large buffer back
 # to the kernel when it is freed; keeping them makes training on CPU about 1.4 times faster.
@@ -167,7 +168,9 @@ class Run:
 
     def trainings(self) -> dict[str, str]:
         """Return {name: digest of what it was trained with} of the needed runs that are there."""
-        records = {name: read_json(folder / RECORD) for name, folder in self.needs.items()}
+        records = {
+            name: read_json(folder / RECORD, RECORDED) for name, folder in self.needs.items()
+        }
         return {
             name: fingerprint([record["data"], record.get("needs", {}), record["train"]])
             for name, record in records.items()
@@ -176,7 +179,8 @@ class Run:
 
     def record(self) -> dict[str, Any]:
         """Return what has been done. Raises UsageError where it was begun with something else."""
-        record, data, trainings = read_json(self.folder / RECORD), self.made_of(), self.trainings()
+        record = read_json(self.folder / RECORD, RECORDED)
+        data, trainings = self.made_of(), self.trainings()
         if not record:
             return {"data": data, "needs": trainings, "train": self.commands["train"], "trained": 0}
         if record["data"] != data:

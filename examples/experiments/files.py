@@ -5,7 +5,7 @@ import fcntl
 import hashlib
 import json
 from pathlib import Path
-from typing import Any, Iterator, Optional
+from typing import Any, Iterator, Optional, Sequence
 
 from fairseq_ext.tools import atomic_path
 
@@ -18,9 +18,23 @@ def write_json(path: Path, content: object) -> None:
         temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """Return the content of a file, or nothing where it does not exist."""
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+def read_json(path: Path, keys: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the content of a file, or nothing where it does not exist.
+
+    keys: what it has unless it is empty. Raises UsageError where it is damaged.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        if not isinstance(content, dict):
+            raise ValueError("no table")
+        missing = [key for key in keys if content and key not in content]
+        if missing:
+            raise ValueError(f"without {', '.join(missing)}")
+    except (OSError, ValueError) as error:  # which errors of JSON and of the encoding are
+        raise UsageError(
+            f"{path} is damaged: {error}; restore it, or remove {path.parent} and start again"
+        ) from error
+    return content
 
 
 @contextlib.contextmanager

@@ -325,6 +325,28 @@ def test_the_record_is_readable(places, call):
     assert record["evaluated"] == len(record["evaluate"]) == 2
 
 
+@pytest.mark.parametrize(
+    "text, reason",
+    [
+        ('{"data": "x", "tra', "Unterminated string"),
+        ("[]", "no table"),
+        ('{"data": "x"}', "without train, trained"),
+    ],
+)
+def test_a_damaged_record_is_named(places, call, text, reason):
+    call("prepare")
+    call("main", 1)
+    for name in ("base.1", "main.1"):
+        file = places["runs"] / name / "commands.json"
+        content = file.read_text(encoding="utf-8")
+        file.write_text(text, encoding="utf-8")
+        with pytest.raises(
+            UsageError, match=rf"{name}/commands\.json is damaged: {reason}.*remove "
+        ):
+            call("main", 1)
+        file.write_text(content, encoding="utf-8")
+
+
 def test_a_place_that_a_command_cannot_have_is_named():
     assert placed("cp ${DATA}/a $$b", {"DATA": "my data"}) == "cp 'my data'/a $b"
     with pytest.raises(UsageError, match=r"\$WORKERS is not known here; allowed: DATA"):

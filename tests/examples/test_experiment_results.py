@@ -334,6 +334,15 @@ def test_scores_come_back_as_they_were_written(tmp_path):
         fields(["set=val", "system=dual"])
 
 
+@pytest.mark.parametrize("text", ['{"metric": "BL', '{"metric": "BLEU", "values": 1}', "[]"])
+def test_a_damaged_score_is_named(tmp_path, text):
+    write_score(tmp_path / "scores", Score("BLEU", 20.0, {}))
+    (tmp_path / "scores" / "BLEU.json").write_text(text, encoding="utf-8")
+    for function in (read_scores, lambda _: write_score(tmp_path / "scores", Score("BLEU", 2, {}))):
+        with pytest.raises(UsageError, match=r"scores/BLEU\.json is damaged: .*score\.py"):
+            function(tmp_path)
+
+
 def test_a_score_does_not_replace_another_one(tmp_path):
     write_score(tmp_path, Score("BLEU", 20.0, {"set": "test.a"}))
     write_score(tmp_path, Score("BLEU", 21.0, {"set": "test.a"}))

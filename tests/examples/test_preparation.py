@@ -153,6 +153,14 @@ def test_somebody_elses_folder_is_not_replaced(make, data, name):
     assert (folder / "mine").exists()
 
 
+def test_a_damaged_stamp_is_named(make, data):
+    make()
+    (data / "prepared.json").write_text('{"commands": [', encoding="utf-8")
+    with pytest.raises(UsageError, match=r"data/prepared\.json is damaged: .*, or remove \S*data "):
+        make()
+    assert copied(data) == ["raw", "more"]
+
+
 def test_a_folder_is_named(make, data, monkeypatch):
     data.mkdir()
     monkeypatch.chdir(data)
