@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Sequence
 
 from fairseq_ext.tools.curves.training_log import read_run
-from fairseq_ext.tools.evaluate.inputs import marked_lines, read_lines
+from fairseq_ext.tools.evaluate.inputs import read_lines, sentence_lines
 
 from . import UsageError
 
@@ -31,10 +31,10 @@ def likelihoods(log: Path, count: int) -> list[str]:
     log: of fairseq-generate --score-reference, which prints the base-2 logarithm of each token, or
     of fairseq-eval-lm --output-word-probs, which prints each word with its natural logarithm.
     """
-    printed = read_lines(log)
-    words = {int(number): text for number, text in WORDS.findall("\n".join(printed))}
+    printed = "\n".join(read_lines(log))
+    words = {int(number): text for number, text in WORDS.findall(printed)}
     if not words:
-        lines = [list(map(float, text.split())) for text in marked_lines(printed, "P", count, log)]
+        lines = [list(map(float, text.split())) for text in sentence_lines(log, "P", count)]
         return [f"{-math.log(2) * math.fsum(line)!r} {len(line)}" for line in lines]
     if words.keys() != set(range(count)):
         raise UsageError(f"{log}: likelihoods of {len(words)} lines of {count}")
