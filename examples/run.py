@@ -30,10 +30,10 @@ from experiments.execution import (
     data_places,
     in_order,
     placed,
-    prepare,
     short,
     stop,
 )
+from experiments.preparation import prepare
 
 DOCS = ROOT / "docs" / "results" / "data"
 

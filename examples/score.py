@@ -11,6 +11,7 @@ FILE of --hyp is what fairseq-generate or fairseq-interactive printed, or plain 
 each one of the references.
 """
 
+import math
 import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
@@ -28,16 +29,24 @@ BEST = [
 ]
 
 
+def references_of(path: str, option: str = "--ref") -> list[str]:
+    """Return the lines of references. Raises UsageError where there is none."""
+    references = read_lines(path)
+    if not references:
+        raise UsageError(f"{option} {path} holds no line")
+    return references
+
+
 def text(args: Namespace) -> None:
     """Score lines against lines of references."""
-    references = read_lines(args.ref)
+    references = references_of(args.ref)
     hypotheses = read_hypotheses(args.hyp, references, args.ref)
     store(args, hypotheses, references)
 
 
 def likelihood(args: Namespace) -> None:
     """Score what fairseq-generate --score-reference or fairseq-eval-lm printed."""
-    references = read_lines(args.ref)
+    references = references_of(args.ref)
     store(args, costs.likelihoods(Path(args.hyp), len(references)), references)
 
 
@@ -94,15 +103,18 @@ def curve(args: Namespace) -> None:
 def best(args: Namespace) -> None:
     """Score the run that is the best of several on other lines."""
 
-    def lines(run: Path, hypothesis: str, reference: str) -> tuple[list[str], list[str]]:
-        references = read_lines(reference)
+    def lines(run: Path, option: str) -> tuple[list[str], list[str]]:
+        hypothesis, reference = getattr(args, option)
+        references = references_of(reference, f"--{option}")
         return read_hypotheses(run / hypothesis, references, reference), references
 
     def value(run: Path) -> float:
         metric = metrics.metric_named(args.metrics[0])
-        return metric.score(metric.statistics(*lines(run, *args.by)).sum(axis=0))
+        score = metric.score(metric.statistics(*lines(run, "by")).sum(axis=0))
+        # a run that diverged is no best one, which max() would take it for if it came first
+        return -math.inf if math.isnan(score) else score
 
-    store(args, *lines(max(args.of, key=value), *args.take))
+    store(args, *lines(max(args.of, key=value), "take"))
 
 
 def arguments(words: list[str]) -> Namespace:

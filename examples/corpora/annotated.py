@@ -13,7 +13,7 @@ from fairseq_ext.routed import linearise
 from fairseq_ext.routed.formats import LinePair, Malformed, graphs
 from fairseq_ext.tools import UsageError
 
-from .files import find, write_lines
+from .files import check_outputs, find, write_lines
 from .parallel import SPLITS
 
 IDENTIFIER = re.compile(r"^#.*::id (\S+)", re.MULTILINE)
@@ -74,10 +74,16 @@ def identified(path: Path) -> dict[str, LinePair]:
     return pairs
 
 
+def files_of(args: Namespace) -> dict[str, Path]:
+    """Return {"whole" or split: file} of what the options name."""
+    named = {name: getattr(args, name) for name in ("whole", *SPLITS)}
+    return {name: find(path) for name, path in named.items() if path}
+
+
 def examples(args: Namespace) -> dict[str, list[LinePair]]:
     """Return {split: [(sentence, target)]}."""
-    named = {name: getattr(args, name) for name in ("whole", *SPLITS) if getattr(args, name)}
-    paths = {name: find(path) for name, path in named.items()}
+    paths = files_of(args)
+    options = " ".join(f"--{name}" for name in paths)
     whole, missing = paths.pop("whole", None), [split for split in SPLITS if split not in paths]
     if whole and not paths:
         return shares(texts_of(args.format, whole))
@@ -89,7 +95,7 @@ def examples(args: Namespace) -> dict[str, list[LinePair]]:
         rest = [pair for name, pair in identified(whole).items() if name not in taken]
         return {missing[0]: rest, **{split: list(by_split[split].values()) for split in by_split}}
     raise UsageError(
-        f"{args.format} with {' '.join(f'--{name}' for name in named) or 'no file'}; allowed: "
+        f"{args.format} with {options or 'no file'}; allowed: "
         "--whole alone; --train, --valid and --test; for amr --whole and two of these"
     )
 
@@ -102,6 +108,9 @@ def run(args: Namespace) -> None:
         value = getattr(args, option)
         if value is not None and value < 1:
             raise UsageError(f"--{option.replace('_', '-')} {value}: allowed: 1 or more")
+    languages = (args.source, args.format)
+    outputs = [args.output / f"{split}.{language}" for split in SPLITS for language in languages]
+    check_outputs(outputs, list(files_of(args).values()))
     splits = examples(args)
     if args.longest:
         short = [pair for pair in splits["train"] if len(pair[1].split()) <= args.longest]
@@ -109,7 +118,7 @@ def run(args: Namespace) -> None:
         splits["train"] = short
     splits["valid"] = splits["valid"][: args.valid_lines]
     for split in SPLITS:
-        for place, language in enumerate((args.source, args.format)):
+        for place, language in enumerate(languages):
             lines = (pair[place] for pair in splits[split])
             write_lines(args.output / f"{split}.{language}", lines)
         print(f"{split}: {len(splits[split]):,} sentences")

@@ -23,7 +23,7 @@ def run(args: Namespace) -> None:
     import sentencepiece
 
     outputs = [args.output / text.name for text in args.texts]
-    check_outputs(outputs, args.texts)
+    check_outputs(outputs, [*args.texts, args.model])
     try:
         model = sentencepiece.SentencePieceProcessor(model_file=str(args.model))
     except (OSError, RuntimeError) as error:

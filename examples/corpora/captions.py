@@ -19,7 +19,7 @@ import numpy as np
 from fairseq_ext.tools import UsageError
 from fairseq_ext.twin.commands.idx import read_idx
 
-from .files import find, write_lines
+from .files import check_outputs, find, write_lines
 from .parallel import SPLITS
 from .spoken_digits import NAMES
 
@@ -134,11 +134,16 @@ def strips_by_split(args: Namespace, rng: random.Random) -> dict[str, list[Strip
 
 def run(args: Namespace) -> None:
     """Write text/SPLIT, bin/SPLIT.features with their files, and raw/SPLIT.ref, all captions."""
+    if min(args.strips) < 1:
+        raise UsageError(f"--strips {' '.join(map(str, args.strips))}: allowed: 1 or more of each")
+    written = ("raw/{}.ref", "text/{}", "bin/{}.features")
+    outputs = [args.output / name.format(split) for split in SPLITS for name in written]
+    check_outputs(outputs, [find(path) for path in (*args.train, *args.test)])
     rng = random.Random(SEED)
     strips = strips_by_split(args, rng)
     rows = np.concatenate([pixels(canvas, args.features) for canvas, _ in strips["train"]])
     components = Components(rows, args.components)
-    (args.output / "bin" / "features").mkdir(parents=True)
+    (args.output / "bin" / "features").mkdir(parents=True, exist_ok=True)
     for split in SPLITS:
         count = CAPTIONS if split == "train" else 1
         texts: list[str] = []

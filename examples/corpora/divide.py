@@ -9,7 +9,9 @@ import random
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from .files import aligned, check_languages, write_lines
+from fairseq_ext.tools import UsageError
+
+from .files import aligned, check_languages, check_outputs, write_lines
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -25,12 +27,21 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> None:
     """Write FOLDER/PAIR.LANGUAGE for every two languages, each with an equal share of the lines."""
     check_languages(args.languages, least=2)
-    texts = list(aligned(*(Path(f"{args.train}.{language}") for language in args.languages)))
+    pairs = {
+        "-".join(args.languages[side] for side in sides): sides
+        for sides in itertools.combinations(range(len(args.languages)), 2)
+    }
+    inputs = [Path(f"{args.train}.{language}") for language in args.languages]
+    outputs = {
+        name: {side: args.output / f"{name}.{args.languages[side]}" for side in sides}
+        for name, sides in pairs.items()
+    }
+    check_outputs([path for paths in outputs.values() for path in paths.values()], inputs)
+    texts = list(aligned(*inputs))
+    if len(texts) < len(pairs):
+        raise UsageError(f"--train {args.train}: {len(texts)} lines; allowed: one for each pair")
     random.Random(args.seed).shuffle(texts)
-    pairs = list(itertools.combinations(range(len(args.languages)), 2))
-    for place, sides in enumerate(pairs):
-        name = "-".join(args.languages[side] for side in sides)
-        for side in sides:
-            path = args.output / f"{name}.{args.languages[side]}"
+    for place, (name, paths) in enumerate(outputs.items()):
+        for side, path in paths.items():
             count = write_lines(path, (lines[side] for lines in texts[place :: len(pairs)]))
         print(f"{name}: {count:,} lines")

@@ -1,8 +1,13 @@
 """Reads raw text line by line, plain or packed, and writes files that are never half-written."""
 
+import codecs
 import contextlib
 import gzip
 import itertools
+import lzma
+import struct
+import tarfile
+import zipfile
 import zlib
 from pathlib import Path
 from typing import Iterable, Iterator, Sequence, TextIO, Union
@@ -10,6 +15,19 @@ from typing import Iterable, Iterator, Sequence, TextIO, Union
 from fairseq_ext.tools import UsageError, atomic_path
 
 File = Union[str, Path]
+# What reading a file or an archive raises that is missing, damaged or not supported. RuntimeError
+# is of an encrypted .zip, and NotImplementedError, which is one, of another compression.
+UNREADABLE = (
+    OSError,
+    EOFError,
+    RuntimeError,
+    UnicodeDecodeError,  # of a name in an archive
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    tarfile.TarError,
+    zipfile.BadZipFile,
+)
 
 
 def find(path: File) -> Path:
@@ -20,23 +38,33 @@ def find(path: File) -> Path:
     raise UsageError(f"there is neither {path} nor {path}.gz")
 
 
-def lines_of(path: File, encoding: str = "utf-8") -> Iterator[str]:
-    """Yield the lines of a plain or .gz file, without line ends and surrounding white space.
+def decoded(stream: Iterable[bytes], path: File, encoding: str = "utf-8") -> Iterator[str]:
+    """Yield the lines of a file as text, without the byte order mark of UTF-8 before the first.
 
     A carriage return within a line becomes a blank, since fairseq would begin another line there.
-    Raises UsageError where the file cannot be read, with the line number where the encoding of the
-    line is another one.
+    Raises UsageError with the line number where the encoding of a line is another one.
+    """
+    for number, line in enumerate(stream, 1):
+        if number == 1 and encoding == "utf-8":
+            line = line.removeprefix(codecs.BOM_UTF8)
+        try:
+            yield line.decode(encoding).replace("\r", " ")
+        except UnicodeDecodeError as error:
+            reason = f"not {encoding.upper()} ({error.reason})"
+            raise UsageError(f"{path}, line {number}: {reason}") from error
+
+
+def lines_of(path: File, encoding: str = "utf-8") -> Iterator[str]:
+    """Yield the `decoded` lines of a plain or .gz file, without surrounding white space.
+
+    Raises UsageError where the file cannot be read.
     """
     opener = gzip.open if Path(path).suffix == ".gz" else open
     try:
         with opener(path, "rb") as stream:
-            for number, line in enumerate(stream, 1):
-                try:
-                    yield line.decode(encoding).replace("\r", " ").strip()
-                except UnicodeDecodeError as error:
-                    reason = f"not {encoding.upper()} ({error.reason})"
-                    raise UsageError(f"{path}, line {number}: {reason}") from error
-    except (OSError, EOFError, zlib.error) as error:
+            for line in decoded(stream, path, encoding):
+                yield line.strip()
+    except UNREADABLE as error:
         raise UsageError(f"cannot read {path}: {error}") from error
 
 
@@ -65,14 +93,19 @@ def check_languages(languages: Sequence[str], least: int = 1) -> None:
         raise UsageError(f"--languages {' '.join(languages)}: allowed: {least} or more, each once")
 
 
-def check_outputs(outputs: Sequence[Path], inputs: Sequence[Path]) -> None:
-    """Raise UsageError where an output is another one as well, or a file that is read."""
+def check_outputs(
+    outputs: Sequence[Path], inputs: Sequence[Path], option: str = "--output"
+) -> None:
+    """Raise UsageError where an output is another one as well, or a file that is read.
+
+    option: names the outputs.
+    """
     for place, output in enumerate(outputs):
         if output in outputs[:place]:
             raise UsageError(f"{output} would be written twice; allowed: texts of different names")
         if output.resolve() in {path.resolve() for path in inputs}:
             raise UsageError(
-                f"{output} would be replaced by what is made of it; allowed: another --output"
+                f"{output} would be replaced by what is made of it; allowed: another {option}"
             )
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from fairseq_ext.tools import UsageError
 
-from .files import find, lines_of, write_lines
+from .files import check_outputs, find, lines_of, write_lines
+from .parallel import SPLITS
 
 # (text, label)
 Texts = list[tuple[str, str]]
@@ -35,24 +36,24 @@ def lower(text: str) -> str:
     return " ".join(text.lower().split())
 
 
-def read_mr(folder: Path) -> dict[str, Texts]:
+def read_mr(text_path: Path, split_path: Path) -> dict[str, Texts]:
     """Return {"train", "test": texts}. Raises UsageError with the line of a wrong split."""
-    texts = list(lines_of(find(str(folder / "mr.txt")), "latin-1"))
-    split_path, splits = find(str(folder / "mr.split.txt")), dict[str, Texts](train=[], test=[])
+    texts, splits = list(lines_of(text_path, "latin-1")), dict[str, Texts](train=[], test=[])
     for number, line in enumerate(lines_of(split_path), start=1):
         place, split, label = [*line.split("\t"), "", ""][:3]
-        is_text = place.isdigit() and int(place) < len(texts)
+        # isdigit() alone takes a superscript, which int() does not
+        is_text = place.isascii() and place.isdigit() and int(place) < len(texts)
         if not is_text or split not in splits or label not in ("0", "1") or line.count("\t") != 2:
             raise UsageError(f"{split_path}, line {number}: not NUMBER train|test 0|1: {line!r}")
         splits[split].append((lower(texts[int(place)]), ("neg", "pos")[int(label)]))
     return splits
 
 
-def read_tab(folder: Path) -> dict[str, Texts]:
+def read_tab(train_path: Path, test_path: Path) -> dict[str, Texts]:
     """Return {"train", "test": texts}. Raises UsageError with the line that has no label."""
     splits: dict[str, Texts] = {}
-    for split in ("train", "test"):
-        path, splits[split] = find(str(folder / f"{split}.txt")), []
+    for split, path in (("train", train_path), ("test", test_path)):
+        splits[split] = []
         for number, line in enumerate(lines_of(path), start=1):
             label, _, text = line.partition("\t")  # a label alone is that of an empty text
             if not label or " " in label:
@@ -62,15 +63,20 @@ def read_tab(folder: Path) -> dict[str, Texts]:
 
 
 READERS = {"mr": read_mr, "tab": read_tab}
+FILES = {"mr": ("mr.txt", "mr.split.txt"), "tab": ("train.txt", "test.txt")}
 
 
 def run(args: Namespace) -> None:
     """Write FOLDER/{train,valid,test}.{text,label}, a text and its label a line."""
     if args.valid < 2:
         raise UsageError(f"--valid {args.valid}: allowed: 2 or more")
+    inputs = [find(args.raw / name) for name in FILES[args.form]]
+    check_outputs(
+        [args.output / f"{split}.{kind}" for split in SPLITS for kind in ("text", "label")], inputs
+    )
     splits = {
         split: [text for text in texts if text[0]]
-        for split, texts in READERS[args.form](args.raw).items()
+        for split, texts in READERS[args.form](*inputs).items()
     }
     random.Random(args.seed).shuffle(splits["train"])
     size = max(1, len(splits["train"]) // args.valid)
@@ -78,6 +84,7 @@ def run(args: Namespace) -> None:
     for split, texts in splits.items():
         if not texts:
             raise UsageError(f"{args.raw}: no {split} texts in the form {args.form}")
+    for split, texts in splits.items():
         write_lines(args.output / f"{split}.text", (text for text, _ in texts))
         write_lines(args.output / f"{split}.label", (label for _, label in texts))
         print(f"{split}: {len(texts):,} texts")

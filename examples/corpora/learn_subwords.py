@@ -12,7 +12,7 @@ from typing import Iterator, Sequence
 
 from fairseq_ext.tools import UsageError, atomic_path
 
-from .files import lines_of
+from .files import check_outputs, lines_of
 
 SEED = 1
 
@@ -48,7 +48,7 @@ def run(args: Namespace) -> None:
 
     if args.lines < 0:
         raise UsageError(f"--lines {args.lines}: allowed: 0 or more")
-
+    check_outputs([args.model], args.texts, "--model")
     learnt = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(

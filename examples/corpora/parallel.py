@@ -51,10 +51,14 @@ def run(args: Namespace) -> None:
     check_languages(args.languages)
     if args.train_lines is not None and args.train_lines < 1:
         raise UsageError(f"--train-lines {args.train_lines}: allowed: 1 or more")
+    inputs, outputs = {}, {}
     for split in SPLITS:
-        prefix, is_training = getattr(args, split), split == "train"
-        paths = [find(f"{prefix}.{language}") for language in args.languages]
-        outputs = [args.output / f"{split}.{language}" for language in args.languages]
-        check_outputs(outputs, paths)
+        prefix = getattr(args, split)
+        inputs[split] = [find(f"{prefix}.{language}") for language in args.languages]
+        outputs[split] = [args.output / f"{split}.{language}" for language in args.languages]
+    # before anything is written: an output of one split may be an input of a later one
+    check_outputs(sum(outputs.values(), []), sum(inputs.values(), []))
+    for split in SPLITS:
+        is_training = split == "train"
         last = args.train_lines if is_training else None
-        print(f"{split}: {copy(paths, outputs, is_training, last)}")
+        print(f"{split}: {copy(inputs[split], outputs[split], is_training, last)}")

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from fairseq_ext.tools import UsageError
 
-from .files import write_lines
+from .files import UNREADABLE, check_outputs, write_lines
+from .parallel import SPLITS
 
 MEMBER = re.compile(r"(?:.*/)?(train|test)/(neg|pos)/(\d+)_\d+\.txt")
 TOKEN = re.compile(r"[^\W_]+(?:'[^\W_]+)*|[^\w\s]|_")
@@ -63,7 +64,10 @@ def read_reviews(archive: Path, count: int) -> dict[str, list[Review]]:
                 if not line:
                     raise UsageError(f"{archive}: {member.name} has no words")
                 splits[match[1]].append(Review(match[2], int(match[3]), line))
-    except (tarfile.TarError, OSError, EOFError, UnicodeDecodeError) as error:
+            # tarfile stops at a mark of its own, before the checksum of what is packed
+            while members.fileobj and members.fileobj.read(1 << 20):
+                pass
+    except UNREADABLE as error:
         raise UsageError(f"{archive}: {error}") from error
     for split, reviews in splits.items():
         if not reviews:
@@ -75,6 +79,8 @@ def run(args: Namespace) -> None:
     """Write FOLDER/{train,valid,test}.{text,label}, a review a line; valid is drawn at random."""
     if args.words < 0:
         raise UsageError(f"--words {args.words}: allowed: 0 or more")
+    outputs = [args.output / f"{split}.{kind}" for split in SPLITS for kind in ("text", "label")]
+    check_outputs(outputs, [args.archive])
     splits = read_reviews(args.archive, args.words)
     train = splits["train"]
     if not 0 < args.valid < len(train):

@@ -12,7 +12,7 @@ from typing import NamedTuple, Sequence
 
 from fairseq_ext.tools import UsageError
 
-from .files import write_lines
+from .files import UNREADABLE, check_outputs, write_lines
 from .parallel import SPLITS
 
 SEED = 1
@@ -82,7 +82,7 @@ def recordings_by_split(args: Namespace) -> dict[str, Recordings]:
                 order = (split for split in ("test", "valid")
                          if is_named(getattr(args, split), speaker, index))  # fmt: skip
                 recordings[next(order, "train")].setdefault(speaker, []).append((digit, samples))
-    except (OSError, zipfile.BadZipFile, wave.Error, EOFError) as error:
+    except (*UNREADABLE, wave.Error) as error:
         raise UsageError(f"{args.archive}: {error}") from error
     for split, speakers in recordings.items():
         if not speakers:
@@ -132,6 +132,9 @@ def run(args: Namespace) -> None:
         raise UsageError(f"--digits {args.digits[0]} {args.digits[1]}: allowed: LEAST MOST from 1")
     if min(args.strings) < 0:
         raise UsageError(f"--strings {' '.join(map(str, args.strings))}: allowed: numbers from 0")
+    written = ("wavs/{}.tsv", "raw/{}.ref", "raw/{}.characters")
+    outputs = [args.output / name.format(split) for split in SPLITS for name in written]
+    check_outputs(outputs, [args.archive])
     recordings, rng = recordings_by_split(args), random.Random(SEED)
     for split, count in zip(SPLITS, args.strings):
         strings = compose(recordings[split], count, args.digits, rng)

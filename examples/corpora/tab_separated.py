@@ -9,18 +9,15 @@ import contextlib
 import gzip
 import random
 import zipfile
-import zlib
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Iterable, Iterator
 
 from fairseq_ext.tools import UsageError
 
-from .files import check_languages, find, write_lines
+from .files import UNREADABLE, check_languages, check_outputs, decoded, find, write_lines
 
 SEED = 1
-# what reading such a file raises
-DAMAGED = (OSError, EOFError, zlib.error, zipfile.BadZipFile, IndexError, UnicodeDecodeError)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -37,25 +34,27 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def raw_lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a plain or .gz file, or of the first file of a .zip.
+    """Yield the `decoded` lines of a plain or .gz file, or of the first file of a .zip.
 
-    A carriage return within a line becomes a blank, since fairseq would begin another line there.
-    Raises UsageError where the file is damaged or not UTF-8.
+    Raises UsageError where the file cannot be read.
     """
     try:
         with contextlib.ExitStack() as stack:
             stream: Iterable[bytes]
             if path.suffix == ".zip":
                 archive = stack.enter_context(zipfile.ZipFile(path))
-                stream = stack.enter_context(archive.open(archive.namelist()[0]))
+                # names of folders end in a slash
+                files = [name for name in archive.namelist() if not name.endswith("/")]
+                if not files:
+                    raise UsageError(f"{path}: there is no file in it")
+                stream = stack.enter_context(archive.open(files[0]))
             elif path.suffix == ".gz":
                 stream = stack.enter_context(gzip.open(path))
             else:
                 stream = stack.enter_context(open(path, "rb"))
-            for line in stream:
-                yield line.decode("utf-8").replace("\r", " ")
-    except DAMAGED as error:
-        raise UsageError(f"{path}: damaged, or not UTF-8 ({error})") from error
+            yield from decoded(stream, path)
+    except UNREADABLE as error:
+        raise UsageError(f"cannot read {path}: {error}") from error
 
 
 def sentence_pairs(lines: Iterable[str], path: Path) -> Iterator[tuple[str, str]]:
@@ -96,6 +95,11 @@ def run(args: Namespace) -> None:
     """Write FOLDER/{train,valid,test}.LANGUAGE, in random order."""
     check_languages(args.languages)
     path = find(args.file)
+    outputs = {
+        split: [args.output / f"{split}.{language}" for language in args.languages]
+        for split in ("valid", "test", "train")
+    }
+    check_outputs(sum(outputs.values(), []), [path])
     pairs = one_of_each_group(sentence_pairs(raw_lines(path), path))
     if args.valid < 1 or args.test < 1 or args.valid + args.test >= len(pairs):
         raise UsageError(
@@ -106,8 +110,7 @@ def run(args: Namespace) -> None:
     ends = {"valid": args.valid, "test": args.valid + args.test, "train": len(pairs)}
     start = 0
     for split, end in ends.items():
-        for side, language in enumerate(args.languages):
-            output = args.output / f"{split}.{language}"
+        for side, output in enumerate(outputs[split]):
             write_lines(output, (pair[side] for pair in pairs[start:end]))
         print(f"{split}: {end - start:,} pairs")
         start = end

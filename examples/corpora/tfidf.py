@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fairseq_ext.tools import UsageError
 
-from .files import lines_of, write_lines
+from .files import check_outputs, lines_of, write_lines
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -22,14 +22,14 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> None:
     """Write the labels. Raises UsageError without scikit-learn."""
+    inputs = [args.texts / name for name in ("train.text", "train.label", "test.text")]
+    check_outputs([args.output], inputs)
     try:
         from sklearn.feature_extraction.text import TfidfVectorizer
         from sklearn.linear_model import LogisticRegression
     except ImportError as error:
         raise UsageError(f"{error}; pip install scikit-learn") from error
-    texts, labels, tests = (
-        list(lines_of(args.texts / name)) for name in ("train.text", "train.label", "test.text")
-    )
+    texts, labels, tests = (list(lines_of(path)) for path in inputs)
     words = TfidfVectorizer(token_pattern=r"\S+", lowercase=False)
     model = LogisticRegression(max_iter=1000).fit(words.fit_transform(texts), labels)
     write_lines(args.output, model.predict(words.transform(tests)))

@@ -9,7 +9,7 @@ from typing import Iterator
 
 from fairseq_ext.tools import UsageError
 
-from .files import lines_of, write_lines
+from .files import check_outputs, lines_of, write_lines
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -24,6 +24,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> None:
     """Write the file of vectors. Raises UsageError without gensim."""
+    check_outputs([args.output], args.texts)
     try:
         from gensim.models import Word2Vec
     except ImportError as error:

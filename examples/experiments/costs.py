@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Sequence
 
 from fairseq_ext.tools.curves.training_log import read_run
-from fairseq_ext.tools.evaluate.inputs import sentence_lines
+from fairseq_ext.tools.evaluate.inputs import read_lines, sentence_lines
 
 from . import UsageError
 
@@ -31,7 +31,8 @@ def likelihoods(log: Path, count: int) -> list[str]:
     log: of fairseq-generate --score-reference, which prints the base-2 logarithm of each token, or
     of fairseq-eval-lm --output-word-probs, which prints each word with its natural logarithm.
     """
-    words = {int(number): text for number, text in WORDS.findall(log.read_text("utf-8"))}
+    printed = "\n".join(read_lines(log))
+    words = {int(number): text for number, text in WORDS.findall(printed)}
     if not words:
         lines = [list(map(float, text.split())) for text in sentence_lines(log, "P", count)]
         return [f"{-math.log(2) * math.fsum(line)!r} {len(line)}" for line in lines]
@@ -52,8 +53,12 @@ def epochs_of(log: Path) -> tuple[list[tuple[float, int]], int]:
     trainings: dict[str, dict[int, tuple[float, int]]] = {}
     resumed: set[tuple[str, int]] = set()
     place = ""
-    with open(log, encoding="utf-8", errors="replace") as lines:
-        for line in lines:
+    try:
+        stream = open(log, encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise UsageError(f"cannot read {log}: {error.strerror}") from error
+    with stream:
+        for line in stream:
             folder = PLACE.search(line)
             place = folder.group(1) if folder else place
             epochs = trainings.setdefault(place, {})

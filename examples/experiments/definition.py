@@ -28,6 +28,7 @@ from string import Template
 from typing import Any, Iterator, Mapping, Optional, Sequence
 
 from . import UsageError
+from .schema import check_file
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -37,9 +38,6 @@ else:  # the same library under the name that it has on PyPI
 FOLDER = Path(__file__).resolve().parent.parent
 # what the runner sets: folders, the run's folder, the seed, and processes of fairseq-preprocess
 PLACES = ("RAW", "DATA", "RUNS", "RUN", "SEED", "WORKERS")
-TABLES = {"title", "variables", "data", "systems", "compare", "published", "like"}
-SYSTEM_KEYS = {"train", "evaluate", "needs", "label", "fields", "like", "each"}
-DATA_KEYS = {"raw", "commands"}
 
 
 @dataclass(frozen=True)
@@ -177,13 +175,6 @@ def choices(values_of: Mapping[str, Sequence[Any]], where: str) -> Iterator[dict
         yield chosen
 
 
-def check_keys(table: Mapping[str, Any], allowed: set[str], where: str) -> None:
-    """Raise UsageError for a key that would do nothing."""
-    for key in table:
-        if key not in allowed and not (key.isupper() and "[systems" in where):
-            raise UsageError(f"{where}: {key}; allowed: {', '.join(sorted(allowed))}")
-
-
 def inherited(
     tables: Mapping[str, Mapping[str, Any]], name: str, where: str, before: tuple[str, ...] = ()
 ) -> dict[str, Any]:
@@ -205,13 +196,25 @@ def inherited(
     return {**copied, **table, "each": {**shared, **table.get("each", {})}}
 
 
+def check_needs(
+    systems: Mapping[str, System], system: System, path: Path, before: tuple[str, ...] = ()
+) -> None:
+    """Raise UsageError where a system needs one that there is not, or itself through others."""
+    for name in system.needs:
+        where = f"{path}: [systems.{system.name}] needs {name}"
+        if name not in systems:
+            raise UsageError(f"{where}, which is none; allowed: {', '.join(systems)}")
+        if name in (*before, system.name):
+            raise UsageError(f"{where}, which needs it; allowed: systems that do not need this one")
+        check_needs(systems, systems[name], path, (*before, system.name))
+
+
 def systems_of(content: Mapping[str, Any], path: Path) -> dict[str, System]:
     """Return {name: system} of a file, with every combination of `each`."""
     systems: dict[str, System] = {}
     tables = content.get("systems", {})
     for pattern in tables:
         where = f"{path}: [systems.{pattern}]"
-        check_keys(tables[pattern], SYSTEM_KEYS, where)
         table = inherited(tables, pattern, where)
         shared = {**content.get("variables", {}), **{k: v for k, v in table.items() if k.isupper()}}
         common = Variables(shared, where)
@@ -233,9 +236,7 @@ def systems_of(content: Mapping[str, Any], path: Path) -> dict[str, System]:
                 {key: variables.filled(text) for key, text in table.get("fields", {}).items()},
             )
     for system in systems.values():
-        for name in system.needs:
-            if name not in systems:
-                raise UsageError(f"{path}: [systems.{system.name}] needs {name}, which is none")
+        check_needs(systems, system, path)
         peer = next(other for other in systems.values() if other.label == system.label)
         if peer.fields != system.fields:
             raise UsageError(
@@ -251,27 +252,33 @@ def changed_file(path: Path, name: str) -> Path:
     """
     for folder in (path.parent, FOLDER):
         other = folder / f"{name}.toml"
-        if other.is_file() and other != path:
+        if other.is_file() and other.resolve() != path.resolve():
             return other
     raise UsageError(
         f"{path}: like = {name!r}: allowed: another file of its folder, or one of: {names()}"
     )
 
 
-def read_file(path: Path) -> dict[str, Any]:
+def read_file(path: Path, before: tuple[Path, ...] = ()) -> dict[str, Any]:
     """Return the content of a file, with what it takes from the one that it is `like`.
 
     Its variables, the keys of [data] and its systems are added to those of the other file, or
-    stand for those of the same name.
+    stand for those of the same name. before: the files that are like this one.
     """
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: {error}") from error
-    check_keys(content, TABLES, str(path))
+    check_file(content, path)
     if "like" not in content:
         return content
-    base = read_file(changed_file(path, content["like"]))
+    other, files = changed_file(path, content["like"]), (*before, path.resolve())
+    if other.resolve() in files:
+        raise UsageError(
+            f"{path}: like = {content['like']!r}: {other} is itself like {path}; allowed: a file "
+            "that is not"
+        )
+    base = read_file(other, files)
     for table in ("variables", "data", "systems"):
         content[table] = {**base.get(table, {}), **content.get(table, {})}
     return {**base, **content}
@@ -285,7 +292,6 @@ def read_experiment(name: str) -> Experiment:
     name, path = locate(name)
     content = read_file(path)
     data: Mapping[str, Any] = content.get("data", {})
-    check_keys(data, DATA_KEYS, f"{path}: [data]")
     variables = Variables(content.get("variables", {}), f"{path}: [data]")
     experiment = Experiment(
         name,

@@ -4,30 +4,25 @@ A run is RUNS/SYSTEM.SEED. Its commands.json tells which commands it was made wi
 them are done; what the commands print goes to train.log and evaluate.log beside it.
 """
 
-import contextlib
-import fcntl
-import hashlib
-import json
 import os
 import re
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
 from difflib import unified_diff
 from pathlib import Path
-from typing import Any, Iterator, Mapping, NoReturn, Optional, Sequence
-
-from fairseq_ext.tools import atomic_path
+from typing import Any, Mapping, NoReturn, Optional, Sequence
 
 from . import UsageError
 from .definition import FOLDER, Experiment, System
+from .files import fingerprint, locked, read_json, write_json
 from .surroundings import note
 
 ROOT = FOLDER.parent
 STAMP = "prepared.json"
 RECORD = "commands.json"
+RECORDED = ("data", "train", "trained")  # the entries of every record
 TRAINING = "fairseq-train"  # the command that more options are for
 # One arithmetic thread: small models gain nothing from more. glibc hands every large buffer back
 # to the kernel when it is freed; keeping them makes training on CPU about 1.4 times faster.
@@ -122,17 +117,6 @@ def execute(command: str, log: Path) -> None:
         )
 
 
-def write_json(path: Path, content: object) -> None:
-    """Write a file that is there wholly or not at all."""
-    with atomic_path(path) as temporary:
-        temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Return the content of a file, or nothing where it does not exist."""
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-
-
 def changes(before: Sequence[str], now: Sequence[str]) -> str:
     """Return the words of commands that differ, marked + and -, each with its neighbours."""
     old, new = (" ; ".join(commands).split() for commands in (before, now))
@@ -140,108 +124,9 @@ def changes(before: Sequence[str], now: Sequence[str]) -> str:
     return " ".join(line for line in lines if line[0] in "+- ")
 
 
-@contextlib.contextmanager
-def locked(folder: Path, file: Optional[Path] = None) -> Iterator[None]:
-    """Hold a folder by a file, FOLDER/lock unless named. UsageError while another process does."""
-    file = file or folder / "lock"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with open(file, "w", encoding="utf-8") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UsageError(f"{folder}: another process works on it") from None
-        yield
-
-
-def fingerprint(content: object) -> str:
-    """Return the SHA-256 of what JSON can hold."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def digest(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    checksum = hashlib.sha256()
-    with open(path, "rb") as stream:
-        while block := stream.read(1 << 20):
-            checksum.update(block)
-    return checksum.hexdigest()
-
-
-def raw_files(experiment: Experiment, raw: Path) -> dict[str, Path]:
-    """Return {name: file} of what DATA is made of; every file may be packed as .gz.
-
-    Raises UsageError for one that is missing.
-    """
-    files = {}
-    for name in experiment.raw:
-        candidates = [raw / name, raw / f"{name}.gz"]
-        files[name] = next((path for path in candidates if path.is_file()), Path())
-        if files[name] == Path():
-            raise UsageError(f"--raw {raw}: there is neither {name} nor {name}.gz")
-    return files
-
-
 def data_places(raw: Path, data: Path, workers: int) -> dict[str, Any]:
     """Return what stands for the places of the commands that prepare data."""
     return {"RAW": short(raw), "DATA": short(data), "WORKERS": workers}
-
-
-def check_replaceable(data: Path, stamp: Mapping[str, Any], force: bool) -> bool:
-    """True if DATA is up to date. Raises UsageError where it must not be replaced."""
-    if not data.exists() or not any(data.iterdir()):
-        return False
-    before = read_json(data / STAMP)
-    if before == stamp:
-        return not force
-    if not before and not (data / "prepare.log").is_file():
-        raise UsageError(f"--data {data} is not empty; name another folder")
-    if before and not force:
-        changed = [key for key in stamp if before.get(key) != stamp[key]]
-        raise UsageError(
-            f"--data {data} was made with other {' and '.join(changed)}; name another folder, or "
-            "replace it with --force"
-        )
-    return False
-
-
-@contextlib.contextmanager
-def replaced(folder: Path) -> Iterator[None]:
-    """Begin with an empty folder; after an error it is again what it was before."""
-    before = folder.with_name(f"{folder.name}.before")
-    shutil.rmtree(before, ignore_errors=True)
-    if (folder / STAMP).is_file():
-        os.replace(folder, before)
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    try:
-        yield
-    except BaseException:
-        if before.exists():
-            shutil.rmtree(folder)
-            os.replace(before, folder)
-        raise
-    shutil.rmtree(before, ignore_errors=True)
-
-
-def prepare(experiment: Experiment, raw: Path, data: Path, workers: int, force: bool) -> None:
-    """Make DATA, wholly or not at all; do nothing where it is up to date.
-
-    Raises UsageError where it was made with other commands or files, unless `force` is set, and
-    where the folder is somebody else's.
-    """
-    inputs = {name: digest(path) for name, path in raw_files(experiment, raw).items()}
-    stamp = {"commands": list(experiment.prepare), "raw": inputs}
-    with locked(data, data.with_name(f"{data.name}.lock")):  # beside DATA, which is replaced
-        if check_replaceable(data, stamp, force):
-            print(f"{data} is up to date")
-            return
-        with replaced(data):
-            for command in experiment.prepare:
-                line = placed(command, data_places(raw, data, workers))
-                print(line, flush=True)
-                execute(line, data / "prepare.log")
-            write_json(data / STAMP, stamp)
-    print(f"ready: {data}")
 
 
 class Run:
@@ -283,7 +168,9 @@ class Run:
 
     def trainings(self) -> dict[str, str]:
         """Return {name: digest of what it was trained with} of the needed runs that are there."""
-        records = {name: read_json(folder / RECORD) for name, folder in self.needs.items()}
+        records = {
+            name: read_json(folder / RECORD, RECORDED) for name, folder in self.needs.items()
+        }
         return {
             name: fingerprint([record["data"], record.get("needs", {}), record["train"]])
             for name, record in records.items()
@@ -292,7 +179,8 @@ class Run:
 
     def record(self) -> dict[str, Any]:
         """Return what has been done. Raises UsageError where it was begun with something else."""
-        record, data, trainings = read_json(self.folder / RECORD), self.made_of(), self.trainings()
+        record = read_json(self.folder / RECORD, RECORDED)
+        data, trainings = self.made_of(), self.trainings()
         if not record:
             return {"data": data, "needs": trainings, "train": self.commands["train"], "trained": 0}
         if record["data"] != data:

@@ -154,6 +154,14 @@ def numbers(hypothesis: str, _reference: str) -> Sequence[float]:
     return nats, tokens
 
 
+def exponential(nats: float) -> float:
+    """Return e to a power; infinity where that is more than a float holds, as of a diverged run."""
+    try:
+        return math.exp(nats)
+    except OverflowError:
+        return math.inf
+
+
 OWN: list[Scorer] = [
     Ratio("cer", "CER", lambda line, gold: (edit_distance(line, gold), len(gold))),
     Ratio(
@@ -164,7 +172,7 @@ OWN: list[Scorer] = [
     Ratio("right", "right, %", lambda line, gold: (line in gold.split("\t"), 1)),
     Ratio("error", "error rate", lambda line, gold: (line != gold, 1)),
     Ratio("label", "accuracy", lambda line, gold: (line == gold, 1)),
-    Ratio("perplexity", "perplexity", numbers, math.exp),
+    Ratio("perplexity", "perplexity", numbers, exponential),
     Ratio("nats", "nats per image", lambda line, _: (numbers(line, "")[0], 1), lambda mean: mean),
     Ratio(
         "likelihood",

@@ -8,10 +8,13 @@ seeds, and the value of each seed.
 
 import csv
 import json
+import math
 import shlex
 import statistics
 from pathlib import Path
 from typing import Any, Iterable, Mapping, Optional, Sequence
+
+import numpy as np
 
 from fairseq_ext.tools import atomic_path
 from fairseq_ext.tools.evaluate.report import cell, rows, spread
@@ -25,7 +28,8 @@ from fairseq_ext.tools.evaluate.scores import (
 
 from . import UsageError, surroundings
 from .definition import Experiment, System
-from .execution import RECORD, Run, read_json, write_json
+from .execution import RECORD, Run
+from .files import read_json, write_json
 from .metrics import CLASSIFICATIONS, mcnemar, metric_named
 from .scores import COLUMNS, MEASURED, Score, read_scores
 
@@ -33,6 +37,7 @@ Place = tuple[tuple[str, str], ...]
 # label, where, metric -> {seed: score}
 Results = dict[tuple[str, Place, str], dict[int, Score]]
 TEST = "bootstrap"
+WHOLE = 1e15  # a float below tells whole numbers apart
 GONE = ("not run", "more options")  # facts of an earlier report that do not outlive it
 
 
@@ -86,13 +91,14 @@ def difference(baseline: Mapping[int, Score], system: Mapping[int, Score]) -> di
 
     They are over the seeds that both have; the interval is empty where sums are not resampled.
     p is of the paired bootstrap over the items, of the mean over the seeds; of a classification it
-    is that of the McNemar test, of each seed. There is none where the sums are not stored.
+    is that of the McNemar test, of each seed. There is none where the sums are not stored, and none
+    of a run that diverged: no difference by chance reaches NaN, so that p would be the lowest.
     """
     seeds = sorted(set(baseline) & set(system))
     values = {seed: system[seed].value - baseline[seed].value for seed in seeds}
-    first = system[seeds[0]]
-    if first.name is None or first.sums is None:
-        return {"values": values, "p": [], "interval": ()}
+    first, untested = system[seeds[0]], {"values": values, "p": [], "interval": ()}
+    if first.name is None or first.sums is None or not all(map(math.isfinite, values.values())):
+        return untested
     metric = metric_named(first.name)
     before, after = ([scores[seed].matrix() for seed in seeds] for scores in (baseline, system))
     if len({len(matrix) for matrix in before + after}) > 1:
@@ -102,13 +108,26 @@ def difference(baseline: Mapping[int, Score], system: Mapping[int, Score]) -> di
         return {"values": values, "p": tests, "interval": ()}
     resamples = resample(len(before[0]), TESTS[TEST])
     base, scored = Scored(metric, before, resamples), Scored(metric, after, resamples)
+    if not (np.isfinite(base.samples).all() and np.isfinite(scored.samples).all()):
+        return untested
     test = paired_test(metric, base, scored, TEST)
     return {"values": values, "p": [test[0]["p"]], "interval": interval_of_difference(base, scored)}
 
 
 def number(value: float) -> str:
-    """Return a value as it is stored: counts whole, others with six digits."""
-    return str(int(value)) if value == int(value) else f"{value:.6g}"
+    """Return a value as it is stored: counts whole, others with six digits, or nan, inf, -inf."""
+    return str(int(value)) if abs(value) < WHOLE and value == int(value) else f"{value:.6g}"
+
+
+def over_seeds(values: Sequence[float]) -> tuple[float, float, float]:
+    """Return mean, lowest and highest; all are NaN where one value is, in whatever order."""
+    if any(map(math.isnan, values)):
+        return math.nan, math.nan, math.nan
+    try:
+        mean = statistics.fmean(values)
+    except (ValueError, OverflowError):  # both infinities, or a sum that is more than a float holds
+        mean = sum(values) / len(values)
+    return mean + 0.0, min(values), max(values)
 
 
 def line(
@@ -123,15 +142,16 @@ def line(
     """Return a line of the data. place: {field: value}."""
     shown = {seed: number(value + 0.0) for seed, value in sorted(values.items())}
     several = len(values) > 1
+    mean, low, high = over_seeds(list(values.values()))
     return {
         "system": label,
         "versus": versus,
         **place,
         "metric": metric,
         "seeds": " ".join(map(str, shown)),
-        "value": number(statistics.fmean(values.values()) + 0.0),
-        "low": number(min(values.values())) if several else "",
-        "high": number(max(values.values())) if several else "",
+        "value": number(mean),
+        "low": number(low) if several else "",
+        "high": number(high) if several else "",
         "p": " ".join("<0.0001" if share < 0.0001 else f"{share:.4f}" for share in p),
         "interval": " ".join(map(number, interval)),
         "values": " ".join(shown.values()),
@@ -225,7 +245,12 @@ def circumstances(
 
 def shown(entry: Mapping[str, str]) -> str:
     """Return the cell of a line: mean and range, and p."""
-    text = cell(spread([float(value) for value in (entry["values"] or entry["value"]).split()]))
+    values = [float(value) for value in (entry["values"] or entry["value"]).split()]
+    if all(abs(value) < WHOLE for value in values):
+        text = cell(spread(values))
+    else:  # of a run that diverged, maybe hundreds of digits
+        mean, low, high = map(number, over_seeds(values))
+        text = mean if low == high else f"{mean} ({low} to {high})"
     if entry["interval"]:
         text += f", 95% {' to '.join(f'{float(end):.2f}' for end in entry['interval'].split())}"
     return f"{text}, p {entry['p']}" if entry["p"] else text

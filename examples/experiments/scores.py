@@ -58,17 +58,24 @@ def write_score(folder: Path, score: Score) -> None:
     name = "".join(sign if sign.isalnum() or sign in "-_" else "." for sign in " ".join(words))
     file = folder / f"{name}.json"
     if file.is_file():
-        before = json.loads(file.read_text(encoding="utf-8"))
-        if (before["metric"], before["where"]) != (score.metric, score.where):
-            raise UsageError(f"{file} is of {before['metric']} {before['where']}")
+        before = read_score(file)
+        if (before.metric, before.where) != (score.metric, score.where):
+            raise UsageError(f"{file} is of {before.metric} {before.where}")
     with atomic_path(file) as temporary:
         temporary.write_text(json.dumps(asdict(score)) + "\n", encoding="utf-8")
     print(f"{' '.join(words)} {score.value:.4g}", flush=True)
 
 
+def read_score(path: Path) -> Score:
+    """Return the score of a file. Raises UsageError where it is damaged."""
+    try:
+        return Score(**json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise UsageError(
+            f"{path} is damaged: {error}; remove it and score the run again with score.py"
+        ) from error
+
+
 def read_scores(folder: Path) -> list[Score]:
     """Return the scores of a run's folder, in the order of their names."""
-    return [
-        Score(**json.loads(path.read_text(encoding="utf-8")))
-        for path in sorted((folder / "scores").glob("*.json"))
-    ]
+    return [read_score(path) for path in sorted((folder / "scores").glob("*.json"))]

@@ -2,11 +2,22 @@
 
 import datetime
 import platform
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Iterable, Mapping
 
 PACKAGES = ("fairseq-ext", "fairseq", "torch", "sacrebleu", "sentencepiece")
 NOTED = "trained on"  # the entry of a run's record
+
+
+def versions() -> list[str]:
+    """Return "NAME VERSION" of the packages; of one without metadata nothing is known."""
+    texts = []
+    for name in PACKAGES:
+        try:
+            texts.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            continue
+    return texts
 
 
 def surroundings() -> dict[str, str]:
@@ -19,7 +30,7 @@ def surroundings() -> dict[str, str]:
     return {
         "date": datetime.date.today().isoformat(),
         "machine": ", ".join(machine),
-        "versions": ", ".join(f"{name} {version(name)}" for name in PACKAGES),
+        "versions": ", ".join(versions()),
     }
 
 

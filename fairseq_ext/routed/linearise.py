@@ -12,6 +12,7 @@ turns sentences and predictions into the format of the corpus.
 import codecs
 import gzip
 import io
+import struct
 import zipfile
 import zlib
 from pathlib import Path
@@ -24,6 +25,17 @@ Item = TypeVar("Item")
 FORMATS: Dict[str, Format] = {"ner": ner, "tree": trees, "amr": graphs}
 # the members of a .zip that count, by the ending of their names
 MEMBERS = {"ner": "", "tree": ".mrg", "amr": ""}
+# What reading a file raises that is missing, damaged or not supported. RuntimeError is of an
+# encrypted .zip, and NotImplementedError, which is one, of another compression.
+UNREADABLE = (
+    OSError,
+    EOFError,
+    RuntimeError,
+    UnicodeDecodeError,  # of a name in a .zip
+    zlib.error,
+    struct.error,
+    zipfile.BadZipFile,
+)
 
 
 def check_format(name: str) -> Format:
@@ -56,7 +68,11 @@ def texts(path: PathName, ending: str = "") -> Iterator[Tuple[str, List[str]]]:
         if path.suffix == ".zip":
             with zipfile.ZipFile(path) as archive:
                 # names of folders end in a slash
-                names = sorted(n for n in archive.namelist() if n.endswith(ending) and n[-1] != "/")
+                names = sorted(
+                    name
+                    for name in archive.namelist()
+                    if name.endswith(ending) and not name.endswith("/")
+                )
                 if not names:
                     raise ValueError(f"{path} has no member whose name ends in {ending!r}")
                 for name in names:
@@ -66,7 +82,7 @@ def texts(path: PathName, ending: str = "") -> Iterator[Tuple[str, List[str]]]:
             with opener(path, "rb") as stream:
                 content = stream.read()
             yield str(path), decoded(str(path), content)
-    except (OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
+    except UNREADABLE as error:
         raise ValueError(f"{path} cannot be read: {error}") from error
 
 

@@ -108,7 +108,14 @@ def test_what_is_written(mnist, tmp_path, capsys):
         assert text in line.split("\t") and len(line.split("\t")) == 3
 
 
+def test_what_was_written_is_written_again(mnist, tmp_path):
+    for _ in range(2):
+        run(mnist, tmp_path / "out", "--features", "whole")
+
+
 def test_faults_are_named(mnist, tmp_path):
+    with pytest.raises(UsageError, match="--strips 0 1 1: allowed: 1 or more of each"):
+        run(mnist, tmp_path / "out", "--features", "grid", "--strips", "0", "1", "1")
     with pytest.raises(UsageError, match="--components 112: allowed: 0 to 111"):
         run(mnist, tmp_path / "out", "--features", "grid", "--components", 112)
     (mnist / "t10k-labels-idx1-ubyte.gz").unlink()

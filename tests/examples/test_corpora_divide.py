@@ -59,6 +59,11 @@ def test_texts_of_different_length(divided):
         divided(9, short=1)
 
 
+def test_a_pair_without_a_line(divided):
+    with pytest.raises(UsageError, match=r"--train .*train: 2 lines; allowed: one for each pair"):
+        divided(2)
+
+
 def test_one_language_has_no_pair(tmp_path):
     parser = ArgumentParser()
     divide.add_arguments(parser)

@@ -15,7 +15,8 @@ def copied(tmp_path):
 
     def run(form, files, *options):
         for name, text in files.items():
-            (tmp_path / name).write_text(text, encoding="latin-1")
+            encoding = "latin-1" if name == "mr.txt" else "utf-8"
+            (tmp_path / name).write_text(text, encoding=encoding)
         parser = ArgumentParser()
         labelled.add_arguments(parser)
         words = [str(tmp_path), "--form", form, "--output", str(tmp_path / "out"), *options]
@@ -56,14 +57,16 @@ def test_lines_of_label_and_text(copied):
     [
         ("mr", {"mr.txt": "a\n", "mr.split.txt": "0\ttrain\t1\n1x\ttest\t1\n"}, "mr.split.txt, l"
          "ine 2: not NUMBER train|test 0|1"),
+        ("mr", {"mr.txt": "a\n", "mr.split.txt": "²\ttrain\t1\n"}, "mr.split.txt, line 1: not NUM"),
         ("mr", {"mr.txt": "a\nb\n", "mr.split.txt": "0\ttrain\t1\n1\ttrain\t1\n"}, "no test texts"),
         ("tab", {"train.txt": "earn\tx\n", "test.txt": "earn x\n"}, "test.txt, line 1: not LABEL"),
         ("tab", {"train.txt": "earn\tx\n"}, "neither .*test.txt nor"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_named(copied, form, files, message):
+def test_what_is_wrong_is_named(copied, form, files, message, tmp_path):
     with pytest.raises(UsageError, match=message.replace("|", r"\|")):
         copied(form, files)
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_damaged_file_is_named(copied, tmp_path):

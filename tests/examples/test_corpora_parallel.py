@@ -90,6 +90,12 @@ def test_a_carriage_return_within_a_line_is_a_blank(copy, raw):
     assert (copy() / "train.de").read_bytes() == b"eins zwei\ndrei\n"
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_word(copy, raw):
+    (raw / "train.de").write_bytes("\ufeffeins\n\ufeffzwei\n".encode())
+    (raw / "train.en").write_bytes(b"one\ntwo\n")
+    assert (copy() / "train.de").read_text(encoding="utf-8") == "eins\n\ufeffzwei\n"
+
+
 def test_damaged_files_and_odd_options_are_named(copy, raw):
     with pytest.raises(UsageError, match="--train-lines 0: allowed: 1 or more"):
         copy("--train-lines", 0)

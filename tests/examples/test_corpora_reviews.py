@@ -85,6 +85,18 @@ def test_what_cannot_be_used_is_named(tmp_path, texts, valid, message):
         run(write_archive(tmp_path / "a.tar.gz", texts), tmp_path / "out", "--valid", valid)
 
 
+@pytest.mark.parametrize("place", [0.5, 1], ids=["within", "checksum"])
+def test_a_damaged_archive_is_named(tmp_path, place):
+    """tarfile stops before the checksum of gzip, which alone tells of letters that changed."""
+    archive = write_archive(tmp_path / "a.tar.gz", random_reviews(40))
+    content = bytearray(archive.read_bytes())
+    content[int(place * (len(content) - 8))] ^= 0x55
+    archive.write_bytes(content)
+    with pytest.raises(UsageError, match=r"a\.tar\.gz: "):
+        run(archive, tmp_path / "out", "--valid", 1)
+    assert not (tmp_path / "out").exists()
+
+
 def test_what_is_no_archive_is_named(tmp_path):
     (tmp_path / "a.tar.gz").write_text("nothing", encoding="utf-8")
     with pytest.raises(UsageError, match="a.tar.gz"):

@@ -117,6 +117,29 @@ def test_faults_are_named(recordings, tmp_path, changes, message):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        # of the first recording: bytes of what is packed, the flag of encryption, the compression
+        ({30: 0xFF, 31: 0xFF}, "Error -3 while decompressing data"),
+        ({6: 1}, "is encrypted"),
+        ({8: 99}, "compression method"),
+    ],
+)
+def test_an_archive_that_is_damaged_or_not_supported_is_named(tmp_path, change, message):
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("1_a_1.wav", bytes(1000))
+    content = bytearray(path.read_bytes())
+    for place, value in change.items():
+        content[place + (len("1_a_1.wav") if place >= 30 else 0)] = value
+        if place < 30:  # the list at the end has the same two bytes later
+            content[content.index(b"PK\x01\x02") + place + 2] = value
+    path.write_bytes(content)
+    with pytest.raises(UsageError, match=rf"a\.zip: .*{message}"):
+        spoken_digits.run(arguments(path, tmp_path / "out"))
+
+
 def test_what_is_no_archive_is_named(tmp_path):
     (tmp_path / "a.zip").write_text("nothing", encoding="utf-8")
     with pytest.raises(UsageError, match=r"a\.zip: File is not a zip file"):

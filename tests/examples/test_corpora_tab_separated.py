@@ -64,17 +64,57 @@ def test_bad_input_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"--valid 1000 --test 1000: .* has 20 pairs"):
         prepare(tmp_path, path)
     (tmp_path / "text.zip").write_bytes(b"PK nothing")
-    with pytest.raises(UsageError, match=r"text.zip: damaged"):
+    with pytest.raises(UsageError, match=r"cannot read .*text.zip"):
         prepare(tmp_path, tmp_path / "text.zip")
 
 
 def test_files_that_end_early_and_a_language_for_both_columns(tmp_path: Path) -> None:
     path = tmp_path / "text.tsv.gz"
     path.write_bytes(gzip.compress(TEXT.encode())[:-12])
-    with pytest.raises(UsageError, match=r"text.tsv.gz: damaged"):
+    with pytest.raises(UsageError, match=r"cannot read .*text.tsv.gz"):
         prepare(tmp_path, path)
     with pytest.raises(UsageError, match="--languages de de: allowed: 1 or more, each once"):
         prepare(tmp_path, path, "--languages", "de", "de")
+
+
+def test_the_first_file_of_an_archive_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "text.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("folder/", "")
+    with pytest.raises(UsageError, match=r"text\.zip: there is no file in it"):
+        prepare(tmp_path, path)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("folder/text.tsv", TEXT)
+        archive.writestr("folder/other.tsv", "")
+    splits = prepare(tmp_path, path, "--valid", "3", "--test", "4")
+    assert sum(map(len, splits.values())) == 20
+
+
+@pytest.mark.parametrize(
+    "place, value, message", [(0, 1, "encrypted"), (2, 99, "compression method is not supported")]
+)
+def test_an_archive_that_is_not_supported_is_named(
+    tmp_path: Path, place: int, value: int, message: str
+) -> None:
+    path = tmp_path / "text.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("text.tsv", TEXT)
+    content = bytearray(path.read_bytes())
+    for header, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        content[content.index(header) + flags + place] = value
+    path.write_bytes(content)
+    with pytest.raises(UsageError, match=rf"cannot read .*text\.zip: .*{message}"):
+        prepare(tmp_path, path)
+
+
+def test_text_that_is_not_utf_8_and_a_byte_order_mark(tmp_path: Path) -> None:
+    path = tmp_path / "text.tsv"
+    path.write_text("\ufeff" + TEXT, encoding="utf-8")
+    splits = prepare(tmp_path, path, "--valid", "3", "--test", "4")
+    assert ("line 0", "Zeile 0") in itertools.chain(*splits.values())
+    path.write_bytes(TEXT.encode() + b"\xff\t\n")
+    with pytest.raises(UsageError, match=r"text\.tsv, line 21: not UTF-8"):
+        prepare(tmp_path, path)
 
 
 def test_a_carriage_return_within_a_line_is_a_blank(tmp_path: Path) -> None:

@@ -39,6 +39,12 @@ def test_times_are_of_whole_epochs(log):
     assert values["ms per update"] == pytest.approx(210.0)
 
 
+def test_a_log_that_is_not_there(tmp_path):
+    for read in (epochs_of, lambda path: likelihoods(path, 1)):
+        with pytest.raises(UsageError, match=r"cannot read .*none\.log: No such file"):
+            read(tmp_path / "none.log")
+
+
 def test_short_epochs_are_not_timed(log):
     assert timed([log(epoch(1, 2, 10))]) == {"updates": 10}
 

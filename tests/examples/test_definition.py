@@ -1,5 +1,7 @@
 """Files of experiments: variables, systems for several values, files like another, errors."""
 
+import re
+
 import pytest
 from experiments import UsageError
 from experiments.definition import FOLDER, commands_of, names, read_experiment
@@ -150,7 +152,48 @@ def test_indented_lines_continue_a_command():
         ('like = "small"', 'like = "large"', r"like = 'large': allowed: another system"),
         ("$SIZES --seed", "$SIZE --seed", r"\$SIZE\.\.\.: allowed: RAW, DATA"),
         ("WIDTH = 8", 'WIDTH = "$SIZES"', r"\$(SIZES|WIDTH) contains itself"),
-        ('needs = ["small"]', 'needs = ["none"]', r"needs none, which is none"),
+        ('needs = ["small"]', 'needs = ["none"]', r"needs none, which is none; allowed: small, la"),
+        (
+            'needs = ["small"]',
+            'needs = ["large"]',
+            r"\[systems\.large\] needs large, which needs it",
+        ),
+        ("evaluate =", 'needs = ["large"]\nevaluate =', r"needs (small|large), which needs it"),
+        ('needs = ["small"]', 'needs = "small"', r"large\]: needs = 'small'; allowed: a list of n"),
+        (
+            '[["small", "large"]]',
+            '[["a"]]',
+            r"compare = \[\['a'\]\]; allowed: a list of pairs of la",
+        ),
+        ('title = "a test"', "title = 1", r"test\.toml: title = 1; allowed: text"),
+        (
+            'title = "a test"',
+            "published = [['a', 'b', 'c']]",
+            r"published = .*allowed: a list of v",
+        ),
+        ('title = "a test"', "like = ['a']", r"like = \['a'\]; allowed: text"),
+        ("WIDTH = 8", "WIDTH = [8]", r"\[variables\]: WIDTH = \[8\]; allowed: text or a number"),
+        ("WIDTH = 16", "WIDTH = true", r"\[systems\.large\]: WIDTH = True; allowed: text or a num"),
+        (
+            'raw = ["train.$SOURCE"]',
+            "raw = 'a'",
+            r"\[data\]: raw = 'a'; allowed: a list of names of",
+        ),
+        (
+            'evaluate = "echo $RUN"',
+            'evaluate = ["a"]',
+            r"small\]: evaluate = \['a'\]; allowed: text w",
+        ),
+        (
+            "evaluate =",
+            "fields = {a = 1}\nevaluate =",
+            r"small\]: fields = .*allowed: a table of te",
+        ),
+        (
+            "DEPTH = [1, 2]",
+            'DEPTH = "12"',
+            r"each = .*allowed: a table of lists of texts or numbers",
+        ),
         ('"large"]]', '"huge"]]', r"compare: 'huge'; allowed: large, pair, small"),
         ('"en-$SOURCE"', '"en"', r"FROM-TO = 'en' has 1 parts"),
         ("@$DEPTH", "", r"there is already a system pair\.de-en"),
@@ -173,6 +216,37 @@ def test_unknown_experiments_and_systems(define, tmp_path):
         read_experiment(define(FILE)).system("none")
     with pytest.raises(UsageError, match=r"like = 'none': allowed: .*'dual/own'"):
         read_experiment(define('like = "none"\n'))
+
+
+@pytest.mark.parametrize("content", ['systems = "x"', "variables = 1", "data = []"])
+def test_what_is_to_be_a_table_is_named(define, content):
+    key, _, value = content.partition(" = ")
+    value = value.replace('"', "'")
+    with pytest.raises(
+        UsageError, match=rf"test\.toml: {key} = {re.escape(value)}; allowed: a table"
+    ):
+        read_experiment(define(content))
+    with pytest.raises(UsageError, match=r"\[systems\]: a = 1; allowed: a table"):
+        read_experiment(define("[systems]\na = 1"))
+
+
+def test_files_that_are_like_each_other(define):
+    define('like = "b"\n', "c")
+    define('like = "c"\n', "b")
+    with pytest.raises(
+        UsageError, match=r"c\.toml: like = 'b': .*b\.toml is itself like .*c\.toml"
+    ):
+        read_experiment(define('like = "b"\n', "a"))
+    with pytest.raises(
+        UsageError, match=r"a\.toml: like = 'a': allowed: another file of its folder"
+    ):
+        read_experiment(define('like = "a"\n', "a"))
+
+
+def test_an_error_names_the_file_that_has_it(define):
+    define("[data]\nraws = 1\n", "other")
+    with pytest.raises(UsageError, match=r"other\.toml: \[data\]: raws; allowed: commands, raw"):
+        read_experiment(define('like = "other"\n'))
 
 
 @pytest.mark.parametrize("name", names())

@@ -7,13 +7,14 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 
 import pytest
 from experiments import UsageError
 from experiments.definition import FOLDER, read_experiment
-from experiments.execution import Run, execute, locked, placed, prepare, write_json
+from experiments.execution import Run, execute, placed
+from experiments.files import locked, write_json
+from experiments.preparation import prepare
 
 FILE = """
 title = "a test"
@@ -201,46 +202,6 @@ def test_data_is_made_once_and_not_replaced_silently(places, call, capsys):
         call("main", 1)
 
 
-def test_data_is_whole_or_not_there(places, call):
-    places["file"].write_text(FILE.replace("$DATA/copy", "$DATA/no/copy", 1), encoding="utf-8")
-    with pytest.raises(UsageError, match="status 1"):
-        call("prepare")
-    with pytest.raises(UsageError, match="is not ready"):
-        call("main", 1)
-    places["file"].write_text(FILE, encoding="utf-8")
-    call("prepare")
-    assert (places["data"] / "copy").read_text(encoding="utf-8") == "raw\n"
-    # --force that fails leaves the data of before
-    places["file"].write_text(FILE.replace("$DATA/copy", "$DATA/no/copy", 1), encoding="utf-8")
-    with pytest.raises(UsageError, match="status 1"):
-        call("prepare", "--force")
-    assert (places["data"] / "copy").read_text(encoding="utf-8") == "raw\n"
-
-
-def test_data_is_made_by_one_process(places, call):
-    waits = "touch $RAW/begun; until test -e $RAW/go; do sleep 0.02; done; cat $RAW/text"
-    content = FILE.replace("cat $RAW/text*", waits)
-    places["file"].write_text(content, encoding="utf-8")
-    first = threading.Thread(target=call, args=("prepare",))
-    first.start()
-    while not (places["raw"] / "begun").exists():
-        time.sleep(0.02)
-    threading.Timer(1, (places["raw"] / "go").touch).start()
-    with pytest.raises(UsageError, match="data: another process works on it"):
-        call("prepare")
-    first.join()
-    call("prepare")
-    assert (places["data"] / "copy").read_text(encoding="utf-8") == "raw\n"
-
-
-def test_somebody_elses_folder_is_not_replaced(places, call):
-    places["data"].mkdir()
-    (places["data"] / "mine").touch()
-    with pytest.raises(UsageError, match="is not empty"):
-        call("prepare", "--force")
-    assert (places["data"] / "mine").exists()
-
-
 def test_missing_raw_files_and_seeds(places, call):
     for words in (["main"], ["main", "--print"]):
         with pytest.raises(UsageError, match="SEED is missing"):
@@ -362,6 +323,28 @@ def test_the_record_is_readable(places, call):
     record = json.loads((places["runs"] / "main.1" / "commands.json").read_text(encoding="utf-8"))
     assert record["train"][0] == "echo first >> $RUN/made" and record["trained"] == 3
     assert record["evaluated"] == len(record["evaluate"]) == 2
+
+
+@pytest.mark.parametrize(
+    "text, reason",
+    [
+        ('{"data": "x", "tra', "Unterminated string"),
+        ("[]", "no table"),
+        ('{"data": "x"}', "without train, trained"),
+    ],
+)
+def test_a_damaged_record_is_named(places, call, text, reason):
+    call("prepare")
+    call("main", 1)
+    for name in ("base.1", "main.1"):
+        file = places["runs"] / name / "commands.json"
+        content = file.read_text(encoding="utf-8")
+        file.write_text(text, encoding="utf-8")
+        with pytest.raises(
+            UsageError, match=rf"{name}/commands\.json is damaged: {reason}.*remove "
+        ):
+            call("main", 1)
+        file.write_text(content, encoding="utf-8")
 
 
 def test_a_place_that_a_command_cannot_have_is_named():

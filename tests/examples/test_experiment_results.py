@@ -3,13 +3,16 @@
 import csv
 import dataclasses
 import json
+import math
+import shutil
 
 import pytest
-from experiments import UsageError
+from experiments import UsageError, surroundings
 from experiments.definition import read_experiment
-from experiments.execution import Run, write_json
+from experiments.execution import Run
+from experiments.files import write_json
 from experiments.metrics import metric_named
-from experiments.results import collect, lines_of, markdown, number, report
+from experiments.results import collect, difference, lines_of, markdown, number, report
 from experiments.scores import Score, fields, read_scores, write_score
 
 from fairseq_ext.tools.evaluate.scores import Scored, paired_test, resample
@@ -111,6 +114,51 @@ def test_differences_have_the_p_value_of_evaluate(runs):
     assert low < float(line["value"]) < high
 
 
+def test_differences_are_over_the_seeds_that_both_have(runs):
+    scores = {seed: Score("BLEU", 10.0 * seed, {}, "bleu", [[1.0] * 10]) for seed in (1, 2, 3)}
+    both = {2: scores[2], 3: scores[3]}, {1: scores[1], 3: scores[1]}
+    assert difference(*both)["values"] == {3: -20.0}
+    # in a report: the baseline lacks the run of seed 2
+    shutil.rmtree(runs[2] / "base.2")
+    results, _ = collect(*runs, [1, 2])
+    seeds = {
+        (line["metric"], line["versus"]): line["seeds"]
+        for line in lines_of(runs[0], results) if line["system"] == "other"
+    }  # fmt: skip
+    assert seeds["BLEU", ""] == "1 2" and seeds["BLEU", "base"] == "1"
+
+
+@pytest.mark.parametrize("by_seed, value, cells", [
+    ([math.nan, 900.0], "nan", "nan"),
+    ([900.0, math.nan], "nan", "nan"),
+    ([math.inf, math.inf], "inf", "inf"),
+    ([math.inf, math.exp(2)], "inf", "inf (7.38906 to inf)"),
+    ([math.exp(600), math.exp(600)], "3.77302e+260", "3.77302e+260"),
+])  # fmt: skip
+def test_runs_that_diverged_are_reported(runs, by_seed, value, cells, capsys):
+    """Without a test of their differences: p would be the lowest that there is."""
+    for name, values in (("base", [math.exp(2), -math.inf]), ("other", by_seed)):
+        for seed, perplexity in zip((1, 2), values):
+            sums = [[math.log(abs(perplexity)), 1.0]] * 3
+            score = Score("perplexity", perplexity, {}, "perplexity", sums)
+            write_score(runs[2] / f"{name}.{seed}" / "scores", score)
+    report(*runs, [1, 2])
+    with open(runs[2] / "report.csv", encoding="utf-8", newline="") as stream:
+        lines = [line for line in csv.DictReader(stream) if line["metric"] == "perplexity"]
+    system, tested = (line for line in lines if line["system"] == "other")
+    assert system["value"] == value and (tested["p"], tested["interval"]) == ("", "")
+    assert f"| {cells} |" in capsys.readouterr().out
+
+
+def test_what_only_resamples_make_infinite_is_not_tested():
+    def score(*nats):
+        sums = [[value, 1.0] for value in nats]
+        return Score("perplexity", math.exp(sum(nats) / len(nats)), {}, "perplexity", sums)
+
+    test = difference({1: score(1.0, 2.0, 3.0)}, {1: score(900.0, 2.0, 3.0)})
+    assert (test["p"], test["interval"]) == ([], ())
+
+
 def test_differences_of_classifications_are_tested_seed_by_seed(runs):
     results, _ = collect(*runs, [1, 2])
     (line,) = (
@@ -172,6 +220,11 @@ def test_what_is_said_of_the_tests_is_true_of_the_values(runs):
     report(*runs, [1], ["error rate", "BLEU"])
     facts = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     assert "p-values" not in facts and "intervals" not in facts
+
+
+def test_a_package_without_metadata_is_left_out(monkeypatch):
+    monkeypatch.setattr(surroundings, "PACKAGES", ("fairseq-ext-none", "torch"))
+    assert surroundings.surroundings()["versions"].startswith("torch ")
 
 
 def test_where_runs_were_trained_is_reported(runs):
@@ -279,6 +332,15 @@ def test_scores_come_back_as_they_were_written(tmp_path):
         fields(["x"])
     with pytest.raises(UsageError, match=r"--where system=\.\.\.: a column of the results"):
         fields(["set=val", "system=dual"])
+
+
+@pytest.mark.parametrize("text", ['{"metric": "BL', '{"metric": "BLEU", "values": 1}', "[]"])
+def test_a_damaged_score_is_named(tmp_path, text):
+    write_score(tmp_path / "scores", Score("BLEU", 20.0, {}))
+    (tmp_path / "scores" / "BLEU.json").write_text(text, encoding="utf-8")
+    for function in (read_scores, lambda _: write_score(tmp_path / "scores", Score("BLEU", 2, {}))):
+        with pytest.raises(UsageError, match=r"scores/BLEU\.json is damaged: .*score\.py"):
+            function(tmp_path)
 
 
 def test_a_score_does_not_replace_another_one(tmp_path):

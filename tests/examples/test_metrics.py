@@ -53,6 +53,15 @@ def test_values_by_hand(name, lines, references, value):
     assert len(sums) == len(lines)
 
 
+@pytest.mark.parametrize(
+    "nats, value", [(800, math.inf), (math.inf, math.inf), (math.nan, math.nan)]
+)
+def test_the_perplexity_of_a_run_that_diverged(nats, value):
+    metric = metric_named("perplexity")
+    sums = metric.statistics([f"{2 * nats} 2"], [""]).sum(axis=0)
+    assert metric.score(sums) == pytest.approx(value, nan_ok=True)
+
+
 def test_f1_of_lines_is_that_of_the_set():
     rng = random.Random(1)
     tags = ["O", "B-PER", "I-PER", "B-LOC"]

@@ -79,6 +79,30 @@ def test_the_best_run_is_chosen_on_other_lines(score, tmp_path, write):
     assert read_scores(tmp_path)[0].sums == [[0, 1], [0, 1], [1, 1]]
 
 
+def test_a_run_that_diverged_is_not_the_best(score, tmp_path, write):
+    write(tmp_path / "ref", ["", ""])
+    for name, nats in (("one", "nan"), ("two", "4.0"), ("three", "5.0")):
+        write(tmp_path / name / "out", [f"{nats} 2", "1.0 1"])
+    choice = ("--by", "out", tmp_path / "ref", "--take", "out", tmp_path / "ref")
+    runs = ("--of", *(tmp_path / name for name in ("one", "two", "three")))
+    score("best", "likelihood", *runs, *choice, "--into", tmp_path / "scores")
+    assert values(tmp_path) == {("log-likelihood",): -2.5}
+
+
+@pytest.mark.parametrize(
+    "words", ["text bleu", "text label", "likelihood perplexity", "best label"]
+)
+def test_references_without_a_line_are_named(score, tmp_path, write, words):
+    for name in ("hyp", "ref"):
+        write(tmp_path / name, [])
+    option, options = "--ref", ["--hyp", tmp_path / "hyp", "--ref", tmp_path / "ref"]
+    if words.startswith("best"):
+        option, options = "--by", ["--of", tmp_path]
+        options += [word for name in ("--by", "--take") for word in (name, "hyp", tmp_path / "ref")]
+    with pytest.raises(UsageError, match=rf"^{option} \S*ref holds no line"):
+        score(*words.split(), *options, "--into", tmp_path / "scores")
+
+
 @pytest.mark.parametrize(
     "words, message",
     [

@@ -121,6 +121,38 @@ def test_unreadable_files_are_named(name, content, message, tmp_path, capsys):
     assert not (tmp_path / "out.src").exists()
 
 
+def zip_with(path, method=0, encrypted=False):
+    """A .zip of one text whose headers tell of another method of compression, or encryption."""
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("x", "a O\n")
+    content = bytearray(path.read_bytes())
+    for header, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        start = content.index(header) + place
+        content[start] |= encrypted
+        content[start + 2] = method
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"encrypted": True}, r"f\.zip cannot be read: .*encrypted"),
+        ({"method": 99}, r"f\.zip cannot be read: .*compression method"),
+    ],
+)
+def test_zips_that_are_not_supported_are_named(change, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        list(module.texts(zip_with(tmp_path / "f.zip", **change)))
+
+
+def test_a_member_of_a_zip_may_have_no_name(tmp_path):
+    with zipfile.ZipFile(tmp_path / "f.zip", "w") as archive:
+        archive.writestr("folder/", "")
+        archive.writestr(zipfile.ZipInfo(""), "a O\n")
+    assert list(module.texts(tmp_path / "f.zip")) == [(f"{tmp_path / 'f.zip'}:", ["a O"])]
+
+
 @pytest.mark.parametrize(
     "words, message",
     [
