@@ -55,10 +55,10 @@ def parts_of_a_training_set_are_read(module: PatchedModule) -> None:
 
     @functools.wraps(stock)
     def load_langpair_dataset(*args: Any, **kwargs: Any) -> Any:
-        given = inspect.signature(stock).bind(*args, **kwargs)
-        if given.arguments["upsample_primary"] == -1:
-            given.arguments["upsample_primary"] = 1
-        return stock(*given.args, **given.kwargs)
+        bound = inspect.signature(stock).bind(*args, **kwargs)
+        if bound.arguments["upsample_primary"] == -1:
+            bound.arguments["upsample_primary"] = 1
+        return stock(*bound.args, **bound.kwargs)
 
     module.load_langpair_dataset = load_langpair_dataset
 

@@ -1,5 +1,6 @@
 """Scores, intervals and tests of differences against sacrebleu and against resampling by loops."""
 
+import math
 import random
 
 import numpy as np
@@ -202,6 +203,7 @@ def test_the_interval_of_a_difference_is_that_of_sentences_and_seeds():
 def test_differences_that_are_equal_but_for_rounding_are_reached():
     chance = np.array([1.0, 1.0 + 1e-12, 1.0 - 1e-12, 0.5])
     assert p_value(chance, 1.0) == pytest.approx(4 / 5)
+    assert math.isnan(p_value(chance, math.nan))
 
 
 def test_exchanges_are_computed_in_blocks(monkeypatch):

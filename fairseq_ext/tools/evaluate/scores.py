@@ -7,6 +7,7 @@ several runs (seeds) of a system share their resamples, and what is resampled is
 scores.
 """
 
+import math
 from typing import Any, Dict, List, Optional, Protocol, Sequence, Tuple
 
 import numpy as np
@@ -228,12 +229,15 @@ def chance_of_exchange(
 def p_value(chance: np.ndarray, difference: float) -> float:
     """Return the share of differences by chance (R,) that reach the observed one; 1 where it is 0.
 
-    The observed one is counted as one of them, so that no p-value is 0.
+    The observed one is counted as one of them, so that no p-value is 0. NaN, of a run that diverged,
+    has none.
 
     Deviation: sacrebleu counts those above the observed one alone. An exchange often yields the
     very same difference, where few sentences are translated differently, and a system that differs
     in a single sentence would have the lowest p-value that there is.
     """
+    if math.isnan(difference):
+        return math.nan
     if not difference:
         return 1.0
     reached = chance >= abs(difference) * (1 - ROUNDING)
