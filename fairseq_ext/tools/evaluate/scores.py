@@ -229,8 +229,8 @@ def chance_of_exchange(
 def p_value(chance: np.ndarray, difference: float) -> float:
     """Return the share of differences by chance (R,) that reach the observed one; 1 where it is 0.
 
-    The observed one is counted as one of them, so that no p-value is 0. NaN, of a run that diverged,
-    has none.
+    The observed one is counted as one of them, so that no p-value is 0. NaN, of a run that
+    diverged, has none.
 
     Deviation: sacrebleu counts those above the observed one alone. An exchange often yields the
     very same difference, where few sentences are translated differently, and a system that differs
