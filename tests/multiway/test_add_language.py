@@ -95,9 +95,14 @@ def test_other_dictionaries_and_other_files_are_named(trained, toy_corpus, tmp_p
     (data / "dict.yy.txt").write_text("".join(f"{line}\n" for line in reversed(lines)))
     assert add(trained, data, tmp_path / "out.pt", "--pair", "zz-xx") == 2
     assert re.search("was trained with .*dict.yy.txt, whose word", capsys.readouterr().err)
-    # where the checkpoint's own folder is gone, the number of words is all there is to compare
+    # where the checkpoint's own folder is gone, its digest tells
     state = torch.load(trained, map_location="cpu", weights_only=True)
     state["cfg"]["task"]["data"] = "nowhere"
+    torch.save(state, tmp_path / "moved.pt")
+    assert add(tmp_path / "moved.pt", data, tmp_path / "out.pt", "--pair", "zz-xx") == 2
+    assert "moved.pt: was trained with another dictionary of yy" in capsys.readouterr().err
+    # of a checkpoint without digests, the number of words is all there is to compare
+    del state["extra_state"]["dictionaries"]
     torch.save(state, tmp_path / "moved.pt")
     (data / "dict.yy.txt").write_text("".join(f"{line}\n" for line in [*lines, "more 1"]))
     assert add(tmp_path / "moved.pt", data, tmp_path / "out.pt", "--pair", "zz-xx") == 2

@@ -112,6 +112,7 @@ def build(
     from omegaconf import OmegaConf
 
     from ...common.stored import Stored, check_symbols
+    from ...compat.dictionary_digests import stored_digests
     from ...streams.schedule import parse_lang_pairs
     from ...streams.stored_pairs import stored_pairs
 
@@ -134,7 +135,7 @@ def build(
     try:
         task = tasks.setup_task(argparse.Namespace(**cfg["task"], task=cfg["task"]["_name"]))
         model = task.build_model(OmegaConf.create(cfg["model"]), from_checkpoint=True)
-        stored = Stored("CHECKPOINT", args.checkpoint, None, before, {})
+        stored = Stored("CHECKPOINT", args.checkpoint, None, before, {}, stored_digests(state))
         for lang in sorted(languages(old_pairs)):
             check_symbols(stored, f"dict.{lang}.txt", lang, task.dictionaries[lang])
     except ValueError as error:
