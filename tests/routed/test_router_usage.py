@@ -6,6 +6,7 @@ import shutil
 import pytest
 import torch
 from common import inprocess
+from common.exchanged import with_two_words_exchanged
 from fairseq.data import Dictionary
 from matplotlib.figure import Figure
 
@@ -332,3 +333,11 @@ def test_what_cannot_be_shown_is_named(trained, toy_corpus, tmp_path, capsys):
         assert message in capsys.readouterr().err
     assert call(tmp_path / "none.pt", toy_corpus.three, "--output", tmp_path / "x") == 2
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_with_two_words_exchanged_is_refused(trained, toy_corpus, tmp_path, capsys):
+    checkpoint = trained("routed_gru", "--shared-blocks", 2)
+    data = with_two_words_exchanged(toy_corpus.three, tmp_path / "data", "yy")
+    assert call(checkpoint, data, "--output", tmp_path / "use") == 2
+    assert "last.pt: trained with another dictionary of yy" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == [data]

@@ -75,6 +75,7 @@ def load(args: Namespace) -> Tuple[RoutedModel, RoutedMtlTask, List[str]]:
     from fairseq import tasks
     from omegaconf import OmegaConf
 
+    from ...compat.checkpoint_reading import check_dictionaries
     from ...streams.stored_pairs import stored_pairs
 
     state = read(args.checkpoint, MODEL)
@@ -89,6 +90,8 @@ def load(args: Namespace) -> Tuple[RoutedModel, RoutedMtlTask, List[str]]:
         task = tasks.setup_task(Namespace(**cfg["task"], task=cfg["task"]["_name"]))
         model = task.build_model(OmegaConf.create(cfg["model"]), from_checkpoint=True)
         model.load_state_dict(state["model"])
+        # words of the same number in another order would be counted under wrong names
+        check_dictionaries(args.checkpoint, state, task)
     except (ValueError, RuntimeError, FileNotFoundError) as error:
         raise UsageError(f"DATA {args.data}: {error}") from error
     return model.eval(), task, pairs
