@@ -5,11 +5,13 @@ import re
 import pytest
 import torch
 from common import inprocess
+from common.exchanged import with_two_words_exchanged
 
 from fairseq_ext import __main__ as command
 
 SIZES = ["--embed-dim", 8, "--hidden-size", 12, "--context-size", 8, "--readout-size", 8]
-TRAIN = ["--task", "multiway_translation", "--arch", "multiway_gru", *SIZES, "--optimizer", "adam"]
+TASK = ["--task", "multiway_translation"]
+TRAIN = [*TASK, "--arch", "multiway_gru", *SIZES, "--optimizer", "adam"]
 TRAIN += ["--init-hidden-size", 6, "--init-size", 6, "--lr", 0.01, "--batch-size", 24]
 TRAIN += ["--no-epoch-checkpoints", "--no-progress-bar", "--disable-validation"]
 
@@ -21,6 +23,10 @@ def trained(toy_corpus, tmp_path_factory):
     flags = ["--lang-pairs", "xx-yy,yy-xx", "--max-update", 4, "--save-dir", folder]
     inprocess.train(toy_corpus.three, *TRAIN, *flags)
     return folder / "checkpoint_last.pt"
+
+
+def load(path):
+    return torch.load(path, map_location="cpu", weights_only=True)
 
 
 def add(checkpoint, data, output, *words):
@@ -64,6 +70,38 @@ def test_seed_decides_what_is_new(trained, toy_corpus, tmp_path):
     assert torch.equal(found[0], found[1]) and not torch.equal(found[0], found[2])
 
 
+def test_digests_of_old_and_new_dictionaries(trained, toy_corpus, tmp_path):
+    larger, run = tmp_path / "larger.pt", tmp_path / "run"
+    data = with_two_words_exchanged(toy_corpus.three, tmp_path / "new", "zz")
+    add(trained, data, larger, "--pair", "zz-yy")
+    flags = ["--lang-pairs", "xx-yy,yy-xx,zz-yy", "--max-update", 1, "--save-dir", run]
+    inprocess.train(data, *TRAIN, *flags, "--finetune-from-model", larger)
+    before, after, at_end = (
+        load(path)["extra_state"]["dictionaries"]
+        for path in (trained, larger, run / "checkpoint_last.pt")
+    )
+    assert after == at_end and after == {**before, "zz": after["zz"]}
+    # all of them have the same words
+    assert set(before) == {"xx", "yy"} and after["zz"] != before["xx"] == before["yy"]
+    for lang, other in (("zz", toy_corpus.three), ("yy", tmp_path / "other")):
+        if lang == "yy":
+            with_two_words_exchanged(data, other, "yy")
+        with pytest.raises(
+            ValueError, match=f"larger.pt: trained with another dictionary of {lang}"
+        ):
+            inprocess.generate(other, *TASK, "-s", "zz", "-t", "yy", "--path", larger)
+
+
+def test_unknown_dictionaries_stay_unknown(trained, toy_corpus, tmp_path):
+    state = load(trained)
+    del state["extra_state"]["dictionaries"]
+    torch.save(state, tmp_path / "old.pt")
+    assert (
+        add(tmp_path / "old.pt", toy_corpus.three, tmp_path / "larger.pt", "--pair", "zz-yy") == 0
+    )
+    assert set(load(tmp_path / "larger.pt")["extra_state"]["dictionaries"]) == {"zz"}
+
+
 @pytest.mark.parametrize(
     "words, message",
     [
@@ -96,7 +134,7 @@ def test_other_dictionaries_and_other_files_are_named(trained, toy_corpus, tmp_p
     assert add(trained, data, tmp_path / "out.pt", "--pair", "zz-xx") == 2
     assert re.search("was trained with .*dict.yy.txt, whose word", capsys.readouterr().err)
     # where the checkpoint's own folder is gone, its digest tells
-    state = torch.load(trained, map_location="cpu", weights_only=True)
+    state = load(trained)
     state["cfg"]["task"]["data"] = "nowhere"
     torch.save(state, tmp_path / "moved.pt")
     assert add(tmp_path / "moved.pt", data, tmp_path / "out.pt", "--pair", "zz-xx") == 2

@@ -10,8 +10,9 @@ and, to leave all that was there alone, --train-only encoder.NEW,decoder.NEW.
 
 import argparse
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Collection, Dict, List, Tuple
+from typing import TYPE_CHECKING, Any, Collection, Dict, List, NamedTuple, Tuple
 
+from ...compat.dictionary_digests import ENTRY, digests, stored_digests
 from ...streams.language_pair import languages, sides
 from ...tools import UsageError, atomic_path, check_apart
 from ...tools.checkpoint.reading import read
@@ -103,16 +104,24 @@ def copy_parameters(
     return {**new, **state["model"]}, fresh
 
 
-def build(
-    args: argparse.Namespace, state: Dict[str, Any]
-) -> Tuple["MultiwayModel", Dict[str, Any]]:
-    """Return the larger model, and its configuration with the added pairs."""
+class Larger(NamedTuple):
+    """The model with the added pairs.
+
+    cfg: the configuration of its run. digests: {lang: digest} of the dictionaries.
+    """
+
+    model: "MultiwayModel"
+    cfg: Dict[str, Any]
+    digests: Dict[str, str]
+
+
+def build(args: argparse.Namespace, state: Dict[str, Any]) -> Larger:
+    """Return the larger model; UsageError for what does not fit."""
     import torch
     from fairseq import tasks
     from omegaconf import OmegaConf
 
     from ...common.stored import Stored, check_symbols
-    from ...compat.dictionary_digests import stored_digests
     from ...streams.schedule import parse_lang_pairs
     from ...streams.stored_pairs import stored_pairs
 
@@ -130,17 +139,20 @@ def build(
     cfg["model"].update(merged_encoders(cfg["model"], args, pairs, trained))
     cfg["model"]["lang_pairs"] = cfg["task"]["lang_pairs"] = ",".join(pairs)
     before = SimpleNamespace(data=cfg["task"]["data"])
+    langs = languages(old_pairs)
     cfg["task"].update(data=args.data, source_lang=None, target_lang=None, eval_bleu=False)
     torch.manual_seed(args.seed)
     try:
         task = tasks.setup_task(argparse.Namespace(**cfg["task"], task=cfg["task"]["_name"]))
         model = task.build_model(OmegaConf.create(cfg["model"]), from_checkpoint=True)
         stored = Stored("CHECKPOINT", args.checkpoint, None, before, {}, stored_digests(state))
-        for lang in sorted(languages(old_pairs)):
+        for lang in sorted(langs):
             check_symbols(stored, f"dict.{lang}.txt", lang, task.dictionaries[lang])
     except ValueError as error:
         raise UsageError(f"DATA: {error}") from error
-    return model, cfg
+    # as a training will write them; what an old checkpoint does not record stays unknown
+    fresh = {lang: text for lang, text in digests(task).items() if lang not in langs}
+    return Larger(model, cfg, {**stored.digests, **fresh})
 
 
 def extend_checkpoint(args: argparse.Namespace) -> int:
@@ -149,14 +161,16 @@ def extend_checkpoint(args: argparse.Namespace) -> int:
 
     check_apart(args.output, [args.checkpoint])
     state = read(args.checkpoint, MODEL)
-    model, cfg = build(args, state)
-    parameters, fresh = copy_parameters(state, model, args.checkpoint)
-    state["model"], state["cfg"] = parameters, cfg
+    larger = build(args, state)
+    parameters, fresh = copy_parameters(state, larger.model, args.checkpoint)
+    state["model"], state["cfg"] = parameters, larger.cfg
     # where the old run stood means nothing for the new one
     state.pop("last_optimizer_state", None)
-    state["extra_state"] = {"epoch": 0}
+    state["extra_state"] = {"epoch": 0, ENTRY: larger.digests}
     state.pop("task_state", None)
     with atomic_path(args.output) as temporary:
         torch.save(state, temporary)
-    print(f"{args.output}: {cfg['model']['lang_pairs']}; new: {', '.join(fresh) or 'nothing'}")
+    print(
+        f"{args.output}: {larger.cfg['model']['lang_pairs']}; new: {', '.join(fresh) or 'nothing'}"
+    )
     return 0
