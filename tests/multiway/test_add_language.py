@@ -61,6 +61,33 @@ def test_old_parameters_stay_and_only_new_ones_train(trained, toy_corpus, tmp_pa
         assert len(inprocess.hypotheses(output)) == 24
 
 
+def test_a_backward_network_gains_decoders(toy_corpus, tmp_path, capsys):
+    """The criterion ``twin`` goes on, and what it had is what it was."""
+    twin, larger = ["--criterion", "twin", "--max-update", 1, "--save-dir"], tmp_path / "larger.pt"
+    inprocess.train(toy_corpus.three, *TRAIN, "--lang-pairs", "yy-xx", *twin, tmp_path / "old")
+    old = tmp_path / "old" / "checkpoint_last.pt"
+    assert add(old, toy_corpus.three, larger, "--pair", "xx-yy") == 0
+    new = "decoders.yy, encoders.xx, network.decoders.yy"
+    assert f"; new: {new}\n" in capsys.readouterr().out
+    before, after = load(old)["criterion"], load(larger)["criterion"]
+    assert all(torch.equal(after[name], tensor) for name, tensor in before.items())
+    fresh = {name for name in after if name not in before}
+    assert fresh == {name.replace(".xx.", ".yy.") for name in before if ".xx." in name}
+    inprocess.train(
+        toy_corpus.three, *TRAIN, "--lang-pairs", "yy-xx,xx-yy", *twin, tmp_path / "run",
+        "--finetune-from-model", larger, "--lr", 1e-9,
+    )  # fmt: skip
+    end = load(tmp_path / "run" / "checkpoint_last.pt")["criterion"]
+    for name, tensor in after.items():
+        torch.testing.assert_close(end[name], tensor, rtol=0, atol=1e-6)
+    # a source alone needs none
+    assert add(old, toy_corpus.three, tmp_path / "source.pt", "--pair", "zz-xx") == 0
+    assert capsys.readouterr().out.endswith("; new: encoders.zz\n")
+    alone = load(tmp_path / "source.pt")["criterion"]
+    assert alone.keys() == before.keys()
+    assert all(torch.equal(alone[name], tensor) for name, tensor in before.items())
+
+
 def test_seed_decides_what_is_new(trained, toy_corpus, tmp_path):
     found = []
     for number, seed in enumerate((1, 1, 2)):
