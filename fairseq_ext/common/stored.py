@@ -70,10 +70,11 @@ def check_symbols(stored: Stored, file: str, lang: str, dictionary: Dictionary) 
     if path is not None and (recorded is None or digest(Dictionary.load(path)) == recorded):
         _check_with_file(stored, path, lang, dictionary)
     elif recorded is not None:
+        size = int(recorded.split(":")[0])
+        other = "as many words, but not the same or in another order"
         raise stored.error(
-            f"was trained with another dictionary of {lang}, which had {recorded.split(':')[0]} "
-            f"words; dict.{lang}.txt of the run's data has {len(dictionary)}, not the same or in "
-            "another order"
+            f"was trained with another dictionary of {lang} than dict.{lang}.txt of the run's "
+            f"data: {other if size == len(dictionary) else f'{size} words, not {len(dictionary)}'}"
         )
 
 
