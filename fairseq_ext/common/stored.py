@@ -2,19 +2,25 @@
 
 import os
 import pickle
-from typing import Any, Dict, NamedTuple
+from typing import Any, Dict, Mapping, NamedTuple, Optional
 
 from fairseq import checkpoint_utils, utils
 from fairseq.data import Dictionary
 from fairseq.models import ARCH_MODEL_NAME_REGISTRY
 from torch import Tensor
 
+from ..compat.dictionary_digests import digest, stored_digests
+
+# the dictionary of a language model, which is of no language, and the name of its digest
+OF_TEXT, SOURCE = "dict.txt", "source"
+
 
 class Stored(NamedTuple):
     """The contents of a checkpoint.
 
     option, path: the option that named it, and its file. model, task: their configurations.
-    weights: {name: parameter}.
+    weights: {name: parameter}. digests: {language or side: digest} of the training's dictionaries;
+    checkpoints of versions that recorded none have none.
     """
 
     option: str
@@ -22,6 +28,7 @@ class Stored(NamedTuple):
     model: Any
     task: Any
     weights: Dict[str, Tensor]
+    digests: Mapping[str, str]
 
     @property
     def architecture(self) -> str:
@@ -44,20 +51,42 @@ def read_stored(option: str, path: str) -> Stored:
     except (OSError, EOFError, RuntimeError, ValueError, pickle.UnpicklingError) as error:
         raise ValueError(f"{option} {path}: {str(error).removeprefix(f'{path}: ')}") from error
     cfg = state["cfg"]
-    return Stored(option, path, cfg.model, cfg.task, state["model"])
+    return Stored(option, path, cfg.model, cfg.task, state["model"], stored_digests(state))
 
 
 def check_symbols(stored: Stored, file: str, lang: str, dictionary: Dictionary) -> None:
     """Raise ValueError unless the model was trained with ``dictionary``, dict.LANG.txt of the run.
 
-    Checkpoints hold no symbols. They are compared with ``file`` of the data folder that the
-    checkpoint names, as long as it is there.
+    It is compared by the digest that the checkpoint records, under ``lang`` or, of a language
+    model, as its source. A checkpoint without digests is compared with ``file`` of the data folder
+    that it names, as long as that is there.
     """
-    # a run may have been moved: without its dictionary nothing can be compared
+    name = lang if lang in stored.digests or file != OF_TEXT else SOURCE
+    recorded = stored.digests.get(name)
+    if recorded == digest(dictionary):
+        return
+    path = _trained_path(stored, file)
+    # the folder may have been moved, or may hold other dictionaries by now
+    if path is not None and (recorded is None or digest(Dictionary.load(path)) == recorded):
+        _check_with_file(stored, path, lang, dictionary)
+    elif recorded is not None:
+        size = int(recorded.split(":")[0])
+        other = "as many words, but not the same or in another order"
+        raise stored.error(
+            f"was trained with another dictionary of {lang} than dict.{lang}.txt of the run's "
+            f"data: {other if size == len(dictionary) else f'{size} words, not {len(dictionary)}'}"
+        )
+
+
+def _trained_path(stored: Stored, file: str) -> Optional[str]:
+    """Return the dictionary ``file`` in the data folder of the training, None if it is gone."""
     folders = utils.split_paths(stored.task.data or "")
     path = os.path.join(folders[0], file) if folders else ""
-    if not os.path.isfile(path):
-        return
+    return path if os.path.isfile(path) else None
+
+
+def _check_with_file(stored: Stored, path: str, lang: str, dictionary: Dictionary) -> None:
+    """Raise ValueError, naming a word, unless ``dictionary`` has the symbols of the file."""
     trained = Dictionary.load(path).symbols
     for index, (symbol, trained_symbol) in enumerate(zip(dictionary.symbols, trained)):
         if symbol != trained_symbol:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Sequence
 
 from .checkpoints import RefusedCheckpoint
 from .data_files import UnreadableFile
-from .dictionary_digests import different_dictionary, digests
+from .dictionary_digests import ENTRY, different_dictionary, digests, stored_digests
 from .literal_evaluation import RefusedSetting
 from .option_checks import chosen_classes, declared_options, is_stock
 from .patch_registry import PatchedModule, patch
@@ -316,7 +316,7 @@ def check_dictionaries(path: str, state: State, task: FairseqTask | None) -> Non
     """Raise when a dictionary differs from that of the training, by its digest."""
     if task is None:
         return
-    lang = different_dictionary(task, (state.get("extra_state") or {}).get("dictionaries"))
+    lang = different_dictionary(task, stored_digests(state))
     if lang is not None:
         raise CheckpointMismatch(
             f"{path}: trained with another dictionary of {lang}: as many symbols, but not the same "
@@ -337,7 +337,7 @@ def training_notes_its_dictionaries(module: PatchedModule) -> None:
     @functools.wraps(stock_state)
     def state_dict(self: Trainer) -> dict[str, Any]:
         state = stock_state(self)
-        state["extra_state"]["dictionaries"] = digests(self.task)
+        state["extra_state"][ENTRY] = digests(self.task)
         return state
 
     @functools.wraps(stock_load)

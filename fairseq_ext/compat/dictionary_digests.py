@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Mapping
+from typing import TYPE_CHECKING, Any, Mapping
 
 if TYPE_CHECKING:
     from fairseq.data import Dictionary
     from fairseq.tasks import FairseqTask
 
+# where a checkpoint has them, in its "extra_state"
+ENTRY = "dictionaries"
+
 
 def digests(task: FairseqTask) -> dict[str, str]:
     """Return {language or side: "number of symbols:digest"} of the dictionaries of a task."""
     return {name: digest(dictionary) for name, dictionary in dictionaries(task).items()}
+
+
+def stored_digests(state: Mapping[str, Any]) -> dict[str, str]:
+    """Return {language or side: digest} that a checkpoint records; empty where it records none."""
+    stored = (state.get("extra_state") or {}).get(ENTRY)
+    return dict(stored) if isinstance(stored, Mapping) else {}
 
 
 def digest(dictionary: Dictionary) -> str:
@@ -50,7 +59,7 @@ def _has_symbols(entry: object) -> bool:
     return isinstance(getattr(entry, "symbols", None), list)
 
 
-def different_dictionary(task: FairseqTask, stored: Mapping[str, str] | None) -> str | None:
+def different_dictionary(task: FairseqTask, stored: Mapping[str, str]) -> str | None:
     """Return the first language whose dictionary has as many symbols as in training, but others.
 
     Args:
@@ -60,8 +69,6 @@ def different_dictionary(task: FairseqTask, stored: Mapping[str, str] | None) ->
     None if all agree, and for checkpoints that record nothing. Dictionaries of another size are not
     compared here: their parameters do not fit, or a tool has enlarged them.
     """
-    if not isinstance(stored, Mapping):
-        return None
     for name, dictionary in dictionaries(task).items():
         present, trained = digest(dictionary), stored.get(name)
         same_size = trained is not None and trained.split(":")[0] == present.split(":")[0]

@@ -6,8 +6,10 @@ import os
 import tempfile
 from typing import TYPE_CHECKING, Any, Callable
 
+from .dictionary_digests import digest
 from .module_overlay import overlay_names
 from .patch_registry import PatchedModule, patch
+from .user_errors import OptionError
 
 if TYPE_CHECKING:
     from fairseq.models import BaseFairseqModel
@@ -27,7 +29,10 @@ def load_language_model(
         overrides: options that replace those of the checkpoint; `data` is the folder of the task.
         task: the translation task, whose dictionary of the target the model gets if there is no
             dict.txt in the folder.
+
+    Raises OptionError where a dict.txt in the folder has other words.
     """
+    _check_dictionary(path, (overrides or {}).get("data"), task)
     try:
         # also what is no language model, of which the search says so
         return load([path], arg_overrides=overrides, task=None)
@@ -35,6 +40,23 @@ def load_language_model(
         with tempfile.TemporaryDirectory() as folder:
             task.target_dictionary.save(os.path.join(folder, "dict.txt"))
             return load([path], arg_overrides={**(overrides or {}), "data": folder}, task=None)
+
+
+def _check_dictionary(path: str, data: str | None, task: FairseqTask) -> None:
+    """Raise OptionError where the folder's dict.txt is not the dictionary of the target.
+
+    The search adds the scores of the two models by the numbers of the words.
+    """
+    from fairseq.data import Dictionary
+    from fairseq.utils import split_paths
+
+    folders = split_paths(data or "")
+    file = os.path.join(folders[0], "dict.txt") if folders else ""
+    if os.path.isfile(file) and digest(Dictionary.load(file)) != digest(task.target_dictionary):
+        raise OptionError(
+            f"--lm-path {path}: {file} has other words than the dictionary of the target, or in "
+            "another order; allowed: the same dictionary, or a folder without dict.txt"
+        )
 
 
 @patch(

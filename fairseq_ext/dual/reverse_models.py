@@ -10,6 +10,7 @@ from fairseq.models import BaseFairseqModel
 from omegaconf import open_dict
 
 from ..common.stored import Stored, check_symbols
+from ..compat.dictionary_digests import stored_digests
 from ..streams.language_pair import LanguagePair, reverse_of
 from ..streams.model import HasDirections
 from ..streams.stored_pairs import stored_pairs
@@ -59,8 +60,9 @@ def load_model(path: str, pair: str, data: str) -> BaseFairseqModel:
         raise ValueError(f"{place}: {error}") from error
     trained_task = state["cfg"].task
     source, target = LanguagePair.parse(pair)
-    # what ``check_symbols`` asks of a checkpoint: its name, and where its data were
-    stored = Stored("--dual-path", path, None, SimpleNamespace(data=trained_task.get("data")), {})
+    # what ``check_symbols`` asks of a checkpoint: its name, where its data were, and the digests
+    data_of_training = SimpleNamespace(data=trained_task.get("data"))
+    stored = Stored("--dual-path", path, None, data_of_training, {}, stored_digests(state))
     trained = f"{trained_task.get('source_lang')}-{trained_task.get('target_lang')}"
     # a model of several pairs says itself which directions it has
     if not stored_pairs(state["cfg"].model) and trained != pair:

@@ -4,7 +4,12 @@ import argparse
 
 import pytest
 
-from fairseq_ext.compat.dictionary_digests import different_dictionary, digest, digests
+from fairseq_ext.compat.dictionary_digests import (
+    different_dictionary,
+    digest,
+    digests,
+    stored_digests,
+)
 
 
 def dictionary(*symbols):
@@ -56,8 +61,16 @@ def test_comparison(present, expected):
 
 def test_checkpoints_without_digests_are_taken():
     task = translation(dictionary("a"), dictionary("b"))
-    assert different_dictionary(task, None) is None
+    assert different_dictionary(task, {}) is None
     assert different_dictionary(task, {"zz": digest(dictionary("q"))}) is None
+
+
+@pytest.mark.parametrize(
+    "state",
+    [{}, {"extra_state": None}, {"extra_state": {}}, {"extra_state": {"dictionaries": None}}],
+)
+def test_checkpoints_that_record_nothing(state):
+    assert stored_digests(state) == {}
 
 
 def test_the_reverse_direction_is_compared_by_language():

@@ -34,8 +34,16 @@ def test_the_dictionary_is_that_of_the_target(task, tmp_path):
 
 
 def test_a_dictionary_of_the_folder_goes_first(task, tmp_path):
-    (tmp_path / "dict.txt").write_text("word 1\n", encoding="utf-8")
-    assert load_language_model(loaded, "lm.pt", {"data": str(tmp_path)}, task)[1] == "word 1\n"
+    (tmp_path / "dict.txt").write_text("un1 7\nuv2 1\n", encoding="utf-8")
+    given = load_language_model(loaded, "lm.pt", {"data": str(tmp_path)}, task)
+    assert given[1] == "un1 7\nuv2 1\n"
+
+
+@pytest.mark.parametrize("text", ["uv2 1\nun1 1\n", "un1 1\n"], ids=["order", "size"])
+def test_a_dictionary_of_other_words_is_refused(task, tmp_path, text):
+    (tmp_path / "dict.txt").write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match="^--lm-path lm.pt: .*dict.txt has other words than the"):
+        load_language_model(loaded, "lm.pt", {"data": str(tmp_path)}, task)
 
 
 @pytest.fixture(scope="module")

@@ -99,11 +99,13 @@ def test_marginals_are_what_the_language_model_was_validated_with(runs, lang):
     assert -other.sum().item() / batch["ntokens"] / math.log(2) != pytest.approx(logged, abs=0.05)
 
 
-def changed(runs, path, lang, **task):
-    """A copy of a language model's checkpoint with other options of its task."""
+def changed(runs, path, lang, digests=None, **task):
+    """A copy of a language model's checkpoint with other options of its task, or other digests."""
     state = checkpoint_utils.torch.load(runs.paths[lang], map_location="cpu", weights_only=True)
     for name, value in task.items():
         state["cfg"]["task"][name] = value
+    if digests is not None:
+        state["extra_state"]["dictionaries"] = digests
     torch.save(state, path)
     return path
 
@@ -137,11 +139,15 @@ def test_dictionaries_have_to_agree(runs, tmp_path):
         (lines[:-1], r"dict.txt, which has \d+ words; dict.xx.txt of the run's data has"),
     ):
         (tmp_path / "dict.txt").write_text("".join(text), encoding="utf-8")
-        path = changed(runs, tmp_path / "lm.pt", "xx", data=str(tmp_path))
+        path = changed(runs, tmp_path / "lm.pt", "xx", digests={}, data=str(tmp_path))
         with pytest.raises(ValueError, match=f"--language-models of xx: {path}: .*{message}"):
             runs.build(xx=path)
-    # where the words are not known the sizes still are
+    # the folder is gone: the digest tells
     (tmp_path / "dict.txt").unlink()
+    other = changed(runs, tmp_path / "other.pt", "xx", data="gone", digests={"source": "17:0"})
+    with pytest.raises(ValueError, match="of xx: .*other.pt: was trained with another dictionary"):
+        runs.build(xx=other)
+    # where the words are not known the sizes still are
     state = checkpoint_utils.torch.load(path, map_location="cpu", weights_only=True)
     state["model"] = {
         name: value[:-1]

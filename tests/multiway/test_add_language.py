@@ -5,11 +5,13 @@ import re
 import pytest
 import torch
 from common import inprocess
+from common.exchanged import with_two_words_exchanged
 
 from fairseq_ext import __main__ as command
 
 SIZES = ["--embed-dim", 8, "--hidden-size", 12, "--context-size", 8, "--readout-size", 8]
-TRAIN = ["--task", "multiway_translation", "--arch", "multiway_gru", *SIZES, "--optimizer", "adam"]
+TASK = ["--task", "multiway_translation"]
+TRAIN = [*TASK, "--arch", "multiway_gru", *SIZES, "--optimizer", "adam"]
 TRAIN += ["--init-hidden-size", 6, "--init-size", 6, "--lr", 0.01, "--batch-size", 24]
 TRAIN += ["--no-epoch-checkpoints", "--no-progress-bar", "--disable-validation"]
 
@@ -21,6 +23,10 @@ def trained(toy_corpus, tmp_path_factory):
     flags = ["--lang-pairs", "xx-yy,yy-xx", "--max-update", 4, "--save-dir", folder]
     inprocess.train(toy_corpus.three, *TRAIN, *flags)
     return folder / "checkpoint_last.pt"
+
+
+def load(path):
+    return torch.load(path, map_location="cpu", weights_only=True)
 
 
 def add(checkpoint, data, output, *words):
@@ -55,6 +61,33 @@ def test_old_parameters_stay_and_only_new_ones_train(trained, toy_corpus, tmp_pa
         assert len(inprocess.hypotheses(output)) == 24
 
 
+def test_a_backward_network_gains_decoders(toy_corpus, tmp_path, capsys):
+    """The criterion ``twin`` goes on, and what it had is what it was."""
+    twin, larger = ["--criterion", "twin", "--max-update", 1, "--save-dir"], tmp_path / "larger.pt"
+    inprocess.train(toy_corpus.three, *TRAIN, "--lang-pairs", "yy-xx", *twin, tmp_path / "old")
+    old = tmp_path / "old" / "checkpoint_last.pt"
+    assert add(old, toy_corpus.three, larger, "--pair", "xx-yy") == 0
+    new = "decoders.yy, encoders.xx, network.decoders.yy"
+    assert f"; new: {new}\n" in capsys.readouterr().out
+    before, after = load(old)["criterion"], load(larger)["criterion"]
+    assert all(torch.equal(after[name], tensor) for name, tensor in before.items())
+    fresh = {name for name in after if name not in before}
+    assert fresh == {name.replace(".xx.", ".yy.") for name in before if ".xx." in name}
+    inprocess.train(
+        toy_corpus.three, *TRAIN, "--lang-pairs", "yy-xx,xx-yy", *twin, tmp_path / "run",
+        "--finetune-from-model", larger, "--lr", 1e-9,
+    )  # fmt: skip
+    end = load(tmp_path / "run" / "checkpoint_last.pt")["criterion"]
+    for name, tensor in after.items():
+        torch.testing.assert_close(end[name], tensor, rtol=0, atol=1e-6)
+    # a source alone needs none
+    assert add(old, toy_corpus.three, tmp_path / "source.pt", "--pair", "zz-xx") == 0
+    assert capsys.readouterr().out.endswith("; new: encoders.zz\n")
+    alone = load(tmp_path / "source.pt")["criterion"]
+    assert alone.keys() == before.keys()
+    assert all(torch.equal(alone[name], tensor) for name, tensor in before.items())
+
+
 def test_seed_decides_what_is_new(trained, toy_corpus, tmp_path):
     found = []
     for number, seed in enumerate((1, 1, 2)):
@@ -62,6 +95,38 @@ def test_seed_decides_what_is_new(trained, toy_corpus, tmp_path):
         add(trained, toy_corpus.three, output, "--pair", "zz-yy", "--seed", seed)
         found.append(inprocess.parameters(output)["encoders.zz.adapt.weight"])
     assert torch.equal(found[0], found[1]) and not torch.equal(found[0], found[2])
+
+
+def test_digests_of_old_and_new_dictionaries(trained, toy_corpus, tmp_path):
+    larger, run = tmp_path / "larger.pt", tmp_path / "run"
+    data = with_two_words_exchanged(toy_corpus.three, tmp_path / "new", "zz")
+    add(trained, data, larger, "--pair", "zz-yy")
+    flags = ["--lang-pairs", "xx-yy,yy-xx,zz-yy", "--max-update", 1, "--save-dir", run]
+    inprocess.train(data, *TRAIN, *flags, "--finetune-from-model", larger)
+    before, after, at_end = (
+        load(path)["extra_state"]["dictionaries"]
+        for path in (trained, larger, run / "checkpoint_last.pt")
+    )
+    assert after == at_end and after == {**before, "zz": after["zz"]}
+    # all of them have the same words
+    assert set(before) == {"xx", "yy"} and after["zz"] != before["xx"] == before["yy"]
+    for lang, other in (("zz", toy_corpus.three), ("yy", tmp_path / "other")):
+        if lang == "yy":
+            with_two_words_exchanged(data, other, "yy")
+        with pytest.raises(
+            ValueError, match=f"larger.pt: trained with another dictionary of {lang}"
+        ):
+            inprocess.generate(other, *TASK, "-s", "zz", "-t", "yy", "--path", larger)
+
+
+def test_unknown_dictionaries_stay_unknown(trained, toy_corpus, tmp_path):
+    state = load(trained)
+    del state["extra_state"]["dictionaries"]
+    torch.save(state, tmp_path / "old.pt")
+    assert (
+        add(tmp_path / "old.pt", toy_corpus.three, tmp_path / "larger.pt", "--pair", "zz-yy") == 0
+    )
+    assert set(load(tmp_path / "larger.pt")["extra_state"]["dictionaries"]) == {"zz"}
 
 
 @pytest.mark.parametrize(
@@ -95,9 +160,14 @@ def test_other_dictionaries_and_other_files_are_named(trained, toy_corpus, tmp_p
     (data / "dict.yy.txt").write_text("".join(f"{line}\n" for line in reversed(lines)))
     assert add(trained, data, tmp_path / "out.pt", "--pair", "zz-xx") == 2
     assert re.search("was trained with .*dict.yy.txt, whose word", capsys.readouterr().err)
-    # where the checkpoint's own folder is gone, the number of words is all there is to compare
-    state = torch.load(trained, map_location="cpu", weights_only=True)
+    # where the checkpoint's own folder is gone, its digest tells
+    state = load(trained)
     state["cfg"]["task"]["data"] = "nowhere"
+    torch.save(state, tmp_path / "moved.pt")
+    assert add(tmp_path / "moved.pt", data, tmp_path / "out.pt", "--pair", "zz-xx") == 2
+    assert "moved.pt: was trained with another dictionary of yy" in capsys.readouterr().err
+    # of a checkpoint without digests, the number of words is all there is to compare
+    del state["extra_state"]["dictionaries"]
     torch.save(state, tmp_path / "moved.pt")
     (data / "dict.yy.txt").write_text("".join(f"{line}\n" for line in [*lines, "more 1"]))
     assert add(tmp_path / "moved.pt", data, tmp_path / "out.pt", "--pair", "zz-xx") == 2

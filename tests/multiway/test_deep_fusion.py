@@ -251,10 +251,17 @@ def test_dictionary_of_the_language_model(runs, tmp_path):
     check(stored)
     (data / "dict.txt").write_text("".join(lines[::-1]), encoding="utf-8")
     elsewhere = stored._replace(task=argparse.Namespace(data=str(data)))
-    with pytest.raises(ValueError, match=r"--language-model .*dict.txt, whose word 4 is '\w+'"):
-        check(elsewhere)
-    (data / "dict.txt").unlink()
+    # it holds other words by now
     check(elsewhere)
+    with pytest.raises(ValueError, match=r"--language-model .*dict.txt, whose word 4 is '\w+'"):
+        check(elsewhere._replace(digests={}))
+    (data / "dict.txt").unlink()
+    # the folder is gone: the digest tells, where there is one
+    check(elsewhere)
+    dictionary.symbols[4], dictionary.symbols[5] = dictionary.symbols[5], dictionary.symbols[4]
+    with pytest.raises(ValueError, match=r"--language-model .* another dictionary of zz"):
+        check(elsewhere)
+    check(elsewhere._replace(digests={}))
 
 
 def test_pairs_that_do_not_fit(runs):

@@ -6,11 +6,12 @@ import shutil
 import pytest
 import torch
 from common import inprocess
+from common.exchanged import with_two_words_exchanged
 from fairseq.data import Dictionary
 from matplotlib.figure import Figure
 
 from fairseq_ext import __main__ as command
-from fairseq_ext.routed.commands import router_usage
+from fairseq_ext.routed.commands import figures, router_usage, token_shares
 from fairseq_ext.tools import UsageError
 
 PAD, END = 1, 2
@@ -94,9 +95,9 @@ def symbols_of(row, encoder):
 
 
 def test_means_against_loops(batches):
-    found = router_usage.collect(Fake(), "xx-yy", batches, DICTIONARIES)
+    found = token_shares.collect(Fake(), "xx-yy", batches, DICTIONARIES)
     assert list(found) == ["encoder", BOTH[0], BOTH[1], "decoder.0"]
-    rows = router_usage.rows_of("xx-yy", found, DICTIONARIES, [2, 4], 3, task_token=10)
+    rows = token_shares.rows_of("xx-yy", found, DICTIONARIES, [2, 4], 3, task_token=10)
     seen = set()
     for row in rows:
         encoder = row.layer.startswith("encoder")
@@ -114,8 +115,8 @@ def test_means_against_loops(batches):
 
 
 def test_kinds_part_the_tokens(batches):
-    found = router_usage.collect(Fake(), "xx-yy", batches, DICTIONARIES)
-    rows = router_usage.rows_of("xx-yy", found, DICTIONARIES, [1, 3], 99)
+    found = token_shares.collect(Fake(), "xx-yy", batches, DICTIONARIES)
+    rows = token_shares.rows_of("xx-yy", found, DICTIONARIES, [1, 3], 99)
     for layer in found:
         own = [row for row in rows if row.layer == layer]
         whole = next(row.tokens for row in own if row.kind == "all")
@@ -127,7 +128,7 @@ def test_kinds_part_the_tokens(batches):
 
 def test_means_do_not_depend_on_padding(batches):
     def shares(samples):
-        found = router_usage.collect(Fake(), "xx-yy", samples, DICTIONARIES)
+        found = token_shares.collect(Fake(), "xx-yy", samples, DICTIONARIES)
         return {layer: sums.share() for layer, sums in found.items() if layer == "decoder.0"}
 
     wider = [dict(sample) for sample in batches]
@@ -145,8 +146,8 @@ def test_means_do_not_depend_on_padding(batches):
 
 def test_bands_end_with_the_dictionary():
     words = dictionary("x", 7)
-    assert router_usage.bands_of(words, [3], [4]) == {"1-3": [5, 6, 7], "4-": [8, 9, 10]}
-    assert list(router_usage.bands_of(words, [5, 100], [])) == ["1-5", "6-100"]
+    assert token_shares.bands_of(words, [3], [4]) == {"1-3": [5, 6, 7], "4-": [8, 9, 10]}
+    assert list(token_shares.bands_of(words, [5, 100], [])) == ["1-5", "6-100"]
 
 
 @pytest.mark.parametrize("text", ["", "a", "5,3", "3,3", "0,2", "2,-1"])
@@ -216,8 +217,8 @@ def check_categories(figure, rows):
 
 
 PICTURES = [
-    pytest.param(router_usage.draw_layers, check_layers, id="layers"),
-    pytest.param(router_usage.draw_categories, check_categories, id="categories"),
+    pytest.param(figures.draw_layers, check_layers, id="layers"),
+    pytest.param(figures.draw_categories, check_categories, id="categories"),
 ]
 
 
@@ -227,14 +228,14 @@ def rows(batches):
     found, own = [], {"xx-yy": batches, "xx-zz": batches[:1]}
     words = {**DICTIONARIES, "zz": DICTIONARIES["yy"]}
     for pair, some in own.items():
-        sums = router_usage.collect(Fake(), pair, some, words)
-        found += router_usage.rows_of(pair, sums, words, [2, 4], 3)
+        sums = token_shares.collect(Fake(), pair, some, words)
+        found += token_shares.rows_of(pair, sums, words, [2, 4], 3)
     return found
 
 
 @pytest.mark.parametrize("draw, check", PICTURES)
 def test_bars_are_as_high_as_the_table_says(rows, draw, check):
-    table = read_table("\n".join(router_usage.table(rows)))
+    table = read_table("\n".join(token_shares.table(rows)))
     check(draw(rows), table)
     # the twins that take the next row's shares, or the next block's, are caught
     for wrong in (
@@ -271,10 +272,10 @@ def call(*words):
 
 
 def test_files_of_a_checkpoint(trained, toy_corpus, tmp_path, capsys, monkeypatch):
-    checkpoint, figures, save = trained("routed_gru", "--shared-blocks", 2), [], Figure.savefig
+    checkpoint, drawn, save = trained("routed_gru", "--shared-blocks", 2), [], Figure.savefig
 
     def keep(figure, *words, **options):
-        figures.append(figure)
+        drawn.append(figure)
         return save(figure, *words, **options)
 
     monkeypatch.setattr(Figure, "savefig", keep)
@@ -302,7 +303,7 @@ def test_files_of_a_checkpoint(trained, toy_corpus, tmp_path, capsys, monkeypatc
         assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
         assert str(tmp_path / name) in printed
     table = read_table((tmp_path / "use.tsv").read_text(encoding="utf-8"))
-    layers_figure, categories_figure = figures
+    layers_figure, categories_figure = drawn
     check_layers(layers_figure, table)
     check_categories(categories_figure, table)
 
@@ -332,3 +333,11 @@ def test_what_cannot_be_shown_is_named(trained, toy_corpus, tmp_path, capsys):
         assert message in capsys.readouterr().err
     assert call(tmp_path / "none.pt", toy_corpus.three, "--output", tmp_path / "x") == 2
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_with_two_words_exchanged_is_refused(trained, toy_corpus, tmp_path, capsys):
+    checkpoint = trained("routed_gru", "--shared-blocks", 2)
+    data = with_two_words_exchanged(toy_corpus.three, tmp_path / "data", "yy")
+    assert call(checkpoint, data, "--output", tmp_path / "use") == 2
+    assert "last.pt: trained with another dictionary of yy" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == [data]

@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+from common import inprocess
+from common.exchanged import with_two_words_exchanged
 from tools.commandline import cli
 
 from fairseq_ext import __main__ as command
@@ -43,6 +45,7 @@ def test_average_of_the_last_epochs_is_the_mean(trained, tmp_path, capsys):
     assert mean["cfg"]["model"].arch == "transformer"
     assert not mean.get("last_optimizer_state")
     assert mean["extra_state"]["averaged_from"] == ["checkpoint2.pt", "checkpoint3.pt"]
+    assert mean["extra_state"]["dictionaries"] == second["extra_state"]["dictionaries"]
     # the tied embedding is stored once
     tied = ("encoder.embed_tokens.weight", "decoder.output_projection.weight")
     assert len({mean["model"][name].data_ptr() for name in tied}) == 1
@@ -55,6 +58,28 @@ def test_generation_reads_the_average(trained, toy_corpus, run, tmp_path):
     words = ("--path", output, "-s", "xx", "-t", "yy", "--beam", 2, "--max-len-b", 10)
     text = run("fairseq-generate", toy_corpus.two, *words)
     assert text.count("\nH-") == toy_corpus.sizes["test"]
+
+
+def test_generation_with_an_average_compares_the_dictionaries(trained, toy_corpus, tmp_path):
+    words = ["average", "--inputs", trained / "checkpoint1.pt", "--output", tmp_path / "mean.pt"]
+    assert command.main([str(word) for word in words]) == 0
+    data = with_two_words_exchanged(toy_corpus.two, tmp_path / "data", "xx", "yy")
+    with pytest.raises(ValueError, match="mean.pt: trained with another dictionary of xx"):
+        inprocess.generate(data, "--path", tmp_path / "mean.pt", "-s", "xx", "-t", "yy")
+
+
+def test_average_refuses_checkpoints_of_other_dictionaries(trained, tmp_path):
+    state, paths = load(trained / "checkpoint1.pt"), [tmp_path / f"{name}.pt" for name in "abc"]
+    state["model"] = {"w": torch.zeros(1)}
+    for path, extra in zip(paths, ({"xx": "5:0"}, None, {"xx": "5:1", "yy": "5:2"})):
+        state["extra_state"] = {"dictionaries": extra} if extra else {}
+        torch.save(state, path)
+    with pytest.raises(UsageError, match="c.pt was trained with another dictionary of xx"):
+        average.mean(paths)
+    # what one of them records holds for the mean
+    for order in (paths[1:], paths[:0:-1]):
+        mean, _ = average.mean(order)
+        assert mean["extra_state"]["dictionaries"] == {"xx": "5:1", "yy": "5:2"}
 
 
 def test_average_accumulates_half_precision_in_float32(trained, tmp_path):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from common import inprocess
+from common.exchanged import with_two_words_exchanged
 from tools.exporting import SEARCH, TASK, export, trained
 
 from fairseq_ext import __main__ as command
@@ -138,6 +139,19 @@ def test_it_holds_one_direction_and_no_training_state(two, tmp_path):
     buffers = 4  # a version and a marker of the positions on each side
     shared = dual["components.xx.embedding.weight"].numel()
     assert sum(kept.values()) == expected - shared + buffers
+
+
+def test_it_keeps_the_digests_of_its_dictionaries(three, tmp_path):
+    checkpoint, data = three
+    export(checkpoint, "zz", "xx", "fairseq", tmp_path / "stock.pt")
+    digests, whole = (
+        torch.load(path, weights_only=True)["extra_state"]["dictionaries"]
+        for path in (tmp_path / "stock.pt", checkpoint)
+    )
+    assert digests == {lang: whole[lang] for lang in ("xx", "zz")}
+    other = with_two_words_exchanged(data, tmp_path / "data", "zz")
+    with pytest.raises(ValueError, match="stock.pt: trained with another dictionary of zz"):
+        generated(other, "zz", "xx", tmp_path / "stock.pt")
 
 
 def test_stock_training_continues_from_it(two, tmp_path):

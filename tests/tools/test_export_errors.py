@@ -3,6 +3,7 @@
 import pytest
 import torch
 from common import inprocess
+from common.exchanged import with_two_words_exchanged
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 from tools.exporting import export
 
@@ -106,3 +107,12 @@ def test_dictionaries_must_fit(two, tmp_path, capsys):
         (tmp_path / f"dict.{language}.txt").write_text("word 1\n", encoding="utf-8")
     assert export(two[0], "xx", "yy", "fairseq", tmp_path / "stock.pt", *words) == 2
     assert "has 5 entries" in capsys.readouterr().err
+
+
+def test_dictionaries_must_be_those_of_the_training(two, tmp_path, capsys):
+    other = with_two_words_exchanged(two[1], tmp_path / "data", "yy")
+    output = tmp_path / "stock.pt"
+    assert export(two[0], "xx", "yy", "fairseq", output, "--data", other) == 2
+    message = capsys.readouterr().err
+    assert f"--data {other}: " in message and "another dictionary of yy" in message
+    assert not output.exists()

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from common import inprocess
+from common.exchanged import with_two_words_exchanged
 from fairseq import options, tasks
 from fairseq_cli import preprocess
 
@@ -128,6 +129,14 @@ def test_exported_without_the_twin(data, runs, tmp_path, arch):
         for path in (checkpoint, exported)
     ]
     assert found[0] and found[0] == found[1]
+
+
+def test_distance_refuses_a_folder_with_two_words_exchanged(data, runs, tmp_path, capsys):
+    folder, _ = runs("twin_caption_lstm")
+    other = with_two_words_exchanged(data, tmp_path / "data")
+    words = ["twin-distance", folder / "checkpoint_last.pt", other, "--subset", "valid"]
+    assert command.main([str(word) for word in [*words, "--output", tmp_path / "out"]]) == 2
+    assert "trained with another dictionary of target" in capsys.readouterr().err
 
 
 def test_distance_finds_moved_features_and_names_bad_ones(data, runs, tmp_path, capsys):

@@ -177,6 +177,8 @@ def test_exported_checkpoint(runs, tmp_path, stock):
     assert cfg["criterion"]["_name"] == "label_smoothed_cross_entropy"
     assert not [name for name in vars(cfg["model"]) if "twin" in name]
     assert "twin" not in str(cfg)
+    digests = [one["extra_state"]["dictionaries"] for one in (state, trained)]
+    assert digests[0] == digests[1] != {}
 
 
 def test_exported_from_fast_translation(data, tmp_path, capsys):

@@ -7,6 +7,7 @@ import re
 import pytest
 import torch
 from common import inprocess
+from common.exchanged import with_two_words_exchanged
 from fairseq.data import Dictionary
 from twin import toy
 from twin.support import SIZES
@@ -193,3 +194,10 @@ def test_checkpoint_without_a_backward_network(checkpoint, toy_corpus, tmp_path,
     torch.save(state, tmp_path / "plain.pt")
     assert distance(tmp_path / "plain.pt", toy_corpus.two, "--output", tmp_path / "out") == 2
     assert "no backward network (criterion twin)" in capsys.readouterr().err
+
+
+def test_a_folder_with_two_words_exchanged_is_refused(checkpoint, toy_corpus, tmp_path, capsys):
+    data = with_two_words_exchanged(toy_corpus.two, tmp_path / "data", "yy")
+    assert distance(checkpoint, data, "--output", tmp_path / "out") == 2
+    assert "last.pt: trained with another dictionary of yy" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == [data]

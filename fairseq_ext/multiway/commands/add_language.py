@@ -1,7 +1,8 @@
 """`fairseq-ext add-language`: new languages or pairs for a trained multi-way checkpoint.
 
 Encoders and decoders that the checkpoint has stay as they are, to the last bit; those that the new
-pairs need and the checkpoint lacks are added with fresh parameters. Training goes on with
+pairs need and the checkpoint lacks are added with fresh parameters. So are the decoders of a
+backward network, where the criterion was `twin`. Training goes on with
 
     fairseq-train DATA --lang-pairs OLD,NEW --finetune-from-model OUTPUT ...
 
@@ -10,16 +11,22 @@ and, to leave all that was there alone, --train-only encoder.NEW,decoder.NEW.
 
 import argparse
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Collection, Dict, List, Tuple
+from typing import TYPE_CHECKING, Any, Collection, Dict, List, NamedTuple, Optional, Tuple
 
+from ...compat.dictionary_digests import ENTRY, digests, stored_digests
 from ...streams.language_pair import languages, sides
 from ...tools import UsageError, atomic_path, check_apart
 from ...tools.checkpoint.reading import read
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from ..model import MultiwayModel
 
+Parameters = Dict[str, "Tensor"]
 MODEL = "multiway_gru"
+# where the criterion ``twin`` has its backward network
+BACKWARD = "network."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -103,10 +110,37 @@ def copy_parameters(
     return {**new, **state["model"]}, fresh
 
 
-def build(
-    args: argparse.Namespace, state: Dict[str, Any]
-) -> Tuple["MultiwayModel", Dict[str, Any]]:
-    """Return the larger model, and its configuration with the added pairs."""
+def criterion_parameters(
+    stored: Optional[Parameters], backward: Optional[Parameters]
+) -> Tuple[Optional[Parameters], List[str]]:
+    """Return the criterion's parameters, the checkpoint's wherever it has them; and what is new.
+
+    stored: of the checkpoint, None where its criterion has none. backward: those of a fresh
+    backward network for all pairs; None where the checkpoint has no such network.
+    """
+    if stored is None or backward is None:
+        return stored, []
+    new = {BACKWARD + name: tensor for name, tensor in backward.items()}
+    fresh = {".".join(name.split(".")[:3]) for name in new if name not in stored}
+    return {**new, **stored}, sorted(fresh)
+
+
+class Larger(NamedTuple):
+    """The model with the added pairs.
+
+    backward: parameters of a fresh backward network of the criterion ``twin``, None where the
+    checkpoint has none. cfg: the configuration of its run. digests: {lang: digest} of the
+    dictionaries.
+    """
+
+    model: "MultiwayModel"
+    backward: Optional[Parameters]
+    cfg: Dict[str, Any]
+    digests: Dict[str, str]
+
+
+def build(args: argparse.Namespace, state: Dict[str, Any]) -> Larger:
+    """Return the larger model; UsageError for what does not fit."""
     import torch
     from fairseq import tasks
     from omegaconf import OmegaConf
@@ -129,17 +163,24 @@ def build(
     cfg["model"].update(merged_encoders(cfg["model"], args, pairs, trained))
     cfg["model"]["lang_pairs"] = cfg["task"]["lang_pairs"] = ",".join(pairs)
     before = SimpleNamespace(data=cfg["task"]["data"])
+    langs = languages(old_pairs)
     cfg["task"].update(data=args.data, source_lang=None, target_lang=None, eval_bleu=False)
     torch.manual_seed(args.seed)
     try:
         task = tasks.setup_task(argparse.Namespace(**cfg["task"], task=cfg["task"]["_name"]))
-        model = task.build_model(OmegaConf.create(cfg["model"]), from_checkpoint=True)
-        stored = Stored("CHECKPOINT", args.checkpoint, None, before, {})
-        for lang in sorted(languages(old_pairs)):
+        options = OmegaConf.create(cfg["model"])
+        model = task.build_model(options, from_checkpoint=True)
+        # the next training loads the network strictly, with the decoders of the added pairs
+        has_backward = any(name.startswith(BACKWARD) for name in state.get("criterion") or {})
+        backward = model.build_backward(options, task).state_dict() if has_backward else None
+        stored = Stored("CHECKPOINT", args.checkpoint, None, before, {}, stored_digests(state))
+        for lang in sorted(langs):
             check_symbols(stored, f"dict.{lang}.txt", lang, task.dictionaries[lang])
     except ValueError as error:
         raise UsageError(f"DATA: {error}") from error
-    return model, cfg
+    # as a training will write them; what an old checkpoint does not record stays unknown
+    fresh = {lang: text for lang, text in digests(task).items() if lang not in langs}
+    return Larger(model, backward, cfg, {**stored.digests, **fresh})
 
 
 def extend_checkpoint(args: argparse.Namespace) -> int:
@@ -148,14 +189,16 @@ def extend_checkpoint(args: argparse.Namespace) -> int:
 
     check_apart(args.output, [args.checkpoint])
     state = read(args.checkpoint, MODEL)
-    model, cfg = build(args, state)
-    parameters, fresh = copy_parameters(state, model, args.checkpoint)
-    state["model"], state["cfg"] = parameters, cfg
+    larger = build(args, state)
+    parameters, fresh = copy_parameters(state, larger.model, args.checkpoint)
+    criterion, fresh_backward = criterion_parameters(state.get("criterion"), larger.backward)
+    state.update(model=parameters, criterion=criterion, cfg=larger.cfg)
     # where the old run stood means nothing for the new one
     state.pop("last_optimizer_state", None)
-    state["extra_state"] = {"epoch": 0}
+    state["extra_state"] = {"epoch": 0, ENTRY: larger.digests}
     state.pop("task_state", None)
     with atomic_path(args.output) as temporary:
         torch.save(state, temporary)
-    print(f"{args.output}: {cfg['model']['lang_pairs']}; new: {', '.join(fresh) or 'nothing'}")
+    new = ", ".join([*fresh, *fresh_backward]) or "nothing"
+    print(f"{args.output}: {larger.cfg['model']['lang_pairs']}; new: {new}")
     return 0

@@ -11,6 +11,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple, Union
 
+from ...compat.dictionary_digests import ENTRY, stored_digests
 from .. import UsageError, atomic_path, check_apart, check_once
 
 if TYPE_CHECKING:
@@ -86,6 +87,24 @@ def check_same(reference: Parameters, parameters: Parameters, path: Union[str, P
             )
 
 
+def add_digests(
+    digests: Dict[str, str], state: Dict[str, Any], path: Union[str, Path]
+) -> Dict[str, str]:
+    """Return the digests so far with those of the checkpoint at `path`, which may record none.
+
+    digests: {language or side: digest of the training's dictionary}. Raises UsageError for another
+    dictionary, whose words have other rows in the embeddings.
+    """
+    stored = stored_digests(state)
+    for name, digest in stored.items():
+        if digests.get(name, digest) != digest:
+            raise UsageError(
+                f"{path} was trained with another dictionary of {name} than the checkpoints before "
+                "it; allowed: checkpoints of one dictionary"
+            )
+    return {**digests, **stored}
+
+
 def parameters_of(state: Dict[str, Any]) -> Parameters:
     """Return {name: tensor} of the model, and {"criterion." + name: tensor} of the criterion."""
     criterion = (state.get("criterion") or {}).items()
@@ -94,6 +113,9 @@ def parameters_of(state: Dict[str, Any]) -> Parameters:
 
 def mean(paths: Sequence[Union[str, Path]]) -> Tuple[Dict[str, Any], Parameters]:
     """Return the state of the last checkpoint and {name: mean}, names as in `parameters_of`.
+
+    The state has the digests of the dictionaries of all checkpoints. Raises UsageError for
+    checkpoints of several models or dictionaries.
 
     paths: checkpoint files; one is in memory at a time. Half-precision parameters come out in
     float32; integers and flags (version markers, counters) are those of the last checkpoint.
@@ -104,12 +126,14 @@ def mean(paths: Sequence[Union[str, Path]]) -> Tuple[Dict[str, Any], Parameters]
 
     total: Parameters = {}
     state: Dict[str, Any] = {}
+    digests: Dict[str, str] = {}
     places: Dict[str, Tuple[Any, ...]] = {}  # {name: where it lies, in each checkpoint}
     for path in paths:
         state = load_checkpoint_to_cpu(str(path))
         parameters = parameters_of(state)
         if total:
             check_same(total, parameters, path)
+        digests = add_digests(digests, state, path)
         for name, tensor in parameters.items():
             # a view of a part of the same memory is another parameter
             place = (tensor.data_ptr(), tensor.shape, tensor.stride())
@@ -124,6 +148,7 @@ def mean(paths: Sequence[Union[str, Path]]) -> Tuple[Dict[str, Any], Parameters]
     for name in total:
         # equal, as each has been added up by itself
         total[name] = total[first.setdefault(places[name], name)]
+    state["extra_state"] = {**(state.get("extra_state") or {}), ENTRY: digests}
     return state, total
 
 
@@ -152,7 +177,8 @@ def average_checkpoints(args: Namespace) -> int:
         state["cfg"] = OmegaConf.to_container(state["cfg"], resolve=True, enum_to_str=True)
     state.pop("last_optimizer_state", None)  # moments belong to the parameters of one update
     # where the run stood means nothing for a mean; its EMA is not one of the mean either
-    state["extra_state"] = {"averaged_from": [Path(path).name for path in paths]}
+    origin = [Path(path).name for path in paths]
+    state["extra_state"] = {"averaged_from": origin, ENTRY: stored_digests(state)}
     with atomic_path(args.output) as temporary:
         torch.save(state, temporary)
     print(f"average of {len(paths)} checkpoints written to {args.output}:")

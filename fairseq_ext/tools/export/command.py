@@ -10,6 +10,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import NamedTuple, Optional, Tuple
 
+from ...compat.dictionary_digests import ENTRY, digest, stored_digests
 from .. import UsageError, atomic_path
 from ..checkpoint.reading import model_of, read
 from .protocol import (
@@ -105,11 +106,18 @@ def data_folder(args: Namespace, exporter: DirectionExporter, state: Checkpoint)
             raise UsageError(
                 f"--data {folder}: there is no {path}; name the folder of the training"
             )
-        entries = len(Dictionary.load(str(path)))
+        dictionary = Dictionary.load(str(path))
+        entries = len(dictionary)
         if entries != rows:
             raise UsageError(
                 f"--data {folder}: {path} has {entries} entries, the embedding of {language} in "
                 f"{args.checkpoint} has {rows} rows"
+            )
+        # as many words in another order would be those of other rows
+        if stored_digests(state).get(language, digest(dictionary)) != digest(dictionary):
+            raise UsageError(
+                f"--data {folder}: {args.checkpoint} was trained with another dictionary of "
+                f"{language} than {path}; name the folder of the training"
             )
     return folder
 
@@ -135,13 +143,15 @@ def stock_checkpoint(
     """Return a whole stock checkpoint of one direction, without optimiser state.
 
     state: the checkpoint; parameters: its model's state dict, or its moving average's; direction:
-    (source, target); origin: the checkpoint's name, stored in `extra_state`.
+    (source, target); origin: the checkpoint's name, stored in `extra_state` beside the digests of
+    the direction's dictionaries.
     Raises KeyError as `DirectionExporter.parameters` does.
     """
     cfg = state["cfg"]
     config = exporter.config(cfg["model"], cfg.get("criterion") or {}, cfg["task"], *direction)
     # fairseq reads the last entry, the number of updates in it, also where no optimiser is stored
     history = dict(state["optimizer_history"][-1], lr_scheduler_state={})
+    digests = {name: text for name, text in stored_digests(state).items() if name in direction}
     return {
         "args": None,  # of checkpoints from before fairseq 0.10
         "cfg": config,
@@ -149,7 +159,10 @@ def stock_checkpoint(
         "criterion": None,
         "optimizer_history": [history],
         "task_state": {},
-        "extra_state": {"exported_from": {"file": origin, "direction": "-".join(direction)}},
+        "extra_state": {
+            "exported_from": {"file": origin, "direction": "-".join(direction)},
+            ENTRY: digests,
+        },
         "last_optimizer_state": None,
     }
 

@@ -8,6 +8,7 @@ the result is a stock checkpoint, for fairseq without this package.
 import argparse
 from typing import Any, Dict, List
 
+from ...compat.dictionary_digests import ENTRY, stored_digests
 from ...tools.export.protocol import Checkpoint, Exporters, Group, Parameters
 
 # models whose parameters and options are those of a stock model
@@ -32,7 +33,8 @@ def plain_checkpoint(
     """Return a checkpoint without backward network and optimiser state.
 
     state: the checkpoint; parameters: its model's state dict, or its moving average's; model: the
-    registered model it is of; origin: the checkpoint's name, stored in `extra_state`.
+    registered model it is of; origin: the checkpoint's name, stored in `extra_state` beside the
+    digests of the dictionaries.
     """
     config, stock = dict(state["cfg"]), STOCK.get(model)
     config["criterion"] = _plain_criterion(config["criterion"])
@@ -53,7 +55,10 @@ def plain_checkpoint(
         "criterion": None,
         "optimizer_history": [history],
         "task_state": state.get("task_state", {}),
-        "extra_state": {"exported_from": {"file": origin, "model": stock or model}},
+        "extra_state": {
+            "exported_from": {"file": origin, "model": stock or model},
+            ENTRY: stored_digests(state),
+        },
         "last_optimizer_state": None,
     }
 

@@ -122,6 +122,7 @@ def load(args: Namespace) -> Tuple["BaseFairseqModel", "TwinCriterion", "Fairseq
     from fairseq.dataclass.utils import merge_with_parent
     from omegaconf import DictConfig
 
+    from ...compat.checkpoint_reading import check_dictionaries
     from ..config import TwinConfig
     from ..criterion import TwinCriterion
 
@@ -148,6 +149,7 @@ def load(args: Namespace) -> Tuple["BaseFairseqModel", "TwinCriterion", "Fairseq
         task = tasks.setup_task(run.task)
         model = task.build_model(run.model)
         model.load_state_dict(state["model"])
+        check_dictionaries(args.checkpoint, state, task)
         # with the backward network, which commands that evaluate leave out
         criterion_cfg = merge_with_parent(TwinConfig(), run.criterion)
         criterion = TwinCriterion.of_run(criterion_cfg, task, is_stored=False)
