@@ -7,7 +7,7 @@ import contextlib
 import copy
 import functools
 import os
-from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, NoReturn, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Sequence
 
 from .option_checks import check
 from .patch_registry import PatchedModule, patch
@@ -234,17 +234,31 @@ def best_checkpoint_metric_is_known(module: PatchedModule) -> None:
     ) -> dict[str, Any]:
         # before a validation nobody knows the names:
         # they are checked when fairseq looks one up
-        return stock(cfg, trainer, ValidationStats(stats), tracking_best)
+        is_cut = cfg.dataset.max_valid_steps is not None
+        return stock(cfg, trainer, ValidationStats(stats, tracking_best, is_cut), tracking_best)
 
     module.get_valid_stats = get_valid_stats
 
 
 class ValidationStats(dict):
-    """Statistics of one validation by name; to read a missing one raises OptionError."""
+    """Statistics of one subset's validation by name.
 
-    def __missing__(self, name: str) -> NoReturn:
-        allowed = ", ".join(sorted(self))
+    Args:
+        stats: {name: value} of what was measured.
+        decides: the subset chooses the best checkpoint, as the first one does: to read what is
+            missing raises OptionError. Of the others it is None; fairseq reads it all the same.
+        is_cut: --max-valid-steps leaves batches out.
+    """
+
+    def __init__(self, stats: Mapping[str, Any], decides: bool = True, is_cut: bool = False):
+        super().__init__(stats)
+        self.decides, self.is_cut = decides, is_cut
+
+    def __missing__(self, name: str) -> None:
+        if not self.decides:
+            return
+        batches = " in the batches that --max-valid-steps leaves" if self.is_cut else ""
         raise OptionError(
-            f"--best-checkpoint-metric {name} is not among what this training measures; "
-            f"allowed: {allowed}"
+            f"--best-checkpoint-metric {name} is not among what this training measures{batches}; "
+            f"allowed: {', '.join(sorted(self))}"
         )

@@ -360,5 +360,5 @@ class RoutedMtlTask(StreamsTask):
                 log_scores(logging_outputs, pair, kind)
         log_likelihoods(logging_outputs, list(kinds))
         texts = [pair for pair, kind in kinds.items() if kind == "text"]
-        if scored and texts:
-            log_bleu_summary(texts)
+        if scored:
+            log_bleu_summary(logging_outputs, texts)

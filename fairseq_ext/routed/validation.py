@@ -6,6 +6,7 @@ trees    token accuracy, exact match, bracketing F1
 graphs   token accuracy, exact match, F1 of triples
 """
 
+from functools import partial
 from typing import Callable, Dict, Iterable, List
 
 from fairseq import metrics
@@ -37,6 +38,9 @@ COUNTED = {
     "exact": ("matched", "total"),
     "f1": ("matched", "predicted", "gold"),
 }
+# {score: the count that is 0 where nothing could be measured}; none depends on the hypotheses, so
+# that a score is in every validation of a run or in none
+MEASURED_BY = {"accuracy": "_exact_total", "exact": "_exact_total", "f1": "_f1_gold"}
 COUNT_NAMES = tuple(f"_{score}_{name}" for score, names in COUNTED.items() for name in names)
 
 
@@ -122,37 +126,37 @@ def count_sums(kind: str, hypotheses: List[str], references: List[str]) -> Dict[
 
 
 def log_scores(outputs: List[Log], pair: str, kind: str) -> None:
-    """Log one task's scores in percent, such as "en-vi_bleu", "en-vi_ter", "en-ner_accuracy"."""
+    """Log one task's scores in percent, such as "en-vi_bleu", "en-vi_ter", "en-ner_accuracy".
+
+    What was not measured has no score: --max-valid-steps may leave no batch of a task, references
+    may be empty or have no entity, bracket or triple to be found.
+    """
     logs = pair_logs(outputs, pair)
     if kind == "text":
         log_pair_bleu(outputs, pair)
-        _log_sums(logs, pair, TER_SUMS)
-        metrics.log_derived(f"{pair}_ter", lambda meters: _ter(pair, meters), priority=26)
+        if _log_sums(logs, pair, TER_SUMS)["_ter_length"]:
+            metrics.log_derived(f"{pair}_ter", partial(_ter, pair), priority=26)
         return
-    for score, names in COUNTED.items():
+    sums = _log_sums(logs, pair, COUNT_NAMES)
+    for score in COUNTED:
         # tags, trees and graphs have an F1 by their own ``F1``; the other scores need no kind
-        if score == "f1" and kind not in F1:
-            continue
-        _log_sums(logs, pair, [f"_{score}_{name}" for name in names])
-        metrics.log_derived(
-            f"{pair}_{score}",
-            # bound now: the function is called after the loop
-            lambda meters, score=score: _percent(pair, score, meters),
-            priority=26,
-        )
+        if (score != "f1" or kind in F1) and sums[MEASURED_BY[score]]:
+            metrics.log_derived(f"{pair}_{score}", partial(_percent, pair, score), priority=26)
 
 
-def _log_sums(logs: List[Log], pair: str, names: Iterable[str]) -> None:
-    """Log the sums of all workers' batches, which ``_ter`` and ``_percent`` divide at the end."""
-    for name in names:
+def _log_sums(logs: List[Log], pair: str, names: Iterable[str]) -> Dict[str, int]:
+    """Log and return the sums of all workers, which ``_ter`` and ``_percent`` divide at the end."""
+    sums = {name: int(sum(log.get(name, 0) for log in logs)) for name in names}
+    for name, value in sums.items():
         # fairseq prints no names that begin with an underscore
-        metrics.log_scalar(f"_{pair}{name}", int(sum(log.get(name, 0) for log in logs)))
+        metrics.log_scalar(f"_{pair}{name}", value)
+    return sums
 
 
 def _ter(pair: str, meters: MetersDict) -> float:
     """Return TER of what has been logged, in percent."""
     edits, length = (meters[f"_{pair}{name}"].sum for name in TER_SUMS)
-    return round(100 * edits / length, 2) if length else 0.0
+    return round(100 * edits / length, 2)
 
 
 def _percent(pair: str, score: str, meters: MetersDict) -> float:

@@ -186,7 +186,10 @@ def _sum(logs: List[Log], name: str) -> Union[Tensor, float]:
 
 
 def log_pair_bleu(outputs: List[Log], pair: str) -> None:
-    """Log the sums of one pair's BLEU and, derived from them, "de-en_bleu"."""
+    """Log the sums of one pair's BLEU and, derived from them, "de-en_bleu".
+
+    A pair of which no reference was seen, as --max-valid-steps may leave it, has no BLEU.
+    """
     logs = pair_logs(outputs, pair)
     for sums in BLEU_SUMS:
         # by n: 1, 2, 3, 4
@@ -196,7 +199,13 @@ def log_pair_bleu(outputs: List[Log], pair: str) -> None:
         metrics.log_scalar(f"_{pair}_bleu_{sums}", np.array(by_order))
     for length in BLEU_LENGTHS:
         metrics.log_scalar(f"_{pair}_bleu_{length}", int(_sum(logs, f"_bleu_{length}")))
-    metrics.log_derived(f"{pair}_bleu", partial(_bleu, pair), priority=26)
+    if _has_references(outputs, pair):
+        metrics.log_derived(f"{pair}_bleu", partial(_bleu, pair), priority=26)
+
+
+def _has_references(outputs: List[Log], pair: str) -> bool:
+    """True if a worker translated a batch of the pair whose references have words."""
+    return bool(_sum(pair_logs(outputs, pair), "_bleu_ref_len"))
 
 
 def _bleu(pair: str, meters: MetersDict) -> float:
@@ -213,11 +222,16 @@ def _bleu(pair: str, meters: MetersDict) -> float:
     return round(score.score, 2)
 
 
-def log_bleu_summary(pairs: Sequence[str]) -> None:
-    """Log "bleu", the mean over the pairs, and "worst_bleu", the lowest."""
+def log_bleu_summary(outputs: List[Log], pairs: Sequence[str]) -> None:
+    """Log "bleu", the mean over the pairs that have one, and "worst_bleu", the lowest.
+
+    Called after ``log_pair_bleu`` of all ``pairs``.
+    """
 
     def over_pairs(reduce: Callable[[List[float]], float], meters: MetersDict) -> float:
-        return round(float(reduce([_bleu(pair, meters) for pair in pairs])), 2)
+        measured = [pair for pair in pairs if f"{pair}_bleu" in meters]
+        return round(float(reduce([_bleu(pair, meters) for pair in measured])), 2)
 
-    metrics.log_derived("bleu", partial(over_pairs, np.mean), priority=27)
-    metrics.log_derived("worst_bleu", partial(over_pairs, min), priority=27)
+    if any(_has_references(outputs, pair) for pair in pairs):
+        metrics.log_derived("bleu", partial(over_pairs, np.mean), priority=27)
+        metrics.log_derived("worst_bleu", partial(over_pairs, min), priority=27)

@@ -81,6 +81,8 @@ class PairPatience:
             name = f"{pair}_loss"
             if name not in agg or agg.get_smoothed_value(name) is None:
                 continue  # --max-valid-steps left none of its batches
+            if self.judged_by_bleu(pair) and f"{pair}_bleu" not in stats:
+                continue  # the references of its batches are empty
             score = self.score(pair, stats, agg)
             if is_stalled(self.state, pair, score, self.judged_by_bleu(pair), self.patience):
                 self.pair_stalled(pair, epoch)

@@ -250,4 +250,4 @@ class Steps(TranslationTask):
         if any(f"{pairs[0]}:_bleu_sys_len" in log for log in logging_outputs):
             for pair in pairs:
                 log_pair_bleu(logging_outputs, pair)
-            log_bleu_summary(pairs)
+            log_bleu_summary(logging_outputs, pairs)

@@ -17,7 +17,7 @@ print, and what is returned here.
 import math
 from collections import Counter
 from functools import partial
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Sequence, Tuple
 
 import numpy as np
 import sacrebleu
@@ -56,19 +56,25 @@ def error_sums(hypotheses: List[str], references: List[str]) -> Sums:
 
 
 def log_error_rates(logs: List[Sums]) -> None:
-    """Log ``cer`` and ``wer`` in percent."""
+    """Log ``cer`` and ``wer`` in percent; without a reference that has words there are none."""
     for name in ("cer", "wer"):
-        for kind in ("errors", "length"):
-            total = sum(log.get(f"_{name}_{kind}", 0) for log in logs)
-            # of names with "_" fairseq prints nothing; the rate is derived from their sums
-            metrics.log_scalar(f"_{name}_{kind}", total)
-        metrics.log_derived(name, partial(_error_rate, name))
+        if _log_sums(logs, (f"_{name}_errors", f"_{name}_length"))[f"_{name}_length"]:
+            metrics.log_derived(name, partial(_error_rate, name))
+
+
+def _log_sums(logs: List[Sums], names: Iterable[str]) -> Sums:
+    """Log and return the sums of all workers, from which scores are derived at the end."""
+    sums = {name: sum(log.get(name, 0) for log in logs) for name in names}
+    for name, value in sums.items():
+        # of names with "_" fairseq prints nothing
+        metrics.log_scalar(name, value)
+    return sums
 
 
 def _error_rate(name: str, meters: Dict[str, Any]) -> float:
     """Return an error rate in percent, of all that fairseq has added up."""
     errors, length = (float(meters[f"_{name}_{kind}"].sum) for kind in ("errors", "length"))
-    return round(100.0 * errors / max(length, 1.0), 2)
+    return round(100.0 * errors / length, 2)
 
 
 def bleu_sums(hypotheses: List[str], references: List[List[str]]) -> Sums:
@@ -96,10 +102,9 @@ def bleu_sums(hypotheses: List[str], references: List[List[str]]) -> Sums:
 
 
 def log_bleu(logs: List[Sums]) -> None:
-    """Log ``bleu``."""
-    for name in (name for log in logs[:1] for name in log if name.startswith("_bleu_")):
-        metrics.log_scalar(name, sum(log.get(name, 0) for log in logs))
-    metrics.log_derived("bleu", _bleu)
+    """Log ``bleu``, unless no caption was scored: the batches may hold no image's first one."""
+    if _log_sums(logs, bleu_sums([], []))["_bleu_ref_len"]:
+        metrics.log_derived("bleu", _bleu)
 
 
 def _bleu(meters: Dict[str, Any]) -> float:
@@ -178,13 +183,12 @@ class Cider:
 
 
 def log_cider(logs: List[Sums]) -> None:
-    """Log ``cider``."""
-    for name in ("_cider_sum", "_cider_images"):
-        metrics.log_scalar(name, sum(log.get(name, 0) for log in logs))
-    metrics.log_derived("cider", _cider)
+    """Log ``cider``, unless no caption was scored."""
+    if _log_sums(logs, ("_cider_sum", "_cider_images"))["_cider_images"]:
+        metrics.log_derived("cider", _cider)
 
 
 def _cider(meters: Dict[str, Any]) -> float:
     """Return CIDEr-D of all that fairseq has added up."""
     total, images = (float(meters[f"_cider_{kind}"].sum) for kind in ("sum", "images"))
-    return round(total / max(images, 1.0), 2)
+    return round(total / images, 2)

@@ -59,6 +59,16 @@ def test_unknown_metric_names_those_there_are():
         stats["bleu"]
 
 
+def test_metric_of_batches_that_are_left_out():
+    """Only the first --valid-subset decides; of others the metric may be missing."""
+    from fairseq_ext.compat.commands import ValidationStats
+
+    message = "bleu is not .* measures in the batches that --max-valid-steps leaves; allowed: loss"
+    with pytest.raises(OptionError, match=message):
+        ValidationStats({"loss": 1.0}, is_cut=True)["bleu"]
+    assert ValidationStats({"loss": 1.0}, decides=False)["bleu"] is None
+
+
 def test_empty_save_dir_does_not_stay(call, tmp_path):
     import fairseq_cli.train
 

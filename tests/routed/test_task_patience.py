@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
+from fairseq import metrics
 
 from fairseq_ext.routed.task_patience import TaskPatience
 from fairseq_ext.streams.state import RunState
@@ -34,6 +35,17 @@ def patience(task_patience=0, pair_patience=0, eval_bleu=True):
 def test_texts_are_judged_by_bleu_unless_weights_are_halved(options, by_bleu):
     judge = patience(**options)
     assert judge.patience == 2 and [judge.judged_by_bleu(pair) for pair in KINDS] == by_bleu
+
+
+def test_a_text_without_references_is_not_judged():
+    """It has a loss, of the end symbols, and no BLEU."""
+    judge = patience(pair_patience=1)
+    with metrics.aggregate(new_root=True) as meters:
+        for pair in KINDS:
+            metrics.log_scalar(f"{pair}_loss", 1.0)
+    judge.begin(1)
+    judge.judge({"num_updates": 5}, meters)
+    assert judge.state.best == {"en-ner": 1.0}
 
 
 def test_each_stall_halves_the_weight(caplog):

@@ -12,6 +12,7 @@ from fairseq.data import indexed_dataset
 from sacrebleu.metrics import TER
 from streams.support import check_objective, first_update
 
+from fairseq_ext.compat.user_errors import OptionError
 from fairseq_ext.routed import scores
 from fairseq_ext.streams import patience
 
@@ -261,6 +262,15 @@ def test_a_pair_that_was_not_validated_is_not_judged(data, tmp_path):
     flags = ["--batch-size", 60, "--lr", 0, "--task-patience", 2, "--save-interval", 100]
     train(data, tmp_path, 12, *flags, "--max-valid-steps", 2)
     assert ends(tmp_path)[0]["streams"]["more"] == {"weight": {"xx-yy": 0.5, "xx-ner": 0.5}}
+
+
+def test_a_task_that_was_not_validated_chooses_no_checkpoint(data, tmp_path):
+    """Its scores would be 0, and the first checkpoint the best one for ever."""
+    flags = ["--batch-size", 60, "--max-valid-steps", 1, *EVALUATE]
+    metric = ["--best-checkpoint-metric", "xx-parse_f1"]
+    with pytest.raises(OptionError, match="xx-parse_f1 .* --max-valid-steps .* xx-yy_bleu"):
+        train(data, tmp_path, 2, *flags, *metric)
+    assert not list(tmp_path.glob("*.pt"))
 
 
 def test_a_target_that_is_not_there_is_named(data, tmp_path):

@@ -1,8 +1,20 @@
 """Scores of validation batches: which counts are made, added up and logged."""
 
+import pytest
 from fairseq import metrics
 
-from fairseq_ext.routed.validation import UNKNOWN, count_sums, log_scores, parse_target_kinds
+from fairseq_ext.routed.validation import (
+    BLEU_NAMES,
+    COUNT_NAMES,
+    KINDS,
+    TER_SUMS,
+    UNKNOWN,
+    count_sums,
+    log_scores,
+    parse_target_kinds,
+)
+
+NAMES = (*BLEU_NAMES, *TER_SUMS, *COUNT_NAMES)
 
 
 def test_kinds_of_targets():
@@ -29,6 +41,14 @@ def test_graphs_are_counted_by_symbols_and_lines():
     }  # fmt: skip
 
 
+def logged(steps, pair, kind):
+    """What is shown after steps, each of which has the outputs of all workers."""
+    with metrics.aggregate(new_root=True) as meters:
+        for outputs in steps:
+            log_scores(outputs, pair, kind)
+    return meters.get_smoothed_values()
+
+
 def test_scores_of_graphs_are_those_of_all_batches_and_workers():
     """Logged from sums, not as a mean of percentages; BLEU is not logged."""
     parts = ((["a b c", "( a"], ["a b c", "( b )"]), (["a"], ["a"]))  # one reference is a graph
@@ -36,9 +56,33 @@ def test_scores_of_graphs_are_those_of_all_batches_and_workers():
     for hypotheses, references in parts:
         sums = count_sums("graphs", hypotheses, references)
         logs.append({f"en-amr:{name}": value for name, value in sums.items()})
-    with metrics.aggregate(new_root=True) as meters:
-        log_scores(logs, "en-amr", "graphs")
-        values = meters.get_smoothed_values()
     # symbols: 3 of 3, 1 of 3, 1 of 1; lines: 1 of 2, 1 of 1
-    shown = {name: value for name, value in values.items() if not name.startswith("_")}
-    assert shown == {"en-amr_accuracy": 71.43, "en-amr_exact": 66.67, "en-amr_f1": 100.0}
+    assert logged([logs], "en-amr", "graphs") == {
+        "en-amr_accuracy": 71.43,
+        "en-amr_exact": 66.67,
+        "en-amr_f1": 100.0,
+    }
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_task_that_was_not_reached_has_no_scores(kind):
+    """A TER of 0 would be the best there is."""
+    zeros = {f"en-x:{name}": 0 for name in NAMES}
+    assert logged([[zeros, zeros], [zeros]], "en-x", kind) == {}
+
+
+def test_ter_is_that_of_all_batches():
+    """The insertions into an empty reference count, although it alone has no TER."""
+    zeros = {f"en-x:{name}": 0 for name in NAMES}
+    empty = {**zeros, "en-x:_ter_edits": 2}
+    full = {**zeros, "en-x:_ter_edits": 1, "en-x:_ter_length": 4}
+    assert logged([[empty]], "en-x", "text") == {}
+    assert logged([[empty], [zeros, full]], "en-x", "text") == {"en-x_ter": 75.0}
+
+
+def test_references_without_an_entity_have_no_f1():
+    """Whatever was predicted: the name is in all validations of a run or in none."""
+    for hypothesis in ("O O", "B-PER O"):
+        sums = count_sums("tags", [hypothesis], ["O O"])
+        scores = logged([[{f"en-x:{name}": value for name, value in sums.items()}]], "en-x", "tags")
+        assert set(scores) == {"en-x_accuracy", "en-x_exact"}

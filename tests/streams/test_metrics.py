@@ -154,7 +154,7 @@ def test_bleu_is_that_of_the_corpus_not_the_mean_over_batches():
     def log(logs):
         for pair in PAIRS:
             log_pair_bleu(logs, pair)
-        log_bleu_summary(PAIRS)
+        log_bleu_summary(logs, PAIRS)
 
     found = reduced(outputs, log)
     expected = sacrebleu.corpus_bleu(hypotheses, [references]).score
@@ -162,6 +162,40 @@ def test_bleu_is_that_of_the_corpus_not_the_mean_over_batches():
     assert found["y-x_bleu"] == pytest.approx(100, abs=0.011)
     assert found["worst_bleu"] == pytest.approx(expected, abs=0.011)
     assert found["bleu"] == pytest.approx((expected + 100) / 2, abs=0.011)
+
+
+@pytest.fixture
+def bleu_log():
+    """Function (sums by pair of a batch, ...) -> what is logged of the batches, one by one."""
+
+    def log(*batches):
+        with metrics.aggregate(new_root=True) as logged:
+            for sums in batches:
+                logs = {pair: {**criterion_log(1.0, 1), **lines} for pair, lines in sums.items()}
+                output = merge_logs(logs, PAIRS)
+                for pair in PAIRS:
+                    log_pair_bleu([output], pair)
+                log_bleu_summary([output], PAIRS)
+        return logged.get_smoothed_values()
+
+    return log
+
+
+def test_pairs_that_were_not_reached_have_no_bleu(bleu_log):
+    """--max-valid-steps leaves them out; a pair that scores 0 counts."""
+    lines = "a b c d e"
+    perfect, nothing = bleu_sums([lines], [lines]), bleu_sums([""], [lines])
+    assert bleu_log({"x-y": perfect}) == {"x-y_bleu": 100.0, "bleu": 100.0, "worst_bleu": 100.0}
+    both = {"x-y_bleu": 100.0, "y-x_bleu": 0.0, "bleu": 50.0, "worst_bleu": 0.0}
+    assert bleu_log({"x-y": perfect}, {"y-x": nothing}) == both
+    assert bleu_log({"x-y": bleu_sums(["a"], [""])}) == {}
+
+
+def test_batches_whose_references_are_empty_count_with_the_others(bleu_log):
+    hypotheses, references = ["a b c d e", "a b c d e"], ["", "a b c d e"]
+    parts = [{"x-y": bleu_sums(hypotheses[n : n + 1], references[n : n + 1])} for n in (0, 1)]
+    whole = sacrebleu.corpus_bleu(hypotheses, [references]).score
+    assert bleu_log(*parts)["x-y_bleu"] == pytest.approx(whole, abs=0.011) and whole < 100
 
 
 def test_bleu_without_a_match_of_three_words_is_smoothed_as_by_default():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import sacrebleu
 from common import inprocess
+from fairseq.logging import metrics as fairseq_metrics
 from twin import recordings, test_captions_task, test_speech_task
 
 from fairseq_ext.twin import metrics
@@ -102,6 +103,30 @@ def test_bleu_of_several_references():
     assert [total[f"_bleu_totals_{n}"] for n in range(4)] == whole.totals
     assert (total["_bleu_sys_len"], total["_bleu_ref_len"]) == (whole.sys_len, whole.ref_len)
     assert set(metrics.bleu_sums([], []).values()) <= {0}
+
+
+def shown(log, *steps):
+    """What is logged after steps, each of which has the sums of all workers."""
+    with fairseq_metrics.aggregate(new_root=True) as meters:
+        for logs in steps:
+            log(list(logs))
+    return meters.get_smoothed_values()
+
+
+def test_what_was_not_measured_is_not_logged():
+    """Batches without an image's first caption, references without a word: 0 would be a score."""
+    unscored = metrics.bleu_sums([], [])
+    scored = metrics.bleu_sums(["a b c d"], [["a b c d"]])
+    assert shown(metrics.log_bleu, [unscored]) == {}
+    assert shown(metrics.log_bleu, [unscored, {}], [unscored, scored]) == {"bleu": 100.0}
+    none, image = metrics.Cider([["a"]]).sums([], []), {"_cider_sum": 5.0, "_cider_images": 2}
+    assert shown(metrics.log_cider, [none]) == {}
+    assert shown(metrics.log_cider, [none], [none, image]) == {"cider": 2.5}
+    wordless, right = metrics.error_sums(["a"], [""]), metrics.error_sums(["b c"], ["b c"])
+    assert shown(metrics.log_error_rates, [wordless]) == {}
+    # an error that was counted before the first word of a reference is not forgotten
+    rates = shown(metrics.log_error_rates, [wordless], [right])
+    assert rates == {"cer": pytest.approx(100 / 3, abs=0.01), "wer": 50.0}
 
 
 def best(records, name):
