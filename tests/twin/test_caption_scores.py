@@ -6,7 +6,10 @@ import pytest
 from common import inprocess
 from twin import test_captions_task
 
-SEARCH = ["--eval-bleu", "--eval-cider", "--eval-args", '{"beam": 1, "max_len_b": 5}']
+from fairseq_ext import __main__ as command
+
+BLEU = ["--eval-bleu", "--eval-args", '{"beam": 1, "max_len_b": 5}']
+SEARCH = ["--eval-cider", *BLEU]
 ARCH = "twin_caption_lstm"
 
 
@@ -25,7 +28,7 @@ def data(tmp_path_factory):
 def checkpoint(data, tmp_path_factory):
     """A model that describes some of the images."""
     folder = tmp_path_factory.mktemp("run")
-    words = ("--max-update", 40, "--lr", 0.03, "--disable-validation")
+    words = ("--max-update", 40, "--lr", 0.03, "--disable-validation", *BLEU)
     test_captions_task.train(data, folder, ARCH, *words)
     return folder / "checkpoint_last.pt"
 
@@ -86,3 +89,9 @@ def test_without_scores_no_text_is_read(data):
     task.load_dataset("valid")
     dataset = task.datasets["valid"]
     assert "references" not in dataset.collater([dataset[0]])
+
+
+def test_distance_of_a_run_that_was_scored(data, checkpoint, tmp_path):
+    """The options of its search say nothing about distances."""
+    words = ["twin-distance", checkpoint, data, "--subset", "valid", "--output", tmp_path / "out"]
+    assert command.main([str(word) for word in words]) == 0
