@@ -10,7 +10,7 @@ Dimensions: B images, P positions, D features, T words.
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 from zipfile import BadZipFile
 
 import numpy as np
@@ -55,6 +55,8 @@ class ImageCaptioningConfig(FairseqDataclass):
         metadata={"help": "options of the search for both scores, as JSON: '{\"beam\": 4}'"},
     )
     dataset_impl: Optional[str] = II("dataset.dataset_impl")
+    train_subset: str = II("dataset.train_subset")
+    valid_subset: str = II("dataset.valid_subset")
 
 
 def read_features(path: str) -> Tensor:
@@ -106,9 +108,10 @@ class CaptionDataset(FairseqDataset):
         dictionary: of the words.
         captions: the captions, or None where they are to be found.
         shuffle: captions of one length in an order that is drawn, once a run.
+        subset: name of the set, which batches with references carry.
 
-    ``references`` {number of an image's first caption: all its captions as text} is filled where
-    captions are to be scored.
+    Where captions are to be scored, ``read_references`` fills ``references``, {number of the
+    caption with which an image is scored: all captions of the image as text}, and ``cider``.
     """
 
     def __init__(
@@ -117,10 +120,13 @@ class CaptionDataset(FairseqDataset):
         dictionary: Dictionary,
         captions: Any = None,
         shuffle: bool = False,
+        subset: str = "",
     ):
         self.paths, self.dictionary, self.captions = paths, dictionary, captions
-        self.shuffle = shuffle
+        self.shuffle, self.subset = shuffle, subset
+        self.texts: Dict[str, List[str]] = {}  # {feature file: captions}
         self.references: Dict[int, List[str]] = {}
+        self.cider: Optional[Cider] = None
         if captions is None:
             # without captions all images count alike in a batch
             self.lengths = np.ones(len(paths), dtype=np.int64)
@@ -180,18 +186,37 @@ class CaptionDataset(FairseqDataset):
             batch["ntokens"] = sum(len(target) for target in targets)
             # the end symbol in front: teacher forcing
             batch["net_input"]["prev_output_tokens"] = self._collate(targets, shift=True)
-        # an image is scored with its first caption; the others have nothing to compare with
-        if self.references:
+        # an image is scored with one caption; the others have nothing to compare with
+        if self.texts:
+            batch["subset"] = self.subset
             batch["references"] = [self.references.get(sample["id"], []) for sample in samples]
         return batch
 
-    def read_references(self) -> None:
-        """Fill ``references``."""
-        first: Dict[str, int] = {}
+    def read_references(self, for_cider: bool) -> None:
+        """Fill ``references`` and, if asked for, ``cider``."""
+        self.texts = {}
         for number, path in enumerate(self.paths):
-            # captions of one image stand under the number of its first one, which is scored
             text = self.dictionary.string(self.captions[number], unk_string=UNKNOWN[1])
-            self.references.setdefault(first.setdefault(path, number), []).append(text)
+            self.texts.setdefault(path, []).append(text)
+        self._choose(range(len(self.paths)))
+        # CIDEr-D counts n-grams over the images of the set that is scored
+        self.cider = Cider(list(self.texts.values())) if for_cider else None
+
+    def _choose(self, numbers: Iterable[int]) -> None:
+        """Score each image with its first caption among ``numbers``."""
+        first: Dict[str, int] = {}
+        for number in sorted(numbers):
+            first.setdefault(self.paths[number], int(number))
+        self.references = {number: self.texts[path] for path, number in first.items()}
+
+    def filter_indices_by_size(
+        self, indices: np.ndarray, max_sizes: Any
+    ) -> Tuple[np.ndarray, List[int]]:
+        """Return the captions that are short enough, and the others, which no batch has."""
+        fitting, ignored = super().filter_indices_by_size(indices, max_sizes)
+        if self.texts:
+            self._choose(fitting)
+        return fitting, ignored
 
     def _collate(self, targets: List[Tensor], shift: bool = False) -> Tensor:
         """Return captions (B, T), padded at the end; ``shift``: as the decoder's inputs."""
@@ -233,12 +258,12 @@ class ImageCaptioningTask(FairseqTask):
             raise ValueError(f"there are no captions {stem}.bin, {stem}.idx")
         folder = self.cfg.features or self.cfg.data
         paths = feature_paths(folder, self.cfg.data, split, len(captions))
-        is_training = split.startswith("train")
-        dataset = CaptionDataset(paths, self.dictionary, captions, is_training)
-        # CIDEr-D counts n-grams over the images of the split that is scored
-        if self.is_scoring and not is_training:
-            dataset.read_references()
-            self.cider = Cider(list(dataset.references.values()))
+        is_training = split == self.cfg.train_subset
+        dataset = CaptionDataset(paths, self.dictionary, captions, is_training, split)
+        # of a large training set they take time: only if it is validated as well
+        is_scored = not is_training or split in self.cfg.valid_subset.split(",")
+        if self.is_scoring and is_scored:
+            dataset.read_references(self.cfg.eval_cider)
         self.datasets[split] = dataset
 
     @property
@@ -269,16 +294,16 @@ class ImageCaptioningTask(FairseqTask):
         return loss, sample_size, log
 
     def _score(self, sample: Dict[str, Any], model: BaseFairseqModel) -> Dict[str, Any]:
-        """Return sums over the images whose first caption is in the batch."""
+        """Return sums over the images whose scored caption is in the batch."""
         lists = self.inference_step(self.generator, [model], sample)
         tokens = [nbest[0]["tokens"].int().cpu() for nbest in lists]
         lines = [self.dictionary.string(words, unk_string=UNKNOWN[0]) for words in tokens]
-        # an image is scored once, with its first caption: only there are the references
+        # an image is scored once, with one caption: only there are the references
         pairs = [pair for pair in zip(lines, sample["references"]) if pair[1]]
         hypotheses, references = [line for line, _ in pairs], [texts for _, texts in pairs]
         sums = bleu_sums(hypotheses, references) if self.cfg.eval_bleu else {}
         if self.cfg.eval_cider:
-            sums.update(self.cider.sums(hypotheses, references))
+            sums.update(self.datasets[sample["subset"]].cider.sums(hypotheses, references))
         return sums
 
     def reduce_metrics(

@@ -52,6 +52,15 @@ if TYPE_CHECKING:
 
 TABLES = (".tsv", ".tokens.tsv", ".words.tsv", ".histogram.tsv")
 ENDINGS = (*TABLES, ".png", ".frequency.png", ".histogram.png")
+# options of tasks that search in validation, and their values where nothing is searched; the tasks
+# refuse --eval-args and --eval-wer-args without a score
+UNSCORED: Dict[str, Any] = {
+    "eval_bleu": False,
+    "eval_cider": False,
+    "eval_args": "{}",
+    "eval_wer": False,
+    "eval_wer_args": "{}",
+}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -139,9 +148,7 @@ def load(args: Namespace) -> Tuple["BaseFairseqModel", "TwinCriterion", "Fairseq
                 f"{options.get('_name')}, which reads none; leave it out"
             )
         options["features"] = args.features
-    # nothing is translated here
-    if "eval_bleu" in options:
-        options["eval_bleu"] = False
+    options.update({name: value for name, value in UNSCORED.items() if name in options})
     # the pair comes from --pair, among all that the checkpoint was trained for
     if "lang_pairs" in options:
         options["source_lang"] = options["target_lang"] = None
