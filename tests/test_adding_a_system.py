@@ -51,6 +51,7 @@ def environment(clone):
     return {"PYTHONPATH": os.pathsep.join([str(clone), str(clone / "tests")])}
 
 
+@pytest.mark.slow
 def test_commands_of_the_page_run(clone, run):
     """Its tests pass, it is trained, it translates, and it is listed."""
     (script,) = [block.text for block in pages.blocks(PAGE) if block.language == "bash"]

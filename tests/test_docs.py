@@ -17,7 +17,7 @@ BASH = shutil.which("bash")
 # what makes a page's training short: later options win over those of the page
 SHORTER = "--max-epoch 3 --embed-dim 16 --ffn-embed-dim 16 --attention-heads 2 --layers 1"
 # sessions of long trainings; the options of all are checked all the same
-SLOW = ("many", "few", "own-data")
+SLOW = ("many", "few", "own-data", "cli")
 
 
 def sessions(kind):

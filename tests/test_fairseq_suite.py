@@ -58,6 +58,7 @@ def checkout(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_a_checkout(checkout, tmp_path):
     page = tmp_path / "new" / "page.md"
     command = [sys.executable, "-m", "campaigns.fairseq_suite", str(checkout), "--into", str(page)]

@@ -204,7 +204,7 @@ def plugin(tmp_path):
     return folder
 
 
-@pytest.mark.parametrize("way", ["relative", "link"])
+@pytest.mark.parametrize("way", ["relative", pytest.param("link", marks=pytest.mark.slow)])
 def test_plugins_have_the_old_rule(way, plugin, tmp_path):
     """Also their sub-modules, what they import later, and processes that unpickle them first."""
     (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")

@@ -303,7 +303,14 @@ def test_a_stock_model_of_the_other_direction(checkpoint, search):
         search(checkpoint("yy-xx"))
 
 
-def test_a_second_checkpoint_with_other_words(checkpoint, search, toy_corpus, tmp_path):
+@pytest.mark.parametrize(
+    "digests, message",
+    # of versions that recorded none, and of another dictionary
+    [({}, "with .*dict.xx.txt"), ({"xx": "9:0"}, "with another dictionary of xx")],
+)
+def test_a_second_checkpoint_with_other_words(
+    digests, message, checkpoint, search, toy_corpus, tmp_path
+):
     """As many words in another order: the scores would be of other sentences."""
     shutil.copytree(toy_corpus.two, tmp_path / "other")
     words = tmp_path / "other" / "dict.xx.txt"
@@ -311,8 +318,9 @@ def test_a_second_checkpoint_with_other_words(checkpoint, search, toy_corpus, tm
     words.write_text("".join(f"{line}\n" for line in reversed(lines)), encoding="utf-8")
     state = torch.load(checkpoint("yy-xx"), map_location="cpu", weights_only=True)
     state["cfg"]["task"]["data"] = str(tmp_path / "other")
+    state["extra_state"]["dictionaries"] = digests
     torch.save(state, tmp_path / "other.pt")
-    with pytest.raises(ValueError, match="--dual-path .*other.pt: was trained with .*dict.xx.txt"):
+    with pytest.raises(ValueError, match=f"--dual-path .*other.pt: was trained {message}"):
         search(checkpoint("xx-yy"), "--dual-alpha", 0.5, "--dual-path", tmp_path / "other.pt")
 
 

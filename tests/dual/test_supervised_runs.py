@@ -278,7 +278,10 @@ def test_weight_0_is_the_plain_criterion(runs, tmp_path):
     assert not all(torch.equal(zero[name], dsl[name]) for name in zero)
 
 
-@pytest.mark.parametrize("model", [DUAL, STACKS], ids=["dual", "stacks"])
+@pytest.mark.parametrize(
+    "model",
+    [pytest.param(DUAL, id="dual"), pytest.param(STACKS, id="stacks", marks=pytest.mark.slow)],
+)
 def test_all_commands(runs, toy_corpus, tmp_path, model):
     """Train, resume, then, without the language models, validate and translate."""
     copies = {lang: shutil.copy(path, tmp_path / f"{lang}.pt") for lang, path in runs.paths.items()}

@@ -68,6 +68,7 @@ def test_doctor_refuses_another_python(monkeypatch):
     assert "outside 3.1 to 3.2" in what
 
 
+@pytest.mark.slow
 def test_doctor_says_of_a_fork_what_the_layer_does_with_it(run, tmp_path):
     """Options by factories, a command without a function, and one that reads no checkpoints."""
     release = Path(importlib.util.find_spec("fairseq").origin).parents[1]
