@@ -57,5 +57,9 @@ def test_validation_on_two_workers_logs_what_one_worker_logs(runs, tmp_path):
     for pair, scores in SCORES.items():
         for score in ("loss", "ppl", *scores):
             name = f"valid_{pair}_{score}"
+            # no reference of a graph holds a triple: there is no F1
+            if score == "f1" and name not in one:
+                assert name not in two
+                continue
             assert two[name] == pytest.approx(one[name], abs=0.011), name
     assert one["valid_xx-zz_accuracy"] > 0
