@@ -2,10 +2,13 @@
 
 Importing torch and fairseq takes seconds, which most commands of the tests are too short to repay.
 ``conftest.run_command`` asks for a command here when its environment is that of the server; tests
-of the start-up itself begin processes of their own.
+of the start-up itself begin processes of their own. A second server has imported the user-dir
+besides, for commands with ``--user-dir``.
 """
 
+import argparse
 import atexit
+import gc
 import importlib
 import json
 import os
@@ -22,8 +25,9 @@ MODULES = {
     "fairseq-interactive": "fairseq_cli.interactive",
     "fairseq-validate": "fairseq_cli.validate",
 }
-# differs from test to test and is read by no command
-IGNORED = ("PYTEST_CURRENT_TEST",)
+# differs from test to test and is read by no command; torch sets the second when a test makes an
+# optimizer in the process of the tests
+IGNORED = ("PYTEST_CURRENT_TEST", "TORCHINDUCTOR_CACHE_DIR")
 
 
 def environment(variables):
@@ -35,10 +39,13 @@ class CommandServer:
     """The server as its client sees it; it starts with the first command and ends with the client.
 
     variables: the environment of the server, and so of all its commands.
+    user_dir: what the commands name with ``--user-dir``; None where they name nothing or other
+        folders.
     """
 
-    def __init__(self, variables):
+    def __init__(self, variables, user_dir=None):
         self.variables = environment(variables)
+        self.user_dir = user_dir
         self._process = None
 
     def runs(self, name, variables):
@@ -68,8 +75,9 @@ class CommandServer:
     def _ask(self, request):
         """Return the number of the process that runs it."""
         if self._process is None:
+            imported = [] if self.user_dir is None else [self.user_dir]
             self._process = subprocess.Popen(
-                [sys.executable, __file__],
+                [sys.executable, __file__, *imported],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env=self.variables,
@@ -83,7 +91,7 @@ class CommandServer:
 # ---------------------------------------------------------------- the server
 
 
-def serve():
+def serve(user_dir=None):
     """Run the commands that are asked for on stdin; answer with process number and exit status."""
     # the commands' own streams are files that are opened in their place
     with open(os.dup(0), encoding="utf-8") as requests, open(os.dup(1), "w") as answers:
@@ -92,6 +100,11 @@ def serve():
         # a command finds the scripts' folder there, not that of the tests
         sys.path[0] = os.path.dirname(sys.executable)
         commands = {name: importlib.import_module(path) for name, path in MODULES.items()}
+        _import_what_optimizers_import()
+        if user_dir is not None:
+            utils = importlib.import_module("fairseq.utils")
+            utils.import_user_module(argparse.Namespace(user_dir=user_dir))
+        gc.freeze()  # the collector of a fork would copy every page it looks at
         for line in requests:
             child = os.fork()
             if child == 0:
@@ -99,6 +112,16 @@ def serve():
             _answer(answers, child)
             _, status = os.waitpid(child, 0)
             _answer(answers, os.waitstatus_to_exitcode(status))
+
+
+def _import_what_optimizers_import():
+    """Import the compiler of torch, as the first optimizer of every process does for seconds.
+
+    Its statistics at the end of a process are left out: they collect the garbage, and so wait
+    for processes that load data, where Python would leave them to the operating system.
+    """
+    importlib.import_module("torch._dynamo")
+    atexit.unregister(importlib.import_module("torch._dynamo.utils").dump_compile_times)
 
 
 def _answer(answers, value):
@@ -134,4 +157,4 @@ def _become(commands, program, arguments, cwd, typed, output):
 
 
 if __name__ == "__main__":
-    serve()
+    serve(*sys.argv[1:])

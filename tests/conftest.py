@@ -67,7 +67,7 @@ def run_command(*command, cwd=None, env=None, stdin="", timeout=600, fails=False
     if program is None:
         raise CommandFailed(f"{name} is neither in {scripts} nor in PATH; run `make setup`")
     variables = {**os.environ, "PATH": search, "OMP_NUM_THREADS": "1", **(env or {})}
-    server = _command_server()
+    server = _command_server(_user_dir(arguments, cwd))
     if not fresh and server.runs(name, variables):
         status, output = server.run(program, arguments, cwd, stdin, timeout)
     else:
@@ -90,11 +90,20 @@ def run_command(*command, cwd=None, env=None, stdin="", timeout=600, fails=False
     return output
 
 
+def _user_dir(arguments, cwd):
+    """The package if the arguments name it with `--user-dir`, else None."""
+    if "--user-dir" in arguments[:-1]:
+        named = arguments[arguments.index("--user-dir") + 1]
+        if Path(cwd or ".", named).absolute() == PACKAGE:
+            return str(PACKAGE)
+    return None
+
+
 @functools.lru_cache(maxsize=None)
-def _command_server():
-    """The test process's server of commands."""
+def _command_server(user_dir):
+    """The test process's server of commands with this user-dir."""
     search = str(Path(sys.executable).parent) + os.pathsep + os.environ.get("PATH", "")
-    return CommandServer({**os.environ, "PATH": search, "OMP_NUM_THREADS": "1"})
+    return CommandServer({**os.environ, "PATH": search, "OMP_NUM_THREADS": "1"}, user_dir)
 
 
 @pytest.fixture(scope="session")
