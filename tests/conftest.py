@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_server import CommandServer
+from command_server import CommandServer, environment
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PACKAGE = REPOSITORY / "fairseq_ext"
@@ -66,7 +66,7 @@ def run_command(*command, cwd=None, env=None, stdin="", timeout=600, fails=False
     program = sys.executable if name == "python" else shutil.which(name, path=search)
     if program is None:
         raise CommandFailed(f"{name} is neither in {scripts} nor in PATH; run `make setup`")
-    variables = {**os.environ, "PATH": search, "OMP_NUM_THREADS": "1", **(env or {})}
+    variables = {**environment(os.environ), "PATH": search, "OMP_NUM_THREADS": "1", **(env or {})}
     server = _command_server(_user_dir(arguments, cwd))
     if not fresh and server.runs(name, variables):
         status, output = server.run(program, arguments, cwd, stdin, timeout)

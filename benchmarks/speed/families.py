@@ -15,7 +15,7 @@ EQUAL = "stock lstm, equal FLOP"
 RECURRENT = ("twin_lstm", "multiway", "routed")
 # of these an lstm wide enough to do the same number of operations is measured as well
 AT_EQUAL_FLOP = ("multiway", "routed")
-FAMILIES = ("dual", "duo", "twin_transformer", *RECURRENT)
+FAMILIES = ("dual", "tagged", "duo", "twin_transformer", *RECURRENT)
 SYSTEMS = ("transformer", "lstm", *FAMILIES)
 # those that hold several pairs in one model
 SHARED = ("dual", "multiway", "routed")
@@ -95,11 +95,12 @@ def stock_lstm(args: Namespace, name: str = "stock lstm", hidden: Optional[int] 
 
 def rows(family: str, args: Namespace) -> List[Row]:
     """Return the rows of a family; the others are compared with the first."""
-    if family == "dual":
+    if family in ("dual", "tagged"):
         models = [f"{one_way(pair)} {stock_transformer(args)}" for pair in DIRECTIONS]
         task = f"--task dual_translation {FORTH}"
-        ours = f"{task} --arch dual_transformer {plain(args)} {CHUNKED}"
-        return [Row("two stock", models, FORTH, False), Row("dual", [ours], task, True)]
+        sizes = plain(args) if family == "dual" else sided(args)
+        ours = f"{task} --arch {family}_transformer {sizes} {CHUNKED}"
+        return [Row("two stock", models, FORTH, False), Row(family, [ours], task, True)]
     if family in ("duo", "twin_transformer"):
         peer = Row("stock transformer", [f"{FORTH} {stock_transformer(args)}"], FORTH, False)
         duo = f"{FORTH} --arch duo_transformer {plain(args)} {CHUNKED}"

@@ -1,33 +1,14 @@
 """Reads raw text line by line, plain or packed, and writes files that are never half-written."""
 
-import codecs
 import contextlib
-import gzip
 import itertools
-import lzma
-import struct
-import tarfile
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Iterable, Iterator, Sequence, TextIO, Union
 
+from fairseq_ext.compat import text_lines
 from fairseq_ext.tools import UsageError, atomic_path
 
 File = Union[str, Path]
-# What reading a file or an archive raises that is missing, damaged or not supported. RuntimeError
-# is of an encrypted .zip, and NotImplementedError, which is one, of another compression.
-UNREADABLE = (
-    OSError,
-    EOFError,
-    RuntimeError,
-    UnicodeDecodeError,  # of a name in an archive
-    zlib.error,
-    lzma.LZMAError,
-    struct.error,
-    tarfile.TarError,
-    zipfile.BadZipFile,
-)
 
 
 def find(path: File) -> Path:
@@ -38,34 +19,17 @@ def find(path: File) -> Path:
     raise UsageError(f"there is neither {path} nor {path}.gz")
 
 
-def decoded(stream: Iterable[bytes], path: File, encoding: str = "utf-8") -> Iterator[str]:
-    """Yield the lines of a file as text, without the byte order mark of UTF-8 before the first.
+def lines_of(path: File, encoding: str = "utf-8") -> Iterator[str]:
+    """Yield the lines of a plain or .gz file, without surrounding white space.
 
     A carriage return within a line becomes a blank, since fairseq would begin another line there.
-    Raises UsageError with the line number where the encoding of a line is another one.
+    Raises UsageError, naming the line, where the file cannot be read.
     """
-    for number, line in enumerate(stream, 1):
-        if number == 1 and encoding == "utf-8":
-            line = line.removeprefix(codecs.BOM_UTF8)
-        try:
-            yield line.decode(encoding).replace("\r", " ")
-        except UnicodeDecodeError as error:
-            reason = f"not {encoding.upper()} ({error.reason})"
-            raise UsageError(f"{path}, line {number}: {reason}") from error
-
-
-def lines_of(path: File, encoding: str = "utf-8") -> Iterator[str]:
-    """Yield the `decoded` lines of a plain or .gz file, without surrounding white space.
-
-    Raises UsageError where the file cannot be read.
-    """
-    opener = gzip.open if Path(path).suffix == ".gz" else open
     try:
-        with opener(path, "rb") as stream:
-            for line in decoded(stream, path, encoding):
-                yield line.strip()
-    except UNREADABLE as error:
-        raise UsageError(f"cannot read {path}: {error}") from error
+        for line in text_lines.lines_of(path, encoding):
+            yield line.replace("\r", " ").strip()
+    except text_lines.UnreadableText as error:
+        raise UsageError(str(error)) from error
 
 
 def aligned(*paths: Path) -> Iterator[tuple[str, ...]]:

@@ -11,9 +11,10 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import NamedTuple
 
+from fairseq_ext.compat.text_lines import UNREADABLE
 from fairseq_ext.tools import UsageError
 
-from .files import UNREADABLE, check_outputs, write_lines
+from .files import check_outputs, write_lines
 from .parallel import SPLITS
 
 MEMBER = re.compile(r"(?:.*/)?(train|test)/(neg|pos)/(\d+)_\d+\.txt")

@@ -10,9 +10,10 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import NamedTuple, Sequence
 
+from fairseq_ext.compat.text_lines import UNREADABLE
 from fairseq_ext.tools import UsageError
 
-from .files import UNREADABLE, check_outputs, write_lines
+from .files import check_outputs, write_lines
 from .parallel import SPLITS
 
 SEED = 1

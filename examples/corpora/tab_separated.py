@@ -5,17 +5,16 @@ common, directly or through other pairs, are a group. The first pair of each gro
 others are left out, so that no sentence is in two pairs, let alone in two parts.
 """
 
-import contextlib
-import gzip
 import random
 import zipfile
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Iterable, Iterator
 
+from fairseq_ext.compat.text_lines import UNREADABLE, UnreadableText, decoded, lines_of
 from fairseq_ext.tools import UsageError
 
-from .files import UNREADABLE, check_languages, check_outputs, decoded, find, write_lines
+from .files import check_languages, check_outputs, find, write_lines
 
 SEED = 1
 
@@ -34,25 +33,23 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def raw_lines(path: Path) -> Iterator[str]:
-    """Yield the `decoded` lines of a plain or .gz file, or of the first file of a .zip.
+    """Yield the lines of a plain or .gz file, or of the first file of a .zip.
 
     Raises UsageError where the file cannot be read.
     """
     try:
-        with contextlib.ExitStack() as stack:
-            stream: Iterable[bytes]
-            if path.suffix == ".zip":
-                archive = stack.enter_context(zipfile.ZipFile(path))
-                # names of folders end in a slash
-                files = [name for name in archive.namelist() if not name.endswith("/")]
-                if not files:
-                    raise UsageError(f"{path}: there is no file in it")
-                stream = stack.enter_context(archive.open(files[0]))
-            elif path.suffix == ".gz":
-                stream = stack.enter_context(gzip.open(path))
-            else:
-                stream = stack.enter_context(open(path, "rb"))
-            yield from decoded(stream, path)
+        if path.suffix != ".zip":
+            yield from lines_of(path)
+            return
+        with zipfile.ZipFile(path) as archive:
+            # names of folders end in a slash
+            files = [name for name in archive.namelist() if not name.endswith("/")]
+            if not files:
+                raise UsageError(f"{path}: there is no file in it")
+            with archive.open(files[0]) as stream:
+                yield from decoded(stream, path)
+    except UnreadableText as error:
+        raise UsageError(str(error)) from error
     except UNREADABLE as error:
         raise UsageError(f"cannot read {path}: {error}") from error
 
@@ -60,10 +57,11 @@ def raw_lines(path: Path) -> Iterator[str]:
 def sentence_pairs(lines: Iterable[str], path: Path) -> Iterator[tuple[str, str]]:
     """Yield the first two columns, without white space around them, where both have text.
 
+    A carriage return within a text becomes a blank, since fairseq would begin another line there.
     Raises UsageError with file and line number where there is no second column.
     """
     for number, line in enumerate(lines, 1):
-        columns = [column.strip() for column in line.split("\t")]
+        columns = [column.replace("\r", " ").strip() for column in line.split("\t")]
         if len(columns) < 2:
             text = line.strip()[:50]
             raise UsageError(f"{path}, line {number}: {text!r} has no tab between two texts")

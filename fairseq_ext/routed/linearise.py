@@ -9,15 +9,12 @@ fairseq-preprocess makes the two files PREFIX.src and PREFIX.tgt into training d
 turns sentences and predictions into the format of the corpus.
 """
 
-import codecs
-import gzip
 import io
-import struct
 import zipfile
-import zlib
 from pathlib import Path
 from typing import Any, Dict, Iterable, Iterator, List, Tuple, TypeVar, Union
 
+from ..compat.text_lines import UNREADABLE, UnreadableText, decoded, lines_of
 from .formats import Format, LinePair, Malformed, graphs, ner, trees
 
 PathName = Union[str, Path]
@@ -25,17 +22,6 @@ Item = TypeVar("Item")
 FORMATS: Dict[str, Format] = {"ner": ner, "tree": trees, "amr": graphs}
 # the members of a .zip that count, by the ending of their names
 MEMBERS = {"ner": "", "tree": ".mrg", "amr": ""}
-# What reading a file raises that is missing, damaged or not supported. RuntimeError is of an
-# encrypted .zip, and NotImplementedError, which is one, of another compression.
-UNREADABLE = (
-    OSError,
-    EOFError,
-    RuntimeError,
-    UnicodeDecodeError,  # of a name in a .zip
-    zlib.error,
-    struct.error,
-    zipfile.BadZipFile,
-)
 
 
 def check_format(name: str) -> Format:
@@ -43,18 +29,6 @@ def check_format(name: str) -> Format:
     if name not in FORMATS:
         raise ValueError(f"FORMAT {name!r}; allowed: {', '.join(FORMATS)}")
     return FORMATS[name]
-
-
-def decoded(name: str, content: bytes) -> List[str]:
-    """Return the lines of a text. Raises ValueError with file and line where it is not UTF-8."""
-    lines = []
-    # a byte order mark is no part of the first word
-    for number, line in enumerate(io.BytesIO(content.removeprefix(codecs.BOM_UTF8)), start=1):
-        try:
-            lines.append(line.decode("utf-8").rstrip("\r\n"))
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{name}, line {number}: not UTF-8 ({error.reason})") from error
-    return lines
 
 
 def texts(path: PathName, ending: str = "") -> Iterator[Tuple[str, List[str]]]:
@@ -76,14 +50,12 @@ def texts(path: PathName, ending: str = "") -> Iterator[Tuple[str, List[str]]]:
                 if not names:
                     raise ValueError(f"{path} has no member whose name ends in {ending!r}")
                 for name in names:
-                    yield f"{path}:{name}", decoded(f"{path}:{name}", archive.read(name))
+                    member = f"{path}:{name}"
+                    yield member, list(decoded(io.BytesIO(archive.read(name)), member))
         else:
-            opener = gzip.open if path.suffix == ".gz" else open
-            with opener(path, "rb") as stream:
-                content = stream.read()
-            yield str(path), decoded(str(path), content)
+            yield str(path), list(lines_of(path))
     except UNREADABLE as error:
-        raise ValueError(f"{path} cannot be read: {error}") from error
+        raise UnreadableText(f"cannot read {path}: {error}") from error
 
 
 def _located(name: str, number: int, error: Malformed) -> Malformed:

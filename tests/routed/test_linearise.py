@@ -103,13 +103,13 @@ def test_members_of_archives_are_named(tmp_path, capsys):
     "name, content, message",
     [
         ("f.txt", b"a\n\xff O\n", "f.txt, line 2: not UTF-8"),
-        ("f.gz", b"no gzip", "f.gz cannot be read"),
+        ("f.gz", b"no gzip", "cannot read {path}: Not a gzipped file"),
         # header of a gzip file, then bytes that are no deflate stream
-        ("f.gz", b"\x1f\x8b\x08" + bytes(7) + b"\xff" * 20, "f.gz cannot be read"),
-        ("f.zip", b"no zip", "f.zip cannot be read"),
+        ("f.gz", b"\x1f\x8b\x08" + bytes(7) + b"\xff" * 20, "cannot read {path}"),
+        ("f.zip", b"no zip", "cannot read {path}"),
         ("f.txt", b"-DOCSTART- O\n", "f.txt: no sentence is left"),
         ("f.txt", b"\xef\xbb\xbf-DOCSTART- O\n", "f.txt: no sentence is left"),
-        (None, b"", "none cannot be read"),
+        (None, b"", "cannot read {path}: No such file"),
     ],
 )
 def test_unreadable_files_are_named(name, content, message, tmp_path, capsys):
@@ -117,7 +117,7 @@ def test_unreadable_files_are_named(name, content, message, tmp_path, capsys):
     if name:
         path.write_bytes(content)
     assert call("ner", path, "--output", tmp_path / "out") == 2
-    assert message in capsys.readouterr().err
+    assert message.format(path=path) in capsys.readouterr().err
     assert not (tmp_path / "out.src").exists()
 
 
@@ -137,8 +137,8 @@ def zip_with(path, method=0, encrypted=False):
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"encrypted": True}, r"f\.zip cannot be read: .*encrypted"),
-        ({"method": 99}, r"f\.zip cannot be read: .*compression method"),
+        ({"encrypted": True}, r"cannot read .*f\.zip: .*encrypted"),
+        ({"method": 99}, r"cannot read .*f\.zip: .*compression method"),
     ],
 )
 def test_zips_that_are_not_supported_are_named(change, message, tmp_path):

@@ -144,8 +144,8 @@ def test_filters(pair, target, ratio, least, reason):
         (["-s", "qq"], "CHECKPOINT .*qq"),
         (["--pivot", "zz"], "--pivot 'zz': must be LANG=FILE"),
         (["--pivot", "yy=x"], "must be LANG=FILE with another language than xx and yy"),
-        (["--pivot", "zz=missing"], "--pivot missing"),
-        (["--monolingual", "missing"], "--monolingual missing"),
+        (["--pivot", "zz=missing"], "--pivot: cannot read missing"),
+        (["--monolingual", "missing"], "--monolingual: cannot read missing"),
         (["--output", "no/folder/bt"], "no/folder is not a folder"),
     ],
 )

@@ -165,7 +165,7 @@ def test_a_text_that_is_not_utf8_is_named(checkpoint, toy_corpus, tmp_path, caps
     text.write_bytes("schön\n".encode("utf-8") + "schön\n".encode("latin-1"))
     options = ("--output", tmp_path / "out", "--text", text)
     assert distance(checkpoint, toy_corpus.two, *options) == 2
-    assert f"--text {text}, line 2: not UTF-8" in capsys.readouterr().err
+    assert f"--text: {text}, line 2: not UTF-8" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == [text]
 
 
@@ -175,7 +175,7 @@ def test_a_text_that_is_not_utf8_is_named(checkpoint, toy_corpus, tmp_path, caps
         (("--show", "0,99"), "--show 0,99: '99' is none of the 24 sentences"),
         (("--pair", "xx-yy"), "--pair xx-yy: .* is of one direction"),
         (("--features", "x"), "--features x: .* of the task translation, .*; leave it out"),
-        (("--text", "nowhere"), "--text nowhere: No such file"),
+        (("--text", "nowhere"), "--text: cannot read nowhere: No such file"),
         (("--sentences", "0"), "--sentences 0"),
         (("--rare", "0"), "--rare 0: from 1"),
         (("--max-tokens", "2"), "--max-tokens 2: --subset test has a sentence of [0-9]+; allowed"),

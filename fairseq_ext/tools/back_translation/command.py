@@ -13,6 +13,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, List, Tuple
 
+from ...compat.text_lines import UnreadableText, lines_of
 from .. import UsageError, atomic_path
 from .pairs import Pair, reason_to_drop, words
 from .progress import Progress, digest
@@ -86,13 +87,9 @@ def read_lines(option: str, path: str) -> List[str]:
     UsageError also for a carriage return within a line, where fairseq would begin another one.
     """
     try:
-        # not read_text(), which would begin one as well
-        text = Path(path).read_bytes().decode("utf-8-sig")  # a byte order mark is no text
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{option} {path}: {error}") from error
-    # not splitlines(), which cuts at characters that may stand in a line
-    lines = [line.removesuffix("\r") for line in text.split("\n")]
-    lines = lines[:-1] if lines[-1] == "" else lines
+        lines = list(lines_of(path))
+    except UnreadableText as error:
+        raise UsageError(f"{option}: {error}") from error
     torn = next((number for number, line in enumerate(lines, 1) if "\r" in line), None)
     if torn:
         raise UsageError(f"{option} {path}, line {torn}: a carriage return within the line")

@@ -9,12 +9,11 @@ fairseq-generate and fairseq-interactive print, in the order of their batches,
 where 17 is the number of the sentence, from 0.
 """
 
-import gzip
 import re
-import zlib
 from pathlib import Path
 from typing import Callable, Dict, List, Optional, Sequence, Union
 
+from ...compat.text_lines import UnreadableText, lines_of
 from .. import UsageError
 
 GENERATED = re.compile(r"[DH]-\d+\t-?(?:\d|inf|nan)")
@@ -27,23 +26,12 @@ BPES = ("sentencepiece", "subword_nmt", "fastbpe")
 def read_lines(path: File) -> List[str]:
     """Return the lines of a plain or .gz text file, without white space around them.
 
-    Only the newline ends a line, and a byte order mark is no text. Raises UsageError where the file
-    cannot be read, and with the number of the line where it is not UTF-8.
+    Raises UsageError, naming the line, where it cannot be read.
     """
     try:
-        content = Path(path).read_bytes()
-        if Path(path).suffix == ".gz":
-            content = gzip.decompress(content)
-    except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UsageError(f"cannot read {path}: {reason}") from error
-    try:
-        text = content.decode("utf-8-sig")  # without a byte order mark
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise UsageError(f"{path}, line {line}: not UTF-8 ({error.reason})") from error
-    lines = text.split("\n")  # not splitlines: U+2028 and others stand inside of sentences
-    return [line.strip() for line in (lines if lines[-1] else lines[:-1])]
+        return [line.strip() for line in lines_of(path)]
+    except UnreadableText as error:
+        raise UsageError(str(error)) from error
 
 
 def marked_lines(lines: Sequence[str], mark: str, count: int, path: File) -> List[str]:

@@ -25,6 +25,7 @@ from torch import Tensor
 
 from ...common.beam_search import fast_search
 from ...common.search_options import SOURCE_WORDS, refuse_options
+from ...compat.text_lines import lines_of
 from ..metrics import Cider, bleu_sums, log_bleu, log_cider
 from ..speech.task import UNKNOWN, search_options
 
@@ -84,7 +85,7 @@ def feature_paths(folder: str, data: str, split: str, count: int) -> List[str]:
     if not names_file.is_file():
         raise ValueError(f"there is no {names_file}, which names the feature file of each caption")
     # a caption without a line would get the features of another
-    names = names_file.read_text(encoding="utf-8").splitlines()
+    names = list(lines_of(names_file))
     if len(names) != count:
         raise ValueError(f"{names_file} has {len(names)} lines, there are {count} captions")
     paths = [os.path.join(folder, name) for name in names]

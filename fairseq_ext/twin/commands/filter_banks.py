@@ -26,6 +26,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 
 import numpy as np
 
+from ...compat.text_lines import UnreadableText, lines_of
 from ...tools import UsageError, atomic_path, check_apart
 from .audio import AudioError, Banks, filter_banks, is_silent, read_wav, triangles
 
@@ -106,28 +107,24 @@ def read_table(path: Path, audio_root: Optional[str]) -> Split:
     root = Path(audio_root or path.parent)
     paths: List[Path] = []
     seen: Set[str] = set()
-    # all of it first: csv would fail in the middle, without saying where
     try:
-        path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise UsageError(
-            f"INPUT {path}: not UTF-8 at byte {error.start}: no table of audio"
-        ) from error
-    with open(path, encoding="utf-8", newline="") as stream:
-        # as fairseq reads it: quotation marks are characters of the transcripts
-        reader = csv.DictReader(stream, delimiter="\t", quoting=csv.QUOTE_NONE)
-        columns = list(reader.fieldnames or [])
-        missing = [name for name in COLUMNS if name not in columns]
-        if missing:
-            raise UsageError(f"{path}, line 1: no column {missing[0]}; there are {columns}")
-        rows = []
-        for row in reader:
-            place = f"{path}, line {reader.line_num}"
-            _check_row(row, place, seen)
-            paths.append(root / row["audio"])
-            if not paths[-1].is_file():
-                raise UsageError(f"{place}: there is no {paths[-1]}")
-            rows.append(row)
+        lines = list(lines_of(path))
+    except UnreadableText as error:
+        raise UsageError(f"INPUT: {error}; allowed: a table of audio") from error
+    # as fairseq reads it: quotation marks are characters of the transcripts
+    reader = csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
+    columns = list(reader.fieldnames or [])
+    missing = [name for name in COLUMNS if name not in columns]
+    if missing:
+        raise UsageError(f"{path}, line 1: no column {missing[0]}; there are {columns}")
+    rows = []
+    for row in reader:
+        place = f"{path}, line {reader.line_num}"
+        _check_row(row, place, seen)
+        paths.append(root / row["audio"])
+        if not paths[-1].is_file():
+            raise UsageError(f"{place}: there is no {paths[-1]}")
+        rows.append(row)
     if not rows:
         raise UsageError(f"{path} has no line below the names of its columns")
     return Split(path.stem, columns, rows, paths)

@@ -24,6 +24,7 @@ from typing import (
 )
 from zipfile import BadZipFile
 
+from ...compat.text_lines import UnreadableText, lines_of
 from ...streams.language_pair import LanguagePair
 from ...tools import UsageError, atomic_path
 from ...tools.checkpoint.reading import read
@@ -259,17 +260,10 @@ def collect(
 
 
 def _words_in(path: str, unit: str) -> Iterator[str]:
-    """Yield the words of a text one after the other; UsageError with the line that is not UTF-8."""
-    with open(path, "rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            try:
-                symbols = line.decode("utf-8").split()
-            except UnicodeDecodeError as error:
-                raise UsageError(
-                    f"--text {path}, line {number}: not UTF-8 ({error.reason})"
-                ) from error
-            for word, _ in words_of(symbols, unit):
-                yield word
+    """Yield the words of a text one after the other."""
+    for line in lines_of(path):
+        for word, _ in words_of(line.split(), unit):
+            yield word
 
 
 def counted(args: Namespace, dictionary: "Dictionary") -> Optional[Mapping[str, int]]:
@@ -277,8 +271,8 @@ def counted(args: Namespace, dictionary: "Dictionary") -> Optional[Mapping[str, 
     if args.text:
         try:
             words = Counter(_words_in(args.text, args.unit))
-        except OSError as error:
-            raise UsageError(f"--text {args.text}: {error.strerror}") from error
+        except UnreadableText as error:
+            raise UsageError(f"--text: {error}") from error
         if args.unit == "token":
             # what the model reads and writes of words outside its dictionary
             outside = [number for word, number in words.items() if word not in dictionary]
