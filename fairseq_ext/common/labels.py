@@ -21,6 +21,18 @@ def labels(dictionary: Dictionary) -> List[str]:
     return [word for word in words if not word.startswith(MADE_UP)]
 
 
+def check_dictionary(dictionary: Dictionary, text: Dictionary, lang: str) -> None:
+    """Raise ValueError where the labels have the dictionary of the texts: words would be labels.
+
+    lang: the "language" of the labels, as in dict.LANG.txt.
+    """
+    if dictionary.symbols == text.symbols:
+        raise ValueError(
+            f"dict.{lang}.txt is the dictionary of the texts, whose words would be labels; allowed:"
+            " one of the labels alone, binarised without --joined-dictionary"
+        )
+
+
 def numbers(target: Tensor, dictionary: Dictionary) -> Tensor:
     """Return the numbers of the labels (B,) of targets (B, 2), a label and the end symbol each."""
     return target[:, 0] - dictionary.nspecial

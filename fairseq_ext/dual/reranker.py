@@ -11,6 +11,7 @@ Dimensions: B sentences, R rows (the candidates of all sentences), S positions o
 the candidates y, both with the end symbol, V entries of the dictionary of x.
 """
 
+import math
 from typing import Any, Dict, List, NamedTuple, Sequence
 
 import torch
@@ -95,15 +96,17 @@ class ReverseScorer:
         target = collate_tokens(sources, self.pad)  # (R, S)
         previous = collate_tokens(sources, self.pad, self.eos, move_eos_to_beginning=True)
         lengths = read.ne(self.pad).sum(dim=1)  # (R,)
-        # one model is scored in logarithms, which do not underflow; several need probabilities
-        single = len(self.models) == 1
+        # fairseq's lstm takes the longest sentences first
+        lengths, order = lengths.sort(descending=True, stable=True)
+        read, previous, target = read[order], previous[order], target[order]
         scores = []
         for model in self.models:
             output = model.eval()(read, lengths, previous)
-            probs = model.get_normalized_probs(output, log_probs=single)  # (R, S, V)
-            scores.append(probs.gather(2, target.unsqueeze(2)).squeeze(2).float())  # (R, S)
-        log_probs = scores[0] if single else (sum(scores[1:], scores[0]) / len(scores)).log()
-        return log_probs.masked_fill(target.eq(self.pad), 0).sum(dim=1)
+            log_probs = model.get_normalized_probs(output, log_probs=True)  # (R, S, V)
+            scores.append(log_probs.gather(2, target.unsqueeze(2)).squeeze(2).float())  # (R, S)
+        # log of the mean probability; probabilities themselves would underflow
+        mean = torch.stack(scores).logsumexp(dim=0) - math.log(len(scores))  # (R, S)
+        return mean.masked_fill(target.eq(self.pad), 0).sum(dim=1)[order.argsort()]
 
 
 class DualReranker:

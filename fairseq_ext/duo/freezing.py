@@ -91,8 +91,9 @@ def _first_checkpoint(run: Optional[DictConfig]) -> Optional[str]:
     restored = options.restore_file
     if restored == LAST:
         restored = os.path.join(options.save_dir, LAST)
-    # restoring wins over fine-tuning, as in fairseq's load_checkpoint
-    for path in (restored, options.finetune_from_model):
+    # in the order of fairseq's load_checkpoint
+    once = options.continue_once if options.restore_file == LAST else None
+    for path in (restored, once, options.finetune_from_model):
         if path and os.path.isfile(path):
             return path
     return None

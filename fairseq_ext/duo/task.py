@@ -69,6 +69,7 @@ class TextClassificationTask(FairseqTask):
                     f"fairseq-preprocess -s {cfg.source_lang} -t {cfg.target_lang}"
                 )
             dictionaries.append(cls.load_dictionary(str(path)))
+        labels.check_dictionary(dictionaries[1], dictionaries[0], str(cfg.target_lang))
         names = labels.labels(dictionaries[1])
         if len(names) < 2:
             raise ValueError(f"{path}: {len(names)} labels ({names}), at least 2 needed")

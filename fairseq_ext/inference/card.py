@@ -10,6 +10,7 @@ from fairseq import __version__ as fairseq_version
 from fairseq.data import indexed_dataset
 from fairseq.tasks import FairseqTask
 
+from ..streams.language_pair import languages as languages_of_pairs
 from .places import options_of
 from .train_command import train_command
 
@@ -70,8 +71,10 @@ def _table(header: Tuple[str, ...], rows: List[Tuple[Any, ...]]) -> str:
 
 def languages(facts: Facts) -> List[str]:
     """Return the languages of all directions, each once."""
-    pairs = facts.model.directions
-    return list(dict.fromkeys(part for pair in pairs for part in pair.split("-")))
+    model = facts.model
+    if len(model.directions) > 1:
+        return languages_of_pairs(model.directions)
+    return list(dict.fromkeys(model.pair or ()))
 
 
 def _head(facts: Facts) -> str:

@@ -26,7 +26,7 @@ from ..streams.stored_pairs import stored_pairs
 from .model import LoadedModels, Model
 from .packed import is_packed, read_packed
 from .places import PathLike, data_folder, options_of, subword_folders
-from .subword_models import NONE, Given, SubwordModels, check_spelling, find_subwords
+from .subword_models import NONE, Given, SubwordModels, check_spelling, find_subwords, fitting
 from .twin_network import load_twin
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -106,6 +106,7 @@ def load(
     first = source.stored[0]
     for entry in source.stored:
         check_supported(entry)
+        check_direction(entry, first)
     folder = data_folder(first.path, first.cfg.task, data or source.folder)
     with undisturbed():
         task = set_up_task(first.cfg, folder, direction)
@@ -122,7 +123,9 @@ def load(
     # texts that are cut into sub-words were cut into words before
     stored_tokenizer = None if subwords == NONE else source.tokenizer
     name = tokenizer or stored_tokenizer
-    model = Model(LoadedModels(models, place, models_of_subwords, name, twin, folder), task)
+    # their files are read now: the folder may be moved or replaced while the model is used
+    coders = models_of_subwords.coders(languages_of(task))
+    model = Model(LoadedModels(models, place, models_of_subwords, coders, name, twin, folder), task)
     if tokenizer and not model.has_languages:
         raise ValueError(
             f"tokenizer {tokenizer!r}: a model of {model.kind} has no language to cut words of; "
@@ -170,9 +173,12 @@ def _subwords_for(
     """Return the sub-word models that the caller names, or those beside the model and its data."""
     places = subword_folders(model.path, data)
     stored = options_of(model.cfg.get("bpe") or {})
-    subwords = find_subwords(places, languages_of(task), stored, named, kind)
+    dictionaries = dictionaries_of(task)
+    subwords = find_subwords(places, list(dictionaries), stored, named, kind)
     if named is None:
-        check_spelling(subwords, dictionaries_of(task))
+        if not kind and not stored.get("_name"):
+            subwords = fitting(subwords, dictionaries)
+        check_spelling(subwords, dictionaries)
     return subwords
 
 
@@ -228,6 +234,24 @@ def check_supported(entry: StoredModel) -> None:
             f"{entry.path}: a {name} of the task {task.get('_name') or task.get('task')}, which "
             "this interface does not know; allowed: models that translate, and language models. "
             "fairseq's own hub interface may load it"
+        )
+
+
+def check_direction(entry: StoredModel, first: StoredModel) -> None:
+    """Raise ValueError for a member of an ensemble that was trained for another direction.
+
+    With a joined dictionary nothing else would tell. Tasks of several pairs check theirs.
+    """
+    options, expected = options_of(entry.cfg.task), options_of(first.cfg.task)
+    if "lang_pairs" in options:
+        return
+    direction, expected_direction = (
+        f"{task.get('source_lang')}-{task.get('target_lang')}" for task in (options, expected)
+    )
+    if direction != expected_direction:
+        raise ValueError(
+            f"{entry.path}: trained for {direction}, {first.path} for {expected_direction}; "
+            "allowed: an ensemble of one direction"
         )
 
 

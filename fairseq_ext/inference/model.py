@@ -6,7 +6,7 @@ Dimensions: S source tokens, T target tokens, the end symbol among both.
 import threading
 from collections import OrderedDict
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 import torch
 from fairseq.data import Dictionary, encoders
@@ -41,6 +41,7 @@ class LoadedModels:
         models: an ensemble.
         device: where they are.
         subwords: files of the sub-word models.
+        coders: {language: what the files made}.
         tokenizer: name of fairseq's --tokenizer, or None.
         twin: the criterion with the backward network, or None.
         folder: of the dictionaries.
@@ -52,11 +53,13 @@ class LoadedModels:
         models: List[BaseFairseqModel],
         device: torch.device,
         subwords: SubwordModels,
+        coders: Mapping[str, Any],
         tokenizer: Optional[str],
         twin: Optional[nn.Module],
         folder: Path,
     ):
-        self.models, self.device, self.subwords = models, device, subwords
+        self.models, self.device = models, device
+        self.subwords, self.coders = subwords, coders
         self.tokenizer, self.twin, self.folder = tokenizer, twin, folder
         self.lock = threading.RLock()
 
@@ -79,7 +82,8 @@ class Model:
         if isinstance(task, StreamsTask):
             task.keep_attention = True
         self.kind = kind_of(task, loaded.models)
-        self.direction = direction_of(task)
+        self.pair = pair_of(task)
+        self.direction = str(self.pair or "")
         self._translators: "OrderedDict[str, LineTranslator]" = OrderedDict()
         self._coders: Optional[Coders] = None
 
@@ -241,7 +245,7 @@ class Model:
     @property
     def sources(self) -> Tuple[str, ...]:
         """Return the source languages of the direction; none for a model without languages."""
-        return LanguagePair.parse(self.direction).sources if self.direction else ()
+        return self.pair.sources if self.pair else ()
 
     @property
     def target_dictionary(self) -> Dictionary:
@@ -251,25 +255,24 @@ class Model:
     @property
     def has_languages(self) -> bool:
         """True if the model reads text of one language and writes text of one."""
-        return self.task.source_dictionary is not None and bool(self.direction)
+        return self.task.source_dictionary is not None and self.pair is not None
 
     def coders(self) -> Coders:
         """Return what cuts and joins the texts of this direction."""
         if self._coders is None:
-            if not self.has_languages:
+            if self.pair is None or not self.has_languages:
                 # recordings, features and language models: the task knows what it wrote
                 options = getattr(self.task, "args", None)
                 bpe = self.task.build_bpe(options) if self.kind == "speech" else None
                 self._coders = Coders(None, bpe)
             else:
-                pair = LanguagePair.parse(self.direction)
                 tokenizer = None
                 if self.loaded.tokenizer:
-                    options = tokenizer_options(self.loaded.tokenizer, pair.source, pair.target)
+                    options = tokenizer_options(self.loaded.tokenizer, *self.pair)
                     # a task of several pairs may have one for each source
                     place = self.task if isinstance(self.task, StreamsTask) else encoders
                     tokenizer = place.build_tokenizer(options)
-                coder = direction_coder(self.task, self.loaded.subwords, pair)
+                coder = direction_coder(self.task, self.loaded.coders, self.pair)
                 self._coders = Coders(tokenizer, coder)
         return self._coders
 
@@ -301,17 +304,21 @@ def kind_of(task: FairseqTask, models: Sequence[BaseFairseqModel]) -> str:
 def _writes_labels(task: FairseqTask) -> bool:
     """True if the target of the direction is a label."""
     label_lang = getattr(task, "label_lang", None)
-    return label_lang is not None and direction_of(task).endswith(f"-{label_lang}")
+    if label_lang is None:
+        return False
+    pair = pair_of(task)
+    return pair is not None and pair.target == label_lang
 
 
-def direction_of(task: FairseqTask) -> str:
-    """Return the direction of a task, or "" for a model without languages."""
+def pair_of(task: FairseqTask) -> Optional[LanguagePair]:
+    """Return the direction of a task, or None for a model without languages."""
     pair = getattr(task, "pair", None)
     if pair:
-        return pair
+        return LanguagePair.parse(pair)
     options = options_of(getattr(task, "cfg", None) or task.args)
+    # not parsed: languages of fairseq's own tasks may have a dash in their names
     source, target = options.get("source_lang"), options.get("target_lang")
-    return f"{source}-{target}" if source and target else ""
+    return LanguagePair(source, target) if source and target else None
 
 
 def lines_of(part: Sequence[str]) -> List[Line]:

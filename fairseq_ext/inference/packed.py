@@ -20,6 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 from torch import Tensor
 
 from ..compat.checkpoints import check_configuration
+from ..compat.dictionary_digests import ENTRY
 from .subword_models import SubwordModels
 
 MANIFEST, SUMS, CARD = "manifest.json", "SHA256SUMS", "README.md"
@@ -96,7 +97,8 @@ def _state(folder: Path, entry: Dict[str, Any]) -> Tuple[Path, Dict[str, Any]]:
         "model": read_tensors(file, entry["aliases"]),
         "criterion": twin,
         "optimizer_history": [{"num_updates": entry["updates"]}],
-        "extra_state": {},
+        # packed folders of earlier versions record none
+        "extra_state": {ENTRY: entry.get("dictionaries") or {}},
     }
 
 

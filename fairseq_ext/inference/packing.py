@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 from ..compat.atomic_files import replace_folder
+from ..compat.dictionary_digests import digests
 from .card import Facts, model_card
 from .loading import StoredModel, load, read_checkpoint
 from .model import Model
@@ -114,6 +115,7 @@ def _write(folder: Path, model: Model, stored: List[StoredModel], with_twin: boo
                 else {},
                 "updates": history[-1].get("num_updates", 0),
                 "options": plain_options(entry.cfg),
+                "dictionaries": digests(model.task),
             }
         )
     _copy_dictionaries(folder, model)
@@ -143,8 +145,8 @@ def _copy_dictionaries(folder: Path, model: Model) -> None:
         names = [f"dict.{language}.txt" for language in of_languages]
     elif model.kind == "classification":
         names = [f"dict.{task.cfg.source_lang}.txt", f"dict.{task.cfg.target_lang}.txt"]
-    elif model.direction:
-        names = [f"dict.{language}.txt" for language in model.direction.split("-")]
+    elif model.pair:
+        names = [f"dict.{language}.txt" for language in model.pair]
     else:
         names = ["dict.txt"]
     for name in names:

@@ -30,8 +30,10 @@ class Perplexities:
     def __init__(self, model: Any, batch: int):
         self.model, self.batch = model, check_count("batch", batch)
         self.dictionary = model.task.source_dictionary
-        self.coder = model.loaded.subwords.coder("")
+        self.coder = model.loaded.coders.get("")
         self.scorer = SequenceScorer(model.task.target_dictionary)
+        # with --output-dictionary-size fewer are written than read
+        self.written = len(model.task.target_dictionary)
         task = model.task
         options = options_of(getattr(task, "cfg", None) or task.args)
         self.has_bos = bool(options.get("add_bos_token", False))
@@ -58,7 +60,7 @@ class Perplexities:
             extras = self._extras(sample, len(numbers))
             for number, of_tokens, more in zip(numbers, self._scores(sample, lengths), extras):
                 mean = sum(of_tokens) / len(of_tokens)
-                tokens = [self.dictionary[index] for index in rows[number].tolist()]
+                tokens = [self.dictionary[index] for index in self._target(rows[number]).tolist()]
                 original = inputs[number].original
                 results[number] = Perplexity(
                     original, 2**-mean, tokens, mean, of_tokens, None, more
@@ -73,13 +75,17 @@ class Perplexities:
         line = " ".join(words.unk_word if word in symbols else word for word in line.split())
         return words.encode_line(line, add_if_not_exist=False).long()
 
+    def _target(self, tokens: Tensor) -> Tensor:
+        """Return tokens as they are scored: unknown where the model does not write them."""
+        return tokens.masked_fill(tokens >= self.written, self.dictionary.unk())
+
     def _sample(self, rows: Sequence[Tensor]) -> Dict[str, Any]:
         """Return a batch of rows (T,), as the task makes it."""
         pad, eos = self.dictionary.pad(), self.dictionary.eos()
         if self.has_bos:
             first = rows[0].new_tensor([self.dictionary.bos()])
             rows = [torch.cat([first, row]) for row in rows]
-        target = collate_tokens(list(rows), pad, eos)  # (B, T)
+        target = self._target(collate_tokens(list(rows), pad, eos))  # (B, T)
         # what is read before each token; fairseq begins with the symbol that ends texts
         skip = int(self.has_bos)
         read = [torch.cat([row[:skip], row.new_tensor([eos]), row[skip:-1]]) for row in rows]

@@ -55,8 +55,8 @@ class Scoring:
                 "allowed: translate"
             )
         self.coders = model.coders()
-        if model.loaded.tokenizer and model.direction:
-            target = model.direction.partition("-")[2]
+        if model.loaded.tokenizer and model.pair:
+            target = model.pair.target
             options = tokenizer_options(model.loaded.tokenizer, target, target)
             tokenizer = encoders.build_tokenizer(options)
             self.coders = self.coders._replace(tokenizer=tokenizer)

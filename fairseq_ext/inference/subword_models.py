@@ -29,6 +29,8 @@ LANGUAGE_NAMES: Tuple[str, ...] = (
     "sentencepiece.{0}.model",
 )
 LANGUAGE_NAMES += ("spm.{0}.model", "{0}.codes", "codes.{0}", "bpe.{0}.codes")
+# what entries of a dictionary have that such a model made: a model without it made none of them
+MARKS = {"sentencepiece": "\u2581", "subword_nmt": "@@", "fastbpe": "@@"}
 # a dictionary with a larger part of such entries was made of sub-words
 SPELLINGS = {"sentencepiece": re.compile("^\u2581"), "subword_nmt": re.compile("@@$")}
 SUBWORD_SHARE = 0.2
@@ -184,6 +186,18 @@ def _in_folders(
     return SubwordModels()
 
 
+def fitting(models: SubwordModels, dictionaries: Mapping[str, Dictionary]) -> SubwordModels:
+    """Return models that were found, or none where no dictionary has an entry of their spelling.
+
+    The files of another training, in a folder above, would make every word of a text unknown.
+    """
+    mark = MARKS.get(models.kind or "")
+    if mark is None or not dictionaries:
+        return models
+    symbols = (word for dictionary in dictionaries.values() for word in dictionary.symbols)
+    return models if any(mark in word for word in symbols) else SubwordModels()
+
+
 def check_spelling(models: SubwordModels, dictionaries: Mapping[str, Dictionary]) -> None:
     """Raise ValueError where a dictionary consists of sub-words and nothing cuts texts into them.
 
@@ -204,14 +218,13 @@ def check_spelling(models: SubwordModels, dictionaries: Mapping[str, Dictionary]
                 )
 
 
-def direction_coder(task: Any, models: SubwordModels, direction: LanguagePair) -> Any:
+def direction_coder(task: Any, coders: Mapping[str, Any], direction: LanguagePair) -> Any:
     """Return the coder of a direction for a task; of several languages the task gets the sources'.
 
-    None where texts stay as they are.
+    coders: {language: coder}, of all or of none. None where texts stay as they are.
     """
-    if models.kind is None:
+    if coders.get(direction.target) is None:
         return None
-    coders = models.coders(list(dict.fromkeys((*direction.sources, direction.target))))
     if hasattr(task, "subwords"):
         task.subwords.coders = {lang: coders[lang] for lang in direction.sources}
         return coders[direction.target]

@@ -6,7 +6,14 @@ import pytest
 import torch
 from fairseq.data import Dictionary
 
-from fairseq_ext.common.labels import check_labels, check_texts, entry, labels, numbers
+from fairseq_ext.common.labels import (
+    check_dictionary,
+    check_labels,
+    check_texts,
+    entry,
+    labels,
+    numbers,
+)
 
 END = 2
 
@@ -25,6 +32,14 @@ def test_numbers_of_labels(dictionary):
     targets = torch.tensor([[4, END], [6, END]])
     assert numbers(targets, dictionary).tolist() == [0, 2]
     assert [entry(number, dictionary).tolist() for number in (0, 2)] == [[4], [6]]
+
+
+def test_labels_have_a_dictionary_of_their_own(dictionary):
+    text = Dictionary()
+    text.add_symbol("word")
+    check_dictionary(dictionary, text, "label")
+    with pytest.raises(ValueError, match="dict.label.txt is the dictionary of the texts.*--joined"):
+        check_dictionary(dictionary, dictionary, "label")
 
 
 @pytest.mark.parametrize("file", ["train.label", None])

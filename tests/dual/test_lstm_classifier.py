@@ -1,5 +1,7 @@
 """The asymmetric setting: Eq. 2, 3 and 6, and the properties of both directions."""
 
+import shutil
+
 import numpy as np
 import pytest
 import torch
@@ -316,6 +318,13 @@ def test_bad_options_name_themselves(built, flags, sides, message):
 def test_a_single_label_is_refused(tmp_path):
     with pytest.raises(ValueError, match="dict.label.txt: 1 labels .*at least 2"):
         build(write_dictionaries(tmp_path, labels=("good",)))
+
+
+def test_a_joined_dictionary_is_refused(tmp_path):
+    folder = write_dictionaries(tmp_path)
+    shutil.copy(folder / "dict.text.txt", folder / "dict.label.txt")
+    with pytest.raises(ValueError, match="dict.label.txt is the dictionary of the texts"):
+        build(folder)
 
 
 def test_a_direction_that_was_not_trained_is_refused(built):

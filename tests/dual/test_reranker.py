@@ -12,6 +12,7 @@ import torch
 from common.inprocess import generate, hypotheses, interactive, train
 from dual.support import END, PAD, fill, random_sentence
 from fairseq.data import Dictionary
+from fairseq.models.lstm import LSTMDecoder, LSTMEncoder, LSTMModel
 
 from fairseq_ext import __main__ as command
 from fairseq_ext.dual import reranker
@@ -107,6 +108,43 @@ def test_reverse_models_are_told_the_lengths_of_what_they_read():
     scores = ReverseScorer([Model()], words, True)(read, [torch.tensor([5, END])] * 2)
     assert told == [([3, 1], [3, 1])]
     assert scores.tolist() == pytest.approx([-2 * np.log(6)] * 2)
+
+
+def test_reverse_models_read_the_longest_first():
+    """fairseq's lstm packs its input; the scores come back in the order of the rows."""
+    words = Dictionary()
+    for word in "abcd":
+        words.add_symbol(word)
+    torch.manual_seed(1)
+    encoder = LSTMEncoder(words, embed_dim=4, hidden_size=4, left_pad=True)
+    decoder = LSTMDecoder(
+        words, embed_dim=4, hidden_size=4, out_embed_dim=4, encoder_output_units=4
+    )
+    reverse = ReverseScorer([LSTMModel(encoder, decoder)], words, True)
+    read = [torch.tensor(row) for row in ([4, END], [5, 6, 7, END], [END], [6, 4, END])]
+    sources = [torch.tensor(row) for row in ([7, END], [5, 4, END], [6, END], [4, END])]
+    with torch.no_grad():
+        found = reverse(read, sources)
+        alone = [reverse([y], [x]).item() for y, x in zip(read, sources)]
+    assert found.tolist() == pytest.approx(alone, rel=1e-5)
+    assert len(set(found.tolist())) == 4
+
+
+def test_improbable_sources_do_not_underflow():
+    """log P = -110 of each token: a probability that float32 does not have."""
+
+    class Model(torch.nn.Module):
+        def forward(self, src_tokens, src_lengths, prev_output_tokens):
+            return torch.full((*prev_output_tokens.shape, 6), -110.0)
+
+        def get_normalized_probs(self, output, log_probs):
+            return output if log_probs else output.exp()
+
+    words = Dictionary()
+    words.add_symbol("a"), words.add_symbol("b")
+    reverse = ReverseScorer([Model(), Model()], words, True)
+    found = reverse([torch.tensor([4, END])], [torch.tensor([5, END])])
+    assert found.item() == pytest.approx(-220)
 
 
 def test_several_models_give_the_mean_of_their_probabilities(pair):

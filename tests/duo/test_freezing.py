@@ -50,7 +50,9 @@ def has_moved(before, after, name):
     return not torch.equal(before[f"classifier.{name}.weight"], after[f"classifier.{name}.weight"])
 
 
-@pytest.mark.parametrize("how", ["finetune-from-model", "restore-file", "resumed", "train"])
+@pytest.mark.parametrize(
+    "how", ["finetune-from-model", "restore-file", "continue-once", "resumed", "train"]
+)
 def test_what_a_checkpoint_has_frozen_stays_frozen(data, frozen, tmp_path, how):
     folder, before = frozen
     path = folder / "checkpoint_last.pt"

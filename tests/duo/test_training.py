@@ -156,6 +156,9 @@ def test_bad_folders_and_options_are_named(build, tmp_path):
     with pytest.raises(ValueError, match="dict.text.txt: no such dictionary"):
         build("duo_classifier", data=tmp_path, **words)
     (tmp_path / "dict.text.txt").write_text("a 1\n", encoding="utf-8")
+    (tmp_path / "dict.label.txt").write_text("a 1\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="dict.label.txt is the dictionary of the texts"):
+        build("duo_classifier", data=tmp_path, **words)
     (tmp_path / "dict.label.txt").write_text("x 1\nmadeupword0000 0\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"dict.label.txt: 1 labels \(\['x'\]\), at least 2"):
         build("duo_classifier", data=tmp_path, **words)

@@ -5,6 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
+import sentencepiece
 import torch
 from common import inprocess
 from inference.stock import ALL
@@ -12,6 +13,7 @@ from options.systems import SYSTEMS
 
 import fairseq_ext
 from fairseq_ext.inference.loading import check_target, read_checkpoint, undisturbed
+from fairseq_ext.inference.packing import pack
 
 LINES = ["an1 av2 an3", "an4 av5 an6 at1", "unknown av1 an8 at2", ""] * 3
 
@@ -49,6 +51,55 @@ def other_words(data, tmp_path_factory):
     words += ["--disable-validation", "--no-epoch-checkpoints", "--save-dir", folder / "run"]
     inprocess.train(*words)
     return folder / "run" / "checkpoint_last.pt", folder
+
+
+def test_an_ensemble_is_of_one_direction(data, checkpoint_of, tmp_path):
+    state = torch.load(checkpoint_of("transformer"), weights_only=True)
+    state["cfg"]["task"].update(source_lang="yy", target_lang="xx")
+    torch.save(state, tmp_path / "other.pt")
+    with pytest.raises(ValueError, match="other.pt: trained for yy-xx, .* for xx-yy; allowed: an"):
+        fairseq_ext.load([checkpoint_of("transformer"), tmp_path / "other.pt"], data["two"])
+
+
+def test_languages_of_stock_tasks_may_have_a_dash(data, checkpoint_of, tmp_path):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    shutil.copy(data["two"] / "dict.xx.txt", folder / "dict.xx.txt")
+    shutil.copy(data["two"] / "dict.yy.txt", folder / "dict.pt-BR.txt")
+    state = torch.load(checkpoint_of("transformer"), weights_only=True)
+    state["cfg"]["task"].update(target_lang="pt-BR")
+    names = state["extra_state"]["dictionaries"]
+    names["pt-BR"] = names.pop("yy")
+    torch.save(state, tmp_path / "c.pt")
+    expected = fairseq_ext.load(checkpoint_of("transformer"), data["two"])
+    model = fairseq_ext.load(tmp_path / "c.pt", folder, "xx-pt-BR")
+    assert model.direction == "xx-pt-BR" and model.sources == ("xx",)
+    model = fairseq_ext.load(pack([tmp_path / "c.pt"], folder, tmp_path / "packed"))
+    assert [t.text for t in model.translate(LINES)] == [t.text for t in expected.translate(LINES)]
+    assert model.score(["an1"], ["un1"])[0].score == expected.score(["an1"], ["un1"])[0].score
+    assert "  - pt-BR" not in (tmp_path / "packed" / "README.md").read_text()
+
+
+def test_subwords_of_another_training_are_not_used(data, checkpoint_of, tmp_path, toy_corpus):
+    """Such a file, in a folder above, would make every word unknown."""
+    shutil.copytree(data["two"], tmp_path / "word-bin")
+    (tmp_path / "run").mkdir()
+    shutil.copy(checkpoint_of("transformer"), tmp_path / "run" / "c.pt")
+    expected = fairseq_ext.load(tmp_path / "run" / "c.pt", tmp_path / "word-bin").translate(LINES)
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(toy_corpus.text / "train.xx"),
+        model_prefix=str(tmp_path / "subwords"),
+        vocab_size=30,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
+    model = fairseq_ext.load(tmp_path / "run" / "c.pt", tmp_path / "word-bin")
+    assert model.loaded.subwords.kind is None
+    assert [t.text for t in model.translate(LINES)] == [t.text for t in expected]
+    # but what is said is done
+    named = {"subwords": tmp_path / "subwords.model"}
+    model = fairseq_ext.load(tmp_path / "run" / "c.pt", tmp_path / "word-bin", **named)
+    assert model.loaded.subwords.kind == "sentencepiece"
 
 
 def test_an_ensemble_has_the_same_words(data, checkpoint_of, other_words):

@@ -157,6 +157,17 @@ def test_ensembles_and_twins(data, checkpoint_of, tmp_path, packed):
         fairseq_ext.load([folder, packed])
 
 
+def test_other_dictionaries_are_refused(data, packed, tmp_path):
+    """As many words in another order: every word would be another one."""
+    for language in ("xx", "yy"):
+        path = tmp_path / f"dict.{language}.txt"
+        lines = (data["two"] / path.name).read_text().splitlines()
+        path.write_text("".join(f"{line}\n" for line in reversed(lines)))
+    with pytest.raises(ValueError, match="trained with another dictionary of xx"):
+        fairseq_ext.load(packed, tmp_path)
+    assert fairseq_ext.load(packed, data["two"]).direction == "xx-yy"
+
+
 def test_tied_parameters_are_written_once(data, checkpoint_of, tmp_path):
     table = torch.randn(4, 3)
     tensors = {"a": table, "b": table, "c": table[:2], "d": torch.ones(2)}

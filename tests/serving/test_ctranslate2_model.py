@@ -57,6 +57,21 @@ def test_translations_are_those_of_fairseq(name, direction, engines):
         assert first["token_scores"] is None
 
 
+def test_sentences_without_words_are_searched(engines):
+    stock, other = engines("transformer")
+    options = {"beam": 2, "nbest": 2, "max_len_b": 4}
+    expected = stock.run(key("translate", **options), ["", "  "])
+    for answer, fairseqs in zip(other.run(key("translate", **options), ["", "  "]), expected):
+        for found, hypothesis in zip(answer["hypotheses"], fairseqs["hypotheses"]):
+            assert found == {**hypothesis, "token_scores": None}
+
+
+def test_a_word_spelt_as_padding_is_unknown(engines):
+    _, other = engines("transformer")
+    answers = other.run(key("translate", max_len_b=4), ["<blank> an1", "nowhere an1"])
+    assert answers[0]["hypotheses"] == answers[1]["hypotheses"]
+
+
 def test_options_of_the_search(engines):
     _, other = engines("dual_transformer")
     options = {"beam": 4, "nbest": 3, "lenpen": 0.5, "no_repeat_ngram_size": 1, "max_len_b": 5}

@@ -132,6 +132,35 @@ def test_average_refuses_another_model(trained, tmp_path, name, shape):
         average.mean([tmp_path / "a.pt", tmp_path / "b.pt"])
 
 
+@pytest.mark.parametrize(
+    "group, name, value",
+    [
+        ("model", "decoder_attention_heads", 1),
+        ("model", "activation_fn", "gelu"),
+        ("task", "target_lang", "zz"),
+    ],
+)
+def test_average_refuses_what_computes_something_else(trained, tmp_path, group, name, value):
+    """Names and shapes are the same."""
+    state = load(trained / "checkpoint1.pt")
+    model = {"decoder_attention_heads": 2, "activation_fn": "relu", "dropout": 0.1}
+    state["cfg"]["model"] = model
+    state["cfg"]["task"] = {"source_lang": "xx", "target_lang": "yy"}
+    torch.save(state, tmp_path / "a.pt")
+    model["dropout"] = 0.7  # another training of the same model
+    torch.save(state, tmp_path / "b.pt")
+    average.mean([tmp_path / "a.pt", tmp_path / "b.pt"])
+    state["cfg"][group][name] = value
+    torch.save(state, tmp_path / "b.pt")
+    with pytest.raises(UsageError, match=f"b.pt was trained with {name} {value!r}, the first"):
+        average.mean([tmp_path / "a.pt", tmp_path / "b.pt"])
+    # a model of several pairs is one for all of them
+    state["cfg"]["task"]["lang_pairs"] = None
+    torch.save(state, tmp_path / "b.pt")
+    if group == "task":
+        average.mean([tmp_path / "a.pt", tmp_path / "b.pt"])
+
+
 def test_average_names_a_missing_input(capsys):
     assert command.main(["average", "--inputs", "none.pt", "--output", "x.pt"]) == 2
     assert "--inputs none.pt is not a file" in capsys.readouterr().err

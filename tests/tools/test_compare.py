@@ -84,7 +84,8 @@ def test_the_summary_is_about_the_validation(tmp_path):
         "| slow | - | - | - | - | - |",
     ]
     # where only training has a metric, it is about training
-    assert compare.validation(Run("r", {("train", "gnorm"): [(5, 1)]}), "gnorm") == [(5, 1)]
+    run = Run("r", {("train", "gnorm"): [(5, 1)]})
+    assert compare.validation(run, "gnorm", compare.common_split([run], "gnorm")) == [(5, 1)]
 
 
 def test_files(tmp_path, capsys):
@@ -154,3 +155,23 @@ def test_nan_is_neither_the_best_value_nor_the_goal():
         "| never | - | - | - | - | - |",
     ]
     assert "updates to nan" in compare.summary(runs[1:], "loss")
+
+
+def test_all_runs_are_compared_on_one_subset(capsys):
+    """Whatever the order in which their logs name the subsets."""
+    one = Run("one", {("valid", "loss"): [(5, 5)], ("test", "loss"): [(5, 9)]}, [(5, 60)])
+    other = Run("other", {("test", "loss"): [(5, 8)], ("valid", "loss"): [(5, 4)]}, [(5, 60)])
+    table = compare.summary([one, other], "loss")
+    assert "| one | 5 | 5 |" in table and "| other | 4 | 5 |" in table
+    assert table.splitlines()[0].startswith("| loss |")
+    tested = compare.summary([other, one], "loss")
+    assert tested.splitlines()[0].startswith("| loss, test |") and "| one | 9 | 5 |" in tested
+    # runs without a validation are compared with others by the loss in training
+    plain = Run("plain", {("train", "loss"): [(5, 3)]}, [(5, 60)])
+    both = Run("both", {**one.curves, ("train", "loss"): [(5, 2)]}, [(5, 60)])
+    assert compare.summary([both, plain], "loss").splitlines()[0].startswith("| loss, train |")
+    assert not capsys.readouterr().err
+    compare.summary([one, plain], "loss")
+    assert "loss: no subset is in all logs; compared are one: valid, plain: train" in (
+        capsys.readouterr().err
+    )

@@ -34,6 +34,24 @@ def test_a_resumed_run_replaces_the_updates_it_repeats(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "line, left",
+    [
+        ("Loaded checkpoint out/checkpoint_1_20.pt (epoch 2 @ 20 updates)", [(10, 1), (20, 2)]),
+        ("No existing checkpoint found out/checkpoint_last.pt", []),
+    ],
+)
+def test_what_a_run_no_longer_has_is_left_out(line, left, tmp_path):
+    """Resumed from an older checkpoint, or begun anew, and stopped before its next validation."""
+    valid = "epoch 001 | valid on 'valid' subset | loss {} | num_updates {}"
+    lines = [valid.format(loss, 10 * loss) for loss in (1, 2, 3, 4)]
+    lines += [f"2030-01-02 03:04:05 | INFO | fairseq.trainer | {line}"]
+    lines += ["epoch 002: 25 / 99 loss=7, num_updates=25"]
+    run = read_run(write(tmp_path / "run.log", lines), "run")
+    assert run.curves.get(("valid", "loss"), []) == left
+    assert run.curves["train", "loss"] == [(25, 7)]
+
+
+@pytest.mark.parametrize(
     "damaged",
     [
         '{"epoch": 1, "update": 0.5, "loss": "3',

@@ -154,6 +154,7 @@ class DualLSTMClassifierModel(StreamsModel):
         """Return a model of these directions, whatever those of the run are."""
         text = text_side(pairs, cfg.label_lang)
         dictionaries = {lang: task.dictionaries[lang] for lang in (text, cfg.label_lang)}
+        labels.check_dictionary(dictionaries[cfg.label_lang], dictionaries[text], cfg.label_lang)
         words, names = dictionaries[text], labels.labels(dictionaries[cfg.label_lang])
         if len(names) < 2:
             raise ValueError(

@@ -176,8 +176,8 @@ def make(args: Namespace, model: Model, lines: List[str], block: int) -> List[Pa
     best = [(result.text, result.hypotheses[0].score) for result in translated]
     back: List[float] = []
     if args.round_trip:
-        source, _, target = model.direction.partition("-")
-        reverse = model.toward(f"{target}-{source}")
+        assert model.pair is not None  # it translates
+        reverse = model.toward(str(model.pair.reverse))
         back = [score.score for score in reverse.score([text for text, _ in best], texts)]
     results = iter(
         Pair(text, score, back[number] if args.round_trip else None)

@@ -9,7 +9,7 @@ that of the parameters.
 import re
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from ...compat.dictionary_digests import ENTRY, stored_digests
 from .. import UsageError, atomic_path, check_apart, check_once
@@ -24,6 +24,8 @@ NAMES = {
     "epochs": re.compile(r"checkpoint(\d+)\.pt"),
     "updates": re.compile(r"checkpoint_\d+_(\d+)\.pt"),
 }
+# options of a model that change what it computes, but neither names nor shapes of its parameters
+FUNCTION = re.compile("heads|activation_fn|normalize_before|scale_embedding|positional")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -87,6 +89,38 @@ def check_same(reference: Parameters, parameters: Parameters, path: Union[str, P
             )
 
 
+def check_settings(
+    reference: Mapping[str, Any], settings: Mapping[str, Any], path: Union[str, Path]
+) -> None:
+    """Raise UsageError where the checkpoint at `path` computes something else than the first.
+
+    Names and shapes of the parameters do not show the number of heads, nor, with a joined
+    dictionary, the direction.
+    """
+    for name in sorted(set(reference) & set(settings)):
+        if settings[name] != reference[name]:
+            raise UsageError(
+                f"{path} was trained with {name} {settings[name]!r}, the first checkpoint with "
+                f"{reference[name]!r}; allowed: checkpoints of one model"
+            )
+
+
+def settings_of(state: Dict[str, Any]) -> Dict[str, Any]:
+    """Return the options of a checkpoint that say what its parameters compute."""
+    config = state.get("cfg") or {}
+    # from before fairseq 0.10: all options together
+    model, task = (options_of(config.get(name) or state.get("args")) for name in ("model", "task"))
+    settings = {name: value for name, value in model.items() if FUNCTION.search(name)}
+    # a task of several pairs has one model for all of them
+    sides = () if "lang_pairs" in task else ("source_lang", "target_lang")
+    return {**settings, **{side: task[side] for side in sides if side in task}}
+
+
+def options_of(group: Any) -> Mapping[str, Any]:
+    """Return a group of options as {name: value}."""
+    return group if isinstance(group, Mapping) else vars(group) if group is not None else {}
+
+
 def add_digests(
     digests: Dict[str, str], state: Dict[str, Any], path: Union[str, Path]
 ) -> Dict[str, str]:
@@ -115,7 +149,7 @@ def mean(paths: Sequence[Union[str, Path]]) -> Tuple[Dict[str, Any], Parameters]
     """Return the state of the last checkpoint and {name: mean}, names as in `parameters_of`.
 
     The state has the digests of the dictionaries of all checkpoints. Raises UsageError for
-    checkpoints of several models or dictionaries.
+    checkpoints of several models, directions or dictionaries.
 
     paths: checkpoint files; one is in memory at a time. Half-precision parameters come out in
     float32; integers and flags (version markers, counters) are those of the last checkpoint.
@@ -127,12 +161,15 @@ def mean(paths: Sequence[Union[str, Path]]) -> Tuple[Dict[str, Any], Parameters]
     total: Parameters = {}
     state: Dict[str, Any] = {}
     digests: Dict[str, str] = {}
+    settings: Dict[str, Any] = {}
     places: Dict[str, Tuple[Any, ...]] = {}  # {name: where it lies, in each checkpoint}
     for path in paths:
         state = load_checkpoint_to_cpu(str(path))
         parameters = parameters_of(state)
         if total:
             check_same(total, parameters, path)
+            check_settings(settings, settings_of(state), path)
+        settings = settings or settings_of(state)
         digests = add_digests(digests, state, path)
         for name, tensor in parameters.items():
             # a view of a part of the same memory is another parameter

@@ -98,13 +98,28 @@ def is_lower_better(metric: str) -> bool:
     return metric.endswith(LOWER)
 
 
-def validation(run: Run, metric: str) -> List[Point]:
-    """Return [(updates, value)] of the first validation subset with the metric, or of training.
+def splits_of(run: Run, metric: str) -> List[str]:
+    """Return the validation subsets with the metric in the order of the log, then "train"."""
+    splits = dict.fromkeys(split for split, name in run.curves if name == metric)
+    return sorted(splits, key=lambda split: split == "train")
+
+
+def common_split(runs: Sequence[Run], metric: str) -> Optional[str]:
+    """Return the first split, of those of the first run, in which all runs have the metric.
+
+    Runs without the metric do not count. None where there is none.
+    """
+    splits = [splits for splits in (splits_of(run, metric) for run in runs) if splits]
+    of_first = splits[0] if splits else []
+    return next((split for split in of_first if all(split in other for other in splits)), None)
+
+
+def validation(run: Run, metric: str, split: Optional[str]) -> List[Point]:
+    """Return [(updates, value)] of a split, or of the run's own first one where it is None.
 
     Without NaN, which is neither better nor worse than a number.
     """
-    splits = [split for split, name in run.curves if name == metric]
-    chosen = next((split for split in splits if split != "train"), "train")
+    chosen = split or next(iter(splits_of(run, metric)), "train")
     points = run.curves.get((chosen, metric), [])
     return [point for point in points if not math.isnan(point[1])]
 
@@ -125,13 +140,19 @@ def first_to_reach(points: Sequence[Point], metric: str, goal: float) -> Any:
 
 def summary(runs: Sequence[Run], metric: str) -> str:
     """Return Markdown: each run's best value and when; when it reached the worst of these."""
-    validated = {run.label: (run, validation(run, metric)) for run in runs}
+    split = common_split(runs, metric)
+    having = [run for run in runs if splits_of(run, metric)]
+    if split is None and having:
+        subsets = ", ".join(f"{run.label}: {splits_of(run, metric)[0]}" for run in having)
+        print(f"{metric}: no subset is in all logs; compared are {subsets}", file=sys.stderr)
+    validated = {run.label: (run, validation(run, metric, split)) for run in runs}
     best = {label: best_point(points, metric) for label, (_, points) in validated.items() if points}
     # the worst of the best values is one that every run has reached: times to it can be compared
     values = [value for _, value in best.values()]
     worst = max if is_lower_better(metric) else min
     goal = worst(values, default=math.nan)
-    header = [metric, "best", "updates", "hours", f"updates to {goal:g}", "hours"]
+    of_split = "" if split in (None, "valid") else f", {split}"
+    header = [f"{metric}{of_split}", "best", "updates", "hours", f"updates to {goal:g}", "hours"]
     body: List[List[Any]] = []
     for label, (run, points) in validated.items():
         if label not in best:

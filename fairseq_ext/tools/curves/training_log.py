@@ -28,6 +28,7 @@ SPLIT_KEY = re.compile(r"^(.+?)_num_updates$")
 UPDATES = "num_updates"
 STAMP = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) \| ")
 RESUMED = "| Loaded checkpoint "
+LOADED = re.compile(r"Loaded checkpoint .* \(epoch \d+ @ (\d+) updates\)$")
 # a run that begins, perhaps again in the same log
 BEGUN = "| No existing checkpoint found "
 
@@ -60,7 +61,9 @@ class Run:
 def read_run(path: Union[str, Path], label: str) -> Run:
     """Read the log file at `path` into a Run called `label`.
 
-    Where a run was resumed and repeats updates, the repeated part replaces the first one.
+    Where a run was resumed, what it had trained beyond its checkpoint is left out: the updates that
+    it repeats, and those that it no longer has. A run that begins anew in the same log replaces the
+    one before it.
     Raises UsageError, with file and line: no such file, a damaged line, no line with numbers. Only
     the last line may be cut off in the middle, as a killed process leaves it.
     """
@@ -79,6 +82,10 @@ def read_run(path: Union[str, Path], label: str) -> Run:
                 "which count as none",
                 file=sys.stderr,
             )
+        start = starting_updates(line)
+        if start is not None:
+            for curve in (times, *points.values()):
+                cut(curve, start)
         try:
             parsed = parse_line(line)
         except ValueError as error:
@@ -91,6 +98,7 @@ def read_run(path: Union[str, Path], label: str) -> Run:
             append(times, updates, clock.seconds)
             for metric, value in values.items():
                 append(points.setdefault((split, metric), []), updates, value)
+    points = {key: curve for key, curve in points.items() if curve}
     if not points:
         raise UsageError(
             f"{path}: none of its {len(lines)} lines is a training or validation line of "
@@ -154,9 +162,22 @@ def append(curve: List[Point], updates: int, value: Any) -> None:
         curve: [(updates, value), ..] in rising order of updates, which it keeps.
         updates, value: the new point.
     """
-    while curve and curve[-1][0] >= updates:
-        curve.pop()
+    cut(curve, updates - 1)
     curve.append((updates, value))
+
+
+def cut(curve: List[Point], updates: int) -> None:
+    """Drop the points after so many updates."""
+    while curve and curve[-1][0] > updates:
+        curve.pop()
+
+
+def starting_updates(line: str) -> Optional[int]:
+    """Return the updates that a run has behind it that this line begins, None for other lines."""
+    resumed = LOADED.search(line)
+    if resumed:
+        return int(resumed[1])
+    return 0 if BEGUN in line else None
 
 
 def choose_training_values(points: Curves) -> Curves:

@@ -18,6 +18,7 @@ from ...inference.model import Model
 from ...inference.packed import is_packed, read_packed
 from ...inference.results import Hypothesis, Score, Translation
 from ...inference.scoring import Scoring
+from ...streams.language_pair import LanguagePair
 from .. import UsageError
 from ..checkpoint.reading import model_of, read
 from ..export.command import stock_checkpoint
@@ -39,6 +40,7 @@ OPTIONS = {
 # as in fairseq-generate
 DEFAULTS = {"beam_size": 5, "num_hypotheses": 1, "max_decoding_length": 200}
 STOCK = "transformer"
+BLANK = "<blank>"  # what CTranslate2's converter calls fairseq's padding
 LOG_2 = math.log(2)
 
 
@@ -54,13 +56,12 @@ def read_state(path: Path) -> Checkpoint:
     return {**state, "cfg": OmegaConf.to_container(state["cfg"], resolve=True)}
 
 
-def stock_of(state: Checkpoint, direction: str, name: str) -> Optional[Checkpoint]:
+def stock_of(state: Checkpoint, pair: LanguagePair, name: str) -> Optional[Checkpoint]:
     """Return the stock checkpoint of a direction, or None where there is none.
 
     UsageError for a model that CTranslate2 cannot be given.
     """
     exporters, model = all_exporters(), model_of(state)
-    source, _, target = direction.partition("-")
     if model == STOCK:
         return state
     if model in exporters.whole:
@@ -69,9 +70,9 @@ def stock_of(state: Checkpoint, direction: str, name: str) -> Optional[Checkpoin
             return plain
     elif model in exporters.directions:
         exporter = exporters.directions[model]
-        if exporter.lack(state, source, target):
+        if exporter.lack(state, pair.source, pair.target):
             return None
-        return stock_checkpoint(exporter, state, state["model"], (source, target), name)
+        return stock_checkpoint(exporter, state, state["model"], pair, name)
     allowed = ", ".join([STOCK, *exporters.directions])
     raise UsageError(f"--engine ctranslate2: {name} is of a {model}; allowed: {allowed}")
 
@@ -103,9 +104,10 @@ class CTranslate2Model(ServedModel):
         threads = torch.get_num_threads()
         self.searches: Dict[str, Any] = {}
         with tempfile.TemporaryDirectory(prefix="fairseq-ext-") as folder:
-            for direction in list(self.directions):
+            for direction, member in list(self.directions.items()):
                 # read for each: exporters may take it apart
-                stock = stock_of(read_state(Path(paths[0])), direction, name)
+                state = read_state(Path(paths[0]))
+                stock = stock_of(state, member.pair, name) if member.pair else None
                 if stock is None or model.kind != "translation":
                     del self.directions[direction]
                     continue
@@ -124,7 +126,7 @@ class CTranslate2Model(ServedModel):
         self, model: Model, items: Sequence[Any], options: Dict[str, Any]
     ) -> List[Dict[str, Any]]:
         """Return translations; token scores are null, which CTranslate2 does not give."""
-        options = dict(options)
+        asked, options = options, dict(options)
         attention, _ = options.pop("attention", False), options.pop("extras", False)
         others = sorted(set(options) - set(OPTIONS))
         if others:
@@ -134,8 +136,12 @@ class CTranslate2Model(ServedModel):
         translator = self._translator(model)
         results: List[Any] = [None] * len(items)
         encoded = self._encoded(translator, items, results)
+        # CTranslate2 answers a sentence without words with one of score 0 and does not search
+        for entry in [entry for entry in encoded if not entry.source.words]:
+            encoded.remove(entry)
+            (results[entry.place],) = super().translate(model, [items[entry.place]], asked)
         answers = self.searches[model.direction].translate_batch(
-            [list(entry.source.words) for entry in encoded],
+            [_words(entry.source, translator) for entry in encoded],
             return_scores=True,
             return_attention=attention,
             max_input_length=0,
@@ -155,7 +161,10 @@ class CTranslate2Model(ServedModel):
                 for tokens, score, rows in zip(answer.hypotheses, answer.scores, weights)
             ]
             results[entry.place] = Translation(items[entry.place], read_tokens, hypotheses)
-        return [without_token_scores(of_translation(result)) for result in results]
+        answered = (
+            result if isinstance(result, dict) else of_translation(result) for result in results
+        )
+        return [without_token_scores(answer) for answer in answered]
 
     def score(
         self, model: Model, items: Sequence[Pair], options: Dict[str, Any]
@@ -175,7 +184,7 @@ class CTranslate2Model(ServedModel):
                 encoded.remove(entry)
                 results[entry.place] = str(error)
         answers = self.searches[model.direction].score_batch(
-            [list(entry.source.words) for entry in encoded],
+            [_words(entry.source, translator) for entry in encoded],
             [row[:-1] for row in targets],
             max_input_length=0,
         )
@@ -201,6 +210,15 @@ class CTranslate2Model(ServedModel):
                 empty = Hypothesis("", [], -math.inf, [])
                 results[place] = Translation(item, [], [empty], str(error))
         return encoded
+
+
+def _words(source: Source, translator: LineTranslator) -> List[str]:
+    """Return the words of a sentence; one that is spelt as CTranslate2's padding is unknown."""
+    dictionary = translator.source_dictionary
+    is_known = BLANK in dictionary
+    return [
+        dictionary.unk_word if word == BLANK and not is_known else word for word in source.words
+    ]
 
 
 def without_token_scores(answer: Dict[str, Any]) -> Dict[str, Any]:

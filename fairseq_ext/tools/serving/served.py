@@ -63,7 +63,7 @@ class ServedModel:
 
     def _add_several_sources(self) -> None:
         """Add, for each target, the direction from all of its sources, where there is one."""
-        pairs = [LanguagePair.parse(name) for name in self.directions if name]
+        pairs = [member.pair for member in self.directions.values() if member.pair]
         for target in dict.fromkeys(pair.target for pair in pairs):
             sources = [pair.sources[0] for pair in pairs if pair.target == target]
             direction = f"{'+'.join(dict.fromkeys(sources))}-{target}"
