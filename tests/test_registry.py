@@ -163,7 +163,9 @@ def test_architecture_builds_with_its_defaults(arch, toy_corpus, tmp_path):
     task = next(task for beginning, task in TASKS.items() if arch.startswith(beginning))
     words = [toy_corpus.two, "--task", task, "-s", "xx", "-t", "yy"]
     if "lstm_classifier" in arch:
-        words += ["--label-lang", "yy"]
+        shutil.copy(toy_corpus.two / "dict.xx.txt", tmp_path)
+        (tmp_path / "dict.label.txt").write_text("good 1\nbad 1\n")
+        words = [tmp_path, "--task", task, "-s", "xx", "-t", "label"]
     if task in ONE_DICTIONARY:
         shutil.copy(toy_corpus.two / "dict.xx.txt", tmp_path / "dict.txt")
         words = [tmp_path, "--task", task]

@@ -112,9 +112,7 @@ def load(
         task = set_up_task(first.cfg, folder, direction)
         models = build_models(source.stored, task)
         twin = load_twin(first.cfg, first.state, task)
-    models_of_subwords = source.subwords if subwords is None else None
-    if models_of_subwords is None:
-        models_of_subwords = _subwords_for(first, task, folder, subwords, bpe)
+    models_of_subwords = _subwords_for(source, task, folder, subwords, bpe)
     place = torch.device(device)
     for module in [*models, *([twin] if twin is not None else [])]:
         module.to(device=place, dtype=DTYPES[dtype])
@@ -168,9 +166,12 @@ def _listed(checkpoint: Union[PathLike, Sequence[PathLike]]) -> Sequence[PathLik
 
 
 def _subwords_for(
-    model: StoredModel, task: FairseqTask, data: Path, named: Given, kind: Optional[str]
+    source: ModelSource, task: FairseqTask, data: Path, named: Given, kind: Optional[str]
 ) -> SubwordModels:
     """Return the sub-word models that the caller names, or those beside the model and its data."""
+    if named is None and source.subwords is not None:
+        return source.subwords
+    model = source.stored[0]
     places = subword_folders(model.path, data)
     stored = options_of(model.cfg.get("bpe") or {})
     dictionaries = dictionaries_of(task)

@@ -113,8 +113,7 @@ def test_reverse_models_are_told_the_lengths_of_what_they_read():
 def test_reverse_models_read_the_longest_first():
     """fairseq's lstm packs its input; the scores come back in the order of the rows."""
     words = Dictionary()
-    for word in "abcd":
-        words.add_symbol(word)
+    words.add_symbol("a"), words.add_symbol("b"), words.add_symbol("c"), words.add_symbol("d")
     torch.manual_seed(1)
     encoder = LSTMEncoder(words, embed_dim=4, hidden_size=4, left_pad=True)
     decoder = LSTMDecoder(
