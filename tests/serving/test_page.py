@@ -190,6 +190,18 @@ def test_errors_are_said(page, problems):
 
 
 @slow
+def test_translations_are_shown_without_the_way_back(page, problems):
+    """The server's limits are of a request: n-best texts may be too many, or too long."""
+    page.route("**/score", lambda route: route.fulfill(
+        status=422, json={"error": "3 sentences; allowed: 2"}
+    ))  # fmt: skip
+    assert shown(page, "dual", "an1 av2") == ["Translations", "Attention", "Surprise by word"]
+    assert "Without the way back: 3 sentences; allowed: 2" in page.text_content("#results")
+    assert problems and all("422" in line for line in problems)
+    problems.clear()
+
+
+@slow
 def test_long_words_and_sentences_stay_inside(page):
     shown(page, "dual", "w" * 300 + " an1" * 60)
     assert page.locator(CELL).count() > 60

@@ -119,9 +119,13 @@ async function translate (chosen, item) {
   const kind = model().subwords
   const entries = result.hypotheses.map(hypothesis => ({ hypothesis, forward: hypothesis.score }))
   const reverse = direction().reverse
+  let problem = null
   if (reverse && model().directions.find(entry => entry.direction === reverse)
-    .operations.includes('score')) await lookBack(chosen, reverse, result, entries)
-  showTranslations(result, entries, reverse, kind)
+    .operations.includes('score')) {
+    // the limits of the server may refuse it; the translations are there all the same
+    problem = await lookBack(chosen, reverse, result, entries).then(() => null, error => error.message)
+  }
+  showTranslations(result, entries, reverse, kind, problem)
 }
 
 // The way back by the same model, and both terms of dual inference: log P(y|x) and log P(x|y).
@@ -142,8 +146,8 @@ async function lookBack (chosen, reverse, result, entries) {
 
 const dual = entry => state.alpha * entry.forward + (1 - state.alpha) * entry.backward
 
-function showTranslations (result, entries, reverse, kind) {
-  const isDual = entries.every(entry => entry.backward != null)
+function showTranslations (result, entries, reverse, kind, problem) {
+  const isDual = entries.every(entry => entry.forward != null && entry.backward != null)
   const list = element('div', { role: 'radiogroup', 'aria-label': 'Translations', class: 'hypotheses' })
   const details = element('div', { class: 'details' })
   let current = entries[0]
@@ -165,7 +169,7 @@ function showTranslations (result, entries, reverse, kind) {
   const slider = isDual ? alphaSlider(() => sort()) : null
   const about = isDual
     ? 'Ranked by dual inference: α · log₂ P(y|x) + (1 − α) · log₂ P(x|y), each per token.'
-    : 'The score is log₂ P per token.'
+    : 'The score is log₂ P per token.' + (problem ? ` Without the way back: ${problem}` : '')
   if (isDual) current = [...entries].sort((a, b) => dual(b) - dual(a))[0]
   sort()
   select(current)
