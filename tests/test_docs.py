@@ -112,8 +112,8 @@ def recorded(script, folder):
 
 def check_parses(name, *words):
     """Parse a command line as its program would; SystemExit when that refuses it."""
+    from common.composition import converted
     from fairseq import options
-    from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
     from fairseq_ext import __main__ as command
 
@@ -127,7 +127,7 @@ def check_parses(name, *words):
     if name in ("fairseq-preprocess", "fairseq-score"):
         parser.parse_args(list(words))
     else:
-        convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, list(words)))
+        converted(options.parse_args_and_arch(parser, list(words)))
 
 
 @sessions("dry-run")

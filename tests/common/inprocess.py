@@ -10,8 +10,8 @@ import json
 import logging
 
 import torch
+from common.composition import converted
 from fairseq import checkpoint_utils, options
-from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.logging import metrics
 from fairseq_cli import generate as generate_command
 from fairseq_cli import interactive as interactive_command
@@ -57,7 +57,7 @@ def configuration(parser, arguments):
     if "--optimizer" in parser._option_string_actions and "--optimizer" not in words:
         words += ["--optimizer", "adam"]
     args = options.parse_args_and_arch(parser, input_args=words)
-    return convert_namespace_to_omegaconf(args)
+    return converted(args)
 
 
 def train(*arguments):
