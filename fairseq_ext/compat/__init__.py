@@ -66,6 +66,7 @@ PATCH_MODULES = (
     "scripting",
     "stock_tasks",
     "model_averages",
+    "parameter_order",  # after model_averages, whose reading of checkpoints it wraps
     "context_windows",
     "language_model_scores",
     "block_sizes",

@@ -34,3 +34,9 @@ def overlay_names(module: ModuleType, variable: str, **names: Any) -> None:
         present.__dict__.update(names)
     else:
         setattr(module, variable, ModuleOverlay(present, **names))
+
+
+def overlaid(module: ModuleType, variable: str, name: str) -> Any | None:
+    """Return what `overlay_names` has put in the place of a name so far; None if nothing."""
+    present = getattr(module, variable)
+    return vars(present).get(name) if isinstance(present, ModuleOverlay) else None
