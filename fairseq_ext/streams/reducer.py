@@ -12,7 +12,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from .assignment import Assignment
-from .distributed import all_reduce_mean, broadcast, unwrapped
+from .distributed import all_reduce_mean, broadcast, touched_by_any, unwrapped
 
 # the numbers of the workers that use a parameter
 Ranks = Tuple[int, ...]
@@ -106,16 +106,12 @@ class PairReducer:
         shared = [(ranks, p) for ranks in self.groups for p in self.users[ranks]]
         if not shared:
             return
+        parameters = [parameter for _, parameter in shared]
+        is_here = [parameter.grad is not None for parameter in parameters]
         # another worker's batch may have touched what this worker's has not
-        touched = torch.tensor(
-            [parameter.grad is not None for _, parameter in shared],
-            dtype=torch.int32,
-            device=shared[0][1].device,
-        )
-        # (P,) by parameter: 1 if any worker has touched it
-        dist.all_reduce(touched, op=dist.ReduceOp.MAX)
+        touched = touched_by_any(parameters, is_here, None)
         together: Dict[Ranks, List[Tensor]] = {}
-        for (ranks, parameter), is_touched in zip(shared, touched.tolist()):
+        for (ranks, parameter), is_touched in zip(shared, touched):
             if is_touched and self.rank in ranks:
                 if parameter.grad is None:
                     # every user brings the same tensors to the sum

@@ -16,7 +16,7 @@ from .back_translation import BackTranslation
 from .bleu import PairBleu
 from .config import StreamsConfig
 from .dataset import Sample
-from .distributed import average_gradients, is_torch_ddp, unwrapped
+from .distributed import average_gradients, is_torch_ddp, legacy_ddp, touched_by_any, unwrapped
 from .language_pair import label_of
 from .metrics import (
     Log,
@@ -53,6 +53,7 @@ class Steps(TranslationTask):
     synthetic: List[str]
     back_translation: BackTranslation
     loss_threshold: LossThreshold
+    _trained: List[nn.Parameter]
     _untouched: List[nn.Parameter]
 
     @property
@@ -72,15 +73,16 @@ class Steps(TranslationTask):
     ) -> StepOutput:
         """Run forward and backward of every pair in the batch; one optimiser step follows."""
         # fairseq-train calls this once for each of the --update-freq batches of an update
+        parameters = chain(model.parameters(), criterion.parameters())
+        self._trained = [parameter for parameter in parameters if parameter.requires_grad]
+        # also where the batch runs out of memory: fairseq goes on with the other workers' gradients
+        self._untouched = self._trained
         translator = ema_model if self.cfg.synthetic_ema else unwrapped(model)
         sample = self._with_sources(sample, translator, optimizer, update_num)
         with self.pair_parallel.step(model, criterion, optimizer, ignore_grad):
             output = self._backward_passes(
                 sample, model, criterion, optimizer, update_num, ignore_grad
             )
-        if self.pair_parallel.assignment is not None:
-            # nobody fills missing gradients with zeros there
-            self._untouched = []
         return output
 
     def _with_sources(
@@ -141,8 +143,7 @@ class Steps(TranslationTask):
             average_gradients(module)
         # Gradients add up over the batches of an update, so that after the
         # last one this is what none of them has touched.
-        trained = (p for p in chain(model.parameters(), criterion.parameters()) if p.requires_grad)
-        self._untouched = [p for p in trained if p.grad is None]
+        self._untouched = [p for p in self._trained if p.grad is None]
         return sum(losses), sum(sample_sizes), merge_logs(logs, [*self.pairs, *self.synthetic])
 
     def calls(self, sample: Mapping[str, Sample]) -> Mapping[str, Any]:
@@ -170,21 +171,39 @@ class Steps(TranslationTask):
         Data-parallel training fills missing gradients with zeros, and Adam would then move those
         parameters along their old momentum.
         """
-        if self._untouched:
+        untouched = self._untouched_by_all(model)
+        if untouched:
             if getattr(optimizer, "has_flat_params", False):
                 raise ValueError(
                     "--fp16: the update leaves parameters out, which one flat fp32 copy of them "
                     "all cannot express: add --fp16-no-flatten-grads, or use --bf16"
                 )
             # with --fp16-no-flatten-grads the optimiser works on fp32 copies, one for each
-            untouched = {id(parameter) for parameter in self._untouched}
+            numbers = {id(parameter) for parameter in untouched}
             copies = getattr(optimizer, "fp32_params", ())
             for parameter, copy in zip(getattr(optimizer, "fp16_params", ()), copies):
-                if id(parameter) in untouched:
+                if id(parameter) in numbers:
                     copy.grad = None
-            for parameter in self._untouched:
+            for parameter in untouched:
                 parameter.grad = None
         super().optimizer_step(optimizer, model, update_num)
+
+    def _untouched_by_all(self, model: nn.Module) -> List[nn.Parameter]:
+        """Return what no worker has touched in the update; all workers of legacy_ddp call it.
+
+        ``model`` is as the trainer wraps it.
+        """
+        if self.pair_parallel.assignment is not None:
+            return []  # nobody fills missing gradients with zeros there
+        wrapper = legacy_ddp(model)
+        if wrapper is None:
+            # one worker, or those of ``average_gradients``, which lack the same gradients
+            return self._untouched
+        # fairseq's wrapper has put zeros in the place of what this worker alone lacks
+        here = {id(parameter) for parameter in self._untouched}
+        is_here = [id(parameter) not in here for parameter in self._trained]
+        touched = touched_by_any(self._trained, is_here, wrapper.process_group)
+        return [p for p, is_touched in zip(self._trained, touched) if not is_touched]
 
     def begin_valid_epoch(self, epoch: int, model: nn.Module) -> None:
         """Give every worker all parameters, which validation needs."""

@@ -76,7 +76,8 @@ class StreamsTask(Loading):
         self.pair: Optional[str] = None
         self._need_attention = False
         self.dictionaries = dictionaries
-        # parameters without a gradient in the present update
+        # parameters that are trained, and those without a gradient in the present update
+        self._trained: List[nn.Parameter] = []
         self._untouched: List[nn.Parameter] = []
         self.run_state = RunState()
         self.pair_parallel = PairParallel(cfg)

@@ -76,6 +76,21 @@ def test_zeros_in_the_place_of_untouched_gradients_are_taken_away(first):
     assert set(stepped) == without
 
 
+def test_a_batch_without_memory_touches_nothing(first):
+    """fairseq drops its gradients and steps with those of the other workers."""
+    task, model, criterion, sample = first
+    task.train_step(sample, model, criterion, Optimizer, 0)
+
+    class Full(Optimizer):
+        @staticmethod
+        def backward(loss):
+            raise RuntimeError("out of memory")
+
+    with pytest.raises(RuntimeError):
+        task.train_step(sample, model, criterion, Full, 1)
+    assert len(task._untouched) == len(list(model.parameters()))
+
+
 def test_half_precision_copies_of_untouched_parameters_have_no_gradient(first):
     task, model, criterion, sample = first
     task.train_step(sample, model, criterion, Optimizer, 0)

@@ -348,6 +348,7 @@ def test_one_flat_copy_is_refused_where_parameters_are_left_out():
     """--fp16 on CUDA: Adam would move them along their old momentum."""
     task = object.__new__(StreamsTask)
     flat = SimpleNamespace(has_flat_params=True)
+    task.pair_parallel = SimpleNamespace(assignment=None)
     task._untouched = [torch.nn.Parameter(torch.zeros(1))]
     with pytest.raises(ValueError, match="--fp16: .* add --fp16-no-flatten-grads"):
         task.optimizer_step(flat, None, 1)

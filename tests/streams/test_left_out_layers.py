@@ -1,0 +1,120 @@
+"""Two workers that leave out other layers (--encoder-layerdrop) hold the same parameters.
+
+Dropout and layerdrop draw from one generator on a CPU: with batches of other shapes, the workers
+keep other layers. Processes with gloo, and fairseq's own trainer in each.
+"""
+
+import pytest
+import torch
+import torch.distributed as dist
+import torch.multiprocessing
+from common.inprocess import configuration
+from fairseq import options, tasks
+from fairseq.trainer import Trainer
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from fairseq_ext.streams.distributed import average_gradients
+
+UPDATES = 10
+LAYERS = 3
+TRAINING = ["--task", "dual_translation", "-s", "xx", "-t", "yy", "--arch", "tagged_transformer"]
+TRAINING += ["--share-all-embeddings", "--optimizer", "adam", "--lr", 0.01, "--seed", 5, "--cpu"]
+TRAINING += [
+    "--one-way",
+    "--encoder-layers",
+    LAYERS,
+    "--decoder-layers",
+    1,
+    "--encoder-layerdrop",
+    0.5,
+]
+TRAINING += ["--dropout", 0.1, "--batch-size", 4, "--clip-norm", 1, "--num-workers", 0]
+TRAINING += ["--criterion", "label_smoothed_cross_entropy", "--distributed-world-size", 2]
+for _side in ("encoder", "decoder"):
+    TRAINING += [f"--{_side}-embed-dim", 8, f"--{_side}-ffn-embed-dim", 8]
+    TRAINING += [f"--{_side}-attention-heads", 1]
+# gradients that the workers have; nobody has one of "none"
+GRADIENTS = {"both": (2.0, 4.0), "first": (3.0, None), "second": (None, 5.0), "none": (None, None)}
+
+
+def connect(rank, store):
+    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
+
+
+def in_two_processes(worker, folder, *arguments):
+    """[what ``worker`` (rank, folder, arguments..) saved in each of two processes]."""
+    torch.multiprocessing.start_processes(
+        worker, args=(folder, *arguments), nprocs=2, start_method="fork"
+    )
+    return [torch.load(folder / str(rank), weights_only=True) for rank in range(2)]
+
+
+def train(rank, folder, data, backend):
+    """Save the parameters after each update, and which encoder layers it kept."""
+    connect(rank, folder / "store")
+    words = [data, *TRAINING, "--ddp-backend", backend, "--distributed-rank", rank]
+    cfg = configuration(options.get_training_parser(), words)
+    task = tasks.setup_task(cfg.task)
+    torch.manual_seed(1)
+    trainer = Trainer(cfg, task, task.build_model(cfg.model), task.build_criterion(cfg.criterion))
+    batches = trainer.get_train_iterator(1).next_epoch_itr()
+    kept = []
+    layers = trainer.get_model().transformer.encoder.layers  # to iterate over them draws anew
+    for number in range(LAYERS):
+        layers[number].register_forward_hook(lambda *_, number=number: kept[-1].add(number))
+    history = []
+    for _ in range(UPDATES):
+        kept.append(set())
+        trainer.train_step([next(batches)])
+        named = trainer.get_model().named_parameters()
+        history.append({name: parameter.detach().clone() for name, parameter in named})
+    torch.save(
+        {"kept": [sorted(numbers) for numbers in kept], "history": history}, folder / str(rank)
+    )
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+@pytest.mark.parametrize("backend", ["legacy_ddp", "pytorch_ddp"])
+def test_workers_that_keep_other_layers_stay_equal(backend, toy_corpus, tmp_path):
+    found = in_two_processes(train, tmp_path, toy_corpus.two, backend)
+    first, second = (worker["kept"] for worker in found)
+    # with as many layers on both, gradients of different layers would meet
+    assert any(a != b and len(a) == len(b) for a, b in zip(first, second))
+    assert any(len(set(a) | set(b)) < LAYERS for a, b in zip(first, second))
+    histories = [worker["history"] for worker in found]
+    for update in range(1, UPDATES):
+        here, there = (history[update] for history in histories)
+        before = histories[0][update - 1]
+        moved = {name for name, values in here.items() if not torch.equal(values, before[name])}
+        assert all(torch.equal(values, there[name]) for name, values in here.items())
+        for number in range(LAYERS):
+            layer = f"transformer.encoder.layers.{number}."
+            # what one worker has kept is trained by both, and no momentum moves the others
+            is_kept = number in first[update] + second[update]
+            assert (f"{layer}fc1.weight" in moved) == is_kept
+            assert is_kept or not any(name.startswith(layer) for name in moved)
+
+
+def average(rank, folder):
+    """Save the gradients after they were put together."""
+    connect(rank, folder / "store")
+    model = nn.Module()
+    for name in GRADIENTS:
+        setattr(model, name, nn.Parameter(torch.zeros(2)))
+    model.frozen = nn.Parameter(torch.zeros(2), requires_grad=False)
+    wrapped = DistributedDataParallel(model)
+    for name, gradients in GRADIENTS.items():
+        if gradients[rank] is not None:
+            getattr(model, name).grad = torch.full((2,), gradients[rank])
+    average_gradients(wrapped)
+    named = model.named_parameters()
+    torch.save({n: p.grad[0].item() for n, p in named if p.grad is not None}, folder / str(rank))
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def test_means_count_zeros_of_workers_without_a_gradient(tmp_path):
+    for gradients in in_two_processes(average, tmp_path):
+        assert gradients == {"both": 3.0, "first": 1.5, "second": 2.5}
