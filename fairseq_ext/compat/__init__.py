@@ -51,6 +51,7 @@ PATCH_MODULES = (
     "language_tags",
     "empty_translations",
     "ignored_prefixes",
+    "adaptive_losses",
     "warning_filters",
     "data_files",
     "preprocess_input",
