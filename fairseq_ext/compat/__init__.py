@@ -81,6 +81,7 @@ PATCH_MODULES = (
     "scored_alignments",
     "prefetch_thread",
     "data_workers",
+    "worker_epochs",
 )
 
 for _name in PATCH_MODULES:
