@@ -66,6 +66,7 @@ PATCH_MODULES = (
     "speech_tasks",
     "scripting",
     "stock_tasks",
+    "denoising",
     "model_averages",
     "parameter_order",  # after model_averages, whose reading of checkpoints it wraps
     "context_windows",
