@@ -30,6 +30,7 @@ PATCH_MODULES = (
     "encoder_layers",
     "checkpoints",
     "evaluated_settings",
+    "pruned_layers",
     "external_files",
     "precision",
     "devices",

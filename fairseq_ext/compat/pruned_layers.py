@@ -1,0 +1,40 @@
+"""--encoder-layers-to-keep and --decoder-layers-to-keep."""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Any
+
+from .patch_registry import PatchedModule, patch
+
+
+@patch(
+    "fairseq.checkpoint_utils",
+    because="fairseq 0.12.2: with --encoder-layers-to-keep alone a checkpoint loses all layers of "
+    "the decoder, and with --decoder-layers-to-keep all of the encoder: it cannot be loaded",
+)
+def layers_of_the_other_side_remain(module: PatchedModule) -> None:
+    """Prune the layers of the sides that are named; all others stay as they are."""
+    stock = module.prune_state_dict
+
+    @functools.wraps(stock)
+    def prune_state_dict(state_dict: dict[str, Any], model_cfg: Any) -> dict[str, Any]:
+        sides = [
+            side
+            for side in ("encoder", "decoder")
+            if getattr(model_cfg, f"{side}_layers_to_keep", None)
+        ]
+        if not sides:
+            result: dict[str, Any] = stock(state_dict, model_cfg)
+            return result
+        is_layer = re.compile(r"\.layers\.\d+\.")
+        others = {
+            name: value
+            for name, value in state_dict.items()
+            if is_layer.search(name) and not name.startswith(tuple(sides))
+        }
+        rest = {name: value for name, value in state_dict.items() if name not in others}
+        return {**stock(rest, model_cfg), **others}
+
+    module.prune_state_dict = prune_state_dict
