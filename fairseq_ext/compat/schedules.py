@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .after_loading import Loading, after_loading
 from .patch_registry import PatchedModule, patch
 
 if TYPE_CHECKING:
+    from fairseq.optim import FairseqOptimizer
     from fairseq.optim.lr_scheduler.polynomial_decay_schedule import PolynomialDecayLRSchedule
+    from fairseq.optim.lr_scheduler.tri_stage_lr_scheduler import TriStageLRSchedule
     from fairseq.trainer import Trainer
 
 
@@ -41,6 +44,42 @@ def rates_begin_with_the_first(module: PatchedModule) -> None:
 def ratios_are_added_exactly(module: PatchedModule) -> None:
     """Add the ratios without rounding errors between them."""
     module.sum = math.fsum  # the module's only sum
+
+
+@patch(
+    "fairseq.optim.lr_scheduler.tri_stage_lr_scheduler",
+    because="fairseq 0.12.2: tri_stage without a decay, as with --phase-ratio '(0.1, 0.9, 0)', "
+    "ends in ZeroDivisionError",
+)
+def rates_need_no_decay(module: PatchedModule) -> None:
+    """Keep the rate of --hold-steps where no --decay-steps follow."""
+    schedule = module.TriStageLRSchedule
+    build = schedule.__init__
+
+    @functools.wraps(build)
+    def __init__(self: TriStageLRSchedule, cfg: Any, optimizer: FairseqOptimizer) -> None:
+        warmup, hold, decay = _steps_of_stages(cfg)
+        if decay or not warmup + hold:
+            build(self, cfg, optimizer)
+            return
+        cfg = copy.copy(cfg)
+        cfg.phase_ratio = None
+        cfg.warmup_steps, cfg.hold_steps, cfg.decay_steps = warmup, hold, 1
+        build(self, cfg, optimizer)
+        self.decay_steps, self.decay_factor, self.final_lr = 0, 0.0, self.peak_lr
+
+    schedule.__init__ = __init__
+
+
+def _steps_of_stages(cfg: Any) -> tuple[int, int, int]:
+    """Return the updates of warm-up, holding and decay."""
+    ratio = cfg.phase_ratio
+    if ratio is None:
+        return cfg.warmup_steps, cfg.hold_steps, cfg.decay_steps
+    if math.fsum(ratio) != 1 or cfg.max_update <= 0:
+        return 0, 0, 0  # fairseq refuses it
+    warmup, hold, decay = (int(cfg.max_update * part) for part in ratio)
+    return warmup, hold, decay
 
 
 @patch(

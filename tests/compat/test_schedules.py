@@ -58,6 +58,42 @@ def test_ratios_add_up(ratios):
     assert (schedule.warmup_steps, schedule.hold_steps) == tuple(int(100 * r) for r in ratios[:2])
 
 
+@pytest.mark.parametrize(
+    "settings, warmup",
+    [
+        ({"phase_ratio": (0.1, 0.9, 0.0), "max_update": 100}, 10),
+        ({"phase_ratio": (0.5, 0.46, 0.04), "max_update": 20}, 10),  # less than one update of decay
+        ({"phase_ratio": None, "warmup_steps": 10, "hold_steps": 5, "decay_steps": 0}, 10),
+        ({"phase_ratio": None, "warmup_steps": 10, "hold_steps": 0, "decay_steps": 0}, 10),
+    ],
+)
+def test_rates_remain_where_there_is_no_decay(settings, warmup):
+    cfg = SimpleNamespace(lr=[2.0], init_lr_scale=0.1, final_lr_scale=0.1, **settings)
+    schedule = TriStageLRSchedule(cfg, Optimizer())
+    rates = [schedule.step_update(update) for update in range(200)]
+    ascent = [0.2 + 1.8 * update / warmup for update in range(warmup)]
+    assert rates == pytest.approx(ascent + [2.0] * (200 - warmup))
+    assert cfg.phase_ratio == settings["phase_ratio"]
+
+
+def test_rates_decay_as_before():
+    """Exponentially, to a tenth after 50 updates."""
+    cfg = SimpleNamespace(
+        lr=[2.0], init_lr_scale=0.1, final_lr_scale=0.1, phase_ratio=(0, 0.5, 0.5), max_update=100
+    )
+    schedule = TriStageLRSchedule(cfg, Optimizer())
+    rates = [schedule.step_update(update) for update in range(200)]
+    decay = [2.0 * 0.1 ** (update / 50) for update in range(51)]
+    assert rates == pytest.approx([2.0] * 50 + decay + [0.2] * 99)
+
+
+def test_a_schedule_without_stages_is_refused():
+    cfg = SimpleNamespace(lr=[2.0], init_lr_scale=0.1, final_lr_scale=0.1, phase_ratio=None)
+    cfg.warmup_steps = cfg.hold_steps = cfg.decay_steps = 0
+    with pytest.raises(AssertionError, match="please specify steps or phase_ratio"):
+        TriStageLRSchedule(cfg, Optimizer())
+
+
 def test_ratios_that_do_not():
     with pytest.raises(AssertionError, match="add up to 1"):
         tri_stage((0.7, 0.2, 0.2))
