@@ -121,7 +121,7 @@ def test_ratios_are_stored_and_compared(smoke, tmp_path, capsys):
     assert stored["ratios"]["dual, training"] == 1.2 and stored["tolerance"] == 0.1
     assert stored["device"] and stored["torch"] and stored["sizes"] == smoke.SIZES
     smoke.main(["--expected", str(path)])
-    assert "all 12 ratios" in capsys.readouterr().out
+    assert "all 14 ratios" in capsys.readouterr().out
     smoke.speeds["dual"] = 1.2 * 0.91
     smoke.main(["--expected", str(path)])
     smoke.speeds["dual"] = 1.2 * 0.89
