@@ -35,6 +35,7 @@ PATCH_MODULES = (
     "precision",
     "devices",
     "retained_dropout",
+    "quantization",
     "distributed",
     "resuming",
     "best_scores",
