@@ -46,10 +46,10 @@ def preprocess_checks_its_input(module: PatchedModule) -> None:
 def check_options(args: argparse.Namespace) -> None:
     """Raise OptionError for missing or contradictory options, OSError for files in the way."""
     target = has_target(args)
-    if args.dataset_impl == "huffman":
+    if args.dataset_impl in ("huffman", "fasta"):
         raise OptionError(
-            "--dataset-impl huffman is not written by fairseq-preprocess; allowed: mmap, cached, "
-            "lazy, raw"
+            f"--dataset-impl {args.dataset_impl} is not written by fairseq-preprocess; allowed: "
+            "mmap, cached, lazy, raw"
         )
     # the two sides are written to the same names: the second would replace the first
     is_copy = target and args.source_lang is not None and args.source_lang == args.target_lang

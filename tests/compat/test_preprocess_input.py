@@ -44,6 +44,7 @@ def test_files_that_will_be_read(arguments, words, lists):
         (("-s", "xx", "-t", "yy", "--validpref", "valid"), "--trainpref is missing"),
         (("-s", "xx", "-t", "yy", "--srcdict", "a", "--tgtdict", "b"), "none of --trainpref"),
         ((*TWO, "--dataset-impl", "huffman"), "--dataset-impl huffman is not written"),
+        ((*TWO, "--dataset-impl", "fasta"), "--dataset-impl fasta is not written"),
         (
             ("-s", "xx", "-t", "xx", "--trainpref", "train", "--nwordssrc", 9),
             "--target-lang xx is also --source-lang",
