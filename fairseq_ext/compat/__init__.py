@@ -31,6 +31,7 @@ PATCH_MODULES = (
     "checkpoints",
     "evaluated_settings",
     "pruned_layers",
+    "spectral_norms",
     "external_files",
     "precision",
     "devices",
