@@ -71,6 +71,7 @@ PATCH_MODULES = (
     "scripting",
     "stock_tasks",
     "denoising",
+    "whole_words",
     "model_averages",
     "parameter_order",  # after model_averages, whose reading of checkpoints it wraps
     "context_windows",

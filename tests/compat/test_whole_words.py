@@ -1,0 +1,47 @@
+"""--mask-whole-words of masked_lm masks all sub-words of a word, or none."""
+
+import shutil
+
+import pytest
+from common import inprocess
+from fairseq import options, tasks
+from fairseq.data.encoders.gpt2_bpe import GPT2BPE
+
+
+@pytest.fixture
+def load(toy_corpus, tmp_path):
+    """Function (options...) -> the training set of masked_lm."""
+    shutil.copy(f"{toy_corpus.two}/dict.xx.txt", tmp_path / "dict.txt")
+    for name in ("bin", "idx"):
+        shutil.copy(f"{toy_corpus.two}/train.xx-yy.xx.{name}", tmp_path / f"train.{name}")
+    words = [tmp_path, "--task", "masked_lm", "--arch", "roberta_base", "--max-tokens", 99]
+    words += ["--sample-break-mode", "eos", "--mask-prob", 0.3]
+
+    def load(*more):
+        cfg = inprocess.configuration(options.get_training_parser(), [*words, *more])
+        task = tasks.setup_task(cfg.task)
+        task.load_dataset("train")
+        return task, task.datasets["train"]
+
+    return load
+
+
+def test_sub_words_are_masked_together(load, monkeypatch):
+    """Verbs, `av0` and so on, belong to the word before them here."""
+    monkeypatch.setattr(GPT2BPE, "__init__", lambda self, cfg: None)  # its files are not here
+    monkeypatch.setattr(GPT2BPE, "is_beginning_of_word", lambda self, word: word[:2] != "av")
+    task, dataset = load("--mask-whole-words", "--bpe", "gpt2")
+    pad, masked = task.source_dictionary.pad(), []
+    for index in range(len(dataset)):
+        chosen = dataset[index]["target"].ne(pad).tolist()
+        assert chosen[1] == chosen[2]  # behind <s>
+        masked.append(chosen[1])
+    assert any(masked) and not all(masked)
+
+
+def test_without_sub_words_tokens_are_words(load):
+    rows = [
+        [dataset[index]["target"].tolist() for index in range(9)]
+        for _, dataset in (load("--mask-whole-words"), load())
+    ]
+    assert rows[0] == rows[1]
