@@ -6,11 +6,11 @@
 
 dual and tagged stand beside two stock Transformers, duo and twin_transformer beside one; twin_lstm,
 multiway and routed beside the stock ``lstm`` with attention, the last two also beside a second one,
-widened to equal FLOPs per update. Each system has a process of its own. The systems take turns on the same
-synthetic corpus, and each figure is the median over the turns. Training runs fairseq's Trainer,
-translation the task and generator of fairseq-generate. The operations of an update are those of its
-matrix products, counted while it runs. The limit is the time of the same products alone or, if that
-is longer, of moving the weights through memory. Writes OUTPUT.json, .md and .png.
+widened to equal FLOPs per update. Each system has a process of its own. The systems take turns on
+the same synthetic corpus, and each figure is the median over the turns. Training runs fairseq's
+Trainer, translation the task and generator of fairseq-generate. The operations of an update are
+those of its matrix products, counted while it runs. The limit is the time of the same products
+alone or, if that is longer, of moving the weights through memory. Writes OUTPUT.json, .md and .png.
 """
 
 import tempfile

@@ -24,6 +24,8 @@ READER = "load_checkpoint_to_cpu"
 # what of a checkpoint has parameters, in the order in which the trainer hands them to the optimizer
 PARTS = ("model", "criterion")
 STATE = "last_optimizer_state"
+# where a checkpoint has the names of what its training trained, in its "extra_state"
+TRAINED = "trained parameters"
 # the part and the name of a parameter
 Name = tuple[str, str]
 
@@ -47,6 +49,7 @@ def optimizer_states_follow_names(module: PatchedModule) -> None:
         read = earlier or checkpoint_utils.load_checkpoint_to_cpu
         checkpoint: dict[str, Any] = read(path, *args, **kwargs)
         for resumed in resuming:
+            check_trained(checkpoint, path, resumed.get_model(), resumed.get_criterion())
             put_in_order(checkpoint, path, resumed.get_model(), resumed.get_criterion())
         return checkpoint
 
@@ -63,6 +66,55 @@ def optimizer_states_follow_names(module: PatchedModule) -> None:
 
     overlay_names(module, "checkpoint_utils", **{READER: load_checkpoint_to_cpu})
     trainer.load_checkpoint = load_checkpoint
+
+
+@patch(
+    "fairseq.trainer",
+    because="fairseq 0.12.2: a training that goes on with other parameters frozen, as many as "
+    "before, gives those that it trains the optimizer states of others, without a word",
+)
+def trained_parameters_are_noted(module: PatchedModule) -> None:
+    """Store the names of what is trained where a part is not."""
+    trainer = module.Trainer
+    stock = trainer.state_dict
+
+    @functools.wraps(stock)
+    def state_dict(self: Trainer) -> dict[str, Any]:
+        state: dict[str, Any] = stock(self)
+        names = None if self.is_fsdp else trained_names(self.get_model(), self.get_criterion())
+        if names is not None:
+            state["extra_state"][TRAINED] = names
+        return state
+
+    trainer.state_dict = state_dict
+
+
+def trained_names(model: nn.Module, criterion: nn.Module) -> list[str] | None:
+    """Return all names of the parameters that are trained; None where every parameter is."""
+    named = [
+        (f"{part}.{name}", parameter)
+        for root_part, root in zip(PARTS, (model, criterion))
+        for (part, name), parameter in _named(root_part, root)
+    ]
+    trained = sorted(name for name, parameter in named if parameter.requires_grad)
+    return None if len(trained) == len(named) else trained
+
+
+def check_trained(
+    checkpoint: Mapping[str, Any], path: str, model: nn.Module, criterion: nn.Module
+) -> None:
+    """Raise ValueError, naming `path`, where the checkpoint's training froze other parameters."""
+    recorded = (checkpoint.get("extra_state") or {}).get(TRAINED)
+    names = trained_names(model, criterion)
+    if not checkpoint.get(STATE) or recorded is None or names is None:
+        return  # in fairseq a state of another number of parameters fails
+    differing = sorted(set(recorded) ^ set(names))
+    if differing:
+        raise ValueError(
+            f"{path}: {differing[0]} is trained there or here, and not in both "
+            f"({len(differing)} such parameters): its optimizer state is of others. Allowed: "
+            "options that train the same parameters, or --reset-optimizer"
+        )
 
 
 def put_in_order(

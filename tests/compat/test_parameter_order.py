@@ -7,10 +7,11 @@ import copy
 
 import pytest
 import torch
+from common import inprocess
 from torch import nn
 
 from fairseq_ext.compat.master_parameters import KEY
-from fairseq_ext.compat.parameter_order import put_in_order
+from fairseq_ext.compat.parameter_order import TRAINED, check_trained, put_in_order, trained_names
 
 NAMES = ("aa", "bb", "cc")
 SIZES = {"aa": 2, "bb": 3, "cc": 4}
@@ -196,3 +197,37 @@ def test_states_without_an_order_are_refused(change, reason):
     assert message.startswith("last.pt: ") and reason in message
     assert "parts.aa.weight in the place of parts.cc.weight" in message
     assert message.endswith("or --lang-pairs, in the order of the checkpoint; or --reset-optimizer")
+
+
+def test_another_choice_of_trained_parameters_is_refused():
+    """As many of the same sizes: nothing else would tell."""
+    before, here = Run(NAMES, width=3), Run(NAMES, width=3)
+    for run, name in ((before, "aa"), (here, "bb")):
+        run.model.parts[name].weight.requires_grad_(False)
+    names = trained_names(before.model, before.criterion)
+    assert "model.parts.bb.weight" in names and "model.parts.aa.weight" not in names
+    checkpoint = {"last_optimizer_state": {"state": {}}, "extra_state": {TRAINED: names}}
+    message = r"c.pt: model.parts.aa.weight is trained there or here, and not in both \(2 such"
+    with pytest.raises(ValueError, match=message):
+        check_trained(checkpoint, "c.pt", here.model, here.criterion)
+    check_trained(checkpoint, "c.pt", before.model, before.criterion)
+    # in another order of the languages the names are the same
+    reordered = Run(NAMES[::-1], width=3)
+    reordered.model.parts["aa"].weight.requires_grad_(False)
+    check_trained(checkpoint, "c.pt", reordered.model, reordered.criterion)
+    check_trained({**checkpoint, "extra_state": {}}, "c.pt", here.model, here.criterion)
+    everything = nn.Linear(2, 2)
+    assert trained_names(everything, nn.Module()) is None
+
+
+def test_checkpoints_of_a_part_name_what_is_trained(toy_corpus, tmp_path):
+    words = [toy_corpus.two, "--task", "multiway_translation", "--lang-pairs", "xx-yy,yy-xx"]
+    words += ["--arch", "multiway_gru_tiny", "--batch-size", 16, "--schedule", "joint"]
+    words += ["--disable-validation", "--no-epoch-checkpoints", "--save-dir", tmp_path]
+    inprocess.train(*words, "--max-update", 1, "--train-only", "encoder.xx")
+    state = torch.load(tmp_path / "checkpoint_last.pt", weights_only=True)
+    names = state["extra_state"][TRAINED]
+    assert names and len(names) < len(state["model"])
+    with pytest.raises(ValueError, match="trained there or here, and not in both"):
+        inprocess.train(*words, "--max-update", 2, "--train-only", "encoder.yy")
+    inprocess.train(*words, "--max-update", 2, "--train-only", "encoder.xx")
