@@ -93,8 +93,8 @@ def trained_names(model: nn.Module, criterion: nn.Module) -> list[str] | None:
     """Return all names of the parameters that are trained; None where every parameter is."""
     named = [
         (f"{part}.{name}", parameter)
-        for root_part, root in zip(PARTS, (model, criterion))
-        for (part, name), parameter in _named(root_part, root)
+        for part, root in zip(PARTS, (model, criterion))
+        for (_, name), parameter in _named(part, root)
     ]
     trained = sorted(name for name, parameter in named if parameter.requires_grad)
     return None if len(trained) == len(named) else trained

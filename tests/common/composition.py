@@ -45,7 +45,7 @@ def _quick_compose(config_name, overrides, strict):
     nodes = _nodes([override for _, override in read if "." not in override.key_or_group])
     key = (config_name, *groups)
     stored, config = _composed.get(key, (None, None))
-    if stored is None or any(one is not other for one, other in zip(stored, nodes)):
+    if stored is None or any(before is not node for before, node in zip(stored, nodes)):
         config = _compose(config_name, overrides=groups, strict=strict)
         _composed[key] = nodes, config
     config = copy.deepcopy(config)
