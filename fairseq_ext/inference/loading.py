@@ -120,10 +120,12 @@ def load(
         prepare(model, dtype)
     # texts that are cut into sub-words were cut into words before
     stored_tokenizer = None if subwords == NONE else source.tokenizer
-    name = tokenizer or stored_tokenizer
+    words = tokenizer_of(first.cfg, tokenizer or stored_tokenizer)
     # their files are read now: the folder may be moved or replaced while the model is used
     coders = models_of_subwords.coders(languages_of(task))
-    model = Model(LoadedModels(models, place, models_of_subwords, coders, name, twin, folder), task)
+    model = Model(
+        LoadedModels(models, place, models_of_subwords, coders, words, twin, folder), task
+    )
     if tokenizer and not model.has_languages:
         raise ValueError(
             f"tokenizer {tokenizer!r}: a model of {model.kind} has no language to cut words of; "
@@ -158,6 +160,14 @@ def read_source(names: Sequence[PathLike]) -> ModelSource:
     stored = [read_checkpoint(path) for path in paths]
     tokenizer = options_of(stored[0].cfg.get("tokenizer") or {}).get("_name")
     return ModelSource(stored, tokenizer=tokenizer)
+
+
+def tokenizer_of(cfg: DictConfig, name: Optional[str]) -> Optional[Dict[str, Any]]:
+    """Return fairseq's options of a tokenizer, as in the training if it had the same; or None."""
+    if name is None:
+        return None
+    stored = options_of(cfg.get("tokenizer") or {})
+    return dict(stored) if stored.get("_name") == name else {"_name": name}
 
 
 def _listed(checkpoint: Union[PathLike, Sequence[PathLike]]) -> Sequence[PathLike]:

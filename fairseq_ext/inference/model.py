@@ -42,7 +42,7 @@ class LoadedModels:
         device: where they are.
         subwords: files of the sub-word models.
         coders: {language: what the files made}.
-        tokenizer: name of fairseq's --tokenizer, or None.
+        tokenizer: options of fairseq's --tokenizer, or None.
         twin: the criterion with the backward network, or None.
         folder: of the dictionaries.
         lock: held while the models compute.
@@ -54,7 +54,7 @@ class LoadedModels:
         device: torch.device,
         subwords: SubwordModels,
         coders: Mapping[str, Any],
-        tokenizer: Optional[str],
+        tokenizer: Optional[Mapping[str, Any]],
         twin: Optional[nn.Module],
         folder: Path,
     ):

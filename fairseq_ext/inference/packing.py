@@ -124,7 +124,8 @@ def _write(folder: Path, model: Model, stored: List[StoredModel], with_twin: boo
         "kind": model.kind,
         "direction": model.direction,
         "directions": list(model.directions),
-        "tokenizer": model.loaded.tokenizer,
+        # its options are among those of the model
+        "tokenizer": model.loaded.tokenizer and model.loaded.tokenizer["_name"],
         "subwords": _copy_subwords(folder, model.loaded.subwords),
         "models": models,
     }

@@ -193,12 +193,11 @@ def check_count(name: str, value: Any) -> int:
     return value
 
 
-def tokenizer_options(name: str, source: str, target: str) -> DictConfig:
-    """Return fairseq's options of a tokenizer of words; ValueError for one that there is not."""
+def tokenizer_options(options: Mapping[str, Any], source: str, target: str) -> DictConfig:
+    """Return options of a tokenizer of words for a direction; ValueError for one there is not."""
+    name = options["_name"]
     if name not in encoders.TOKENIZER_REGISTRY:
         allowed = ", ".join(encoders.TOKENIZER_REGISTRY)
         raise ValueError(f"tokenizer {name!r}: allowed: {allowed}")
-    values = {"_name": name}
-    if name == "moses":
-        values.update(source_lang=source, target_lang=target)
-    return OmegaConf.create(values)
+    languages = {"source_lang": source, "target_lang": target} if name == "moses" else {}
+    return OmegaConf.create({**options, **languages})

@@ -8,6 +8,7 @@ import pytest
 import sentencepiece
 import torch
 from common import inprocess
+from fairseq.data import encoders
 from inference.stock import ALL
 from options.systems import SYSTEMS
 
@@ -174,10 +175,33 @@ def test_texts_that_are_cut_already_are_not_cut_again(data, checkpoint_of):
     """Neither into sub-words nor into words: back-translate reads and writes such texts."""
     path = checkpoint_of("transformer", "--tokenizer", "space")
     folder = data[ALL["transformer"].data]
-    assert fairseq_ext.load(path, folder).loaded.tokenizer == "space"
+    assert fairseq_ext.load(path, folder).loaded.tokenizer == {"_name": "space"}
     assert fairseq_ext.load(path, folder, subwords="none").loaded.tokenizer is None
     named = fairseq_ext.load(path, folder, subwords="none", tokenizer="space")
-    assert named.loaded.tokenizer == "space"
+    assert named.loaded.tokenizer == {"_name": "space"}
+
+
+def test_options_of_a_tokenizer_are_those_of_the_training(
+    data, checkpoint_of, tmp_path, monkeypatch
+):
+    class Moses:
+        def __init__(self, cfg):
+            self.cfg = cfg
+
+        def encode(self, text):
+            return text
+
+        decode = encode
+
+    path = checkpoint_of("transformer", "--tokenizer", "moses", "--moses-no-escape")
+    monkeypatch.setitem(encoders.TOKENIZER_REGISTRY, "moses", Moses)
+    trained = fairseq_ext.load(path, data["two"])
+    packed = fairseq_ext.load(pack([path], data["two"], tmp_path / "packed"))
+    for model in (trained, packed):
+        cfg = model.coders().tokenizer.cfg
+        assert (cfg.source_lang, cfg.target_lang, cfg.moses_no_escape) == ("xx", "yy", True)
+    other = fairseq_ext.load(path, data["two"], tokenizer="space")
+    assert other.loaded.tokenizer == {"_name": "space"}
 
 
 @pytest.mark.parametrize("name, folder", [("gru_lm", "language"), ("twin_lstm_lm", "language")])

@@ -146,8 +146,10 @@ def test_rankings_of_ensembles(data, checkpoint_of):
 def test_pieces():
     assert split_options({"beam": 1, "dual_alpha": 0}) == ({"beam": 1}, {"dual_alpha": 0})
     assert generation_options({"lenpen": 2}).lenpen == 2
-    assert tokenizer_options("space", "xx", "yy") == {"_name": "space"}
+    assert tokenizer_options({"_name": "space"}, "xx", "yy") == {"_name": "space"}
     moses = {"_name": "moses", "source_lang": "xx", "target_lang": "yy"}
-    assert tokenizer_options("moses", "xx", "yy") == moses
+    assert tokenizer_options({"_name": "moses"}, "xx", "yy") == moses
+    stored = {**moses, "source_lang": "en", "moses_no_escape": True}
+    assert tokenizer_options(stored, "xx", "yy") == {**moses, "moses_no_escape": True}
     with pytest.raises(ValueError, match="tokenizer 'none': allowed: .*moses"):
-        tokenizer_options("none", "xx", "yy")
+        tokenizer_options({"_name": "none"}, "xx", "yy")
