@@ -36,9 +36,13 @@ class PairBleu:
         self.cfg, self.dictionaries = cfg, dictionaries
         self.generation = Namespace(**json.loads(cfg.eval_bleu_args))
         options = json.loads(cfg.eval_bleu_detok_args)
-        self.tokenizer = encoders.build_tokenizer(
-            Namespace(tokenizer=cfg.eval_bleu_detok, **options)
-        )
+        # moses joins the words of a language; --eval-bleu-detok-args may name one for all
+        self.tokenizers = {
+            language: encoders.build_tokenizer(
+                Namespace(**{"tokenizer": cfg.eval_bleu_detok, "target_lang": language, **options})
+            )
+            for language in dictionaries
+        }
         self.generators: Dict[str, Any] = {}
 
     def __call__(self, pair: str, sample: Mapping[str, Any]) -> Dict[str, int]:
@@ -76,7 +80,8 @@ class PairBleu:
 
     def detokenize(self, pair: str, line: str) -> str:
         """Return a target line of the pair as it is scored."""
-        return self.tokenizer.decode(line) if self.tokenizer else line
+        tokenizer = self.tokenizers[LanguagePair.parse(pair).target]
+        return tokenizer.decode(line) if tokenizer else line
 
     def sums(self, pair: str, hypotheses: List[str], references: List[str]) -> Dict[str, int]:
         """Return the n-gram counts and lengths that the corpus score of the lines is made of."""

@@ -64,6 +64,23 @@ def test_lines_are_joined_and_detokenised(dictionary, monkeypatch):
     assert references == ["A B", "CCD UNKNOWNINREFERENCE"]
 
 
+def test_each_target_is_detokenised_as_its_language(dictionary, monkeypatch):
+    class Moses:
+        def __init__(self, cfg):
+            self.mark = cfg.target_lang
+
+        def decode(self, line):
+            return f"{line} ({self.mark})"
+
+    monkeypatch.setitem(encoders.TOKENIZER_REGISTRY, "moses", Moses)
+    bleu, _ = scored(dictionary, ["a"], ["a"], eval_bleu_detok="moses")
+    lines = [bleu.detokenize(pair, "a") for pair in ("xx-yy", "yy-xx")]
+    assert lines == ["a (yy)", "a (xx)"]
+    one = {"eval_bleu_detok": "moses", "eval_bleu_detok_args": '{"target_lang": "zz"}'}
+    bleu, _ = scored(dictionary, ["a"], ["a"], **one)
+    assert bleu.detokenize("xx-yy", "a") == "a (zz)"
+
+
 def test_without_a_tokeniser_lines_stay(dictionary, monkeypatch):
     monkeypatch.setattr(encoders, "build_tokenizer", lambda cfg: None)
     bleu, batch = scored(dictionary, ["a z"], ["z a"])
