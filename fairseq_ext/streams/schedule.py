@@ -111,6 +111,11 @@ def check_schedule(
         raise ValueError("--schedule main+aux: needs at least one pair besides --main-pair")
     if not 0 < temperature < math.inf:
         raise ValueError(f"--schedule-temperature {temperature}: must be greater than 0 and finite")
+    if temperature != 1 and schedule != "temperature":
+        raise ValueError(
+            f"--schedule-temperature {temperature:g} does nothing with --schedule {schedule}; "
+            "allowed: --schedule temperature"
+        )
 
 
 def parse_join_at(

@@ -101,6 +101,7 @@ def test_names_that_torch_does_not_take(name):
         (("main+aux", ["a-b"], "a-b", 1.0), "needs at least one pair besides"),
         (("temperature", ["a-b"], None, 0.0), "--schedule-temperature 0.0: must be greater"),
         (("temperature", ["a-b"], None, float("nan")), "--schedule-temperature nan"),
+        (("joint", ["a-b"], None, 5.0), "--schedule-temperature 5 does nothing with --schedule j"),
     ],
 )
 def test_impossible_schedules_name_the_option(arguments, message):
