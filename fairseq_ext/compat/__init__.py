@@ -58,7 +58,7 @@ PATCH_MODULES = (
     "warning_filters",
     "data_files",
     "preprocess_input",
-    "alignment_counts",
+    "word_alignments",
     "log_files",
     "interactive",  # takes the place of a function that the next ones wrap
     "checkpoint_reading",

@@ -10,6 +10,7 @@ import os
 from .data_files import UnreadableFile
 from .patch_registry import PatchedModule, patch
 from .user_errors import OptionError
+from .word_alignments import check_alignments
 
 
 @patch(
@@ -38,6 +39,8 @@ def preprocess_checks_its_input(module: PatchedModule) -> None:
                     f"{first} has {count:,} lines and {second} has {other:,}; line by line they "
                     "must be translations of each other"
                 )
+        if has_target(args) and not args.dict_only:
+            check_alignments(args)
         stock(args)
 
     module.main = main

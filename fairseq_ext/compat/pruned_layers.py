@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import Any
+from typing import Any, Optional
 
 from .patch_registry import PatchedModule, patch
 
@@ -38,3 +38,16 @@ def layers_of_the_other_side_remain(module: PatchedModule) -> None:
         return {**stock(rest, model_cfg), **others}
 
     module.prune_state_dict = prune_state_dict
+
+
+@patch(
+    "fairseq.models.transformer.transformer_config",
+    because="fairseq 0.12.2 reads --encoder-layers-to-keep 0,2 as a list, where every model "
+    "expects the text: a training ends in AttributeError",
+)
+def layers_are_named_by_text(module: PatchedModule) -> None:
+    """Declare the option as text, as for language models."""
+    config = module.EncDecBaseConfig
+    # configurations that inherit it share the field
+    config.__dataclass_fields__["layers_to_keep"].type = Optional[str]
+    config.__annotations__["layers_to_keep"] = Optional[str]

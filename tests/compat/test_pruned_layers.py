@@ -60,3 +60,11 @@ def test_a_pruned_model_is_loaded(side, other, tiny_training):
     for number in range(3):
         name = f"{other}.layers.{number}.fc1.weight"
         assert torch.equal(loaded[name], whole[name])
+
+
+def test_layers_are_named_on_the_command_line(tiny_training):
+    sizes = ("--encoder-layers", 3, "--decoder-layers", 3)
+    words = [*tiny_training, *sizes, "--encoder-layers-to-keep", "0,2"]
+    cfg = inprocess.configuration(options.get_training_parser(), words)
+    model = tasks.setup_task(cfg.task).build_model(cfg.model)
+    assert (len(model.encoder.layers), len(model.decoder.layers)) == (2, 3)
