@@ -11,7 +11,7 @@ import pytest
 import torch
 from common.workers import Runs, after_update, largest_difference, parameters
 
-from fairseq_ext.streams.dataset import ValidationPlan
+from fairseq_ext.streams.plan import ValidationPlan
 from fairseq_ext.streams.task import StreamsTask
 
 JOINT = ["-s", "xx", "-t", "yy", "--share-all-embeddings"]

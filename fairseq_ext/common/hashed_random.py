@@ -16,6 +16,7 @@ FACTOR = 0x45D9F3B  # an odd number; multiplying by it and folding the upper hal
 
 def key_of(*keys: object) -> int:
     """Return a number of 32 bits that depends on the keys, in every process alike."""
+    # hash() of a text differs between processes
     return zlib.crc32(repr(keys).encode())
 
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Sequence, Tuple
 
-from .dataset import TrainingPlan, random_of
+from .plan import TrainingPlan, random_of
 from .schedule import Slot, epoch_length, epoch_slots
 
 # how far the largest load may be above that of the assignment by loads alone

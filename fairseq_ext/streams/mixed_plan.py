@@ -5,8 +5,8 @@ from typing import Any, Dict, List, Mapping, Sequence
 
 import numpy as np
 
-from .dataset import TrainingPlan
 from .language_pair import pair_of
+from .plan import TrainingPlan
 from .schedule import Slot
 from .synthetic_share import SyntheticShare
 

@@ -133,6 +133,8 @@ TESTS = {
         {
             "schedule": _tests("streams", "schedule"),
             "dataset": _tests("streams", "dataset"),
+            "plan": _tests("streams", "plan", "iterator"),
+            "iterator": _tests("streams", "iterator"),
             "assignment": _tests("streams", "assignment", "pair_parallel"),
             "pair_parallel": _tests("streams", "pair_parallel"),
             "reducer": _tests("streams", "reducer"),

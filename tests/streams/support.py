@@ -7,8 +7,18 @@ from fairseq.criterions import build_criterion
 from fairseq.data import Dictionary, LanguagePairDataset, ListDataset
 
 from fairseq_ext.streams.dataset import StreamsDataset
+from fairseq_ext.streams.plan import TrainingPlan
 
 WORDS = 20
+# the schedules, with the options that they need
+SCHEDULES = {
+    "joint": {},
+    "cycle": {},
+    "main+aux": {"main_pair": "x-y"},
+    "temperature": {"temperature": 2.0},
+}
+# {pair: updates before it takes part}
+JOINS = [{"z-y": 13}, {"z-y": 13, "y-x": 30}, {"z-y": 1, "y-x": 400}]
 
 
 def dictionary():
@@ -59,6 +69,19 @@ def in_batches(dataset, size):
         ]
         for pair, part in dataset.datasets.items()
     }
+
+
+def training_plan(dataset, schedule, *, group=1, seed=1, batch_size=3, **more):
+    """A TrainingPlan of the dataset, ``group`` batches of ``batch_size`` to an update."""
+    return TrainingPlan(
+        dataset,
+        in_batches(dataset, batch_size),
+        schedule,
+        seed,
+        lambda epoch: group,
+        **SCHEDULES[schedule],
+        **more,
+    )
 
 
 def pairs_of(dataset, batch):

@@ -6,7 +6,8 @@ import pytest
 from streams.support import in_batches, pairs_of, streams
 
 from fairseq_ext.streams.assignment import PairParallelPlan, assign_pairs
-from fairseq_ext.streams.dataset import StreamsIterator, TrainingPlan
+from fairseq_ext.streams.iterator import StreamsIterator
+from fairseq_ext.streams.plan import TrainingPlan
 
 
 def uses(pairs, shared=5):

@@ -5,8 +5,9 @@ import collections
 import pytest
 from streams.support import in_batches, pairs_of, streams
 
-from fairseq_ext.streams.dataset import StreamsDataset, TrainingPlan
+from fairseq_ext.streams.dataset import StreamsDataset
 from fairseq_ext.streams.mixed_plan import BEGINS_AT, JOINS_IN, MixedPlan
+from fairseq_ext.streams.plan import TrainingPlan
 from fairseq_ext.streams.state import RunState
 from fairseq_ext.streams.synthetic_share import parse_share
 

@@ -9,8 +9,9 @@ from common import inprocess
 from fairseq import checkpoint_utils
 from streams.support import in_batches, pairs_of, streams
 
-from fairseq_ext.streams.dataset import StreamsIterator, TrainingPlan
+from fairseq_ext.streams.iterator import StreamsIterator
 from fairseq_ext.streams.patience import PairPatience, check_patience, is_stalled
+from fairseq_ext.streams.plan import TrainingPlan
 from fairseq_ext.streams.state import RunState
 
 FLAGS = ["-s", "xx", "-t", "yy", "--schedule", "cycle", "--batch-size", 64]

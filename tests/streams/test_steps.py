@@ -8,7 +8,7 @@ from streams.folders import dictionary_of, random_lines, write_pair
 from streams.support import Optimizer, first_update, in_batches, streams
 
 from fairseq_ext.streams.bleu import PairBleu
-from fairseq_ext.streams.dataset import TrainingPlan
+from fairseq_ext.streams.plan import TrainingPlan
 
 MODEL = ["--arch", "dual_transformer_tiny", "--embed-dim", 8, "--ffn-embed-dim", 8, "--layers", 1]
 

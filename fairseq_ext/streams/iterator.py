@@ -1,0 +1,82 @@
+"""fairseq's iterator over the batches of an epoch, in the order of a plan."""
+
+from typing import Any, Dict, List, Mapping, Optional
+
+from fairseq.data.iterators import EpochBatchIterator, ShardedIterator
+
+from .dataset import Batch, Sample, StreamsDataset
+from .plan import Plan, TrainingPlan
+
+
+class StreamsIterator(EpochBatchIterator):
+    """fairseq's epoch iterator over a plan: the plan, not a shuffle, decides the order.
+
+    Its state holds that of a ``TrainingPlan`` as well.
+
+    (fairseq 0.12.2 also takes a function as ``batch_sampler``, but calls it in the first epoch
+    only: it overwrites the attribute that holds it.)
+    """
+
+    def __init__(self, dataset: StreamsDataset, plan: Plan, **options: Any):
+        self._plan = plan
+        self._planned: List[Batch] = []
+        self._planned_epoch: Optional[int] = None
+        super().__init__(
+            dataset,
+            dataset.collater,
+            # never asked: see ``frozen_batches``
+            batch_sampler=lambda _dataset, epoch: plan(epoch),
+            **options,
+        )
+
+    @property
+    def frozen_batches(self) -> List[Batch]:
+        """Return the batches of all workers in the present epoch."""
+        # fairseq asks for them several times in an epoch: for its length, first batch and batches
+        if self._planned_epoch != self.epoch:
+            self._planned = self._plan(self.epoch)
+            self._planned_epoch = self.epoch
+        return self._planned
+
+    def ordered_batches(self, epoch: int, fix_batches_to_gpus: bool, shuffle: bool) -> List[Batch]:
+        """Return this worker's batches of an epoch."""
+        if shuffle and epoch == self.epoch:
+            batches = self.frozen_batches
+        else:
+            # another epoch, or in order (--curriculum):
+            # ``frozen_batches`` has the shuffled present one
+            batches = self._plan(epoch, shuffle)
+        # fix_batches_to_gpus has no meaning here: the plan says which worker has which batch
+        return list(ShardedIterator(batches, self.num_shards, self.shard_id, fill_value=[]))
+
+    @property
+    def first_batch(self) -> Dict[str, Sample]:
+        """Return a batch of this worker's own: the trainer runs it where the worker has none."""
+        batches = self.frozen_batches[self.shard_id :: self.num_shards]
+        # with --pair-parallel a worker may have empty batches alone: then any worker's does
+        batch = next(batch for batch in (*batches, *self.frozen_batches) if batch)
+        return self.collate_fn([self.dataset[index] for index in batch])
+
+    def is_run_over(self, epoch: int) -> bool:
+        """True if no pair takes part in ``epoch``: compat/training_hooks.py ends the run then."""
+        return isinstance(self._plan, TrainingPlan) and self._plan.is_over(epoch)
+
+    def state_dict(self) -> Dict[str, Any]:
+        """Return what a checkpoint holds: the position and, under "streams", the run's history."""
+        position = super().state_dict()
+        if not isinstance(self._plan, TrainingPlan):
+            return position
+        # of all epochs' beginnings a resumed run needs the last, from which it counts on
+        begins = {1: 0, position["epoch"]: self._plan.begin(position["epoch"])}
+        streams = {**self._plan.state.state_dict(), "begins": begins}
+        return {**position, "streams": {**streams, "in_order": not self.shuffle}}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go on from a position; the plan's state becomes that of the checkpoint."""
+        if isinstance(self._plan, TrainingPlan) and "streams" in state_dict:
+            streams = state_dict["streams"]
+            self._plan.state.load_state_dict(streams)
+            self._planned_epoch = None  # it was planned without this history
+            # checkpoints from before --curriculum say "shuffle": False of a shuffled epoch
+            state_dict = {**state_dict, "shuffle": not streams.get("in_order", False)}
+        super().load_state_dict(state_dict)
