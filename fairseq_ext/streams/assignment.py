@@ -3,8 +3,8 @@
 from collections import Counter
 from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Sequence, Tuple
 
-from .plan import TrainingPlan, random_of
-from .schedule import Slot, epoch_length, epoch_slots
+from .plan import TrainingPlan
+from .schedule import Slot, epoch_length
 
 # how far the largest load may be above that of the assignment by loads alone
 TOLERANCE = 1.1
@@ -128,15 +128,10 @@ class PairParallelPlan(TrainingPlan):
         super().__init__(*options, **named)
         self.assignment = [list(pairs) for pairs in assignment]
 
-    def _accumulated(self, epoch: int) -> int:
-        """Return the minibatches of each worker in an update."""
+    def _batches_per_update(self, epoch: int) -> int:
+        """Return the minibatches that a pair, and so its one worker, has in an update."""
         # an update has as many minibatches as in a plain run, each of them of its worker's pair
         return self.group(epoch) // len(self.assignment)
-
-    def _lengths(self, epoch: int) -> Dict[str, int]:
-        """Return the updates that one pass over each pair takes, on its one worker."""
-        group = self._accumulated(epoch)
-        return {pair: -(-len(batches) // group) for pair, batches in self.batches.items()}
 
     def _length(self, epoch: int, begin: int) -> int:
         """Return the updates of an epoch: those of the worker with the most to do."""
@@ -147,21 +142,12 @@ class PairParallelPlan(TrainingPlan):
 
     def slots(self, epoch: int) -> List[Any]:
         """Return the slots of every update of the epoch, one for each worker."""
-        begin, lengths = self.begin(epoch), self._lengths(epoch)
+        begin = self.begin(epoch)
         late, count = self._late(epoch, begin), self._length(epoch, begin)
-        sizes = self._sizes()
         # Every worker plans the epoch for all of them: fairseq cuts
         # the list of batches only afterwards.
         by_worker = [
-            epoch_slots(
-                self.schedule,
-                lengths={pair: lengths[pair] for pair in pairs},
-                sizes={pair: sizes[pair] for pair in pairs},
-                random=random_of(self.seed, epoch, "slots", worker),
-                temperature=self.temperature,
-                late=late,
-                count=count,
-            )
+            self._slots_of(pairs, epoch, late, count, ("slots", worker))
             for worker, pairs in enumerate(self.assignment)
         ]
         return list(zip(*by_worker))  # all have ``count`` slots
@@ -170,4 +156,4 @@ class PairParallelPlan(TrainingPlan):
         """Return the pairs of each of an update's batches, in the order of the workers."""
         # batches number r, r + n, .. are those of worker r of n, as
         # fairseq's ShardedIterator cuts them
-        return list(slot) * self._accumulated(epoch)
+        return list(slot) * self._batches_per_update(epoch)

@@ -114,12 +114,12 @@ class MixedPlan(TrainingPlan):
             return []
         # it may have left
         main_late = self._late(epoch, begin).get(self.main_pair or "", 0)
-        count, name, weights = int(chosen.sum()), "synthetic slots", self.share.of_streams
+        count, keys, weights = int(chosen.sum()), ("synthetic slots",), self.share.of_streams
         if self.schedule == "main+aux":
             assert self.main_pair is not None
             if weights:
                 main = (self.main_pair,) if main_late <= 0 else ()
-                drawn = self._slots_of(streams, epoch, late, count, name, weights)
+                drawn = self._slots_of(streams, epoch, late, count, keys, weights)
                 return [main + slot for slot in drawn]
             streams.insert(0, self.main_pair)
             late[self.main_pair] = main_late
@@ -128,7 +128,7 @@ class MixedPlan(TrainingPlan):
             start = min(self._starts(epoch, begin).values())
             turn = 0 if start == math.inf else self.share.count(begin - int(start)) % len(streams)
             streams = streams[turn:] + streams[:turn]
-        return self._slots_of(streams, epoch, late, count, name, weights)
+        return self._slots_of(streams, epoch, late, count, keys, weights)
 
 
 def _among(late: Mapping[str, float], counted: np.ndarray) -> Dict[str, float]:

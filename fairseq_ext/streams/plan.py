@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from typing import Callable, Dict, Iterator, List, Mapping, Optional, Protocol, Sequence
+from typing import Callable, Dict, Iterator, List, Mapping, Optional, Protocol, Sequence, Tuple
 
 import numpy as np
 
@@ -72,9 +72,13 @@ class TrainingPlan:
         """Return the name of a pair's stream: one for all that see the same sentences."""
         return self.dataset.sets[pair] if self.schedule == "joint" else pair
 
+    def _batches_per_update(self, epoch: int) -> int:
+        """Return the minibatches that a pair has in an update."""
+        return self.group(epoch)
+
     def _lengths(self, epoch: int) -> Dict[str, int]:
         """Return the updates that one pass over each pair takes."""
-        group = self.group(epoch)
+        group = self._batches_per_update(epoch)
         # rounded up: the last update of a pass begins with what is left of it
         return {pair: -(-len(batches) // group) for pair, batches in self.batches.items()}
 
@@ -146,10 +150,10 @@ class TrainingPlan:
         epoch: int,
         late: Mapping[str, float],
         count: Optional[int] = None,
-        name: str = "slots",
+        keys: Tuple[object, ...] = ("slots",),
         weights: Optional[Mapping[str, float]] = None,
     ) -> List[Slot]:
-        """Return ``schedule.epoch_slots`` of some pairs; ``name`` tells draws of a seed apart.
+        """Return ``schedule.epoch_slots`` of some pairs; ``keys`` tell draws of a seed apart.
 
         With ``weights``, {pair: weight}, a slot has one pair, drawn in proportion to them.
         """
@@ -159,7 +163,7 @@ class TrainingPlan:
             "temperature" if weights else self.schedule,
             lengths={pair: lengths[pair] for pair in pairs},
             sizes={pair: sizes[pair] for pair in pairs},
-            random=random_of(self.seed, epoch, name),  # apart from the order of minibatches
+            random=random_of(self.seed, epoch, *keys),  # apart from the order of minibatches
             main_pair=self.main_pair,
             temperature=1.0 if weights else self.temperature,
             late=late,
