@@ -13,6 +13,8 @@ from ..compat.dictionary_digests import digest, stored_digests
 
 # the dictionary of a language model, which is of no language, and the name of its digest
 OF_TEXT, SOURCE = "dict.txt", "source"
+# what torch and pickle raise for files that are no checkpoints
+UNREADABLE = (OSError, EOFError, RuntimeError, ValueError, pickle.UnpicklingError)
 
 
 class Stored(NamedTuple):
@@ -41,17 +43,21 @@ class Stored(NamedTuple):
         return ValueError(f"{self.option} {self.path}: {text}")
 
 
+def stored_of(option: str, path: str, state: Mapping[str, Any]) -> Stored:
+    """Return the contents of ``path``, which ``option`` named, as they were read there."""
+    model, task = state["cfg"]["model"], state["cfg"]["task"]
+    return Stored(option, path, model, task, state["model"], stored_digests(state))
+
+
 def read_stored(option: str, path: str) -> Stored:
     """Return the checkpoint at ``path``, on the CPU; ValueError if it cannot be read."""
     if not os.path.isfile(path):
         raise ValueError(f"{option} {path}: there is no such file")
-    # what torch and pickle raise for files that are no checkpoints
     try:
         state = checkpoint_utils.load_checkpoint_to_cpu(path)
-    except (OSError, EOFError, RuntimeError, ValueError, pickle.UnpicklingError) as error:
+    except UNREADABLE as error:
         raise ValueError(f"{option} {path}: {str(error).removeprefix(f'{path}: ')}") from error
-    cfg = state["cfg"]
-    return Stored(option, path, cfg.model, cfg.task, state["model"], stored_digests(state))
+    return stored_of(option, path, state)
 
 
 def check_symbols(stored: Stored, file: str, lang: str, dictionary: Dictionary) -> None:
@@ -80,7 +86,9 @@ def check_symbols(stored: Stored, file: str, lang: str, dictionary: Dictionary) 
 
 def _trained_path(stored: Stored, file: str) -> Optional[str]:
     """Return the dictionary ``file`` in the data folder of the training, None if it is gone."""
-    folders = utils.split_paths(stored.task.data or "")
+    # tasks without a dataclass have a Namespace
+    task = stored.task if isinstance(stored.task, Mapping) else vars(stored.task)
+    folders = utils.split_paths(task.get("data") or "")
     path = os.path.join(folders[0], file) if folders else ""
     return path if os.path.isfile(path) else None
 

@@ -1,22 +1,16 @@
 """The models of the reverse direction for dual inference: of the same checkpoint or of another."""
 
 import copy
-import pickle
-from types import SimpleNamespace
 from typing import Any, Dict, List, Sequence
 
 from fairseq import checkpoint_utils, utils
 from fairseq.models import BaseFairseqModel
 from omegaconf import open_dict
 
-from ..common.stored import Stored, check_symbols
-from ..compat.dictionary_digests import stored_digests
+from ..common.stored import UNREADABLE, check_symbols, stored_of
 from ..streams.language_pair import LanguagePair, reverse_of
 from ..streams.model import HasDirections
 from ..streams.stored_pairs import stored_pairs
-
-# what goes wrong while fairseq reads a file that is no checkpoint
-UNREADABLE = (ValueError, OSError, EOFError, RuntimeError, pickle.UnpicklingError)
 
 
 def model_of_direction(model: BaseFairseqModel, pair: str) -> BaseFairseqModel:
@@ -58,14 +52,11 @@ def load_model(path: str, pair: str, data: str) -> BaseFairseqModel:
         state = checkpoint_utils.load_checkpoint_to_cpu(path)
     except UNREADABLE as error:
         raise ValueError(f"{place}: {error}") from error
-    trained_task = state["cfg"].task
+    stored = stored_of("--dual-path", path, state)
     source, target = LanguagePair.parse(pair)
-    # what ``check_symbols`` asks of a checkpoint: its name, where its data were, and the digests
-    data_of_training = SimpleNamespace(data=trained_task.get("data"))
-    stored = Stored("--dual-path", path, None, data_of_training, {}, stored_digests(state))
-    trained = f"{trained_task.get('source_lang')}-{trained_task.get('target_lang')}"
+    trained = f"{stored.task.get('source_lang')}-{stored.task.get('target_lang')}"
     # a model of several pairs says itself which directions it has
-    if not stored_pairs(state["cfg"].model) and trained != pair:
+    if not stored_pairs(stored.model) and trained != pair:
         raise ValueError(f"{place}: it translates {trained}; allowed: a model of {pair}")
     # the data are those of this run; validation BLEU would build a search that nobody needs
     state = with_task_options(

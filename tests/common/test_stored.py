@@ -35,13 +35,13 @@ def test_a_file_that_is_not_there_or_no_checkpoint_is_named(tmp_path):
 def test_contents_of_a_checkpoint(tmp_path, monkeypatch, extra):
     path, weights = tmp_path / "lm.pt", {"weight": torch.ones(2)}
     path.touch()
-    cfg = Namespace(model=Namespace(_name="routed_gru"), task=Namespace(data="data"))
+    cfg = {"model": Namespace(_name="routed_gru"), "task": {"data": "data"}}
     monkeypatch.setattr(
         "fairseq.checkpoint_utils.load_checkpoint_to_cpu",
         lambda name: {"cfg": cfg, "model": weights, "extra_state": extra},
     )
     digests = (extra or {}).get("dictionaries", {})
-    expected = (OPTION, str(path), cfg.model, cfg.task, weights, digests)
+    expected = (OPTION, str(path), cfg["model"], cfg["task"], weights, digests)
     assert read_stored(OPTION, str(path)) == expected
 
 

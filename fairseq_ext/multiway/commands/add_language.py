@@ -10,10 +10,9 @@ and, to leave all that was there alone, --train-only encoder.NEW,decoder.NEW.
 """
 
 import argparse
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Collection, Dict, List, NamedTuple, Optional, Tuple
 
-from ...compat.dictionary_digests import ENTRY, digests, stored_digests
+from ...compat.dictionary_digests import ENTRY, digests
 from ...streams.language_pair import languages, sides
 from ...tools import UsageError, atomic_path, check_apart
 from ...tools.checkpoint.reading import read
@@ -145,7 +144,7 @@ def build(args: argparse.Namespace, state: Dict[str, Any]) -> Larger:
     from fairseq import tasks
     from omegaconf import OmegaConf
 
-    from ...common.stored import Stored, check_symbols
+    from ...common.stored import check_symbols, stored_of
     from ...streams.schedule import parse_lang_pairs
     from ...streams.stored_pairs import stored_pairs
 
@@ -162,7 +161,6 @@ def build(args: argparse.Namespace, state: Dict[str, Any]) -> Larger:
     trained, _ = sides(old_pairs)
     cfg["model"].update(merged_encoders(cfg["model"], args, pairs, trained))
     cfg["model"]["lang_pairs"] = cfg["task"]["lang_pairs"] = ",".join(pairs)
-    before = SimpleNamespace(data=cfg["task"]["data"])
     langs = languages(old_pairs)
     cfg["task"].update(data=args.data, source_lang=None, target_lang=None, eval_bleu=False)
     torch.manual_seed(args.seed)
@@ -173,7 +171,7 @@ def build(args: argparse.Namespace, state: Dict[str, Any]) -> Larger:
         # the next training loads the network strictly, with the decoders of the added pairs
         has_backward = any(name.startswith(BACKWARD) for name in state.get("criterion") or {})
         backward = model.build_backward(options, task).state_dict() if has_backward else None
-        stored = Stored("CHECKPOINT", args.checkpoint, None, before, {}, stored_digests(state))
+        stored = stored_of("CHECKPOINT", args.checkpoint, state)
         for lang in sorted(langs):
             check_symbols(stored, f"dict.{lang}.txt", lang, task.dictionaries[lang])
     except ValueError as error:
