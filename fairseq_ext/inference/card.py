@@ -11,7 +11,7 @@ from fairseq.data import indexed_dataset
 from fairseq.tasks import FairseqTask
 
 from ..streams.language_pair import languages as languages_of_pairs
-from .places import options_of
+from .places import options_of, options_of_task
 from .train_command import train_command
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def vocabularies(task: FairseqTask) -> Dict[str, Any]:
     dictionaries = getattr(task, "dictionaries", None)
     if dictionaries:
         return dict(dictionaries)
-    options = options_of(getattr(task, "cfg", None) or task.args)
+    options = options_of_task(task)
     if options.get("source_lang") and task.source_dictionary is not None:
         return {
             options["source_lang"]: task.source_dictionary,

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any, Iterable, Iterator, List, NamedTuple, Optional, Sized, Tuple
 
 import numpy as np
+from fairseq.data import Dictionary
 from fairseq.tasks import FairseqTask
+from torch import Tensor
 
 from ..multiway.task import SEPARATOR
 from ..twin.captions.task import read_features
@@ -30,6 +32,13 @@ def check_several(name: str, values: Any) -> None:
     """Raise TypeError for one text, of which every character would be taken for a text."""
     if isinstance(values, (str, bytes)):
         raise TypeError(f"{name}: a {type(values).__name__}; allowed: a list or an iterator")
+
+
+def encode_words(dictionary: Dictionary, line: str) -> Tensor:
+    """Return the tokens (T,) of a line; what is spelt like a special symbol is unknown."""
+    symbols = {dictionary.bos_word, dictionary.pad_word, dictionary.eos_word}
+    words = [dictionary.unk_word if word in symbols else word for word in line.split()]
+    return dictionary.encode_line(" ".join(words), add_if_not_exist=False).long()
 
 
 class Inputs:

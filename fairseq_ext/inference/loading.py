@@ -25,7 +25,7 @@ from ..streams.language_pair import LanguagePair
 from ..streams.stored_pairs import stored_pairs
 from .model import LoadedModels, Model
 from .packed import is_packed, read_packed
-from .places import PathLike, data_folder, options_of, subword_folders
+from .places import PathLike, data_folder, options_of, options_of_task, subword_folders
 from .subword_models import NONE, Given, SubwordModels, check_spelling, find_subwords, fitting
 from .twin_network import load_twin
 
@@ -332,7 +332,7 @@ def dictionaries_of(task: FairseqTask) -> Dict[str, Any]:
     """Return {language: dictionary} of the texts that a task reads and writes."""
     if hasattr(task, "dictionaries"):
         return dict(task.dictionaries)
-    options = options_of(getattr(task, "cfg", None) or task.args)
+    options = options_of_task(task)
     if task.source_dictionary is None:
         return {}
     if options.get("source_lang") is None:  # a language model

@@ -3,10 +3,11 @@
 Dimensions: S source tokens, T target tokens, the end symbol among both.
 """
 
+import itertools
 import threading
 from collections import OrderedDict
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, TypeVar
 
 import torch
 from fairseq.data import Dictionary, encoders
@@ -15,14 +16,14 @@ from fairseq.tasks import FairseqTask
 from fairseq.tasks.speech_to_text import SpeechToTextTask
 from torch import nn
 
-from ..compat.line_translator import Coders, Line, LineTranslator
+from ..compat.line_translator import Coders, LineTranslator
 from ..duo.task import TextClassificationTask
 from ..streams.language_pair import LanguagePair, sides
 from ..streams.other_direction import task_toward
 from ..streams.task import StreamsTask
 from ..twin.captions.task import ImageCaptioningTask
-from .inputs import Inputs, check_several
-from .places import options_of
+from .inputs import Input, Inputs, check_several
+from .places import options_of_task
 from .results import Classification, Perplexity, Score, Translation
 from .search import build_translator, check_count, tokenizer_options
 from .subword_models import SubwordModels, direction_coder
@@ -32,6 +33,7 @@ BUFFER = 1024
 # searches with other options that are kept ready
 SEARCHES = 8
 ALL_LABELS = 1 << 20
+Result = TypeVar("Result")
 
 
 class LoadedModels:
@@ -168,12 +170,7 @@ class Model:
         options = {"beam": beam, "nbest": nbest, **search}
         translator = self.translator(batch, options)
         work = Translations(self, translator, attention, extras)
-        results: List[Translation] = []
-        with Inputs(self.kind, self.sources, self.task) as inputs:
-            for part in inputs.buffers(sentences, max(BUFFER, batch), progress):
-                with self.loaded.lock:
-                    results += work.of(part)
-        return results
+        return self._results(sentences, work.of, max(BUFFER, batch), progress)
 
     def score(
         self, sources: Iterable[Any], targets: Iterable[str], batch: int = 64, **options: Any
@@ -198,12 +195,10 @@ class Model:
             raise ValueError(f"score: {len(sources)} sources, but {len(targets)} targets")
         check_scoring(options)
         scoring = Scoring(self, self.translator(batch, options))
-        results: List[Score] = []
-        with Inputs(self.kind, self.sources, self.task) as inputs:
-            for part in inputs.buffers(sources, BUFFER, False):
-                with self.loaded.lock:
-                    results += scoring.of(part, targets[len(results) :])
-        return results
+        rest = iter(targets)
+        return self._results(
+            sources, lambda part: scoring.of(part, list(itertools.islice(rest, len(part))))
+        )
 
     def classify(self, texts: Iterable[str], batch: int = 64) -> List[Classification]:
         """Return the labels of texts, with the probabilities of all labels."""
@@ -212,12 +207,7 @@ class Model:
         if self.kind != "classification":
             raise ValueError(f"classify: the model is for {self.kind}; allowed: {self._allowed()}")
         work = Classifications(self, self.translator(batch, {"nbest": ALL_LABELS}))
-        results: List[Classification] = []
-        with Inputs(self.kind, self.sources, self.task) as inputs:
-            for part in inputs.buffers(texts, BUFFER, False):
-                with self.loaded.lock:
-                    results += work.of(part)
-        return results
+        return self._results(texts, work.of)
 
     def perplexity(self, texts: Iterable[str], batch: int = 64) -> List[Perplexity]:
         """Return the perplexities of texts by a language model, as fairseq-eval-lm has them."""
@@ -228,11 +218,21 @@ class Model:
                 f"perplexity: the model is for {self.kind}; allowed: {self._allowed()}"
             )
         work = Perplexities(self, batch)
-        results: List[Perplexity] = []
+        return self._results(texts, work.of)
+
+    def _results(
+        self,
+        originals: Iterable[Any],
+        work: Callable[[List[Input]], List[Result]],
+        size: int = BUFFER,
+        progress: bool = False,
+    ) -> List[Result]:
+        """Return what ``work`` makes of the inputs, of at most ``size`` at a time, in order."""
+        results: List[Result] = []
         with Inputs(self.kind, self.sources, self.task) as inputs:
-            for part in inputs.buffers(texts, BUFFER, False):
+            for part in inputs.buffers(originals, size, progress):
                 with self.loaded.lock:
-                    results += work.of(part)
+                    results += work(part)
         return results
 
     def _allowed(self) -> str:
@@ -315,12 +315,7 @@ def pair_of(task: FairseqTask) -> Optional[LanguagePair]:
     pair = getattr(task, "pair", None)
     if pair:
         return LanguagePair.parse(pair)
-    options = options_of(getattr(task, "cfg", None) or task.args)
+    options = options_of_task(task)
     # not parsed: languages of fairseq's own tasks may have a dash in their names
     source, target = options.get("source_lang"), options.get("target_lang")
     return LanguagePair(source, target) if source and target else None
-
-
-def lines_of(part: Sequence[str]) -> List[Line]:
-    """Return texts as numbered lines."""
-    return [Line(number, text) for number, text in enumerate(part)]

@@ -13,8 +13,8 @@ from fairseq.sequence_scorer import SequenceScorer
 from torch import Tensor
 
 from .extras import twin_distances
-from .inputs import Input
-from .places import options_of
+from .inputs import Input, encode_words
+from .places import options_of_task
 from .results import Perplexity
 from .search import check_count
 
@@ -34,9 +34,7 @@ class Perplexities:
         self.scorer = SequenceScorer(model.task.target_dictionary)
         # with --output-dictionary-size fewer are written than read
         self.written = len(model.task.target_dictionary)
-        task = model.task
-        options = options_of(getattr(task, "cfg", None) or task.args)
-        self.has_bos = bool(options.get("add_bos_token", False))
+        self.has_bos = bool(options_of_task(model.task).get("add_bos_token", False))
         limits = [member.max_positions() for member in model.loaded.models]
         self.longest = min((limit for limit in limits if limit is not None), default=math.inf)
 
@@ -68,12 +66,9 @@ class Perplexities:
         return [results[number] for number in range(len(inputs))]
 
     def _encode(self, text: str) -> Tensor:
-        """Return the tokens of a text (T,); what is spelt like a special symbol is unknown."""
+        """Return the tokens of a text (T,)."""
         line = text if self.coder is None else self.coder.encode(text)
-        words = self.dictionary
-        symbols = {words.bos_word, words.pad_word, words.eos_word}
-        line = " ".join(words.unk_word if word in symbols else word for word in line.split())
-        return words.encode_line(line, add_if_not_exist=False).long()
+        return encode_words(self.dictionary, line)
 
     def _target(self, tokens: Tensor) -> Tensor:
         """Return tokens as they are scored: unknown where the model does not write them."""

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Union
 
 from fairseq import utils
+from fairseq.tasks import FairseqTask
 from omegaconf import DictConfig
 
 PathLike = Union[str, "os.PathLike[str]"]
@@ -18,6 +19,11 @@ def options_of(group: Any) -> Any:
     Tasks and models without a dataclass have a Namespace.
     """
     return group if isinstance(group, (DictConfig, dict)) else vars(group)
+
+
+def options_of_task(task: FairseqTask) -> Any:
+    """Return the options of a task; one without a dataclass has them under another name."""
+    return options_of(getattr(task, "cfg", None) or task.args)
 
 
 def has_data(folder: Path) -> bool:

@@ -15,7 +15,7 @@ from omegaconf import OmegaConf
 from torch import Tensor
 
 from ..compat.line_translator import Line, LineTranslator, Source
-from .inputs import SURROGATES, Input
+from .inputs import SURROGATES, Input, encode_words
 from .results import Score
 from .search import tokenizer_options
 from .subword_models import DirectionCoder
@@ -98,11 +98,7 @@ class Scoring:
         bpe = bpe.target if isinstance(bpe, DirectionCoder) else bpe
         for coder in (self.coders.tokenizer, bpe):
             line = line if coder is None else coder.encode(line)
-        dictionary = self.translator.target_dictionary
-        symbols = {dictionary.bos_word, dictionary.pad_word, dictionary.eos_word}
-        # as in sources: what is spelt like a special symbol is unknown
-        words = [dictionary.unk_word if word in symbols else word for word in line.split()]
-        tokens = dictionary.encode_line(" ".join(words), add_if_not_exist=False).long()
+        tokens = encode_words(self.translator.target_dictionary, line)
         limits = self.translator.max_positions
         longest = limits[1] if isinstance(limits, (tuple, list)) else limits
         if longest is not None and len(tokens) > longest:

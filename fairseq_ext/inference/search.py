@@ -17,7 +17,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from ..compat.line_translator import Answer, BatchLimits, Coders, Line, LineTranslator
 from ..compat.option_checks import check_search
 from ..dual.reranker import check_alpha
-from .places import options_of
+from .places import options_of_task
 
 # options of tasks that say how to search, not what the model is
 TASK_OPTIONS = (
@@ -176,7 +176,7 @@ def build_translator(
         check_count(name, of_search.get(name, 1))
     generation = generation_options(of_search)
     # those that rank labels have as many hypotheses as labels, whatever the beam
-    name = options_of(getattr(task, "cfg", None) or task.args).get("_name")
+    name = options_of_task(task).get("_name")
     check_search({**generation, "task": name})
     if not isinstance(task, TranslationLevenshteinTask):
         for name in of_search:

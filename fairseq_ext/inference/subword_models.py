@@ -3,7 +3,7 @@
 import os
 import re
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterable, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from fairseq.data import Dictionary, encoders
 from omegaconf import OmegaConf
@@ -230,8 +230,3 @@ def direction_coder(task: Any, coders: Mapping[str, Any], direction: LanguagePai
         return coders[direction.target]
     source, target = coders[direction.sources[0]], coders[direction.target]
     return source if source is target else DirectionCoder(source, target)
-
-
-def all_files(models: SubwordModels) -> List[Path]:
-    """Return the files, each once."""
-    return list(dict.fromkeys(models.by_language.values()))

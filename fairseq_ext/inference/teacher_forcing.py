@@ -11,7 +11,7 @@ from fairseq.data.data_utils import collate_tokens
 from torch import Tensor
 
 from ..compat.line_translator import Answer, LineTranslator, Source
-from .places import options_of
+from .places import options_of_task
 from .search import set_beams
 
 
@@ -31,7 +31,7 @@ def forced_batches(
     set_beams(translator.models, 1)
     dictionary = translator.target_dictionary
     task = translator.task
-    options = options_of(getattr(task, "cfg", None) or task.args)
+    options = options_of_task(task)
     left = bool(options.get("left_pad_target", False))
     for batch in translator.batches(translator.dataset(sources)):
         places = batch["id"].tolist()

@@ -6,6 +6,7 @@ import pytest
 from inference.stock import ALL
 
 import fairseq_ext
+from fairseq_ext.compat.line_translator import Line
 from fairseq_ext.inference.search import generation_options, split_options, tokenizer_options
 
 LINES = ["an1 av2 an3", "an4", "an1 av2"]
@@ -96,7 +97,7 @@ def test_more_hypotheses_than_the_beam_are_the_beam(model):
 def test_batches_by_tokens(model):
     """They change nothing but the size of batches; what is longer than one has an error."""
     sizes, translator = [], model.translator(64, {"max_tokens": 6})
-    sources = [translator.source(line) for line in _lines(LINES)]
+    sources = [translator.source(Line(number, text)) for number, text in enumerate(LINES)]
     for batch in translator.batches(translator.dataset(sources)):
         sizes.append(batch["net_input"]["src_tokens"].numel())
     assert max(sizes) <= 6 and len(sizes) > 1
@@ -120,12 +121,6 @@ def test_batches_change_no_translation(name, data, sharp):
         marks = int(name == "routed_gru")  # the task token is no word
         limits = [options["max_len_a"] * (len(r.source_tokens) - marks) for r in together]
         assert all(n <= int(limit + options["max_len_b"]) for n, limit in zip(lengths, limits))
-
-
-def _lines(texts):
-    from fairseq_ext.inference.model import lines_of
-
-    return lines_of(texts)
 
 
 def test_rankings_of_ensembles(data, checkpoint_of):

@@ -8,7 +8,6 @@ from inference.test_subwords import models  # noqa: F401
 from fairseq_ext.inference.subword_models import (
     DirectionCoder,
     SubwordModels,
-    all_files,
     check_spelling,
     find_subwords,
     kind_of,
@@ -47,7 +46,6 @@ def test_files_by_language_win_over_one_for_all(folder, models):  # noqa: F811
     assert mixed.by_language == {"xx": folder / "xx.model", "yy": folder / "subwords.model"}
     (folder / "yy.model").write_bytes(models["yy"].read_bytes())
     assert find_subwords([folder], ["xx", "yy"]).by_language["yy"] == folder / "yy.model"
-    assert all_files(mixed) == [folder / "xx.model", folder / "subwords.model"]
     coders = shared.coders(["xx", "yy"])
     assert coders["xx"] is coders["yy"]
 

@@ -5,7 +5,7 @@ import torch
 from inference.stock import ALL
 
 import fairseq_ext
-from fairseq_ext.inference.model import lines_of
+from fairseq_ext.compat.line_translator import Line
 from fairseq_ext.inference.teacher_forcing import aligns_whole_targets, forced_batches
 
 LINES = ["an1 av2 an3", "an4", "an5 av1"]
@@ -13,7 +13,7 @@ LINES = ["an1 av2 an3", "an4", "an5 av1"]
 
 def batches(model, size=2):
     translator = model.translator(size, {})
-    sources = [translator.source(line) for line in lines_of(LINES)]
+    sources = [translator.source(Line(number, text)) for number, text in enumerate(LINES)]
     words = translator.target_dictionary
     targets = [torch.tensor([4 + n] * (n + 1) + [words.eos()]) for n in range(len(LINES))]
     return translator, sources, targets, list(forced_batches(translator, sources, targets))
