@@ -39,15 +39,10 @@ DECODING_ROLE = {
 IN_BLOCK = re.compile(r"blocks\.(?P<layer>\d+)\.(?P<part>[\w.]+)\.(?P<kind>weight|bias)")
 # layout of stock state dicts since fairseq 0.6.2: output projection and final norm have own names
 LAYOUT_VERSION = 3.0
-STOCK_WORDS: Tuple[str, ...] = (
-    "--task",
-    "translation",
-    "--arch",
-    "transformer",
-    "--optimizer",
-    "adam",
-)
-STOCK_WORDS += ("--criterion", "label_smoothed_cross_entropy")
+STOCK_WORDS = (
+    "--task translation --arch transformer --optimizer adam "
+    "--criterion label_smoothed_cross_entropy --label-smoothing"
+).split()
 # the end symbol in every dictionary of fairseq
 END = 2
 # options of the dual task that mean the same for the task `translation`
@@ -61,9 +56,8 @@ CARRIED = (
 )
 
 
-def component_parameters(parameters: Parameters, language: str) -> Parameters:
-    """Return the entries `components.LANGUAGE.*` of a model's state dict, without that prefix."""
-    prefix = f"components.{language}."
+def below(prefix: str, parameters: Parameters) -> Parameters:
+    """Return the entries of a state dict whose names begin with `prefix`, without it."""
     return {
         name[len(prefix) :]: tensor
         for name, tensor in parameters.items()
@@ -123,8 +117,8 @@ def stock_parameters(parameters: Parameters, source: str, target: str) -> Parame
     Raises KeyError, with the name, for a parameter that cannot be placed.
     """
     return {
-        **stock_side(component_parameters(parameters, source), "encoder"),
-        **stock_side(component_parameters(parameters, target), "decoder"),
+        **stock_side(below(f"components.{source}.", parameters), "encoder"),
+        **stock_side(below(f"components.{target}.", parameters), "decoder"),
     }
 
 
@@ -133,7 +127,7 @@ def stock_options(model: Dict[str, Any], criterion: Dict[str, Any]) -> List[str]
 
     model, criterion: these groups of the dual checkpoint's configuration, as dicts.
     """
-    words = [*STOCK_WORDS, "--label-smoothing", str(criterion.get("label_smoothing", 0.0))]
+    words = [*STOCK_WORDS, str(criterion.get("label_smoothing", 0.0))]
     for side in ("encoder", "decoder"):
         words += [f"--{side}-embed-dim", str(model["embed_dim"])]
         words += [f"--{side}-ffn-embed-dim", str(model["ffn_embed_dim"])]
@@ -231,9 +225,7 @@ class SeparateModelsExporter:
 
     def parameters(self, parameters: Parameters, source: str, target: str) -> Parameters:
         """Return the state dict of the direction's model."""
-        prefix = f"models.{source}-{target}."
-        names = [name for name in parameters if name.startswith(prefix)]
-        return {name[len(prefix) :]: parameters[name] for name in names}
+        return below(f"models.{source}-{target}.", parameters)
 
     def config(
         self, model: Any, criterion: Dict[str, Any], task: Dict[str, Any], source: str, target: str
@@ -260,9 +252,7 @@ class TaggedExporter:
 
     def parameters(self, parameters: Parameters, source: str, target: str) -> Parameters:
         """Return the state dict of the direction's model."""
-        prefix, embedding = "transformer.", "encoder.embed_tokens.weight"
-        names = [name for name in parameters if name.startswith(prefix)]
-        stock = {name[len(prefix) :]: parameters[name] for name in names}
+        stock, embedding = below("transformer.", parameters), "encoder.embed_tokens.weight"
         stock[embedding] = stock[embedding].clone()
         stock[embedding][END] = parameters[f"tags.{target}"]
         return stock
@@ -287,7 +277,7 @@ def trained_config(
 
     parser = argparse.ArgumentParser(argument_default=argparse.SUPPRESS)
     TransformerModel.add_args(parser)
-    words = [*STOCK_WORDS, "--label-smoothing", str(criterion.get("label_smoothing", 0.0))]
+    words = [*STOCK_WORDS, str(criterion.get("label_smoothing", 0.0))]
     config = stock_config(words, task, source, target)
     # A copy of the values, since words cannot express a switch that an architecture has set to
     # False. Options that the checkpoint was written without keep their default.
