@@ -58,9 +58,9 @@ EXAMPLE_PACKAGES = ("fairseq.examples", "examples")
 
 # parts of a checkpoint that hold the configuration: of fairseq 0.10 and later, and before
 CONFIGURATIONS = ("cfg", "args")
-# what torch says when it cannot have the memory that a file asks for
 # one load at a time exchanges torch's unpickler
 _loading = threading.RLock()
+# what torch says when it cannot have the memory that a file asks for
 NO_MEMORY = ("not enough memory", "can't allocate memory", "Cannot allocate memory")
 
 _added: SafeGlobals = []
@@ -201,17 +201,13 @@ def _all_added(torch: ModuleType) -> SafeGlobals:
     """Return what plugins have added, here or with torch's own function."""
     if not _list_takes_names():
         return _added
-    ours = {id(entry[0] if isinstance(entry, tuple) else entry) for entry in _ours()}
+    # fairseq's classes have rules of their own
+    ours = {id(entry[0] if isinstance(entry, tuple) else entry) for entry in fairseq_safe_globals()}
     return _added + [
         entry
         for entry in torch.serialization.get_safe_globals()
         if id(entry[0] if isinstance(entry, tuple) else entry) not in ours
     ]
-
-
-def _ours() -> SafeGlobals:
-    """Return the list of fairseq's classes, which have rules of their own."""
-    return fairseq_safe_globals()
 
 
 def check_configuration(configuration: Any, name: str) -> None:
