@@ -14,9 +14,10 @@ from torch import Tensor
 
 from ..common.search_options import LABELS, refuse_options
 from ..streams.dataset import StreamsDataset
+from ..streams.lang_pairs import parse_labelled_pairs
 from ..streams.language_pair import LanguagePair, languages, reverse_of
 from ..streams.model import HasDirections
-from ..streams.schedule import SCHEDULES, parse_labelled_pairs
+from ..streams.schedule import SCHEDULES
 from ..streams.task import StreamsConfig, StreamsTask
 from .lstm_classifier.label_sides import LabelSearch, LabelSide
 from .reranker import LENGTH_NORMS, DualReranker, ReverseScorer, check_alpha

@@ -18,11 +18,12 @@ from fairseq.tasks import FairseqTask, register_task
 from ..common.beam_search import Hypotheses, Sample
 from ..streams.config import StreamsConfig
 from ..streams.direction import Direction
+from ..streams.lang_pairs import parse_lang_pairs
 from ..streams.language_pair import LanguagePair, reverse_of, sides
 from ..streams.marked_sources import marked, with_sources
 from ..streams.metrics import log_bleu_summary, log_likelihoods, log_pairs
 from ..streams.pair_data import load_dictionary
-from ..streams.schedule import SCHEDULES, parse_lang_pairs
+from ..streams.schedule import SCHEDULES
 from ..streams.stored_pairs import stored_pairs
 from ..streams.task import StreamsTask
 from .task_patience import TaskPatience, check_task_patience

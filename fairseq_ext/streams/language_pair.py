@@ -7,6 +7,8 @@ synthetic pairs of the same direction.
 from typing import Iterable, List, NamedTuple, Tuple
 
 LABEL = "@"  # between the direction and the label of a stream
+# the label of pairs that are made in training, of --monolingual; others name folders of data
+MONO = "mono"
 
 
 class LanguagePair(NamedTuple):

@@ -12,14 +12,14 @@ from .batching import pair_batches
 from .config import StreamsConfig
 from .dataset import Batch, StreamsDataset
 from .iterator import StreamsIterator
-from .language_pair import LanguagePair, label_of, pair_of, reverse_of
+from .language_pair import MONO, LanguagePair, label_of, pair_of, reverse_of
 from .marked_sources import MarkedSources, with_sources
 from .mixed_plan import MixedPlan
 from .monolingual import load_lines
 from .pair_data import load_pair
 from .patience import check_patience
 from .plan import TrainingPlan, ValidationPlan
-from .schedule import MONO, parse_join_at
+from .schedule import parse_join_at
 from .sharing import prefixes, sentence_sets
 from .state import RunState
 from .steps import Steps

@@ -10,9 +10,8 @@ from fairseq.data import ConcatDataset, Dictionary, FairseqDataset, LanguagePair
 from fairseq.data.indexed_dataset import dataset_exists
 
 from .config import StreamsConfig
-from .language_pair import LABEL, LanguagePair, languages, reverse_of
+from .language_pair import LABEL, MONO, LanguagePair, languages, reverse_of
 from .marked_sources import marked
-from .schedule import MONO
 
 logger = logging.getLogger(__name__)
 

@@ -4,8 +4,8 @@ import os
 from typing import Optional, Tuple
 
 from .config import StreamsConfig
+from .lang_pairs import check_direction
 from .language_pair import LanguagePair
-from .schedule import check_direction
 
 
 def requested_direction(cfg: StreamsConfig, folder: str) -> Optional[LanguagePair]:

@@ -17,7 +17,7 @@ from .bleu import PairBleu
 from .config import StreamsConfig
 from .dataset import Sample
 from .distributed import average_gradients, is_torch_ddp, legacy_ddp, touched_by_any, unwrapped
-from .language_pair import label_of
+from .language_pair import MONO, label_of
 from .metrics import (
     Log,
     likelihood_log,
@@ -30,7 +30,6 @@ from .metrics import (
 from .pair_parallel import PairParallel
 from .patience import PairPatience
 from .reducer import PairReducer
-from .schedule import MONO
 from .synthetic import LossThreshold
 
 # the sum of a step's losses, the size to divide it by, and what is logged

@@ -7,7 +7,7 @@ checkpoint asks here.
 from typing import Any, List, Mapping
 
 from ..common.run_config import carry_in_checkpoints
-from .schedule import parse_lang_pairs
+from .lang_pairs import parse_lang_pairs
 
 
 def stored_pairs(cfg: Any) -> List[str]:

@@ -9,9 +9,8 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 from fairseq.logging.meters import MetersDict
 
 from .config import StreamsConfig
-from .language_pair import label_of, languages, pair_of, reverse_of
+from .language_pair import MONO, label_of, languages, pair_of, reverse_of
 from .mixed_plan import JOINS_IN
-from .schedule import MONO
 from .state import RunState
 from .synthetic_share import SyntheticShare, parse_share
 

@@ -22,6 +22,7 @@ from .config import StreamsConfig
 from .dataset import Sample
 from .direction import Direction
 from .groups import check_frozen, frozen_pairs, train_only
+from .lang_pairs import parse_labelled_pairs, parse_lang_pairs
 from .language_pair import LanguagePair, languages, pair_of
 from .loading import Loading
 from .monolingual import monolingual_streams
@@ -33,8 +34,6 @@ from .schedule import (
     check_join_at,
     check_schedule,
     parse_join_at,
-    parse_labelled_pairs,
-    parse_lang_pairs,
 )
 from .state import RunState
 from .stored_pairs import store_pairs, stored_pairs

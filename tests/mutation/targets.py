@@ -132,6 +132,7 @@ TESTS = {
         "streams",
         {
             "schedule": _tests("streams", "schedule"),
+            "lang_pairs": _tests("streams", "lang_pairs", "requested_direction"),
             "dataset": _tests("streams", "dataset"),
             "plan": _tests("streams", "plan", "iterator"),
             "iterator": _tests("streams", "iterator"),

@@ -145,7 +145,7 @@ def build(args: argparse.Namespace, state: Dict[str, Any]) -> Larger:
     from omegaconf import OmegaConf
 
     from ...common.stored import check_symbols, stored_of
-    from ...streams.schedule import parse_lang_pairs
+    from ...streams.lang_pairs import parse_lang_pairs
     from ...streams.stored_pairs import stored_pairs
 
     cfg: Any = OmegaConf.to_container(OmegaConf.create(state["cfg"]), enum_to_str=True)
