@@ -62,6 +62,7 @@ PATCH_MODULES = (
     "log_files",
     "interactive",  # takes the place of a function that the next ones wrap
     "checkpoint_reading",
+    "model_overrides",
     "commands",
     "shards",
     "fused_language_models",

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import contextvars
-import difflib
 import functools
 import logging
 import os
 import pickle
 import re
-from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence
 
 from .checkpoints import RefusedCheckpoint
 from .data_files import UnreadableFile
 from .dictionary_digests import ENTRY, different_dictionary, digests, stored_digests
 from .literal_evaluation import RefusedSetting
-from .option_checks import chosen_classes, declared_options, is_stock
+from .option_checks import is_stock
 from .patch_registry import PatchedModule, patch
 from .user_errors import OptionError
 
 if TYPE_CHECKING:
-    from fairseq.dataclass.configs import FairseqConfig
     from fairseq.models import BaseFairseqModel
     from fairseq.tasks import FairseqTask
     from fairseq.trainer import Trainer
@@ -34,12 +32,8 @@ PLUGIN = (
     "name the plugin that has it with --user-dir (this one: --user-dir $(fairseq-ext user-dir))"
 )
 
-# fairseq's functions pass on neither the names in --model-overrides, while a command runs, nor the
-# path of the checkpoint, while it is read
-_override_names: contextvars.ContextVar[tuple[str, ...]] = contextvars.ContextVar(
-    "names of --model-overrides", default=()
-)
-_path: contextvars.ContextVar[str] = contextvars.ContextVar(
+# fairseq's functions do not pass it on
+path_being_read: contextvars.ContextVar[str] = contextvars.ContextVar(
     "checkpoint that is being read", default=""
 )
 
@@ -65,7 +59,7 @@ def checkpoints_say_what_is_wrong(module: PatchedModule) -> None:
     ) -> dict[str, Any]:
         if os.path.isdir(path):
             raise IsADirectoryError(21, "a folder, not a checkpoint file", path)  # EISDIR
-        token = _path.set(path)
+        token = path_being_read.set(path)
         try:
             state = stock_read(path, arg_overrides, load_on_all_ranks)
         except (RefusedCheckpoint, OptionError):
@@ -75,7 +69,7 @@ def checkpoints_say_what_is_wrong(module: PatchedModule) -> None:
                 raise  # it names the file; torch's "Invalid argument" for a torn one does not
             raise UnreadableFile(_unreadable(path, error)) from error
         finally:
-            _path.reset(token)
+            path_being_read.reset(token)
         if not isinstance(state, dict) or "model" not in state:
             raise UnreadableFile(f"{path}: not a checkpoint of fairseq: it has no parameters")
         return state
@@ -110,24 +104,6 @@ def checkpoints_say_what_is_wrong(module: PatchedModule) -> None:
 
     module.load_checkpoint_to_cpu = load_checkpoint_to_cpu
     module.load_model_ensemble_and_task = load_model_ensemble_and_task
-
-
-@patch(
-    "fairseq.checkpoint_utils",
-    because="fairseq 0.12.2: a name in --model-overrides that is no option does nothing",
-)
-def overrides_are_looked_up(module: PatchedModule) -> None:
-    """Compare the names with a checkpoint's configuration while it is read."""
-    stock = module.overwrite_args_by_name
-
-    @functools.wraps(stock)
-    def overwrite_args_by_name(cfg: Any, overrides: dict[str, Any]) -> Any:
-        # check before they are applied: fairseq adds names that are not there
-        if _override_names.get():
-            _check_override_names(_path.get(), cfg)
-        return stock(cfg, overrides)
-
-    module.overwrite_args_by_name = overwrite_args_by_name
 
 
 @patch(
@@ -215,36 +191,6 @@ def stored_name(state: State, group: str) -> str | None:
             return section.get("_name") or section.get("arch")
         return getattr(section, "_name", None) or getattr(section, "arch", None)
     return getattr(args, {"model": "arch"}.get(group, group), None)
-
-
-def _check_override_names(path: str, cfg: Any) -> None:
-    """Raise OptionError for a name that neither the configuration nor a class it names has."""
-    present = set(_option_names(cfg))
-    values = {group: stored_name({"cfg": cfg}, group) for group in ("task", "model")}
-    values["arch"] = values["model"]
-    for entry in chosen_classes(values):
-        if not is_stock(entry):
-            return  # it may read options that it does not declare
-        # an option that was added after the checkpoint was written
-        present |= declared_options(entry)
-    for name in sorted(set(_override_names.get()) - present):
-        close = difflib.get_close_matches(name, present, n=1)
-        hint = f" (did you mean {close[0]}?)" if close else ""
-        raise OptionError(
-            f"--model-overrides: {name!r} is no option in the configuration of {path}{hint}; "
-            "allowed: those it was trained with"
-        )
-
-
-def _option_names(section: Any) -> Iterator[str]:
-    """Yield the names in a configuration, also in its groups: omegaconf, dict or Namespace."""
-    items = section.items_ex(resolve=False) if hasattr(section, "items_ex") else None
-    if items is None:
-        items = section.items() if hasattr(section, "items") else vars(section).items()
-    for name, value in items:
-        yield str(name)
-        if hasattr(value, "items") or type(value).__name__ == "Namespace":
-            yield from _option_names(value)
 
 
 def _mismatch(path: str, state: State, task: FairseqTask | None, error: Exception) -> str | None:
@@ -367,33 +313,3 @@ def training_notes_its_dictionaries(module: PatchedModule) -> None:
         return extra_state
 
     trainer.state_dict, trainer.load_checkpoint = state_dict, load_checkpoint
-
-
-@patch(
-    "fairseq_cli.generate",
-    "fairseq_cli.interactive",
-    "fairseq_cli.validate",
-    "fairseq_cli.eval_lm",
-    because="fairseq 0.12.2: a name in --model-overrides that is no option does nothing, and a "
-    "missing --path "
-    "ends in an AttributeError",
-)
-def overrides_name_options(module: PatchedModule) -> None:
-    """Hand the names that the user gave to the loading of checkpoints."""
-    import ast
-
-    stock = module.main
-
-    @functools.wraps(stock)
-    def main(cfg: FairseqConfig, *args: Any, **kwargs: Any) -> Any:
-        common = getattr(cfg, "common_eval", cfg)
-        if not getattr(common, "path", None):
-            raise OptionError("--path is missing; allowed: a checkpoint file")
-        overrides = ast.literal_eval(getattr(common, "model_overrides", None) or "{}")
-        token = _override_names.set(tuple(overrides))
-        try:
-            return stock(cfg, *args, **kwargs)
-        finally:
-            _override_names.reset(token)
-
-    module.main = main
