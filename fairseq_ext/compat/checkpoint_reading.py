@@ -11,10 +11,10 @@ import re
 from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence
 
 from .checkpoints import RefusedCheckpoint
+from .chosen_classes import is_stock
 from .data_files import UnreadableFile
 from .dictionary_digests import ENTRY, different_dictionary, digests, stored_digests
 from .literal_evaluation import RefusedSetting
-from .option_checks import is_stock
 from .patch_registry import PatchedModule, patch
 from .user_errors import OptionError
 

@@ -9,7 +9,7 @@ import functools
 from typing import TYPE_CHECKING, Any, Iterator
 
 from .checkpoint_reading import path_being_read, stored_name
-from .option_checks import chosen_classes, declared_options, is_stock
+from .chosen_classes import chosen_classes, declared_options, is_stock
 from .patch_registry import PatchedModule, patch
 from .user_errors import OptionError
 
