@@ -170,7 +170,10 @@ def choices(values_of: Mapping[str, Sequence[Any]], where: str) -> Iterator[dict
             variables = re.split(f"[{sign}]", key) if sign else [key]
             values = re.split(f"[{sign}]", str(value)) if sign else [value]
             if len(values) != len(variables):
-                raise UsageError(f"{where}: each: {key} = {value!r} has {len(values)} parts")
+                raise UsageError(
+                    f"{where}: each: {key} = {value!r} has {len(values)} parts; allowed: "
+                    f"{len(variables)}, with {' or '.join(sign)} between them and in none of them"
+                )
             chosen.update(zip(variables, values))
         yield chosen
 

@@ -196,6 +196,11 @@ def test_indented_lines_continue_a_command():
         ),
         ('"large"]]', '"huge"]]', r"compare: 'huge'; allowed: large, pair, small"),
         ('"en-$SOURCE"', '"en"', r"FROM-TO = 'en' has 1 parts"),
+        (
+            'SOURCE = "de"',
+            'SOURCE = "pt-BR"',
+            r"FROM-TO = 'pt-BR-en' has 3 parts; allowed: 2, with - between them and in none",
+        ),
         ("@$DEPTH", "", r"there is already a system pair\.de-en"),
         ("[variables]", "[variables", r"test\.toml: "),
         ("[variables]", "[variables]\nSEED = 3", r"SEED is set by run\.py"),
