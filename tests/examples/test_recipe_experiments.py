@@ -51,6 +51,14 @@ def test_a_stopped_annealing_goes_on_where_it_was():
     assert "--restore-file" not in line
 
 
+def test_validations_of_a_language_without_blanks_count_sub_words(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text('like = "dual/own"\n[variables]\nBLEU_OF = "--eval-tokenized-bleu"\n')
+    for line in read_experiment(str(path)).systems["tagged.online"].train:
+        if line.startswith("fairseq-train"):
+            assert "--eval-tokenized-bleu" in line and "--eval-bleu-remove-bpe" not in line
+
+
 def test_text_of_one_language_is_translated_into_the_other_alone():
     systems = read_experiment("dual/own").systems
     for name in ("tagged.online.en", "tagged.online.en.annealed"):
