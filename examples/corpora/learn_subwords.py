@@ -1,6 +1,7 @@
 """Learn a subword model: BPE of sentencepiece on NFKC-normalised text, spaces are part of pieces.
 
-fairseq's `--bpe sentencepiece` undoes it exactly, so that translations come out as plain text.
+fairseq's `--bpe sentencepiece` undoes the pieces, so that translations come out as plain text. They
+are normalised as well: NFKC makes full-width punctuation of Chinese ASCII.
 """
 
 import io
@@ -15,6 +16,7 @@ from fairseq_ext.tools import UsageError, atomic_path
 from .files import check_outputs, lines_of
 
 SEED = 1
+NORMALISATIONS = ("nfkc", "identity")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -22,6 +24,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("texts", metavar="TEXT", nargs="+", type=Path, help="a sentence a line")
     parser.add_argument("--vocabulary", type=int, required=True, help="number of subwords")
     parser.add_argument("--lines", type=int, default=0, help="draw so many lines; 0 = all")
+    parser.add_argument(
+        "--normalisation",
+        choices=NORMALISATIONS,
+        default="nfkc",
+        help="of the characters, in translations too; identity = none (default: nfkc)",
+    )
     parser.add_argument("--model", metavar="FILE", type=Path, required=True)
 
 
@@ -57,7 +65,7 @@ def run(args: Namespace) -> None:
             vocab_size=args.vocabulary,
             model_type="bpe",
             character_coverage=1.0,
-            normalization_rule_name="nfkc",
+            normalization_rule_name=args.normalisation,
             minloglevel=2,
         )
     except RuntimeError as error:

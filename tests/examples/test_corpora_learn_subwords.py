@@ -5,6 +5,7 @@ import sys
 from argparse import ArgumentParser
 
 import pytest
+import sentencepiece
 from corpora import apply_subwords, learn_subwords
 from experiments.definition import FOLDER
 
@@ -23,6 +24,19 @@ def test_subwords_spell_and_are_undone(raw, tmp_path, lines):
     plain = text.read_text(encoding="utf-8").splitlines()
     assert any(len(line.split()) > len(before.split()) for line, before in zip(spelt, plain))
     assert [line.replace(" ", "").replace("▁", " ").strip() for line in spelt] == plain
+
+
+@pytest.mark.parametrize(
+    "words, expected", [([], "你好,世界!"), (["--normalisation", "identity"], "你好，世界！")]
+)
+def test_full_width_punctuation_stays_where_it_is_asked_for(tmp_path, write, words, expected):
+    text = write(tmp_path / "train.zh", ["你好，世界！"] * 5)
+    parser = ArgumentParser()
+    learn_subwords.add_arguments(parser)
+    options = ["--vocabulary", "12", *words, "--model", tmp_path / "model"]
+    learn_subwords.run(parser.parse_args([str(word) for word in (text, *options)]))
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "model"))
+    assert processor.decode(processor.encode("你好，世界！", out_type=str)) == expected
 
 
 def test_sample_is_a_function_of_the_text(tmp_path, write):
