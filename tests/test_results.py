@@ -157,6 +157,15 @@ def test_times_of_all_places_of_a_system_are_added(small):
     assert small.training_seconds("z", "a") == pytest.approx(8.0)
 
 
+def test_a_time_that_was_measured_with_several_numbers_of_pairs_is_a_range(small):
+    lines = ["system,pairs,metric,value", "a,1,minutes,10", "b,1,minutes,18", "a,2,minutes,20"]
+    lines += ["b,2,minutes,50", "b,3,minutes,1"]
+    (measured.DATA / "x.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    picks = {"from": "x", "metric": "minutes", "system": "b", "baseline": "a"}
+    assert small.cost({**picks, "pairs": "1|2"}) == "1.8 to 2.5"
+    assert small.cost({**picks, "pairs": "2"}) == "2.5"
+
+
 def test_two_values_in_a_cell_are_refused(small):
     with pytest.raises(ValueError, match="two values in the cell"):
         small.table("x rows=set columns=metric metric=BLEU")

@@ -123,18 +123,23 @@ def training_seconds(name: str, systems: str) -> float:
 
 
 def cost(picks: dict[str, str]) -> str:
-    """Return the time relative to the baseline's, measured as a ratio or as time of all updates."""
+    """Return the time relative to the baseline's, measured as a ratio or as time of all updates.
+
+    Where it was measured in several places, such as with several numbers of pairs, a range.
+    """
     if "systems" in picks:
         name = picks["from"]
         ratio = training_seconds(name, picks["systems"]) / training_seconds(name, picks["baseline"])
         return f"{ratio:.1f}"
     if "baseline" in picks:
-        baseline = {**picks, "system": picks["baseline"]}
+        where = {field: text for field, text in picks.items() if field not in ("from", "baseline")}
         both = [
-            summary({field: text for field, text in side.items() if field != "baseline"}).mean
-            for side in (picks, baseline)
+            [float(m["value"]) for m in select(picks["from"], {**where, "system": system})]
+            for system in (picks["system"], picks["baseline"])
         ]
-        return f"{both[0] / both[1]:.1f}"
+        ratios = sorted(time / other for time, other in zip(*both))
+        ends = dict.fromkeys(f"{ratio:.1f}" for ratio in (ratios[0], ratios[-1]))
+        return " to ".join(ends)
     times = summary({field: text for field, text in picks.items() if field != "of"})
     text = f"{times.low:.2f}" if times.low == times.high else f"{times.low:.2f} to {times.high:.2f}"
     return f"{text} ({picks['of']})" if "of" in picks else text
