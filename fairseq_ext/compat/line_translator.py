@@ -159,8 +159,9 @@ class LineTranslator:
         # a set of this line alone
         _, ignored = dataset.filter_indices_by_size(np.arange(1), self.max_positions)
         if len(ignored):
+            sizes = tuple(np.ravel(dataset.size(0)).tolist())  # Python's numbers, which look so
             raise ValueError(
-                f"{dataset.size(0)} tokens (source, target), more than the model takes; allowed: "
+                f"{sizes} tokens (source, target), more than the model takes; allowed: "
                 f"{self.max_positions}"
             )
         limit = self.limits.max_tokens

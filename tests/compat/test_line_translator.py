@@ -58,7 +58,7 @@ def test_answers_are_in_the_order_of_lines(translator):
 @pytest.mark.parametrize(
     "limits, words, message",
     [
-        (BatchLimits(None, 2), 5_000, "more than the model takes; allowed"),
+        (BatchLimits(None, 2), 5_000, "(5001, 0) tokens (source, target), more than the model"),
         (BatchLimits(7, None), 9, "10 tokens, more than --max-tokens 7"),
     ],
 )
