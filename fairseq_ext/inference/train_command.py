@@ -128,7 +128,9 @@ def _changed(part: DictConfig, defaults: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def _text(value: Any) -> str:
-    """Return a value as text; checkpoints hold tuples as lists."""
+    """Return a value as text; checkpoints hold tuples as lists, and 0 of a float option as 0.0."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return str(float(value))
     return str(list(value) if isinstance(value, tuple) else value)
 
 
@@ -148,7 +150,7 @@ def _changed_legacy(part: Namespace, names: Dict[str, Optional[str]]) -> Dict[st
     return {
         name: value
         for name, value in vars(part).items()
-        if name in defaults and name not in LEFT_OUT and str(value) != str(expected.get(name))
+        if name in defaults and name not in LEFT_OUT and _text(value) != _text(expected.get(name))
     }
 
 

@@ -22,6 +22,7 @@ def test_the_command_has_the_options_of_the_training(name, data, checkpoint_of):
     cfg = read_checkpoint(checkpoint_of(name)).cfg
     program, *words = shlex.split(train_command(cfg))
     assert program == "fairseq-train" and not any(word.startswith("/") for word in words)
+    assert "--stop-time-hours" not in words  # 0 by default, and 0.0 in the checkpoint
     if "--user-dir" in words:
         place = words.index("--user-dir")
         del words[place : place + 2]
