@@ -3,13 +3,14 @@
 import json
 import logging
 from argparse import Namespace
-from typing import Any, Dict, List, Mapping, Tuple
+from typing import Any, Dict, List, Mapping, Set, Tuple
 
 import sacrebleu
 from fairseq import utils
 from fairseq.data import Dictionary, encoders
 from torch import Tensor
 
+from ..common.word_blanks import lacks_blanks
 from .config import StreamsConfig
 from .language_pair import LanguagePair
 from .metrics import BLEU_ORDER
@@ -44,6 +45,7 @@ class PairBleu:
             for language in dictionaries
         }
         self.generators: Dict[str, Any] = {}
+        self._warned: Set[str] = set()
 
     def __call__(self, pair: str, sample: Mapping[str, Any]) -> Dict[str, int]:
         """Return the sums of one batch, under the names that ``metrics.log_pair_bleu`` adds up.
@@ -54,6 +56,16 @@ class PairBleu:
         if self.cfg.eval_bleu_print_samples and references:
             logger.info(f"{pair} example hypothesis: {hypotheses[0]}")
             logger.info(f"{pair} example reference: {references[0]}")
+        if (
+            not self.cfg.eval_tokenized_bleu
+            and pair not in self._warned
+            and lacks_blanks(references)
+        ):
+            self._warned.add(pair)
+            logger.warning(
+                f"{pair}: references have no blanks between words, which BLEU counts; "
+                "--eval-tokenized-bleu in place of --eval-bleu-remove-bpe counts sub-words"
+            )
         return self.sums(pair, hypotheses, references)
 
     def texts(self, pair: str, sample: Mapping[str, Any]) -> Tuple[List[str], List[str]]:

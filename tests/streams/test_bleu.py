@@ -98,6 +98,19 @@ def test_the_first_sentence_is_printed_when_asked_for(dictionary, printed):
     assert lines == (expected if printed else [])
 
 
+@pytest.mark.parametrize("tokenized", [False, True])
+def test_references_without_blanks_are_named_once(tokenized):
+    words = Dictionary()
+    words.add_symbol("一个男人在街上走路")
+    more = {"eval_tokenized_bleu": tokenized}
+    bleu, batch = scored(words, ["一个男人在街上走路"], ["一个男人在街上走路"], **more)
+    with inprocess.logged_lines() as lines:
+        bleu("xx-yy", batch)
+        bleu("xx-yy", batch)
+    expected = ["xx-yy: references have no blanks between words, which BLEU counts"]
+    assert [line.split(";")[0] for line in lines] == ([] if tokenized else expected)
+
+
 def test_sums_of_a_batch(dictionary):
     bleu, batch = scored(dictionary, ["a b a", "d"], ["a b b", "d d"])
     sums = bleu("xx-yy", batch)

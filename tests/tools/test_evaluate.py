@@ -97,6 +97,16 @@ def test_without_a_baseline(files, capsys):
     assert "chrF" in printed.out and "BLEU" not in printed.out and "| p |" not in printed.out
 
 
+def test_texts_without_blanks_need_a_tokeniser(tmp_path, capsys):
+    path = tmp_path / "text.zh"
+    path.write_text("一个男人在街上走路。\n", encoding="utf-8")
+    words = ["--hyp", str(path), "--ref", str(path), "--metric", "bleu"]
+    command.main(["evaluate", *words])
+    assert "text.zh: no blanks between words, which BLEU counts" in capsys.readouterr().err
+    command.main(["evaluate", *words, "--tokenize", "zh"])
+    assert capsys.readouterr().err == ""
+
+
 def test_output_of_fairseq_generate_scores_like_its_text(files, tmp_path, capsys):
     lines = files["good1"].read_text(encoding="utf-8").splitlines()
     split = [" ".join("▁" + word[0] + " " + word[1:] for word in line.split()) for line in lines]

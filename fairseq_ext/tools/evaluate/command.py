@@ -11,12 +11,14 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Sequence
 
+from ...common.word_blanks import lacks_blanks
 from .. import UsageError, atomic_path, check_apart, check_once
 from . import inputs
 from .report import Result, markdown, spread, tab_separated
 from .scores import METRICS, TESTS, Comet, Metric, Scored, Scorer, paired_test, resample
 from .scores import signature_of_test as signature
 
+BLEU = {"bleu", "bleu_lower"}
 WRITERS = {
     ".md": markdown,
     ".tsv": tab_separated,
@@ -113,7 +115,7 @@ def check(args: Namespace) -> None:
         raise UsageError(f"--source {args.source} does nothing without --comet")
     if args.test == "randomisation" and not args.baseline:
         raise UsageError("--test randomisation does nothing without --baseline")
-    if args.tokenize and not {"bleu", "bleu_lower"} & set(args.metric):
+    if args.tokenize and not BLEU & set(args.metric):
         raise UsageError(f"--tokenize {args.tokenize} does nothing without --metric bleu")
     # a run that counts twice makes the spread over runs too small
     for files in args.hyp:
@@ -181,6 +183,12 @@ def evaluate(args: Namespace) -> Result:
     references = inputs.read_lines(args.ref)
     if not references:
         raise UsageError(f"--ref {args.ref} holds no line")
+    if not args.tokenize and BLEU & set(args.metric) and lacks_blanks(references):
+        print(
+            f"warning: {args.ref}: no blanks between words, which BLEU counts; --tokenize zh, "
+            "ja-mecab, char or flores200 cuts the texts",
+            file=sys.stderr,
+        )
     systems = systems_of(args)
     texts = {label: texts_of(files, references, args) for label, files in systems.items()}
     number = args.samples or TESTS[args.test]
