@@ -118,9 +118,7 @@ def load(
         module.to(device=place, dtype=DTYPES[dtype])
     for model in models:
         prepare(model, dtype)
-    # texts that are cut into sub-words were cut into words before
-    stored_tokenizer = None if subwords == NONE else source.tokenizer
-    words = tokenizer_of(first.cfg, tokenizer or stored_tokenizer)
+    words = _tokenizer_for(source, tokenizer, subwords)
     # their files are read now: the folder may be moved or replaced while the model is used
     coders = models_of_subwords.coders(languages_of(task))
     model = Model(
@@ -162,11 +160,15 @@ def read_source(names: Sequence[PathLike]) -> ModelSource:
     return ModelSource(stored, tokenizer=tokenizer)
 
 
-def tokenizer_of(cfg: DictConfig, name: Optional[str]) -> Optional[Dict[str, Any]]:
-    """Return fairseq's options of a tokenizer, as in the training if it had the same; or None."""
+def _tokenizer_for(
+    source: ModelSource, named: Optional[str], subwords: Given
+) -> Optional[Dict[str, Any]]:
+    """Return fairseq's options of the tokenizer, as in the training if it had the same; or None."""
+    # texts that are cut into sub-words were cut into words before
+    name = named or (None if subwords == NONE else source.tokenizer)
     if name is None:
         return None
-    stored = options_of(cfg.get("tokenizer") or {})
+    stored = options_of(source.stored[0].cfg.get("tokenizer") or {})
     return dict(stored) if stored.get("_name") == name else {"_name": name}
 
 
