@@ -1,37 +1,12 @@
 """Reading translations: plain files, output of fairseq-generate, joined sub-words."""
 
 import gzip
-import random
 
 import pytest
+from tools.translations import generated, sentences, write
 
 from fairseq_ext.tools import UsageError
 from fairseq_ext.tools.evaluate import inputs
-
-WORDS = [f"w{number}" for number in range(60)]
-
-
-def sentences(count, seed=0):
-    rng = random.Random(seed)
-    return [" ".join(rng.choices(WORDS, k=rng.randint(1, 9))) for _ in range(count)]
-
-
-def write(path, lines):
-    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-    return path
-
-
-def generated(lines, mark="D"):
-    """What fairseq-generate prints for these translations: out of order, two of each sentence."""
-    printed = ["2030-01-02 03:04:05 | INFO | fairseq_cli.generate | noise"]
-    for number in sorted(range(len(lines)), key=lambda number: -number % 7):
-        printed += [f"S-{number}\tsource", f"T-{number}\ttarget"]
-        for score, text in ((-0.25, lines[number]), (-1.5, "worse")):
-            printed.append(f"H-{number}\t{score}\t{text if mark == 'H' else '▁raw'}")
-            if mark == "D":
-                printed.append(f"D-{number}\t{score}\t{text}")
-            printed.append(f"P-{number}\t-0.5 -0.25")
-    return [*printed, "Generate test with beam=2: BLEU4 = 1.00"]
 
 
 @pytest.mark.parametrize("mark", ["D", "H"])

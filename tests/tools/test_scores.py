@@ -1,12 +1,12 @@
 """Scores, intervals and tests of differences against sacrebleu and against resampling by loops."""
 
 import math
-import random
 
 import numpy as np
 import pytest
 import sacrebleu
 from sacrebleu.significance import PairedTest
+from tools.translations import damaged, sentences
 
 from fairseq_ext.tools.evaluate import scores
 from fairseq_ext.tools.evaluate.scores import (
@@ -20,22 +20,6 @@ from fairseq_ext.tools.evaluate.scores import (
 )
 
 SACREBLEU = {"bleu": "BLEU", "chrf": "CHRF", "ter": "TER"}
-
-WORDS = [f"w{number}" for number in range(60)]
-
-
-def sentences(count, seed=0):
-    rng = random.Random(seed)
-    return [" ".join(rng.choices(WORDS, k=rng.randint(1, 9))) for _ in range(count)]
-
-
-def damaged(lines, share, seed):
-    """The lines with this share of their words replaced."""
-    rng = random.Random(seed)
-    return [
-        " ".join(rng.choice(WORDS) if rng.random() < share else word for word in line.split())
-        for line in lines
-    ]
 
 
 def scored(name, runs, references, samples=1000):
