@@ -2,11 +2,13 @@
 
 import os
 import pickle
+from argparse import Namespace
 from typing import Any, Dict, Mapping, NamedTuple, Optional
 
 from fairseq import checkpoint_utils, utils
 from fairseq.data import Dictionary
 from fairseq.models import ARCH_MODEL_NAME_REGISTRY
+from omegaconf import OmegaConf
 from torch import Tensor
 
 from ..compat.dictionary_digests import digest, stored_digests
@@ -46,6 +48,8 @@ class Stored(NamedTuple):
 def stored_of(option: str, path: str, state: Mapping[str, Any]) -> Stored:
     """Return the contents of ``path``, which ``option`` named, as they were read there."""
     model, task = state["cfg"]["model"], state["cfg"]["task"]
+    if isinstance(task, Namespace):  # of a task without a dataclass
+        task = OmegaConf.create(vars(task), flags={"allow_objects": True})
     return Stored(option, path, model, task, state["model"], stored_digests(state))
 
 
@@ -86,9 +90,7 @@ def check_symbols(stored: Stored, file: str, lang: str, dictionary: Dictionary) 
 
 def _trained_path(stored: Stored, file: str) -> Optional[str]:
     """Return the dictionary ``file`` in the data folder of the training, None if it is gone."""
-    # tasks without a dataclass have a Namespace
-    task = stored.task if isinstance(stored.task, Mapping) else vars(stored.task)
-    folders = utils.split_paths(task.get("data") or "")
+    folders = utils.split_paths(stored.task.get("data") or "")
     path = os.path.join(folders[0], file) if folders else ""
     return path if os.path.isfile(path) else None
 

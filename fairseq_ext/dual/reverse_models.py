@@ -1,6 +1,7 @@
 """The models of the reverse direction for dual inference: of the same checkpoint or of another."""
 
 import copy
+from argparse import Namespace
 from typing import Any, Dict, List, Sequence
 
 from fairseq import checkpoint_utils, utils
@@ -74,7 +75,10 @@ def load_model(path: str, pair: str, data: str) -> BaseFairseqModel:
 def with_task_options(state: Dict[str, Any], **options: Any) -> Dict[str, Any]:
     """Return a checkpoint's contents with other options of its task."""
     cfg = copy.deepcopy(state["cfg"])
-    with open_dict(cfg.task):
-        cfg.task.update(options)
+    if isinstance(cfg.task, Namespace):  # of a task without a dataclass
+        vars(cfg.task).update(options)
+    else:
+        with open_dict(cfg.task):
+            cfg.task.update(options)
     # old checkpoints have "args" beside "cfg", and fairseq would prefer them
     return {**state, "cfg": cfg, "args": None}

@@ -18,7 +18,7 @@ def write_dictionary(path, words):
 
 
 def stored(data, digests=None):
-    model, task = Namespace(_name="mtl_full_gru"), Namespace(data=data)
+    model, task = Namespace(_name="mtl_full_gru"), {"data": data}
     return Stored(OPTION, "lm.pt", model, task, {}, digests or {})
 
 
@@ -32,16 +32,17 @@ def test_a_file_that_is_not_there_or_no_checkpoint_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("extra", [None, {}, {"dictionaries": {"de": "6:a"}}])
-def test_contents_of_a_checkpoint(tmp_path, monkeypatch, extra):
+@pytest.mark.parametrize("kind", [dict, Namespace])  # the second: a task without a dataclass
+def test_contents_of_a_checkpoint(tmp_path, monkeypatch, extra, kind):
     path, weights = tmp_path / "lm.pt", {"weight": torch.ones(2)}
     path.touch()
-    cfg = {"model": Namespace(_name="routed_gru"), "task": {"data": "data"}}
+    cfg = {"model": Namespace(_name="routed_gru"), "task": kind(data="data")}
     monkeypatch.setattr(
         "fairseq.checkpoint_utils.load_checkpoint_to_cpu",
         lambda name: {"cfg": cfg, "model": weights, "extra_state": extra},
     )
     digests = (extra or {}).get("dictionaries", {})
-    expected = (OPTION, str(path), cfg["model"], cfg["task"], weights, digests)
+    expected = (OPTION, str(path), cfg["model"], {"data": "data"}, weights, digests)
     assert read_stored(OPTION, str(path)) == expected
 
 

@@ -1,5 +1,7 @@
 """The models of the reverse direction: of the same checkpoint, or of another."""
 
+from argparse import Namespace
+
 import pytest
 from omegaconf import OmegaConf
 from torch import nn
@@ -48,6 +50,13 @@ def test_options_of_the_task_are_changed_in_a_copy():
     assert changed["cfg"].task == {"data": "new", "eval_bleu": False, "source_lang": "xx"}
     assert changed["cfg"].model == cfg.model and changed["args"] is None
     assert cfg.task == {"data": "old", "eval_bleu": True} and state["args"] is not None
+
+
+def test_a_task_without_a_dataclass_has_other_options_too():
+    task = Namespace(data="old")
+    cfg = OmegaConf.create({"task": task}, flags={"allow_objects": True})
+    changed = reverse_models.with_task_options({"cfg": cfg}, data="new", source_lang="xx")
+    assert changed["cfg"].task == Namespace(data="new", source_lang="xx") and task.data == "old"
 
 
 def test_a_file_that_is_no_checkpoint_is_named(tmp_path):
