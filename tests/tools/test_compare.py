@@ -121,6 +121,17 @@ def test_one_direction_of_a_model_of_several(tmp_path, capsys):
     assert "--pair de-fr: allowed: de-en, en-de" in capsys.readouterr().err
 
 
+def test_languages_may_have_an_underscore(tmp_path, capsys):
+    losses = "pt_BR-zh_Hans_loss 3 | pt_BR-zh_Hans_nll_loss 2 | zh_Hans-pt_BR_backward_loss 1"
+    line = f"valid | epoch 001 | valid on 'valid' subset | loss 4 | {losses} | "
+    log = write(tmp_path / "both.log", stamped([*FIRST, (95, f"{line}num_updates 30")]))
+    words = ["compare", str(log), "--output", str(tmp_path / "a.png"), "--metric", "loss"]
+    assert command.main([*words, "--pair", "pt_BR-zh_Hans"]) == 0
+    assert "| both | 3 |" in capsys.readouterr().out
+    assert command.main([*words, "--pair", "zh_Hans-pt_BR"]) == 2
+    assert "allowed: pt_BR-zh_Hans\n" in capsys.readouterr().err
+
+
 def test_what_less_is_better_of():
     less = ("de-en_loss", "ppl", "text_nll", "wer", "l_duality", "L_t")
     assert all(map(compare.is_lower_better, less))

@@ -20,7 +20,8 @@ from .plot import Panel, add_log_arguments, curves_of, draw_panel, read_runs, se
 from .training_log import Curves, Point, Run
 
 METRICS = ("loss", "ppl", "bleu")
-PAIR_LOSS = re.compile(r"[^_]+-[^_]+_loss")  # de-en_loss, but not de-en_nll_loss
+# de-en_loss and pt_BR-zh_Hans_loss, but not de-en_nll_loss
+PAIR_LOSS = re.compile(r"[^-]+-[^-]+(?<!_nll)(?<!_backward)_loss")
 # of other metrics more is better
 LOWER = ("loss", "ppl", "nll", "error", "ter", "wer", "uer", "duality", "L_t")
 
