@@ -76,7 +76,7 @@ def with_task_options(state: Dict[str, Any], **options: Any) -> Dict[str, Any]:
     """Return a checkpoint's contents with other options of its task."""
     cfg = copy.deepcopy(state["cfg"])
     if isinstance(cfg.task, Namespace):  # of a task without a dataclass
-        vars(cfg.task).update(options)
+        cfg.task = Namespace(**{**vars(cfg.task), **options})  # the copy has the same object
     else:
         with open_dict(cfg.task):
             cfg.task.update(options)

@@ -1,6 +1,5 @@
 """Deep fusion through fairseq's own commands: what a run starts from, trains, stores and needs."""
 
-import argparse
 import shutil
 
 import pytest
@@ -250,7 +249,7 @@ def test_dictionary_of_the_language_model(runs, tmp_path):
 
     check(stored)
     (data / "dict.txt").write_text("".join(lines[::-1]), encoding="utf-8")
-    elsewhere = stored._replace(task=argparse.Namespace(data=str(data)))
+    elsewhere = stored._replace(task={"data": str(data)})
     # it holds other words by now
     check(elsewhere)
     with pytest.raises(ValueError, match=r"--language-model .*dict.txt, whose word 4 is '\w+'"):
