@@ -82,6 +82,13 @@ def test_average_refuses_checkpoints_of_other_dictionaries(trained, tmp_path):
         assert mean["extra_state"]["dictionaries"] == {"xx": "5:1", "yy": "5:2"}
 
 
+def test_an_average_has_the_updates_of_the_latest(trained):
+    paths = [trained / f"checkpoint{epoch}.pt" for epoch in (1, 3, 2)]
+    updates = [load(path)["optimizer_history"][-1]["num_updates"] for path in paths]
+    mean, _ = average.mean(paths)
+    assert mean["optimizer_history"][-1]["num_updates"] == max(updates) == updates[1] > updates[2]
+
+
 def test_average_accumulates_half_precision_in_float32(trained, tmp_path):
     state = load(trained / "checkpoint1.pt")
     paths = []

@@ -145,10 +145,16 @@ def parameters_of(state: Dict[str, Any]) -> Parameters:
     return {**state["model"], **{OF_CRITERION + name: tensor for name, tensor in criterion}}
 
 
+def updates_of(history: Sequence[Mapping[str, Any]]) -> int:
+    """Return the updates of a checkpoint by its history of optimisers; 0 without one."""
+    return int(history[-1].get("num_updates", 0)) if history else 0
+
+
 def mean(paths: Sequence[Union[str, Path]]) -> Tuple[Dict[str, Any], Parameters]:
     """Return the state of the last checkpoint and {name: mean}, names as in `parameters_of`.
 
-    The state has the digests of the dictionaries of all checkpoints. Raises UsageError for
+    The state has the digests of the dictionaries of all checkpoints, and the updates of the one
+    with the most: files may be listed by their scores. Raises UsageError for
     checkpoints of several models, directions or dictionaries.
 
     paths: checkpoint files; one is in memory at a time. Half-precision parameters come out in
@@ -162,6 +168,7 @@ def mean(paths: Sequence[Union[str, Path]]) -> Tuple[Dict[str, Any], Parameters]
     state: Dict[str, Any] = {}
     digests: Dict[str, str] = {}
     settings: Dict[str, Any] = {}
+    histories: List[List[Dict[str, Any]]] = []
     places: Dict[str, Tuple[Any, ...]] = {}  # {name: where it lies, in each checkpoint}
     for path in paths:
         state = load_checkpoint_to_cpu(str(path))
@@ -171,6 +178,7 @@ def mean(paths: Sequence[Union[str, Path]]) -> Tuple[Dict[str, Any], Parameters]
             check_settings(settings, settings_of(state), path)
         settings = settings or settings_of(state)
         digests = add_digests(digests, state, path)
+        histories.append(state.get("optimizer_history") or [])
         for name, tensor in parameters.items():
             # a view of a part of the same memory is another parameter
             place = (tensor.data_ptr(), tensor.shape, tensor.stride())
@@ -186,6 +194,7 @@ def mean(paths: Sequence[Union[str, Path]]) -> Tuple[Dict[str, Any], Parameters]
         # equal, as each has been added up by itself
         total[name] = total[first.setdefault(places[name], name)]
     state["extra_state"] = {**(state.get("extra_state") or {}), ENTRY: digests}
+    state["optimizer_history"] = max(histories, key=updates_of)
     return state, total
 
 
