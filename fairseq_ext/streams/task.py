@@ -33,7 +33,6 @@ from .requested_direction import requested_direction
 from .schedule import (
     check_join_at,
     check_schedule,
-    parse_join_at,
 )
 from .state import RunState
 from .stored_pairs import store_pairs, stored_pairs
@@ -118,15 +117,14 @@ class StreamsTask(Loading):
         if requested:
             langs += [*requested.sources, requested.target]
         dictionaries = {lang: load_dictionary(paths, lang) for lang in dict.fromkeys(langs)}
-        task = cls(cfg, pairs, dictionaries, requested)
-        if not (cfg.lang_pairs and requested):
-            task.choose_streams()
-            joins = parse_join_at(cfg.join_at, pairs, task.synthetic)
-            check_join_at(joins, schedule, cfg.main_pair)
-        return task
+        return cls(cfg, pairs, dictionaries, requested)
 
     def choose_streams(self) -> None:
-        """Set ``synthetic``; ValueError, naming the option, for streams that there cannot be."""
+        """Set ``synthetic``; ValueError, naming the option, for streams that there cannot be.
+
+        Of a training alone: what reads a checkpoint names pairs of the model, to which the
+        --synthetic-share and --join-at of the training's streams do not fit.
+        """
         labelled = parse_labelled_pairs(self.cfg.lang_pairs)
         lines: List[str] = []
         if self.cfg.monolingual is not None:
@@ -137,6 +135,7 @@ class StreamsTask(Loading):
         can = {pair_of(stream): self.can_translate(pair_of(stream)) for stream in labelled}
         check_directions(labelled, self.pairs, can)
         self.loss_threshold = LossThreshold(self.cfg.synthetic_after_loss, lines, self.run_state)
+        check_join_at(self.joins, self.schedule, self.cfg.main_pair)
 
     @property
     def back_translated_pairs(self) -> List[str]:
@@ -168,6 +167,8 @@ class StreamsTask(Loading):
                     f"-t {self.requested.target}: training takes one or the other"
                 )
             store_pairs(cfg, self.pairs)
+        if not from_checkpoint:
+            self.choose_streams()
         # not TranslationTask's, which builds its own BLEU
         model = FairseqTask.build_model(self, cfg, from_checkpoint)
         if not from_checkpoint:

@@ -1,6 +1,7 @@
 """`fairseq-ext add-language`: everything that was there stays to the last bit."""
 
 import re
+import shutil
 
 import pytest
 import torch
@@ -86,6 +87,21 @@ def test_a_backward_network_gains_decoders(toy_corpus, tmp_path, capsys):
     alone = load(tmp_path / "source.pt")["criterion"]
     assert alone.keys() == before.keys()
     assert all(torch.equal(alone[name], tensor) for name, tensor in before.items())
+
+
+def test_a_training_with_synthetic_pairs_gains_a_language(toy_corpus, tmp_path):
+    """Its checkpoint names the share of streams that the larger model does not have."""
+    data = tmp_path / "data"
+    for folder in (data, data / "bt"):
+        shutil.copytree(toy_corpus.three, folder)
+    flags = ["--lang-pairs", "xx-yy,xx-yy@bt", "--synthetic-share", 0.3, "--max-update", 2]
+    flags += ["--join-at", "xx-yy@bt=1", "--save-dir", tmp_path]
+    inprocess.train(data, *TRAIN, *flags)
+    larger = tmp_path / "larger.pt"
+    assert add(tmp_path / "checkpoint_last.pt", data, larger, "--pair", "zz-yy") == 0
+    words = [*TASK, "--path", larger, "--lang-pairs", "xx-yy,zz-yy", "--batch-size", 24]
+    losses = inprocess.validate(data, *words, "--valid-subset", "valid")[-1]
+    assert {"valid_xx-yy_loss", "valid_zz-yy_loss"} <= set(losses)
 
 
 def test_seed_decides_what_is_new(trained, toy_corpus, tmp_path):

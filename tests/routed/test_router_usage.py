@@ -321,6 +321,20 @@ def test_data_of_other_tasks_are_not_needed(trained, toy_corpus, tmp_path):
         assert {row["task"] for row in csv.DictReader(stream, delimiter="\t")} == {"xx-zz"}
 
 
+def test_a_training_with_synthetic_pairs(toy_corpus, tmp_path):
+    """The checkpoint names the share of streams that are of no interest here."""
+    data = tmp_path / "data"
+    for folder in (data, data / "bt"):
+        shutil.copytree(toy_corpus.two, folder)
+    streams = ["--lang-pairs", "xx-yy,xx-yy@bt", "--main-pair", "xx-yy"]
+    streams += ["--synthetic-share", 0.3, "--save-dir", tmp_path]
+    inprocess.train(data, *TRAIN, "--arch", "routed_gru", *streams)
+    output = tmp_path / "use"
+    assert call(tmp_path / "checkpoint_last.pt", data, "--output", output) == 0
+    rows = read_table((tmp_path / "use.tsv").read_text(encoding="utf-8"))
+    assert {row["task"] for row in rows} == {"xx-yy"}
+
+
 def test_what_cannot_be_shown_is_named(trained, toy_corpus, tmp_path, capsys):
     checkpoint = trained("mtl_full_gru")
     for words, message in (

@@ -57,3 +57,19 @@ def test_training_data_of_a_shard_by_epoch_and_others_from_the_first(tmp_path):
             task.load_dataset(split, epoch=epoch, combine=True)
             sizes.append(len(task.dataset(split).datasets["xx-yy"]))
     assert sizes == [3, 3, 4, 3, 5, 3, 3, 3, 4, 3]
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [["--synthetic-share", "0.3"], ["--synthetic-tag"], ["--join-at", "xx-yy@bt=2"]],
+)
+def test_streams_are_asked_for_in_training_alone(flags, cfg, tmp_path):
+    """Commands that read a checkpoint name its pairs, and the training's options stay."""
+    words = [tmp_path, "--task", "multiway_translation", "--lang-pairs", "xx-yy", *flags]
+    sizes = ["--arch", "multiway_gru_tiny", "--optimizer", "adam"]
+    cfg = inprocess.configuration(options.get_training_parser(), [*words, *sizes])
+    task = tasks.setup_task(cfg.task)
+    task.build_model(cfg.model, from_checkpoint=True)
+    assert task.synthetic == [] and task.pairs == ["xx-yy"]
+    with pytest.raises(ValueError, match=flags[0]):
+        tasks.setup_task(cfg.task).build_model(cfg.model)
