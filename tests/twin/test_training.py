@@ -310,3 +310,19 @@ def test_multiway_model(toy_corpus, tmp_path):
     lines = (tmp_path / "distance.tokens.tsv").read_text(encoding="utf-8").splitlines()
     text = (toy_corpus.text / "valid.xx").read_text(encoding="utf-8").split()
     assert [line.split("\t")[2] for line in lines[1:]] == text
+
+
+def test_distance_in_a_direction_that_is_not_the_first_of_the_folder(toy_corpus, tmp_path):
+    """A training with -s and -t names its direction to the model alone."""
+    inprocess.train(
+        *(toy_corpus.three, "--task", "multiway_translation", "-s", "yy", "-t", "zz"),
+        *("--arch", "multiway_gru_tiny", "--criterion", "twin", "--optimizer", "adam"),
+        *("--max-tokens", 400, "--max-update", 1, "--save-dir", tmp_path, "--embed-dim", 8),
+        *("--hidden-size", 9, "--context-size", 10, "--readout-size", 7, "--disable-validation"),
+    )
+    words = ["twin-distance", tmp_path / "checkpoint_last.pt", toy_corpus.three, "--pair", "yy-zz"]
+    words += ["--subset", "valid", "--output", tmp_path / "distance"]
+    assert command.main([str(word) for word in words]) == 0
+    lines = (tmp_path / "distance.tokens.tsv").read_text(encoding="utf-8").splitlines()
+    text = (toy_corpus.text / "valid.zz").read_text(encoding="utf-8").split()
+    assert [line.split("\t")[2] for line in lines[1:]] == text

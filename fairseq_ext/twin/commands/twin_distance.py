@@ -133,6 +133,7 @@ def load(args: Namespace) -> Tuple["BaseFairseqModel", "TwinCriterion", "Fairseq
     from omegaconf import DictConfig
 
     from ...compat.checkpoint_reading import check_dictionaries
+    from ...streams.stored_pairs import stored_pairs
     from ..config import TwinConfig
     from ..criterion import TwinCriterion
 
@@ -153,6 +154,8 @@ def load(args: Namespace) -> Tuple["BaseFairseqModel", "TwinCriterion", "Fairseq
     # the pair comes from --pair, among all that the checkpoint was trained for
     if "lang_pairs" in options:
         options["source_lang"] = options["target_lang"] = None
+        # a training with -s and -t named its pairs to the model alone
+        options["lang_pairs"] = options["lang_pairs"] or ",".join(stored_pairs(run.model))
     try:
         task = tasks.setup_task(run.task)
         model = task.build_model(run.model)
