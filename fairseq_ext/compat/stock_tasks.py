@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import copy
 import functools
 import inspect
 import logging
@@ -61,6 +62,30 @@ def parts_of_a_training_set_are_read(module: PatchedModule) -> None:
         return stock(*bound.args, **bound.kwargs)
 
     module.load_langpair_dataset = load_langpair_dataset
+
+
+@patch(
+    "fairseq.tasks.translation",
+    because="fairseq 0.12.2: with --combine-valid-subsets, --upsample-primary counts the sentences "
+    "of the first validation set several times in loss and BLEU",
+)
+def only_training_is_upsampled(module: PatchedModule) -> None:
+    """Read each sentence of other sets than --train-subset once."""
+    task = module.TranslationTask
+    stock = task.load_dataset
+
+    @functools.wraps(stock)
+    def load_dataset(self: FairseqTask, split: str, *args: Any, **options: Any) -> None:
+        cfg = self.cfg
+        if split != cfg.train_subset:
+            self.cfg = copy.copy(cfg)
+            self.cfg.upsample_primary = 1
+        try:
+            stock(self, split, *args, **options)
+        finally:
+            self.cfg = cfg
+
+    task.load_dataset = load_dataset
 
 
 @patch(

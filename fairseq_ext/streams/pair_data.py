@@ -44,6 +44,8 @@ def load_pair(
     Raises FileNotFoundError for missing files and ValueError for empty ones, naming the folder.
     """
     source, target = LanguagePair.parse(pair)
+    # a score of --combine-valid-subsets counts each sentence once
+    times = cfg.upsample_primary if split == cfg.train_subset else 1
     empty = f"{path}: {split} of the pair {pair} holds no sentence"
     try:
         dataset = load_langpair_dataset(
@@ -55,7 +57,7 @@ def load_pair(
             dictionaries[target],
             combine=combine,
             dataset_impl=cfg.dataset_impl,
-            upsample_primary=cfg.upsample_primary,
+            upsample_primary=times,
             left_pad_source=cfg.left_pad_source,
             left_pad_target=cfg.left_pad_target,  # False: ``setup_task`` refuses True
             max_source_positions=max_source_tokens,

@@ -49,6 +49,24 @@ def test_parts_of_a_training_set_are_read(task, upsampled, times, toy_corpus, tm
     assert len(dataset) == times * first + second
 
 
+@pytest.mark.parametrize("task", ["translation", "dual_translation"])
+def test_combined_validation_sets_are_read_once(task, toy_corpus, tmp_path):
+    """--upsample-primary is for training: a score counts each sentence once."""
+    from fairseq.tasks import setup_task
+
+    data = shutil.copytree(toy_corpus.two, tmp_path / "data")
+    for part in list(data.glob("test.*")):
+        shutil.copy(part, data / part.name.replace("test.", "valid1."))
+    arch = "transformer" if task == "translation" else "dual_transformer_tiny"
+    words = ["--task", task, "-s", "xx", "-t", "yy", "--arch", arch, "--upsample-primary", "3"]
+    built = setup_task(parsed(data, *words))
+    built.load_dataset("valid", combine=True)
+    dataset = built.datasets["valid"]
+    dataset = getattr(dataset, "datasets", {"xx-yy": dataset})["xx-yy"]
+    assert len(dataset) == toy_corpus.sizes["valid"] + toy_corpus.sizes["test"]
+    assert built.cfg.upsample_primary == 3
+
+
 class Decodes(torch.nn.Module):
     """A model as far as a generator looks at it when it is built."""
 

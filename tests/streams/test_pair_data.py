@@ -11,6 +11,7 @@ TEXT = {"xx": random_lines("xx", 6), "yy": random_lines("yy", 6)}
 
 def loaded(folder, pair="xx-yy", split="train", can_lack_targets=False):
     cfg = StreamsConfig(upsample_primary=1, left_pad_source=False, left_pad_target=False)
+    cfg.train_subset = "train"
     cfg.dataset_impl, cfg.num_batch_buckets, cfg.required_seq_len_multiple = "mmap", 0, 1
     dictionaries = {lang: dictionary_of(lang) for lang in ("xx", "yy")}
     return load_pair(
