@@ -10,6 +10,8 @@ from .config import StreamsConfig
 from .state import RunState
 
 logger = logging.getLogger(__name__)
+# of ``RunState.more``: {pair: True if its best score is BLEU}
+BEST_IS_BLEU = "best_is_bleu"
 
 
 def check_patience(patience: int, disable_validation: bool) -> None:
@@ -83,9 +85,19 @@ class PairPatience:
                 continue  # --max-valid-steps left none of its batches
             if self.judged_by_bleu(pair) and f"{pair}_bleu" not in stats:
                 continue  # the references of its batches are empty
+            self._forget_other_score(pair)
             score = self.score(pair, stats, agg)
             if is_stalled(self.state, pair, score, self.judged_by_bleu(pair), self.patience):
                 self.pair_stalled(pair, epoch)
+
+    def _forget_other_score(self, pair: str) -> None:
+        """Begin anew where a resumed run judges by BLEU what was judged by loss, or vice versa."""
+        by_bleu, is_bleu = self.judged_by_bleu(pair), self.state.more.setdefault(BEST_IS_BLEU, {})
+        # checkpoints of versions that did not note it: taken for the same score
+        if is_bleu.setdefault(pair, by_bleu) != by_bleu:
+            is_bleu[pair] = by_bleu
+            self.state.best.pop(pair, None)
+            self.state.waited.pop(pair, None)
 
     @property
     def patience(self) -> int:

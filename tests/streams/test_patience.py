@@ -2,11 +2,13 @@
 
 import math
 import shutil
+from argparse import Namespace
 
 import pytest
 import torch
 from common import inprocess
 from fairseq import checkpoint_utils
+from fairseq.logging.meters import AverageMeter, MetersDict
 from streams.support import in_batches, pairs_of, streams
 
 from fairseq_ext.streams.iterator import StreamsIterator
@@ -40,6 +42,24 @@ def test_impossible_patience_names_the_option(arguments, message):
     with pytest.raises(ValueError, match=message):
         check_patience(*arguments)
     check_patience(0, True), check_patience(2, False)
+
+
+@pytest.mark.parametrize("eval_bleu", [True, False])
+def test_bleu_is_not_compared_with_a_loss(eval_bleu):
+    """A run that is resumed with --eval-bleu, or without it, has no best score of that kind."""
+    state, agg = RunState(), MetersDict()
+    agg.add_meter("a-b_loss", AverageMeter(), priority=1)
+    for is_bleu, loss, bleu in ((not eval_bleu, 5.0, 3.0), (eval_bleu, 4.0, 2.0)):
+        agg["a-b_loss"].reset()
+        agg["a-b_loss"].update(loss)
+        cfg = Namespace(eval_bleu=is_bleu, pair_patience=1)
+        # as in the checkpoint between the two
+        resumed = RunState()
+        resumed.load_state_dict(state.state_dict())
+        state, patience = resumed, PairPatience(cfg, ["a-b"], {}, resumed)
+        patience.begin(1)
+        patience.judge({"num_updates": 9, "a-b_bleu": bleu}, agg)
+    assert state.left == {} and state.best == {"a-b": 2.0 if eval_bleu else 4.0}
 
 
 def planned(dataset, **left):
