@@ -33,12 +33,12 @@ ELSEWHERE = {
     "ERROR: ResolutionImpossible": "tests/test_packaging.py::test_stock_fairseq_is_refused",
     "FileNotFoundError": "tests/test_packaging.py::test_stock_fairseq_is_refused",
     "ValueError: mutable default": "tests/test_fairseq_today.py::test_fairseq_by_itself",
-    "omegaconf.errors.ValidationError": "tests/compat/test_dataclass_factories.py::"
+    "omegaconf.errors.ValidationError": "tests/compat/versions/test_dataclass_factories.py::"
     "test_the_options_of_the_fork_are_registered",
-    "AttributeError: 'FileFinder'": "tests/compat/test_hydra_support.py::"
+    "AttributeError: 'FileFinder'": "tests/compat/versions/test_hydra_support.py::"
     "test_hydra_1_0_finds_its_plugins",
-    "ModuleNotFoundError: No module named 'typing.io'": "tests/compat/test_hydra_support.py::"
-    "test_typing_io_has_its_three_names",
+    "ModuleNotFoundError: No module named 'typing.io'": "tests/compat/versions/"
+    "test_hydra_support.py::test_typing_io_has_its_three_names",
 }
 # which versions bring an error: (package, from which on)
 SINCE = {

@@ -21,7 +21,7 @@ from fairseq.search import BeamSearch
 from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
 from torch import Tensor
 
-from ..compat.option_checks import check_search
+from ..compat.command_line.option_checks import check_search
 from .products import WeightCache
 from .search_options import STEPS, check_language_model, refuse_options
 from .search_record import SearchRecord, topk_candidates

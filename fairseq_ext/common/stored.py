@@ -11,7 +11,7 @@ from fairseq.models import ARCH_MODEL_NAME_REGISTRY
 from omegaconf import OmegaConf
 from torch import Tensor
 
-from ..compat.dictionary_digests import digest, stored_digests
+from ..compat.checkpoints.dictionary_digests import digest, stored_digests
 
 # the dictionary of a language model, which is of no language, and the name of its digest
 OF_TEXT, SOURCE = "dict.txt", "source"

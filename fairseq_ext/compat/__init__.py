@@ -1,7 +1,14 @@
 """What unmodified fairseq 0.12.2 needs on current versions of Python, torch, numpy and hydra.
 
 Nothing here is about any of our systems. Importing this package imports neither fairseq nor torch.
-`docs/compat.md` lists the patches; each is a function with its reason in one of the files here.
+`docs/compat.md` lists the patches; each is a function with its reason in one of the folders here:
+
+    versions/      what current versions of Python, torch, numpy, hydra and others need
+    checkpoints/   files that are read as data, refused by name, and written whole
+    command_line/  what fairseq's commands do with their options, input and output
+    training/      what is computed, resumed and saved in training and validation
+    data/          data sets and tasks
+    generation/    search and scoring
 
 The start-up hook loads this package while `fairseq_ext` itself is not imported yet. That is why no
 file here says `from . import name`: such a statement imports the outer package first.
@@ -17,82 +24,85 @@ from .import_hook import PatchingFinder, install
 from .patch_registry import Status
 from .patch_registry import status as _status
 
+# its folders; an import statement that had to load one would import the outer package first
+FOLDERS = ("versions", "checkpoints", "command_line", "training", "data", "generation")
+
 # modules with patches; of two patches of one function the later wraps the earlier
 PATCH_MODULES = (
-    "dataclass_defaults",
-    "dataclass_factories",
-    "option_types",
-    "boolean_options",
-    "hydra_support",
-    "numpy_names",
-    "huffman",
-    "byte_masks",
-    "encoder_layers",
-    "checkpoints",
-    "evaluated_settings",
-    "pruned_layers",
-    "spectral_norms",
-    "external_files",
-    "precision",
-    "devices",
-    "retained_dropout",
-    "quantization",
-    "distributed",
-    "resuming",
-    "best_scores",
-    "run_limits",
-    "schedules",
-    "adafactor_rates",
-    "optimizer_settings",
-    "master_parameters",
-    "empty_batches",
-    "valid_iterators",
-    "virtual_epochs",
-    "training_hooks",
-    "checkpoint_writing",
-    "scoring",
-    "language_tags",
-    "empty_translations",
-    "ignored_prefixes",
-    "adaptive_losses",
-    "warning_filters",
-    "data_files",
-    "preprocess_input",
-    "word_alignments",
-    "log_files",
-    "interactive",  # takes the place of a function that the next ones wrap
-    "checkpoint_reading",
-    "model_overrides",
-    "commands",
-    "shards",
-    "fused_language_models",
-    "missing_files",
-    "waveforms",
-    "speech_tasks",
-    "scripting",
-    "stock_tasks",
-    "denoising",
-    "whole_words",
-    "model_averages",
-    "parameter_order",  # after model_averages, whose reading of checkpoints it wraps
-    "context_windows",
-    "language_model_scores",
-    "block_sizes",
-    "shared_arrays",
-    "edit_paths",
-    "ngram_blocking",
-    "matched_lengths",
-    "refinement_steps",
-    "unknown_words",
-    "source_columns",
-    "scored_alignments",
-    "prefetch_thread",
-    "data_workers",
-    "worker_epochs",
+    "versions.dataclass_defaults",
+    "versions.dataclass_factories",
+    "versions.option_types",
+    "command_line.boolean_options",
+    "versions.hydra_support",
+    "versions.numpy_names",
+    "versions.huffman",
+    "versions.byte_masks",
+    "versions.encoder_layers",
+    "checkpoints.data_only",
+    "checkpoints.evaluated_settings",
+    "checkpoints.pruned_layers",
+    "checkpoints.spectral_norms",
+    "checkpoints.external_files",
+    "training.precision",
+    "training.devices",
+    "training.retained_dropout",
+    "training.quantization",
+    "training.distributed",
+    "training.resuming",
+    "training.best_scores",
+    "training.run_limits",
+    "training.schedules",
+    "training.adafactor_rates",
+    "training.optimizer_settings",
+    "training.master_parameters",
+    "training.empty_batches",
+    "training.valid_iterators",
+    "data.virtual_epochs",
+    "training.training_hooks",
+    "checkpoints.writing",
+    "command_line.scoring",
+    "training.language_tags",
+    "training.empty_translations",
+    "training.ignored_prefixes",
+    "training.adaptive_losses",
+    "versions.warning_filters",
+    "data.data_files",
+    "command_line.preprocess_input",
+    "command_line.word_alignments",
+    "command_line.log_files",
+    "command_line.interactive",  # takes the place of a function that the next ones wrap
+    "checkpoints.refusals",
+    "checkpoints.model_overrides",
+    "command_line.entry_points",
+    "command_line.shards",
+    "generation.fused_language_models",
+    "versions.missing_files",
+    "versions.waveforms",
+    "data.speech_tasks",
+    "versions.scripting",
+    "data.stock_tasks",
+    "data.denoising",
+    "data.whole_words",
+    "training.model_averages",
+    "training.parameter_order",  # after model_averages, whose reading of checkpoints it wraps
+    "command_line.context_windows",
+    "command_line.language_model_scores",
+    "data.block_sizes",
+    "versions.shared_arrays",
+    "versions.edit_paths",
+    "versions.ngram_blocking",
+    "generation.matched_lengths",
+    "generation.refinement_steps",
+    "generation.unknown_words",
+    "generation.source_columns",
+    "generation.scored_alignments",
+    "training.prefetch_thread",
+    "versions.data_workers",
+    "data.worker_epochs",
 )
 
-for _name in PATCH_MODULES:
-    importlib.import_module(f"{__name__}.{_name}")  # fills the registry
+for _name in (*FOLDERS, *PATCH_MODULES):
+    importlib.import_module(f"{__name__}.{_name}")  # fills the registry of patches
 
 
 def activate() -> type[PatchingFinder]:

@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Optional, Sequence
 import numpy as np
 import torch
 
-from ..compat.line_translator import Answer, Line, LineTranslator
+from ..compat.generation.line_translator import Answer, Line, LineTranslator
 from ..duo.classifier import DuoClassifierModel
 from .inputs import Input
 from .results import Classification

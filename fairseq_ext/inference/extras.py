@@ -6,7 +6,7 @@ from typing import Any, Dict, Iterator, List, Sequence
 import numpy as np
 import torch
 
-from ..compat.line_translator import Answer, LineTranslator
+from ..compat.generation.line_translator import Answer, LineTranslator
 from ..routed.model import RoutedModel
 from ..routed.modules import Router
 from ..streams.task import StreamsTask

@@ -16,7 +16,7 @@ from fairseq.tasks import FairseqTask
 from fairseq.tasks.speech_to_text import SpeechToTextTask
 from torch import nn
 
-from ..compat.line_translator import Coders, LineTranslator
+from ..compat.generation.line_translator import Coders, LineTranslator
 from ..duo.task import TextClassificationTask
 from ..streams.language_pair import LanguagePair, sides
 from ..streams.other_direction import task_toward

@@ -19,8 +19,8 @@ from typing import Any, Collection, Dict, List, NamedTuple, Optional, Tuple
 from omegaconf import DictConfig, OmegaConf
 from torch import Tensor
 
-from ..compat.checkpoints import check_configuration
-from ..compat.dictionary_digests import ENTRY
+from ..compat.checkpoints.data_only import check_configuration
+from ..compat.checkpoints.dictionary_digests import ENTRY
 from .subword_models import SubwordModels
 
 MANIFEST, SUMS, CARD = "manifest.json", "SHA256SUMS", "README.md"

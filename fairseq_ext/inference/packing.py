@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 from ..compat.atomic_files import replace_folder
-from ..compat.dictionary_digests import digests
+from ..compat.checkpoints.dictionary_digests import digests
 from .card import Facts, model_card
 from .loading import StoredModel, load, read_checkpoint
 from .model import Model

@@ -14,7 +14,7 @@ from fairseq.sequence_scorer import SequenceScorer
 from omegaconf import OmegaConf
 from torch import Tensor
 
-from ..compat.line_translator import Line, LineTranslator, Source
+from ..compat.generation.line_translator import Line, LineTranslator, Source
 from .inputs import SURROGATES, Input, encode_words
 from .results import Score
 from .search import tokenizer_options

@@ -14,8 +14,8 @@ from fairseq.tasks import FairseqTask
 from fairseq.tasks.translation_lev import TranslationLevenshteinTask
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from ..compat.line_translator import Answer, BatchLimits, Coders, Line, LineTranslator
-from ..compat.option_checks import check_search
+from ..compat.command_line.option_checks import check_search
+from ..compat.generation.line_translator import Answer, BatchLimits, Coders, Line, LineTranslator
 from ..dual.reranker import check_alpha
 from .places import options_of_task
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..compat.line_translator import Answer, Line, LineTranslator
+from ..compat.generation.line_translator import Answer, Line, LineTranslator
 from .extras import dual_terms, pass_extras
 from .inputs import Input
 from .results import Hypothesis, Translation

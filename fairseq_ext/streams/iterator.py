@@ -58,7 +58,7 @@ class StreamsIterator(EpochBatchIterator):
         return self.collate_fn([self.dataset[index] for index in batch])
 
     def is_run_over(self, epoch: int) -> bool:
-        """True if no pair takes part in ``epoch``: compat/training_hooks.py ends the run then."""
+        """True if no pair takes part in ``epoch``: compat.training ends the run then."""
         return isinstance(self._plan, TrainingPlan) and self._plan.is_over(epoch)
 
     def state_dict(self) -> Dict[str, Any]:

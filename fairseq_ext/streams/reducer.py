@@ -22,7 +22,7 @@ class PairReducer:
     """One worker's part: which parameters it has, and all it exchanges with the others.
 
     The trainer calls it in the place of the data-parallel reduction and of the optimiser's
-    clipping, and before a checkpoint is written (``compat/training_hooks.py: Reducer``).
+    clipping, and before a checkpoint is written (``compat/training/training_hooks.py: Reducer``).
 
     Args:
         model: as the trainer wraps it.

@@ -155,7 +155,7 @@ class Steps(TranslationTask):
 
     @property
     def reduces_gradients(self) -> bool:
-        """True if the trainer asks for a reducer (compat/training_hooks.py)."""
+        """True if the trainer asks for a reducer (compat/training/training_hooks.py)."""
         return self.cfg.pair_parallel
 
     def reducer_of(self, optimizer: FairseqOptimizer) -> Optional[PairReducer]:

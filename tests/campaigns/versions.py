@@ -34,16 +34,12 @@ SELECTIONS = {
     "quick": (
         "tests/test_no_wait.py",
         *(
-            f"tests/compat/test_{name}.py"
-            for name in (
-                *("byte_masks", "checkpoint_writing", "checkpoints", "data_workers"),
-                *("dataclass_defaults", "dataclass_factories", "encoder_layers"),
-                *("evaluated_settings", "huffman", "hydra_support", "import_hook"),
-                *("literal_evaluation", "model_averages", "numpy_names", "option_types"),
-                *("patch_registry", "pickle_rules", "precision", "reference_sizes"),
-                *("restricted_unpickler", "safe_globals", "scoring", "scripting"),
-                *("shared_arrays", "speech_tasks", "stock_tasks", "stored_checkpoints"),
-                *("warning_filters", "waveforms"),
+            f"tests/compat/{place}"
+            for place in (
+                *("versions", "checkpoints", "test_import_hook.py", "test_patch_registry.py"),
+                *("test_stored_checkpoints.py", "command_line/test_scoring.py"),
+                *("data/test_speech_tasks.py", "data/test_stock_tasks.py"),
+                *("training/test_model_averages.py", "training/test_precision.py"),
             )
         ),
     ),

@@ -7,7 +7,7 @@ import torch
 from fairseq.data import Dictionary
 
 from fairseq_ext.common.stored import Stored, check_symbols, read_stored
-from fairseq_ext.compat.dictionary_digests import digest
+from fairseq_ext.compat.checkpoints.dictionary_digests import digest
 
 OPTION = "--language-model"
 

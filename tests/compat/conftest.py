@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import fairseq_ext  # noqa: F401  (its first act is to make the patches active)
-from fairseq_ext.compat import folder_lock
+from fairseq_ext import compat
 
 TINY = [
     *("--arch", "transformer", "--share-all-embeddings"),
@@ -57,7 +57,7 @@ def call(monkeypatch, capsys):
 
 HOLD = """
 import os, sys, time
-from fairseq_ext_compat.folder_lock import folder_lock
+from fairseq_ext_compat.checkpoints.folder_lock import folder_lock
 with folder_lock(sys.argv[1]):
     if os.fork() == 0:
         time.sleep(60)  # as processes that load data
@@ -72,7 +72,7 @@ def holder(tmp_path):
     """A process that holds the lock of tmp_path / "run", and its child."""
     folder = tmp_path / "run"
     folder.mkdir()
-    os.symlink(os.path.dirname(folder_lock.__file__), tmp_path / "fairseq_ext_compat")
+    os.symlink(os.path.dirname(compat.__file__), tmp_path / "fairseq_ext_compat")
     program = HOLD.replace("from fairseq", "sys.path.insert(0, sys.argv[2])\nfrom fairseq")
     process = subprocess.Popen(
         [sys.executable, "-c", program, folder, tmp_path],

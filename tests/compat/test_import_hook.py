@@ -158,7 +158,7 @@ def test_modules_of_other_loaders_are_patched(tmp_path):
     """
     assert python(code, REPOSITORY).splitlines()[-2:] == [
         "OtherLoader True",
-        "fairseq_ext.compat.literal_evaluation",
+        "fairseq_ext.compat.checkpoints.literal_evaluation",
     ]
 
 

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 from common import inprocess
+from compat.checkpoints.test_reference_sizes import lists
 from compat.payloads import FORMATS, PAYLOADS, state, write
-from compat.test_reference_sizes import lists
 from fairseq import options
 from fairseq_cli import eval_lm
 from inference.test_packing import seal
 
 import fairseq_ext
 from fairseq_ext.__main__ import COMMANDS, main
-from fairseq_ext.compat.checkpoints import RefusedCheckpoint
+from fairseq_ext.compat.checkpoints.data_only import RefusedCheckpoint
 
 PACKAGE = Path(fairseq_ext.__file__).parent
 QUICK = ("os.mkdir", "a forged number of numpy")

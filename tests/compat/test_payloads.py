@@ -10,8 +10,8 @@ import torch
 from common import inprocess
 from compat.payloads import FORMATS, PAYLOADS, state, write
 
-from fairseq_ext.compat.checkpoints import RefusedCheckpoint
-from fairseq_ext.compat.literal_evaluation import RefusedSetting
+from fairseq_ext.compat.checkpoints.data_only import RefusedCheckpoint
+from fairseq_ext.compat.checkpoints.literal_evaluation import RefusedSetting
 from fairseq_ext.tools import UsageError
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "safety.md"
@@ -177,7 +177,7 @@ def test_forty_payloads_are_on_the_page():
 
 
 def test_allowed_globals_are_on_the_page():
-    from fairseq_ext.compat.safe_globals import fairseq_safe_globals
+    from fairseq_ext.compat.checkpoints.safe_globals import fairseq_safe_globals
 
     page = PAGE.read_text(encoding="utf-8")
     for entry in fairseq_safe_globals():

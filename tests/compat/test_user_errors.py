@@ -8,7 +8,8 @@ import sys
 import pytest
 
 from fairseq_ext.__main__ import main
-from fairseq_ext.compat import missing_files, user_errors
+from fairseq_ext.compat import user_errors
+from fairseq_ext.compat.versions import missing_files
 
 PROGRAM = "fairseq-train"
 
@@ -90,7 +91,7 @@ def test_traceback_of_fairseq_ext(capsys, monkeypatch, arguments):
 
 
 def test_errors_of_this_package_need_no_hint(finish):
-    from fairseq_ext.compat.option_checks import check
+    from fairseq_ext.compat.command_line.option_checks import check
 
     with pytest.raises(user_errors.OptionError) as raised:
         check({"beam": 0})

@@ -6,7 +6,7 @@ import struct
 import pytest
 import torch
 
-from fairseq_ext.compat.checkpoints import RefusedCheckpoint
+from fairseq_ext.compat.checkpoints.data_only import RefusedCheckpoint
 from fairseq_ext.inference.packed import check_sums, file_sum, read_packed, write_tensors
 
 MODEL = {"weights": "model.safetensors", "aliases": {}, "twin": None, "twin_aliases": {}}

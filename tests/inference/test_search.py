@@ -6,7 +6,7 @@ import pytest
 from inference.stock import ALL
 
 import fairseq_ext
-from fairseq_ext.compat.line_translator import Line
+from fairseq_ext.compat.generation.line_translator import Line
 from fairseq_ext.inference.search import generation_options, split_options, tokenizer_options
 
 LINES = ["an1 av2 an3", "an4", "an1 av2"]

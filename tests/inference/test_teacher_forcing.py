@@ -5,7 +5,7 @@ import torch
 from inference.stock import ALL
 
 import fairseq_ext
-from fairseq_ext.compat.line_translator import Line
+from fairseq_ext.compat.generation.line_translator import Line
 from fairseq_ext.inference.teacher_forcing import aligns_whole_targets, forced_batches
 
 LINES = ["an1 av2 an3", "an4", "an5 av1"]

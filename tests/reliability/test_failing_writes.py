@@ -9,7 +9,8 @@ import torch
 from common import inprocess
 from common.checkpoints import compared, differences
 
-from fairseq_ext.compat import atomic_files, folder_lock, user_errors
+from fairseq_ext.compat import atomic_files, user_errors
+from fairseq_ext.compat.checkpoints import folder_lock
 
 ERRORS = {errno.ENOSPC: "No space left on device", errno.EROFS: "Read-only file system"}
 WORDS = ["-s", "xx", "-t", "yy", "--arch", "transformer", "--optimizer", "adam", "--lr", 0.01]

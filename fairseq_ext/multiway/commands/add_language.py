@@ -12,7 +12,7 @@ and, to leave all that was there alone, --train-only encoder.NEW,decoder.NEW.
 import argparse
 from typing import TYPE_CHECKING, Any, Collection, Dict, List, NamedTuple, Optional, Tuple
 
-from ...compat.dictionary_digests import ENTRY, digests
+from ...compat.checkpoints.dictionary_digests import ENTRY, digests
 from ...streams.language_pair import languages, sides
 from ...tools import UsageError, atomic_path, check_apart
 from ...tools.checkpoint.reading import read

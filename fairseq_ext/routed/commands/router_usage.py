@@ -75,7 +75,7 @@ def load(args: Namespace) -> Tuple[RoutedModel, RoutedMtlTask, List[str]]:
     from fairseq import tasks
     from omegaconf import OmegaConf
 
-    from ...compat.checkpoint_reading import check_dictionaries
+    from ...compat.checkpoints.refusals import check_dictionaries
     from ...streams.stored_pairs import stored_pairs
 
     state = read(args.checkpoint, MODEL)

@@ -11,7 +11,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
-from ...compat.dictionary_digests import ENTRY, stored_digests
+from ...compat.checkpoints.dictionary_digests import ENTRY, stored_digests
 from .. import UsageError, atomic_path, check_apart, check_once
 
 if TYPE_CHECKING:

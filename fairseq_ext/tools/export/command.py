@@ -10,7 +10,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import NamedTuple, Optional, Tuple
 
-from ...compat.dictionary_digests import ENTRY, digest, stored_digests
+from ...compat.checkpoints.dictionary_digests import ENTRY, digest, stored_digests
 from .. import UsageError, atomic_path
 from ..checkpoint.reading import model_of, read
 from .protocol import (

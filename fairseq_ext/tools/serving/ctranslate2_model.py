@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from omegaconf import OmegaConf
 
-from ...compat.line_translator import Line, LineTranslator, Source
+from ...compat.generation.line_translator import Line, LineTranslator, Source
 from ...inference.model import Model
 from ...inference.packed import is_packed, read_packed
 from ...inference.results import Hypothesis, Score, Translation

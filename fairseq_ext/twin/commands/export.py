@@ -8,7 +8,7 @@ the result is a stock checkpoint, for fairseq without this package.
 import argparse
 from typing import Any, Dict, List
 
-from ...compat.dictionary_digests import ENTRY, stored_digests
+from ...compat.checkpoints.dictionary_digests import ENTRY, stored_digests
 from ...tools.export.protocol import Checkpoint, Exporters, Group, Parameters
 
 # models whose parameters and options are those of a stock model

@@ -132,7 +132,7 @@ def load(args: Namespace) -> Tuple["BaseFairseqModel", "TwinCriterion", "Fairseq
     from fairseq.dataclass.utils import merge_with_parent
     from omegaconf import DictConfig
 
-    from ...compat.checkpoint_reading import check_dictionaries
+    from ...compat.checkpoints.refusals import check_dictionaries
     from ...streams.stored_pairs import stored_pairs
     from ..config import TwinConfig
     from ..criterion import TwinCriterion

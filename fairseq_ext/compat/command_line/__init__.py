@@ -1,0 +1,1 @@
+"""What the commands of fairseq do with their options, their input and their output."""

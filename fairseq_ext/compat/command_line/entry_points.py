@@ -1,0 +1,264 @@
+"""The commands of fairseq: they check their options first, and report errors in one line."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import copy
+import functools
+import os
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Sequence
+
+from ..patch_registry import PatchedModule, patch
+from ..user_errors import OptionError, reports_user_errors
+from .option_checks import check
+
+if TYPE_CHECKING:
+    from fairseq.dataclass.configs import FairseqConfig
+    from fairseq.trainer import Trainer
+
+# {module of fairseq: the command that its errors name}
+PROGRAMS = {
+    "fairseq_cli.train": "fairseq-train",
+    "fairseq_cli.generate": "fairseq-generate",
+    "fairseq_cli.interactive": "fairseq-interactive",
+    "fairseq_cli.validate": "fairseq-validate",
+    "fairseq_cli.preprocess": "fairseq-preprocess",
+    "fairseq_cli.eval_lm": "fairseq-eval-lm",
+    "fairseq_cli.score": "fairseq-score",
+    "fairseq_cli.hydra_train": "fairseq-hydra-train",
+}
+
+
+@patch(
+    *PROGRAMS,
+    because="fairseq 0.12.2: what a user did wrong is shown as a traceback of fairseq's own lines",
+)
+def commands_end_in_one_line(module: PatchedModule) -> None:
+    """End on an error of the user with one line that names it."""
+    program = PROGRAMS[module.__name__]
+    command = module.cli_main
+    if program == "fairseq-hydra-train":
+        command = _with_full_errors(command)
+    module.cli_main = reports_user_errors(program, command)
+
+
+def _with_full_errors(command: Callable[[], Any]) -> Callable[[], Any]:
+    """Return `command` so that hydra raises errors; it would print a short traceback and exit."""
+
+    def run() -> Any:
+        """Run the command with hydra's variable set."""
+        with _environment("HYDRA_FULL_ERROR", "1"):
+            return command()
+
+    return run
+
+
+@contextlib.contextmanager
+def _environment(name: str, value: str) -> Iterator[None]:
+    """Set an environment variable for the length of a block."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
+
+
+@patch(
+    "fairseq.options",
+    because="fairseq 0.12.2 takes --update-freq 0, --beam 0, --batch-size -3 and the like: they "
+    "end in an error that names no option, or in a wrong result without a word",
+)
+def options_are_in_their_ranges(module: PatchedModule) -> None:
+    """Check every option that has a range as soon as it is read."""
+    parse, parser_of_preprocess = module.parse_args_and_arch, module.get_preprocessing_parser
+
+    @functools.wraps(parse)
+    def parse_args_and_arch(
+        parser: argparse.ArgumentParser,
+        input_args: Sequence[str] | None = None,
+        parse_known: bool = False,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        try:
+            parsed = parse(parser, input_args, parse_known, *args, **kwargs)
+        except KeyError as error:
+            # fairseq looks up the registries with None where an option is missing
+            if error.args != (None,):
+                raise
+            raise OptionError(
+                "--task is missing; allowed: the tasks that `fairseq-train --help` lists"
+            ) from error
+        except RuntimeError as error:
+            if error.args:  # fairseq's own, for a missing --arch, says nothing
+                raise
+            raise OptionError(
+                "--arch is missing; allowed: the architectures that `fairseq-train --help` lists"
+            ) from error
+        check(vars(parsed[0] if parse_known else parsed))
+        return parsed
+
+    def get_preprocessing_parser(*args: Any, **kwargs: Any) -> argparse.ArgumentParser:
+        parser = parser_of_preprocess(*args, **kwargs)
+        read = parser.parse_args
+
+        def parse_args(*args: Any, **kwargs: Any) -> argparse.Namespace:
+            parsed = read(*args, **kwargs)
+            check(vars(parsed))
+            return parsed
+
+        parser.parse_args = parse_args  # fairseq-preprocess reads with the parser itself
+        return parser
+
+    module.parse_args_and_arch = parse_args_and_arch
+    module.get_preprocessing_parser = get_preprocessing_parser
+
+
+@patch(
+    "fairseq.dataclass.utils",
+    because="fairseq 0.12.2 evaluates `--lr abc` as Python: a NameError",
+)
+def lists_of_numbers_are_numbers(module: PatchedModule) -> None:
+    """Refuse by name what is neither a number nor a list of numbers; words need no quotes."""
+    stock = module.eval_str_list
+
+    def eval_str_list(x: Any, x_type: type = float) -> list[Any] | None:
+        try:
+            return stock(x, x_type)
+        except (NameError, SyntaxError, ValueError, TypeError) as error:
+            if x_type is str:  # [a,b], as the shell leaves it of fairseq's own examples
+                return [word.strip() for word in x.strip("[]").split(",")]
+            raise argparse.ArgumentTypeError(
+                f"{x!r} is not allowed; allowed: a value, or values with commas between them"
+            ) from error
+
+    module.eval_str_list = eval_str_list
+
+
+@patch(
+    "fairseq_cli.hydra_train", because="fairseq 0.12.2, as before: hydra has a reader of its own"
+)
+def hydra_options_are_in_their_ranges(module: PatchedModule) -> None:
+    """Check the options of a training that hydra configured."""
+    train = module._hydra_main
+
+    def _hydra_main(cfg: FairseqConfig, **kwargs: Any) -> Any:
+        whole = copy.deepcopy(cfg)  # add_defaults writes into it
+        module.add_defaults(whole)  # `${...}` may name options that have their defaults
+        groups = module.OmegaConf.to_container(whole, resolve=True, enum_to_str=True)
+        check(values_of_hydra(groups))
+        return train(cfg, **kwargs)
+
+    module._hydra_main = _hydra_main
+
+
+def values_of_hydra(groups: Mapping[Any, object]) -> dict[str, object]:
+    """Return {option: value} of a configuration {group: section}; a group's value is its choice.
+
+    Options without a value (`???`) are left out: a training need not read them.
+    """
+    values: dict[str, object] = {}
+    for group, section in groups.items():
+        if isinstance(section, Mapping):
+            values.update((str(name), value) for name, value in section.items() if value != "???")
+            # as the command line has it: {"optimizer": "adam"}
+            if section.get("_name") is not None:
+                values[str(group)] = section["_name"]
+    return values
+
+
+@patch(
+    "fairseq_cli.train",
+    because="fairseq 0.12.2 makes --save-dir before it looks at the data",
+)
+def no_empty_save_dir_is_left(module: PatchedModule) -> None:
+    """Remove the folders that a training made and left empty because it could not start."""
+    train = module.main
+
+    @functools.wraps(train)
+    def main(cfg: FairseqConfig, *args: Any, **kwargs: Any) -> Any:
+        folder = getattr(getattr(cfg, "checkpoint", cfg), "save_dir", "") or ""
+        missing = _missing_folders(folder)  # asked before fairseq makes them
+        try:
+            return train(cfg, *args, **kwargs)
+        except Exception:
+            with contextlib.suppress(OSError):  # not empty, or not there
+                for path in missing:  # the innermost first
+                    os.rmdir(path)
+            raise
+
+    module.main = main
+
+
+@patch(
+    "fairseq_cli.train",
+    because="fairseq 0.12.2: without --optimizer the training ends in an AttributeError",
+)
+def optimizer_is_there(module: PatchedModule) -> None:
+    """Refuse a training without an optimizer; other programs may read its options without one."""
+    train = module.main
+
+    @functools.wraps(train)
+    def main(cfg: FairseqConfig, *args: Any, **kwargs: Any) -> Any:
+        if getattr(cfg, "optimizer", None) is None:
+            raise OptionError("--optimizer is missing; allowed: for example --optimizer adam")
+        return train(cfg, *args, **kwargs)
+
+    module.main = main
+
+
+def _missing_folders(path: str) -> list[str]:
+    """Return the folders that `os.makedirs(path)` would make, the innermost first."""
+    missing = []
+    while path and not os.path.exists(path):
+        missing.append(path)
+        path = os.path.dirname(path)
+    return missing
+
+
+@patch(
+    "fairseq_cli.train",
+    because="fairseq 0.12.2: an unknown --best-checkpoint-metric ends in a KeyError",
+)
+def best_checkpoint_metric_is_known(module: PatchedModule) -> None:
+    """Refuse an unknown metric, at the end of the first validation, with those there are."""
+    stock = module.get_valid_stats
+
+    def get_valid_stats(
+        cfg: FairseqConfig, trainer: Trainer, stats: dict[str, Any], tracking_best: bool
+    ) -> dict[str, Any]:
+        # before a validation nobody knows the names:
+        # they are checked when fairseq looks one up
+        is_cut = cfg.dataset.max_valid_steps is not None
+        return stock(cfg, trainer, ValidationStats(stats, tracking_best, is_cut), tracking_best)
+
+    module.get_valid_stats = get_valid_stats
+
+
+class ValidationStats(dict):
+    """Statistics of one subset's validation by name.
+
+    Args:
+        stats: {name: value} of what was measured.
+        decides: the subset chooses the best checkpoint, as the first one does: to read what is
+            missing raises OptionError. Of the others it is None; fairseq reads it all the same.
+        is_cut: --max-valid-steps leaves batches out.
+    """
+
+    def __init__(self, stats: Mapping[str, Any], decides: bool = True, is_cut: bool = False):
+        super().__init__(stats)
+        self.decides, self.is_cut = decides, is_cut
+
+    def __missing__(self, name: str) -> None:
+        if not self.decides:
+            return
+        batches = " in the batches that --max-valid-steps leaves" if self.is_cut else ""
+        raise OptionError(
+            f"--best-checkpoint-metric {name} is not among what this training measures{batches}; "
+            f"allowed: {', '.join(sorted(self))}"
+        )

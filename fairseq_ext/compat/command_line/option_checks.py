@@ -1,0 +1,347 @@
+"""Checks of option values right after they are read, for every command and every model.
+
+fairseq accepts most numbers unchecked. Without these checks the values refused here end in an error
+that names no option, in no training at all, or silently in a wrong result.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import importlib.util
+import json
+from typing import Any, Callable, Mapping
+
+from ..user_errors import OptionError
+from .chosen_classes import Values, chosen_classes, foreign_options, is_stock
+from .option_ranges import RANGES, Range
+from .unread_options import warn_of_unread
+
+LABEL_TASKS = ("text_classification", "dual_translation")
+
+
+def check(values: Values) -> None:
+    """Raise OptionError for the first option that is out of range or contradicts another.
+
+    Args:
+        values: all options of a command; what is missing or None is not checked. Options of other
+            projects' tasks and models are left out, also where they bear fairseq's names.
+    """
+    foreign = foreign_options(values)  # first: their names may be those of fairseq's options
+    values = {name: value for name, value in values.items() if name not in foreign}
+    for name, limits in RANGES.items():
+        check_range(name, values.get(name), limits)
+    for compare in COMPARISONS:  # each knows its values are in their ranges
+        compare(values)
+    warn_of_unread(values)
+
+
+def check_search(values: Values) -> None:
+    """Check the options of a search that is built in Python, which no command has parsed."""
+    for name, limits in RANGES.items():
+        check_range(name, values.get(name), limits)
+    for compare in (_nbest_within_beam, _groups_divide_beam, _lengths_in_order, _sampling):
+        compare(values)
+
+
+def option(name: str) -> str:
+    """Return the option as it is typed: "--max-tokens" for "max_tokens"."""
+    return "--" + name.replace("_", "-")
+
+
+def check_range(name: str, value: Any, limits: Range) -> None:
+    """Raise OptionError unless the number, or each number of a list, is in its range.
+
+    Args:
+        name: of the option, as argparse stores it.
+        value: a number, a text that is one, or a list of these; anything else is not checked.
+        limits: its range.
+    """
+    if value is None or isinstance(value, bool):
+        return
+    is_list = not isinstance(value, (str, int, float))  # omegaconf's lists are none of Python's
+    for entry in value if is_list else (value,):
+        try:
+            number = float(entry)
+        except (TypeError, ValueError):
+            # a reference, "${...}", or another option of the name that is a text
+            continue
+        if not limits.has(number):
+            raise OptionError(f"{option(name)} {entry} is not allowed; allowed: {limits.words()}")
+
+
+def _number(values: Values, name: str) -> int | float | None:
+    """Return the value of an option if it is a number, otherwise None."""
+    value = values.get(name)
+    return value if isinstance(value, (int, float)) else None
+
+
+def _nbest_within_beam(values: Values) -> None:
+    """Raise OptionError for more hypotheses to print than the search has."""
+    beam, nbest = _number(values, "beam"), _number(values, "nbest")
+    # these tasks may rank labels without a search; dual_translation checks it where it searches
+    if beam is None or nbest is None or values.get("task") in LABEL_TASKS:
+        return
+    if not all(map(is_stock, chosen_classes(values))):
+        return  # a task of another project: its search or classifier may give more
+    if nbest > beam:
+        raise OptionError(
+            f"--nbest {nbest} is more than --beam {beam}, the number of hypotheses that the "
+            f"search has; allowed: at most {beam}, or a larger --beam"
+        )
+
+
+def _groups_divide_beam(values: Values) -> None:
+    """Raise OptionError where the groups of a diverse search would differ in size."""
+    beam, groups = _number(values, "beam"), _number(values, "diverse_beam_groups")
+    # fairseq takes 0 and -1 as "off"
+    if beam is not None and groups is not None and groups > 0 and beam % groups:
+        raise OptionError(
+            f"--diverse-beam-groups {groups} does not divide --beam {beam}; allowed: its divisors"
+        )
+
+
+def _lengths_in_order(values: Values) -> None:
+    """Check --min-len and --max-len-b; with --max-len-a the limit depends on the sentence."""
+    shortest, longest = _number(values, "min_len"), _number(values, "max_len_b")
+    if longest is None or values.get("max_len_a"):
+        return
+    if longest < 0:
+        raise OptionError(
+            f"--max-len-b {longest} is not allowed without --max-len-a; allowed: at least 0"
+        )
+    if shortest is not None and shortest > longest:
+        raise OptionError(
+            f"--min-len {shortest} is more than --max-len-b {longest}; allowed: at most {longest}"
+        )
+
+
+def _masked_tokens_are_a_part(values: Values) -> None:
+    """Raise OptionError for a share of masked tokens above 1."""
+    share = _number(values, "mask_prob")
+    # --leave-unmasked-prob tells BERT's masking from wav2vec's, whose spans may overlap
+    if "leave_unmasked_prob" in values and share is not None and share > 1:
+        raise OptionError(f"--mask-prob {share} is not allowed; allowed: at least 0 and at most 1")
+
+
+def _shard_exists(values: Values) -> None:
+    """Raise OptionError for a shard, counted from 0, that is not there."""
+    shard, shards = _number(values, "shard_id"), _number(values, "num_shards")
+    if shard is not None and shards is not None and shard >= shards:
+        raise OptionError(
+            f"--shard-id {shard} does not exist with --num-shards {shards}; "
+            f"allowed: 0 to {shards - 1}"
+        )
+
+
+def _one_subset_is_combined(values: Values) -> None:
+    """fairseq joins valid, valid1 and so on whatever the name, and then looks for the name."""
+    subset = values.get("valid_subset")
+    if values.get("combine_valid_subsets") and subset not in (None, "valid"):
+        raise OptionError(
+            f"--valid-subset {subset} with --combine-valid-subsets, which joins valid, valid1, "
+            "valid2 and so on; allowed: valid"
+        )
+
+
+def _heads_divide_width(values: Values) -> None:
+    """Raise OptionError unless the width is a multiple of the number of attention heads."""
+    if not all(map(is_stock, chosen_classes(values))):
+        return  # a model of another project: its heads may be of another width
+    for side in ("encoder", "decoder"):
+        if side == "encoder" and "encoder_conv_dim" in values:
+            continue  # heads of convolutions, which may have a width of their own
+        width = values.get(f"{side}_embed_dim")
+        heads = values.get(f"{side}_attention_heads")
+        if isinstance(width, int) and isinstance(heads, int) and width % heads:
+            raise OptionError(
+                f"--{side}-attention-heads {heads} does not divide --{side}-embed-dim {width}; "
+                "allowed: a divisor of it"
+            )
+
+
+def _warmup_of_inverse_sqrt(values: Values) -> None:
+    """Raise OptionError for a warm-up of no updates, by which fairseq would divide."""
+    if values.get("lr_scheduler") == "inverse_sqrt" and values.get("warmup_updates") == 0:
+        raise OptionError(
+            "--warmup-updates 0 is not allowed with --lr-scheduler inverse_sqrt, whose rate falls "
+            "from the end of the warm-up; allowed: at least 1"
+        )
+
+
+def _betas(values: Values) -> None:
+    """Raise OptionError unless the decay rates of an optimiser's means are two from [0, 1)."""
+    for name in ("adam_betas", "adamax_betas", "lamb_betas"):
+        value = values.get(name)
+        if isinstance(value, str):
+            pair: Any = _literal(value)
+            is_pair = isinstance(pair, (tuple, list)) and len(pair) == 2
+            if not is_pair or not all(
+                isinstance(beta, (int, float)) and 0 <= beta < 1 for beta in pair
+            ):
+                raise OptionError(
+                    f"{option(name)} {value!r} is not allowed; allowed: two numbers of at least "
+                    "0 and less than 1, such as '(0.9, 0.98)'"
+                )
+
+
+def _literal(text: str) -> object | None:
+    """Return the value of a Python literal; None for any other text."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return None
+
+
+def _dictionaries(values: Values) -> None:
+    """Raise OptionError for overrides that are no dictionary in the notation of Python."""
+    for name in ("model_overrides", "optimizer_overrides"):
+        value = values.get(name)
+        if isinstance(value, str) and not isinstance(_literal(value), dict):
+            raise OptionError(
+                f"{option(name)} {value!r} is not a Python dictionary; allowed: for example "
+                "\"{'dropout': 0.1}\", names as in the checkpoint's configuration"
+            )
+
+
+def _json_objects(values: Values) -> None:
+    """Raise OptionError for --eval-bleu-args and the like that are no JSON object."""
+    for name in ("eval_bleu_args", "eval_bleu_detok_args"):
+        value = values.get(name)
+        if not isinstance(value, str) or not value:
+            continue
+        try:
+            parsed = json.loads(value)
+        except json.JSONDecodeError:
+            parsed = None
+        if not isinstance(parsed, dict):
+            raise OptionError(
+                f"{option(name)} {value!r} is not a JSON object; allowed: for example "
+                '\'{"beam": 4, "lenpen": 0.6}\''
+            )
+        if name == "eval_bleu_args":
+            _check_validation_search(parsed, values)
+
+
+def _check_validation_search(parsed: Mapping[str, object], values: Values) -> None:
+    """Check the options of the search that validation uses as those of fairseq-generate."""
+    from fairseq.dataclass.configs import GenerationConfig
+
+    names = GenerationConfig.__dataclass_fields__
+    # the search of another project's task may have options of its own
+    checked = parsed if all(map(is_stock, chosen_classes(values))) else ()
+    for name in checked:
+        if name not in names and name not in values:
+            close = difflib.get_close_matches(name, names, n=1)
+            hint = f" (did you mean {close[0]}?)" if close else ""
+            raise OptionError(
+                f"--eval-bleu-args: {name!r} is no option of the search{hint}; allowed: those of "
+                "fairseq-generate, with _ for -"
+            )
+    try:
+        check(parsed)
+    except OptionError as error:
+        raise OptionError(f"--eval-bleu-args: {error}") from error
+
+
+def _sampling(values: Values) -> None:
+    """Raise OptionError for limits of sampling without it, or for both of them."""
+    both = ("sampling_topk", "sampling_topp")
+    limits = [name for name in both if (_number(values, name) or 0) > 0]
+    if limits and not values.get("sampling"):
+        raise OptionError(f"{option(limits[0])} {values[limits[0]]}: allowed with --sampling")
+    if len(limits) == 2:
+        raise OptionError("--sampling-topk with --sampling-topp: fairseq reads one; leave one out")
+
+
+def _replace_unk_has_words(values: Values) -> None:
+    """Raise OptionError for --replace-unk where no word, or no one word, takes the place."""
+    if values.get("replace_unk") is None:
+        return
+    if values.get("print_alignment") == "soft":
+        raise OptionError("--replace-unk with --print-alignment soft: allowed with hard alone")
+    # fairseq-interactive, which alone has a buffer, has the words as they are typed
+    if "buffer_size" not in values and values.get("dataset_impl") != "raw":
+        raise OptionError(
+            f"--replace-unk with --dataset-impl {values.get('dataset_impl') or 'mmap'}: binarised "
+            "data do not have the words that are unknown; allowed: --dataset-impl raw, with the "
+            "texts in the data folder, or fairseq-interactive"
+        )
+
+
+def _constraints_are_typed(values: Values) -> None:
+    """Raise OptionError for --constraints where no line is typed."""
+    if values.get("constraints") and "buffer_size" not in values and "beam" in values:
+        raise OptionError(
+            "--constraints: they are typed behind each line of fairseq-interactive, binarised data "
+            "have none; allowed with fairseq-generate: leave it out"
+        )
+
+
+def _tpus_have_their_library(values: Values) -> None:
+    """Raise OptionError for --tpu without torch_xla."""
+    if values.get("tpu") and importlib.util.find_spec("torch_xla") is None:
+        raise OptionError("--tpu: torch_xla is not installed; allowed: with it, or leave it out")
+
+
+def _typed_lines_have_references(values: Values) -> None:
+    """Raise OptionError for --score-reference where lines are typed."""
+    if values.get("score_reference") and "buffer_size" in values:
+        raise OptionError(
+            "--score-reference: the lines of fairseq-interactive have no references; allowed with "
+            "it: leave it out"
+        )
+
+
+def _manual_rates(values: Values) -> None:
+    """Raise OptionError for rates that --lr-scheduler manual cannot read."""
+    for name in ("epoch2lr", "update2lr"):
+        value = values.get(name)
+        if isinstance(value, str) and not _is_manual_rates(value):
+            raise OptionError(
+                f"{option(name)} {value!r} is not a Python dictionary of rates; allowed: for "
+                "example \"{'1-3': 0.1, '4,6': 0.05}\", with numbers or ranges as text"
+            )
+
+
+def _is_manual_rates(text: str) -> bool:
+    """True if --lr-scheduler manual can read it: {numbers or ranges as text: rate}."""
+    rates = _literal(text)
+    return isinstance(rates, dict) and all(
+        isinstance(key, str)
+        and all(part.strip().isdigit() for part in key.replace("-", ",").split(","))
+        and isinstance(rate, (int, float))
+        for key, rate in rates.items()
+    )
+
+
+def _buckets_hold_tokens(values: Values) -> None:
+    """Raise OptionError for buckets of lengths without --max-tokens."""
+    if (values.get("num_batch_buckets") or 0) > 0 and values.get("max_tokens") is None:
+        raise OptionError(
+            f"--num-batch-buckets {values['num_batch_buckets']} without --max-tokens, "
+            "which says how many sentences of a bucket a batch holds; allowed: with it"
+        )
+
+
+# the first that fails is the one reported
+COMPARISONS: tuple[Callable[[Values], None], ...] = (
+    _nbest_within_beam,
+    _groups_divide_beam,
+    _lengths_in_order,
+    _sampling,
+    _masked_tokens_are_a_part,
+    _shard_exists,
+    _one_subset_is_combined,
+    _heads_divide_width,
+    _warmup_of_inverse_sqrt,
+    _betas,
+    _dictionaries,
+    _json_objects,
+    _replace_unk_has_words,
+    _constraints_are_typed,
+    _typed_lines_have_references,
+    _tpus_have_their_library,
+    _manual_rates,
+    _buckets_hold_tokens,
+)

@@ -1,0 +1,165 @@
+"""fairseq-preprocess checks its input before it writes anything."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import itertools
+import os
+
+from ..data.data_files import UnreadableFile
+from ..patch_registry import PatchedModule, patch
+from ..user_errors import OptionError
+from .word_alignments import check_alignments
+
+
+@patch(
+    "fairseq_cli.preprocess",
+    because="fairseq 0.12.2 binarises sides of different length, and finds missing files and lines "
+    "that are not UTF-8 after it has written a part",
+)
+def preprocess_checks_its_input(module: PatchedModule) -> None:
+    """Check files, encodings, lengths and dictionaries first."""
+    stock = module.main
+
+    @functools.wraps(stock)
+    def main(args: argparse.Namespace) -> None:
+        module.utils.import_user_module(args)
+        check_options(args)
+        for path in filter(None, (args.srcdict, args.tgtdict)):
+            module.tasks.get_task(args.task).load_dictionary(path)
+        for paths in corpora(args):
+            lengths = {path: count_lines(path) for path in paths}
+            for path, length in lengths.items():
+                if not length:
+                    raise UnreadableFile(f"{path}: empty; allowed: at least one line")
+            if len(set(lengths.values())) > 1:  # of two files: one that is both sides is one here
+                (first, count), (second, other) = lengths.items()
+                raise UnreadableFile(
+                    f"{first} has {count:,} lines and {second} has {other:,}; line by line they "
+                    "must be translations of each other"
+                )
+        if has_target(args) and not args.dict_only:
+            check_alignments(args)
+        stock(args)
+
+    module.main = main
+
+
+def check_options(args: argparse.Namespace) -> None:
+    """Raise OptionError for missing or contradictory options, OSError for files in the way."""
+    target = has_target(args)
+    if args.dataset_impl in ("huffman", "fasta"):
+        raise OptionError(
+            f"--dataset-impl {args.dataset_impl} is not written by fairseq-preprocess; allowed: "
+            "mmap, cached, lazy, raw"
+        )
+    # the two sides are written to the same names: the second would replace the first
+    is_copy = target and args.source_lang is not None and args.source_lang == args.target_lang
+    if (
+        is_copy
+        and not args.joined_dictionary
+        and (
+            args.srcdict != args.tgtdict
+            or (args.thresholdsrc, args.nwordssrc) != (args.thresholdtgt, args.nwordstgt)
+        )
+    ):
+        raise OptionError(
+            f"--target-lang {args.target_lang} is also --source-lang, with another dictionary, and "
+            "both have the same files; allowed: another ending, or one dictionary"
+        )
+    if target and (args.source_lang is None or args.target_lang is None):
+        missing = "--source-lang" if args.source_lang is None else "--target-lang"
+        raise OptionError(
+            f"{missing} is missing; allowed: the ending of the files of that side, or --only-source"
+        )
+    both = args.srcdict and args.tgtdict
+    if args.joined_dictionary:
+        _check_joined(args)
+    has_dictionaries = both or (args.srcdict and not target)
+    if args.joined_dictionary:
+        has_dictionaries = args.srcdict or args.tgtdict
+    if not args.trainpref and not has_dictionaries:
+        raise OptionError(
+            "--trainpref is missing, from which dictionaries are made; allowed without it: "
+            "--srcdict, and --tgtdict for the target"
+        )
+    if not (args.trainpref or args.validpref or args.testpref):
+        raise OptionError("none of --trainpref, --validpref, --testpref is given; allowed: any")
+    files = ("srcdict", "tgtdict", "alignfile")
+    for name, path in ((f"--{file}", getattr(args, file)) for file in files):
+        if path and not os.path.isfile(path):
+            raise FileNotFoundError(2, f"no such file, named by {name}", path)
+    langs = [(args.source_lang, args.srcdict)]
+    if target:
+        langs.append((args.target_lang, args.tgtdict))
+    for lang, dictionary in langs:
+        name = "dict.txt" if lang is None else f"dict.{lang}.txt"
+        path = os.path.join(args.destdir, name)
+        if not dictionary and os.path.exists(path):
+            raise FileExistsError(
+                17,  # EEXIST
+                "there already; name it with --srcdict or --tgtdict to use it, or take another "
+                "--destdir",
+                path,
+            )
+
+
+def _check_joined(args: argparse.Namespace) -> None:
+    """Raise OptionError for what two dictionaries may have, but not one for both sides."""
+    if args.srcdict and args.tgtdict:
+        raise OptionError("--srcdict and --tgtdict exclude each other with --joined-dictionary")
+    for name, default in (("threshold", 0), ("nwords", -1)):
+        source, target = getattr(args, f"{name}src"), getattr(args, f"{name}tgt")
+        if target not in (default, source):
+            raise OptionError(
+                f"--{name}tgt {target} has no effect with --joined-dictionary, which counts the "
+                f"words of both languages together; allowed: that of --{name}src, {source}"
+            )
+
+
+def has_target(args: argparse.Namespace) -> bool:
+    """Return True if there are two sides; a language model has one, often without a language."""
+    both_missing = args.source_lang is None and args.target_lang is None
+    return not args.only_source and not both_missing
+
+
+def corpora(args: argparse.Namespace) -> list[tuple[str, ...]]:
+    """Return the text files that will be read; those of one tuple must have as many lines."""
+    langs = [args.source_lang] + ([args.target_lang] if has_target(args) else [])
+    # --validpref and --testpref may name several sets, --trainpref is one
+    lists = [[args.trainpref] if args.trainpref else []]
+    lists += [(prefixes or "").split(",") for prefixes in (args.validpref, args.testpref)]
+    # --dict-only reads the training files only
+    chosen = lists[:1] if args.dict_only else lists
+    prefixes = [prefix for prefix in itertools.chain(*chosen) if prefix]  # "" is no set
+    return [
+        tuple(prefix if lang is None else f"{prefix}.{lang}" for lang in langs)
+        for prefix in prefixes
+    ]
+
+
+def count_lines(path: str) -> int:
+    """Return the number of lines of a text file.
+
+    Raises OSError for a missing file and UnreadableFile for a line that is not UTF-8, or that has a
+    carriage return inside, after which fairseq would begin a line that the other side has not.
+    """
+    if os.path.isdir(path):
+        raise IsADirectoryError(21, "a folder, not a text file", path)
+    number = 0
+    with open(path, "rb") as stream:
+        for number, line in enumerate(stream, 1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise UnreadableFile(
+                    f"{path}, line {number}: not UTF-8 (byte 0x{line[error.start]:02x} at "
+                    f"{error.start})"
+                ) from error
+            if b"\r" in line.removesuffix(b"\n").removesuffix(b"\r"):
+                raise UnreadableFile(
+                    f"{path}, line {number}: a carriage return within the line, where fairseq "
+                    "would begin another one; allowed: carriage returns at the ends of lines"
+                )
+    return number

@@ -1,0 +1,31 @@
+"""--num-shards and --shard-id of fairseq-generate, which fairseq 0.12.2 does not read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TextIO
+
+from ..patch_registry import PatchedModule, patch
+
+if TYPE_CHECKING:
+    from fairseq.dataclass.configs import FairseqConfig
+
+
+@patch(
+    "fairseq_cli.generate",
+    because="fairseq 0.12.2: --num-shards and --shard-id have no effect: every process translates "
+    "the whole set",
+)
+def sets_are_sharded(module: PatchedModule) -> None:
+    """Translate every N-th batch of the set, as the options' help says."""
+    translate = module._main
+
+    def _main(cfg: FairseqConfig, output_file: TextIO) -> Any:
+        """Translate this process's share of the batches."""
+        workers = cfg.distributed_training
+        if cfg.dataset.num_shards > 1 and workers.distributed_world_size == 1:
+            # the task gives these two to the iterator, which takes every N-th batch
+            workers.distributed_world_size = cfg.dataset.num_shards
+            workers.distributed_rank = cfg.dataset.shard_id
+        return translate(cfg, output_file)
+
+    module._main = _main

@@ -1,0 +1,1 @@
+"""Search and scoring: lines in, hypotheses out."""

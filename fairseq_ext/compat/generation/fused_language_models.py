@@ -1,0 +1,81 @@
+"""--lm-path: a language model whose score is added to that of the translation."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from typing import TYPE_CHECKING, Any, Callable
+
+from ..checkpoints.dictionary_digests import digest
+from ..module_overlay import overlay_names
+from ..patch_registry import PatchedModule, patch
+from ..user_errors import OptionError
+
+if TYPE_CHECKING:
+    from fairseq.models import BaseFairseqModel
+    from fairseq.tasks import FairseqTask
+
+Loader = Callable[..., Any]  # fairseq's load_model_ensemble
+
+
+def load_language_model(
+    load: Loader, path: str, overrides: dict[str, Any] | None, task: FairseqTask
+) -> tuple[list[BaseFairseqModel], Any]:
+    """Return what `load` returns for a language model over the words that the task translates to.
+
+    Args:
+        load: fairseq's load_model_ensemble.
+        path: value of --lm-path.
+        overrides: options that replace those of the checkpoint; `data` is the folder of the task.
+        task: the translation task, whose dictionary of the target the model gets if there is no
+            dict.txt in the folder.
+
+    Raises OptionError where a dict.txt in the folder has other words.
+    """
+    _check_dictionary(path, (overrides or {}).get("data"), task)
+    try:
+        # also what is no language model, of which the search says so
+        return load([path], arg_overrides=overrides, task=None)
+    except FileNotFoundError:
+        with tempfile.TemporaryDirectory() as folder:
+            task.target_dictionary.save(os.path.join(folder, "dict.txt"))
+            return load([path], arg_overrides={**(overrides or {}), "data": folder}, task=None)
+
+
+def _check_dictionary(path: str, data: str | None, task: FairseqTask) -> None:
+    """Raise OptionError where the folder's dict.txt is not the dictionary of the target.
+
+    The search adds the scores of the two models by the numbers of the words.
+    """
+    from fairseq.data import Dictionary
+    from fairseq.utils import split_paths
+
+    folders = split_paths(data or "")
+    file = os.path.join(folders[0], "dict.txt") if folders else ""
+    if os.path.isfile(file) and digest(Dictionary.load(file)) != digest(task.target_dictionary):
+        raise OptionError(
+            f"--lm-path {path}: {file} has other words than the dictionary of the target, or in "
+            "another order; allowed: the same dictionary, or a folder without dict.txt"
+        )
+
+
+@patch(
+    "fairseq_cli.generate",
+    because="fairseq 0.12.2: --lm-path looks for a file dict.txt, which folders that "
+    "fairseq-preprocess made for translation do not have",
+)
+def language_models_have_the_target_dictionary(module: PatchedModule) -> None:
+    """Give the language model the dictionary of the target language."""
+    load = module.checkpoint_utils.load_model_ensemble
+    translating: list[FairseqTask] = []
+
+    def load_model_ensemble(
+        filenames: list[str], arg_overrides: Any = None, task: Any = None, **options: Any
+    ) -> Any:
+        # the command loads the models of the task first, and the language model without a task
+        if task is None and translating:
+            return load_language_model(load, filenames[0], arg_overrides, translating[-1])
+        translating[:] = [task]
+        return load(filenames, arg_overrides=arg_overrides, task=task, **options)
+
+    overlay_names(module, "checkpoint_utils", load_model_ensemble=load_model_ensemble)

@@ -1,0 +1,45 @@
+"""--score-reference: soft alignments, and targets that are padded on the left."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Mapping, Sequence
+
+from ..patch_registry import PatchedModule, patch
+
+if TYPE_CHECKING:
+    from fairseq.models import BaseFairseqModel
+    from fairseq.sequence_scorer import SequenceScorer
+
+
+@patch(
+    "fairseq.sequence_scorer",
+    because="fairseq 0.12.2: --score-reference with --print-alignment soft ends in a TypeError; "
+    "with --left-pad-target the scores are those of padding",
+)
+def references_are_scored_as_asked(module: PatchedModule) -> None:
+    """Give the weights of each target word where asked for; begin where the target begins."""
+    scorer = module.SequenceScorer
+    generate = scorer.generate
+
+    def aligned(
+        self: SequenceScorer,
+        models: Sequence[BaseFairseqModel],
+        sample: Mapping[str, Any],
+        **options: Any,
+    ) -> list[list[dict[str, Any]]]:
+        """Return the references as hypotheses, with their scores and alignments."""
+        is_padding = sample["target"].eq(self.pad)  # (B, T)
+        if bool(is_padding[:, 0].any()):
+            sample = {**sample, "start_indices": is_padding.sum(dim=1).tolist()}
+        lists: list[list[dict[str, Any]]] = generate(self, models, sample, **options)
+        if self.compute_alignment != "soft":
+            return lists
+        sources, targets = sample["net_input"]["src_tokens"], sample["target"]
+        for (hypothesis,), source, target in zip(lists, sources, targets):
+            if hypothesis["attention"] is not None:
+                hypothesis["alignment"] = module.utils.extract_soft_alignment(
+                    hypothesis["attention"], source, target, self.pad, self.eos
+                )
+        return lists
+
+    scorer.generate = aligned

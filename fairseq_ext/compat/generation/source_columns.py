@@ -1,0 +1,46 @@
+"""Alignments of fairseq's LSTM: the columns of its attention are those of the source.
+
+Dimensions: B sentences, S source positions, C units of the encoder.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Tuple
+
+from ..patch_registry import PatchedModule, patch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def _forward(
+    self, src_tokens: Tensor, src_lengths: Tensor, enforce_sorted: bool = True
+) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return states (S, B, C), last h and m of each layer, and padding (S, B).
+
+    src_tokens: (B, S). src_lengths: (B,). torch.jit compiles this, which is why some types and
+    names of torch are left out.
+    """
+    states, hidden, cell, padding = self.padding_last(src_tokens, src_lengths, enforce_sorted)
+    is_padding = src_tokens.eq(self.padding_idx)
+    # sources that are padded on the right were not moved; training asks for no alignments
+    if not self.training and bool(is_padding[:, 0].any()):
+        columns = src_tokens.size(1)
+        column = src_tokens.new_ones(columns).cumsum(0).unsqueeze(1) - 1  # (S, 1)
+        places = (column - is_padding.sum(1)).remainder(columns)  # (S, B): where they are now
+        states = states.gather(0, places.unsqueeze(2).expand(-1, -1, states.size(2)))
+        padding = padding.gather(0, places)
+    return states, hidden, cell, padding
+
+
+@patch(
+    "fairseq.models.lstm",
+    because="fairseq 0.12.2: the encoder moves padding to the right, and the attention with it: "
+    "--print-alignment and --replace-unk name other words in a batch than alone",
+)
+def attention_has_the_columns_of_the_source(module: PatchedModule) -> None:
+    """Put the states of the encoder back to where the words of a source are."""
+    encoder = module.LSTMEncoder
+    encoder.padding_last = encoder.forward
+    encoder.padding_last.__name__ = "padding_last"  # by which torch.jit knows it
+    encoder.forward = _forward

@@ -1,0 +1,1 @@
+"""Training and validation: what is computed, resumed and saved."""

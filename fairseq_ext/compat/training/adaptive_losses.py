@@ -1,0 +1,65 @@
+"""The loss of --criterion adaptive_loss."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..patch_registry import PatchedModule, patch
+
+if TYPE_CHECKING:
+    from fairseq.criterions.adaptive_loss import AdaptiveLoss
+    from fairseq.models import BaseFairseqModel
+    from torch import Tensor
+
+NO_WORD = -100  # in place of padding: no word of the dictionary or of a cluster has this number
+
+
+@patch(
+    "fairseq.criterions.adaptive_loss",
+    because="fairseq 0.12.2: adaptive_loss takes the second word of every cluster behind the first "
+    "for padding: loss and perplexity lack it, and it is not learnt; with reduce=False the "
+    "criterion fails",
+)
+def words_of_clusters_are_no_padding(module: PatchedModule) -> None:
+    """Ignore padding by a number of its own; words are counted anew in each cluster, from 0."""
+
+    def forward(
+        self: AdaptiveLoss, model: BaseFairseqModel, sample: dict[str, Any], reduce: bool = True
+    ) -> tuple[Tensor, int, dict[str, Any]]:
+        """Return (loss, sample size, what is logged); the loss of each token without `reduce`."""
+        softmax = getattr(model.decoder, "adaptive_softmax", None)
+        if softmax is None:
+            raise ValueError(
+                "--criterion adaptive_loss: the model has no adaptive softmax; add "
+                "--adaptive-softmax-cutoff"
+            )
+        output = model(**sample["net_input"])
+        target = model.get_targets(sample, output)  # (B, T)
+        is_padding = target.eq(self.padding_idx)
+        words = target.masked_fill(is_padding, NO_WORD).view(-1)  # (B*T)
+        loss = output[0].new_zeros(1 if reduce else len(words))
+        # of the first cluster all words have scores, of the others those whose target is in them
+        clusters = enumerate(zip(*softmax(output[0], words)))
+        for index, (logits, classes) in clusters:
+            if classes is None:
+                continue
+            losses = module.F.cross_entropy(
+                logits, classes, ignore_index=NO_WORD, reduction="sum" if reduce else "none"
+            )
+            if reduce or not index:
+                loss = loss + losses
+                continue
+            first, end = softmax.cutoff[index - 1], softmax.cutoff[index]
+            is_inside = words.ge(first) & words.lt(end)
+            loss = loss.index_add(0, is_inside.nonzero().view(-1), losses)
+        tokens = target.numel() - int(is_padding.sum())
+        size = sample["target"].size(0) if self.sentence_avg else tokens
+        logged = {
+            "loss": loss.data,
+            "ntokens": tokens,
+            "nsentences": target.size(0),
+            "sample_size": size,
+        }
+        return loss, size, logged
+
+    module.AdaptiveLoss.forward = forward

@@ -1,0 +1,138 @@
+"""The best score so far, which decides about `checkpoint_best.pt` and --patience.
+
+fairseq 0.12.2 keeps it as an attribute of functions, and stores it without saying of which metric
+it is. --keep-best-checkpoints compares with the scores in the names of files.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import math
+import os
+import sys
+from typing import TYPE_CHECKING, Any, Callable
+
+from ..patch_registry import PatchedModule, patch
+
+if TYPE_CHECKING:
+    from fairseq.dataclass.configs import CheckpointConfig, FairseqConfig
+    from fairseq.trainer import Trainer
+
+logger = logging.getLogger(__name__)
+
+# where the names of files of --keep-best-checkpoints have their score, in fairseq's pattern
+SCORE = r"_(\d+\.?\d*)"
+NEGATIVE_TOO = r"_(-?\d+\.?\d*)"
+# of which metric the best score of a checkpoint is, in its "extra_state"
+NOTE = "best_of"
+
+
+def _forget_best() -> None:
+    """Forget the best score so far, and for how long --patience has waited for a better one."""
+    for module, function in (
+        ("fairseq.checkpoint_utils", "save_checkpoint"),
+        ("fairseq_cli.train", "should_stop_early"),
+    ):
+        if module in sys.modules:
+            state = vars(getattr(sys.modules[module], function))
+            for name in ("best", "num_runs"):
+                state.pop(name, None)
+
+
+@patch(
+    "fairseq_cli.train",
+    because="fairseq 0.12.2 keeps the best score in the process: the next training there, such as "
+    "of a sweep of fairseq-hydra-train, has no checkpoint_best.pt unless it beats the one before",
+)
+def best_scores_are_of_one_run(module: PatchedModule) -> None:
+    """Begin each training without a best score."""
+    train = module.main
+
+    @functools.wraps(train)
+    def main(cfg: FairseqConfig, *args: Any, **kwargs: Any) -> Any:
+        _forget_best()
+        return train(cfg, *args, **kwargs)
+
+    module.main = main
+
+
+@patch(
+    "fairseq.checkpoint_utils",
+    because="fairseq 0.12.2: a validation that gives NaN replaces the best score, and the next "
+    "one, however bad, checkpoint_best.pt; --keep-best-checkpoints keeps fewer than it says, and "
+    "all of those with negative scores",
+)
+def best_checkpoints_are_the_best(module: PatchedModule) -> None:
+    """Leave NaN out of the comparison, and fill the N places of --keep-best-checkpoints."""
+    save, find = module.save_checkpoint, module.checkpoint_paths
+    # while a checkpoint is written: the configuration, until its best ones were looked up
+    filling: list[CheckpointConfig] = []
+
+    @functools.wraps(find)
+    def checkpoint_paths(path: str, pattern: str = r"checkpoint(\d+)\.pt", **kwargs: Any) -> Any:
+        if r"checkpoint\.best_" in pattern:
+            pattern = pattern.replace(SCORE, NEGATIVE_TOO)
+        paths = find(path, pattern, **kwargs)
+        if filling and pattern.startswith(r"checkpoint\.best_"):
+            cfg = filling.pop()
+            if len(paths) < cfg.keep_best_checkpoints:
+                # fairseq compares with the score in this name: a place is free, any score is better
+                worst = "-inf" if cfg.maximize_best_checkpoint_metric else "inf"
+                ending = pattern.rpartition(NEGATIVE_TOO)[2].replace("\\", "")
+                return [os.path.join(path, f"checkpoint.best_{worst}{ending}")]
+        return paths
+
+    @functools.wraps(save)
+    def save_checkpoint(
+        cfg: CheckpointConfig, trainer: Trainer, epoch_itr: Any, val_loss: float | None
+    ) -> None:
+        if val_loss is not None and math.isnan(val_loss):
+            logger.warning(f"{cfg.best_checkpoint_metric} is NaN: not compared with the best one")
+            val_loss = None
+        filling[:] = [cfg] if val_loss is not None and cfg.keep_best_checkpoints > 0 else []
+        save(cfg, trainer, epoch_itr, val_loss)
+
+    module.checkpoint_paths, module.save_checkpoint = checkpoint_paths, save_checkpoint
+
+
+def _metric(cfg: CheckpointConfig) -> list[Any]:
+    """Return what two best scores must have in common to be compared."""
+    return [cfg.best_checkpoint_metric, bool(cfg.maximize_best_checkpoint_metric)]
+
+
+@patch(
+    "fairseq.trainer",
+    because="fairseq 0.12.2: a run that goes on with another --best-checkpoint-metric compares its "
+    "scores with the best one of the metric before",
+)
+def best_scores_name_their_metric(module: PatchedModule) -> None:
+    """Note the metric of the best score in the checkpoint."""
+    trainer = module.Trainer
+    save = trainer.save_checkpoint
+
+    @functools.wraps(save)
+    def save_checkpoint(self: Trainer, filename: str, extra_state: dict[str, Any]) -> Any:
+        return save(self, filename, {**extra_state, NOTE: _metric(self.cfg.checkpoint)})
+
+    trainer.save_checkpoint = save_checkpoint
+
+
+@patch("fairseq.checkpoint_utils", because="fairseq 0.12.2, as before")
+def best_scores_of_other_metrics_are_forgotten(module: PatchedModule) -> None:
+    """Begin without a best score where the checkpoint's is of another metric."""
+    load: Callable[..., Any] = module.load_checkpoint
+
+    @functools.wraps(load)
+    def load_checkpoint(cfg: CheckpointConfig, trainer: Trainer, **kwargs: Any) -> Any:
+        extra_state, epoch_itr = load(cfg, trainer, **kwargs)
+        noted = (extra_state or {}).get(NOTE)  # None: written without this patch
+        if noted is not None and list(noted) != _metric(cfg):
+            _forget_best()
+            logger.warning(
+                f"--best-checkpoint-metric {cfg.best_checkpoint_metric}: the checkpoint's best "
+                f"score is of {noted[0]}; the best one is looked for from here on"
+            )
+        return extra_state, epoch_itr
+
+    module.load_checkpoint = load_checkpoint

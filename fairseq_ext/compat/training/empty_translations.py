@@ -1,0 +1,55 @@
+"""--eval-bleu where translations are empty, as early in a training."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from ..patch_registry import PatchedModule, patch
+
+if TYPE_CHECKING:
+    from fairseq.criterions import FairseqCriterion
+    from fairseq.logging.meters import MetersDict
+    from fairseq.tasks.translation import TranslationTask
+
+
+@patch(
+    "fairseq.tasks.translation",
+    because="fairseq 0.12.2: --eval-bleu leaves out batches whose translations are all empty, with "
+    "their references; if all are, --best-checkpoint-metric bleu ends the training",
+)
+def empty_translations_count(module: PatchedModule) -> None:
+    """Add the length of their references to that of the others."""
+    task = module.TranslationTask
+    stock = task.reduce_metrics
+
+    @functools.wraps(stock)
+    def reduce_metrics(
+        self: TranslationTask, logging_outputs: list[dict[str, Any]], criterion: FairseqCriterion
+    ) -> None:
+        stock(self, logging_outputs, criterion)
+        # in training there are none
+        references = sum(int(log.get("_bleu_ref_len", 0)) for log in logging_outputs)
+        words = sum(int(log.get("_bleu_sys_len", 0)) for log in logging_outputs)
+        if references and not words:
+            zeros = module.np.zeros(module.EVAL_BLEU_ORDER, dtype=int)
+            for name, value in (("counts", zeros), ("totals", zeros), ("sys_len", 0)):
+                module.metrics.log_scalar(f"_bleu_{name}", value)
+            module.metrics.log_scalar("_bleu_ref_len", references)
+            module.metrics.log_derived("bleu", _bleu)
+
+    task.reduce_metrics = reduce_metrics
+
+
+def _bleu(meters: MetersDict) -> float:
+    """Return corpus BLEU of the sums over batches, as fairseq does; its own is used if it comes."""
+    from sacrebleu.metrics import BLEU
+
+    score = BLEU.compute_bleu(
+        correct=[int(count) for count in meters["_bleu_counts"].sum],
+        total=[int(count) for count in meters["_bleu_totals"].sum],
+        sys_len=int(meters["_bleu_sys_len"].sum),
+        ref_len=int(meters["_bleu_ref_len"].sum),
+        smooth_method="exp",
+    )
+    return round(score.score, 2)

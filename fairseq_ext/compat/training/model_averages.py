@@ -1,0 +1,146 @@
+"""Averages of a model's parameters (`--store-ema`, data2vec) begin as a copy of the model."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import logging
+from typing import TYPE_CHECKING, Any, Mapping
+
+from ..module_overlay import overlay_names
+from ..patch_registry import PatchedModule, patch
+
+if TYPE_CHECKING:
+    from fairseq.models.ema import EMA
+    from fairseq.trainer import Trainer
+    from torch import Tensor, nn
+
+logger = logging.getLogger(__name__)
+
+
+@patch(
+    "fairseq.models.ema.ema",
+    "fairseq.modules.ema_module",
+    because="fairseq 0.12.2 with any torch: --store-ema with fconv, wav2vec 2.0 and other models "
+    "with weight_norm, and data2vec with pos_conv_depth 1, end in 'Only Tensors created explicitly "
+    "by the user (graph leaves) support the deepcopy protocol'",
+)
+def averages_of_normalised_weights(module: PatchedModule) -> None:
+    """Let the averages copy models whose weights are computed from parameters."""
+    overlay_names(module, "copy", deepcopy=copy_of)
+
+
+def copy_of(original: nn.Module | Tensor) -> nn.Module | Tensor:
+    """Return a deep copy of a module, or of a tensor that it has.
+
+    torch refuses to copy a tensor that was computed from parameters, such as the `weight` that
+    weight_norm leaves on its module and computes anew before each call. The copy has its value.
+    """
+    import torch
+
+    # what deepcopy takes for a copy that is there already, by the id of the original
+    copies: dict[int, Any] = {}
+    if isinstance(original, torch.nn.Module):
+        for value in (value for part in original.modules() for value in vars(part).values()):
+            if isinstance(value, torch.Tensor) and not value.is_leaf:
+                copies[id(value)] = value.detach().clone()
+    return copy.deepcopy(original, copies)
+
+
+@patch(
+    "fairseq.models.ema.ema",
+    because="fairseq 0.12.2: averages are restored without the version of the model, which is then "
+    "taken for one of 2018: those of pre-norm transformers lose their last layer norm",
+)
+def averages_have_a_version(module: PatchedModule) -> None:
+    """Restore the averages with the versions that their model has."""
+    ema = module.EMA
+    stock = ema.restore
+
+    @functools.wraps(stock)
+    def restore(self: EMA, state_dict: dict[str, Any], build_fp32_params: bool = False) -> None:
+        present = self.model.state_dict()
+        versions = {name: value for name, value in present.items() if "version" in name}
+        stock(self, {**versions, **state_dict}, build_fp32_params)
+
+    ema.restore = restore
+
+
+@patch(
+    "fairseq.models.ema.ema",
+    because="fairseq 0.12.2: the average of a parameter that has several names, such as shared "
+    "embeddings, moves once for each of them: by decay 0.9997 in place of 0.9999 for three",
+)
+def tied_parameters_have_one_average(module: PatchedModule) -> None:
+    """Let --store-ema take every parameter into its average once in an update."""
+    ema = module.EMA
+    stock = ema._step_internal
+
+    @functools.wraps(stock)
+    def _step_internal(self: EMA, new_model: nn.Module, updates: int | None = None) -> None:
+        averages = self.fp32_params if self.config.ema_fp32 else self.model.state_dict()
+        stock(self, _NamedOnce(new_model, averages), updates)
+
+    ema._step_internal = _step_internal
+
+
+class _NamedOnce:
+    """The state of a model without further names of what has the same average.
+
+    Args:
+        model: whose parameters are taken into the averages.
+        averages: {name: average}; names of one parameter have one storage, or each its own.
+    """
+
+    def __init__(self, model: nn.Module, averages: Mapping[str, Tensor]) -> None:
+        self.model, self.averages = model, averages
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return {name: value} of the first name of each average."""
+        state: dict[str, Any] = {}
+        places: set[tuple[Any, ...]] = set()
+        for name, value in self.model.state_dict().items():
+            average = self.averages.get(name)
+            if average is not None and average.numel():
+                place = average.data_ptr(), average.shape, average.stride()
+                if place in places:
+                    continue
+                places.add(place)
+            state[name] = value
+        return state
+
+
+@patch(
+    "fairseq.trainer",
+    because="fairseq 0.12.2: --store-ema ends in KeyError: 'model' where the checkpoint of "
+    "--finetune-from-model, --restore-file or --save-dir has no averages",
+)
+def averages_may_begin_later(module: PatchedModule) -> None:
+    """Begin the averages with the parameters of such a checkpoint, or with --ema-seed-model."""
+    trainer = module.Trainer
+    load = trainer.load_checkpoint
+    # while a training with averages is restored: its --ema-seed-model
+    seeds: list[str | None] = []
+
+    def load_checkpoint_to_cpu(path: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        from fairseq import checkpoint_utils
+
+        state: dict[str, Any] = checkpoint_utils.load_checkpoint_to_cpu(path, *args, **kwargs)
+        if seeds and "ema" not in state["extra_state"]:
+            seed = seeds[0]
+            begin = checkpoint_utils.load_ema_from_checkpoint(seed) if seed else state
+            # another dictionary: fairseq removes that of the model when it is loaded
+            state["extra_state"]["ema"] = dict(begin["model"])
+            logger.warning(f"{path} has no averages: they begin as {seed or 'its parameters'}")
+        return state
+
+    @functools.wraps(load)
+    def load_checkpoint(self: Trainer, *args: Any, **kwargs: Any) -> Any:
+        seeds[:] = [self.cfg.ema.ema_seed_model] if self.cfg.ema.store_ema else []
+        try:
+            return load(self, *args, **kwargs)
+        finally:
+            seeds.clear()
+
+    overlay_names(module, "checkpoint_utils", load_checkpoint_to_cpu=load_checkpoint_to_cpu)
+    trainer.load_checkpoint = load_checkpoint

@@ -1,0 +1,155 @@
+"""A training that was interrupted goes on as if it had not been.
+
+fairseq 0.12.2 restores parameters, optimiser and position in the data. It loses how long
+`--patience` has waited, and when `--ema-update-freq` has last averaged. At the beginning of an
+epoch it also loses what was measured since the last line of the log, and the validation that the
+learning rate depends on.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import TYPE_CHECKING, Any, Callable
+
+from ..patch_registry import PatchedModule, patch
+from .after_loading import Loading, after_loading
+
+if TYPE_CHECKING:
+    from fairseq.data.iterators import CountingIterator, EpochBatchIterator
+    from fairseq.dataclass.configs import FairseqConfig
+    from fairseq.optim.lr_scheduler.reduce_lr_on_plateau import ReduceLROnPlateauLRSchedule
+    from fairseq.trainer import Trainer
+
+# attributes of fairseq's function `should_stop_early`
+PATIENCE_STATE = ("best", "num_runs")
+
+
+def _early_stop() -> Callable[..., bool] | None:
+    """Return the function that counts validations for --patience in attributes of its own."""
+    return getattr(sys.modules.get("fairseq_cli.train"), "should_stop_early", None)
+
+
+@patch(
+    "fairseq.trainer",
+    because="fairseq 0.12.2: a run that goes on at the beginning of an epoch has forgotten what it "
+    "has not logged yet and the validation before, and every run how long --patience and "
+    "--ema-update-freq have waited",
+)
+def resumed_trainings_forget_nothing(module: PatchedModule) -> None:
+    """Store what is lost in the checkpoint and restore it."""
+    save = module.Trainer.save_checkpoint
+
+    @functools.wraps(save)
+    def save_checkpoint(self: Trainer, filename: str, extra_state: dict[str, Any]) -> Any:
+        function = _early_stop()
+        # none before the first validation, and in programs other than fairseq-train
+        waited = {
+            name: getattr(function, name) for name in PATIENCE_STATE if hasattr(function, name)
+        }
+        return save(self, filename, {**extra_state, **({"patience": waited} if waited else {})})
+
+    def restore(trainer: Trainer, loading: Loading) -> None:
+        state = loading.extra_state
+        if state is None:
+            return
+        if trainer.cfg.ema.store_ema:
+            # averages are taken at multiples of the frequency
+            counted = trainer.get_num_updates() % trainer.cfg.ema.ema_update_freq
+            trainer.ema.update_freq_counter = counted
+        # 0 updates of an epoch: fairseq wrote the checkpoint after the last one of the epoch before
+        position = state.get("train_iterator") or {}
+        begins_epoch = position.get("version", 1) >= 2 and position["iterations_in_epoch"] == 0
+        if not loading.reset_meters:
+            # --reset-meters begins anew, and with it the best score that patience compares with
+            for name, value in state.get("patience", {}).items():
+                setattr(_early_stop(), name, value)
+            if begins_epoch and "train_inner" in state.get("metrics", {}):
+                # fairseq restores all meters or none; those of the epoch do begin anew
+                inner = {"train_inner": state["metrics"]["train_inner"]}
+                module.metrics.load_state_dict(inner)
+        if begins_epoch and not (loading.reset_optimizer or loading.reset_lr_scheduler):
+            # the checkpoint was written before the scheduler saw this validation
+            trainer.lr_step(position["epoch"] - 1, state.get("val_loss"))
+
+    module.Trainer.save_checkpoint = save_checkpoint
+    after_loading(module.Trainer, restore)
+
+
+@patch(
+    "fairseq.optim.lr_scheduler.reduce_lr_on_plateau",
+    because="fairseq 0.12.2: --lr-patience begins to wait anew when a run is resumed",
+)
+def plateaus_are_remembered(module: PatchedModule) -> None:
+    """Keep the number of bad validations in the checkpoint."""
+    schedule = module.ReduceLROnPlateauLRSchedule
+    save, load = schedule.state_dict, schedule.load_state_dict
+
+    def state_dict(self: ReduceLROnPlateauLRSchedule) -> dict[str, Any]:
+        return {**save(self), "num_bad_epochs": self.lr_scheduler.num_bad_epochs}
+
+    def load_state_dict(self: ReduceLROnPlateauLRSchedule, state_dict: dict[str, Any]) -> None:
+        load(self, state_dict)
+        # 0: written without this patch
+        self.lr_scheduler.num_bad_epochs = state_dict.get("num_bad_epochs", 0)
+
+    schedule.state_dict, schedule.load_state_dict = state_dict, load_state_dict
+
+
+@patch(
+    "fairseq.data.iterators",
+    because="fairseq 0.12.2: an epoch that goes on in its middle is cut to what is left of it, as "
+    "if it had just begun: with --skip-remainder-batch as many batches again are left out",
+)
+def only_the_last_batch_is_skipped(module: PatchedModule) -> None:
+    """Count the batches before the interruption as batches of the epoch."""
+    iterator = module.EpochBatchIterator
+    stock = iterator._get_iterator_for_epoch
+
+    def _get_iterator_for_epoch(
+        self: EpochBatchIterator,
+        epoch: int,
+        shuffle: bool,
+        fix_batches_to_gpus: bool = False,
+        offset: int = 0,
+    ) -> CountingIterator | None:
+        """Return the rest of an epoch, without its last batch under --skip-remainder-batch."""
+        # stock would cut the epoch to the number of batches that are left of it, less one
+        skips, self.skip_remainder_batch = self.skip_remainder_batch, False
+        try:
+            batches = stock(self, epoch, shuffle, fix_batches_to_gpus, offset)
+        finally:
+            self.skip_remainder_batch = skips
+        if skips and batches is not None:
+            batches.take(len(batches) - 1)  # len() counts the batches before the interruption too
+        return batches
+
+    iterator._get_iterator_for_epoch = _get_iterator_for_epoch
+
+
+@patch(
+    "fairseq_cli.train",
+    because="fairseq 0.12.2 logs what was not measured since the last line of the log as null, but "
+    "not in a resumed run",
+)
+def only_what_was_measured_is_logged(module: PatchedModule) -> None:
+    """Leave values that are None out of the log."""
+    training, validation = module.get_training_stats, module.get_valid_stats
+
+    def get_training_stats(stats: dict[str, Any]) -> dict[str, Any]:
+        return training(_measured(stats))
+
+    def get_valid_stats(
+        cfg: FairseqConfig, trainer: Trainer, stats: dict[str, Any], tracking_best: bool
+    ) -> dict[str, Any]:
+        return validation(cfg, trainer, _measured(stats), tracking_best)
+
+    module.get_training_stats, module.get_valid_stats = get_training_stats, get_valid_stats
+
+
+def _measured(stats: dict[str, Any]) -> dict[str, Any]:
+    """Return `stats` without the values that are None; it is changed in place."""
+    # a list first: the dictionary changes while it is walked through
+    for name in [name for name, value in stats.items() if value is None]:
+        del stats[name]
+    return stats

@@ -1,0 +1,68 @@
+"""The batches of a validation: how many there are, and those of the training set."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from typing import TYPE_CHECKING, Any
+
+from ..patch_registry import PatchedModule, patch
+
+if TYPE_CHECKING:
+    from fairseq.data import FairseqDataset
+    from fairseq.data.iterators import EpochBatchIterator
+    from fairseq.dataclass.configs import FairseqConfig
+    from fairseq.trainer import Trainer
+
+
+@patch(
+    "fairseq.trainer",
+    because="fairseq 0.12.2: a task keeps one iterator for a dataset; a --valid-subset that names "
+    "the training set takes the training's, and each validation ends the epoch",
+)
+def training_sets_have_a_second_iterator(module: PatchedModule) -> None:
+    """Validate on a copy of the training set, for which a task makes another iterator."""
+    trainer = module.Trainer
+    stock = trainer.get_valid_iterator
+
+    def get_valid_iterator(
+        self: Trainer, subset: str, *args: Any, **kwargs: Any
+    ) -> EpochBatchIterator:
+        """Return the iterator of a subset, for the training set one of its own."""
+        if subset != self.cfg.dataset.train_subset:
+            return stock(self, subset, *args, **kwargs)
+        name = f"{subset}, validated"  # for this call: fairseq finds a set by its name
+        self.task.datasets[name] = _copy_of(self, self.task.dataset(subset))
+        try:
+            return stock(self, name, *args, **kwargs)
+        finally:
+            del self.task.datasets[name]
+
+    trainer.get_valid_iterator = get_valid_iterator
+
+
+def _copy_of(trainer: Any, dataset: FairseqDataset) -> FairseqDataset:
+    """Return the copy of a dataset that this trainer validates on; its data are not copied."""
+    trained, validated = getattr(trainer, "_validated_copy", (None, None))
+    # sharded training sets are loaded anew for an epoch
+    if trained is not dataset:
+        validated = copy.copy(dataset)  # another key in the task's table of iterators
+        trainer._validated_copy = dataset, validated
+    return validated
+
+
+@patch(
+    "fairseq_cli.train", because="fairseq 0.12.2: --max-valid-steps N validates on N + 1 batches"
+)
+def validation_has_so_many_steps(module: PatchedModule) -> None:
+    """Validate on N batches."""
+    stock = module.validate
+
+    @functools.wraps(stock)
+    def validate(cfg: FairseqConfig, *args: Any, **kwargs: Any) -> Any:
+        if cfg.dataset.max_valid_steps is not None:
+            cfg = copy.deepcopy(cfg)
+            cfg.dataset.max_valid_steps -= 1  # fairseq ends behind the batch of this number
+        return stock(cfg, *args, **kwargs)
+
+    module.validate = validate

@@ -1,0 +1,117 @@
+"""Encoder layers of stock transformers without the fused path of torch 1.12.
+
+fairseq 0.12.2 copies the weights of every encoder layer into eight more parameters for
+`torch._transformer_encoder_layer_fwd`. The copies are never trained and stay zero until a
+checkpoint is loaded, yet they are counted, optimised over, sent between workers and saved.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Iterable
+
+from ..patch_registry import PatchedModule, patch
+from ..training.optimizer_states import SavedParameter, without_dropped_parameters
+
+if TYPE_CHECKING:
+    from fairseq.trainer import Trainer
+    from torch import Tensor, nn
+
+# the copies in the order of their registration, with the parameters of the layer they repeat
+# and how many of that size they hold: 3 for query, key and value in one
+COPIES = {
+    "in_proj_weight": ("self_attn.q_proj.weight", 3),
+    "in_proj_bias": ("self_attn.q_proj.bias", 3),
+    "out_proj_weight": ("self_attn.out_proj.weight", 1),
+    "out_proj_bias": ("self_attn.out_proj.bias", 1),
+    "fc1_weight": ("fc1.weight", 1),
+    "fc1_bias": ("fc1.bias", 1),
+    "fc2_weight": ("fc2.weight", 1),
+    "fc2_bias": ("fc2.bias", 1),
+}
+
+
+@patch(
+    "fairseq.modules.transformer_layer",
+    because="fairseq 0.12.2 with any torch: 8 parameters per encoder layer are there twice; torch "
+    "1.13 and later: 'Mask Type should be defined' in evaluation of post-norm encoders",
+)
+def encoder_layers_without_copies(module: PatchedModule) -> None:
+    """Build encoder layers without the copies, with the fused path off; drop them on loading.
+
+    Deviation from the stock class: checkpoints are written without the copies. Stock fairseq loads
+    such checkpoints as well, because it fills the copies from the other weights while loading.
+    """
+    layer = module.TransformerEncoderLayerBase
+    build = layer.__init__
+    # the method of the base class: the stock one fills the copies
+    load = super(layer, layer)._load_from_state_dict
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        build(self, *args, **kwargs)
+        for name in COPIES:
+            # what is deleted is neither optimised nor sent nor saved
+            delattr(self, name)
+        self.BT_version = False
+        self.can_use_fastpath = False
+
+    def _load_from_state_dict(
+        self: nn.Module, state_dict: dict[str, Tensor], prefix: str, *args: Any
+    ) -> None:
+        for name in COPIES:
+            state_dict.pop(prefix + name, None)  # of a checkpoint of plain fairseq
+        load(self, state_dict, prefix, *args)
+
+    layer.__init__ = __init__
+    layer._load_from_state_dict = _load_from_state_dict
+    # a constant lets TorchScript leave out the branch that reads the copies
+    layer.__constants__ = [*getattr(layer, "__constants__", ()), "BT_version"]
+
+
+@patch(
+    "fairseq.trainer",
+    because="with encoder_layers_without_copies: checkpoints of plain fairseq 0.12.2 hold "
+    "optimiser states for the copies, and resuming from them fails without this",
+)
+def optimizer_states_without_copies(module: PatchedModule) -> None:
+    """Let a trainer's optimizer accept the states of a model with copies."""
+    trainer = module.Trainer
+    build = trainer._build_optimizer
+
+    def _build_optimizer(self: Trainer) -> None:
+        build(self)
+        optimizer = self._optimizer
+        load = optimizer.load_state_dict
+
+        def load_state_dict(
+            state_dict: dict[str, Any], optimizer_overrides: dict[str, Any] | None = None
+        ) -> None:
+            # the order in which fairseq's trainer hands them to the optimiser
+            parameters = parameters_with_copies([self.get_model(), self.get_criterion()])
+            load(without_dropped_parameters(state_dict, parameters), optimizer_overrides)
+
+        optimizer.load_state_dict = load_state_dict
+
+    trainer._build_optimizer = _build_optimizer
+
+
+def parameters_with_copies(roots: Iterable[nn.Module]) -> list[SavedParameter]:
+    """Return the trainable parameters in the order that plain fairseq 0.12.2 has them.
+
+    In each module, its own parameters come before those of its children: the copies of an encoder
+    layer are the first of that layer.
+    """
+    from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
+
+    saved: list[SavedParameter] = []
+    seen: set[int] = set()  # shared modules and parameters are registered several times
+    for module in (module for root in roots for module in root.modules()):
+        if isinstance(module, TransformerEncoderLayerBase) and id(module) not in seen:
+            seen.add(id(module))
+            for original, times in COPIES.values():
+                size = module.get_parameter(original).numel() * times
+                saved.append(SavedParameter(size=size, is_dropped=True))
+        for parameter in module.parameters(recurse=False):
+            if parameter.requires_grad and id(parameter) not in seen:
+                seen.add(id(parameter))
+                saved.append(SavedParameter(size=parameter.numel(), is_dropped=False))
+    return saved

@@ -1,0 +1,122 @@
+"""What differs between a checkpoint and a model is named; dictionaries are compared."""
+
+import argparse
+
+import pytest
+import torch
+from fairseq import checkpoint_utils
+
+from fairseq_ext.compat.checkpoints.dictionary_digests import digests
+from fairseq_ext.compat.checkpoints.refusals import parameters_differ, stored_name
+from fairseq_ext.compat.data.data_files import UnreadableFile
+
+
+def dictionary(*symbols):
+    from fairseq.data import Dictionary
+
+    made = Dictionary()
+    for symbol in symbols:
+        made.add_symbol(symbol)
+    return made
+
+
+class Task:
+    """A task with the attributes given."""
+
+    def __init__(self, **attributes):
+        vars(self).update(attributes)
+
+
+def test_parameters_that_differ():
+    import torch
+
+    narrow, wide = torch.nn.ModuleDict(), torch.nn.ModuleDict()
+    for name in "abc":
+        narrow[name] = torch.nn.Linear(2, 2)
+        wide[name] = torch.nn.Linear(3, 2)
+    narrow["old"], wide["new"] = torch.nn.Linear(1, 1), torch.nn.Linear(1, 1)
+    with pytest.raises(RuntimeError) as raised:
+        wide.load_state_dict(narrow.state_dict())
+    words = parameters_differ("x.pt", str(raised.value))
+    assert words.startswith("x.pt: the checkpoint of another model: 7 parameters do not fit: ")
+    assert "new.weight (missing in the file), new.bias" in words and "and 4 more" in words
+    only = str(raised.value).splitlines()
+    only = "\n".join(line for line in only if "size mismatch" in line)
+    assert "a.weight ([2, 2] in the file, [2, 3] in the model)" in parameters_differ("x.pt", only)
+
+
+def test_stored_names():
+    cfg = {"task": {"_name": "translation"}, "model": argparse.Namespace(arch="transformer")}
+    assert stored_name({"cfg": cfg}, "task") == "translation"
+    assert stored_name({"cfg": cfg}, "model") == "transformer"
+    old = {"cfg": None, "args": argparse.Namespace(task="translation", arch="lstm")}
+    assert (stored_name(old, "task"), stored_name(old, "model")) == ("translation", "lstm")
+    assert stored_name({}, "model") is None
+
+
+@pytest.fixture
+def of_another_project():
+    """Classes of a task for language models and of a model, as another project has them."""
+    from fairseq.models import BaseFairseqModel
+    from fairseq.tasks.language_modeling import LanguageModelingTask
+
+    class Scoring(LanguageModelingTask):
+        def __init__(self):
+            pass
+
+    class Pairs(BaseFairseqModel):
+        pass
+
+    Scoring.__module__ = Pairs.__module__ = "other_project.parts"
+    return Scoring(), Pairs()
+
+
+def test_kinds_of_other_projects_are_theirs(of_another_project):
+    from fairseq_ext.compat.checkpoints.refusals import check_kind
+
+    task, model = of_another_project
+    check_kind("x.pt", model, task)
+    type(task).__module__ = type(model).__module__ = "fairseq.parts"
+    with pytest.raises(ValueError, match="x.pt: no language model"):
+        check_kind("x.pt", model, task)
+
+
+@pytest.mark.parametrize("is_new", [False, True], ids=["resumed", "new"])
+def test_parameters_of_another_language(is_new, monkeypatch, caplog):
+    """A new training may begin with parameters of another dictionary; a resumed one not."""
+    from fairseq_ext.compat.checkpoints.refusals import training_notes_its_dictionaries
+
+    stored = {"dictionaries": digests(Task(source_dictionary=dictionary("a", "b")))}
+
+    class Trainer:
+        task = Task(source_dictionary=dictionary("c", "d"))
+
+        def state_dict(self):
+            return {"extra_state": {}}
+
+        def load_checkpoint(self, filename, reset_optimizer=False, reset_lr_scheduler=False):
+            return stored
+
+    training_notes_its_dictionaries(argparse.Namespace(Trainer=Trainer))
+    if is_new:
+        assert Trainer().load_checkpoint("x.pt", True) is stored
+        assert "x.pt: trained with another dictionary of source" in caplog.text
+    else:
+        with pytest.raises(ValueError, match="x.pt: trained with another dictionary of source"):
+            Trainer().load_checkpoint("x.pt")
+
+
+@pytest.mark.parametrize("content", [{"model": {}, "extra_state": {}}, {"model": {}}, [1, 2]])
+def test_a_seed_without_averages(tmp_path, content):
+    """--ema-seed-model with the checkpoint of a training without averages."""
+    path = tmp_path / "plain.pt"
+    torch.save(content, path)
+    with pytest.raises(UnreadableFile, match=f"--ema-seed-model {path}: it holds no averages"):
+        checkpoint_utils.load_ema_from_checkpoint(str(path))
+
+
+def test_a_seed_with_averages(tmp_path):
+    path = tmp_path / "averaged.pt"
+    torch.save({"model": {}, "extra_state": {"ema": {"weight": torch.ones(2)}}}, path)
+    state = checkpoint_utils.load_ema_from_checkpoint(str(path))
+    assert state["model"]["weight"].tolist() == [1, 1]

@@ -1,0 +1,78 @@
+"""The commands read their options, and say what is missing, before they do anything else."""
+
+import pytest
+
+from fairseq_ext.compat.user_errors import OptionError
+
+
+def test_options_of_hydra_without_a_value_are_not_read():
+    from fairseq_ext.compat.command_line.entry_points import values_of_hydra
+
+    groups = {"task": {"_name": "x", "data": "???", "labels": None}, "bpe": None}
+    assert values_of_hydra(groups) == {"task": "x", "_name": "x", "labels": None}
+
+
+def parse(*words):
+    from fairseq import options
+
+    return options.parse_args_and_arch(options.get_training_parser(), [str(word) for word in words])
+
+
+def test_the_command_line_is_checked():
+    base = ["data", "--arch", "transformer", "--optimizer", "adam", "--max-tokens", 100]
+    parse(*base)
+    with pytest.raises(OptionError, match="--update-freq 0 is not allowed; allowed: at least 1"):
+        parse(*base, "--update-freq", 0)
+    with pytest.raises(OptionError, match="--arch is missing"):
+        parse("data")
+
+
+def test_a_training_has_an_optimizer():
+    """Reading the options alone asks for none: recipes and tests build models that way."""
+    import fairseq_cli.train
+    from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+
+    cfg = convert_namespace_to_omegaconf(parse("data", "--arch", "transformer", "--max-tokens", 9))
+    with pytest.raises(OptionError, match="--optimizer is missing"):
+        fairseq_cli.train.main(cfg)
+
+
+def test_lists_of_numbers(capsys):
+    with pytest.raises(SystemExit):
+        parse("data", "--arch", "transformer", "--lr", "abc")
+    assert "argument --lr: 'abc' is not allowed" in capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("words", ["prob,temp", "[prob,temp]", '["prob", "temp"]', "prob, temp"])
+def test_lists_of_words_need_no_quotes(words):
+    from fairseq.dataclass.utils import eval_str_list
+
+    assert eval_str_list(words, str) == ["prob", "temp"]
+
+
+def test_unknown_metric_names_those_there_are():
+    from fairseq_ext.compat.command_line.entry_points import ValidationStats
+
+    stats = ValidationStats({"loss": 1.0, "ppl": 2.0})
+    assert stats["loss"] == 1.0
+    with pytest.raises(OptionError, match="--best-checkpoint-metric bleu .* allowed: loss, ppl"):
+        stats["bleu"]
+
+
+def test_metric_of_batches_that_are_left_out():
+    """Only the first --valid-subset decides; of others the metric may be missing."""
+    from fairseq_ext.compat.command_line.entry_points import ValidationStats
+
+    message = "bleu is not .* measures in the batches that --max-valid-steps leaves; allowed: loss"
+    with pytest.raises(OptionError, match=message):
+        ValidationStats({"loss": 1.0}, is_cut=True)["bleu"]
+    assert ValidationStats({"loss": 1.0}, decides=False)["bleu"] is None
+
+
+def test_empty_save_dir_does_not_stay(call, tmp_path):
+    import fairseq_cli.train
+
+    base = ["--arch", "transformer", "--optimizer", "adam", "--max-tokens", 100, "--cpu"]
+    with pytest.raises(SystemExit):
+        call(fairseq_cli.train, tmp_path / "none", *base, "--save-dir", tmp_path / "a" / "b")
+    assert not (tmp_path / "a").exists()

@@ -1,0 +1,169 @@
+"""Options whose values make no sense are refused when they are read, by name."""
+
+import math
+
+import pytest
+
+from fairseq_ext.compat.command_line.option_checks import check
+from fairseq_ext.compat.user_errors import OptionError
+
+REFUSED = [
+    ("update_freq", [0]), ("update_freq", [2, -1]), ("lr", [-1.0]), ("lr", [math.nan]),
+    ("batch_size", 0), ("batch_size", -3), ("max_tokens", 0), ("max_tokens_valid", "0"),
+    ("beam", 0), ("beam", -2), ("nbest", 0), ("lenpen", math.nan), ("unkpen", math.inf),
+    ("buffer_size", -1), ("num_workers", -1), ("dropout", -0.1), ("dropout", 1.1),
+    ("clip_norm", -2.0), ("clip_norm", math.nan), ("temperature", 0.0), ("patience", -2),
+    ("sampling_topp", 1.5), ("sampling_topk", -2), ("max_len_b", -1),
+    ("keep_interval_updates_pattern", 0),
+    ("label_smoothing", 1.0), ("seed", -1), ("seed", 2**32), ("shard_id", -1),
+    ("log_interval", 0), ("save_interval", 0), ("validate_interval", 0),
+    ("warmup_updates", -1), ("tokens_per_sample", 0), ("encoder_embed_dim", 0),
+    ("adam_betas", "garbage"), ("adam_betas", "(0.9, 1.0)"), ("adam_betas", "(0.9,)"),
+    ("model_overrides", "garbage"), ("model_overrides", "[1]"), ("optimizer_overrides", "1"),
+    ("eval_bleu_args", "beam"), ("eval_bleu_args", "[4]"), ("eval_bleu_detok_args", "{"),
+    ("epoch2lr", "{1: 0.1}"), ("epoch2lr", "{'1-2': 0.1"), ("update2lr", "{'a': 0.1}"),
+    ("update2lr", "{'1': 'x'}"), ("num_batch_buckets", 2),
+    ("workers", 0), ("nwordssrc", -2), ("thresholdtgt", -2), ("softmax_batch", 0),
+]  # fmt: skip
+ACCEPTED = [
+    ("update_freq", [1, 4]), ("lr", [0.0]), ("lr", [1e-4, 1e-5]), ("batch_size", None),
+    ("beam", 1), ("lenpen", -1.0), ("clip_norm", 0.0), ("clip_norm", math.inf),
+    ("dropout", 0), ("dropout", 1.0), ("patience", -1), ("patience", 0), ("sampling_topk", -1),
+    ("sampling_topp", -1.0), ("sampling_topp", 1.0), ("seed", 2**32 - 1), ("max_tokens", None),
+    ("adam_betas", "(0.9, 0.98)"), ("adam_betas", (0.9, 0.999)), ("adam_eps", 0.0),
+    ("model_overrides", "{'data': 'x'}"), ("eval_bleu_args", '{"beam": 4}'),
+    ("eval_bleu_args", None), ("total_num_update", "${optimization.max_update}"),
+    ("nwordssrc", -1), ("distributed_port", -1), ("lr_period_updates", -1.0),
+    # what fairseq takes as "off" or "no limit"
+    ("stop_time_hours", -1), ("clip_norm", -1.0), ("curriculum", -1), ("max_epoch", 0),
+    ("max_update", 0), ("keep_last_epochs", -1), ("keep_interval_updates_pattern", -1),
+    ("validate_interval_updates", -1), ("save_interval_updates", -1), ("data_buffer_size", -1),
+    ("epoch2lr", "{}"), ("update2lr", "{'1-2': 0.1, '3,4': 1, ' 5 ': 0.2}"),
+    ("num_batch_buckets", -1), ("empty_cache_freq", -1), ("lr_period_updates", 0),
+    ("sampling_topk", 0), ("sampling_topp", 0.0), ("diverse_beam_groups", 0),
+    ("prefix_size", -1), ("no_repeat_ngram_size", -1), ("context_window", -1),
+    ("ignore_prefix_size", -1), ("nwordssrc", 0), ("thresholdsrc", -1), ("padding_factor", -1),
+    ("max_valid_steps", 0), ("fixed_validation_seed", -1), ("warmup_init_lr", -1),
+    ("stop_min_lr", -1.0), ("mask_prob", 1.2), ("min_len", 0), ("update_freq", [4, 2, 1]),
+    ("eval_bleu_args", '{"beam": 4, "max_len_a": 1.2, "max_len_b": 10}'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name, value", REFUSED, ids=str)
+def test_refused_by_name(name, value):
+    with pytest.raises(OptionError) as raised:
+        check({name: value})
+    message = str(raised.value)
+    assert message.startswith("--" + name.replace("_", "-")) and "allowed: " in message
+
+
+@pytest.mark.parametrize("name, value", ACCEPTED, ids=str)
+def test_accepted(name, value):
+    check({name: value, "sampling": True})
+
+
+@pytest.mark.parametrize(
+    "values, option",
+    [
+        ({"beam": 2, "nbest": 5}, "--nbest 5"),
+        ({"min_len": 9, "max_len_a": 0, "max_len_b": 8}, "--min-len 9"),
+        ({"shard_id": 2, "num_shards": 2}, "--shard-id 2"),
+        (
+            {"valid_subset": "valid,test", "combine_valid_subsets": True},
+            "--valid-subset valid,test",
+        ),
+        ({"encoder_embed_dim": 10, "encoder_attention_heads": 4}, "--encoder-attention-heads 4"),
+        ({"lr_scheduler": "inverse_sqrt", "warmup_updates": 0}, "--warmup-updates 0"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_refused_together(values, option):
+    with pytest.raises(OptionError, match=option):
+        check(values)
+    for name in values:
+        check({name: values[name]})
+
+
+@pytest.mark.parametrize(
+    "values, option",
+    [
+        ({"sampling_topp": 0.5}, "--sampling-topp 0.5: allowed with --sampling"),
+        ({"sampling": True, "sampling_topk": 2, "sampling_topp": 0.5}, "leave one out"),
+        ({"replace_unk": "", "print_alignment": "soft", "buffer_size": 1}, "allowed with hard"),
+    ],
+    ids=str,
+)
+def test_refused_where_another_is_missing(values, option):
+    with pytest.raises(OptionError, match=option):
+        check(values)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"max_len_a": 1.0, "max_len_b": -2, "min_len": 1},
+        {"encoder_conv_dim": 12, "encoder_embed_dim": 10, "encoder_attention_heads": 4},
+        {"sampling": True, "beam": 3, "nbest": 3},
+        {"max_tokens": None, "batch_size": 4, "batch_size_valid": None},
+        {"eval_bleu_args": '{"beam": "4", "nbest": 2}'},
+    ],
+    ids=str,
+)
+def test_accepted_together(values):
+    check(values)
+
+
+@pytest.fixture
+def foreign_task(monkeypatch):
+    """The name of a task of another project, whose options are named as fairseq's."""
+    from fairseq import tasks
+
+    class Captions(tasks.LegacyFairseqTask):
+        @staticmethod
+        def add_args(parser):
+            parser.add_argument("--temperature", type=float)
+            parser.add_argument("--mask-prob", type=float)
+
+    Captions.__module__ = "other_project.tasks"
+    monkeypatch.setitem(tasks.TASK_REGISTRY, "other_captions", Captions)
+    return "other_captions"
+
+
+def test_options_of_other_projects_are_theirs(foreign_task):
+    check({"task": foreign_task, "temperature": -1.0, "mask_prob": -1.0, "beam": 5, "nbest": 9})
+    check({"task": foreign_task, "encoder_embed_dim": 10, "encoder_attention_heads": 4})
+    check({"task": foreign_task, "eval_bleu_args": '{"own_option": 4}'})
+    with pytest.raises(OptionError, match="--beam 0"):
+        check({"task": foreign_task, "beam": 0})
+    with pytest.raises(OptionError, match="--temperature -1"):
+        check({"task": "translation", "temperature": -1.0})
+
+
+def test_arguments_by_position():
+    """fairseq.options takes all its arguments by position, too."""
+    from fairseq import options
+
+    words = ["data", "--arch", "transformer", "--max-tokens", "9"]
+    parsed = options.parse_args_and_arch(options.get_training_parser(), words, False, True)
+    assert parsed.max_tokens == 9 and not hasattr(parsed, "lr_shrink")
+
+
+def test_a_trial_may_end_within_the_warmup():
+    check({"lr_scheduler": "polynomial_decay", "warmup_updates": 9, "total_num_update": 5})
+
+
+def test_classifiers_give_more_labels_than_a_beam():
+    check({"beam": 5, "nbest": 8, "task": "text_classification"})
+    check({"beam": 5, "nbest": 8, "task": "dual_translation"})  # which checks its searches itself
+
+
+def test_constraints_are_typed():
+    with pytest.raises(OptionError, match="^--constraints: "):
+        check({"constraints": "ordered", "beam": 5})
+    check({"constraints": "ordered", "beam": 5, "buffer_size": 1})
+
+
+def test_typed_lines_have_no_references():
+    with pytest.raises(OptionError, match="^--score-reference: "):
+        check({"score_reference": True, "beam": 5, "buffer_size": 1})
+    check({"score_reference": True, "beam": 5})

@@ -1,0 +1,41 @@
+"""Options of fairseq that do nothing are named."""
+
+import re
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from fairseq_ext.compat.command_line import unread_options
+from fairseq_ext.compat.command_line.option_checks import check
+from fairseq_ext.compat.command_line.unread_options import UNREAD
+
+DECLARATION = r"add_argument|^\s*(['\"]--|\w+: .*= field)"
+
+
+@pytest.fixture(autouse=True)
+def nothing_said():
+    unread_options._warn.cache_clear()
+
+
+def test_fairseq_reads_them_nowhere():
+    folders = [Path(find_spec(name).submodule_search_locations[0]) for name in
+               ("fairseq", "fairseq_cli")]  # fmt: skip
+    files = [file for folder in folders for file in folder.rglob("*.py")]
+    lines = [line for file in files if "examples" not in file.parts
+             for line in file.read_text(encoding="utf-8", errors="replace").splitlines()
+             if not re.search(DECLARATION, line)]  # fmt: skip
+    read = re.compile(rf"(\.|['\"])({'|'.join(UNREAD)})\b")
+    assert [line for line in lines if read.search(line)] == []
+    declared = " ".join(file.read_text(encoding="utf-8") for file in files
+                        if file.parent.name in ("optim", "tasks", "dataclass"))  # fmt: skip
+    for name in UNREAD:
+        assert re.search(rf"\b{name}: |--{name.replace('_', '-')}'", declared), name
+
+
+def test_each_is_named_once(caplog):
+    for _ in range(2):
+        check({"anneal_eps": True, "no_early_stop": False, "baseline_model": ""})
+    assert caplog.messages == [
+        "--anneal-eps does nothing in fairseq 0.12.2: --adadelta-eps stays as it is"
+    ]

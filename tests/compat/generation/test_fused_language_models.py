@@ -1,0 +1,98 @@
+"""--lm-path: which dictionary the language model gets, and that its score counts."""
+
+import os
+import types
+
+import pytest
+from compat.conftest import OPTIMISATION, TINY
+
+from fairseq_ext.compat.generation.fused_language_models import load_language_model
+
+
+@pytest.fixture
+def task():
+    """A task with a dictionary of the target."""
+    from fairseq.data import Dictionary
+
+    dictionary = Dictionary()
+    for word in ("un1", "uv2"):
+        dictionary.add_symbol(word)
+    return types.SimpleNamespace(target_dictionary=dictionary)
+
+
+def loaded(path, arg_overrides, task):
+    """A stand-in for load_model_ensemble: which dictionary the model would read."""
+    with open(os.path.join(arg_overrides["data"], "dict.txt"), encoding="utf-8") as file:
+        return path, file.read(), arg_overrides, task
+
+
+def test_the_dictionary_is_that_of_the_target(task, tmp_path):
+    overrides = {"data": str(tmp_path), "other": 1}
+    paths, text, given, no_task = load_language_model(loaded, "lm.pt", overrides, task)
+    assert (paths, text, given["other"], no_task) == (["lm.pt"], "un1 1\nuv2 1\n", 1, None)
+    assert overrides["data"] == str(tmp_path) and not os.path.exists(given["data"])
+
+
+def test_a_dictionary_of_the_folder_goes_first(task, tmp_path):
+    (tmp_path / "dict.txt").write_text("un1 7\nuv2 1\n", encoding="utf-8")
+    given = load_language_model(loaded, "lm.pt", {"data": str(tmp_path)}, task)
+    assert given[1] == "un1 7\nuv2 1\n"
+
+
+@pytest.mark.parametrize("text", ["uv2 1\nun1 1\n", "un1 1\n"], ids=["order", "size"])
+def test_a_dictionary_of_other_words_is_refused(task, tmp_path, text):
+    (tmp_path / "dict.txt").write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match="^--lm-path lm.pt: .*dict.txt has other words than the"):
+        load_language_model(loaded, "lm.pt", {"data": str(tmp_path)}, task)
+
+
+@pytest.fixture(scope="module")
+def trained(toy_corpus, run, tmp_path_factory):
+    """Folder with a transformer, trans/, and a language model of yy, lm/."""
+    folder = tmp_path_factory.mktemp("fusion")
+    words = ["--only-source", "--srcdict", toy_corpus.two / "dict.yy.txt", "--destdir"]
+    for split in ("train", "valid"):
+        words[:0] = [f"--{split}pref", f"{toy_corpus.text}/{split}.yy"]
+    run("fairseq-preprocess", *words, folder / "data")
+    saving = ["--max-update", 3, "--no-epoch-checkpoints", "--disable-validation", "--save-dir"]
+    pair = [toy_corpus.two, "-s", "xx", "-t", "yy", *TINY, *OPTIMISATION]
+    run("fairseq-train", *pair, *saving, folder / "trans")
+    model = ["--arch", "transformer_lm", *("--decoder-layers", 1, "--decoder-embed-dim", 16)]
+    model += ["--decoder-ffn-embed-dim", 16, "--decoder-attention-heads", 2, "--lr", "1e-1"]
+    words = ["--task", "language_modeling", "--tokens-per-sample", 32, "--max-tokens", 800]
+    run(
+        "fairseq-train",
+        folder / "data",
+        *words,
+        *model,
+        "--optimizer",
+        "adam",
+        *saving,
+        folder / "lm",
+    )
+    return folder
+
+
+def scores(output):
+    """The scores of the hypotheses by their numbers."""
+    rows = [line.split("\t") for line in output.splitlines() if line.startswith("H-")]
+    return {int(number[2:]): float(score) for number, score, _ in rows}
+
+
+@pytest.mark.slow
+def test_its_score_counts_in_both_commands(trained, toy_corpus, run, tmp_path):
+    words = [toy_corpus.two, "-s", "xx", "-t", "yy", "--path", trained / "trans/checkpoint_last.pt"]
+    words += ["--beam", 2, "--max-len-b", 6]
+    fusion = ["--lm-path", trained / "lm/checkpoint_last.pt", "--lm-weight"]
+    lines = (toy_corpus.text / "test.xx").read_text(encoding="utf-8")
+
+    def generated(*more):
+        return scores(run("fairseq-generate", *words, *more, cwd=tmp_path))
+
+    def typed(*more):
+        return scores(run("fairseq-interactive", *words, *more, stdin=lines, cwd=tmp_path))
+
+    alone, fused = generated(), generated(*fusion, 0.5)
+    assert generated(*fusion, 0) == pytest.approx(alone, abs=1e-3)
+    assert all(fused[number] < score - 0.1 for number, score in alone.items())
+    assert typed(*fusion, 0.5) == pytest.approx(fused, abs=1e-3)

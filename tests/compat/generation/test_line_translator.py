@@ -1,0 +1,128 @@
+"""Lines in, one answer for each, in their order, whatever becomes of them."""
+
+import pytest
+import torch
+from common import inprocess
+from fairseq import checkpoint_utils
+from fairseq.dataclass.configs import GenerationConfig
+from omegaconf import OmegaConf
+from options.systems import SYSTEMS
+
+from fairseq_ext.compat.generation.line_translator import BatchLimits, Coders, Line, LineTranslator
+
+
+class Upper:
+    """A coder that can be seen: it writes in capitals and reads small letters."""
+
+    def encode(self, text):
+        return text.lower()
+
+    def decode(self, text):
+        return text.upper()
+
+
+@pytest.fixture(scope="module")
+def loaded(toy_corpus, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    words = SYSTEMS["transformer"].words(toy_corpus.two, "--max-update", 1, "--batch-size", 8)
+    inprocess.train(*words, "--disable-validation", "--save-dir", folder)
+    models, _, task = checkpoint_utils.load_model_ensemble_and_task(
+        [str(folder / "checkpoint_last.pt")], arg_overrides={"data": str(toy_corpus.two)}
+    )
+    return task, [model.eval() for model in models]
+
+
+@pytest.fixture
+def translator(loaded):
+    """Function (options of the search, limits of batches, coders) -> a translator."""
+
+    def made(limits=BatchLimits(None, 4), coders=Coders(), **options):  # noqa: B008
+        generation = OmegaConf.structured(GenerationConfig(max_len_b=4, **options))
+        return LineTranslator(*loaded, generation, coders, limits, torch.device("cpu"))
+
+    return made
+
+
+def lines(*texts):
+    return [Line(number, text) for number, text in enumerate(texts)]
+
+
+def test_answers_are_in_the_order_of_lines(translator):
+    texts = ["an1", "an1 av2 an3 at1", "", "an1 av2"]
+    answers = list(translator(nbest=2).answers(lines(*texts)))
+    assert [answer.line.text for answer in answers] == texts
+    assert [len(answer.source.tokens) for answer in answers] == [2, 5, 1, 3]
+    assert all(len(answer.hypotheses) == 2 and answer.seconds > 0 for answer in answers)
+
+
+@pytest.mark.parametrize(
+    "limits, words, message",
+    [
+        (BatchLimits(None, 2), 5_000, "(5001, 0) tokens (source, target), more than the model"),
+        (BatchLimits(7, None), 9, "10 tokens, more than --max-tokens 7"),
+    ],
+)
+def test_a_line_that_is_too_long_stops_no_other(translator, limits, words, message):
+    answers = list(translator(limits).answers(lines("an1", "an1 " * words, "an2")))
+    assert [answer.error is None for answer in answers] == [True, False, True]
+    assert message in answers[1].error
+    assert answers[1].source is None and not answers[1].hypotheses
+
+
+def test_no_lines_have_no_answers(translator):
+    assert list(translator().answers([])) == []
+
+
+def test_coders_run_in_their_order(translator):
+    class Marks(Upper):
+        def encode(self, text):
+            return text.replace("-", " ")
+
+        def decode(self, text):
+            return text.replace(" ", "-")
+
+    made = translator(coders=Coders(Upper(), Marks()))
+    assert made.encode("AN1-AV2") == "an1 av2" and made.decode("un1 uv2") == "UN1-UV2"
+    assert made.encode("AN1-AV2", bpe=Upper()) == "an1-av2"  # the task's coder instead of --bpe
+
+
+def test_words_spelt_like_symbols_are_unknown(translator):
+    made = translator()
+    assert made.encode("an1 </s> <pad> <s> av2") == "an1 <unk> <unk> <unk> av2"
+    assert made.encode("an1  av2") == "an1  av2"  # nothing else changes
+
+
+def test_constraints_are_packed_for_each_line(translator):
+    made = translator(constraints="ordered")
+    several = [Line(0, "an1 av2", ("un1 uv2", "ut1")), Line(1, "an3")]
+    first, second = made.answers(several)
+    assert made.constraint_texts(first) == ["un1 uv2", "ut1"] and not made.constraint_texts(second)
+    assert "ut1" in made.hypothesis_text(first, first.hypotheses[0]).split()
+
+
+def test_texts_of_answers(translator):
+    made = translator(coders=Coders(post_process="@@ "))
+    (answer,) = made.answers(lines("an1 unknown"))
+    assert made.source_text(answer) == "an1 <unk>"
+    assert made.text(answer.hypotheses[0]["tokens"]) == made.hypothesis_text(
+        answer, answer.hypotheses[0]
+    )
+
+
+class OnGpu(torch.Tensor):
+    """Tokens on a GPU: asking for one waits for the device."""
+
+    def cpu(self):
+        return self.as_subclass(torch.Tensor)
+
+    def item(self):
+        raise AssertionError("the device was waited for")
+
+
+def test_texts_are_made_of_tokens_on_the_cpu(translator):
+    made = translator()
+    tokens = made.target_dictionary.encode_line("at1 at2", add_if_not_exist=False).long()
+    assert made.text(tokens.as_subclass(OnGpu)) == made.text(tokens)
+    (answer,) = made.answers(lines("an1 av2"))
+    there = answer._replace(tokens=answer.tokens.as_subclass(OnGpu))
+    assert made.source_text(there) == made.source_text(answer) == "an1 av2"
