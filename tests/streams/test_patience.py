@@ -196,4 +196,4 @@ def test_a_system_may_do_something_else(toy_corpus, train_small, tmp_path, scrip
     streams_state = ends(tmp_path)[1]["streams"]
     assert streams_state["left"] == {}
     # validations at 8, 16, 24: distances 0, 8, 16 and 12, 4, 4
-    assert streams_state["more"] == {"weights": {"xx-yy": 0.25, "yy-xx": 0.5}}
+    assert streams_state["more"]["weights"] == {"xx-yy": 0.25, "yy-xx": 0.5}
