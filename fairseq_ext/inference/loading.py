@@ -21,7 +21,7 @@ from fairseq.models import (
 from fairseq.tasks import FairseqTask
 from omegaconf import DictConfig, open_dict
 
-from ..streams.language_pair import LanguagePair
+from ..streams.language_pair import LanguagePair, languages
 from ..streams.stored_pairs import stored_pairs
 from .model import LoadedModels, Model
 from .packed import is_packed, read_packed
@@ -284,8 +284,14 @@ def set_up_task(cfg: DictConfig, folder: Path, direction: Optional[str]) -> Fair
                 *pairs,
             ):
                 raise ValueError(f"direction {direction!r}: allowed: {', '.join(pairs)}")
-            source, target = LanguagePair.parse(pairs[0] if direction is None else direction)
-            options["source_lang"], options["target_lang"] = source, target
+            requested = LanguagePair.parse(pairs[0] if direction is None else direction)
+            for language in (*requested.sources, requested.target):
+                if language not in languages(pairs):
+                    raise ValueError(
+                        f"direction {direction!r}: no {language} in {', '.join(pairs)}, which the "
+                        "model was trained for"
+                    )
+            options["source_lang"], options["target_lang"] = requested
     if direction is not None and not pairs:
         trained = f"{options.get('source_lang')}-{options.get('target_lang')}"
         if direction != trained:

@@ -37,15 +37,13 @@ def load_pair(
         cfg, dictionaries: the task's.
         path: of fairseq-preprocess.
         split, pair: such as "train" and "de-en"; files of "en-de" do as well.
-        combine: read split1, split2 .. as well.
+        combine: read split1, split2 .. as well; --upsample-primary repeats the training set alone.
         can_lack_targets: True where sources are to be translated.
         max_source_tokens: the length to which --truncate-source cuts.
 
     Raises FileNotFoundError for missing files and ValueError for empty ones, naming the folder.
     """
     source, target = LanguagePair.parse(pair)
-    # a score of --combine-valid-subsets counts each sentence once
-    times = cfg.upsample_primary if split == cfg.train_subset else 1
     empty = f"{path}: {split} of the pair {pair} holds no sentence"
     try:
         dataset = load_langpair_dataset(
@@ -57,7 +55,7 @@ def load_pair(
             dictionaries[target],
             combine=combine,
             dataset_impl=cfg.dataset_impl,
-            upsample_primary=times,
+            upsample_primary=cfg.upsample_primary if split == cfg.train_subset else 1,
             left_pad_source=cfg.left_pad_source,
             left_pad_target=cfg.left_pad_target,  # False: ``setup_task`` refuses True
             max_source_positions=max_source_tokens,

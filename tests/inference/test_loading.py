@@ -1,6 +1,7 @@
 """``load``: what there is not is named, and what does not belong together is refused."""
 
 import concurrent.futures
+import re
 import shutil
 
 import numpy as np
@@ -223,3 +224,11 @@ def test_no_gpu_is_asked_for_its_random_numbers(monkeypatch):
     with undisturbed():
         torch.rand(3)
     assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("direction", ["de-yy", "xx-de", "xx+de-yy"])
+def test_a_direction_of_other_languages_names_those_of_the_model(direction, data, checkpoint_of):
+    system = SYSTEMS["multiway_gru"]
+    message = f"direction '{re.escape(direction)}': no de in .*xx-yy.*, which the model was trained"
+    with pytest.raises(ValueError, match=message):
+        fairseq_ext.load(checkpoint_of("multiway_gru"), data[system.data], direction)
