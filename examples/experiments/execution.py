@@ -33,7 +33,8 @@ ENVIRONMENT = {
     "MALLOC_TOP_PAD_": "268435456",
 }
 PLACE = re.compile(r"\$(\$|([A-Z]+)\b|\{([A-Z]+)\})")
-PROGRESS = re.compile(r"\| INFO \| (train|valid) \| (.*)")
+# what ends an epoch or a validation, and warnings
+SHOWN = re.compile(r"\| (?:INFO \| (train|valid)|WARNING \| [\w.]+) \| (.*)")
 
 
 def short(path: Path) -> str:
@@ -73,10 +74,10 @@ def environment() -> dict[str, str]:
     return variables
 
 
-def progress(line: str) -> Optional[str]:
-    """Return what ends an epoch or a validation in the log of fairseq-train, else None."""
-    match = PROGRESS.search(line)
-    return f"{match.group(1)} {match.group(2)}" if match else None
+def shown(line: str) -> Optional[str]:
+    """Return what the terminal shows of a line of fairseq-train's log; None for most lines."""
+    match = SHOWN.search(line)
+    return f"{match[1] or 'warning:'} {match[2]}" if match else None
 
 
 def execute(command: str, log: Path) -> None:
@@ -102,7 +103,7 @@ def execute(command: str, log: Path) -> None:
                 stream.write(line)
                 stream.flush()
                 tail = [*tail[-14:], line]
-                text = progress(line)
+                text = shown(line)
                 if text:
                     print(text, flush=True)
     except BaseException:
