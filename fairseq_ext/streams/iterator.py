@@ -1,11 +1,14 @@
 """fairseq's iterator over the batches of an epoch, in the order of a plan."""
 
-from typing import Any, Dict, List, Mapping, Optional
+import logging
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from fairseq.data.iterators import EpochBatchIterator, ShardedIterator
 
 from .dataset import Batch, Sample, StreamsDataset
 from .plan import Plan, TrainingPlan
+
+logger = logging.getLogger(__name__)
 
 
 class StreamsIterator(EpochBatchIterator):
@@ -69,7 +72,13 @@ class StreamsIterator(EpochBatchIterator):
         # of all epochs' beginnings a resumed run needs the last, from which it counts on
         begins = {1: 0, position["epoch"]: self._plan.begin(position["epoch"])}
         streams = {**self._plan.state.state_dict(), "begins": begins}
-        return {**position, "streams": {**streams, "in_order": not self.shuffle}}
+        streams["in_order"] = not self.shuffle
+        if position["iterations_in_epoch"]:
+            group, length = self._group(self._plan)
+            updates = position["iterations_in_epoch"] * self.num_shards // group
+            made = self._plan.begin(self.epoch + 1) - (length - updates)
+            streams["position"] = dict(group=group, length=length, updates=updates, made=made)
+        return {**position, "streams": streams}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on from a position; the plan's state becomes that of the checkpoint."""
@@ -79,4 +88,38 @@ class StreamsIterator(EpochBatchIterator):
             self._planned_epoch = None  # it was planned without this history
             # checkpoints from before --curriculum say "shuffle": False of a shuffled epoch
             state_dict = {**state_dict, "shuffle": not streams.get("in_order", False)}
+            self.epoch = state_dict["epoch"]
+            if "position" in streams:  # not in checkpoints from before it
+                updates, group = self._go_on_from(self._plan, **streams["position"])
+                state_dict["iterations_in_epoch"] = updates * group // self.num_shards
         super().load_state_dict(state_dict)
+
+    def _group(self, plan: TrainingPlan) -> Tuple[int, int]:
+        """Return the minibatches of an update and the updates of the present epoch."""
+        group = plan.group(self.epoch)
+        return group, len(self.frozen_batches) // group
+
+    def _go_on_from(
+        self, plan: TrainingPlan, group: int, length: int, updates: int, made: int
+    ) -> Tuple[int, int]:
+        """Return the updates of the present epoch that are done, and the minibatches of each.
+
+        Where --update-freq or the number of workers has changed, as large a part of the epoch is
+        done as was before, in whole updates: what lies between would be updates with minibatches
+        of two neighbours in the plan, and so of other pairs.
+
+        Args:
+            group, length, updates: minibatches of an update, updates of the epoch and those done
+                when the state was stored.
+            made: all updates of the run, which --join-at counts.
+        """
+        new_group, new_length = self._group(plan)
+        if new_group != group:
+            before, updates = updates, updates * new_length // length
+            logger.info(
+                f"epoch {self.epoch}: {before} of {length} updates are done; it goes on after "
+                f"{updates} of {new_length}, because an update has {new_group} minibatches in "
+                f"place of {group}"
+            )
+        plan.state.begins[self.epoch + 1] = made + new_length - updates
+        return updates, new_group

@@ -100,6 +100,36 @@ def test_a_resumed_run_counts_on_from_the_updates_it_had(dataset):
     assert resumed.begin(2) == 18 != training_plan(dataset, "cycle", group=3).begin(2)
 
 
+@pytest.mark.parametrize("taken", [1, 2, 5, 8])
+@pytest.mark.parametrize("before, after", [(1, 2), (2, 3), (3, 1), (8, 1), (1, 40)])
+def test_updates_of_another_size_are_those_of_the_plan(dataset, schedule, before, after, taken):
+    """--update-freq or the number of workers has changed: no update has batches of two."""
+    first = StreamsIterator(dataset, training_plan(dataset, schedule, group=before), seed=1)
+    length = len(first) // before
+    taken = min(taken, length - 1)
+    if not taken:
+        pytest.skip("the epoch is one update")
+    indices_seen(first, taken * before)
+    plan = training_plan(dataset, schedule, group=after)
+    resumed = StreamsIterator(dataset, plan, seed=1)
+    resumed.load_state_dict(first.state_dict())
+    walk = resumed.next_epoch_itr()
+    rest = [next(walk)]
+    half_way = resumed.state_dict()
+    rest += walk
+    slots = plan.slots(1)
+    updates, odd = divmod(len(rest), after)
+    assert odd == 0 and len(slots) - updates == taken * len(slots) // length
+    for number, slot in enumerate(slots[len(slots) - updates :]):
+        batches = rest[number * after : (number + 1) * after]
+        assert {tuple(batch) for batch in batches} == {slot}
+    # the run goes on counting from the updates that it has made
+    assert resumed.state_dict()["streams"]["begins"][2] == plan.begin(2) == taken + updates
+    again = training_plan(dataset, schedule, group=after)
+    StreamsIterator(dataset, again, seed=1).load_state_dict(half_way)
+    assert again.begin(2) == taken + updates
+
+
 def test_curriculum_orders_the_first_epochs_and_survives_a_resumption(dataset, schedule):
     def walk(iterator, shuffle, count):
         batches = iterator.next_epoch_itr(shuffle=shuffle)
