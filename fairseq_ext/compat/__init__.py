@@ -96,6 +96,7 @@ PATCH_MODULES = (
     "generation.unknown_words",
     "generation.source_columns",
     "generation.scored_alignments",
+    "generation.word_blanks",
     "training.prefetch_thread",
     "versions.data_workers",
     "data.worker_epochs",

@@ -10,7 +10,7 @@ from fairseq import utils
 from fairseq.data import Dictionary, encoders
 from torch import Tensor
 
-from ..common.word_blanks import lacks_blanks
+from ..compat.generation.word_blanks import lacks_blanks
 from .config import StreamsConfig
 from .language_pair import LanguagePair
 from .metrics import BLEU_ORDER

@@ -76,8 +76,8 @@ class StreamsIterator(EpochBatchIterator):
         if position["iterations_in_epoch"]:
             group, length = self._group(self._plan)
             updates = position["iterations_in_epoch"] * self.num_shards // group
-            made = self._plan.begin(self.epoch + 1) - (length - updates)
-            streams["position"] = dict(group=group, length=length, updates=updates, made=made)
+            of_run = self._plan.begin(self.epoch + 1) - (length - updates)
+            streams["position"] = dict(group=group, length=length, updates=updates, of_run=of_run)
         return {**position, "streams": streams}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
@@ -100,7 +100,7 @@ class StreamsIterator(EpochBatchIterator):
         return group, len(self.frozen_batches) // group
 
     def _go_on_from(
-        self, plan: TrainingPlan, group: int, length: int, updates: int, made: int
+        self, plan: TrainingPlan, group: int, length: int, updates: int, of_run: int
     ) -> Tuple[int, int]:
         """Return the updates of the present epoch that are done, and the minibatches of each.
 
@@ -111,7 +111,7 @@ class StreamsIterator(EpochBatchIterator):
         Args:
             group, length, updates: minibatches of an update, updates of the epoch and those done
                 when the state was stored.
-            made: all updates of the run, which --join-at counts.
+            of_run: all updates of the run, which --join-at counts.
         """
         new_group, new_length = self._group(plan)
         if new_group != group:
@@ -121,5 +121,5 @@ class StreamsIterator(EpochBatchIterator):
                 f"{updates} of {new_length}, because an update has {new_group} minibatches in "
                 f"place of {group}"
             )
-        plan.state.begins[self.epoch + 1] = made + new_length - updates
+        plan.state.begins[self.epoch + 1] = of_run + new_length - updates
         return updates, new_group

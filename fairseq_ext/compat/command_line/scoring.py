@@ -6,6 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
+from ..generation.word_blanks import lacks_blanks
 from ..patch_registry import PatchedModule, patch
 from ..user_errors import OptionError
 
@@ -58,6 +59,12 @@ def _print_sacrebleu(args: argparse.Namespace) -> None:
     from sacrebleu.metrics import BLEU
 
     system, reference = _read_both(args)
+    if lacks_blanks(reference):
+        print(
+            f"warning: --ref {args.ref}: no blanks between words, which BLEU counts; "
+            "`fairseq-ext evaluate --tokenize zh` and the like cut the texts",
+            file=sys.stderr,
+        )
     metric = BLEU(lowercase=args.ignore_case, max_ngram_order=args.order)
     print(metric.corpus_score(system, [reference]).format())
     print(metric.get_signature())

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Sequence
 
-from ...common.word_blanks import lacks_blanks
+from ...compat.generation.word_blanks import lacks_blanks
 from .. import UsageError, atomic_path, check_apart, check_once
 from . import inputs
 from .report import Result, markdown, spread, tab_separated

@@ -50,6 +50,16 @@ def test_sacrebleu_order(files, score):
     assert re.search(r"BLEU = [\d.]+ [\d.]+/[\d.]+ \(", output)
 
 
+@pytest.mark.parametrize("line, warns", [("一个男人在街上走路。", True), ("ein Mann", False)])
+def test_texts_without_blanks_are_named(files, monkeypatch, capsys, line, warns):
+    from fairseq_cli.score import cli_main
+
+    words = [*files(reference=[line] * len(SYSTEM)), "--sacrebleu"]
+    monkeypatch.setattr("sys.argv", ["fairseq-score", *map(str, words)])
+    cli_main()
+    assert ("no blanks between words, which BLEU counts" in capsys.readouterr().err) == warns
+
+
 def test_sacrebleu_reads_standard_input(files, score, monkeypatch):
     words = files()
     monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(SYSTEM) + "\n"))
