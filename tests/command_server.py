@@ -25,6 +25,8 @@ MODULES = {
     "fairseq-interactive": "fairseq_cli.interactive",
     "fairseq-validate": "fairseq_cli.validate",
 }
+# task and model of most commands with --user-dir
+USUAL = ("dual_translation", "dual_transformer")
 # what tests leave in the environment of their process: pytest, torch's first optimizer, the layer
 # and fairseq's iterators set these
 LEFT_BY_TESTS = (
@@ -109,6 +111,7 @@ def serve(user_dir=None):
         if user_dir is not None:
             utils = importlib.import_module("fairseq.utils")
             utils.import_user_module(argparse.Namespace(user_dir=user_dir))
+        _compose_quickly(user_dir)
         gc.freeze()  # the collector of a fork would copy every page it looks at
         for line in requests:
             child = os.fork()
@@ -127,6 +130,21 @@ def _import_what_optimizers_import():
     """
     importlib.import_module("torch._dynamo")
     atexit.unregister(importlib.import_module("torch._dynamo.utils").dump_compile_times)
+
+
+def _compose_quickly(user_dir):
+    """Let commands take configurations from common/composition.py, and compose some beforehand."""
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    composition = importlib.import_module("common.composition")
+    del sys.path[0]
+    vars(importlib.import_module("fairseq.dataclass.utils")).update(composition.IN_PLACE_OF_HYDRA)
+    options = importlib.import_module("fairseq.options")
+    task, model = ("translation", "transformer") if user_dir is None else USUAL
+    for parser in (options.get_training_parser(), options.get_generation_parser()):
+        words = ["data", "--task", task, "--path", "model.pt"]
+        if "--arch" in parser._option_string_actions:
+            words = [*words[:3], "--arch", model, "--optimizer", "adam", "--lr", "0.1"]
+        composition.converted(options.parse_args_and_arch(parser, words))
 
 
 def _answer(answers, value):

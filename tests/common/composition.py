@@ -6,16 +6,20 @@ of task, architecture and so on. The values are then written by hydra's own func
 test_composition.py compares the results with hydra's.
 """
 
+import contextlib
 import copy
 import functools
+from pathlib import Path
 from unittest import mock
 
+import hydra
 from fairseq.dataclass import utils
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 
+CONFIGURATIONS = Path(utils.__file__).parents[1] / "config"
 _compose = utils.compose
 _composed = {}
 
@@ -37,8 +41,13 @@ def _nodes(overrides):
     return nodes
 
 
+def _initialize(config_path):
+    """Return a context that does nothing: ``_quick_compose`` begins hydra where it needs it."""
+    return contextlib.nullcontext()
+
+
 def _quick_compose(config_name, overrides, strict):
-    """In the place of hydra's function."""
+    """Return what hydra's ``compose`` returns."""
     read = [(text, _override(text)) for text in overrides]
     groups = [text for text, override in read if "." not in override.key_or_group]
     values = [override for _, override in read if "." in override.key_or_group]
@@ -46,7 +55,8 @@ def _quick_compose(config_name, overrides, strict):
     key = (config_name, *groups)
     stored, config = _composed.get(key, (None, None))
     if stored is None or any(before is not node for before, node in zip(stored, nodes)):
-        config = _compose(config_name, overrides=groups, strict=strict)
+        with hydra.initialize_config_dir(str(CONFIGURATIONS), version_base="1.1"):
+            config = _compose(config_name, overrides=groups, strict=strict)
         _composed[key] = nodes, config
     config = copy.deepcopy(config)
     OmegaConf.set_struct(config, True)
@@ -55,7 +65,11 @@ def _quick_compose(config_name, overrides, strict):
     return config
 
 
+# functions that fairseq.dataclass.utils takes from hydra
+IN_PLACE_OF_HYDRA = {"compose": _quick_compose, "initialize": _initialize}
+
+
 def converted(args):
     """The configuration of parsed options (argparse.Namespace)."""
-    with mock.patch.object(utils, "compose", _quick_compose):
+    with mock.patch.multiple(utils, **IN_PLACE_OF_HYDRA):
         return utils.convert_namespace_to_omegaconf(args)

@@ -2,7 +2,6 @@
 
 import dataclasses
 
-import hydra
 import pytest
 from common import composition, inprocess
 from fairseq import options
@@ -56,8 +55,7 @@ def test_what_is_registered_anew_is_composed_anew():
     store = ConfigStore.instance()
     for options_class in (Options, OtherOptions):
         store.store(name="composed_in_a_test", group="bpe", node=options_class())
-        with hydra.initialize_config_module("fairseq.config", version_base="1.1"):
-            config = composition._quick_compose("config", ["bpe=composed_in_a_test"], False)
+        config = composition._quick_compose("config", ["bpe=composed_in_a_test"], False)
         assert config.bpe.width == options_class.width
     del store.repo["bpe"]["composed_in_a_test.yaml"]
 

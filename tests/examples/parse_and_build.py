@@ -8,10 +8,13 @@ start from checkpoints are only parsed, and criterions that read some are not bu
 import json
 import sys
 from argparse import Namespace
+from pathlib import Path
 
 import torch
 from fairseq import options, tasks, utils
-from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from common.composition import converted
 
 FROM_CHECKPOINTS = "--translation-model"
 SIZES = ("layers", "embed_dim", "ffn_embed_dim", "attention_heads")
@@ -20,7 +23,7 @@ SIZES = ("layers", "embed_dim", "ffn_embed_dim", "attention_heads")
 def build(words):
     utils.import_user_module(Namespace(user_dir=words[words.index("--user-dir") + 1]))
     args = options.parse_args_and_arch(options.get_training_parser(), words[1:])
-    cfg = convert_namespace_to_omegaconf(args)
+    cfg = converted(args)
     task = tasks.setup_task(cfg.task)
     model = None
     if FROM_CHECKPOINTS not in words:

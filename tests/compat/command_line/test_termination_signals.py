@@ -48,7 +48,6 @@ from fairseq_ext.compat.command_line.termination_signals import exits_cleanly_on
 
 def load(ours, theirs):
     theirs.close()
-    print("loads", flush=True)
     ours.recv()  # raises EOFError when the training has gone
 
 def command():
@@ -56,6 +55,7 @@ def command():
     multiprocessing.get_context("fork").Process(
         target=load, args=(ours, theirs), daemon=True
     ).start()
+    print("started", flush=True)  # not by the process: this one may not know of it yet
     time.sleep(60)
 
 exits_cleanly_on_signals("fairseq-train", command)()
@@ -69,7 +69,7 @@ def test_processes_that_load_data_end_without_a_word():
         stderr=subprocess.PIPE,
         encoding="utf-8",
     )
-    assert process.stdout.readline() == "loads\n"
+    assert process.stdout.readline() == "started\n"
     process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == -signal.SIGTERM
