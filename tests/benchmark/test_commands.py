@@ -21,6 +21,7 @@ SMALL = "--updates 1 --repeats 1 --max-tokens 100 --vocab 50 --train-sentences 6
 SMALL += "--embed-dim 16 --hidden 24 --context 20 --layers 1 --ffn-embed-dim 16 --heads 2 "
 
 
+@pytest.mark.slow
 def test_a_whole_run(monkeypatch, tmp_path, capsys):
     """With the systems in this process; test_harness.py has one in its own."""
     monkeypatch.setattr(

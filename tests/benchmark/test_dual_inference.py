@@ -17,6 +17,7 @@ def words(dual_checkpoint, toy_corpus, tmp_path):
     return [*files, "-s", "xx", "-t", "yy", "--limit", "8", *sizes]
 
 
+@pytest.mark.slow
 def test_figures_of_every_batch_size(words, tmp_path):
     dual_inference.main(words)
     results = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))["results"]

@@ -10,8 +10,14 @@ from speed.corpus import star
 from speed.families import FAMILIES
 from speed.products import Products
 
+# one of Transformers and one that is recurrent
+FAST = ("dual", "multiway")
 
-@pytest.mark.parametrize("family", FAMILIES)
+
+@pytest.mark.parametrize(
+    "family",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name not in FAST)) for name in FAMILIES],
+)
 def test_a_family_works(family, tiny, data, tmp_path, monkeypatch):
     # test_products.py times products; here this would take long
     monkeypatch.setattr(Products, "seconds", lambda self: 0.5)
