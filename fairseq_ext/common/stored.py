@@ -7,10 +7,10 @@ from typing import Any, Dict, Mapping, NamedTuple, Optional
 
 from fairseq import checkpoint_utils, utils
 from fairseq.data import Dictionary
-from fairseq.models import ARCH_MODEL_NAME_REGISTRY
 from omegaconf import OmegaConf
 from torch import Tensor
 
+from ..compat.checkpoints.configurations import registered_model
 from ..compat.checkpoints.dictionary_digests import digest, stored_digests
 
 # the dictionary of a language model, which is of no language, and the name of its digest
@@ -35,10 +35,9 @@ class Stored(NamedTuple):
     digests: Mapping[str, str]
 
     @property
-    def architecture(self) -> str:
+    def architecture(self) -> Optional[str]:
         """Return the name of the registered model, not that of its sizes."""
-        name = self.model._name
-        return ARCH_MODEL_NAME_REGISTRY.get(name, name)
+        return registered_model(self.model)
 
     def error(self, text: str) -> ValueError:
         """Return an error that begins with the option and the file."""

@@ -10,8 +10,8 @@ from fairseq import __version__ as fairseq_version
 from fairseq.data import indexed_dataset
 from fairseq.tasks import FairseqTask
 
+from ..compat.checkpoints.configurations import chosen_name, options_of, options_of_task
 from ..streams.language_pair import languages as languages_of_pairs
-from .places import options_of, options_of_task
 from .train_command import train_command
 
 if TYPE_CHECKING:
@@ -89,14 +89,13 @@ def _head(facts: Facts) -> str:
 
 
 def _architecture(facts: Facts) -> str:
-    options = options_of(facts.stored[0].cfg.model)
-    return str(options.get("_name") or options.get("arch"))
+    return str(chosen_name(facts.stored[0].cfg.model, "model"))
 
 
 def _summary(facts: Facts) -> str:
     """Return what the model is, in two sentences."""
-    task = options_of(facts.stored[0].cfg.task)
-    text = f"A `{_architecture(facts)}` of the task `{task.get('_name') or task.get('task')}`"
+    task = chosen_name(facts.stored[0].cfg.task, "task")
+    text = f"A `{_architecture(facts)}` of the task `{task}`"
     if len(facts.stored) > 1:
         text = f"An ensemble of {len(facts.stored)} models. Each is a{text[1:]}"
     directions = facts.model.directions
@@ -178,7 +177,7 @@ def _scores(facts: Facts) -> str:
     rows: List[Tuple[Any, ...]] = []
     for entry in facts.stored:
         extra = entry.state.get("extra_state") or {}
-        options = options_of(entry.cfg.get("checkpoint") or {})
+        options = options_of(entry.cfg.get("checkpoint"))
         metric = options.get("best_checkpoint_metric") or "loss"
         for title, value in (("at this checkpoint", extra.get("val_loss")),
                              ("best of the training", extra.get("best"))):  # fmt: skip

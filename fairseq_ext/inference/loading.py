@@ -21,11 +21,12 @@ from fairseq.models import (
 from fairseq.tasks import FairseqTask
 from omegaconf import DictConfig, open_dict
 
+from ..compat.checkpoints.configurations import chosen_name, options_of, options_of_task
 from ..streams.language_pair import LanguagePair, languages
 from ..streams.stored_pairs import stored_pairs
 from .model import LoadedModels, Model
 from .packed import is_packed, read_packed
-from .places import PathLike, data_folder, options_of, options_of_task, subword_folders
+from .places import PathLike, data_folder, subword_folders
 from .subword_models import NONE, Given, SubwordModels, check_spelling, find_subwords, fitting
 from .twin_network import load_twin
 
@@ -156,7 +157,7 @@ def read_source(names: Sequence[PathLike]) -> ModelSource:
         stored = [StoredModel(file, state, state["cfg"]) for file, state in packed.states]
         return ModelSource(stored, packed.folder, packed.subwords, packed.tokenizer)
     stored = [read_checkpoint(path) for path in paths]
-    tokenizer = options_of(stored[0].cfg.get("tokenizer") or {}).get("_name")
+    tokenizer = chosen_name(stored[0].cfg.get("tokenizer"), "tokenizer")
     return ModelSource(stored, tokenizer=tokenizer)
 
 
@@ -168,8 +169,8 @@ def _tokenizer_for(
     name = named or (None if subwords == NONE else source.tokenizer)
     if name is None:
         return None
-    stored = options_of(source.stored[0].cfg.get("tokenizer") or {})
-    return dict(stored) if stored.get("_name") == name else {"_name": name}
+    stored = options_of(source.stored[0].cfg.get("tokenizer"))
+    return dict(stored) if chosen_name(stored, "tokenizer") == name else {"_name": name}
 
 
 def _listed(checkpoint: Union[PathLike, Sequence[PathLike]]) -> Sequence[PathLike]:
@@ -185,11 +186,11 @@ def _subwords_for(
         return source.subwords
     model = source.stored[0]
     places = subword_folders(model.path, data)
-    stored = options_of(model.cfg.get("bpe") or {})
+    stored = options_of(model.cfg.get("bpe"))
     dictionaries = dictionaries_of(task)
     subwords = find_subwords(places, list(dictionaries), stored, named, kind)
     if named is None:
-        if not kind and not stored.get("_name"):
+        if not kind and not chosen_name(stored, "bpe"):
             subwords = fitting(subwords, dictionaries)
         check_spelling(subwords, dictionaries)
     return subwords
@@ -236,17 +237,16 @@ def check_supported(entry: StoredModel) -> None:
 
     It would not be asked what it was trained for. Our models and those of other plugins pass.
     """
-    options = options_of(entry.cfg.model)
-    name = options.get("_name") or options.get("arch")
+    name = chosen_name(entry.cfg.model, "model")
     entry_class = ARCH_MODEL_REGISTRY.get(name)
     if entry_class is None or not entry_class.__module__.startswith("fairseq."):
         return
     if not issubclass(entry_class, SUPPORTED):
-        task = options_of(entry.cfg.task)
+        task = chosen_name(entry.cfg.task, "task")
         raise ValueError(
-            f"{entry.path}: a {name} of the task {task.get('_name') or task.get('task')}, which "
-            "this interface does not know; allowed: models that translate, and language models. "
-            "fairseq's own hub interface may load it"
+            f"{entry.path}: a {name} of the task {task}, which this interface does not know; "
+            "allowed: models that translate, and language models. fairseq's own hub interface may "
+            "load it"
         )
 
 
@@ -279,7 +279,7 @@ def set_up_task(cfg: DictConfig, folder: Path, direction: Optional[str]) -> Fair
                 options[name] = value
         if pairs:  # schedules are not looked at where both are given
             options["lang_pairs"] = ",".join(pairs)
-            if options.get("_name") == "multilingual_translation" and direction not in (
+            if chosen_name(options, "task") == "multilingual_translation" and direction not in (
                 None,
                 *pairs,
             ):

@@ -16,6 +16,7 @@ from fairseq.tasks import FairseqTask
 from fairseq.tasks.speech_to_text import SpeechToTextTask
 from torch import nn
 
+from ..compat.checkpoints.configurations import options_of_task
 from ..compat.generation.line_translator import Coders, LineTranslator
 from ..duo.task import TextClassificationTask
 from ..streams.language_pair import LanguagePair, sides
@@ -23,7 +24,6 @@ from ..streams.other_direction import task_toward
 from ..streams.task import StreamsTask
 from ..twin.captions.task import ImageCaptioningTask
 from .inputs import Input, Inputs, check_several
-from .places import options_of_task
 from .results import Classification, Perplexity, Score, Translation
 from .search import build_translator, check_count, tokenizer_options
 from .subword_models import SubwordModels, direction_coder

@@ -12,9 +12,9 @@ from fairseq.data.data_utils import collate_tokens
 from fairseq.sequence_scorer import SequenceScorer
 from torch import Tensor
 
+from ..compat.checkpoints.configurations import options_of_task
 from .extras import twin_distances
 from .inputs import Input, encode_words
-from .places import options_of_task
 from .results import Perplexity
 from .search import check_count
 

@@ -2,28 +2,15 @@
 
 import os
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Union
+from typing import Any, List, Mapping, Optional, Union
 
 from fairseq import utils
-from fairseq.tasks import FairseqTask
-from omegaconf import DictConfig
+
+from ..compat.checkpoints.configurations import options_of
 
 PathLike = Union[str, "os.PathLike[str]"]
 # what a data folder holds, by which it is known
 MARKS = ("dict*.txt", "config.yaml")
-
-
-def options_of(group: Any) -> Any:
-    """Return a group of a checkpoint's configuration as a mapping that can be written to.
-
-    Tasks and models without a dataclass have a Namespace.
-    """
-    return group if isinstance(group, (DictConfig, dict)) else vars(group)
-
-
-def options_of_task(task: FairseqTask) -> Any:
-    """Return the options of a task; one without a dataclass has them under another name."""
-    return options_of(getattr(task, "cfg", None) or task.args)
 
 
 def has_data(folder: Path) -> bool:
@@ -63,7 +50,7 @@ def data_folder(checkpoint: Path, task: Any, data: Optional[PathLike]) -> Path:
     )
 
 
-def candidate_folders(checkpoint: Path, task: Dict[str, Any]) -> List[Path]:
+def candidate_folders(checkpoint: Path, task: Mapping[str, Any]) -> List[Path]:
     """Return where dictionaries may be, the most likely folder first."""
     folders = [checkpoint.parent]
     stored = task.get("data")

@@ -14,10 +14,10 @@ from fairseq.tasks import FairseqTask
 from fairseq.tasks.translation_lev import TranslationLevenshteinTask
 from omegaconf import DictConfig, OmegaConf, open_dict
 
+from ..compat.checkpoints.configurations import chosen_name, options_of_task
 from ..compat.command_line.option_checks import check_search
 from ..compat.generation.line_translator import Answer, BatchLimits, Coders, Line, LineTranslator
 from ..dual.reranker import check_alpha
-from .places import options_of_task
 
 # options of tasks that say how to search, not what the model is
 TASK_OPTIONS = (
@@ -176,8 +176,7 @@ def build_translator(
         check_count(name, of_search.get(name, 1))
     generation = generation_options(of_search)
     # those that rank labels have as many hypotheses as labels, whatever the beam
-    name = options_of_task(task).get("_name")
-    check_search({**generation, "task": name})
+    check_search({**generation, "task": chosen_name(options_of_task(task), "task")})
     if not isinstance(task, TranslationLevenshteinTask):
         for name in of_search:
             if name.startswith(OF_STEPS):

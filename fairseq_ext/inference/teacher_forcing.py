@@ -10,8 +10,8 @@ from fairseq import utils
 from fairseq.data.data_utils import collate_tokens
 from torch import Tensor
 
+from ..compat.checkpoints.configurations import options_of_task
 from ..compat.generation.line_translator import Answer, LineTranslator, Source
-from .places import options_of_task
 from .search import set_beams
 
 

@@ -18,7 +18,7 @@ from fairseq.registry import REGISTRIES
 from fairseq.tasks import TASK_DATACLASS_REGISTRY, TASK_REGISTRY
 from omegaconf import DictConfig, OmegaConf
 
-from .places import options_of
+from ..compat.checkpoints.configurations import chosen_name, options_of
 
 PLAIN_GROUPS = ("common", "dataset", "optimization", "checkpoint", "ema")
 CHOSEN_GROUPS = ("task", "model", "criterion", "optimizer", "lr_scheduler")
@@ -31,7 +31,7 @@ LEFT_OUT |= {"finetune_from_model", "twin_stored", "num_workers_valid"}
 def train_command(cfg: DictConfig) -> str:
     """Return the command of fairseq-train: what differs from the defaults, without paths."""
     task, model = cfg.task, cfg.model
-    names = {group: _name(cfg.get(group)) for group in CHOSEN_GROUPS}
+    names = {group: chosen_name(cfg.get(group), group) for group in CHOSEN_GROUPS}
     words = ["fairseq-train", "DATA"]
     modules = [type_.__module__ for type_ in _classes(names)]
     if any(not module.startswith("fairseq.") for module in modules):
@@ -58,15 +58,6 @@ def train_command(cfg: DictConfig) -> str:
         words += _words(name, value)
     text = " ".join(word if word.startswith("$(") else shlex.quote(word) for word in words)
     return text.replace("$(fairseq-ext user-dir)", '"$(fairseq-ext user-dir)"')
-
-
-def _name(group: Any) -> Optional[str]:
-    """Return the registered name of a part of a run; a Namespace has that of a model as arch."""
-    if isinstance(group, Namespace):
-        return getattr(group, "_name", None) or getattr(group, "arch", None)
-    if isinstance(group, str):
-        return group
-    return group.get("_name") if group is not None else None
 
 
 def _classes(names: Dict[str, Optional[str]]) -> List[Any]:

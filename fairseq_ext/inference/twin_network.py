@@ -6,9 +6,9 @@ from fairseq.dataclass.utils import merge_with_parent
 from fairseq.tasks import FairseqTask
 from omegaconf import DictConfig
 
+from ..compat.checkpoints.configurations import chosen_name
 from ..twin.config import TwinConfig
 from ..twin.criterion import TwinCriterion
-from .places import options_of
 
 
 def load_twin(cfg: DictConfig, state: Dict[str, Any], task: FairseqTask) -> Optional[TwinCriterion]:
@@ -20,7 +20,7 @@ def load_twin(cfg: DictConfig, state: Dict[str, Any], task: FairseqTask) -> Opti
         task: of the run, for inference.
     """
     parameters = state.get("criterion") or {}
-    name = options_of(cfg.get("criterion") or {}).get("_name")
+    name = chosen_name(cfg.get("criterion"), "criterion")
     # the penalties without a backward network have no parameters of one
     if name != "twin" or not any(key.startswith("network.") for key in parameters):
         return None

@@ -4,9 +4,10 @@ A run tells its models the pairs by ``task.pairs`` and lets the checkpoints hold
 checkpoint asks here.
 """
 
-from typing import Any, List, Mapping
+from typing import Any, List
 
 from ..common.run_config import carry_in_checkpoints
+from ..compat.checkpoints.configurations import options_of
 from .lang_pairs import parse_lang_pairs
 
 
@@ -16,8 +17,7 @@ def stored_pairs(cfg: Any) -> List[str]:
     Args:
         cfg: the configuration of the model, as attributes or as a mapping.
     """
-    has_keys = isinstance(cfg, Mapping)  # omegaconf's are; argparse's of old checkpoints are not
-    text = cfg.get("lang_pairs") if has_keys else getattr(cfg, "lang_pairs", None)
+    text = options_of(cfg).get("lang_pairs")
     if not text:
         return []
     # fairseq's multilingual_translation has split them already

@@ -7,8 +7,8 @@ from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from options.systems import SYSTEMS
 
+from fairseq_ext.compat.checkpoints.configurations import options_of
 from fairseq_ext.inference.loading import read_checkpoint
-from fairseq_ext.inference.places import options_of
 from fairseq_ext.inference.train_command import LEFT_OUT, train_command
 
 

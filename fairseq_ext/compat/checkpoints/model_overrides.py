@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Iterator
 from ..command_line.chosen_classes import chosen_classes, declared_options, is_stock
 from ..patch_registry import PatchedModule, patch
 from ..user_errors import OptionError
-from .refusals import path_being_read, stored_name
+from .configurations import stored_name
+from .refusals import path_being_read
 
 if TYPE_CHECKING:
     from fairseq.dataclass.configs import FairseqConfig

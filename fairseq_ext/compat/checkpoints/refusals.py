@@ -14,6 +14,7 @@ from ..command_line.chosen_classes import is_stock
 from ..data.data_files import UnreadableFile
 from ..patch_registry import PatchedModule, patch
 from ..user_errors import OptionError
+from .configurations import stored_name
 from .data_only import RefusedCheckpoint
 from .dictionary_digests import ENTRY, different_dictionary, digests, stored_digests
 from .literal_evaluation import RefusedSetting
@@ -180,17 +181,6 @@ def check_names(path: str, state: State, task: FairseqTask | None) -> None:
     is_registered = arch is None or arch in ARCH_MODEL_REGISTRY or arch in MODEL_REGISTRY
     if not is_registered:
         raise CheckpointMismatch(f"{path}: its architecture {arch!r} is not registered; {PLUGIN}")
-
-
-def stored_name(state: State, group: str) -> str | None:
-    """Return the name of the task or model of a checkpoint; None where it has none."""
-    cfg, args = state.get("cfg"), state.get("args")
-    if cfg is not None and group in cfg and cfg[group] is not None:
-        section = cfg[group]
-        if hasattr(section, "get"):
-            return section.get("_name") or section.get("arch")
-        return getattr(section, "_name", None) or getattr(section, "arch", None)
-    return getattr(args, {"model": "arch"}.get(group, group), None)
 
 
 def _mismatch(path: str, state: State, task: FairseqTask | None, error: Exception) -> str | None:

@@ -11,6 +11,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
+from ...compat.checkpoints.configurations import options_of, stored_group
 from ...compat.checkpoints.dictionary_digests import ENTRY, stored_digests
 from .. import UsageError, atomic_path, check_apart, check_once
 
@@ -107,18 +108,11 @@ def check_settings(
 
 def settings_of(state: Dict[str, Any]) -> Dict[str, Any]:
     """Return the options of a checkpoint that say what its parameters compute."""
-    config = state.get("cfg") or {}
-    # from before fairseq 0.10: all options together
-    model, task = (options_of(config.get(name) or state.get("args")) for name in ("model", "task"))
+    model, task = (options_of(stored_group(state, kind)) for kind in ("model", "task"))
     settings = {name: value for name, value in model.items() if FUNCTION.search(name)}
     # a task of several pairs has one model for all of them
     sides = () if "lang_pairs" in task else ("source_lang", "target_lang")
     return {**settings, **{side: task[side] for side in sides if side in task}}
-
-
-def options_of(group: Any) -> Mapping[str, Any]:
-    """Return a group of options as {name: value}."""
-    return group if isinstance(group, Mapping) else vars(group) if group is not None else {}
 
 
 def add_digests(

@@ -4,6 +4,7 @@ import pickle
 from pathlib import Path
 from typing import Any, Collection, Dict, Optional, Union
 
+from ...compat.checkpoints.configurations import registered_model, stored_group, stored_name
 from .. import UsageError
 
 
@@ -34,31 +35,20 @@ def read(path: Union[str, Path], *models: str) -> Dict[str, Any]:
     return state
 
 
-def architecture_of(state: Dict[str, Any]) -> Optional[str]:
-    """Return the name of the architecture that a checkpoint's configuration gives."""
-    # checkpoints from before fairseq 0.10 have a Namespace of all options under "args"
-    stored = (state.get("cfg") or {"model": state.get("args")})["model"]
-    options = stored if isinstance(stored, dict) else vars(stored)
-    return options.get("_name") or options.get("arch")  # "_name" of a dataclass, "arch" before
-
-
 def model_of(state: Dict[str, Any]) -> str:
-    """Return the registered model behind that name; the name itself where it is unknown."""
-    from fairseq.models import ARCH_MODEL_NAME_REGISTRY
-
-    name = architecture_of(state)
-    return ARCH_MODEL_NAME_REGISTRY.get(name, name)
+    """Return the registered model that a checkpoint of `read` is of."""
+    name = registered_model(stored_group(state, "model"))
+    assert name is not None  # `read` refuses files without one
+    return name
 
 
 def contents(state: Any, models: Collection[str]) -> Optional[str]:
     """Return what a loaded object is, in words; None for a checkpoint of the ``models``."""
     if not isinstance(state, dict):
         return f"an object of type {type(state).__name__}"
-    config = state.get("cfg") or {"model": state.get("args")}
-    stored = config.get("model") if isinstance(config, dict) else None
-    if stored is None or "model" not in state:
+    if stored_group(state, "model") is None or "model" not in state:
         # enough to recognise the file
         return f"the entries {', '.join(sorted(map(str, state))[:8])}, not a model of fairseq"
-    if model_of(state) not in models:
-        return f"a model of the architecture {architecture_of(state)!r}"
+    if registered_model(stored_group(state, "model")) not in models:
+        return f"a model of the architecture {stored_name(state, 'model')!r}"
     return None

@@ -8,6 +8,7 @@ the result is a stock checkpoint, for fairseq without this package.
 import argparse
 from typing import Any, Dict, List
 
+from ...compat.checkpoints.configurations import chosen_name
 from ...compat.checkpoints.dictionary_digests import ENTRY, stored_digests
 from ...tools.export.protocol import Checkpoint, Exporters, Group, Parameters
 
@@ -94,7 +95,7 @@ def _stock_task(task: Group) -> Group:
 def usage(stock: Checkpoint, output: str) -> str:
     """Return the command that uses the exported file, in words of a shell."""
     model, task = stock["extra_state"]["exported_from"]["model"], stock["cfg"]["task"]
-    name = task["_name"] if isinstance(task, dict) else task.task
+    name = chosen_name(task, "task")
     if name == "language_modeling":
         return f"fairseq-eval-lm DATA --path {output}"
     # the task of the checkpoint, unless it is fairseq-generate's default

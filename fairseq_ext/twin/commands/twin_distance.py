@@ -24,6 +24,7 @@ from typing import (
 )
 from zipfile import BadZipFile
 
+from ...compat.checkpoints.configurations import chosen_name, options_of, stored_name
 from ...compat.text_lines import UnreadableText, lines_of
 from ...streams.language_pair import LanguagePair
 from ...tools import UsageError, atomic_path
@@ -142,12 +143,12 @@ def load(args: Namespace) -> Tuple["BaseFairseqModel", "TwinCriterion", "Fairseq
     # legacy models store a Namespace
     run = DictConfig(state["cfg"], flags={"allow_objects": True})
     run.task.data = args.data
-    options = run.task if isinstance(run.task, DictConfig) else vars(run.task)
+    options = options_of(run.task)
     if args.features is not None:
         if "features" not in options:
             raise UsageError(
                 f"--features {args.features}: {args.checkpoint} is of the task "
-                f"{options.get('_name')}, which reads none; leave it out"
+                f"{chosen_name(options, 'task')}, which reads none; leave it out"
             )
         options["features"] = args.features
     options.update({name: value for name, value in UNSCORED.items() if name in options})
@@ -173,8 +174,7 @@ def load(args: Namespace) -> Tuple["BaseFairseqModel", "TwinCriterion", "Fairseq
 
 def _check_trained(state: Dict[str, Any], path: str) -> None:
     """Raise UsageError unless the checkpoint holds a backward network."""
-    options = state["cfg"]["criterion"]
-    name = options if not isinstance(options, dict) else options.get("_name")
+    name = stored_name(state, "criterion")
     if name != "twin" or not state.get("criterion"):
         raise UsageError(
             f"CHECKPOINT {path} has no backward network (criterion {name}); allowed: one of a "

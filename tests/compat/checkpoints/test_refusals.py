@@ -7,7 +7,7 @@ import torch
 from fairseq import checkpoint_utils
 
 from fairseq_ext.compat.checkpoints.dictionary_digests import digests
-from fairseq_ext.compat.checkpoints.refusals import parameters_differ, stored_name
+from fairseq_ext.compat.checkpoints.refusals import parameters_differ
 from fairseq_ext.compat.data.data_files import UnreadableFile
 
 
@@ -43,15 +43,6 @@ def test_parameters_that_differ():
     only = str(raised.value).splitlines()
     only = "\n".join(line for line in only if "size mismatch" in line)
     assert "a.weight ([2, 2] in the file, [2, 3] in the model)" in parameters_differ("x.pt", only)
-
-
-def test_stored_names():
-    cfg = {"task": {"_name": "translation"}, "model": argparse.Namespace(arch="transformer")}
-    assert stored_name({"cfg": cfg}, "task") == "translation"
-    assert stored_name({"cfg": cfg}, "model") == "transformer"
-    old = {"cfg": None, "args": argparse.Namespace(task="translation", arch="lstm")}
-    assert (stored_name(old, "task"), stored_name(old, "model")) == ("translation", "lstm")
-    assert stored_name({}, "model") is None
 
 
 @pytest.fixture
