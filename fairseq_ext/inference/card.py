@@ -2,7 +2,7 @@
 
 import platform
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 import torch
@@ -10,13 +10,11 @@ from fairseq import __version__ as fairseq_version
 from fairseq.data import indexed_dataset
 from fairseq.tasks import FairseqTask
 
-from ..compat.checkpoints.configurations import chosen_name, options_of, options_of_task
+from ..compat.checkpoints.configurations import chosen_name, options_of
 from ..streams.language_pair import languages as languages_of_pairs
+from .loading import StoredModel, dictionaries_of
+from .model import Model
 from .train_command import train_command
-
-if TYPE_CHECKING:
-    from .loading import StoredModel
-    from .model import Model
 
 # names that model hubs know
 PIPELINES = {
@@ -43,8 +41,8 @@ class Facts(NamedTuple):
     model: as loaded. stored: the checkpoints. data: the data folder. scores: Markdown, or None.
     """
 
-    model: "Model"
-    stored: List["StoredModel"]
+    model: Model
+    stored: List[StoredModel]
     data: Path
     scores: Optional[str]
 
@@ -139,16 +137,9 @@ def _sizes(facts: Facts) -> str:
 
 def vocabularies(task: FairseqTask) -> Dict[str, Any]:
     """Return {language: dictionary}; "" where there is one without a language."""
-    dictionaries = getattr(task, "dictionaries", None)
-    if dictionaries:
-        return dict(dictionaries)
-    options = options_of_task(task)
-    if options.get("source_lang") and task.source_dictionary is not None:
-        return {
-            options["source_lang"]: task.source_dictionary,
-            options["target_lang"]: task.target_dictionary,
-        }
-    return {"": task.target_dictionary}
+    dictionaries = dictionaries_of(task)
+    # a language model may write fewer words than it reads; recordings and images are no texts
+    return dictionaries if any(dictionaries) else {"": task.target_dictionary}
 
 
 def _data(facts: Facts) -> str:
