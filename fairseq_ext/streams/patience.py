@@ -42,9 +42,8 @@ def is_stalled(state: RunState, pair: str, score: float, maximise: bool, patienc
 class PairPatience:
     """Reads each pair's validation score, and lets a pair leave that has stalled.
 
-    All workers read the same scores, those summed over the workers, and so decide alike. Of
-    several --valid-subset the first counts, and a pair's validations count once it takes part.
-    A system may override all but ``begin`` and ``judge``.
+    All workers read the same scores, those summed over the workers, and so decide alike. A pair's
+    validations count once it takes part. A system may override all but ``judge``.
 
     Args:
         cfg: options of the task.
@@ -57,23 +56,16 @@ class PairPatience:
         self, cfg: StreamsConfig, pairs: Sequence[str], joins: Mapping[str, int], state: RunState
     ):
         self.cfg, self.pairs, self.joins, self.state = cfg, list(pairs), dict(joins), state
-        # of which no subset has been judged yet
-        self._epoch: Optional[int] = None
 
-    def begin(self, epoch: int) -> None:
-        """Note the epoch, of which the first subset's validation follows."""
-        self._epoch = epoch
-
-    def judge(self, stats: Mapping[str, Any], agg: MetersDict) -> None:
+    def judge(self, epoch: int, stats: Mapping[str, Any], agg: MetersDict) -> None:
         """Let the pairs leave that have stalled.
 
         Args:
+            epoch: of the validation.
             stats: what the validation of a subset has logged, as it is printed.
             agg: {name: meter} of the same.
         """
-        # None for the further subsets of the same validation, which do not count
-        epoch, self._epoch = self._epoch, None
-        if not self.patience or epoch is None:
+        if not self.patience:
             return
         for pair in self.pairs:
             # a pair that joins after N updates has not been trained

@@ -54,6 +54,8 @@ class Steps(TranslationTask):
     loss_threshold: LossThreshold
     _trained: List[nn.Parameter]
     _untouched: List[nn.Parameter]
+    # of the validation that runs, until its first subset is judged
+    _epoch_to_judge: Optional[int] = None
 
     @property
     def uses_ema(self) -> bool:
@@ -208,17 +210,26 @@ class Steps(TranslationTask):
         """Give every worker all parameters, which validation needs."""
         super().begin_valid_epoch(epoch, model)
         self.pair_parallel.send_parameters()
-        self.loss_threshold.begin(epoch)
-        if self.pair_patience is not None:
-            self.pair_patience.begin(epoch)
+        self._epoch_to_judge = epoch
 
     def post_validate(
         self, model: nn.Module, stats: Mapping[str, Any], agg: Mapping[str, Any]
     ) -> None:
-        """Judge the pairs; fairseq-train calls it after each subset of a validation."""
-        self.loss_threshold.judge(agg)
+        """Judge pairs and streams by the first of several --valid-subset.
+
+        fairseq-train calls it after each of them.
+
+        Args:
+            model: the validated one.
+            stats: what the validation of the subset has logged, as it is printed.
+            agg: {name: meter} of the same, summed over all workers.
+        """
+        epoch, self._epoch_to_judge = self._epoch_to_judge, None
+        if epoch is None:
+            return
+        self.loss_threshold.judge(epoch, agg)
         if self.pair_patience is not None:
-            self.pair_patience.judge(stats, agg)
+            self.pair_patience.judge(epoch, stats, agg)
 
     def valid_step(
         self,

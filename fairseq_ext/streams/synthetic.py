@@ -155,7 +155,7 @@ class LossThreshold:
     """Lets the streams of --monolingual join by validation loss (--synthetic-after-loss).
 
     A stream joins at the beginning of the epoch after the validation: the batches of the present
-    epoch are planned. Of several --valid-subset the first counts.
+    epoch are planned.
 
     Args:
         threshold: None: nothing is judged.
@@ -165,24 +165,20 @@ class LossThreshold:
 
     def __init__(self, threshold: Optional[float], streams: Sequence[str], state: RunState):
         self.threshold, self.streams, self.state = threshold, list(streams), state
-        self._epoch: Optional[int] = None  # of which no subset has been judged yet
 
     @property
     def is_used(self) -> bool:
         """True if streams wait for it."""
         return self.threshold is not None
 
-    def begin(self, epoch: int) -> None:
-        """Note the epoch, of which the first subset's validation follows."""
-        self._epoch = epoch
-
-    def judge(self, agg: MetersDict) -> None:
+    def judge(self, epoch: int, agg: MetersDict) -> None:
         """Let the streams join whose translating direction is good enough.
 
-        agg: {name: meter} of the validation, summed over all workers.
+        Args:
+            epoch: of the validation.
+            agg: {name: meter} of the validation, summed over all workers.
         """
-        epoch, self._epoch = self._epoch, None
-        if self.threshold is None or epoch is None:
+        if self.threshold is None:
             return
         joined = self.state.more.setdefault(JOINS_IN, {})
         for stream in self.streams:

@@ -43,8 +43,7 @@ def test_a_text_without_references_is_not_judged():
     with metrics.aggregate(new_root=True) as meters:
         for pair in KINDS:
             metrics.log_scalar(f"{pair}_loss", 1.0)
-    judge.begin(1)
-    judge.judge({"num_updates": 5}, meters)
+    judge.judge(1, {"num_updates": 5}, meters)
     assert judge.state.best == {"en-ner": 1.0}
 
 

@@ -57,8 +57,7 @@ def test_bleu_is_not_compared_with_a_loss(eval_bleu):
         resumed = RunState()
         resumed.load_state_dict(state.state_dict())
         state, patience = resumed, PairPatience(cfg, ["a-b"], {}, resumed)
-        patience.begin(1)
-        patience.judge({"num_updates": 9, "a-b_bleu": bleu}, agg)
+        patience.judge(1, {"num_updates": 9, "a-b_bleu": bleu}, agg)
     assert state.left == {} and state.best == {"a-b": 2.0 if eval_bleu else 4.0}
 
 

@@ -55,6 +55,21 @@ def test_validation_scores_all_pairs_or_the_chosen_one(first):
     assert alone == loss and log["xx-yy:ntokens"] == size
 
 
+def test_of_several_subsets_of_a_validation_the_first_is_judged(first):
+    task, model, _, _ = first
+    judged = []
+
+    def judge(epoch, stats, agg):
+        judged.append((epoch, stats["subset"]))
+
+    task.pair_patience = SimpleNamespace(judge=judge)
+    for epoch in (4, 6):
+        task.begin_valid_epoch(epoch, model)
+        for subset in ("valid", "valid1"):
+            task.post_validate(model, {"subset": subset}, {})
+    assert judged == [(4, "valid"), (6, "valid")]
+
+
 def test_zeros_in_the_place_of_untouched_gradients_are_taken_away(first):
     """Data-parallel training fills them in; the optimiser must not see them."""
     task, model, criterion, sample = first

@@ -198,24 +198,18 @@ def meters(**losses):
 def test_streams_join_when_the_translating_direction_is_good_enough():
     state = RunState()
     threshold = LossThreshold(3.0, ["xx-yy@mono", "yy-xx@mono"], state)
-    threshold.begin(4)
-    threshold.judge(meters(yy_xx_loss=3.1, xx_yy_loss=2.0))
+    threshold.judge(4, meters(yy_xx_loss=3.1, xx_yy_loss=2.0))
     assert state.more[JOINS_IN] == {"yy-xx@mono": 5}
-    threshold.judge(meters(yy_xx_loss=1.0))  # a further subset of the same validation
-    assert state.more[JOINS_IN] == {"yy-xx@mono": 5}
-    threshold.begin(6)
-    threshold.judge(meters(yy_xx_loss=3.0, xx_yy_loss=9.0))
+    threshold.judge(6, meters(yy_xx_loss=3.0, xx_yy_loss=9.0))
     assert state.more[JOINS_IN] == {"yy-xx@mono": 5, "xx-yy@mono": 7}
-    threshold.begin(7)
-    threshold.judge(meters(yy_xx_loss=float("nan")))
+    threshold.judge(7, meters(yy_xx_loss=float("nan")))
     assert state.more[JOINS_IN] == {"yy-xx@mono": 5, "xx-yy@mono": 7}
 
 
 def test_nothing_is_judged_without_a_threshold():
     state = RunState()
     threshold = LossThreshold(None, ["xx-yy@mono"], state)
-    threshold.begin(1)
-    threshold.judge(meters(yy_xx_loss=0.1))
+    threshold.judge(1, meters(yy_xx_loss=0.1))
     assert not state.more and not threshold.is_used
 
 
