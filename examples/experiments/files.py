@@ -53,12 +53,3 @@ def locked(folder: Path, file: Optional[Path] = None) -> Iterator[None]:
 def fingerprint(content: object) -> str:
     """Return the SHA-256 of what JSON can hold."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def digest(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    checksum = hashlib.sha256()
-    with open(path, "rb") as stream:
-        while block := stream.read(1 << 20):
-            checksum.update(block)
-    return checksum.hexdigest()

@@ -7,10 +7,12 @@ import tempfile
 from pathlib import Path
 from typing import Any, Iterator, Mapping
 
+from fairseq_ext.compat.file_sums import file_sum
+
 from . import UsageError
 from .definition import Experiment
 from .execution import STAMP, data_places, execute, placed
-from .files import digest, locked, read_json, write_json
+from .files import locked, read_json, write_json
 
 LOG = "prepare.log"
 
@@ -120,7 +122,7 @@ def prepare(experiment: Experiment, raw: Path, data: Path, workers: int, force: 
     where the folder is somebody else's. The log of commands that failed is DATA.prepare.log.
     """
     check_name(data)
-    inputs = {name: digest(path) for name, path in raw_files(experiment, raw).items()}
+    inputs = {name: file_sum(path) for name, path in raw_files(experiment, raw).items()}
     stamp = {"commands": list(experiment.prepare), "raw": inputs}
     folder = data.resolve()  # what is replaced is not a link to it
     log = beside(folder, LOG)

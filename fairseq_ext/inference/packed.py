@@ -10,7 +10,6 @@
 Nothing in it is a pickle.
 """
 
-import hashlib
 import json
 from argparse import Namespace
 from pathlib import Path
@@ -21,12 +20,12 @@ from torch import Tensor
 
 from ..compat.checkpoints.data_only import check_configuration
 from ..compat.checkpoints.dictionary_digests import ENTRY
+from ..compat.file_sums import file_sum
 from .subword_models import SubwordModels
 
 MANIFEST, SUMS, CARD = "manifest.json", "SHA256SUMS", "README.md"
 FORMAT = 1
 NEEDS_EXTRA = "needs the package safetensors: pip install 'fairseq-ext[pack]'"
-BLOCK = 1 << 20
 # what reading a manifest raises where it is another document
 MALFORMED = (KeyError, TypeError, AttributeError, RecursionError, json.JSONDecodeError)
 
@@ -100,15 +99,6 @@ def _state(folder: Path, entry: Dict[str, Any]) -> Tuple[Path, Dict[str, Any]]:
         # packed folders of earlier versions record none
         "extra_state": {ENTRY: entry.get("dictionaries") or {}},
     }
-
-
-def file_sum(path: Path) -> str:
-    """Return the SHA-256 of a file, in hexadecimal."""
-    digest = hashlib.sha256()
-    with open(path, "rb") as stream:
-        for block in iter(lambda: stream.read(BLOCK), b""):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def check_sums(folder: Path) -> Collection[str]:

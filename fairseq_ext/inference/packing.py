@@ -8,6 +8,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 from ..compat.atomic_files import replace_folder
 from ..compat.checkpoints.dictionary_digests import digests
+from ..compat.file_sums import file_sum
 from .card import Facts, model_card
 from .loading import StoredModel, load, read_checkpoint
 from .model import Model
@@ -16,7 +17,6 @@ from .packed import (
     FORMAT,
     MANIFEST,
     SUMS,
-    file_sum,
     is_packed,
     plain_options,
     read_packed,

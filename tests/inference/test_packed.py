@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from fairseq_ext.compat.checkpoints.data_only import RefusedCheckpoint
-from fairseq_ext.inference.packed import check_sums, file_sum, read_packed, write_tensors
+from fairseq_ext.compat.file_sums import file_sum
+from fairseq_ext.inference.packed import check_sums, read_packed, write_tensors
 
 MODEL = {"weights": "model.safetensors", "aliases": {}, "twin": None, "twin_aliases": {}}
 MODEL.update(updates=3, options={"model": {"_name": "transformer"}, "common": {"seed": 1}})

@@ -10,7 +10,8 @@ import torch
 from options.systems import SYSTEMS
 
 import fairseq_ext
-from fairseq_ext.inference.packed import file_sum, read_tensors, write_tensors
+from fairseq_ext.compat.file_sums import file_sum
+from fairseq_ext.inference.packed import read_tensors, write_tensors
 from fairseq_ext.inference.packing import PackOptions, pack
 
 LINES = ["an1 av2 an3", "an4 av5 an6 at1", "unknown av1 an8 at2", ""]

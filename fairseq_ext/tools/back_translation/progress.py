@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any, Dict, List, Type, Union
 
+from ...compat.file_sums import add_file
 from .. import UsageError, atomic_path
 from .pairs import Pair
 
@@ -22,9 +23,7 @@ def digest(contents: Union[Path, List[str]]) -> str:
         if path.is_file():
             if path != contents:
                 total.update(f"{path.relative_to(contents)}\0{path.stat().st_size}\0".encode())
-            with path.open("rb") as file:
-                for chunk in iter(lambda: file.read(1 << 20), b""):
-                    total.update(chunk)
+            add_file(total, path)
     return total.hexdigest()
 
 
