@@ -12,7 +12,7 @@ Dimensions: B sentences, K beam, R = B * K rows, V words, S source positions, T 
 
 import math
 import os
-from typing import Any, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Protocol, Sequence, Tuple
 
 import torch
 from fairseq.data import Dictionary, data_utils
@@ -21,9 +21,7 @@ from fairseq.search import BeamSearch
 from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
 from torch import Tensor
 
-from ..compat.command_line.option_checks import check_search
 from .products import WeightCache
-from .search_options import STEPS, check_language_model, refuse_options
 from .search_record import SearchRecord, topk_candidates
 from .search_rows import SearchRows
 
@@ -349,26 +347,3 @@ class BeamSearchWithAlignment(SequenceGeneratorWithAlignment, BeamSearchGenerato
         )
         sources = (net_input["src_tokens"], net_input["src_lengths"])
         return (*(part.repeat_interleave(counts, dim=0) for part in sources), *targets)
-
-
-def fast_search(args: Any, options: Dict[str, Any]) -> Dict[str, Any]:
-    """Return the options of ``build_generator`` by which fairseq builds these generators.
-
-    Args:
-        args: the generation options.
-        options: what ``build_generator`` was called with; a ``seq_gen_cls`` in it wins.
-
-    Raises ValueError for values that fairseq-generate refuses, with the same message.
-    """
-    if options.get("seq_gen_cls") is not None:
-        return options
-    check_search(args if isinstance(args, Mapping) else vars(args))
-    refuse_options(args, STEPS, "there are no steps of iterative refinement to show")
-    check_language_model(options)
-    generator_options = dict(options.get("extra_gen_cls_kwargs") or {})
-    replaces = getattr(args, "replace_unk", None) is not None
-    alignment = getattr(args, "print_alignment", None) or ("hard" if replaces else None)
-    if alignment:
-        generator_options["print_alignment"] = alignment
-    generator = BeamSearchWithAlignment if alignment else BeamSearchGenerator
-    return {**options, "seq_gen_cls": generator, "extra_gen_cls_kwargs": generator_options}

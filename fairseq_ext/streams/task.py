@@ -15,7 +15,8 @@ from fairseq.tasks import FairseqTask
 from omegaconf import OmegaConf
 from torch import Tensor, nn
 
-from ..common.beam_search import BeamSearchGenerator, fast_search
+from ..common.beam_search import BeamSearchGenerator
+from ..common.fast_search import fast_search
 from .back_translation import BackTranslation
 from .bleu import PairBleu
 from .config import StreamsConfig

@@ -1,13 +1,11 @@
 """The beam search of common/beam_search.py against fairseq's own."""
 
 import math
-from argparse import Namespace
 
 import pytest
 import torch
 from fairseq import search, utils
 from fairseq.data import Dictionary
-from fairseq.dataclass.configs import GenerationConfig
 from fairseq.models import (
     FairseqDecoder,
     FairseqEncoder,
@@ -15,11 +13,10 @@ from fairseq.models import (
     FairseqIncrementalDecoder,
 )
 from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
-from omegaconf import OmegaConf
 from torch import nn
 
 from fairseq_ext.common import beam_search, search_record
-from fairseq_ext.common.beam_search import BeamSearchGenerator, BeamSearchWithAlignment, fast_search
+from fairseq_ext.common.beam_search import BeamSearchGenerator, BeamSearchWithAlignment
 
 SENTENCES, LENGTH = 7, 5
 
@@ -282,33 +279,6 @@ def test_models_that_align_by_themselves_read_a_row_for_each_hypothesis(monkeypa
         for hypothesis in nbest
     ]
     assert all(list(entry["alignment"]) == [(0, 0)] for nbest in sentences for entry in nbest)
-
-
-@pytest.mark.parametrize(
-    "options, message",
-    [
-        ({"beam": 0}, "--beam 0 is not allowed; allowed: at least 1"),
-        ({"beam": 2, "nbest": 5}, "--nbest 5 is more than --beam 2"),
-        ({"lenpen": math.nan}, "--lenpen nan is not allowed; allowed: any finite number"),
-        ({"temperature": 0}, "--temperature 0 is not allowed; allowed: more than 0"),
-        (
-            {"max_len_b": -1},
-            "--max-len-b -1 is not allowed without --max-len-a; allowed: at least 0",
-        ),
-        ({"min_len": 9, "max_len_a": 0, "max_len_b": 5}, "--min-len 9 is more than --max-len-b 5"),
-        ({"beam": 5, "diverse_beam_groups": 2}, "--diverse-beam-groups 2 does not divide --beam 5"),
-    ],
-)
-@pytest.mark.parametrize("kind", [Namespace, OmegaConf.create], ids=["namespace", "config"])
-def test_options_from_python_are_refused_as_on_the_command_line(kind, options, message):
-    arguments = kind(**options) if kind is Namespace else kind(options)
-    with pytest.raises(ValueError, match=f"^{message}"):
-        fast_search(arguments, {})
-
-
-def test_good_options_from_python_are_taken():
-    chosen = fast_search(OmegaConf.structured(GenerationConfig(beam=3, nbest=3)), {})
-    assert chosen["seq_gen_cls"] is BeamSearchGenerator
 
 
 def test_other_searches_are_fairseqs(monkeypatch):

@@ -28,6 +28,7 @@ TESTS = {
             ],
             "lstm": [*_tests("common", "lstm", "initial_values"), *_tests("multiway", "encoders")],
             "beam_search": _tests("common", "beam_search"),
+            "fast_search": _tests("common", "fast_search"),
             "search_record search_rows": _tests(
                 "common", "search_record", "search_rows", "beam_search"
             ),

@@ -23,7 +23,7 @@ from fairseq.tasks import FairseqTask, register_task
 from omegaconf import II
 from torch import Tensor
 
-from ...common.beam_search import fast_search
+from ...common.fast_search import fast_search
 from ...common.search_options import SOURCE_WORDS, refuse_options
 from ...compat.text_lines import lines_of
 from ..metrics import Cider, bleu_sums, log_bleu, log_cider
