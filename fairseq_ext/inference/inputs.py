@@ -13,7 +13,7 @@ from fairseq.tasks import FairseqTask
 from torch import Tensor
 
 from ..multiway.task import SEPARATOR
-from ..twin.captions.task import read_features
+from ..twin.captions.dataset import read_features
 from .recordings import features_of
 
 SURROGATES = re.compile("[\ud800-\udfff]")  # bytes that were not UTF-8
