@@ -8,7 +8,7 @@ from omegaconf import II
 
 from ..common.architectures import architecture
 from .classifier_modules import ATTENTIONS, METHODS
-from .modules import NORMS
+from .layer import NORMS
 
 SWITCH = ChoiceEnum(["on", "off"])
 WIDTH = "width of {}; default: the file's, without a file {}"

@@ -1,4 +1,4 @@
-"""The model ``duo_transformer`` for fairseq; the equations are in modules.py.
+"""The model ``duo_transformer`` for fairseq; the equations are in layer.py and modules.py.
 
 Dimensions as there.
 """
@@ -17,7 +17,8 @@ from ..streams.direction import Direction, SourceSide, TargetSide
 from . import embedding_files
 from .config import DuoTransformerConfig, EmbeddingsConfig, register_transformers
 from .freezing import EmbeddingSet, frozen_before, record_sets
-from .modules import DuoDecoder, DuoEmbedding, DuoEncoder, DuoSize
+from .layer import DuoSize
+from .modules import DuoDecoder, DuoEmbedding, DuoEncoder
 
 STREAMS = ("s", "p")
 OPTIONS = [entry.name for entry in fields(DuoTransformerConfig)]

@@ -1,7 +1,7 @@
 """The steps of a decoder (modules.py) in a search for one sentence.
 
 One product makes a stream's query, key and value; both streams pass the feed-forward sub-layer as
-rows of one matrix. Dimensions: as in modules.py, and N R rows where both streams stand below each
+rows of one matrix. Dimensions: as in layer.py, and N R rows where both streams stand below each
 other.
 """
 
@@ -23,12 +23,16 @@ from ..common.sentence_steps import (
     repeated_norm,
 )
 from ..common.transformer import Positions
+from .layer import DuoAttention, DuoLayer, DuoNorm, Streams
 
 if TYPE_CHECKING:  # modules.py imports this file
-    from .modules import DuoAttention, DuoDecoder, DuoLayer, DuoNorm
+    from .modules import DuoDecoder
 
-TYPES = (Linear, Positions, nn.Embedding, nn.Identity, nn.LayerNorm, nn.ModuleList)
-Streams = List[Tensor]
+# of the parts of a decoder, besides its own and that of its embedding
+TYPES = (
+    *(DuoLayer, DuoAttention, DuoNorm, Linear, Positions),
+    *(nn.Embedding, nn.Identity, nn.LayerNorm, nn.ModuleList),
+)
 Addition = Callable[[Streams, Sequence[Tensor]], Streams]
 
 
@@ -41,7 +45,7 @@ def duo_steps(
         decoder: whose steps they are.
         source: both streams of the encoder (S, N * D).
         rows, steps: R, T.
-        types: those of the decoder and its parts.
+        types: those of the decoder and its embedding.
     """
     return DuoSteps(decoder, source, rows, steps) if is_plain(decoder, (*types, *TYPES)) else None
 
@@ -77,7 +81,7 @@ class DuoSteps(AttentiveSteps):
 class _LayerSteps:
     """The steps of one layer."""
 
-    def __init__(self, layer: "DuoLayer", sources: Sequence[Tensor], rows: int, steps: int):
+    def __init__(self, layer: DuoLayer, sources: Sequence[Tensor], rows: int, steps: int):
         attention, streams = layer.self_attention, len(sources)
         # [query ; key ; value] of a stream, or [query ; key and value in one]
         pairs = zip(*map(_linears, (attention.query, attention.key_value)))
@@ -123,7 +127,7 @@ def _linears(layers: nn.Module) -> Sequence[Linear]:
     return cast(Sequence[Linear], layers)
 
 
-def _addition(norm: "DuoNorm") -> Addition:
+def _addition(norm: DuoNorm) -> Addition:
     """Return the function of states and changes that closes a sub-layer: Eq. 6, or uncrossed."""
     norms = [repeated_norm(part) for part in cast(Sequence[nn.LayerNorm], norm.norms)]
 
@@ -134,7 +138,7 @@ def _addition(norm: "DuoNorm") -> Addition:
     return add
 
 
-def _context(attention: "DuoAttention", sources: Sequence[Tensor]) -> List[SourceAttention]:
+def _context(attention: DuoAttention, sources: Sequence[Tensor]) -> List[SourceAttention]:
     """Return the attention over the source of each stream."""
     layers = zip(_linears(attention.key_value), sources)
     projected = [layer(source) for layer, source in layers]

@@ -4,7 +4,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from fairseq_ext.duo.modules import DuoDecoder, DuoEmbedding, DuoEncoder, DuoSize
+from fairseq_ext.duo.layer import DuoSize
+from fairseq_ext.duo.modules import DuoDecoder, DuoEmbedding, DuoEncoder
 from properties import collate
 from reference import duo as reference
 

@@ -14,7 +14,8 @@ from torch import nn
 
 from fairseq_ext.duo import classifier_modules, embedding_files, modules
 from fairseq_ext.duo.criterion import macro_f1
-from fairseq_ext.duo.modules import DuoDecoder, DuoEmbedding, DuoEncoder, DuoSize
+from fairseq_ext.duo.layer import DuoSize
+from fairseq_ext.duo.modules import DuoDecoder, DuoEmbedding, DuoEncoder
 
 B, S, T, D, F, DEPTH = 2, 4, 3, 8, 12, 2
 RATES = {"dropout": 0.1, "attention_dropout": 0.2, "activation_dropout": 0.3}

@@ -6,7 +6,8 @@ import torch
 from duo.support import END, PAD, ROWS, Case, gradient_of, places, rows
 from torch import nn
 
-from fairseq_ext.duo.modules import DuoAttention, DuoDecoder, DuoEmbedding, DuoSize
+from fairseq_ext.duo.layer import DuoAttention, DuoSize
+from fairseq_ext.duo.modules import DuoDecoder, DuoEmbedding
 from reference import duo as reference
 from reference import gradient
 
@@ -81,22 +82,6 @@ def test_both_orders_of_the_output_product_are_one_function():
         torch.testing.assert_close(whole[:1], decoder.logits(states[:1]))
 
 
-def attention_maps(streams, share_kv):
-    size = DuoSize(12, 8, 2, 1, streams=streams, share_kv=share_kv, fusion=False)
-    module = DuoAttention(size)
-    kinds = ("query", "key_value")
-    named = module.named_parameters()
-    return sum(parameter.numel() for name, parameter in named if name.startswith(kinds))
-
-
-def test_one_third_more_projections():
-    """Sec. 3.2.1: with shared K and V, 4 input projections instead of 3; unshared, 6."""
-    stock = attention_maps(1, False)
-    assert stock == 3 * (12 * 12 + 12)
-    assert attention_maps(2, True) * 3 == stock * 4
-    assert attention_maps(2, False) == stock * 2
-
-
 def test_shared_projection_is_kept_once_while_decoding():
     """A cache of one (R, H, T, d) for each stream and layer where K and V share."""
     for row, parts in (("share-kv", 1), ("meta-embeddings", 2)):
@@ -105,18 +90,3 @@ def test_shared_projection_is_kept_once_while_decoding():
         case.model.decoder.decode(torch.tensor([[END]]), *encoded, cache)
         own = [name for name in cache if not name.startswith("context_")]
         assert len(own) == 2 * case.shape.depth * parts
-
-
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        ({"heads": 3}, "--attention-heads 3: must divide --embed-dim 8"),
-        ({"embed_dim": 9, "heads": 3}, "--embed-dim 9: must be even"),
-        ({"ffn_dim": 0}, "--ffn-embed-dim 0"),
-        ({"dropout": 1.0}, "--dropout 1.0"),
-        ({"duo_norm": "encoder"}, "--duo-norm encoder: must be one of decoder, all, off"),
-    ],
-)
-def test_bad_sizes_name_their_option(change, message):
-    with pytest.raises(ValueError, match=message):
-        DuoSize(**{"embed_dim": 8, "ffn_dim": 8, "heads": 2, "layers": 1, **change})

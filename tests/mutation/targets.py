@@ -108,6 +108,7 @@ TESTS = {
         "duo",
         {
             "modules": _tests("duo", "modules", "model"),
+            "layer": _tests("duo", "layer", "modules", "model"),
             "classifier_modules": [
                 *_tests("duo", "classifier_modules"),
                 *_tests("common", "initial_values"),
