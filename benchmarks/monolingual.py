@@ -25,10 +25,12 @@ from speed import cli, passes
 from speed.harness import Figures, in_turns
 
 import fairseq_ext  # noqa: F401  (registers the systems)
-from fairseq_ext.streams import back_translation
+from fairseq_ext.streams.back_translation import BackTranslation, LengthLimit
 
 PAIR, STREAM = "xx-yy", "xx-yy@mono"
 COLUMNS = ("ms", "ratio", "translation")
+# as the line has: what a trained model writes, and an untrained one does not
+AS_MANY_WORDS = LengthLimit(slope=1, constant=0)
 BOTH = "--lang-pairs xx-yy,yy-xx"
 SYSTEMS = {
     "dual": "--task dual_translation --arch dual_transformer --lang-pairs xx-yy "
@@ -72,6 +74,9 @@ def updates(data: Path, name: str, args: Namespace) -> Dict[str, Callable[[], An
     task = tasks.setup_task(cfg.task)
     model, criterion = task.build_model(cfg.model), task.build_criterion(cfg.criterion)
     optimizer = optim.build_optimizer(cfg.optimizer, list(model.parameters()))
+    task.back_translation = BackTranslation(
+        task.cfg, task.dictionaries, task.source_marks, AS_MANY_WORDS
+    )
     task.load_dataset("train")
     dataset = task.dataset("train")
     batches = {}
@@ -139,15 +144,9 @@ def main(arguments: Optional[Sequence[str]] = None) -> None:
     cli.add_threads(parser)
     args = parser.parse_args(arguments)
     torch.set_num_threads(args.threads)
-    # as many words as the line has: what a trained model writes, and an untrained one does not
-    limits = back_translation.SLOPE, back_translation.CONSTANT
-    back_translation.SLOPE, back_translation.CONSTANT = 1, 0
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            write_data(Path(folder), args)
-            results = measure(Path(folder), args)
-    finally:
-        back_translation.SLOPE, back_translation.CONSTANT = limits
+    with tempfile.TemporaryDirectory() as folder:
+        write_data(Path(folder), args)
+        results = measure(Path(folder), args)
     text = f"{args.max_tokens} target tokens, {args.length} words a sentence, {args.vocab} words"
     passes.report(args, results, COLUMNS, text, what="update")
     write_csv(results, args.output.with_name(f"{args.output.name}.csv"))

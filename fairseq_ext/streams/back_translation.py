@@ -6,7 +6,7 @@ positions, T words.
 """
 
 from functools import partial
-from typing import Any, Callable, List, Mapping, Tuple
+from typing import Any, Callable, List, Mapping, NamedTuple, Tuple, TypeVar
 
 import torch
 from fairseq.data import Dictionary
@@ -21,8 +21,21 @@ from .language_pair import LanguagePair, pair_of, reverse_of
 from .synthetic_noise import noised
 
 BEAM = 5  # of --synthetic-sources noised_beam
-# a translation of n words has at most this many, as of --max-len-a and --max-len-b
-SLOPE, CONSTANT = 2, 10
+Count = TypeVar("Count", int, Tensor)
+
+
+class LengthLimit(NamedTuple):
+    """The most words of a translation, as by --max-len-a and --max-len-b."""
+
+    slope: int
+    constant: int
+
+    def of(self, words: Count) -> Count:
+        """Return the limit of the translations of lines with so many words."""
+        return self.slope * words + self.constant
+
+
+LIMIT = LengthLimit(slope=2, constant=10)
 
 
 class BackTranslation:
@@ -35,6 +48,7 @@ class BackTranslation:
         cfg: the task's.
         dictionaries: {lang: dictionary}.
         prefix: returns the tokens in front of every source of a direction.
+        limit: of the words of a source.
     """
 
     def __init__(
@@ -42,8 +56,9 @@ class BackTranslation:
         cfg: StreamsConfig,
         dictionaries: Mapping[str, Dictionary],
         prefix: Callable[[str], List[int]],
+        limit: LengthLimit = LIMIT,
     ):
-        self.cfg, self.dictionaries, self.prefix = cfg, dictionaries, prefix
+        self.cfg, self.dictionaries, self.prefix, self.limit = cfg, dictionaries, prefix, limit
 
     def __call__(self, stream: str, sample: Sample, model: Any, update: int) -> Sample:
         """Return the batch of pairs (x', y); ``sample`` stays as it is.
@@ -74,8 +89,8 @@ class BackTranslation:
         net_input = sample["net_input"]
         before = len(self.prefix(reverse)) + 1  # tokens that are no words: these and the end symbol
         most = self._most_words(pair)
-        longest = (SLOPE * (net_input["src_lengths"] - before) + CONSTANT).clamp(max=most)
-        steps = min(SLOPE * (net_input["src_tokens"].size(1) - before) + CONSTANT, most)
+        longest = self.limit.of(net_input["src_lengths"] - before).clamp(max=most)  # (B,)
+        steps = min(self.limit.of(net_input["src_tokens"].size(1) - before), most)
         method = str(self.cfg.synthetic_sources)
         if method == "noised_beam":
             words, lengths = self._beam(direction, sample, pair.source, longest)
