@@ -6,9 +6,9 @@ import shutil
 
 import numpy as np
 import pytest
-import sentencepiece
 import torch
 from common import inprocess
+from common.pieces import learn_pieces
 from fairseq.data import encoders
 from inference.stock import ALL
 from options.systems import SYSTEMS
@@ -88,13 +88,7 @@ def test_subwords_of_another_training_are_not_used(data, checkpoint_of, tmp_path
     (tmp_path / "run").mkdir()
     shutil.copy(checkpoint_of("transformer"), tmp_path / "run" / "c.pt")
     expected = fairseq_ext.load(tmp_path / "run" / "c.pt", tmp_path / "word-bin").translate(LINES)
-    sentencepiece.SentencePieceTrainer.train(
-        input=str(toy_corpus.text / "train.xx"),
-        model_prefix=str(tmp_path / "subwords"),
-        vocab_size=30,
-        hard_vocab_limit=False,
-        minloglevel=2,
-    )
+    learn_pieces(toy_corpus.text / "train.xx", tmp_path / "subwords", 30)
     model = fairseq_ext.load(tmp_path / "run" / "c.pt", tmp_path / "word-bin")
     assert model.loaded.subwords.kind is None
     assert [t.text for t in model.translate(LINES)] == [t.text for t in expected]

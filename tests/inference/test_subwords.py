@@ -1,8 +1,8 @@
 """--bpe-models: every language of fairseq-interactive with a sub-word model of its own."""
 
 import pytest
-import sentencepiece
 from common import inprocess
+from common.pieces import learn_pieces, pieces
 from fairseq.data import encoders
 from options.systems import SYSTEMS
 
@@ -16,20 +16,14 @@ PAIRS = ("xx-yy", "zz-yy")
 def models(toy_corpus, tmp_path_factory):
     """{language: file of its sentencepiece model}."""
     folder = tmp_path_factory.mktemp("models")
-    for lang in toy_corpus.languages:
-        sentencepiece.SentencePieceTrainer.train(
-            input=str(toy_corpus.text / f"train.{lang}"),
-            model_prefix=str(folder / lang),
-            vocab_size=34,
-            character_coverage=1.0,
-            hard_vocab_limit=False,
-            minloglevel=2,
-        )
-    return {lang: folder / f"{lang}.model" for lang in toy_corpus.languages}
+    return {
+        lang: learn_pieces(toy_corpus.text / f"train.{lang}", folder / lang)
+        for lang in toy_corpus.languages
+    }
 
 
-def pieces(model, text):
-    return " ".join(sentencepiece.SentencePieceProcessor(str(model)).encode(text, out_type=str))
+def cut(model, line):
+    return " ".join(pieces(model, line))
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +33,7 @@ def data(toy_corpus, models, run, tmp_path_factory):
     for lang in toy_corpus.languages:
         for split in ("train", "valid"):
             lines = (toy_corpus.text / f"{split}.{lang}").read_text().splitlines()[:60]
-            text = "".join(pieces(models[lang], line) + "\n" for line in lines)
+            text = "".join(cut(models[lang], line) + "\n" for line in lines)
             (folder / f"{split}.{lang}").write_text(text)
     for pair in PAIRS:
         source, target = pair.split("-")
@@ -76,8 +70,8 @@ def test_each_language_has_its_own_pieces(toy_corpus, models, data, checkpoint, 
     languages = source.split("+")
     lines = [(toy_corpus.text / f"test.{lang}").read_text().splitlines()[:4] for lang in languages]
     (tmp_path / "text").write_text("".join(" ||| ".join(row) + "\n" for row in zip(*lines)))
-    cut = [[pieces(models[lang], line) for line in part] for lang, part in zip(languages, lines)]
-    (tmp_path / "pieces").write_text("".join(" ||| ".join(row) + "\n" for row in zip(*cut)))
+    rows = [[cut(models[lang], line) for line in part] for lang, part in zip(languages, lines)]
+    (tmp_path / "pieces").write_text("".join(" ||| ".join(row) + "\n" for row in zip(*rows)))
     expected = typed(data, checkpoint, tmp_path / "pieces", source)
     words = ["--bpe", "sentencepiece", "--bpe-models", option(models, "xx", "yy", "zz")]
     output = typed(data, checkpoint, tmp_path / "text", source, *words)

@@ -1,8 +1,8 @@
 """`fairseq-ext pack` as it is typed; sub-word models of the languages travel with the model."""
 
 import pytest
-import sentencepiece
 from common import inprocess
+from common.pieces import learn_pieces, pieces
 from options.systems import SYSTEMS
 
 import fairseq_ext
@@ -14,17 +14,9 @@ def trained(toy_corpus, run, tmp_path_factory):
     """Folder with pieces of a sentencepiece model for each language, and a stock transformer."""
     folder = tmp_path_factory.mktemp("trained")
     for lang in ("xx", "yy"):
-        sentencepiece.SentencePieceTrainer.train(
-            input=str(toy_corpus.text / f"train.{lang}"),
-            model_prefix=str(folder / lang),
-            vocab_size=34,
-            character_coverage=1.0,
-            hard_vocab_limit=False,
-            minloglevel=2,
-        )
-        coder = sentencepiece.SentencePieceProcessor(str(folder / f"{lang}.model"))
-        lines = (toy_corpus.text / f"train.{lang}").read_text().splitlines()
-        rows = (" ".join(coder.encode(line, out_type=str)) + "\n" for line in lines)
+        text = toy_corpus.text / f"train.{lang}"
+        model = learn_pieces(text, folder / lang)
+        rows = (" ".join(pieces(model, line)) + "\n" for line in text.read_text().splitlines())
         (folder / f"train.{lang}").write_text("".join(rows))
     run("fairseq-preprocess", "-s", "xx", "-t", "yy", "--trainpref", folder / "train",
         "--validpref", folder / "train", "--destdir", folder / "bin")  # fmt: skip
@@ -36,13 +28,30 @@ def trained(toy_corpus, run, tmp_path_factory):
     return folder
 
 
-def test_pack_finds_the_subwords_of_each_language(trained, tmp_path, capsys, toy_corpus):
-    checkpoint = trained / "run" / "checkpoint_last.pt"
-    scores = tmp_path / "scores.md"
+def checkpoint_of(trained):
+    return trained / "run" / "checkpoint_last.pt"
+
+
+def typed(trained, output):
+    return ["pack", str(checkpoint_of(trained)), str(trained / "bin"), "--output", str(output)]
+
+
+@pytest.fixture(scope="module")
+def packed(trained, tmp_path_factory):
+    output = tmp_path_factory.mktemp("packed") / "model"
+    assert main(typed(trained, output)) == 0
+    return output
+
+
+@pytest.fixture
+def texts(toy_corpus):
+    return (toy_corpus.text / "test.xx").read_text().splitlines()[:4]
+
+
+def test_the_folder_has_subwords_dictionaries_and_a_card(trained, tmp_path, capsys):
+    scores, output = tmp_path / "scores.md", tmp_path / "model"
     scores.write_text("| BLEU |\n| --- |\n| 12.5 |\n")
-    output = tmp_path / "model"
-    words = ["pack", str(checkpoint), str(trained / "bin"), "--output", str(output)]
-    assert main([*words, "--scores", str(scores)]) == 0
+    assert main([*typed(trained, output), "--scores", str(scores)]) == 0
     assert f"packed into {output}" in capsys.readouterr().out
     names = {path.name for path in output.iterdir()}
     assert {"xx.model", "yy.model", "dict.xx.txt", "dict.yy.txt"} <= names
@@ -50,23 +59,32 @@ def test_pack_finds_the_subwords_of_each_language(trained, tmp_path, capsys, toy
     for part in ("# model\n", "Directions: xx-yy", "| train.xx-yy.xx | 240 |", "12.5", "2 updates"):
         assert part in card, part
     assert "fairseq-train DATA" in card and str(trained) not in card
-    texts = (toy_corpus.text / "test.xx").read_text().splitlines()[:4]
-    results = fairseq_ext.load(output).translate(texts, max_len_b=8)
-    coder = sentencepiece.SentencePieceProcessor(str(trained / "xx.model"))
+
+
+def test_each_language_has_its_own_subwords(trained, packed, texts):
+    results = fairseq_ext.load(packed).translate(texts, max_len_b=8)
     for text, result in zip(texts, results):
-        assert result.source_tokens == [*coder.encode(text, out_type=str), "</s>"]
-        pieces = [piece for piece in result.hypotheses[0].tokens if piece not in ("<s>", "</s>")]
-        assert result.text == "".join(pieces).replace("\u2581", " ").strip()
+        assert result.source_tokens == [*pieces(trained / "xx.model", text), "</s>"]
+        words = [piece for piece in result.hypotheses[0].tokens if piece not in ("<s>", "</s>")]
+        assert result.text == "".join(words).replace("\u2581", " ").strip()
+
+
+def test_a_checkpoint_without_its_subwords_translates_pieces_alone(trained, packed, texts):
+    cut = [" ".join(pieces(trained / "xx.model", text)) for text in texts]
     (trained / "xx.model").rename(trained / "hidden")
     try:
         with pytest.raises(ValueError, match="holds sub-words .sentencepiece., and no model"):
-            fairseq_ext.load(checkpoint)
-        cut = [" ".join(coder.encode(text, out_type=str)) for text in texts]
-        again = fairseq_ext.load(checkpoint, subwords="none").translate(cut, max_len_b=8)
-        assert [r.hypotheses[0].tokens for r in again] == [r.hypotheses[0].tokens for r in results]
+            fairseq_ext.load(checkpoint_of(trained))
+        model = fairseq_ext.load(checkpoint_of(trained), subwords="none")
     finally:
         (trained / "hidden").rename(trained / "xx.model")
-    assert main([*words, "--force"]) == 0
+    found = model.translate(cut, max_len_b=8)
+    expected = fairseq_ext.load(packed).translate(texts, max_len_b=8)
+    assert [r.hypotheses[0].tokens for r in found] == [r.hypotheses[0].tokens for r in expected]
+
+
+def test_errors_name_the_argument(trained, packed, capsys):
+    words = typed(trained, packed)
     for arguments, message in [
         (words, "exists; give another name"),
         (["pack", "no.pt", "bin", "--output", "x"], "CHECKPOINT no.pt is not a file"),
@@ -76,3 +94,8 @@ def test_pack_finds_the_subwords_of_each_language(trained, tmp_path, capsys, toy
     ]:
         assert main(arguments) == 2
         assert message in capsys.readouterr().err
+
+
+def test_a_folder_is_replaced_where_that_is_said(trained, tmp_path):
+    words = typed(trained, tmp_path / "model")
+    assert main(words) == 0 and main(words) == 2 and main([*words, "--force"]) == 0
