@@ -4,8 +4,8 @@ import math
 
 import pytest
 import torch
+from common.words import numbered_words
 from fairseq import search, utils
-from fairseq.data import Dictionary
 from fairseq.models import (
     FairseqDecoder,
     FairseqEncoder,
@@ -72,13 +72,6 @@ class Decoder(FairseqIncrementalDecoder):
         return 100
 
 
-def dictionary(size):
-    words = Dictionary()
-    for number in range(size - len(words)):
-        words.add_symbol(f"w{number}")
-    return words
-
-
 def model(words, seed=0, spoilt=False):
     torch.manual_seed(seed)
     return FairseqEncoderDecoderModel(Encoder(words), Decoder(words, spoilt)).eval()
@@ -126,7 +119,7 @@ OPTIONS = {
 @pytest.mark.parametrize("size", [7, 9, 40, 203])
 @pytest.mark.parametrize("name", OPTIONS)
 def test_hypotheses_are_those_of_fairseq(name, size):
-    words = dictionary(size)
+    words = numbered_words(size)
     options = {"beam_size": 4, "max_len_b": 12, **OPTIONS[name]}
     if size < 10:
         options.pop("tokens_to_suppress", None)
@@ -137,7 +130,7 @@ def test_hypotheses_are_those_of_fairseq(name, size):
 
 
 def test_the_toy_ends_its_sentences_at_different_steps():
-    words = dictionary(40)
+    words = numbered_words(40)
     stock = SequenceGenerator([model(words)], words, beam_size=4, max_len_b=12)
     found = stock.generate(None, sample(words))
     assert len({max(len(one["tokens"]) for one in nbest) for nbest in found}) > 1
@@ -167,7 +160,7 @@ class WholeDecoder(FairseqDecoder):
 
 @pytest.mark.parametrize("beam", [1, 4])
 def test_other_decoders(beam):
-    words = dictionary(40)
+    words = numbered_words(40)
     wanted = SequenceGenerator([model(words)], words, beam_size=beam, max_len_b=12)
     wanted = wanted.generate(None, sample(words))
     for kind in (lambda: OtherDecoder(words, False), lambda: WholeDecoder(words)):
@@ -182,7 +175,7 @@ def test_other_decoders(beam):
 @pytest.mark.parametrize("beam", [1, 4])
 def test_rows_move_only_when_they_have_to(beam):
     """The source when sentences leave; the state also when hypotheses change places."""
-    words, moved = dictionary(40), {"source": [], "state": []}
+    words, moved = numbered_words(40), {"source": [], "state": []}
     watched = model(words)
     for part, name, key in (
         (watched.encoder, "reorder_encoder_out", "source"),
@@ -205,7 +198,7 @@ def test_rows_move_only_when_they_have_to(beam):
 
 @pytest.mark.parametrize("every", [2, 5])
 def test_sentences_may_stay_longer_than_needed(monkeypatch, every):
-    words = dictionary(40)
+    words = numbered_words(40)
     generator = BeamSearchGenerator([model(words)], words, beam_size=4, max_len_b=12)
     wanted = SequenceGenerator([model(words)], words, beam_size=4, max_len_b=12)
     monkeypatch.setattr(beam_search, "_check_every", lambda source: every)
@@ -213,7 +206,7 @@ def test_sentences_may_stay_longer_than_needed(monkeypatch, every):
 
 
 def test_ensemble_and_words_that_are_no_numbers():
-    words = dictionary(40)
+    words = numbered_words(40)
     for models in ([model(words), model(words, 5)], [model(words, spoilt=True)]):
         ours, stock = (
             kind(models, words, beam_size=4, max_len_b=12)
@@ -223,7 +216,7 @@ def test_ensemble_and_words_that_are_no_numbers():
 
 
 def test_a_sentence_without_a_finite_hypothesis_is_named():
-    words = dictionary(40)
+    words = numbered_words(40)
     broken = model(words)
     for parameter in broken.parameters():
         parameter.data.fill_(float("nan"))
@@ -233,7 +226,7 @@ def test_a_sentence_without_a_finite_hypothesis_is_named():
 
 
 def test_alignments():
-    words = dictionary(40)
+    words = numbered_words(40)
     ours, stock = (
         kind([model(words)], words, beam_size=2, max_len_b=12)
         for kind in (BeamSearchWithAlignment, SequenceGeneratorWithAlignment)
@@ -243,7 +236,7 @@ def test_alignments():
 
 def few_hypotheses(**options):
     """(generator, its batch): five words can stand alone, for a beam of six."""
-    words = dictionary(7)
+    words = numbered_words(7)
     generator = BeamSearchWithAlignment([model(words)], words, beam_size=6, max_len_b=1, **options)
     return generator, sample(words)
 
@@ -282,7 +275,7 @@ def test_models_that_align_by_themselves_read_a_row_for_each_hypothesis(monkeypa
 
 
 def test_other_searches_are_fairseqs(monkeypatch):
-    words = dictionary(40)
+    words = numbered_words(40)
     monkeypatch.setattr(BeamSearchGenerator, "_search", None)  # would fail if it were called
     for options, more in (
         ({"search_strategy": search.DiverseBeamSearch(words, 2, 0.5)}, {}),
@@ -299,7 +292,7 @@ def test_other_searches_are_fairseqs(monkeypatch):
 
 
 def test_the_environment_leaves_the_search_to_fairseq(monkeypatch):
-    words = dictionary(40)
+    words = numbered_words(40)
     monkeypatch.setattr(BeamSearchGenerator, "_search", None)  # would fail if it were called
     monkeypatch.setenv("FAIRSEQ_EXT_SEARCH", "0")
     ours, stock = (
@@ -310,7 +303,7 @@ def test_the_environment_leaves_the_search_to_fairseq(monkeypatch):
 
 
 def test_bad_lengths():
-    words = dictionary(40)
+    words = numbered_words(40)
     generator = BeamSearchGenerator([model(words)], words, min_len=9, max_len_b=5)
     with pytest.raises(ValueError, match="--min-len 9: allowed: up to 5"):
         generator.generate(None, sample(words))

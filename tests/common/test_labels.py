@@ -4,7 +4,7 @@ import re
 
 import pytest
 import torch
-from fairseq.data import Dictionary
+from common.words import dictionary_with
 
 from fairseq_ext.common.labels import (
     check_dictionary,
@@ -21,10 +21,7 @@ END = 2
 @pytest.fixture
 def dictionary():
     """Four special symbols, three labels, and an entry that fairseq-preprocess adds."""
-    dictionary = Dictionary()
-    for word in ("good", "bad", "mixed", "madeupword0000"):
-        dictionary.add_symbol(word)
-    return dictionary
+    return dictionary_with("good", "bad", "mixed", "madeupword0000")
 
 
 def test_numbers_of_labels(dictionary):
@@ -35,9 +32,7 @@ def test_numbers_of_labels(dictionary):
 
 
 def test_labels_have_a_dictionary_of_their_own(dictionary):
-    text = Dictionary()
-    text.add_symbol("word")
-    check_dictionary(dictionary, text, "label")
+    check_dictionary(dictionary, dictionary_with("word"), "label")
     with pytest.raises(ValueError, match="dict.label.txt is the dictionary of the texts.*--joined"):
         check_dictionary(dictionary, dictionary, "label")
 

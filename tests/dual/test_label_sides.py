@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from fairseq.data import Dictionary
+from common.words import dictionary_with
 
 from fairseq_ext.dual.lstm_classifier.label_sides import LabelSearch, LabelSide
 
@@ -15,10 +15,7 @@ END, FIRST = 2, 4
 @pytest.fixture(scope="module")
 def dictionary():
     """neg, pos, so-so, and what fairseq-preprocess fills up with."""
-    dictionary = Dictionary()
-    for name in ("neg", "pos", "so-so", "madeupword0000"):
-        dictionary.add_symbol(name)
-    return dictionary
+    return dictionary_with("neg", "pos", "so-so", "madeupword0000")
 
 
 @pytest.fixture

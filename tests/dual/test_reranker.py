@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 from common.inprocess import generate, hypotheses, interactive, train
+from common.words import dictionary_with
 from dual.support import END, PAD, fill, random_sentence
-from fairseq.data import Dictionary
 from fairseq.models.lstm import LSTMDecoder, LSTMEncoder, LSTMModel
 
 from fairseq_ext import __main__ as command
@@ -102,8 +102,7 @@ def test_reverse_models_are_told_the_lengths_of_what_they_read():
         def get_normalized_probs(self, output, log_probs):
             return output.log_softmax(dim=2) if log_probs else output.softmax(dim=2)
 
-    words = Dictionary()
-    words.add_symbol("a"), words.add_symbol("b")
+    words = dictionary_with("a", "b")
     read = [torch.tensor([4, 5, END]), torch.tensor([END])]
     scores = ReverseScorer([Model()], words, True)(read, [torch.tensor([5, END])] * 2)
     assert told == [([3, 1], [3, 1])]
@@ -112,8 +111,7 @@ def test_reverse_models_are_told_the_lengths_of_what_they_read():
 
 def test_reverse_models_read_the_longest_first():
     """fairseq's lstm packs its input; the scores come back in the order of the rows."""
-    words = Dictionary()
-    words.add_symbol("a"), words.add_symbol("b"), words.add_symbol("c"), words.add_symbol("d")
+    words = dictionary_with("a", "b", "c", "d")
     torch.manual_seed(1)
     encoder = LSTMEncoder(words, embed_dim=4, hidden_size=4, left_pad=True)
     decoder = LSTMDecoder(
@@ -139,8 +137,7 @@ def test_improbable_sources_do_not_underflow():
         def get_normalized_probs(self, output, log_probs):
             return output if log_probs else output.exp()
 
-    words = Dictionary()
-    words.add_symbol("a"), words.add_symbol("b")
+    words = dictionary_with("a", "b")
     reverse = ReverseScorer([Model(), Model()], words, True)
     found = reverse([torch.tensor([4, END])], [torch.tensor([5, END])])
     assert found.item() == pytest.approx(-220)

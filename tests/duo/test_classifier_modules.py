@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import torch
+from common.words import dictionary_with
 from duo.support import PAD, rows
-from fairseq.data import Dictionary
 from torch import nn
 
 from fairseq_ext.common import labels
@@ -133,9 +133,7 @@ def test_bad_arguments_name_their_option(change, message):
 
 
 def test_labels_are_the_words_of_the_dictionary():
-    dictionary = Dictionary()
-    for word in ("neg", "pos"):
-        dictionary.add_symbol(word)
+    dictionary = dictionary_with("neg", "pos")
     dictionary.finalize(padding_factor=8)
     assert len(dictionary) == 8 and labels.labels(dictionary) == ["neg", "pos"]
     target = torch.tensor([[5, 2], [4, 2]])

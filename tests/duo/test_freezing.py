@@ -5,9 +5,9 @@ import random
 import pytest
 import torch
 from common import inprocess
+from common.words import dictionary_with
 from duo.test_training import TASK, write
 from fairseq import checkpoint_utils
-from fairseq.data import Dictionary
 from torch import nn
 
 from fairseq_ext.dual.lstm_classifier.label_sides import LabelSearch
@@ -119,9 +119,7 @@ EXTREME = [-900.0, 700.0, -1200.0]
 @pytest.mark.parametrize("models", [1, 2])
 def test_labels_that_are_next_to_impossible_keep_their_order(search, models):
     """Sums over long texts: probabilities below the least float, whose logarithms differ."""
-    dictionary = Dictionary()
-    for name in "xyz":
-        dictionary.add_symbol(name)
+    dictionary = dictionary_with(*"xyz")
     positions = 2 if search is LabelSearch else None
     sample = {"net_input": {"src_tokens": torch.tensor([[5, 2]]), "src_lengths": torch.tensor([2])}}
     network = [Logits(EXTREME, positions) for _ in range(models)]

@@ -2,7 +2,7 @@
 
 import pytest
 import sentencepiece
-from fairseq.data import Dictionary
+from common.words import dictionary_with
 from inference.test_subwords import models  # noqa: F401
 
 from fairseq_ext.inference.subword_models import (
@@ -89,11 +89,10 @@ def test_what_the_caller_names(folder, models):  # noqa: F811
 
 
 def test_dictionaries_of_pieces_need_what_makes_them(models):  # noqa: F811
-    words, pieces, joined = Dictionary(), Dictionary(), Dictionary()
-    for number in range(10):
-        words.add_symbol(f"word{number}")
-        pieces.add_symbol(f"\u2581word{number}")
-        joined.add_symbol(f"wo{number}@@")
+    words, pieces, joined = (
+        dictionary_with(*(form.format(number) for number in range(10)))
+        for form in ("word{}", "\u2581word{}", "wo{}@@")
+    )
     check_spelling(SubwordModels(), {"xx": words})
     check_spelling(SubwordModels("sentencepiece", models), {"xx": pieces})
     for dictionary, kind in ((pieces, "sentencepiece"), (joined, "subword_nmt")):
@@ -114,9 +113,8 @@ def test_each_side_of_a_direction_has_its_coder(models):  # noqa: F811
 
 @pytest.mark.parametrize("pieces, is_refused", [(20, False), (21, True)])
 def test_a_fifth_of_the_words_may_look_like_pieces(pieces, is_refused):
-    dictionary = Dictionary()
-    for number in range(100):
-        dictionary.add_symbol(f"wo{number}@@" if number < pieces else f"word{number}")
+    forms = ["wo{}@@"] * pieces + ["word{}"] * (100 - pieces)
+    dictionary = dictionary_with(*(form.format(number) for number, form in enumerate(forms)))
     if not is_refused:
         check_spelling(SubwordModels(), {"xx": dictionary})
         return

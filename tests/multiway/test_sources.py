@@ -6,7 +6,7 @@ Legend: B sentences, S source positions, T target positions, V words.
 import numpy as np
 import pytest
 import torch
-from fairseq.data import Dictionary
+from common.words import numbered_words
 from fairseq.sequence_generator import EnsembleModel, SequenceGenerator
 from multiway.support import END, PAD, Case, previous, rows
 from streams.directions import FEWEST, some_rows
@@ -37,20 +37,13 @@ def test_only_source_is_taken_whole(left):
     assert torch.equal(words, rows(TWO_SOURCES))
 
 
-def dictionary_of(words):
-    dictionary = Dictionary()
-    for number in range(words - len(dictionary)):
-        dictionary.add_symbol(f"w{number}")
-    return dictionary
-
-
 def model_of(case):
     """A MultiwayModel around the modules of a case: sources s0, s1 (...), target t."""
     encoders = {f"s{n}": case.modules[f"encoder{n}"] for n in range(len(case.sources))}
     dictionaries = {
-        lang: dictionary_of(encoder.embedding.num_embeddings) for lang, encoder in encoders.items()
+        lang: numbered_words(encoder.embedding.num_embeddings) for lang, encoder in encoders.items()
     }
-    dictionaries["t"] = dictionary_of(case.modules["decoder"].embedding.num_embeddings)
+    dictionaries["t"] = numbered_words(case.modules["decoder"].embedding.num_embeddings)
     pairs = [f"{lang}-t" for lang in encoders]
     decoders = {"t": case.modules["decoder"]}
     shared = case.modules["shared"]

@@ -6,7 +6,7 @@ import random
 import pytest
 import torch
 from common import inprocess
-from fairseq.data import Dictionary
+from common.words import dictionary_with
 from fairseq_cli import preprocess as preprocessing
 
 from fairseq_ext.routed.formats import Malformed, graphs, trees
@@ -20,13 +20,6 @@ from fairseq_ext.routed.well_formed import (
 )
 
 STEPS = 6
-
-
-def dictionary(*symbols):
-    result = Dictionary()
-    for symbol in symbols:
-        result.add_symbol(symbol)
-    return result
 
 
 class Fixed:
@@ -97,14 +90,14 @@ def is_tree(line, words):
 )
 def test_tags_are_as_many_as_words(symbols, lengths, words):
     expected = {line for line in every_line(symbols) if lengths(line) == words}
-    assert accepted(Tags(Fixed(words), dictionary(*symbols), "dict")) == expected
+    assert accepted(Tags(Fixed(words), dictionary_with(*symbols), "dict")) == expected
 
 
 @pytest.mark.parametrize("words", [0, 1, 2, STEPS - 2])
 @pytest.mark.parametrize("mark", ["", "▁"])
 def test_trees_are_those_that_can_be_read(words, mark):
     symbols = ["(A", ")A", "(B", ")B", "x"]
-    target = dictionary(*(mark + symbol for symbol in (*symbols, "(C", "(", ")", "a(b")))
+    target = dictionary_with(*(mark + symbol for symbol in (*symbols, "(C", "(", ")", "a(b")))
     expected = {line for line in every_line(symbols) if is_tree(line, words)}
     lines = accepted(Trees(Fixed(words), target, "dict"))
     assert {tuple(symbol[len(mark) :] for symbol in line) for line in lines} == expected
@@ -119,10 +112,10 @@ def test_brackets_of_graphs_match():
         return depths[-1] == 0 and min(depths) == 0 and not closed
 
     expected = {line for line in every_line(symbols, 7) if is_balanced(line)}
-    assert accepted(Graphs(Fixed(2), dictionary(*symbols), "dict"), 7) == expected
+    assert accepted(Graphs(Fixed(2), dictionary_with(*symbols), "dict"), 7) == expected
     readable = {line for line in every_line(["(", ")", "a", ":r"], 7) if _is_graph(line)}
-    assert readable <= accepted(Graphs(Fixed(2), dictionary("(", ")", "a", ":r"), "dict"), 7)
-    pieces = accepted(Graphs(Fixed(2), dictionary("▁(", "a)", ")", "b"), "dict"), 4)
+    assert readable <= accepted(Graphs(Fixed(2), dictionary_with("(", ")", "a", ":r"), "dict"), 7)
+    pieces = accepted(Graphs(Fixed(2), dictionary_with("▁(", "a)", ")", "b"), "dict"), 4)
     assert ("▁(", "▁(", "a)", ")") in pieces and ("a)",) not in pieces
 
 
@@ -146,7 +139,7 @@ def _is_graph(line):
 )
 @pytest.mark.parametrize("left", [False, True], ids=["right-padded", "left-padded"])
 def test_words_of_sources(symbols, text, words, left):
-    source = dictionary(*symbols)
+    source = dictionary_with(*symbols)
     token = source.add_symbol("__task_a-b__")
     row = torch.cat([torch.tensor([token]), source.encode_line(text, add_if_not_exist=False)])
     padding = row.new_full((3,), source.pad())
@@ -155,19 +148,19 @@ def test_words_of_sources(symbols, text, words, left):
 
 
 def test_dictionaries_that_do_not_fit():
-    both = dictionary("▁a", "b@@")
+    both = dictionary_with("▁a", "b@@")
     with pytest.raises(ValueError, match="dict.yy.txt .* '▁' .* '@@'"):
         subword_mark(both, "dict.yy.txt")
-    source, pair = dictionary("a"), ("xx", "yy")
+    source, pair = dictionary_with("a"), ("xx", "yy")
     for symbols, error in (
         (("▁(A", "▁)A", "x"), "'x', a part of one"),
         (("(A", "x"), "no bracket that is closed"),
         (("(A", ")A"), "no leaf"),
     ):
         with pytest.raises(ValueError, match=f"--well-formed-targets: dict.yy.txt .*{error}"):
-            constraint_of("trees", source, dictionary(*symbols), pair)
+            constraint_of("trees", source, dictionary_with(*symbols), pair)
     with pytest.raises(ValueError, match="none that closes"):
-        constraint_of("graphs", source, dictionary("(", "a"), pair)
+        constraint_of("graphs", source, dictionary_with("(", "a"), pair)
     assert constraint_of("text", source, both, pair) is None
 
 

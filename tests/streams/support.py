@@ -2,9 +2,10 @@
 
 import torch
 from common import inprocess
+from common.words import dictionary_with
 from fairseq import options, tasks
 from fairseq.criterions import build_criterion
-from fairseq.data import Dictionary, LanguagePairDataset, ListDataset
+from fairseq.data import LanguagePairDataset, ListDataset
 
 from fairseq_ext.streams.dataset import StreamsDataset
 from fairseq_ext.streams.plan import TrainingPlan
@@ -23,10 +24,7 @@ JOINS = [{"z-y": 13}, {"z-y": 13, "y-x": 30}, {"z-y": 1, "y-x": 400}]
 
 def dictionary():
     """A Dictionary of WORDS words besides the special ones."""
-    words = Dictionary()
-    for number in range(WORDS):
-        words.add_symbol(f"w{number}")
-    return words
+    return dictionary_with(*(f"w{number}" for number in range(WORDS)))
 
 
 def pair_dataset(size, seed=0):

@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 from common import inprocess
-from fairseq.data import Dictionary, encoders
+from common.words import dictionary_with
+from fairseq.data import encoders
 
 from fairseq_ext.streams.bleu import PairBleu
 
@@ -39,10 +40,7 @@ class Capitals:
 
 @pytest.fixture
 def dictionary():
-    words = Dictionary()
-    for word in ("a", "b", "c@@", "d"):
-        words.add_symbol(word)
-    return words
+    return dictionary_with("a", "b", "c@@", "d")
 
 
 def scored(dictionary, hypotheses, references, **options):
@@ -100,8 +98,7 @@ def test_the_first_sentence_is_printed_when_asked_for(dictionary, printed):
 
 @pytest.mark.parametrize("tokenized", [False, True])
 def test_references_without_blanks_are_named_once(tokenized):
-    words = Dictionary()
-    words.add_symbol("一个男人在街上走路")
+    words = dictionary_with("一个男人在街上走路")
     more = {"eval_tokenized_bleu": tokenized}
     bleu, batch = scored(words, ["一个男人在街上走路"], ["一个男人在街上走路"], **more)
     with inprocess.logged_lines() as lines:

@@ -1,8 +1,9 @@
 """Digests of dictionaries: their names, their order, and the comparison."""
 
-import argparse
+from types import SimpleNamespace
 
 import pytest
+from common.words import dictionary_with
 
 from fairseq_ext.compat.checkpoints.dictionary_digests import (
     different_dictionary,
@@ -12,40 +13,25 @@ from fairseq_ext.compat.checkpoints.dictionary_digests import (
 )
 
 
-def dictionary(*symbols):
-    from fairseq.data import Dictionary
-
-    made = Dictionary()
-    for symbol in symbols:
-        made.add_symbol(symbol)
-    return made
-
-
-class Task:
-    """A task with the attributes given."""
-
-    def __init__(self, **attributes):
-        vars(self).update(attributes)
-
-
 def translation(source, target):
-    cfg = argparse.Namespace(source_lang="xx", target_lang="yy")
-    return Task(cfg=cfg, source_dictionary=source, target_dictionary=target)
+    cfg = SimpleNamespace(source_lang="xx", target_lang="yy")
+    return SimpleNamespace(cfg=cfg, source_dictionary=source, target_dictionary=target)
 
 
 def test_names_of_dictionaries():
-    first, second = dictionary("a", "b"), dictionary("a", "c")
+    first, second = dictionary_with("a", "b"), dictionary_with("a", "c")
     assert list(digests(translation(first, second))) == ["xx", "yy"]
-    assert list(digests(Task(dictionaries={"zz": first}))) == ["zz"]
-    assert list(digests(Task(dicts={"zz": first}))) == ["zz"]
-    assert list(digests(Task(source_dictionary=first, target_dictionary=None))) == ["source"]
-    assert digests(Task()) == {}
+    assert list(digests(SimpleNamespace(dictionaries={"zz": first}))) == ["zz"]
+    assert list(digests(SimpleNamespace(dicts={"zz": first}))) == ["zz"]
+    one_side = SimpleNamespace(source_dictionary=first, target_dictionary=None)
+    assert list(digests(one_side)) == ["source"]
+    assert digests(SimpleNamespace()) == {}
 
 
 def test_digest_knows_the_order():
-    assert digest(dictionary("a", "b")) == digest(dictionary("a", "b"))
-    assert digest(dictionary("a", "b")) != digest(dictionary("b", "a"))
-    assert digest(dictionary("a", "b")).startswith("6:")  # four symbols of fairseq's own
+    assert digest(dictionary_with("a", "b")) == digest(dictionary_with("a", "b"))
+    assert digest(dictionary_with("a", "b")) != digest(dictionary_with("b", "a"))
+    assert digest(dictionary_with("a", "b")).startswith("6:")  # four symbols of fairseq's own
 
 
 @pytest.mark.parametrize(
@@ -54,15 +40,15 @@ def test_digest_knows_the_order():
     ids=["same", "order", "words", "size"],
 )
 def test_comparison(present, expected):
-    stored = digests(translation(dictionary("a", "b"), dictionary("c")))
-    task = translation(dictionary(*present), dictionary("c"))
+    stored = digests(translation(dictionary_with("a", "b"), dictionary_with("c")))
+    task = translation(dictionary_with(*present), dictionary_with("c"))
     assert different_dictionary(task, stored) == expected
 
 
 def test_checkpoints_without_digests_are_taken():
-    task = translation(dictionary("a"), dictionary("b"))
+    task = translation(dictionary_with("a"), dictionary_with("b"))
     assert different_dictionary(task, {}) is None
-    assert different_dictionary(task, {"zz": digest(dictionary("q"))}) is None
+    assert different_dictionary(task, {"zz": digest(dictionary_with("q"))}) is None
 
 
 @pytest.mark.parametrize(
@@ -74,8 +60,8 @@ def test_checkpoints_that_record_nothing(state):
 
 
 def test_the_reverse_direction_is_compared_by_language():
-    first, second = dictionary("a", "b"), dictionary("c", "d")
+    first, second = dictionary_with("a", "b"), dictionary_with("c", "d")
     stored = digests(translation(first, second))
-    cfg = argparse.Namespace(source_lang="yy", target_lang="xx")
-    reverse = Task(cfg=cfg, source_dictionary=second, target_dictionary=first)
+    cfg = SimpleNamespace(source_lang="yy", target_lang="xx")
+    reverse = SimpleNamespace(cfg=cfg, source_dictionary=second, target_dictionary=first)
     assert different_dictionary(reverse, stored) is None

@@ -1,30 +1,16 @@
 """What differs between a checkpoint and a model is named; dictionaries are compared."""
 
 import argparse
+from types import SimpleNamespace
 
 import pytest
 import torch
+from common.words import dictionary_with
 from fairseq import checkpoint_utils
 
 from fairseq_ext.compat.checkpoints.dictionary_digests import digests
 from fairseq_ext.compat.checkpoints.refusals import parameters_differ
 from fairseq_ext.compat.data.data_files import UnreadableFile
-
-
-def dictionary(*symbols):
-    from fairseq.data import Dictionary
-
-    made = Dictionary()
-    for symbol in symbols:
-        made.add_symbol(symbol)
-    return made
-
-
-class Task:
-    """A task with the attributes given."""
-
-    def __init__(self, **attributes):
-        vars(self).update(attributes)
 
 
 def test_parameters_that_differ():
@@ -77,10 +63,10 @@ def test_parameters_of_another_language(is_new, monkeypatch, caplog):
     """A new training may begin with parameters of another dictionary; a resumed one not."""
     from fairseq_ext.compat.checkpoints.refusals import training_notes_its_dictionaries
 
-    stored = {"dictionaries": digests(Task(source_dictionary=dictionary("a", "b")))}
+    stored = {"dictionaries": digests(SimpleNamespace(source_dictionary=dictionary_with("a", "b")))}
 
     class Trainer:
-        task = Task(source_dictionary=dictionary("c", "d"))
+        task = SimpleNamespace(source_dictionary=dictionary_with("c", "d"))
 
         def state_dict(self):
             return {"extra_state": {}}

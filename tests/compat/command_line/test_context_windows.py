@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from fairseq.data import Dictionary, MonolingualDataset, TokenBlockDataset
+from common.words import dictionary_with
+from fairseq.data import MonolingualDataset, TokenBlockDataset
 from fairseq.tasks.language_modeling import LanguageModelingTask
 
 from fairseq_ext.compat.user_errors import OptionError
@@ -16,9 +17,7 @@ WORDS = torch.arange(10, 52)
 @pytest.fixture
 def batches():
     """Function (options of the loader): the batches of 14 blocks of three tokens."""
-    dictionary = Dictionary()
-    for number in range(60):
-        dictionary.add_symbol(str(number))
+    dictionary = dictionary_with(*map(str, range(60)))
     blocks = TokenBlockDataset(
         [WORDS], [len(WORDS)], 3, dictionary.pad(), dictionary.eos(), include_targets=True
     )

@@ -5,7 +5,7 @@ import math
 
 import pytest
 import torch
-from fairseq.data import Dictionary
+from common.words import dictionary_with
 from fairseq_cli.eval_lm import eval_lm
 
 from fairseq_ext.compat.user_errors import OptionError
@@ -30,10 +30,7 @@ class UnigramModel(torch.nn.Module):
 
 @pytest.fixture(scope="module")
 def dictionary():
-    dictionary = Dictionary()
-    for word in PROBABILITIES:
-        dictionary.add_symbol(word)
-    return dictionary
+    return dictionary_with(*PROBABILITIES)
 
 
 @pytest.fixture

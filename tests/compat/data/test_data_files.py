@@ -4,6 +4,7 @@ import struct
 
 import numpy as np
 import pytest
+from common.words import numbered_words
 
 from fairseq_ext.compat.data import data_files
 from fairseq_ext.compat.data.data_files import UnreadableFile
@@ -23,15 +24,6 @@ def corpus(tmp_path):
     return path
 
 
-def dictionary(size):
-    from fairseq.data import Dictionary
-
-    symbols = Dictionary()
-    for number in range(size - len(symbols)):
-        symbols.add_symbol(f"w{number}")
-    return symbols
-
-
 def read(path, symbols=None):
     from fairseq.data import indexed_dataset
 
@@ -44,7 +36,7 @@ def test_index_of_a_part(corpus):
         content = stream.read()
     with open(f"{corpus}.idx", "wb") as stream:
         stream.write(content[:18] + struct.pack("<QiQ", 1, 4, 20))
-    dataset = read(corpus, dictionary(8))
+    dataset = read(corpus, numbered_words(8))
     assert len(dataset) == 1 and dataset[0].tolist() == [6, 6, 6, 2]
 
 
@@ -72,9 +64,9 @@ def test_no_sentence(tmp_path):
 
 
 def test_numbers_without_a_symbol(corpus):
-    assert len(read(corpus, dictionary(8))) == 3
+    assert len(read(corpus, numbered_words(8))) == 3
     with pytest.raises(UnreadableFile, match="holds the number 7, .* 7 symbols"):
-        read(corpus, dictionary(7))
+        read(corpus, numbered_words(7))
 
 
 def test_large_files_are_looked_at_in_part(tmp_path, monkeypatch):

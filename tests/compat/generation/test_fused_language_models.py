@@ -4,6 +4,7 @@ import os
 import types
 
 import pytest
+from common.words import dictionary_with
 from compat.conftest import OPTIMISATION, TINY
 
 from fairseq_ext.compat.generation.fused_language_models import load_language_model
@@ -12,12 +13,7 @@ from fairseq_ext.compat.generation.fused_language_models import load_language_mo
 @pytest.fixture
 def task():
     """A task with a dictionary of the target."""
-    from fairseq.data import Dictionary
-
-    dictionary = Dictionary()
-    for word in ("un1", "uv2"):
-        dictionary.add_symbol(word)
-    return types.SimpleNamespace(target_dictionary=dictionary)
+    return types.SimpleNamespace(target_dictionary=dictionary_with("un1", "uv2"))
 
 
 def loaded(path, arg_overrides, task):

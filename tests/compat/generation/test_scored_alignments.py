@@ -1,7 +1,7 @@
 """The scorer of references: alignments as asked for, and targets that are padded on the left."""
 
 import torch
-from fairseq.data import Dictionary
+from common.words import dictionary_with
 from fairseq.sequence_scorer import SequenceScorer
 
 SOURCE = torch.tensor([[5, 6, 2], [1, 7, 2]])
@@ -23,9 +23,7 @@ class Model(torch.nn.Module):
 
 
 def scored(target, kind):
-    words = Dictionary()
-    for number in range(8):
-        words.add_symbol(f"word{number}")
+    words = dictionary_with(*(f"word{number}" for number in range(8)))
     sample = {"net_input": {"src_tokens": SOURCE, "prev_output_tokens": target}, "target": target}
     scorer = SequenceScorer(words, compute_alignment=kind)
     return [row[0] for row in scorer.generate([Model()], sample)]

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from fairseq.data import Dictionary
+from common.words import dictionary_with
 from fairseq.models.lstm import LSTMModel, base_architecture
 
 SENTENCES = [[5, 6, 7, 8, 2], [9, 4, 2], [2]]
@@ -25,9 +25,7 @@ def source(left):
 
 @pytest.fixture(scope="module")
 def model():
-    words = Dictionary()
-    for number in range(12):
-        words.add_symbol(f"word{number}")
+    words = dictionary_with(*(f"word{number}" for number in range(12)))
     task = SimpleNamespace(source_dictionary=words, target_dictionary=words)
     args = argparse.Namespace(encoder_layers=2, decoder_layers=2, criterion="none")
     args.encoder_bidirectional = True

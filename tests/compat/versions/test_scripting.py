@@ -4,6 +4,7 @@ from argparse import Namespace
 
 import pytest
 import torch
+from common.words import dictionary_with
 
 SIZES = {f"{side}_layers": 2 for side in ("encoder", "decoder")}
 SIZES.update({f"{side}_attention_heads": 2 for side in ("encoder", "decoder")})
@@ -14,11 +15,7 @@ TOKENS = torch.tensor([[0, 5, 6, 7, 2], [0, 8, 2, 1, 1]])
 
 @pytest.fixture
 def task():
-    from fairseq.data import Dictionary
-
-    dictionary = Dictionary()
-    for word in range(9):
-        dictionary.add_symbol(str(word))
+    dictionary = dictionary_with(*map(str, range(9)))
     return Namespace(
         source_dictionary=dictionary,
         target_dictionary=dictionary,
