@@ -10,7 +10,6 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Un
 import torch
 from fairseq import checkpoint_utils, tasks
 from fairseq.dataclass.configs import GenerationConfig
-from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.models import (
     ARCH_MODEL_REGISTRY,
     BaseFairseqModel,
@@ -227,8 +226,8 @@ def read_checkpoint(path: Path) -> StoredModel:
     if not path.is_file():
         raise FileNotFoundError(f"{path}: there is no such checkpoint")
     state = checkpoint_utils.load_checkpoint_to_cpu(str(path))
-    if state.get("args") is not None:  # from before fairseq 0.10
-        state["cfg"], state["args"] = convert_namespace_to_omegaconf(state["args"]), None
+    # of files from before fairseq 0.10: it has made "cfg" of them, but would use them again
+    state["args"] = None
     return StoredModel(path, state, state["cfg"])
 
 

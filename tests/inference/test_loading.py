@@ -98,6 +98,18 @@ def test_subwords_of_another_training_are_not_used(data, checkpoint_of, tmp_path
     assert model.loaded.subwords.kind == "sentencepiece"
 
 
+def test_checkpoints_from_before_fairseq_0_10(data, checkpoint_of, tmp_path):
+    """They have one Namespace of all options."""
+    state = torch.load(checkpoint_of("transformer"), weights_only=True)
+    state["args"], state["cfg"] = state["cfg"]["model"], None
+    torch.save(state, tmp_path / "old.pt")
+    found, expected = (
+        fairseq_ext.load(path, data["two"]).translate(LINES)
+        for path in (tmp_path / "old.pt", checkpoint_of("transformer"))
+    )
+    assert [t.text for t in found] == [t.text for t in expected]
+
+
 def test_an_ensemble_has_the_same_words(data, checkpoint_of, other_words):
     """Of the same size: nothing but the words differs."""
     checkpoint, folder = other_words
