@@ -15,6 +15,15 @@ from ..compat.checkpoints.dictionary_digests import digest, stored_digests
 
 # the dictionary of a language model, which is of no language, and the name of its digest
 OF_TEXT, SOURCE = "dict.txt", "source"
+# options of tasks that search in validation, and their values where nothing is searched; tasks
+# refuse --eval-args and --eval-wer-args without a score
+WITHOUT_SCORES: Dict[str, Any] = {
+    "eval_bleu": False,
+    "eval_wer": False,
+    "eval_wer_args": "{}",
+    "eval_cider": False,
+    "eval_args": "{}",
+}
 # what torch and pickle raise for files that are no checkpoints
 UNREADABLE = (OSError, EOFError, RuntimeError, ValueError, pickle.UnpicklingError)
 

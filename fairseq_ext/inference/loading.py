@@ -20,6 +20,7 @@ from fairseq.models import (
 from fairseq.tasks import FairseqTask
 from omegaconf import DictConfig, open_dict
 
+from ..common.stored import WITHOUT_SCORES
 from ..compat.checkpoints.configurations import chosen_name, options_of, options_of_task
 from ..streams.language_pair import LanguagePair, languages
 from ..streams.stored_pairs import stored_pairs
@@ -32,11 +33,7 @@ from .twin_network import load_twin
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 # options of the tasks that score in validation or say how to train, and their values for inference
 WITHOUT_TRAINING: Dict[str, Any] = {
-    "eval_bleu": False,
-    "eval_wer": False,
-    "eval_wer_args": "{}",
-    "eval_cider": False,
-    "eval_args": "{}",
+    **WITHOUT_SCORES,
     "bpe_models": None,
     "truncate_source": False,
     "num_batch_buckets": 0,

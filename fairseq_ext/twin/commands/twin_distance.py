@@ -54,15 +54,6 @@ if TYPE_CHECKING:
 
 TABLES = (".tsv", ".tokens.tsv", ".words.tsv", ".histogram.tsv")
 ENDINGS = (*TABLES, ".png", ".frequency.png", ".histogram.png")
-# options of tasks that search in validation, and their values where nothing is searched; the tasks
-# refuse --eval-args and --eval-wer-args without a score
-UNSCORED: Dict[str, Any] = {
-    "eval_bleu": False,
-    "eval_cider": False,
-    "eval_args": "{}",
-    "eval_wer": False,
-    "eval_wer_args": "{}",
-}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -133,6 +124,7 @@ def load(args: Namespace) -> Tuple["BaseFairseqModel", "TwinCriterion", "Fairseq
     from fairseq.dataclass.utils import merge_with_parent
     from omegaconf import DictConfig
 
+    from ...common.stored import WITHOUT_SCORES
     from ...compat.checkpoints.refusals import check_dictionaries
     from ...streams.stored_pairs import stored_pairs
     from ..config import TwinConfig
@@ -151,7 +143,7 @@ def load(args: Namespace) -> Tuple["BaseFairseqModel", "TwinCriterion", "Fairseq
                 f"{chosen_name(options, 'task')}, which reads none; leave it out"
             )
         options["features"] = args.features
-    options.update({name: value for name, value in UNSCORED.items() if name in options})
+    options.update({name: value for name, value in WITHOUT_SCORES.items() if name in options})
     # the pair comes from --pair, among all that the checkpoint was trained for
     if "lang_pairs" in options:
         options["source_lang"] = options["target_lang"] = None
