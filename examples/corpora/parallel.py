@@ -1,7 +1,8 @@
 """Plain copies of text that is aligned line by line, in two or more languages.
 
 Training lines that are empty in some language teach nothing and are left out in all; what is to be
-translated stays, whatever it is.
+translated stays, whatever it is. Of training lines that are in the other sets too there is a
+warning: a model is scored there on what it has learnt.
 """
 
 import contextlib
@@ -14,6 +15,8 @@ from fairseq_ext.tools import UsageError
 from .files import aligned, check_languages, check_outputs, find, written
 
 SPLITS = ("train", "valid", "test")
+# {lines of a training pair that is in another set too: (its number, the set)}
+Seen = dict[tuple[str, ...], tuple[int, str]]
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -46,6 +49,22 @@ def copy(paths: list[Path], outputs: list[Path], is_training: bool, last: object
     return f"{count:,} lines" + (f", {dropped:,} with an empty side dropped" if dropped else "")
 
 
+def seen(train: list[Path], scored: dict[str, list[Path]], last: object) -> Seen:
+    """Return the training pairs, all their lines, that are in a set to be scored too.
+
+    train: files of the training text. scored: {set: its files}. last: training lines to read.
+    """
+    sets: dict[tuple[str, ...], str] = {}
+    for split, paths in scored.items():
+        sets.update({lines: split for lines in aligned(*paths) if all(lines)})
+    found: Seen = {}
+    pairs = itertools.islice(aligned(*train), last)  # type: ignore[call-overload]
+    for number, lines in enumerate(pairs, 1):
+        if lines in sets:
+            found.setdefault(lines, (number, sets[lines]))
+    return found
+
+
 def run(args: Namespace) -> None:
     """Write FOLDER/{train,valid,test}.LANGUAGE."""
     check_languages(args.languages)
@@ -62,3 +81,12 @@ def run(args: Namespace) -> None:
         is_training = split == "train"
         last = args.train_lines if is_training else None
         print(f"{split}: {copy(inputs[split], outputs[split], is_training, last)}")
+    train = inputs.pop("train")
+    found = seen(train, inputs, args.train_lines)
+    for split, paths in inputs.items():
+        numbers = [number for number, of_split in found.values() if of_split == split]
+        if numbers:
+            print(
+                f"warning: {train[0]}, line {numbers[0]}: the pair is in {paths[0]} too, as are "
+                f"{len(numbers) - 1:,} more: scores count what was learnt by heart"
+            )

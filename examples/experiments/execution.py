@@ -34,7 +34,7 @@ ENVIRONMENT = {
 }
 PLACE = re.compile(r"\$(\$|([A-Z]+)\b|\{([A-Z]+)\})")
 # what ends an epoch or a validation, and warnings
-SHOWN = re.compile(r"\| (?:INFO \| (train|valid)|WARNING \| [\w.]+) \| (.*)")
+SHOWN = re.compile(r"(?:\| (?:INFO \| (train|valid)|WARNING \| [\w.]+) \||^warning:) (.*)")
 
 
 def short(path: Path) -> str:
@@ -75,7 +75,7 @@ def environment() -> dict[str, str]:
 
 
 def shown(line: str) -> Optional[str]:
-    """Return what the terminal shows of a line of fairseq-train's log; None for most lines."""
+    """Return what the terminal shows of a line of a command's log; None for most lines."""
     match = SHOWN.search(line)
     return f"{match[1] or 'warning:'} {match[2]}" if match else None
 

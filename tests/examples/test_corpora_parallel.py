@@ -43,6 +43,18 @@ def test_the_first_lines_are_those_of_the_file(copy, raw, write):
     assert (copy("--train-lines", 2) / "train.en").read_text(encoding="utf-8") == "2\n"
 
 
+def test_training_pairs_that_are_scored_have_a_warning(copy, raw, write, capsys):
+    write(raw / "train.de", ["eins", "zwei", "zwei", "drei", ""])
+    write(raw / "train.en", ["one", "two", "two", "three", ""])
+    write(raw / "test_a.de", ["vier", "zwei", "drei", "eins", ""])
+    write(raw / "test_a.en", ["four", "two", "three", "another", ""])
+    copy()
+    said = f"warning: {raw}/train.de, line 2: the pair is in {raw}/test_a.de too, as are 1 more: "
+    assert said in capsys.readouterr().out
+    copy("--train-lines", 1)
+    assert "warning" not in capsys.readouterr().out
+
+
 def test_packed_files_are_read(copy, raw):
     for path in list(raw.glob("train.*")):
         with gzip.open(f"{path}.gz", "wb") as stream:

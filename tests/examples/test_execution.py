@@ -315,9 +315,11 @@ def test_validations_and_warnings_are_shown(tmp_path, capfd):
     log = tmp_path / "run.log"
     lines = ["INFO | valid | epoch 001", "WARNING | fairseq_ext.streams.bleu | xx-yy: no blanks"]
     lines.append("INFO | fairseq.trainer | begin training epoch 2")
-    execute("; ".join(f"echo '2026-01-01 | {line}'" for line in lines), log)
-    assert capfd.readouterr().out.splitlines() == ["valid epoch 001", "warning: xx-yy: no blanks"]
-    assert len(log.read_text(encoding="utf-8").splitlines()) == 3
+    command = "; ".join(f"echo '2026-01-01 | {line}'" for line in lines)
+    execute(f"{command}; echo warning: train.de, line 2", log)
+    shown = ["valid epoch 001", "warning: xx-yy: no blanks", "warning: train.de, line 2"]
+    assert capfd.readouterr().out.splitlines() == shown
+    assert len(log.read_text(encoding="utf-8").splitlines()) == 4
 
 
 def test_the_end_of_the_log_comes_with_the_error(tmp_path):
