@@ -92,6 +92,7 @@ class StreamsIterator(EpochBatchIterator):
             if "position" in streams:  # not in checkpoints from before it
                 updates, group = self._go_on_from(self._plan, **streams["position"])
                 state_dict["iterations_in_epoch"] = updates * group // self.num_shards
+                state_dict["num_shards"] = self.num_shards  # of which the position is now
         super().load_state_dict(state_dict)
 
     def _group(self, plan: TrainingPlan) -> Tuple[int, int]:

@@ -130,6 +130,20 @@ def test_updates_of_another_size_are_those_of_the_plan(dataset, schedule, before
     assert again.begin(2) == taken + updates
 
 
+def test_one_worker_with_twice_the_batches_goes_on_where_two_were(dataset, schedule):
+    plan = training_plan(dataset, schedule, group=2)
+    for shard in range(2):
+        worker = StreamsIterator(dataset, plan, num_shards=2, shard_id=shard)
+        walk = worker.next_epoch_itr()
+        for _ in range(3):
+            next(walk)
+    alone = StreamsIterator(dataset, training_plan(dataset, schedule, group=2))
+    whole = [batch.keys() for batch in alone.next_epoch_itr()]
+    resumed = StreamsIterator(dataset, training_plan(dataset, schedule, group=2))
+    resumed.load_state_dict(worker.state_dict())
+    assert [batch.keys() for batch in resumed.next_epoch_itr()] == whole[6:]
+
+
 def test_curriculum_orders_the_first_epochs_and_survives_a_resumption(dataset, schedule):
     def walk(iterator, shuffle, count):
         batches = iterator.next_epoch_itr(shuffle=shuffle)

@@ -1,9 +1,9 @@
 """A training that was interrupted goes on as if it had not been.
 
-fairseq 0.12.2 restores parameters, optimiser and position in the data. It loses how long
-`--patience` has waited, and when `--ema-update-freq` has last averaged. At the beginning of an
-epoch it also loses what was measured since the last line of the log, and the validation that the
-learning rate depends on.
+fairseq 0.12.2 restores parameters, optimiser and position in the data, the latter for as many
+workers as before. It loses how long `--patience` has waited, and when `--ema-update-freq` has last
+averaged. At the beginning of an epoch it also loses what was measured since the last line of the
+log, and the validation that the learning rate depends on.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 # attributes of fairseq's function `should_stop_early`
 PATIENCE_STATE = ("best", "num_runs")
+# among the position of an iterator, as its attribute is called
+WORKERS = "num_shards"
 
 
 def _early_stop() -> Callable[..., bool] | None:
@@ -125,6 +127,37 @@ def only_the_last_batch_is_skipped(module: PatchedModule) -> None:
         return batches
 
     iterator._get_iterator_for_epoch = _get_iterator_for_epoch
+
+
+@patch(
+    "fairseq.data.iterators",
+    because="fairseq 0.12.2: the position in an epoch is in batches of one worker: a run that goes "
+    "on with fewer workers has batches twice, and with more of them never, or ends in 'Cannot "
+    "resume training due to dataloader mismatch'",
+)
+def positions_hold_for_other_workers(module: PatchedModule) -> None:
+    """Go on after the batches that all workers together have had."""
+    iterator = module.EpochBatchIterator
+    save, load = iterator.state_dict, iterator.load_state_dict
+
+    def state_dict(self: EpochBatchIterator) -> dict[str, Any]:
+        return {**save(self), WORKERS: self.num_shards}
+
+    def load_state_dict(self: EpochBatchIterator, state_dict: dict[str, Any]) -> None:
+        # written without this patch: taken for as many
+        workers = state_dict.get(WORKERS, self.num_shards)
+        before = state_dict.get("iterations_in_epoch", 0)
+        if before and workers != self.num_shards:
+            # rounded down: no batch is left out
+            position = before * workers // self.num_shards
+            state_dict = {**state_dict, "iterations_in_epoch": position}
+            module.logger.info(
+                f"epoch {state_dict['epoch']}: the run had {workers} workers and has "
+                f"{self.num_shards}: each goes on after {position} batches in place of {before}"
+            )
+        load(self, state_dict)
+
+    iterator.state_dict, iterator.load_state_dict = state_dict, load_state_dict
 
 
 @patch(

@@ -7,6 +7,8 @@ import torch
 from common import inprocess
 from common.checkpoints import compared, differences
 from fairseq import checkpoint_utils
+from fairseq.data import ListDataset
+from fairseq.data.iterators import EpochBatchIterator
 
 TIMES = ("wps", "ups", "wall", "update")
 
@@ -101,3 +103,37 @@ def test_one_batch_of_an_epoch_is_skipped(flags, train, tmp_path):
         train(folder, *flags)
         ends = [compared(path / "checkpoint_last.pt") for path in (tmp_path / "whole", folder)]
         assert differences(*ends) == []
+
+
+@pytest.mark.parametrize(
+    "before, after, done", [(2, 1, 3), (1, 2, 6), (2, 3, 3), (3, 2, 5), (4, 1, 1)]
+)
+def test_other_workers_go_on_where_all_were(before, after, done):
+    """No batch of the epoch is left out, and those that come twice are fewer than the workers."""
+
+    def workers(count):
+        batches = [[number] for number in range(24)]
+        return [
+            EpochBatchIterator(
+                ListDataset(list(range(24))), list, batches, num_shards=count, shard_id=shard
+            )
+            for shard in range(count)
+        ]
+
+    seen, state = [], None
+    for worker in workers(before):
+        epoch = worker.next_epoch_itr()
+        seen += [next(epoch) for _ in range(done)]
+        state = worker.state_dict()
+    for worker in workers(after):
+        worker.load_state_dict(state)
+        seen += list(worker.next_epoch_itr())
+    numbers = [number for batch in seen for number in batch]
+    assert set(numbers) == set(range(24)) and len(numbers) - 24 < after
+
+
+def test_positions_without_a_number_of_workers_are_those_of_as_many():
+    iterator = EpochBatchIterator(ListDataset([0, 1, 2, 3]), list, [[0], [1], [2], [3]])
+    position = {"version": 2, "epoch": 1, "iterations_in_epoch": 3, "shuffle": True}
+    iterator.load_state_dict(position)
+    assert len(list(iterator.next_epoch_itr())) == 1
