@@ -12,23 +12,30 @@ from ..patch_registry import PatchedModule, patch
 @patch(
     "fairseq.checkpoint_utils",
     because="fairseq 0.12.2: with --encoder-layers-to-keep alone a checkpoint loses all layers of "
-    "the decoder, and with --decoder-layers-to-keep all of the encoder: it cannot be loaded",
+    "the decoder, and with --decoder-layers-to-keep all of the encoder: it cannot be loaded. A "
+    "training with either cannot be resumed: its checkpoints are pruned once more",
 )
 def layers_of_the_other_side_remain(module: PatchedModule) -> None:
-    """Prune the layers of the sides that are named; all others stay as they are."""
+    """Prune the layers of the sides that are named, unless they are; all others stay."""
     stock = module.prune_state_dict
+    is_layer = re.compile(r"\.layers\.(\d+)\.")
+
+    def is_pruned(state_dict: dict[str, Any], side: str, to_keep: str) -> bool:
+        """True if a side has as many layers as are to be kept: of all layers they are all."""
+        matches = [is_layer.search(name) for name in state_dict if name.startswith(side)]
+        return len({match[1] for match in matches if match}) == len(to_keep.split(","))
 
     @functools.wraps(stock)
     def prune_state_dict(state_dict: dict[str, Any], model_cfg: Any) -> dict[str, Any]:
-        sides = [
-            side
+        to_keep = {
+            side: getattr(model_cfg, f"{side}_layers_to_keep", None)
             for side in ("encoder", "decoder")
-            if getattr(model_cfg, f"{side}_layers_to_keep", None)
+        }
+        sides = [
+            side for side, kept in to_keep.items() if kept and not is_pruned(state_dict, side, kept)
         ]
         if not sides:
-            result: dict[str, Any] = stock(state_dict, model_cfg)
-            return result
-        is_layer = re.compile(r"\.layers\.\d+\.")
+            return state_dict
         others = {
             name: value
             for name, value in state_dict.items()

@@ -38,6 +38,19 @@ def test_layers_that_remain(encoder, decoder, kept):
     assert not options.encoder_layers_to_keep and not options.decoder_layers_to_keep
 
 
+@pytest.mark.parametrize("encoder, decoder", [("0,2", None), ("1,2", "0"), (None, "0,1,2")])
+def test_a_resumed_training_does_not_prune_again(encoder, decoder):
+    """Its command names the layers of the larger model that it began from."""
+
+    def named():
+        return Namespace(
+            arch="transformer", encoder_layers_to_keep=encoder, decoder_layers_to_keep=decoder
+        )
+
+    once = checkpoint_utils.prune_state_dict(layers("encoder", "decoder"), named())
+    assert checkpoint_utils.prune_state_dict(dict(once), named()) == once
+
+
 def test_without_a_model_nothing_is_pruned():
     names = layers("encoder", "decoder")
     assert checkpoint_utils.prune_state_dict(names, None) == names
