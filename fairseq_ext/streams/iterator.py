@@ -71,7 +71,7 @@ class StreamsIterator(EpochBatchIterator):
             return position
         # of all epochs' beginnings a resumed run needs the last, from which it counts on
         begins = {1: 0, position["epoch"]: self._plan.begin(position["epoch"])}
-        streams = {**self._plan.state.state_dict(), "begins": begins}
+        streams: Dict[str, Any] = {**self._plan.state.state_dict(), "begins": begins}
         streams["in_order"] = not self.shuffle
         if position["iterations_in_epoch"]:
             group, length = self._group(self._plan)
