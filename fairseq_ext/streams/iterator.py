@@ -105,9 +105,9 @@ class StreamsIterator(EpochBatchIterator):
     ) -> Tuple[int, int]:
         """Return the updates of the present epoch that are done, and the minibatches of each.
 
-        Where --update-freq or the number of workers has changed, as large a part of the epoch is
-        done as was before, in whole updates: what lies between would be updates with minibatches
-        of two neighbours in the plan, and so of other pairs.
+        Where --update-freq, the number of workers or the number of minibatches has changed, as
+        large a part of the epoch is done as was before, in whole updates: what lies between would
+        be updates with minibatches of two neighbours in the plan, and so of other pairs.
 
         Args:
             group, length, updates: minibatches of an update, updates of the epoch and those done
@@ -115,12 +115,11 @@ class StreamsIterator(EpochBatchIterator):
             of_run: all updates of the run, which --join-at counts.
         """
         new_group, new_length = self._group(plan)
-        if new_group != group:
+        if (new_group, new_length) != (group, length):
             before, updates = updates, updates * new_length // length
             logger.info(
-                f"epoch {self.epoch}: {before} of {length} updates are done; it goes on after "
-                f"{updates} of {new_length}, because an update has {new_group} minibatches in "
-                f"place of {group}"
+                f"epoch {self.epoch}: {before} of {length} updates are done; its updates are "
+                f"others than before, and it goes on after {updates} of {new_length}"
             )
         plan.state.begins[self.epoch + 1] = of_run + new_length - updates
         return updates, new_group

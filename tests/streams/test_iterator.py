@@ -130,6 +130,22 @@ def test_updates_of_another_size_are_those_of_the_plan(dataset, schedule, before
     assert again.begin(2) == taken + updates
 
 
+def test_fewer_minibatches_than_before(dataset, schedule):
+    """As with a larger --max-tokens: a position in minibatches would be after their end."""
+    plan = training_plan(dataset, schedule)
+    first = StreamsIterator(dataset, plan, seed=1)
+    indices_seen(first, len(first) - 1)
+    fewer = training_plan(dataset, schedule)
+    fewer.batches = {
+        pair: [sum(batches[start : start + 4], []) for start in range(0, len(batches), 4)]
+        for pair, batches in fewer.batches.items()
+    }
+    resumed = StreamsIterator(dataset, fewer, seed=1)
+    assert len(resumed) < len(first) - 1
+    resumed.load_state_dict(first.state_dict())
+    assert len(list(resumed.next_epoch_itr())) == 1 and fewer.begin(2) == len(first)
+
+
 def test_one_worker_with_twice_the_batches_goes_on_where_two_were(dataset, schedule):
     plan = training_plan(dataset, schedule, group=2)
     for shard in range(2):
