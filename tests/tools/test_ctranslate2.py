@@ -3,6 +3,7 @@
 import errno
 import os
 import sys
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ import pytest
 from fairseq_ext.tools import UsageError
 from fairseq_ext.tools.export import ctranslate2
 
-STOCK = {"cfg": {"task": {"source_lang": "xx", "target_lang": "yy"}}, "model": {}}
+TASK = {"source_lang": "xx", "target_lang": "yy"}
+STOCK = {"cfg": {"task": TASK, "model": Namespace(decoder_embed_dim=8)}, "model": {}}
 
 
 class Converter:
@@ -52,6 +54,43 @@ def test_a_model_that_it_does_not_know_leaves_the_folder_as_it_was(tmp_path):
     with pytest.raises(UsageError, match="--to ctranslate2: Model uses --unheard-of"):
         ctranslate2.write_folder(Refuses, STOCK, Path("data"), output)
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"cross_self_attention": True},
+        {"no_cross_attention": True},
+        {"quant_noise_pq": 0.1},
+        {"base_layers": 1},
+        {"decoder_output_dim": 4},
+        {"no_decoder_final_norm": True, "decoder_normalize_before": True},
+        {"scale_heads": True},
+    ],
+    ids=lambda options: next(iter(options)),
+)
+def test_options_that_its_converter_does_not_read_are_refused(options, tmp_path):
+    """CTranslate2's own converter leaves them out, and the model translates something else."""
+    model = Namespace(decoder_embed_dim=8, **options)
+    named = f"--{next(iter(options))}".replace("_", "-")
+    with pytest.raises(UsageError, match=f"trained with {named}, which CTranslate2 does not have"):
+        stock = {**STOCK, "cfg": {"task": TASK, "model": model}}
+        ctranslate2.write_folder(Converter, stock, Path("data"), tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"quant_noise_pq": 0.1, "adaptive_input": True},
+        {"decoder_output_dim": 8, "quant_noise_pq": 0, "base_layers": 0},
+        {"no_decoder_final_norm": True, "cross_self_attention": False},
+    ],
+)
+def test_options_that_change_nothing_are_allowed(options, tmp_path):
+    stock = {**STOCK, "cfg": {"task": TASK, "model": Namespace(decoder_embed_dim=8, **options)}}
+    ctranslate2.write_folder(Converter, stock, Path("data"), tmp_path / "model")
+    assert (tmp_path / "model" / "model.bin").is_file()
 
 
 def test_a_folder_that_cannot_be_replaced_stays(tmp_path, monkeypatch):

@@ -2,12 +2,18 @@
 
 import tempfile
 from pathlib import Path
-from typing import Any, Optional, Union
+from typing import Any, Mapping, Optional, Union
 
 from ...compat.atomic_files import replace_folder
 from ...compat.patch_registry import since
 from .. import UsageError
 from .protocol import Checkpoint
+
+# switches of fairseq's transformer that the converter does not read: CTranslate2 would compute
+# something else, or the converter would end in an error that names no option
+UNREAD = ("cross_self_attention", "no_cross_attention", "base_layers")
+# of NormFormer, which configurations of fairseq 0.12 may hold
+UNREAD += ("scale_attn", "scale_fc", "scale_heads", "scale_resids")
 
 
 def import_converter() -> Any:
@@ -20,6 +26,27 @@ def import_converter() -> Any:
             "install it: pip install ctranslate2"
         ) from error
     return FairseqConverter
+
+
+def check_options(model: Mapping[str, Any]) -> None:
+    """Raise UsageError for options of a transformer that the converter leaves out of the result.
+
+    It refuses others by itself, such as an activation function that CTranslate2 does not have.
+    """
+    unread = [name for name in UNREAD if model.get(name)]
+    # a layer behind the embedding, which stays when nothing is quantised
+    if (model.get("quant_noise_pq") or 0) > 0 and not model.get("adaptive_input"):
+        unread.append("quant_noise_pq")
+    width = model.get("decoder_embed_dim")
+    if width is not None and model.get("decoder_output_dim", width) != width:
+        unread.append("decoder_output_dim")
+    if model.get("decoder_normalize_before") and model.get("no_decoder_final_norm"):
+        unread.append("no_decoder_final_norm")
+    if unread:
+        raise UsageError(
+            f"--to ctranslate2: the model was trained with --{unread[0].replace('_', '-')}, which "
+            "CTranslate2 does not have; allowed: --to fairseq"
+        )
 
 
 def write_folder(
@@ -43,6 +70,8 @@ def write_folder(
             f"--to ctranslate2: torch {torch.__version__} is too old for CTranslate2's converter "
             "to read the checkpoint as data; 2.6 or later is needed (--to fairseq works)"
         )
+    options = stock["cfg"]["model"]
+    check_options(options if isinstance(options, Mapping) else vars(options))
     output = Path(path)
     # beside the output, so that renaming works: the same file system
     with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as folder:
