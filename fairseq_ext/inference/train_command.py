@@ -18,7 +18,7 @@ from fairseq.registry import REGISTRIES
 from fairseq.tasks import TASK_DATACLASS_REGISTRY, TASK_REGISTRY
 from omegaconf import DictConfig, OmegaConf
 
-from ..compat.checkpoints.configurations import chosen_name, options_of
+from ..compat.checkpoints.configurations import chosen_name, options_of, registered_model
 
 PLAIN_GROUPS = ("common", "dataset", "optimization", "checkpoint", "ema")
 CHOSEN_GROUPS = ("task", "model", "criterion", "optimizer", "lr_scheduler")
@@ -44,7 +44,9 @@ def train_command(cfg: DictConfig) -> str:
     for group in PLAIN_GROUPS:
         if cfg.get(group) is not None:
             options.update(_changed(cfg[group], _defaults(FairseqConfig(), group)))
-    legacy = [part for part in (task, model) if isinstance(part, Namespace)]
+    # a Namespace, or what fairseq-hydra-train has stored of it
+    legacy = [] if names["task"] in TASK_DATACLASS_REGISTRY else [task]
+    legacy += [] if registered_model(model) in MODEL_DATACLASS_REGISTRY else [model]
     for group in CHOSEN_GROUPS:
         part = cfg.get(group)
         if isinstance(part, DictConfig):
@@ -125,7 +127,7 @@ def _text(value: Any) -> str:
     return str(list(value) if isinstance(value, tuple) else value)
 
 
-def _changed_legacy(part: Namespace, names: Dict[str, Optional[str]]) -> Dict[str, Any]:
+def _changed_legacy(part: Any, names: Dict[str, Optional[str]]) -> Dict[str, Any]:
     """Return the options of tasks and models without a dataclass that differ from defaults."""
     parser = argparse.ArgumentParser(add_help=False, conflict_handler="resolve")
     for registry, group in ((TASK_REGISTRY, "task"), (ARCH_MODEL_REGISTRY, "model")):
@@ -140,7 +142,7 @@ def _changed_legacy(part: Namespace, names: Dict[str, Optional[str]]) -> Dict[st
     expected = {**defaults, **vars(chosen)}
     return {
         name: value
-        for name, value in vars(part).items()
+        for name, value in options_of(part).items()
         if name in defaults and name not in LEFT_OUT and _text(value) != _text(expected.get(name))
     }
 

@@ -1,10 +1,13 @@
 """The command in a model card sets the options that the checkpoint was trained with."""
 
+import argparse
 import shlex
 
 import pytest
 from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.models import ARCH_MODEL_REGISTRY
+from omegaconf import OmegaConf
 from options.systems import SYSTEMS
 
 from fairseq_ext.compat.checkpoints.configurations import options_of
@@ -12,9 +15,27 @@ from fairseq_ext.inference.loading import read_checkpoint
 from fairseq_ext.inference.train_command import LEFT_OUT, train_command
 
 
+def options_of_model(name):
+    """The names of its options."""
+    parser = argparse.ArgumentParser(add_help=False)
+    ARCH_MODEL_REGISTRY[name].add_args(parser)
+    return {action.dest for action in parser._actions}
+
+
 def text(value):
     """Checkpoints hold tuples as lists."""
     return str(value).replace("(", "[").replace(")", "]")
+
+
+@pytest.mark.parametrize("name", ["tagged_transformer", "twin_lstm", "transformer"])
+def test_a_model_of_fairseq_hydra_train_has_its_options(name, checkpoint_of):
+    """It stores the options of a model without a dataclass as those of one that has it."""
+    cfg = read_checkpoint(checkpoint_of(name)).cfg
+    expected, names = train_command(cfg), options_of_model(name)
+    assert "--encoder-embed-dim" in expected
+    stored = {option: value for option, value in vars(cfg.model).items() if option in names}
+    cfg.model = OmegaConf.create({"_name": name, **stored})
+    assert sorted(shlex.split(train_command(cfg))) == sorted(shlex.split(expected))
 
 
 @pytest.mark.parametrize("name", sorted(SYSTEMS))

@@ -56,6 +56,18 @@ def test_a_model_that_it_does_not_know_leaves_the_folder_as_it_was(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
+def test_options_that_fairseq_hydra_train_stores_are_a_namespace():
+    """CTranslate2 reads the names of task and architecture in it as well."""
+    task = {**TASK, "_name": "translation", "left_pad_source": False}
+    model = {"_name": "transformer", "encoder_layers": 3}
+    cfg = ctranslate2.with_namespace({"cfg": {"task": task, "model": model}})["cfg"]
+    assert cfg["task"] is task
+    assert cfg["model"].arch == "transformer" and cfg["model"].task == "translation"
+    assert cfg["model"].encoder_layers == 3 and cfg["model"].left_pad_source is False
+    # those of fairseq-train are one already
+    assert ctranslate2.with_namespace(STOCK)["cfg"]["model"] is STOCK["cfg"]["model"]
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -201,6 +201,22 @@ def test_an_average_of_checkpoints_is_exported(two, tmp_path):
     assert all(torch.equal(found[name], expected[name]) for name in expected)
 
 
+@pytest.mark.parametrize("name", ["separate", "tagged"])
+def test_a_model_of_fairseq_hydra_train_is_exported_too(name, request, tmp_path):
+    """It stores the options of a model without a dataclass as a dict."""
+    checkpoint, _ = request.getfixturevalue(name)
+    state = torch.load(checkpoint, weights_only=True)
+    state["cfg"]["model"] = vars(state["cfg"]["model"])
+    torch.save(state, tmp_path / "hydra.pt")
+    assert export(tmp_path / "hydra.pt", "xx", "yy", "fairseq", tmp_path / "stock.pt") == 0
+    export(checkpoint, "xx", "yy", "fairseq", tmp_path / "direct.pt")
+    options, expected = (
+        vars(torch.load(tmp_path / f"{file}.pt", weights_only=True)["cfg"]["model"])
+        for file in ("stock", "direct")
+    )
+    assert options == expected and options["encoder_embed_dim"] == 32
+
+
 # ---------------------------------------------------------------- --to ctranslate2
 
 

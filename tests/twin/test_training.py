@@ -181,6 +181,19 @@ def test_exported_checkpoint(runs, tmp_path, stock):
     assert digests[0] == digests[1] != {}
 
 
+def test_exported_from_fairseq_hydra_train(runs, tmp_path):
+    """It stores the options of a model without a dataclass as a dict."""
+    checkpoint, _ = runs("lstm")
+    state, models = load(checkpoint), []
+    state["cfg"]["model"] = vars(state["cfg"]["model"])
+    torch.save(state, tmp_path / "hydra.pt")
+    for path in (checkpoint, tmp_path / "hydra.pt"):
+        words = ["export", path, "--to", "fairseq", "--output", tmp_path / "stock.pt", "--force"]
+        assert command.main([str(word) for word in words]) == 0
+        models.append(load(tmp_path / "stock.pt")["cfg"]["model"])
+    assert models[0] == models[1]
+
+
 def test_exported_from_fast_translation(data, tmp_path, capsys):
     """Fairseq alone does not know that task; the file and the printed command say translation."""
     fast = ("--task", "fast_translation", "--max-update", 1, "--disable-validation")

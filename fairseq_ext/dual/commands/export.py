@@ -19,7 +19,14 @@ from typing import Any, Dict, List, Match, Optional, Tuple
 
 from torch import Tensor
 
-from ...tools.export.protocol import Checkpoint, DirectionExporter, Exporters, Group, Parameters
+from ...tools.export.protocol import (
+    Checkpoint,
+    DirectionExporter,
+    Exporters,
+    Group,
+    Parameters,
+    namespace_of,
+)
 
 # sub-module of a Block: sub-modules of the stock layer that hold its rows, one after the other
 BOTH_ROLES = {
@@ -230,7 +237,7 @@ class SeparateModelsExporter:
     def config(
         self, model: Any, criterion: Dict[str, Any], task: Dict[str, Any], source: str, target: str
     ) -> Dict[str, Group]:
-        """Return `stock_config` with the options in the model's Namespace."""
+        """Return `stock_config` with the options of the model."""
         return trained_config(model, criterion, task, source, target)
 
 
@@ -260,7 +267,7 @@ class TaggedExporter:
     def config(
         self, model: Any, criterion: Dict[str, Any], task: Dict[str, Any], source: str, target: str
     ) -> Dict[str, Group]:
-        """Return `stock_config` with the options in the model's Namespace."""
+        """Return `stock_config` with the options of the model."""
         config = trained_config(model, criterion, task, source, target)
         stock = config["model"]
         assert isinstance(stock, argparse.Namespace)
@@ -272,7 +279,7 @@ class TaggedExporter:
 def trained_config(
     model: Any, criterion: Dict[str, Any], task: Dict[str, Any], source: str, target: str
 ) -> Dict[str, Group]:
-    """Return `stock_config` with the options of fairseq's transformer in the model's Namespace."""
+    """Return `stock_config` with the options of fairseq's transformer among the model's."""
     from fairseq.models.transformer import TransformerModel
 
     parser = argparse.ArgumentParser(argument_default=argparse.SUPPRESS)
@@ -281,7 +288,7 @@ def trained_config(
     config = stock_config(words, task, source, target)
     # A copy of the values, since words cannot express a switch that an architecture has set to
     # False. Options that the checkpoint was written without keep their default.
-    trained, stock = vars(model), config["model"]
+    trained, stock = vars(namespace_of(model)), config["model"]
     assert isinstance(stock, argparse.Namespace)
     names = [action.dest for action in parser._actions if action.dest in trained]
     vars(stock).update({name: trained[name] for name in names})

@@ -7,7 +7,7 @@ from typing import Any, Mapping, Optional, Union
 from ...compat.atomic_files import replace_folder
 from ...compat.patch_registry import since
 from .. import UsageError
-from .protocol import Checkpoint
+from .protocol import Checkpoint, namespace_of
 
 # switches of fairseq's transformer that the converter does not read: CTranslate2 would compute
 # something else, or the converter would end in an error that names no option
@@ -49,6 +49,18 @@ def check_options(model: Mapping[str, Any]) -> None:
         )
 
 
+def with_namespace(stock: Checkpoint) -> Checkpoint:
+    """Return the checkpoint with the model's options in a Namespace, as the converter reads them.
+
+    fairseq-hydra-train stores dicts, and the names of task and model under "_name".
+    """
+    model, task = stock["cfg"]["model"], stock["cfg"]["task"]
+    if isinstance(model, Mapping):
+        names = {"arch": model["_name"], "task": task["_name"]}
+        model = namespace_of({**task, **model, **names})
+    return {**stock, "cfg": {**stock["cfg"], "model": model}}
+
+
 def write_folder(
     converter: Any,
     stock: Checkpoint,
@@ -70,8 +82,8 @@ def write_folder(
             f"--to ctranslate2: torch {torch.__version__} is too old for CTranslate2's converter "
             "to read the checkpoint as data; 2.6 or later is needed (--to fairseq works)"
         )
-    options = stock["cfg"]["model"]
-    check_options(options if isinstance(options, Mapping) else vars(options))
+    stock = with_namespace(stock)
+    check_options(vars(stock["cfg"]["model"]))
     output = Path(path)
     # beside the output, so that renaming works: the same file system
     with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as folder:

@@ -19,6 +19,11 @@ Checkpoint = Dict[str, Any]
 Group = Union[Dict[str, Any], Namespace]
 
 
+def namespace_of(options: Group) -> Namespace:
+    """Return the options of a model without a dataclass; fairseq-hydra-train stores a dict."""
+    return options if isinstance(options, Namespace) else Namespace(**options)
+
+
 class DirectionExporter(Protocol):
     """Makes a stock model of one direction of a model of several."""
 

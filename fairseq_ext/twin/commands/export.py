@@ -10,7 +10,7 @@ from typing import Any, Dict, List
 
 from ...compat.checkpoints.configurations import chosen_name
 from ...compat.checkpoints.dictionary_digests import ENTRY, stored_digests
-from ...tools.export.protocol import Checkpoint, Exporters, Group, Parameters
+from ...tools.export.protocol import Checkpoint, Exporters, Group, Parameters, namespace_of
 
 # models whose parameters and options are those of a stock model
 STOCK = {"twin_lstm": "lstm", "twin_transformer": "transformer", "twin_lstm_lm": "lstm_lm"}
@@ -75,11 +75,11 @@ def _plain_criterion(trained: Dict[str, Any]) -> Dict[str, Any]:
     }
 
 
-def _stock_options(namespace: argparse.Namespace, stock: str) -> argparse.Namespace:
-    """Return the Namespace of a legacy model's options, for the stock model."""
+def _stock_options(trained: Group, stock: str) -> argparse.Namespace:
+    """Return the options of a legacy model as a Namespace, for the stock model."""
     # options of the criterion twin and of this package stand in the same Namespace
     left_out = ("user_dir", "twin_")
-    options = {k: v for k, v in vars(namespace).items() if not k.startswith(left_out)}
+    options = {k: v for k, v in vars(namespace_of(trained)).items() if not k.startswith(left_out)}
     if "task" in options:
         options["task"] = STOCK_TASKS.get(options["task"], options["task"])
     return argparse.Namespace(**{**options, "_name": stock, "arch": stock, "criterion": PLAIN})
