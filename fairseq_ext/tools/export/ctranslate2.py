@@ -11,9 +11,11 @@ from .protocol import Checkpoint, namespace_of
 
 # switches of fairseq's transformer that the converter does not read: CTranslate2 would compute
 # something else, or the converter would end in an error that names no option
-UNREAD = ("cross_self_attention", "no_cross_attention", "base_layers")
-# of NormFormer, which configurations of fairseq 0.12 may hold
-UNREAD += ("scale_attn", "scale_fc", "scale_heads", "scale_resids")
+UNREAD = (
+    "cross_self_attention", "no_cross_attention", "base_layers",
+    # of NormFormer, which configurations of fairseq 0.12 may hold
+    "scale_attn", "scale_fc", "scale_heads", "scale_resids",
+)  # fmt: skip
 
 
 def import_converter() -> Any:
