@@ -24,7 +24,7 @@ FOREIGN = {
     *("--no-deps", "--no-build-isolation", "--target", "--user-dir", "--index-url", "--pre"),  # pip
     *("--nproc_per_node", "--nproc-per-node", "--nnodes"),  # torchrun
     *("--echo", "--extra-index-url"),  # sacrebleu, pip
-    "--config-name",  # hydra
+    *("--config-name", "--config-dir"),  # hydra
     "--quick",  # tests/campaigns/versions.py
     "--entropy-weight",  # of the example in docs/adding-a-system.md
 }
