@@ -4,7 +4,8 @@ from argparse import Namespace
 
 import pytest
 import torch
-from common.test_beam_search import dictionary, same
+from common.test_beam_search import same
+from common.words import numbered_words
 from fairseq.models.transformer import TransformerDecoder, TransformerModel, base_architecture
 from fairseq.sequence_generator import SequenceGenerator
 from torch import nn
@@ -14,7 +15,7 @@ from fairseq_ext.common.beam_search import BeamSearchGenerator
 from fairseq_ext.common.products import WeightCache
 from fairseq_ext.common.stock_transformer import transformer_steps
 
-WORDS, ROWS, STEPS, POSITIONS = dictionary(60), 4, 5, 6
+WORDS, ROWS, STEPS, POSITIONS = numbered_words(60), 4, 5, 6
 SIZES = {
     f"{side}_{name}": value
     for side in ("encoder", "decoder")

@@ -12,7 +12,7 @@ from duo.support import END, PAD, ROWS
 from duo.test_classifier_modules import make
 from torch import nn
 
-from fairseq_ext.duo import classifier_modules, embedding_files, modules
+from fairseq_ext.duo import classifier_modules, embedding_files, layer, modules
 from fairseq_ext.duo.criterion import macro_f1
 from fairseq_ext.duo.layer import DuoSize
 from fairseq_ext.duo.modules import DuoDecoder, DuoEmbedding, DuoEncoder
@@ -46,13 +46,13 @@ def expected(length, attentions, streams):
 def test_every_place(monkeypatch, row):
     encoder, decoder = sides(row)
     streams = ROWS[row][0]
-    calls, rates, real = record(monkeypatch, modules), [], modules.attend
+    calls, rates, real = record(monkeypatch, layer, modules), [], layer.attend
 
     def spy(query, key, value, visible, dropout, *more):
         rates.append(dropout)
         return real(query, key, value, visible, dropout, *more)
 
-    monkeypatch.setattr(modules, "attend", spy)
+    monkeypatch.setattr(layer, "attend", spy)
     context, padding = encoder.encode(SOURCE)
     assert calls == expected(S, 1, streams)
     calls.clear()
@@ -95,14 +95,14 @@ def test_attention_is_the_mean_of_both_streams(monkeypatch):
     """Of the last layer, over streams and heads: (B, T, S)."""
     encoder, decoder = (side.eval() for side in sides("fusion"))
     context, padding = encoder.encode(SOURCE)
-    weights, real = [], modules.attend
+    weights, real = [], layer.attend
 
     def spy(*arguments):
         mixed, found = real(*arguments)
         weights.append(found)
         return mixed, found
 
-    monkeypatch.setattr(modules, "attend", spy)
+    monkeypatch.setattr(layer, "attend", spy)
     _, attention = decoder.decode(PREVIOUS, context, padding, need_weights=True)
     of_streams = [found.mean(dim=1) for found in weights if found is not None]
     assert len(of_streams) == 2  # the last layer's alone
