@@ -57,12 +57,12 @@ def seen(train: list[Path], scored: dict[str, list[Path]], last: object) -> Seen
     sets: dict[tuple[str, ...], str] = {}
     for split, paths in scored.items():
         sets.update({lines: split for lines in aligned(*paths) if all(lines)})
-    found: Seen = {}
+    shared: Seen = {}
     pairs = itertools.islice(aligned(*train), last)  # type: ignore[call-overload]
     for number, lines in enumerate(pairs, 1):
         if lines in sets:
-            found.setdefault(lines, (number, sets[lines]))
-    return found
+            shared.setdefault(lines, (number, sets[lines]))
+    return shared
 
 
 def run(args: Namespace) -> None:
@@ -82,9 +82,9 @@ def run(args: Namespace) -> None:
         last = args.train_lines if is_training else None
         print(f"{split}: {copy(inputs[split], outputs[split], is_training, last)}")
     train = inputs.pop("train")
-    found = seen(train, inputs, args.train_lines)
+    shared = seen(train, inputs, args.train_lines)
     for split, paths in inputs.items():
-        numbers = [number for number, of_split in found.values() if of_split == split]
+        numbers = [number for number, of_split in shared.values() if of_split == split]
         if numbers:
             print(
                 f"warning: {train[0]}, line {numbers[0]}: the pair is in {paths[0]} too, as are "

@@ -32,7 +32,9 @@ def layers_of_the_other_side_remain(module: PatchedModule) -> None:
             for side in ("encoder", "decoder")
         }
         sides = [
-            side for side, kept in to_keep.items() if kept and not is_pruned(state_dict, side, kept)
+            side
+            for side, numbers in to_keep.items()
+            if numbers and not is_pruned(state_dict, side, numbers)
         ]
         if not sides:
             return state_dict
