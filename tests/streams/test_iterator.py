@@ -107,8 +107,7 @@ def test_updates_of_another_size_are_those_of_the_plan(dataset, schedule, before
     first = StreamsIterator(dataset, training_plan(dataset, schedule, group=before), seed=1)
     length = len(first) // before
     taken = min(taken, length - 1)
-    if not taken:
-        pytest.skip("the epoch is one update")
+    assert taken
     indices_seen(first, taken * before)
     plan = training_plan(dataset, schedule, group=after)
     resumed = StreamsIterator(dataset, plan, seed=1)
