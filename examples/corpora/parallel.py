@@ -87,6 +87,6 @@ def run(args: Namespace) -> None:
         numbers = [number for number, of_split in shared.values() if of_split == split]
         if numbers:
             print(
-                f"warning: {train[0]}, line {numbers[0]}: the pair is in {paths[0]} too, as are "
-                f"{len(numbers) - 1:,} more: scores count what was learnt by heart"
+                f"warning: {train[0]}, line {numbers[0]}: the pair is in {paths[0]} too "
+                f"({len(numbers):,} such pairs in all): scores count what was learnt by heart"
             )

@@ -49,7 +49,7 @@ def test_training_pairs_that_are_scored_have_a_warning(copy, raw, write, capsys)
     write(raw / "test_a.de", ["vier", "zwei", "drei", "eins", ""])
     write(raw / "test_a.en", ["four", "two", "three", "another", ""])
     copy()
-    said = f"warning: {raw}/train.de, line 2: the pair is in {raw}/test_a.de too, as are 1 more: "
+    said = f"warning: {raw}/train.de, line 2: the pair is in {raw}/test_a.de too (2 such pairs in "
     assert said in capsys.readouterr().out
     copy("--train-lines", 1)
     assert "warning" not in capsys.readouterr().out
