@@ -7,6 +7,8 @@
     python examples/score.py curve ppl=perplexity --log FILE --by updates --into RUN/scores
     python examples/score.py best label --of RUN RUN --by HYP REF --take HYP REF --into RUN/scores
 
+--tokenize zh=zh takes sacrebleu's tokeniser zh for the BLEU of references whose file ends in .zh.
+
 FILE of --hyp is what fairseq-generate or fairseq-interactive printed, or plain text with a line for
 each one of the references.
 """
@@ -15,6 +17,7 @@ import math
 import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
+from typing import Optional, Sequence
 
 from experiments import UsageError, costs, metrics
 from experiments.scores import Score, fields, write_score
@@ -41,7 +44,15 @@ def text(args: Namespace) -> None:
     """Score lines against lines of references."""
     references = references_of(args.ref)
     hypotheses = read_hypotheses(args.hyp, references, args.ref)
-    store(args, hypotheses, references)
+    store(args, hypotheses, references, tokeniser_of(args.ref, args.tokenize))
+
+
+def tokeniser_of(path: str, by_language: Sequence[str]) -> Optional[str]:
+    """Return the tokeniser of a file's language, which its name ends in; None where none is named.
+
+    by_language: words LANGUAGE=TOKENISER.
+    """
+    return fields(by_language, "--tokenize", "LANGUAGE=TOKENISER").get(Path(path).suffix[1:])
 
 
 def likelihood(args: Namespace) -> None:
@@ -50,10 +61,15 @@ def likelihood(args: Namespace) -> None:
     store(args, costs.likelihoods(Path(args.hyp), len(references)), references)
 
 
-def store(args: Namespace, hypotheses: list[str], references: list[str]) -> None:
-    """Write the scores of all metrics of the command line."""
+def store(
+    args: Namespace,
+    hypotheses: list[str],
+    references: list[str],
+    tokenize: Optional[str] = None,
+) -> None:
+    """Write the scores of all metrics of the command line; tokenize: of BLEU."""
     for name in args.metrics:
-        metric = metrics.metric_named(name)
+        metric = metrics.metric_named(name, tokenize)
         sums = metric.statistics(hypotheses, references)
         score = Score(
             metric.title,
@@ -127,6 +143,13 @@ def arguments(words: list[str]) -> Namespace:
         command.add_argument("metrics", nargs="+", choices=metrics.NAMES, help="what to compute")
         command.add_argument("--hyp", metavar="FILE", required=True, help="what was printed")
         command.add_argument("--ref", metavar="FILE", required=True, help="lines of references")
+    commands.choices["text"].add_argument(
+        "--tokenize",
+        metavar="LANGUAGE=TOKENISER",
+        nargs="+",
+        default=[],
+        help="how sacrebleu cuts references whose file ends in .LANGUAGE, for BLEU; such as zh=zh",
+    )
     command = commands.add_parser("cost", help=cost.__doc__)
     command.set_defaults(function=cost)
     command.add_argument(

@@ -4,7 +4,7 @@ The sums of each item are stored beside a score, so that differences can be test
 """
 
 import math
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any, Callable, Mapping, Optional, Sequence
 
 import numpy as np
 
@@ -194,10 +194,10 @@ CLASSIFICATIONS = ("error",)
 NAMES = (*SACREBLEU, "bleu_several", *(metric.name for metric in OWN))
 
 
-def metric_named(name: str) -> Scorer:
-    """Return the metric called `name`, one of NAMES."""
+def metric_named(name: str, tokenize: Optional[str] = None) -> Scorer:
+    """Return the metric called `name`, one of NAMES; tokenize: sacrebleu's tokeniser of BLEU."""
     if name in SACREBLEU:
-        return Metric(name)
+        return Metric(name, tokenize)
     if name == "bleu_several":
-        return SeveralReferences("bleu")
+        return SeveralReferences("bleu", tokenize)
     return next(metric for metric in OWN if metric.name == name)

@@ -37,14 +37,16 @@ class Score:
         return np.array(self.sums, dtype=np.float64)
 
 
-def fields(words: Sequence[str]) -> dict[str, str]:
+def fields(
+    words: Sequence[str], option: str = "--where", form: str = "FIELD=VALUE"
+) -> dict[str, str]:
     """Return {field: value} of words such as direction=de-en. Raises UsageError for others."""
     pairs = [word.partition("=") for word in words]
     for name, equals, value in pairs:
         if not (name and equals and value):
-            raise UsageError(f"--where {name}{equals}{value}: allowed: FIELD=VALUE")
+            raise UsageError(f"{option} {name}{equals}{value}: allowed: {form}")
         if name in (*COLUMNS, *MEASURED):
-            raise UsageError(f"--where {name}=...: a column of the results; name another field")
+            raise UsageError(f"{option} {name}=...: a column of the results; name another field")
     return {name: value for name, _, value in pairs}
 
 

@@ -97,6 +97,7 @@ PATCH_MODULES = (
     "generation.source_columns",
     "generation.scored_alignments",
     "generation.word_blanks",
+    "generation.empty_sets",
     "training.prefetch_thread",
     "versions.data_workers",
     "data.worker_epochs",

@@ -51,12 +51,17 @@ def test_a_stopped_annealing_goes_on_where_it_was():
     assert "--restore-file" not in line
 
 
-def test_validations_of_a_language_without_blanks_count_sub_words(tmp_path):
+def test_a_language_without_blanks_is_counted_otherwise(tmp_path):
+    """Sub-words by validations, which have no tokeniser, and words in the report."""
     path = tmp_path / "mine.toml"
-    path.write_text('like = "dual/own"\n[variables]\nBLEU_OF = "--eval-tokenized-bleu"\n')
-    for line in read_experiment(str(path)).systems["tagged.online"].train:
+    variables = 'BLEU_OF = "--eval-tokenized-bleu"\nTOKENIZE = "--tokenize zh=zh"\n'
+    path.write_text(f'like = "dual/own"\n[variables]\n{variables}')
+    system = read_experiment(str(path)).systems["tagged.online"]
+    for line in system.train:
         if line.startswith("fairseq-train"):
             assert "--eval-tokenized-bleu" in line and "--eval-bleu-remove-bpe" not in line
+    scored = [line for line in system.evaluate if "score.py text" in line]
+    assert scored and all("--tokenize zh=zh" in line for line in scored)
 
 
 def test_text_of_one_language_is_translated_into_the_other_alone():

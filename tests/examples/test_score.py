@@ -3,6 +3,7 @@
 import importlib.util
 
 import pytest
+import sacrebleu
 from experiments import UsageError
 from experiments.definition import FOLDER
 from experiments.scores import read_scores
@@ -87,6 +88,24 @@ def test_a_run_that_diverged_is_not_the_best(score, tmp_path, write):
     runs = ("--of", *(tmp_path / name for name in ("one", "two", "three")))
     score("best", "likelihood", *runs, *choice, "--into", tmp_path / "scores")
     assert values(tmp_path) == {("log-likelihood",): -2.5}
+
+
+def test_bleu_of_a_language_without_blanks_is_that_of_its_tokeniser(score, tmp_path, write):
+    hypotheses = ["\u732b\u5728\u684c\u5b50\u4e0a"]
+    references = ["\u732b\u5750\u5728\u684c\u5b50\u4e0a"]
+    hyp = write(tmp_path / "test.hyp", hypotheses)
+    for language in ("zh", "en"):
+        ref = write(tmp_path / f"test.{language}", references)
+        text = ("text", "bleu", "chrf", "--hyp", hyp, "--ref", ref, "--into", tmp_path / "scores")
+        score(*text, "--tokenize", "zh=zh", "ja=char", "--where", f"to={language}")
+    bleu = sacrebleu.corpus_bleu(hypotheses, [references], tokenize="zh")
+    scores = values(tmp_path)
+    assert scores["BLEU", "zh"] == pytest.approx(bleu.score) and bleu.score > 50
+    assert scores["BLEU", "en"] < 1 and scores["chrF", "zh"] == scores["chrF", "en"]
+    with pytest.raises(UsageError, match="--tokenize zh: allowed: LANGUAGE=TOKENISER"):
+        score(*text, "--tokenize", "zh")
+    with pytest.raises(UsageError, match="--tokenize none_such: sacrebleu has "):
+        score(*text, "--tokenize", "en=none_such")
 
 
 @pytest.mark.parametrize(

@@ -23,3 +23,12 @@ def test_the_shards_are_the_whole_set(words):
     ]
     assert all(shards) and not shards[0].keys() & shards[1].keys()
     assert {**shards[0], **shards[1]} == whole
+
+
+@pytest.mark.parametrize("scorer", ["bleu", "sacrebleu", "chrf"])
+def test_a_shard_without_batches_says_so(words, scorer):
+    shard = ["--num-shards", 100, "--shard-id", 99]
+    output = inprocess.generate(*words, *shard, "--scoring", scorer)
+    assert not inprocess.hypotheses(output)
+    assert "Translated 0 sentences (0 tokens) in 0.0s (0.00 sentences/s, 0.00 tokens/s)" in output
+    assert "Generate valid with beam=5: no sentence to score" in output
