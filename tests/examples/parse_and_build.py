@@ -1,27 +1,25 @@
-"""Parse command lines of fairseq-train with fairseq's own parser and build their models.
+"""Command lines of fairseq-train are parsed with fairseq's own parser and their models built.
 
-Reads a JSON list of command lines (each a list of words) and prints one of what came out. Models
-are built without storage (torch's meta device), so that the large ones take no memory; those that
-start from checkpoints are only parsed, and criterions that read some are not built.
+Models are built without storage (torch's meta device), so that the large ones take no memory; those
+that start from checkpoints are only parsed, and criterions that read some are not built.
 """
 
-import json
-import sys
 from argparse import Namespace
-from pathlib import Path
 
 import torch
-from fairseq import options, tasks, utils
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 from common.composition import converted
+from experiments.definition import FOLDER
+from fairseq import options, tasks, utils
 
 FROM_CHECKPOINTS = "--translation-model"
 SIZES = ("layers", "embed_dim", "ffn_embed_dim", "attention_heads")
 
 
 def build(words):
-    utils.import_user_module(Namespace(user_dir=words[words.index("--user-dir") + 1]))
+    """What comes out of the words of a command that runs in the folder of a clone."""
+    words, place = list(words), words.index("--user-dir") + 1
+    words[place] = str(FOLDER.parent / words[place])
+    utils.import_user_module(Namespace(user_dir=words[place]))
     args = options.parse_args_and_arch(options.get_training_parser(), words[1:])
     cfg = converted(args)
     task = tasks.setup_task(cfg.task)
@@ -47,8 +45,3 @@ def build(words):
         "criterion": cfg.criterion._name,
         "smoothing": getattr(cfg.criterion, "label_smoothing", None),
     }
-
-
-if __name__ == "__main__":
-    results = [build(words) for words in json.load(sys.stdin)]
-    print("RESULT " + json.dumps(results))

@@ -6,11 +6,11 @@ import shlex
 from pathlib import Path
 
 import pytest
-from experiments.definition import FOLDER, read_experiment
+from examples.parse_and_build import build
+from experiments.definition import read_experiment
 from experiments.execution import Run
 from small_experiment import SmallExperiment, values_of
 
-PARSE_AND_BUILD = Path(__file__).with_name("parse_and_build.py")
 ROWS = ("transformer", "meta", "share", "norm", "fusion", "transformer_long", "fusion_long")
 CLASSIFIERS = ("single.own", "duo.glove+own", "average.glove+w2v", "concatenation.own+w2v")
 SMALL = """
@@ -31,20 +31,15 @@ def words_of(name, system, data):
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory, run):
-    """{system: what parse_and_build.py says of its training command}."""
+def built(tmp_path_factory):
+    """{system: what comes out of its training command}."""
     data = tmp_path_factory.mktemp("duo")
     (data / "bin").mkdir()
     (data / "vectors").mkdir()
     entries = "".join(f"w{number} 9\n" for number in range(2000))
     for name in ("de", "en", "text", "label"):
         (data / "bin" / f"dict.{name}.txt").write_text(entries, encoding="utf-8")
-    commands = {f"{row}.de-en": words_of("multi30k", f"{row}.de-en", data) for row in ROWS}
-    output = run(
-        "python", PARSE_AND_BUILD, stdin=json.dumps(list(commands.values())), cwd=FOLDER.parent
-    )
-    line = next(line for line in output.splitlines() if line.startswith("RESULT "))
-    return dict(zip(ROWS, json.loads(line[len("RESULT ") :])))
+    return {row: build(words_of("multi30k", f"{row}.de-en", data)) for row in ROWS}
 
 
 def test_rows_have_the_same_number_of_parameters(built):

@@ -1,11 +1,11 @@
 """The experiments with monolingual text: every training parses, and what their names say is so."""
 
-import json
 import shlex
 
 import pytest
-from examples.test_dual_experiments import PARSE_AND_BUILD, write_data
-from experiments.definition import FOLDER, read_experiment
+from examples.parse_and_build import build
+from examples.test_dual_experiments import write_data
+from experiments.definition import read_experiment
 from experiments.execution import Run
 from small_experiment import SmallExperiment, values_of
 
@@ -26,8 +26,8 @@ def test_no_line_is_taken_twice(name):
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory, run):
-    """{(experiment, system): what parse_and_build.py says of its training}."""
+def built(tmp_path_factory):
+    """{(experiment, system): what comes out of its training}."""
     keys, commands = [], []
     for name in NAMES:
         experiment, data = read_experiment(f"dual/{name}"), tmp_path_factory.mktemp(name)
@@ -36,9 +36,7 @@ def built(tmp_path_factory, run):
             line = Run(experiment.system(system), 1, data, data / "runs").lines("train")[0]
             commands.append(shlex.split(line))
             keys.append((name, system))
-    output = run("python", PARSE_AND_BUILD, stdin=json.dumps(commands), cwd=FOLDER.parent)
-    line = next(line for line in output.splitlines() if line.startswith("RESULT "))
-    return dict(zip(keys, json.loads(line[len("RESULT ") :])))
+    return dict(zip(keys, map(build, commands)))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,15 +1,13 @@
 """The experiments of examples/multiway: commands parse and build models, from text to tables."""
 
-import json
 import shlex
-from pathlib import Path
 
 import pytest
-from experiments.definition import FOLDER, read_experiment
+from examples.parse_and_build import build
+from experiments.definition import read_experiment
 from experiments.execution import Run
 from small_experiment import SmallExperiment, values_of
 
-PARSE_AND_BUILD = Path(__file__).with_name("parse_and_build.py")
 # of each experiment one of each kind of system
 TRAINED = {
     "all": (
@@ -46,8 +44,8 @@ def line_of(experiment, name, data):
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory, run):
-    """{system: what parse_and_build.py says of its training command, and its words}."""
+def built(tmp_path_factory):
+    """{system: what comes out of its training command, and its words}."""
     commands = {}
     for name, systems in TRAINED.items():
         experiment, data = read_experiment(f"multiway/{name}"), tmp_path_factory.mktemp(name)
@@ -60,12 +58,7 @@ def built(tmp_path_factory, run):
         (data / "bin" / "lm.en").mkdir()
         (data / "bin" / "lm.en" / "dict.txt").write_text(entries, encoding="utf-8")
         commands.update({system: line_of(experiment, system, data) for system in systems})
-    output = run(
-        "python", PARSE_AND_BUILD, stdin=json.dumps(list(commands.values())), cwd=FOLDER.parent
-    )
-    line = next(line for line in output.splitlines() if line.startswith("RESULT "))
-    results = json.loads(line[len("RESULT ") :])
-    return {name: {**result, "words": commands[name]} for name, result in zip(commands, results)}
+    return {name: {**build(words), "words": words} for name, words in commands.items()}
 
 
 def pairs(result):
