@@ -8,6 +8,7 @@ besides, for commands with ``--user-dir``.
 
 import argparse
 import atexit
+import functools
 import gc
 import importlib
 import json
@@ -108,6 +109,7 @@ def serve(user_dir=None):
         sys.path[0] = os.path.dirname(sys.executable)
         commands = {name: importlib.import_module(path) for name, path in MODULES.items()}
         _import_what_optimizers_import()
+        _fork_workers()
         if user_dir is not None:
             utils = importlib.import_module("fairseq.utils")
             utils.import_user_module(argparse.Namespace(user_dir=user_dir))
@@ -130,6 +132,12 @@ def _import_what_optimizers_import():
     """
     importlib.import_module("torch._dynamo")
     atexit.unregister(importlib.import_module("torch._dynamo.utils").dump_compile_times)
+
+
+def _fork_workers():
+    """Let the workers of --distributed-world-size be forks as well, where fairseq begins anew."""
+    processes = importlib.import_module("torch.multiprocessing")
+    processes.spawn = functools.partial(processes.start_processes, start_method="fork")
 
 
 def _compose_quickly(user_dir):

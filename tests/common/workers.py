@@ -1,10 +1,8 @@
 """fairseq-train with one worker, in the test process, and with several.
 
-Gloo on CPU, started by torchrun with the real fairseq-train.
+Gloo on CPU. fairseq-train begins the workers itself; for the probe, torchrun does.
 """
 
-import os
-import sys
 from pathlib import Path
 
 from common import inprocess
@@ -44,14 +42,15 @@ class Runs:
         arguments += ["--update-freq", 2 if workers == 1 else 1, *flags]
         if workers == 1:
             return inprocess.train(*arguments)
-        script = os.path.join(os.path.dirname(sys.executable), "fairseq-train")
-        launcher = ["python", "-m", "torch.distributed.run", "--nproc_per_node", workers]
-        launcher += ["--standalone", PROBE if probe else script]
-        distributed = ["--distributed-backend", "gloo", "--ddp-backend", backend]
-        distributed += ["--distributed-no-spawn", "--distributed-world-size", workers]
-        distributed += ["--log-format", "json"]
-        environment = {"PROBE": str(probe)} if probe else None
-        output = self.run(*launcher, *arguments, *distributed, env=environment)
+        arguments += ["--ddp-backend", backend, "--distributed-world-size", workers]
+        arguments += ["--log-format", "json"]
+        if probe:
+            launcher = ["python", "-m", "torch.distributed.run", "--nproc_per_node", workers]
+            arguments += ["--distributed-backend", "gloo", "--distributed-no-spawn"]
+            environment = {"PROBE": str(probe)}
+            output = self.run(*launcher, "--standalone", PROBE, *arguments, env=environment)
+        else:
+            output = self.run("fairseq-train", *arguments)
         return inprocess.records(
             line[line.index("{") :] for line in output.splitlines() if '| {"' in line
         )

@@ -302,6 +302,7 @@ def page(two, tmp_path):
     return tmp_path, re.findall(r"^```(\w+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_page(page, run):
     folder, blocks = page
     shell = [text for kind, text in blocks if kind == "bash" and "xx" in text]
@@ -312,6 +313,7 @@ def test_the_commands_of_the_page(page, run):
     assert (folder / "yy-xx.pt").is_file()
 
 
+@pytest.mark.slow
 def test_the_ctranslate2_part_of_the_page(page, ctranslate2, run):
     folder, blocks = page
     [shell] = [text for kind, text in blocks if kind == "bash" and "ctranslate2" in text]
