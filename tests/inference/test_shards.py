@@ -25,6 +25,17 @@ def test_the_shards_are_the_whole_set(words):
     assert {**shards[0], **shards[1]} == whole
 
 
+def test_the_shards_write_to_folders_of_their_own(words, tmp_path):
+    printed = {}
+    for number in range(2):
+        shard = ["--num-shards", 2, "--shard-id", number]
+        printed[number] = inprocess.hypotheses(inprocess.generate(*words, *shard))
+        inprocess.generate(*words, *shard, "--results-path", tmp_path)
+    for number, hypotheses in printed.items():
+        text = (tmp_path / f"shard{number}" / "generate-valid.txt").read_text(encoding="utf-8")
+        assert hypotheses and inprocess.hypotheses(text) == hypotheses
+
+
 @pytest.mark.parametrize("scorer", ["bleu", "sacrebleu", "chrf"])
 def test_a_shard_without_batches_says_so(words, scorer):
     shard = ["--num-shards", 100, "--shard-id", 99]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from argparse import Namespace
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ..patch_registry import PatchedModule, patch
@@ -29,3 +31,24 @@ def sets_are_sharded(module: PatchedModule) -> None:
         return translate(cfg, output_file)
 
     module._main = _main
+
+
+@patch(
+    "fairseq_cli.generate",
+    because="fairseq 0.12.2: the shards of a set write one file of --results-path, and each "
+    "removes what the others wrote",
+)
+def shards_have_their_own_files(module: PatchedModule) -> None:
+    """Write the file of shard N to the folder shardN of --results-path."""
+    generate = module.main
+
+    def main(cfg: FairseqConfig | Namespace) -> Any:
+        """Translate, into the shard's folder if there are several."""
+        if isinstance(cfg, Namespace):
+            cfg = module.convert_namespace_to_omegaconf(cfg)
+        results = cfg.common_eval.results_path
+        if results is not None and cfg.dataset.num_shards > 1:
+            cfg.common_eval.results_path = os.path.join(results, f"shard{cfg.dataset.shard_id}")
+        return generate(cfg)
+
+    module.main = main
