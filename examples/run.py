@@ -83,7 +83,8 @@ def describe(experiment: Experiment) -> None:
     """Print what an experiment needs and has."""
     print(f"{experiment.title}\n{experiment.path}\n\nRAW:     {' '.join(experiment.raw)}\nSYSTEM:")
     for system in experiment.systems.values():
-        after = f" (after {', '.join(system.needs)})" if system.needs else ""
+        of_seeds = f", {system.seeds} seeds" if system.seeds > 1 else ""
+        after = f" (after {', '.join(system.needs)}{of_seeds})" if system.needs else ""
         print(f"  {system.name}{after}")
 
 
@@ -133,14 +134,13 @@ def print_commands(experiment: Experiment, args: Namespace) -> None:
         return
     named = experiment.matching(args.system)
     check_seeds(args)
-    for system in in_order(experiment, named):
-        for seed in args.seeds:
-            is_named = system.name in named
-            run = Run(system, seed, args.data, args.runs, args.options if is_named else ())
-            print(f"mkdir -p {short(run.folder)}")
-            for stage in ("train", "evaluate") if is_named else ("train",):
-                for line in run.lines(stage):
-                    print(line)
+    for system, seed in in_order(experiment, named, args.seeds):
+        is_named = system.name in named and seed in args.seeds
+        run = Run(system, seed, args.data, args.runs, args.options if is_named else ())
+        print(f"mkdir -p {short(run.folder)}")
+        for stage in ("train", "evaluate") if is_named else ("train",):
+            for line in run.lines(stage):
+                print(line)
 
 
 def run_systems(experiment: Experiment, args: Namespace) -> None:
@@ -149,14 +149,13 @@ def run_systems(experiment: Experiment, args: Namespace) -> None:
     named = experiment.matching(args.system)
     if args.raw is not None:
         prepare(experiment, args.raw, args.data, args.workers, args.force)
-    for seed in args.seeds:
-        for system in in_order(experiment, named):
-            is_named = system.name in named
-            run = Run(system, seed, args.data, args.runs, args.options if is_named else ())
-            run.train()
-            if is_named:
-                run.evaluate()
-                print(f"done: {run.folder}", flush=True)
+    for system, seed in in_order(experiment, named, args.seeds):
+        is_named = system.name in named and seed in args.seeds
+        run = Run(system, seed, args.data, args.runs, args.options if is_named else ())
+        run.train()
+        if is_named:
+            run.evaluate()
+            print(f"done: {run.folder}", flush=True)
 
 
 def perform(args: Namespace) -> None:

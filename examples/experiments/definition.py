@@ -4,7 +4,8 @@
                              a block of commands that several systems share
     [data]                   raw: the files of RAW; commands: what makes DATA of them
     [systems.NAME]           train, evaluate: commands; needs: systems of the same seed to be
-                             trained before; label: its name in the results; fields: more about it
+                             trained before; seeds: with 2, of two seeds of its own, $SEED_1 and
+                             $SEED_2; label: its name in the results; fields: more about it
                              in the results; like: another system that it copies; each: the
                              variables that NAME stands for several systems of, beside those of the
                              system that it is like; NAMES IN CAPITALS: variables of this system
@@ -36,8 +37,9 @@ else:  # the same library under the name that it has on PyPI
     import tomli as tomllib
 
 FOLDER = Path(__file__).resolve().parent.parent
-# what the runner sets: folders, the run's folder, the seed, and processes of fairseq-preprocess
-PLACES = ("RAW", "DATA", "RUNS", "RUN", "SEED", "WORKERS")
+# what the runner sets: folders, the run's folder, seeds, and processes of fairseq-preprocess
+SEEDS = ("SEED_1", "SEED_2")  # of a system with `seeds = 2`
+PLACES = ("RAW", "DATA", "RUNS", "RUN", "SEED", *SEEDS, "WORKERS")
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class System:
     """What can be trained with a seed.
 
     train, evaluate: commands, in which only PLACES are not yet filled in. needs: names of systems.
-    fields: {column of the results: value}.
+    fields: {column of the results: value}. seeds: how many runs of each of ``needs`` a run reads.
     """
 
     name: str
@@ -54,6 +56,14 @@ class System:
     evaluate: tuple[str, ...]
     needs: tuple[str, ...]
     fields: Mapping[str, str]
+    seeds: int = 1
+
+    def seeds_needed(self, seed: int) -> list[int]:
+        """Return the seeds of the systems that a run needs; of two runs, they have none in common.
+
+        The same seed, or with ``seeds`` = 2 the seeds 1 and 2 for 1, 3 and 4 for 2.
+        """
+        return list(range(self.seeds * (seed - 1) + 1, self.seeds * seed + 1))
 
 
 @dataclass(frozen=True)
@@ -237,6 +247,7 @@ def systems_of(content: Mapping[str, Any], path: Path) -> dict[str, System]:
                 variables.commands(table.get("evaluate", "")),
                 tuple(map(variables.filled, table.get("needs", []))),
                 {key: variables.filled(text) for key, text in table.get("fields", {}).items()},
+                table.get("seeds", 1),
             )
     for system in systems.values():
         check_needs(systems, system, path)

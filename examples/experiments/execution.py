@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Mapping, NoReturn, Optional, Sequence
 
 from . import UsageError
-from .definition import FOLDER, Experiment, System
+from .definition import FOLDER, SEEDS, Experiment, System
 from .files import fingerprint, locked, read_json, write_json
 from .surroundings import note
 
@@ -32,7 +32,7 @@ ENVIRONMENT = {
     "MALLOC_TRIM_THRESHOLD_": "8589934592",
     "MALLOC_TOP_PAD_": "268435456",
 }
-PLACE = re.compile(r"\$(\$|([A-Z]+)\b|\{([A-Z]+)\})")
+PLACE = re.compile(r"\$(\$|([A-Z]+(?:_[12])?)\b|\{([A-Z]+(?:_[12])?)\})")
 # what ends an epoch or a validation, and warnings
 SHOWN = re.compile(r"(?:\| (?:INFO \| (train|valid)|WARNING \| [\w.]+) \||^warning:) (.*)")
 
@@ -143,13 +143,19 @@ class Run:
     ):
         self.system, self.data = system, data
         self.folder = runs / f"{system.name}.{seed}"
-        # runs of the same seed that its commands read
-        self.needs = {name: runs / f"{name}.{seed}" for name in system.needs}
+        seeds = system.seeds_needed(seed)
+        # runs that its commands read
+        self.needs = {
+            name if len(seeds) == 1 else f"{name}.{other}": runs / f"{name}.{other}"
+            for name in system.needs
+            for other in seeds
+        }
         self.places = {
             "DATA": short(data),
             "RUNS": short(runs),
             "RUN": short(self.folder),
             "SEED": seed,
+            **dict(zip(SEEDS, seeds)),
         }
         self.commands = {
             "train": with_options(system.train, options),
@@ -268,18 +274,22 @@ class Run:
         )
 
 
-def in_order(experiment: Experiment, names: Sequence[str]) -> list[System]:
-    """Return the systems of these names and those that they need, each after what it needs."""
-    ordered: list[System] = []
+def in_order(
+    experiment: Experiment, names: Sequence[str], seeds: Sequence[int]
+) -> list[tuple[System, int]]:
+    """Return the runs of these systems and seeds and those that they need, which come before."""
+    ordered: list[tuple[System, int]] = []
 
-    def add(system: System) -> None:
+    def add(system: System, seed: int) -> None:
         for needed in system.needs:
-            add(experiment.system(needed))
-        if system not in ordered:
-            ordered.append(system)
+            for other in system.seeds_needed(seed):
+                add(experiment.system(needed), other)
+        if (system, seed) not in ordered:
+            ordered.append((system, seed))
 
-    for name in names:
-        add(experiment.system(name))
+    for seed in seeds:
+        for name in names:
+            add(experiment.system(name), seed)
     return ordered
 
 

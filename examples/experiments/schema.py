@@ -75,6 +75,7 @@ SYSTEM: Mapping[str, Kind] = {
     "train": COMMANDS,
     "evaluate": COMMANDS,
     "needs": Kind(list_of(is_text), "a list of names of systems"),
+    "seeds": Kind(lambda value: is_number(value) and value in (1, 2), "1 or 2"),
     "label": TEXT,
     "fields": Kind(table_of(is_text), "a table of texts"),
     "like": TEXT,

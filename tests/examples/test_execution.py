@@ -87,6 +87,33 @@ def test_each_command_runs_once_and_needed_systems_before(places, call):
     assert made(places, file="found") == ["base", "1", "raw", "end"]
 
 
+def test_two_seeds_of_a_system_are_trained_for_each_of_what_needs_them(places, call, capsys):
+    both = """
+[systems.both]
+needs = ["base"]
+seeds = 2
+evaluate = "cat $RUNS/base.$SEED_1/made $RUNS/base.${SEED_2}/made > $RUN/found"
+"""
+    places["file"].write_text(FILE + both, encoding="utf-8")
+    call()
+    assert "both (after base, 2 seeds)" in capsys.readouterr().out
+    call("prepare")
+    call("both", 2, 1)
+    assert made(places, "both.1", "found") == ["base", "1", "base", "2"]
+    assert made(places, "both.2", "found") == ["base", "3", "base", "4"]
+    places["file"].write_text((FILE + both).replace("echo base", "echo BASE"), encoding="utf-8")
+    for seed in (3, 4):
+        shutil.rmtree(places["runs"] / f"base.{seed}")
+    with pytest.raises(UsageError, match=r"both\.2 was started with another base\.3 than"):
+        call("both", 2)
+    with pytest.raises(UsageError, match=r"both\]: seeds = 3; allowed: 1 or 2"):
+        places["file"].write_text(FILE + both.replace("= 2", "= 3"), encoding="utf-8")
+        call("both", 1)
+    with pytest.raises(UsageError, match=r"SEED_2 is not known here; allowed: .*SEED_1"):
+        places["file"].write_text(FILE + both.replace("seeds = 2\n", ""), encoding="utf-8")
+        call("both", 5)
+
+
 def test_a_command_that_failed_is_run_again_and_those_before_are_not(places, call):
     call("prepare")
     (places["runs"] / "main.1").mkdir(parents=True)

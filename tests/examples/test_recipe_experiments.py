@@ -54,7 +54,7 @@ def test_a_stopped_annealing_goes_on_where_it_was():
 def test_a_language_without_blanks_is_counted_otherwise(tmp_path):
     """Sub-words by validations, which have no tokeniser, and words in the report."""
     path = tmp_path / "mine.toml"
-    variables = 'BLEU_OF = "--eval-tokenized-bleu"\nTOKENIZE = "--tokenize zh=zh"\n'
+    variables = 'BLEU_OF = "--eval-tokenized-bleu"\nMETRICS = "bleu --tokenize zh=zh"\n'
     path.write_text(f'like = "dual/own"\n[variables]\n{variables}')
     system = read_experiment(str(path)).systems["tagged.online"]
     for line in system.train:
