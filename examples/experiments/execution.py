@@ -33,8 +33,11 @@ ENVIRONMENT = {
     "MALLOC_TOP_PAD_": "268435456",
 }
 PLACE = re.compile(r"\$(\$|([A-Z]+(?:_[12])?)\b|\{([A-Z]+(?:_[12])?)\})")
-# what ends an epoch or a validation, and warnings
-SHOWN = re.compile(r"(?:\| (?:INFO \| (train|valid)|WARNING \| [\w.]+) \||^warning:) (.*)")
+# what ends an epoch or a validation, and warnings; that of fairseq-generate is about its own BLEU
+# of tokens, which is not what score.py computes
+SHOWN = re.compile(
+    r"(?:\| (?:INFO \| (train|valid)|WARNING \| (?!fairseq_cli\.generate )[\w.]+) \||^warning:) (.*)"
+)
 
 
 def short(path: Path) -> str:

@@ -342,11 +342,12 @@ def test_validations_and_warnings_are_shown(tmp_path, capfd):
     log = tmp_path / "run.log"
     lines = ["INFO | valid | epoch 001", "WARNING | fairseq_ext.streams.bleu | xx-yy: no blanks"]
     lines.append("INFO | fairseq.trainer | begin training epoch 2")
+    lines.append("WARNING | fairseq_cli.generate | If you are using BPE on the target side, ...")
     command = "; ".join(f"echo '2026-01-01 | {line}'" for line in lines)
     execute(f"{command}; echo warning: train.de, line 2", log)
     shown = ["valid epoch 001", "warning: xx-yy: no blanks", "warning: train.de, line 2"]
     assert capfd.readouterr().out.splitlines() == shown
-    assert len(log.read_text(encoding="utf-8").splitlines()) == 4
+    assert len(log.read_text(encoding="utf-8").splitlines()) == 5
 
 
 def test_the_end_of_the_log_comes_with_the_error(tmp_path):
