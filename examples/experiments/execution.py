@@ -36,7 +36,8 @@ PLACE = re.compile(r"\$(\$|([A-Z]+(?:_[12])?)\b|\{([A-Z]+(?:_[12])?)\})")
 # what ends an epoch or a validation, and warnings; that of fairseq-generate is about its own BLEU
 # of tokens, which is not what score.py computes
 SHOWN = re.compile(
-    r"(?:\| (?:INFO \| (train|valid)|WARNING \| (?!fairseq_cli\.generate )[\w.]+) \||^warning:) (.*)"
+    r"(?:\| (?:INFO \| (train|valid)|WARNING \| (?!fairseq_cli\.generate )[\w.]+) \|"
+    r"|^warning:) (.*)"
 )
 
 
