@@ -74,6 +74,7 @@ def test_options_that_fairseq_hydra_train_stores_are_a_namespace():
         {"cross_self_attention": True},
         {"no_cross_attention": True},
         {"quant_noise_pq": 0.1},
+        {"quant_noise_scalar": 0.1},
         {"base_layers": 1},
         {"decoder_output_dim": 4},
         {"no_decoder_final_norm": True, "decoder_normalize_before": True},
@@ -96,6 +97,7 @@ def test_options_that_its_converter_does_not_read_are_refused(options, tmp_path)
     [
         {"quant_noise_pq": 0.1, "adaptive_input": True},
         {"decoder_output_dim": 8, "quant_noise_pq": 0, "base_layers": 0},
+        {"quant_noise_scalar": 0},
         {"no_decoder_final_norm": True, "cross_self_attention": False},
     ],
 )

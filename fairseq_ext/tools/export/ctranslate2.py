@@ -39,6 +39,9 @@ def check_options(model: Mapping[str, Any]) -> None:
     # a layer behind the embedding, which stays when nothing is quantised
     if (model.get("quant_noise_pq") or 0) > 0 and not model.get("adaptive_input"):
         unread.append("quant_noise_pq")
+    # fairseq computes such a model in emulated 8-bit numbers, also when it translates
+    if (model.get("quant_noise_scalar") or 0) > 0:
+        unread.append("quant_noise_scalar")
     width = model.get("decoder_embed_dim")
     if width is not None and model.get("decoder_output_dim", width) != width:
         unread.append("decoder_output_dim")
