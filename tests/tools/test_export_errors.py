@@ -29,6 +29,16 @@ def test_a_direction_that_one_way_left_untrained(request, model, tmp_path, capsy
     assert export(tmp_path / "one_way.pt", "xx", "yy", "fairseq", tmp_path / "stock.pt") == 0
 
 
+def test_a_tag_is_not_quantised(tagged, tmp_path, capsys):
+    """As the vector of an end symbol it would be, and change the scale of all others."""
+    state = load_checkpoint_to_cpu(str(tagged[0]))
+    state["cfg"]["model"].quant_noise_scalar = 0.1
+    torch.save(state, tmp_path / "quantised.pt")
+    assert export(tmp_path / "quantised.pt", "xx", "yy", "fairseq", tmp_path / "stock.pt") == 2
+    assert "--quant-noise-scalar 0.1: the checkpoint was trained" in capsys.readouterr().err
+    assert not (tmp_path / "stock.pt").exists()
+
+
 def test_two_models_have_their_own_directions(separate, tmp_path, capsys):
     assert export(separate[0], "yy", "yy", "fairseq", tmp_path / "stock.pt") == 2
     assert "-s yy -t yy: " in (message := capsys.readouterr().err)

@@ -19,6 +19,7 @@ from typing import Any, Dict, List, Match, Optional, Tuple
 
 from torch import Tensor
 
+from ...tools import UsageError
 from ...tools.export.protocol import (
     Checkpoint,
     DirectionExporter,
@@ -267,7 +268,18 @@ class TaggedExporter:
     def config(
         self, model: Any, criterion: Dict[str, Any], task: Dict[str, Any], source: str, target: str
     ) -> Dict[str, Group]:
-        """Return `stock_config` with the options of the model."""
+        """Return `stock_config` with the options of the model.
+
+        UsageError for --quant-noise-scalar: fairseq quantises the vectors of the dictionary by
+        their range, of which a tag is no part.
+        """
+        noise = getattr(namespace_of(model), "quant_noise_scalar", None)
+        if noise:
+            raise UsageError(
+                f"--quant-noise-scalar {noise}: the checkpoint was trained with it, and as the end "
+                "symbol of fairseq's transformer the tag would be quantised, and the words "
+                "otherwise than now; allowed: a model that was trained without it"
+            )
         config = trained_config(model, criterion, task, source, target)
         stock = config["model"]
         assert isinstance(stock, argparse.Namespace)
