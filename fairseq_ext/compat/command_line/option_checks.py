@@ -293,6 +293,22 @@ def _typed_lines_have_references(values: Values) -> None:
         )
 
 
+def _references_have_log_p(values: Values) -> None:
+    """Raise OptionError for what changes log P in a search, with --score-reference.
+
+    fairseq's scorer of references reads none of it.
+    """
+    if not values.get("score_reference") or not all(map(is_stock, chosen_classes(values))):
+        return  # a task of another project may have a scorer of its own
+    for name, neutral in {"lm_path": None, "temperature": 1, "unkpen": 0}.items():
+        value = values.get(name)
+        if value is not None and value != neutral:
+            raise OptionError(
+                f"{option(name)} {value} with --score-reference, which scores by the models of "
+                "--path as they are; allowed: leave it out"
+            )
+
+
 def _manual_rates(values: Values) -> None:
     """Raise OptionError for rates that --lr-scheduler manual cannot read."""
     for name in ("epoch2lr", "update2lr"):
@@ -341,6 +357,7 @@ COMPARISONS: tuple[Callable[[Values], None], ...] = (
     _replace_unk_has_words,
     _constraints_are_typed,
     _typed_lines_have_references,
+    _references_have_log_p,
     _tpus_have_their_library,
     _manual_rates,
     _buckets_hold_tokens,

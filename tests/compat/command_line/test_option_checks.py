@@ -167,3 +167,13 @@ def test_typed_lines_have_no_references():
     with pytest.raises(OptionError, match="^--score-reference: "):
         check({"score_reference": True, "beam": 5, "buffer_size": 1})
     check({"score_reference": True, "beam": 5})
+
+
+@pytest.mark.parametrize("name, value", [("lm_path", "lm.pt"), ("temperature", 2.0), ("unkpen", 1)])
+def test_references_are_scored_by_the_models_alone(name, value):
+    """fairseq's scorer reads no option of the search: the scores would be those without it."""
+    words = f"^--{name.replace('_', '-')} {value} with --score-reference"
+    with pytest.raises(OptionError, match=words):
+        check({"score_reference": True, name: value})
+    check({"score_reference": False, name: value})
+    check({"score_reference": True, "lm_path": None, "temperature": 1.0, "unkpen": 0})
