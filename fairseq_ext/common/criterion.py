@@ -20,7 +20,7 @@ class ChunkedLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
     """Same options, values and gradients as ``label_smoothed_cross_entropy``.
 
     Works with every model whose output is a tensor of logits. Models with an adaptive softmax
-    have no such tensor: use stock ``adaptive_loss`` for them.
+    have no such tensor and are refused: stock ``adaptive_loss`` is for them.
     """
 
     def compute_loss(
@@ -30,7 +30,16 @@ class ChunkedLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
         sample: Dict[str, Any],
         reduce: bool = True,
     ) -> Tuple[Tensor, Tensor]:
-        """Return the loss and the nll in nats: sums over the batch (``reduce``) or (N,) each."""
+        """Return the loss and the nll in nats: sums over the batch (``reduce``) or (N,) each.
+
+        ValueError for a model with an adaptive softmax, whose output would pass for logits where it
+        is as wide as the dictionary or wider.
+        """
+        if getattr(getattr(model, "decoder", None), "adaptive_softmax", None) is not None:
+            raise ValueError(
+                "--adaptive-softmax-cutoff with a criterion of logits, which the model does not "
+                "have; allowed: --criterion adaptive_loss, or without an adaptive softmax"
+            )
         logits = net_output[0]  # (B, T, V)
         target = model.get_targets(sample, net_output)  # (B, T)
         if self.ignore_prefix_size > 0:

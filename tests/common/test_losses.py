@@ -1,5 +1,7 @@
 """The chunked cross entropy: against the reference, against fairseq's, and its edges."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -125,6 +127,21 @@ def test_criterion_is_interchangeable_with_the_stock_one(ignored_prefix, reduce)
     assert ours[0] == pytest.approx(stock[0], rel=1e-5)
     assert ours[2] == pytest.approx(stock[2], rel=1e-5)
     torch.testing.assert_close(ours[3], stock[3], rtol=1e-5, atol=1e-6)
+
+
+def test_a_model_with_an_adaptive_softmax_is_refused():
+    """What it returns is wider than a small dictionary: it would be trained as if it were logits."""
+    from fairseq_ext.common.criterion import ChunkedLabelSmoothedCrossEntropy
+
+    model = SimpleNamespace(decoder=SimpleNamespace(adaptive_softmax=torch.nn.Identity()))
+    model.get_targets = lambda sample, net_output: sample["target"]
+    task = SimpleNamespace(target_dictionary=SimpleNamespace(pad=lambda: PAD))
+    criterion = ChunkedLabelSmoothedCrossEntropy(task, False, 0.1)
+    features, sample = (torch.randn(2, 3, 64),), {"target": torch.full((2, 3), 5)}
+    with pytest.raises(ValueError, match="^--adaptive-softmax-cutoff with a criterion of logits"):
+        criterion.compute_loss(model, features, sample)
+    model.decoder.adaptive_softmax = None
+    criterion.compute_loss(model, features, sample)
 
 
 def product_case(overwrite, **backward):
