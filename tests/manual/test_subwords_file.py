@@ -1,0 +1,40 @@
+"""The script of docs/own-data.md that spells text in sub-words."""
+
+import sys
+
+import pages
+import pytest
+
+PAGE = pages.REPOSITORY / "docs" / "own-data.md"
+WORDS = "ein kleiner Hund läuft schnell durch das hohe Gras und sieht den Ball am Ufer".split()
+
+
+@pytest.fixture(scope="module")
+def pieces(run, tmp_path_factory):
+    """Function bytes of both languages -> their lines in sub-words."""
+    pytest.importorskip("sentencepiece")
+    (block,) = (block for block in pages.blocks(PAGE) if block.name == "mine/subwords.py")
+
+    def spell(**texts):
+        folder = tmp_path_factory.mktemp("mine")
+        (folder / "subwords.py").write_text(block.text, encoding="utf-8")
+        (folder / "text").mkdir()
+        for language, content in texts.items():
+            (folder / "text" / f"train.{language}").write_bytes(content)
+        run(sys.executable, folder / "subwords.py", folder, ",".join(texts), "60")
+        spelled = (folder / "pieces" / f"train.{language}" for language in texts)
+        return [path.read_bytes().decode() for path in spelled]
+
+    return spell
+
+
+def test_line_n_stays_line_n(pieces):
+    """A carriage return within a line of one language, at another place than in the other."""
+    lines = [" ".join(WORDS[place % 9 : place % 9 + 6]) for place in range(20)]
+    one, other = list(lines), list(lines)
+    one[3] = one[3].replace(" ", "\r", 1)
+    other[12] = other[12].replace(" ", "\r", 1)
+    content = b"\xef\xbb\xbf" + "\r\n".join(one).encode(), ("\n".join(other) + "\n").encode()
+    left, right = pieces(de=content[0], en=content[1])
+    assert left == right
+    assert [line.replace(" ", "").replace("▁", " ").strip() for line in left.splitlines()] == lines
