@@ -2,7 +2,7 @@
 
 import pytest
 from inference.conftest import checkpoint_of, data  # noqa: F401
-from options.systems import SYSTEMS
+from inference.stock import ALL
 from serving.support import running
 
 import fairseq_ext
@@ -17,7 +17,7 @@ def loaded(data, checkpoint_of):  # noqa: F811
 
     def load(name, *more):
         if (name, more) not in models:
-            folder = data[SYSTEMS[name].data]
+            folder = data[ALL[name].data]
             models[name, more] = fairseq_ext.load(checkpoint_of(name, *more), folder)
         return models[name, more]
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from fairseq_ext.streams.language_pair import LanguagePair
 from fairseq_ext.tools.serving.answers import (
     of_classification,
     of_perplexity,
@@ -94,6 +95,17 @@ def test_directions_and_what_they_do(loaded):
     assert routed.description()["has_router"] and not both.description()["has_router"]
     assert ServedModel("m", loaded("twin_lstm"), Limits()).description()["has_twin"]
     assert routed.summary() == "translation xx-yy, xx-zz; fairseq, cpu"
+
+
+def test_languages_may_have_a_dash(loaded):
+    """As those of fairseq's own tasks may: "xx-pt-BR" cannot be divided."""
+    stock = loaded("stock fconv")
+    model = type(stock)(stock.loaded, stock.task)
+    model.pair = LanguagePair("xx", "pt-BR")
+    model.direction = str(model.pair)
+    (described,) = ServedModel("m", model, Limits()).description()["directions"]
+    assert described["direction"] == "xx-pt-BR" and described["reverse"] is None
+    assert (described["sources"], described["target"]) == (["xx"], "pt-BR")
 
 
 def test_several_sources_are_a_direction(loaded):

@@ -4,7 +4,6 @@ from typing import Any, Dict, List, NamedTuple, Sequence, Tuple, Union
 
 from ...inference.extras import routed_members
 from ...inference.model import Model
-from ...streams.language_pair import LanguagePair
 from .answers import of_classification, of_perplexity, of_score, of_translation
 from .limits import Limits
 from .schemas import Refused
@@ -127,7 +126,7 @@ class ServedModel:
     def _direction(self, name: str) -> Dict[str, Any]:
         """Return what GET /models says of a direction."""
         model = self.directions[name]
-        pair = LanguagePair.parse(name) if name else None
+        pair = model.pair
         reverse = f"{pair.target}-{pair.sources[0]}" if pair and len(pair.sources) == 1 else ""
         return {
             "direction": name or None,
