@@ -18,9 +18,19 @@ async function ask (path, value) {
     body: JSON.stringify(value),
     signal: state.running?.signal
   })
-  const content = await answer.json()
-  if (!answer.ok) throw new Error([content.path, content.error].filter(Boolean).join(': '))
-  return content
+  const content = read(await answer.text())
+  if (answer.ok && content) return content
+  const reasons = [content?.path, content?.error].filter(Boolean)
+  throw new Error(reasons.join(': ') || `${answer.status} ${answer.statusText}: not of this server`)
+}
+
+// JSON as a value; null for anything else, such as the page of a proxy.
+function read (text) {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
 }
 
 function say (text, isError = false) {
@@ -28,24 +38,32 @@ function say (text, isError = false) {
   $('status').classList.toggle('error', isError)
 }
 
+// Give up what is being computed: what it answers is no longer asked for.
+function stop () {
+  state.running?.abort()
+  state.running = null
+  $('results').removeAttribute('aria-busy')
+}
+
 // ---------------------------------------------------------------- what can be chosen
 
 function showModel () {
-  const names = model().directions.map(entry => entry.direction ?? '')
-  $('direction').replaceChildren(...names.map(name =>
-    element('option', { value: name }, name.replace('-', ' → '))))
-  $('direction').parentElement.hidden = names.length === 1 && !names[0]
+  const { directions } = model()
+  $('direction').replaceChildren(...directions.map(({ direction, sources, target }) =>
+    element('option', { value: direction ?? '' }, `${sources.join('+')} → ${target}`)))
+  $('direction').parentElement.hidden = directions.length === 1 && !directions[0].direction
   $('direction').value = model().direction ?? ''
   showDirection()
 }
 
 function showDirection () {
+  stop()
   const texts = sources().map(area => area.value)
   const names = direction().sources.length ? direction().sources : ['text']
   $('sources').replaceChildren(...names.map((name, index) => {
     const id = `source-${index}`
     const area = element('textarea', {
-      id, rows: 3, lang: name === 'text' ? null : name, maxlength: state.limits.max_characters,
+      id, rows: 3, lang: name === 'text' ? null : name, dir: 'auto',
       placeholder: 'Type a sentence', spellcheck: 'false', required: names.length > 1
     })
     area.value = texts[index] ?? ''
@@ -74,10 +92,10 @@ function swap () {
 // ---------------------------------------------------------------- what is shown
 
 async function run () {
-  state.running?.abort()
-  const mine = state.running = new AbortController()
+  stop()
   const texts = sources().map(area => area.value.trim())
   if (!texts.some(Boolean)) return say('Type a sentence first.')
+  const mine = state.running = new AbortController()
   const item = texts.length > 1 ? texts : texts[0]
   const chosen = { model: model().name, ...(direction().direction && { direction: direction().direction }) }
   const start = performance.now()
@@ -123,12 +141,16 @@ async function translate (chosen, item) {
   if (reverse && model().directions.find(entry => entry.direction === reverse)
     .operations.includes('score')) {
     // the limits of the server may refuse it; the translations are there all the same
-    problem = await lookBack(chosen, reverse, result, entries).then(() => null, error => error.message)
+    problem = await lookBack(chosen, reverse, result, entries).catch(error => {
+      if (error.name === 'AbortError') throw error
+      return error.message
+    })
   }
   showTranslations(result, entries, reverse, kind, problem)
 }
 
 // The way back by the same model, and both terms of dual inference: log P(y|x) and log P(x|y).
+// Returns why some of it is missing, or undefined.
 async function lookBack (chosen, reverse, result, entries) {
   const texts = entries.map(entry => entry.hypothesis.text)
   const same = texts.map(() => result.source)
@@ -142,6 +164,8 @@ async function lookBack (chosen, reverse, result, entries) {
     entry.forward = forward.scores[index].score
     entry.backward = backward.scores[index].score
   })
+  return [...back.translations, ...forward.scores, ...backward.scores]
+    .map(answer => answer.error).find(Boolean)
 }
 
 const dual = entry => state.alpha * entry.forward + (1 - state.alpha) * entry.backward
@@ -199,7 +223,7 @@ function hypothesisRow (entry, rank, isDual, current, select) {
     ? [['dual', dual(entry)], ['P(y|x)', entry.forward], ['P(x|y)', entry.backward]]
     : [['score', score]]
   return element('label', { class: 'hypothesis' }, radio,
-    element('span', { class: 'text', lang: direction().target }, text || '(empty)'),
+    element('span', { class: 'text', lang: direction().target, dir: 'auto' }, text || '(empty)'),
     element('span', { class: 'figures' }, ...figures.map(([name, value]) =>
       element('span', {}, element('small', {}, name), ` ${number(value)}`))))
 }
@@ -225,7 +249,7 @@ async function start () {
   $('form').addEventListener('keydown', event => {
     if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) {
       event.preventDefault()
-      run()
+      $('form').requestSubmit()
     }
   })
   showModel()

@@ -99,5 +99,5 @@ export function markedText (parts) {
     if (index) nodes.push(' ')
     nodes.push(isSame ? text : element('mark', {}, text))
   })
-  return element('p', { class: 'text' }, ...nodes)
+  return element('p', { class: 'text', dir: 'auto' }, ...nodes)
 }

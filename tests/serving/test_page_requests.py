@@ -1,0 +1,56 @@
+"""What the page shows when requests cross, fail, or are given up: its scripts in node."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+PAGE = HERE.parents[1] / "fairseq_ext" / "tools" / "serving" / "page"
+
+
+@pytest.fixture
+def shown(tmp_path):
+    """Function name of a scenario -> {"results", "status", "isBusy"} of the page."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed")
+    for path in (*PAGE.glob("*.js"), HERE / "page_in_node.mjs"):
+        shutil.copy(path, tmp_path)
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+
+    def run(scenario):
+        words = [node, tmp_path / "page_in_node.mjs", scenario]
+        return json.loads(subprocess.run(words, check=True, capture_output=True, timeout=60).stdout)
+
+    return run
+
+
+def test_a_translation_and_its_way_back(shown):
+    page = shown("answers")
+    assert "of first" in page["results"] and "There and back" in page["results"]
+    assert "dual inference" in page["results"] and page["status"].endswith(" s")
+
+
+@pytest.mark.parametrize("scenario", ["another_direction", "another_direction_on_the_way_back"])
+def test_an_answer_to_another_direction_is_not_shown(shown, scenario):
+    assert shown(scenario) == {"results": "", "status": "", "isBusy": False}
+
+
+def test_an_answer_to_another_text_is_not_shown(shown):
+    assert shown("another_text_on_the_way_back") == {"results": "", "status": "…", "isBusy": True}
+
+
+def test_what_is_given_up_for_no_text_is_not_awaited(shown):
+    page = shown("no_text")
+    assert page == {"results": "", "status": "Type a sentence first.", "isBusy": False}
+
+
+def test_the_page_of_a_proxy_is_an_error_with_its_status(shown):
+    assert shown("page_of_a_proxy")["status"] == "502 Bad Gateway: not of this server"
+
+
+def test_why_there_is_no_score_is_said(shown):
+    assert "Without the way back: too many tokens" in shown("no_score")["results"]
