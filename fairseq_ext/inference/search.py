@@ -12,7 +12,7 @@ from fairseq.dataclass.configs import GenerationConfig
 from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
 from fairseq.tasks.translation_lev import TranslationLevenshteinTask
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig, OmegaConf, ValidationError, open_dict
 
 from ..compat.checkpoints.configurations import chosen_name, options_of_task
 from ..compat.command_line.option_checks import check_search
@@ -126,8 +126,8 @@ def generation_options(values: Mapping[str, Any]) -> DictConfig:
             )
     try:
         return OmegaConf.merge(OmegaConf.structured(GenerationConfig), dict(values))
-    except ValueError as error:
-        raise ValueError(f"option of the search: {str(error).splitlines()[0]}") from error
+    except ValidationError as error:
+        raise ValueError(f"{error.full_key}: {str(error).splitlines()[0]}") from error
 
 
 def task_with(task: FairseqTask, values: Mapping[str, Any]) -> FairseqTask:

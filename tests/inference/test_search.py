@@ -18,7 +18,7 @@ REFUSED = [
     (dict(batch=1.5), "batch 1.5: allowed"),
     (dict(max_tokens=0), "max_tokens 0: allowed"),
     (dict(lenpen=math.nan), "--lenpen nan is not allowed"),
-    (dict(lenpen="a"), "could not be converted to Float"),
+    (dict(lenpen="a"), "lenpen: Value 'a' .* could not be converted to Float"),
     (dict(temperature=0), "--temperature 0.0 is not allowed"),
     (dict(min_len=9, max_len_b=3), "--min-len 9 is more than --max-len-b 3"),
     (dict(min_len=9, max_len_a=0.1, max_len_b=3), "min.len 9: (more words than|allowed: up to 3)"),
