@@ -50,6 +50,15 @@ def test_a_request_for_translations(requests):
     assert other.key == work.key
 
 
+@pytest.mark.parametrize("max_beam, beam", [(3, 3), (5, 5), (16, 5)])
+def test_the_beam_of_a_request_without_one_is_allowed(max_beam, beam):
+    requests = Requests({"slow": SlowModel()}, Limits(max_beam=max_beam))
+    work = requests.work("translate", b'{"sentences": ["a"]}')
+    assert dict(work.key.options)["beam"] == beam
+    described = requests.schemas["translate"]["properties"]["beam"]
+    assert (described["default"], described["maximum"]) == (beam, max_beam)
+
+
 def test_halves_of_surrogate_pairs_are_replaced(requests):
     assert requests.work("classify", rb'{"texts": ["\ud800 a"]}').items == ["\ufffd a"]
 

@@ -82,10 +82,11 @@ class Requests:
                 raise Refused(400, message, "$.targets")
             options = (("attention", value.get("attention", False)),)
             return [Pair(*pair) for pair in zip(sources, targets)], options
-        beam, nbest = value.get("beam", 5), value.get("nbest", 1)
+        default = self.schemas["translate"]["properties"]["beam"]["default"]
+        beam, nbest = value.get("beam", default), value.get("nbest", 1)
         if nbest > beam:
             raise Refused(422, f"{nbest}; allowed: at most beam, {beam}", "$.nbest")
-        chosen = {"attention": False, "extras": False}
+        chosen = {"attention": False, "extras": False, "beam": beam}
         no_options = ("sentences", "model", "direction")
         chosen.update({name: v for name, v in value.items() if name not in no_options})
         return self._sources(value["sentences"], model, "$.sentences"), tuple(

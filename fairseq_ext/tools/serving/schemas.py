@@ -120,8 +120,9 @@ def _check_size(value: Any, schema: Schema, path: str) -> None:
 
 def search_options(limits: Limits) -> Dict[str, Schema]:
     """Return the options of a search, by the names of fairseq-generate with underscores."""
+    beam = min(5, limits.max_beam)
     return {
-        "beam": {"type": "integer", "minimum": 1, "maximum": limits.max_beam, "default": 5},
+        "beam": {"type": "integer", "minimum": 1, "maximum": limits.max_beam, "default": beam},
         "nbest": {"type": "integer", "minimum": 1, "maximum": limits.max_beam, "default": 1},
         "lenpen": {"type": "number", "minimum": -10, "maximum": 10, "default": 1},
         "unkpen": {"type": "number", "minimum": -1000, "maximum": 1000, "default": 0},
