@@ -94,6 +94,9 @@ def test_errors_name_what_is_wrong(files, tmp_path, capsys, monkeypatch):
     message = fails(capsys, *hyp, *ref, "--baseline", short)
     assert f"{short} has 2 lines and {files['ref']} 30" in message
     assert "holds no line" in fails(capsys, *hyp, "--ref", write(tmp_path / "empty", []))
+    line = write(tmp_path / "line", sentences(1))
+    message = fails(capsys, "--hyp", line, "--ref", line, "--baseline", line)
+    assert f"--test bootstrap: --ref {line} has 1 line; allowed: 2 and more" in message
     assert "--label: 2 names for 1 --hyp" in fails(capsys, *hyp, *ref, "--label", "a", "b")
     assert "two systems" in fails(capsys, *hyp, *hyp, *ref)
     assert "--samples 0: allowed" in fails(capsys, *hyp, *ref, "--samples", 0)

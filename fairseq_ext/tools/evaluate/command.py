@@ -183,6 +183,9 @@ def evaluate(args: Namespace) -> Result:
     references = inputs.read_lines(args.ref)
     if not references:
         raise UsageError(f"--ref {args.ref} holds no line")
+    if len(references) < 2 and args.baseline and args.test == "bootstrap":
+        # every resample is the same: the test would take any difference for significant
+        raise UsageError(f"--test bootstrap: --ref {args.ref} has 1 line; allowed: 2 and more")
     if not args.tokenize and BLEU & set(args.metric) and lacks_blanks(references):
         print(
             f"warning: {args.ref}: no blanks between words, which BLEU counts; --tokenize zh, "
