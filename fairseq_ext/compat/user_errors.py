@@ -23,6 +23,8 @@ OLD_DEBUG_VARIABLE = "FAIRSEQ_EXT_TRACEBACK"
 
 # with the separator: a folder beside it may begin with the same name
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+# how numpy 2 shows its numbers, such as the lengths of a sentence that is too long
+NUMPY_NUMBER = re.compile(r"\bnp\.u?(?:int|float)\d+\(([^()]*)\)")
 BROKEN_PIPE_STATUS = 128 + 13  # as of a process that SIGPIPE ended
 INTERRUPTED_STATUS = 128 + 2  # the same for SIGINT
 
@@ -162,7 +164,7 @@ def _missing_split_text(split: str, folder: str) -> str:
 
 def _one_line(text: str) -> str:
     """Return the lines of a text with semicolons between them, without empty ones."""
-    lines = [line.strip() for line in str(text).splitlines()]
+    lines = [line.strip() for line in NUMPY_NUMBER.sub(r"\1", str(text)).splitlines()]
     return "; ".join(line for line in lines if line) or "no message"
 
 

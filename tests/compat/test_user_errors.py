@@ -38,6 +38,7 @@ def finish(capsys):
         (ValueError("first\n\n  second"), 1, "first; second"),
         (AssertionError("--path required for generation!"), 1, "--path required"),
         (Exception("Could not infer language pair, please"), 1, "name the languages with"),
+        (Exception("Size of sample #4 is invalid (=(np.int32(1701), 3))"), 1, "(=(1701, 3))"),
         (ImportError("Please install sacremoses with: pip"), 1, "Please install sacremoses"),
         (ModuleNotFoundError("No module", name="soundfile"), 1, "pip install soundfile"),
         (ModuleNotFoundError(missing_files.REMEDY, name="x"), 1, "a clone of fairseq's repository"),
