@@ -66,6 +66,20 @@ def test_what_does_not_load_is_no_traceback(tmp_path, monkeypatch, capsys, error
     assert f"{error.__name__}: of another size" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("metric, is_warned", [("bleu", True), ("chrf", False)])
+def test_texts_without_blanks(tmp_path, monkeypatch, capsys, metric, is_warned):
+    """BLEU is 0 for every alpha, so that it chooses none."""
+    reference = tmp_path / "ref"
+    reference.write_text(
+        "一个戴着橙色帽子的男人正看着什么东西。\n两只狗跑过草地。\n", encoding="utf-8"
+    )
+    monkeypatch.setattr(tune_alpha, "candidates", lambda cfg: LISTS)
+    words = ["--ref", reference, "--output", tmp_path / "a.png", "--metric", metric]
+    assert command.main(["tune-alpha", *map(str, words), "--", "DATA", "--path", "x.pt"]) == 0
+    warned = f"warning: {reference}: no blanks between words" in capsys.readouterr().err
+    assert warned == is_warned
+
+
 def test_bad_options(tmp_path, capsys):
     reference = tmp_path / "ref"
     reference.write_text("a\n", encoding="utf-8")
@@ -82,6 +96,8 @@ def test_bad_options(tmp_path, capsys):
     assert "--task translation: allowed: dual_translation" in fails(more=other)
     assert "data 'DATA': not a folder" in fails()
     assert "there is no such folder" in fails(output="none/a.png")
+    table = tmp_path / "read.md"
+    assert f"{table} is read as well" in fails("--ref", str(table), output="read.png")
     more = ("DATA", "--path", "x.pt", "--prefix-size", "2")
     assert "--prefix-size 2: tune-alpha does not look at it" in fails(more=more)
     more = ("DATA", "--path", "x.pt", "--lm-path", "lm.pt")

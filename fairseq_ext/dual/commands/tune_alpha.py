@@ -9,13 +9,15 @@ from __future__ import annotations
 import ast
 import math
 import pickle
+import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, NamedTuple, Sequence, Tuple
 
 import numpy as np
 
-from ...tools import UsageError, atomic_path
+from ...compat.generation.word_blanks import lacks_blanks
+from ...tools import UsageError, atomic_path, check_apart
 from ...tools.curves.figures import SUFFIXES, new_figure, save, write_table
 from ...tools.evaluate.inputs import read_lines
 from ...tools.evaluate.report import rows
@@ -294,7 +296,15 @@ def choose_alpha(args: Namespace) -> int:
         raise UsageError(f"--output {args.output}: the name must end in {', '.join(SUFFIXES)}")
     if not Path(args.output).resolve().parent.is_dir():
         raise UsageError(f"--output {args.output}: there is no such folder")
+    for suffix in (".md", ".tsv"):
+        check_apart(Path(args.output).with_suffix(suffix), [args.ref])
     references, cfg = read_lines(args.ref), configuration(args.generate)
+    if args.metric.startswith("bleu") and lacks_blanks(references):
+        print(
+            f"warning: {args.ref}: no blanks between words, which BLEU counts; --metric chrf "
+            "counts characters",
+            file=sys.stderr,
+        )
     try:
         lists = candidates(cfg)
     except FAULTY as error:
