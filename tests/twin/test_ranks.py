@@ -20,3 +20,7 @@ def test_rank_correlation():
     assert ranks(one) == places[0]
     assert spearman(one, other) == pytest.approx(np.corrcoef(places)[0, 1])
     assert math.isnan(spearman([1, 1], [1, 2]))
+
+
+def test_nan_has_a_rank_of_its_own():
+    assert ranks([2.0, math.nan]) == [1, 2]

@@ -196,6 +196,17 @@ def test_checkpoint_without_a_backward_network(checkpoint, toy_corpus, tmp_path,
     assert "no backward network (criterion twin)" in capsys.readouterr().err
 
 
+def test_a_training_that_has_diverged_is_named(checkpoint, toy_corpus, tmp_path, capsys):
+    """It never ended: no rank is equal to that of NaN."""
+    state = torch.load(checkpoint, map_location="cpu", weights_only=True)
+    for tensor in state["criterion"].values():
+        tensor.fill_(float("nan"))
+    torch.save(state, tmp_path / "nan.pt")
+    assert distance(tmp_path / "nan.pt", toy_corpus.two, "--output", tmp_path / "out") == 2
+    message = "nan.pt: sentence 0, position 0: L_t is nan and -log P_f [0-9.]+; allowed: finite"
+    assert re.search(message, capsys.readouterr().err)
+
+
 def test_a_folder_with_two_words_exchanged_is_refused(checkpoint, toy_corpus, tmp_path, capsys):
     data = with_two_words_exchanged(toy_corpus.two, tmp_path / "data", "yy")
     assert distance(checkpoint, data, "--output", tmp_path / "out") == 2

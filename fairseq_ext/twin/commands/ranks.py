@@ -9,7 +9,7 @@ def ranks(values: Sequence[float]) -> List[float]:
     order = sorted(range(len(values)), key=values.__getitem__)
     places, start = [0.0] * len(values), 0
     while start < len(order):
-        end = start
+        end = start + 1
         while end < len(order) and values[order[end]] == values[order[start]]:
             end += 1
         for index in order[start:end]:

@@ -6,6 +6,7 @@ sentences, with dotted lines between words; PREFIX.frequency.png mean L_t agains
 the word, and L_t against -log P_f; PREFIX.histogram.png (.tsv) L_t of rare and of frequent words.
 """
 
+import math
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from pathlib import Path
@@ -254,6 +255,16 @@ def collect(
     return sorted(tokens)
 
 
+def check_finite(tokens: List[Token], path: str) -> None:
+    """Raise UsageError where the numbers of a token are none: the training has diverged."""
+    for token in tokens:
+        if not (math.isfinite(token.penalty) and math.isfinite(token.nll)):
+            raise UsageError(
+                f"CHECKPOINT {path}: sentence {token.sentence}, position {token.position}: L_t is "
+                f"{token.penalty:g} and -log P_f {token.nll:g}; allowed: finite numbers"
+            )
+
+
 def _words_in(path: str, unit: str) -> Iterator[str]:
     """Yield the words of a text one after the other."""
     for line in lines_of(path):
@@ -335,6 +346,7 @@ def report_twin_distance(args: Namespace) -> int:
     tokens = collect(model, criterion, samples, dictionary)
     if not tokens:
         raise UsageError(f"--subset {args.subset}: no sentence has a token")
+    check_finite(tokens, args.checkpoint)
     sentences = by_sentence(tokens)
     chosen = shown(args, sentences)
     values = occurrences(sentences, args.unit)
