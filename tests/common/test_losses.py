@@ -130,7 +130,7 @@ def test_criterion_is_interchangeable_with_the_stock_one(ignored_prefix, reduce)
 
 
 def test_a_model_with_an_adaptive_softmax_is_refused():
-    """What it returns is wider than a small dictionary: it would be trained as if it were logits."""
+    """What it returns would pass for logits where it is wider than the dictionary."""
     from fairseq_ext.common.criterion import ChunkedLabelSmoothedCrossEntropy
 
     model = SimpleNamespace(decoder=SimpleNamespace(adaptive_softmax=torch.nn.Identity()))
