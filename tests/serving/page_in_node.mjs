@@ -22,8 +22,11 @@ class Element {
   get valueAsNumber () { return Number(this.value) }
 
   get selectedIndex () {
-    return Math.max(0, this.children.findIndex(option => option.attributes.value === this.value))
+    const values = this.children.map(option => option.attributes.value ?? option.textContent)
+    return Math.max(0, values.indexOf(this.value))
   }
+
+  querySelector (tag) { return this.querySelectorAll(tag)[0] }
 
   querySelectorAll (tag) {
     return this.children.filter(node => node instanceof Element).flatMap(node =>
@@ -32,11 +35,14 @@ class Element {
 }
 
 const elements = {}
+const beam = new Element('input')
+const search = new Element('label')
+search.append(beam)
 globalThis.document = {
   body: new Element('body'),
   createElement: tag => new Element(tag),
   querySelector: () => null,
-  querySelectorAll: () => [],
+  querySelectorAll: () => [search],
   getElementById: id => {
     elements[id] ??= Object.assign(new Element(id), { parentElement: new Element('label') })
     return elements[id]
@@ -71,7 +77,8 @@ async function submit (text) {
 const shown = () => ({
   results: elements.results.textContent,
   status: elements.status.textContent,
-  isBusy: 'aria-busy' in elements.results.attributes
+  isBusy: 'aria-busy' in elements.results.attributes,
+  hasBeam: !beam.disabled
 })
 
 // ---------------------------------------------------------------- what the server answers
@@ -90,6 +97,10 @@ const models = () => ({
     direction: 'xx-yy',
     directions: [direction('xx', 'yy'), direction('yy', 'xx')],
     subwords: null
+  }, {
+    name: 'labels',
+    direction: null,
+    directions: [{ direction: null, reverse: null, sources: [], target: null, operations: ['classify'] }]
   }],
   limits: { max_beam: 5, max_characters: 10 }
 })
@@ -125,6 +136,10 @@ const scenarios = {
     await submit('first')
     await answer(translated)
     await submit('second')
+  },
+  async labels () {
+    elements.model.value = 'labels'
+    elements.model.listeners.change()
   },
   async no_text () {
     await submit('first')

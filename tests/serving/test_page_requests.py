@@ -9,11 +9,12 @@ import pytest
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "fairseq_ext" / "tools" / "serving" / "page"
+EMPTY = {"results": "", "isBusy": False, "hasBeam": True}
 
 
 @pytest.fixture
 def shown(tmp_path):
-    """Function name of a scenario -> {"results", "status", "isBusy"} of the page."""
+    """Function name of a scenario -> {"results", "status", "isBusy", "hasBeam"} of the page."""
     node = shutil.which("node")
     if node is None:
         pytest.skip("node is not installed")
@@ -36,16 +37,15 @@ def test_a_translation_and_its_way_back(shown):
 
 @pytest.mark.parametrize("scenario", ["another_direction", "another_direction_on_the_way_back"])
 def test_an_answer_to_another_direction_is_not_shown(shown, scenario):
-    assert shown(scenario) == {"results": "", "status": "", "isBusy": False}
+    assert shown(scenario) == {**EMPTY, "status": ""}
 
 
 def test_an_answer_to_another_text_is_not_shown(shown):
-    assert shown("another_text_on_the_way_back") == {"results": "", "status": "…", "isBusy": True}
+    assert shown("another_text_on_the_way_back") == {**EMPTY, "status": "…", "isBusy": True}
 
 
 def test_what_is_given_up_for_no_text_is_not_awaited(shown):
-    page = shown("no_text")
-    assert page == {"results": "", "status": "Type a sentence first.", "isBusy": False}
+    assert shown("no_text") == {**EMPTY, "status": "Type a sentence first."}
 
 
 def test_the_page_of_a_proxy_is_an_error_with_its_status(shown):
@@ -54,3 +54,8 @@ def test_the_page_of_a_proxy_is_an_error_with_its_status(shown):
 
 def test_why_there_is_no_score_is_said(shown):
     assert "Without the way back: too many tokens" in shown("no_score")["results"]
+
+
+def test_a_beam_that_is_not_seen_refuses_nothing(shown):
+    """Whatever was typed there for another model."""
+    assert shown("labels") == {**EMPTY, "status": "", "hasBeam": False}

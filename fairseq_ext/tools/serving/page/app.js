@@ -72,6 +72,8 @@ function showDirection () {
   $('swap').hidden = !direction().reverse
   document.querySelectorAll('.search').forEach(label => {
     label.hidden = operation() !== 'translate'
+    // a field that is not seen must not refuse the form
+    label.querySelector('input').disabled = label.hidden
   })
   $('go').textContent = VERBS[operation()]
   $('results').replaceChildren()
