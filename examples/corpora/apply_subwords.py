@@ -1,11 +1,20 @@
-"""Spell texts in the subwords of a model; the results have the same names in another folder."""
+"""Spell texts in the subwords of a model; the results have the same names in another folder.
 
+warning: fairseq-train leaves lines out that are longer than its models read, and fairseq-generate
+ends at one.
+"""
+
+import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
+from typing import Iterator
 
 from fairseq_ext.tools import UsageError
 
 from .files import check_outputs, lines_of, write_lines
+
+# fairseq's default --max-source-positions, of which the end symbol takes one
+LONGEST = 1024 - 1
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -28,6 +37,22 @@ def run(args: Namespace) -> None:
         model = sentencepiece.SentencePieceProcessor(model_file=str(args.model))
     except (OSError, RuntimeError) as error:
         raise UsageError(f"--model {args.model}: {error}") from error
+
+    def spelled(text: Path, too_long: list[int]) -> Iterator[str]:
+        for number, line in enumerate(lines_of(text), start=1):
+            pieces = model.encode(line, out_type=str)
+            if len(pieces) > LONGEST:
+                too_long.append(number)
+            yield " ".join(pieces)
+
     for source, output in zip(args.texts, outputs):
-        spelled = (" ".join(model.encode(line, out_type=str)) for line in lines_of(source))
-        write_lines(output, spelled)
+        too_long: list[int] = []
+        write_lines(output, spelled(source, too_long))
+        if too_long:
+            others = f" and {len(too_long) - 1} more" if len(too_long) > 1 else ""
+            print(
+                f"warning: {source}, line {too_long[0]}{others}: more than {LONGEST:,} subwords; "
+                "fairseq-train leaves them out, fairseq-generate ends with an error: shorten "
+                "them, or name a larger --max-source-positions and --max-target-positions",
+                file=sys.stderr,
+            )

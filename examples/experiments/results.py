@@ -362,6 +362,8 @@ def report(
     with atomic_path(runs / "report.md") as temporary:
         temporary.write_text(text, encoding="utf-8")
     print(text)
-    print(f"not evaluated: {', '.join(missing) or 'nothing'}")
+    begun = [name for name in missing if (runs / name).is_dir()]
+    others = f"; not begun: {len(missing) - len(begun)} others" if begun != missing else ""
+    print(f"not evaluated: {', '.join(begun) or 'nothing'}{others}")
     if docs is not None:
         store(experiment.name.replace("/", "-"), lines, facts, docs, force)

@@ -39,6 +39,19 @@ def test_full_width_punctuation_stays_where_it_is_asked_for(tmp_path, write, wor
     assert processor.decode(processor.encode("你好，世界！", out_type=str)) == expected
 
 
+def test_lines_that_no_model_reads_are_named(raw, tmp_path, write, capsys):
+    model, text = tmp_path / "model", write(tmp_path / "test.de", ["Mann", "Mann " * 1100] * 2)
+    for module, words in (
+        (learn_subwords, [raw / "train.de", "--vocabulary", 60, "--model", model]),
+        (apply_subwords, [text, raw / "val.de", "--model", model, "--output", tmp_path / "text"]),
+    ):
+        parser = ArgumentParser()
+        module.add_arguments(parser)
+        module.run(parser.parse_args([str(word) for word in words]))
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"warning: {text}, line 2 and 1 more: more than 1,023 subwords; ")
+
+
 def test_sample_is_a_function_of_the_text(tmp_path, write):
     paths = [write(tmp_path / name, [f"{name}{n}" for n in range(50)]) for name in "ab"]
     assert len(list(learn_subwords.sample(paths, 0))) == 100

@@ -191,7 +191,8 @@ def test_the_report_is_stored_as_data_of_the_manual(runs, tmp_path, capsys):
     (docs / "experiments.json").write_text(json.dumps(earlier), encoding="utf-8")
     report(*runs, [1, 2], docs=docs)
     printed = capsys.readouterr().out
-    assert "absent.1" in printed and "see whether it still holds: decoding: greedy\n" in printed
+    assert "not evaluated: nothing; not begun: 2 others\n" in printed
+    assert "see whether it still holds: decoding: greedy\n" in printed
     with open(docs / "test.csv", encoding="utf-8", newline="") as stream:
         lines = list(csv.DictReader(stream))
     assert {line["system"] for line in lines} == {"base", "other"}

@@ -127,7 +127,8 @@ def best_scores_of_other_metrics_are_forgotten(module: PatchedModule) -> None:
     def load_checkpoint(cfg: CheckpointConfig, trainer: Trainer, **kwargs: Any) -> Any:
         extra_state, epoch_itr = load(cfg, trainer, **kwargs)
         noted = (extra_state or {}).get(NOTE)  # None: written without this patch
-        if noted is not None and list(noted) != _metric(cfg):
+        is_reset = cfg.reset_meters or cfg.reset_optimizer  # stock forgets it
+        if noted is not None and list(noted) != _metric(cfg) and not is_reset:
             _forget_best()
             logger.warning(
                 f"--best-checkpoint-metric {cfg.best_checkpoint_metric}: the checkpoint's best "

@@ -105,4 +105,6 @@ def test_other_metric_begins_anew(run, tmp_path, caplog):
     assert state["extra_state"]["train_iterator"]["epoch"] == 3
     caplog.clear()
     run(*flags, "--max-epoch", 3, "--best-checkpoint-metric", "loss")
+    # and where the best one is to be forgotten there is nothing to say
+    run(*flags, "--max-epoch", 4, "--best-checkpoint-metric", "wpb", "--reset-meters")
     assert "score is of" not in caplog.text
