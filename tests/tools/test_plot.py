@@ -30,6 +30,7 @@ def test_errors_name_what_is_wrong(tmp_path, capsys):
     )
     assert ".png, .pdf, .svg" in fails(good, "--output", tmp_path / "out.gif")
     assert "2 names for 1 logs" in fails(good, "--output", picture, "--label", "x", "y")
+    assert f"LOG {good} is named twice" in fails(good, good, "--output", picture)
     assert "is not a folder" in fails(good, "--output", tmp_path / "none" / "out.png")
     assert not picture.exists()
 

@@ -54,8 +54,9 @@ def add_log_arguments(parser: ArgumentParser, default: Sequence[str]) -> None:
 
 
 def read_runs(args: Namespace, beside: Sequence[str] = ()) -> List[Run]:
-    """Return the runs of `add_log_arguments`; UsageError for a wrong --output or --label.
+    """Return the runs of `add_log_arguments`.
 
+    UsageError for a wrong --output or --label, and for a log that is named twice.
     beside: endings of the files that are written beside the picture.
     """
     paths, output = [Path(log) for log in args.logs], Path(args.output)
@@ -63,6 +64,9 @@ def read_runs(args: Namespace, beside: Sequence[str] = ()) -> List[Run]:
         raise UsageError(f"--output {output}: the name must end in {', '.join(SUFFIXES)}")
     for written in (output, *map(output.with_suffix, beside)):
         check_apart(written, paths)
+    twice = [path for path in paths if paths.count(path) > 1]
+    if twice:
+        raise UsageError(f"LOG {twice[0]} is named twice")
     labels = args.label or default_labels(paths)
     if len(labels) != len(paths):
         raise UsageError(f"--label: {len(labels)} names for {len(paths)} logs; give one for each")
