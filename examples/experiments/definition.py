@@ -61,8 +61,11 @@ class System:
     def seeds_needed(self, seed: int) -> list[int]:
         """Return the seeds of the systems that a run needs; of two runs, they have none in common.
 
-        The same seed, or with ``seeds`` = 2 the seeds 1 and 2 for 1, 3 and 4 for 2.
+        The same seed, or with ``seeds`` = 2 the seeds 1 and 2 for 1, 3 and 4 for 2. Raises
+        UsageError for 0, which has none.
         """
+        if self.seeds > 1 and seed < 1:
+            raise UsageError(f"SEED {seed}: {self.name} is of {self.seeds} seeds; allowed: 1 ...")
         return list(range(self.seeds * (seed - 1) + 1, self.seeds * seed + 1))
 
 

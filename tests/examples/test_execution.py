@@ -106,6 +106,8 @@ evaluate = "cat $RUNS/base.$SEED_1/made $RUNS/base.${SEED_2}/made > $RUN/found"
         shutil.rmtree(places["runs"] / f"base.{seed}")
     with pytest.raises(UsageError, match=r"both\.2 was started with another base\.3 than"):
         call("both", 2)
+    with pytest.raises(UsageError, match=r"SEED 0: both is of 2 seeds; allowed: 1 \.\.\."):
+        call("both", 0)
     with pytest.raises(UsageError, match=r"both\]: seeds = 3; allowed: 1 or 2"):
         places["file"].write_text(FILE + both.replace("= 2", "= 3"), encoding="utf-8")
         call("both", 1)
