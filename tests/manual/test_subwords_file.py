@@ -31,10 +31,11 @@ def pieces(run, tmp_path_factory):
 def test_line_n_stays_line_n(pieces):
     """A carriage return within a line of one language, at another place than in the other."""
     lines = [" ".join(WORDS[place % 9 : place % 9 + 6]) for place in range(20)]
-    one, other = list(lines), list(lines)
-    one[3] = one[3].replace(" ", "\r", 1)
-    other[12] = other[12].replace(" ", "\r", 1)
-    content = b"\xef\xbb\xbf" + "\r\n".join(one).encode(), ("\n".join(other) + "\n").encode()
+    german, english = list(lines), list(lines)
+    german[3] = german[3].replace(" ", "\r", 1)
+    english[12] = english[12].replace(" ", "\r", 1)
+    content = b"\xef\xbb\xbf" + "\r\n".join(german).encode()
+    content = content, ("\n".join(english) + "\n").encode()
     left, right = pieces(de=content[0], en=content[1])
     assert left == right
     assert [line.replace(" ", "").replace("▁", " ").strip() for line in left.splitlines()] == lines
