@@ -179,3 +179,21 @@ def test_time_of_training_is_not_that_of_differences(results, monkeypatch):
     lines = [entry, time, {**time, "versus": "b", "value": "5"}]
     monkeypatch.setattr(measured, "measurements", lambda name: lines)
     assert results.training_seconds("x", "a") == 5.0
+
+
+def test_how_far_seeds_lie_apart(small):
+    """Within systems, pooled: squares 2 + 2 + 0.5 over 2 + 1 + 1 degrees of freedom."""
+    lines = ["system,versus,metric,seeds,value,low,high,values"]
+    lines += ["a,,BLEU,1 2 3,20,19,21,19 20 21", "b,,BLEU,1 2,31,30,32,30 32"]
+    lines += ["c,,BLEU,1 2,40,39.5,40.5,", "d,,BLEU,1 2 3,50,40,60,", "e,,BLEU,1,5,,,5"]
+    lines += ["a,b,BLEU,1 2,-11,-20,20,-20 20"]
+    (measured.DATA / "y.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    seeds = measured.spread("y", {"versus": "", "metric": "BLEU"})
+    assert seeds == measured.Spread(pytest.approx((4.5 / 4) ** 0.5), 2.0, 4)
+    # the difference of two systems has twice the variance; two seeds halve it
+    assert seeds.margin(2) == pytest.approx(1.96 * (4.5 / 4) ** 0.5)
+    table = small.spread('versus= metric=BLEU "all=>y" "three=>y system=a"')
+    assert "| all | ±2.9 | ±2.1 | ±1.7 | 1.06 | 2.0 | 4 |" in table
+    assert "| three | ±2.8 | ±2.0 | ±1.6 | 1.00 | 2.0 | 2 |" in table
+    with pytest.raises(ValueError, match="y: no two seeds were measured with"):
+        measured.spread("y", {"system": "e"})

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +18,25 @@ class Summary(NamedTuple):
     mean: float
     low: float
     high: float
+
+
+class Spread(NamedTuple):
+    """How far the seeds of a system lie apart.
+
+    deviation: standard deviation of one seed; largest: difference of two seeds; freedom: degrees
+    of freedom of the deviation.
+    """
+
+    deviation: float
+    largest: float
+    freedom: int
+
+    def margin(self, seeds: int) -> float:
+        """Return half of the 95% interval of a difference of two systems with so many seeds each.
+
+        The quantile is the normal distribution's; sentences of the test set are not in it.
+        """
+        return 1.96 * self.deviation * math.sqrt(2 / seeds)
 
 
 def measurements(name: str) -> list[Measurement]:
@@ -110,3 +130,27 @@ def summary(picks: dict[str, Any]) -> Summary:
     lows = [(m.get("interval") or m.get("low") or m["value"]).split()[0] for m in selected]
     highs = [(m.get("interval") or m.get("high") or m["value"]).split()[-1] for m in selected]
     return Summary(sum(values) / len(values), min(map(float, lows)), max(map(float, highs)))
+
+
+def seed_values(measurement: Measurement) -> list[float]:
+    """Return the value of each seed; none where they were not recorded."""
+    count = len(measurement.get("seeds", "").split())
+    if measurement.get("values"):
+        return [float(value) for value in measurement["values"].split()]
+    ends = [measurement.get(side, "") for side in ("low", "high")]
+    return [float(end) for end in ends] if count == 2 and all(ends) else []
+
+
+def spread(name: str, conditions: dict[str, str]) -> Spread:
+    """Return how far seeds lie apart within a system and direction, pooled over all of these."""
+    squares, freedom, largest = 0.0, 0, 0.0
+    for measurement in select(name, conditions):
+        values = seed_values(measurement)
+        if len(values) > 1:
+            mean = sum(values) / len(values)
+            squares += sum((value - mean) ** 2 for value in values)
+            freedom += len(values) - 1
+            largest = max(largest, max(values) - min(values))
+    if not freedom:
+        raise ValueError(f"{name}: no two seeds were measured with {conditions}")
+    return Spread(math.sqrt(squares / freedom), largest, freedom)

@@ -12,6 +12,8 @@ in a page between two marks:
 The first word names the file, several files joined by +, or a JSON file of docs/benchmarks.
 FIELD=VALUE|VALUE keeps the measurements that have one of the values, FIELD=* those with any, FIELD=
 those without one. VALUE=>TEXT writes TEXT for a value.
+`<!-- spread: ... -->` stands before what the seeds of systems differ by; "LABEL=>FILE+FILE
+FIELD=VALUE" is a row.
 `<!-- experiment: NAME -->` stands before the circumstances of an experiment (experiments.json),
 `<!-- choices -->` before the table of the overview (choices.json). pictures.json names what each
 picture shows: rows of panels, or curves of systems over a field.
@@ -34,7 +36,7 @@ NAMES = ("results.md", "benchmarks/README.md", "monolingual.md", "few-pairs.md",
 PAGES = [measured.DOCS / name for name in NAMES]
 PAGES += sorted(measured.DOCS.glob("results/*.md"))
 MARK = re.compile(
-    r"(<!-- (table|choices|experiment)(?:: ([^\n]*?))? -->\n).*?(<!-- end \2 -->)", re.DOTALL
+    r"(<!-- (table|choices|experiment|spread)(?:: ([^\n]*?))? -->\n).*?(<!-- end \2 -->)", re.DOTALL
 )
 
 # the fields of a measurement that do not tell what was measured where
@@ -172,6 +174,24 @@ def choices(_layout: str) -> str:
     return markdown(heads, lines).replace("---:", "---")
 
 
+def spread(layout: str) -> str:
+    """Return the table of how far the seeds lie apart, and what a difference must exceed."""
+    words = shlex.split(layout)
+    conditions = dict(word.split("=", 1) for word in words if "=>" not in word)
+    counts = (1, 2, 3)
+    heads = ["models", "95% of differences, one seed", "two seeds", "three seeds"]
+    heads += ["deviation of a seed", "largest difference of two seeds", "degrees of freedom"]
+    lines = []
+    for group, kinds in (word.split("=>") for word in words if "=>" in word):
+        files, *further = kinds.split()
+        limits = dict(condition.split("=", 1) for condition in further)
+        seeds = measured.spread(files, {**conditions, **limits})
+        margins = [f"±{seeds.margin(count):.1f}" for count in counts]
+        sizes = [f"{seeds.deviation:.2f}", f"{seeds.largest:.1f}", str(seeds.freedom)]
+        lines.append([group, *margins, *sizes])
+    return markdown(heads, lines)
+
+
 def experiment(name: str) -> str:
     """Return how an experiment was measured, as a list."""
     facts = json.loads((measured.DATA / "experiments.json").read_text(encoding="utf-8"))[name]
@@ -180,7 +200,7 @@ def experiment(name: str) -> str:
 
 def page_text(page: Path) -> str:
     """Return the page with its tables made from the measurements."""
-    makers = {"table": table, "choices": choices, "experiment": experiment}
+    makers = {"table": table, "choices": choices, "experiment": experiment, "spread": spread}
 
     def filled(match: re.Match[str]) -> str:
         begin, kind, layout, end = match.groups()
