@@ -22,6 +22,7 @@ class RetainsDropout:
     """
 
     training: bool
+    dropout: float
     apply_during_inference = False
 
     @property
@@ -33,6 +34,10 @@ class RetainsDropout:
     def is_dropping(self) -> bool:
         """True if the module drops values now."""
         return self.training or self.apply_during_inference
+
+    def drop(self, values: Tensor, rate: Optional[float] = None) -> Tensor:
+        """Return the values after dropout at a rate, the module's ``dropout`` by default."""
+        return dropout(values, self.dropout if rate is None else rate, self.is_dropping)
 
     def make_generation_fast_(
         self,

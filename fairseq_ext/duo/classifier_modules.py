@@ -26,7 +26,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..common.dropout import RetainsDropout, dropout
+from ..common.dropout import RetainsDropout
 from ..common.layers import linear
 from ..common.sizes import check_rate
 
@@ -80,7 +80,7 @@ class DuoSentence(RetainsDropout, nn.Module):
         """S (B, T, d1), P (B, T, d2), padding (B, T) -> e (B, F)."""
         a_p = duo_attention(self.w_s, s, p, padding, self.kind)  # (B, d2)
         a_s = duo_attention(self.w_p, p, s, padding, self.kind)  # (B, d1)
-        both = dropout(torch.cat([a_p, a_s], dim=1), self.dropout, self.is_dropping)
+        both = self.drop(torch.cat([a_p, a_s], dim=1))
         return self.w_o(both)
 
     def weights(self, s: Tensor, p: Tensor, padding: Tensor) -> Tuple[Tensor, Tensor]:
@@ -152,10 +152,10 @@ class Classifier(RetainsDropout, nn.Module):
             real = (~padding).to(words)  # (B, T)
             # every text has a word: the task refuses empty ones
             mean = torch.einsum("bt,btd->bd", real, words) / real.sum(dim=1, keepdim=True)
-            hidden = F.relu(self.inner(dropout(mean, self.dropout, self.is_dropping)))
-            return self.outer(dropout(hidden, self.dropout, self.is_dropping))
+            hidden = F.relu(self.inner(self.drop(mean)))
+            return self.outer(self.drop(hidden))
         e = self.sentence(s, p, padding)  # (B, F)
-        return self.w_y(dropout(e, self.dropout, self.is_dropping))
+        return self.w_y(self.drop(e))
 
     def attention(self, tokens: Tensor) -> Optional[Tuple[Tensor, Tensor]]:
         """Return the weights of the words (B, T) in S and in P; None for "mean-mlp"."""

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..common.decoding import Cache, append_to_cache
-from ..common.dropout import RetainsDropout, dropout
+from ..common.dropout import RetainsDropout
 from ..common.layers import Linear, linear
 from ..common.transformer import TransformerSize, attend, projection
 
@@ -138,7 +138,7 @@ class DuoNorm(RetainsDropout, nn.Module):
         if self.crossed:
             changes = changes[::-1]
         return [
-            norm(state + dropout(change, self.dropout, self.is_dropping))
+            norm(state + self.drop(change))
             for norm, state, change in zip(self.norms, states, changes)
         ]
 
@@ -198,7 +198,7 @@ class DuoLayer(RetainsDropout, nn.Module):
         # the streams meet in attention and norm alone; here each is mapped by itself
         for state in states:
             hidden = F.relu(self.feed_forward_in(state))  # (R, T, F)
-            hidden = dropout(hidden, size.activation_dropout, self.is_dropping)
-            change = dropout(self.feed_forward_out(hidden), size.dropout, self.is_dropping)
+            hidden = self.drop(hidden, size.activation_dropout)
+            change = self.drop(self.feed_forward_out(hidden), size.dropout)
             outputs.append(self.feed_forward_norm(state + change))
         return outputs

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from ..common import products
 from ..common.decoding import PER_SENTENCE, Cache
-from ..common.dropout import RetainsDropout, dropout
+from ..common.dropout import RetainsDropout
 from ..common.layers import linear
 from ..common.sentence_steps import SentenceSteps
 from ..common.transformer import Positions
@@ -59,7 +59,7 @@ class DuoEmbedding(RetainsDropout, nn.Module):
         # positions count all tokens before the newest one
         tokens = tokens[:, -1:] if only_last else tokens
         return [
-            dropout(self.scale * adapt(table(tokens)) + positions, self.dropout, self.is_dropping)
+            self.drop(self.scale * adapt(table(tokens)) + positions)
             for table, adapt in zip(self.tables, self.adapters)
         ]
 

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..common.decoding import Cache
-from ..common.dropout import RetainsDropout, dropout
+from ..common.dropout import RetainsDropout
 from ..common.layers import embedding, linear
 from ..common.recurrent import GRU, gru_cell
 from ..common.sizes import check_sizes
@@ -74,7 +74,7 @@ class LanguageState(RetainsDropout, nn.Module):
         """
         if cache is not None:
             tokens = tokens[:, -1:]
-        vectors = dropout(self.embedding(tokens), self.dropout, self.is_dropping)  # (R, T, D)
+        vectors = self.drop(self.embedding(tokens))  # (R, T, D)
         if cache is None:
             return self.recurrence(vectors)
         gru, before = self.recurrence, cast(Optional[Tensor], cache.get(STATE))

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from ..common.architectures import architecture
 from ..common.decoding import Cache
-from ..common.dropout import RetainsDropout, dropout
+from ..common.dropout import RetainsDropout
 from ..common.layers import linear
 from ..common.sizes import check_rate
 from .fusion import LanguageSize, LanguageState
@@ -76,7 +76,7 @@ class LanguageModelDecoder(RetainsDropout, FairseqIncrementalDecoder):
         cache = None if incremental_state is None else incremental_state.setdefault(CACHE, {})
         states = self.language(prev_output_tokens, cache)
         # fairseq's search reads the attention of any model
-        return dropout(states, self.dropout, self.is_dropping), {"attn": None}
+        return self.drop(states), {"attn": None}
 
     def forward(
         self,

@@ -32,7 +32,7 @@ from torch import Tensor, nn
 
 from ..common.attention import additive_attention
 from ..common.decoding import Cache
-from ..common.dropout import RetainsDropout, dropout
+from ..common.dropout import RetainsDropout
 from ..common.layers import embedding, linear
 from ..common.recurrent import align_left, gru_cell
 from ..common.sizes import check_sizes
@@ -99,7 +99,7 @@ class MultiwayEncoder(RetainsDropout, nn.Module):
         """
         tokens = align_left(tokens, self.padding_index)
         padding = tokens.eq(self.padding_index)  # (B, S)
-        vectors = dropout(self.embedding(tokens), self.dropout, self.is_dropping)  # (B, S, D)
+        vectors = self.drop(self.embedding(tokens))  # (B, S, D)
         return self.adapt(self.recurrence(vectors, padding, literal)), padding  # h (B, S, A)
 
 
@@ -175,7 +175,7 @@ class MultiwayDecoder(RetainsDropout, nn.Module):
         vectors = self.embedding(prev_tokens)
         if first:
             vectors = torch.cat([torch.zeros_like(vectors[:, :1]), vectors[:, 1:]], dim=1)
-        return dropout(vectors, self.dropout, self.is_dropping)
+        return self.drop(vectors)
 
     def initial_state(self, sources: List[EncodedSource]) -> Tensor:
         """Return z_0 (B, H) (Eq. 11); of several sources the mean."""
@@ -252,7 +252,7 @@ class MultiwayDecoder(RetainsDropout, nn.Module):
     def squash(self, mixed: Tensor, more: Optional[Tensor] = None) -> Tensor:
         """Return the readout of the sum of its three terms; all (R, T, O)."""
         mixed = torch.tanh(mixed if more is None else mixed + more)
-        return dropout(mixed, self.dropout, self.is_dropping)
+        return self.drop(mixed)
 
     def more_of_the_readout(
         self, prev_tokens: Tensor, cache: Optional[Cache] = None

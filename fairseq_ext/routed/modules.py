@@ -32,7 +32,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..common import products
-from ..common.dropout import RetainsDropout, dropout
+from ..common.dropout import RetainsDropout
 from ..common.layers import linear
 from ..common.recurrent import reorder, reversal
 from .routed_gru import Recurrence, routed_gru
@@ -295,7 +295,7 @@ class UnitStack(RetainsDropout, nn.Module):
         weights: List[Tuple[Tensor, Tensor]] = []
         for number, unit in enumerate(self.units):
             if number:
-                inputs = dropout(inputs, self.dropout, self.is_dropping)
+                inputs = self.drop(inputs)
             inputs, tau, tau_back = unit(inputs, padding, task, literal)
             weights.append((tau, tau_back))
         return inputs, weights

@@ -31,7 +31,7 @@ from torch import Tensor, nn
 from ..common import products
 from ..common.attention import additive_attention
 from ..common.decoding import Cache
-from ..common.dropout import RetainsDropout, dropout
+from ..common.dropout import RetainsDropout
 from ..common.layers import embedding, linear
 from ..common.recurrent import align_left
 from ..common.sizes import check_sizes
@@ -127,7 +127,7 @@ class Encoder(RetainsDropout, nn.Module):
         pad = cast(int, table.padding_idx)
         tokens = align_left(tokens, pad)
         padding = tokens.eq(pad)  # (B, S)
-        vectors = dropout(table(tokens), self.dropout, self.is_dropping)  # (B, S, D)
+        vectors = self.drop(table(tokens))  # (B, S, D)
         annotations, tau = self.units(vectors, padding, task, literal)
         return annotations, padding, tau
 
@@ -169,7 +169,7 @@ class Decoder(RetainsDropout, nn.Module):
 
     def embed(self, target: Target, prev_tokens: Tensor) -> Tensor:
         """Return E y (R, T, D) of tokens (R, T)."""
-        return dropout(target.embedding(prev_tokens), self.dropout, self.is_dropping)
+        return self.drop(target.embedding(prev_tokens))
 
     def _masks(self, vectors: Tensor) -> List[Optional[Tensor]]:
         """Return dropout of every unit's input (T, B, O_{l-1}), None where nothing is dropped.
@@ -180,7 +180,7 @@ class Decoder(RetainsDropout, nn.Module):
             return [None] * len(self.units)
         steps, rows, _ = vectors.shape
         shapes = [(steps, rows, width) for width in self.state_sizes[:-1]]
-        return [None, *(dropout(vectors.new_ones(shape), self.dropout) for shape in shapes)]
+        return [None, *(self.drop(vectors.new_ones(shape)) for shape in shapes)]
 
     def literal(self, vectors: Tensor, source: Source, task: str) -> Decoded:
         """Return what ``fused`` does, step by step as in the paper: the specification."""
@@ -261,7 +261,7 @@ class Decoder(RetainsDropout, nn.Module):
         after: List[State] = []
         for unit, (state, output) in zip(self.units, states):
             if after:  # the unit reads the one below it
-                below = dropout(after[-1][1], self.dropout, self.is_dropping)
+                below = self.drop(after[-1][1])
                 projected = products.linear(below, *unit.projection(task))
             recurrence = unit.recurrence(task)
             outputs, _, blocks = routed_gru(projected.unsqueeze(0), state, output, recurrence)
@@ -271,7 +271,7 @@ class Decoder(RetainsDropout, nn.Module):
     def readout(self, vectors: Tensor, states: Tensor, contexts: Tensor) -> Tensor:
         """Return tanh(h_t + Q c_t + P E y_{t-1}), what O reads (Eq. 14): (R, T, O_L)."""
         mixed = states + self.readout_context(contexts) + self.readout_embedding(vectors)
-        return dropout(torch.tanh(mixed), self.dropout, self.is_dropping)
+        return self.drop(torch.tanh(mixed))
 
 
 def decode(

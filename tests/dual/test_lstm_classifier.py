@@ -134,7 +134,7 @@ def test_padding_never_reaches_a_real_state(monkeypatch):
 def test_dropout_is_on_word_vectors_and_before_both_softmaxes():
     network = DualLSTM(DualLSTMSize(40, 40, 0.5), WORDS, LABELS, PAD).train()
     words, h = torch.full((1, 50), 7), torch.ones(1, 40)
-    vectors = network._drop(network.embedding(words))
+    vectors = network.drop(network.embedding(words))
     assert 0.3 < vectors.eq(0).double().mean() < 0.7
     for softmax in (network.label_logits, network.logits):
         assert not torch.equal(softmax(h), softmax(h))

@@ -7,6 +7,7 @@ import pytest
 import torch
 from dual.lstm_support import build, write_dictionaries
 
+from fairseq_ext.common import dropout
 from fairseq_ext.dual import task as dual_task_module
 from fairseq_ext.dual.lstm_classifier import modules as lstm_modules
 from fairseq_ext.dual.reranker import ReverseScorer
@@ -59,11 +60,11 @@ def test_dropout_is_on_embeddings_and_every_sub_layer(role, monkeypatch):
     """In this order; and what each call returns is what goes on."""
     run, expected, _ = role
     plain = Recorder()
-    monkeypatch.setattr(modules, "dropout", plain)
+    monkeypatch.setattr(dropout, "dropout", plain)
     states = run()
     assert plain.calls == [(*call, True) for call in expected]
     for number in range(len(expected)):
-        monkeypatch.setattr(modules, "dropout", Recorder(number))
+        monkeypatch.setattr(dropout, "dropout", Recorder(number))
         assert (run() - states).abs().max() > 1e-3, number
 
 
@@ -125,11 +126,11 @@ def lstm_roles(network):
 def test_dropout_is_on_word_vectors_and_before_the_softmax(network, monkeypatch, name):
     run, shapes = lstm_roles(network)[name]
     plain = Recorder()
-    monkeypatch.setattr(lstm_modules, "dropout", plain)
+    monkeypatch.setattr(dropout, "dropout", plain)
     scores = run()
     assert plain.calls == [(0.4, shape, True) for shape in shapes]
     for number in range(len(shapes)):
-        monkeypatch.setattr(lstm_modules, "dropout", Recorder(number))
+        monkeypatch.setattr(dropout, "dropout", Recorder(number))
         assert (run() - scores).abs().max() > 1e-3, number
 
 

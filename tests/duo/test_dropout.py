@@ -12,7 +12,7 @@ from duo.support import END, PAD, ROWS
 from duo.test_classifier_modules import make
 from torch import nn
 
-from fairseq_ext.duo import classifier_modules, embedding_files, layer, modules
+from fairseq_ext.duo import classifier_modules, embedding_files, layer
 from fairseq_ext.duo.criterion import macro_f1
 from fairseq_ext.duo.layer import DuoSize
 from fairseq_ext.duo.modules import DuoDecoder, DuoEmbedding, DuoEncoder
@@ -46,7 +46,7 @@ def expected(length, attentions, streams):
 def test_every_place(monkeypatch, row):
     encoder, decoder = sides(row)
     streams = ROWS[row][0]
-    calls, rates, real = record(monkeypatch, layer, modules), [], layer.attend
+    calls, rates, real = record(monkeypatch), [], layer.attend
 
     def spy(query, key, value, visible, dropout, *more):
         rates.append(dropout)
@@ -73,7 +73,7 @@ def test_classifier(monkeypatch, method):
     model.dropout = 0.25
     if method != "mean-mlp":
         model.sentence.dropout = 0.5
-    calls = record(monkeypatch, classifier_modules)
+    calls = record(monkeypatch)
     first = model.inner if method == "mean-mlp" else model.sentence.w_o
     places = [(1, first.in_features), (1, first.out_features)]
     rates = (0.25, 0.25) if method == "mean-mlp" else (0.5, 0.25)

@@ -8,7 +8,6 @@ from common.dropouts import record
 from multiway.support import END, PAD, Case
 from torch import nn
 
-from fairseq_ext.multiway import fusion, language_model, modules
 from fairseq_ext.multiway.fusion import LanguageSize, LanguageState
 from fairseq_ext.multiway.language_model import LanguageModelDecoder
 
@@ -20,7 +19,7 @@ def test_every_place(monkeypatch):
     for part in parts:
         part.dropout = 0.25
         part.train()
-    calls = record(monkeypatch, modules)
+    calls = record(monkeypatch)
     case.logits()
     size = case.size
     shapes = [(2, 4, size.embed_dim), (2, 5, size.embed_dim), (2, 5, size.readout_size)]
@@ -36,7 +35,7 @@ def test_language_model(monkeypatch):
     """On the embeddings (R, T, D) of the state, and before the softmax (R, T, L)."""
     state = LanguageState(LanguageSize(6, 5), 9, PAD, dropout=0.25)
     decoder = LanguageModelDecoder(state, nn.Linear(5, 9), None, 20, dropout=0.5).train()
-    calls = record(monkeypatch, fusion, language_model)
+    calls = record(monkeypatch)
     tokens = torch.tensor([[END, 4, 5], [END, 6, PAD]])
     decoder(tokens)
     assert calls == [((2, 3, 6), 0.25, True), ((2, 3, 5), 0.5, True)]

@@ -8,7 +8,7 @@ import torch
 from common.dropouts import record
 from routed.support import KINDS, Case
 
-from fairseq_ext.routed import modules, sequence
+from fairseq_ext.common import dropout
 
 RATE = 0.25
 
@@ -21,7 +21,7 @@ def test_every_place(kind, monkeypatch):
     for module in (case.encoder, case.encoder.units, case.decoder):
         module.dropout = RATE
     case.modules.train()
-    calls = record(monkeypatch, modules, sequence)
+    calls = record(monkeypatch)
     case.outcome()
     rows, source, target = 3, 5, 6
     width = case.table.embedding_dim
@@ -52,7 +52,6 @@ def test_what_is_dropped_is_what_goes_on(place, monkeypatch):
     def drop_only(values, *_rest):
         return torch.zeros_like(values) if next(numbers) == place else values
 
-    for file in (modules, sequence):
-        monkeypatch.setattr(file, "dropout", drop_only)
+    monkeypatch.setattr(dropout, "dropout", drop_only)
     assert (case.outcome()[0] - before).abs().max() > 1e-6
     assert not list(numbers)

@@ -6,10 +6,7 @@ Legend: B sentences, F frames, S encoded positions, T steps, P positions of an i
 import torch
 from common.dropouts import record
 
-from fairseq_ext.twin.attentive import layer as attentive_layer
-from fairseq_ext.twin.captions import modules as caption_modules
 from fairseq_ext.twin.captions.modules import AttentiveSize, CaptionDecoder, PlainDecoder
-from fairseq_ext.twin.speech import modules as speech_modules
 from fairseq_ext.twin.speech.modules import SpeechDecoder, SpeechEncoder, SpeechSize
 
 RATE = 0.25
@@ -17,8 +14,8 @@ SPEECH = SpeechSize(3, 4, 5, 6, 7, 2, 3, (1, 2), RATE)
 TOKENS = torch.tensor([[2, 4, 5], [2, 6, 1]])
 
 
-def check(monkeypatch, modules, module, call, shapes):
-    calls = record(monkeypatch, *modules)
+def check(monkeypatch, module, call, shapes):
+    calls = record(monkeypatch)
     module.train()
     call()
     assert calls == [(shape, RATE, True) for shape in shapes]
@@ -33,7 +30,7 @@ def test_layers_of_the_encoder(monkeypatch):
     encoder, frames = SpeechEncoder(SPEECH, 9), torch.randn(2, 4, 9)
     padding = torch.tensor([[False] * 4, [False, False, True, True]])
     shapes = [(2, 4, 6), (2, 2, 6)]
-    check(monkeypatch, [speech_modules], encoder, lambda: encoder(frames, padding), shapes)
+    check(monkeypatch, encoder, lambda: encoder(frames, padding), shapes)
 
 
 def test_characters(monkeypatch):
@@ -45,7 +42,7 @@ def test_characters(monkeypatch):
         (lambda: decoder.unroll(TOKENS, source, padding), whole),
         (lambda: decoder.decode(TOKENS, source, padding, {}), step),
     ):
-        check(monkeypatch, [attentive_layer], decoder, call, shapes)
+        check(monkeypatch, decoder, call, shapes)
 
 
 def test_captions(monkeypatch):
@@ -53,14 +50,14 @@ def test_captions(monkeypatch):
     image, padding = torch.randn(2, 3, 8), torch.zeros(2, 3, dtype=torch.bool)
     size = AttentiveSize(8, 4, 5, RATE, 6)
     plain, attentive = PlainDecoder(size, 9, 1), CaptionDecoder(size, 9, 1)
-    for decoder, module, shapes in (
-        (plain, caption_modules, [(2, 4, 4), (2, 3, 5)]),
-        (attentive, attentive_layer, [(2, 3, 4), (2, 3, 4)]),
+    for decoder, shapes in (
+        (plain, [(2, 4, 4), (2, 3, 5)]),
+        (attentive, [(2, 3, 4), (2, 3, 4)]),
     ):
         call = lambda decoder=decoder: decoder.unroll(TOKENS, image, padding)  # noqa: E731
-        check(monkeypatch, [module], decoder, call, shapes)
+        check(monkeypatch, decoder, call, shapes)
     cache = {}
-    calls = record(monkeypatch, caption_modules)
+    calls = record(monkeypatch)
     plain.train()
     for steps in (1, 2):
         plain.decode(TOKENS[:, :steps], image, padding, cache)

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ...common.dropout import RetainsDropout, dropout
+from ...common.dropout import RetainsDropout
 from ...common.layers import embedding, linear
 from ...common.lstm import LSTM
 from ...common.recurrent import align_left
@@ -79,7 +79,7 @@ class DualLSTM(RetainsDropout, nn.Module):
         previous: x_{t-1}, (B, T). y: one-hot labels (B, L), or None, the null condition of the
         primal model. before: h and C (B, H) each, to go on from.
         """
-        inputs, weight = self._drop(self.embedding(previous)), self.lstm.weight_ih_l0  # (B, T, D)
+        inputs, weight = self.drop(self.embedding(previous)), self.lstm.weight_ih_l0  # (B, T, D)
         if y is not None:
             # P E_y^T has one column for each label: as inputs of the LSTM the labels cost L
             # multiplications instead of H at every position
@@ -112,14 +112,11 @@ class DualLSTM(RetainsDropout, nn.Module):
 
     def label_logits(self, h_T: Tensor) -> Tensor:
         """Return E_y h_T of Eq. 2: (.., H) -> (.., L)."""
-        return F.linear(self._drop(h_T), self.label_embedding)
+        return F.linear(self.drop(h_T), self.label_embedding)
 
     def logits(self, h: Tensor) -> Tensor:
         """Return phi^h_X of Eq. 3 before its softmax: (.., H) -> (.., V)."""
-        return self.output(self._drop(h))
-
-    def _drop(self, values: Tensor) -> Tensor:
-        return dropout(values, self.dropout, self.is_dropping)
+        return self.output(self.drop(h))
 
 
 def inputs_of(tokens: Tensor, padding_index: int, end_index: int) -> Tuple[Tensor, Tensor]:

@@ -30,7 +30,7 @@ from torch.nn import functional as F
 
 from ...common import products
 from ...common.decoding import Cache, append_to_cache
-from ...common.dropout import RetainsDropout, dropout
+from ...common.dropout import RetainsDropout
 from ...common.layers import Linear, linear
 from ...common.layers import embedding as make_embedding
 from ...common.sentence_steps import SentenceSteps
@@ -156,13 +156,13 @@ class Block(RetainsDropout, nn.Module):
 
     def _leave(self, norm: nn.LayerNorm, states: Tensor, change: Tensor) -> Tensor:
         """Return the states (R, T, D) after a sub-layer's output is added, by the residual."""
-        states = states + dropout(change, self.size.dropout, self.is_dropping)
+        states = states + self.drop(change, self.size.dropout)
         return states if self.size.normalize_before else norm(states)
 
     def _feed_forward(self, states: Tensor) -> Tensor:
         """Return phi^c_2 without residual and norm: (R, T, D) -> (R, T, D)."""
         hidden = F.relu(self.feed_forward_in(states))  # (R, T, F)
-        hidden = dropout(hidden, self.size.activation_dropout, self.is_dropping)
+        hidden = self.drop(hidden, self.size.activation_dropout)
         return self.feed_forward_out(hidden)
 
     def forward(
@@ -240,7 +240,7 @@ class Component(RetainsDropout, nn.Module):
         tokens = tokens[:, -1:] if only_last else tokens
         # drawn with variance 1/D, embeddings are brought to the size of the positions
         states = self.scale * self.embedding(tokens) + positions
-        return dropout(states, self.size.dropout, self.is_dropping)  # (R, T, D)
+        return self.drop(states, self.size.dropout)  # (R, T, D)
 
     def encode(self, tokens: Tensor) -> Tuple[Tensor, Tensor]:
         """Return states and padding of the encoding role, Eq. 4: (B, T) -> (B, T, D), (B, T)."""

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ...common.decoding import Cache
-from ...common.dropout import RetainsDropout, dropout
+from ...common.dropout import RetainsDropout
 from ...common.layers import linear
 from .lstm import Location, Weights, attentive_lstm, location_features
 
@@ -203,10 +203,6 @@ class AttentiveDecoder(RetainsDropout, nn.Module):
     def readout(self, vectors: Tensor, states: Tensor, contexts: Tensor) -> Tensor:
         """Return what enters the softmax (R, T, O), of embeddings (R, T, E), h and z."""
         raise NotImplementedError
-
-    def drop(self, values: Tensor) -> Tensor:
-        """Return the values after dropout."""
-        return dropout(values, self.dropout, self.is_dropping)
 
     def _start(
         self, annotations: Tensor, padding: Tensor, rows: int

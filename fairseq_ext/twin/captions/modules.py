@@ -29,7 +29,7 @@ import torch
 from torch import Tensor, nn
 
 from ...common.decoding import Cache
-from ...common.dropout import RetainsDropout, dropout
+from ...common.dropout import RetainsDropout
 from ...common.layers import embedding, linear
 from ...common.lstm import LSTM
 from ...common.sizes import check_sizes
@@ -94,10 +94,6 @@ class PlainDecoder(RetainsDropout, nn.Module):
         self.embedding = embedding(vocab_size, size.embed_dim, padding_index)
         self.layer = LSTM(size.embed_dim, size.hidden_size)
         self.output = linear(size.hidden_size, vocab_size)  # W_o, b_o
-
-    def drop(self, values: Tensor) -> Tensor:
-        """Return the values after dropout."""
-        return dropout(values, self.dropout, self.is_dropping)
 
     def inputs(self, prev_tokens: Tensor, annotations: Tensor, padding: Tensor) -> Tensor:
         """Return the image, then the words: (R, T) -> (R, 1 + T, E)."""

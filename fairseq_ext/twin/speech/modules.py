@@ -31,7 +31,7 @@ from typing import NamedTuple, Tuple
 import torch
 from torch import Tensor, nn
 
-from ...common.dropout import RetainsDropout, dropout
+from ...common.dropout import RetainsDropout
 from ...common.layers import embedding, linear
 from ...common.lstm import BidirectionalLSTM
 from ...common.recurrent import reorder, reversal
@@ -115,7 +115,7 @@ class SpeechEncoder(RetainsDropout, nn.Module):
             # every r-th state, the first one included: (B, ceil(F / r), ..)
             states, padding = states[:, ::reduction], padding[:, ::reduction]
             states = layer(states, padding, literal)
-            states = dropout(states, self.dropout, self.is_dropping)
+            states = self.drop(states)
         return states, padding
 
 
