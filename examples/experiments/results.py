@@ -2,8 +2,8 @@
 
 A line of the data is a value: system, versus (of a difference: the system it is compared with),
 fields such as the set and the direction, metric, seeds, mean over them, lowest and highest, p (of
-the mean; of a classification, of each seed), the 95% interval of the difference over sentences and
-seeds, and the value of each seed.
+the mean; of a classification, of each seed), the 95% interval of the difference over sentences and,
+where a system has several, seeds, and the value of each seed.
 """
 
 import csv
@@ -17,14 +17,9 @@ from typing import Any, Iterable, Mapping, Optional, Sequence
 import numpy as np
 
 from fairseq_ext.tools import atomic_path
+from fairseq_ext.tools.evaluate.intervals import UNKNOWN, Seeds, interval_of_difference, pooled
 from fairseq_ext.tools.evaluate.report import cell, rows, spread
-from fairseq_ext.tools.evaluate.scores import (
-    TESTS,
-    Scored,
-    interval_of_difference,
-    paired_test,
-    resample,
-)
+from fairseq_ext.tools.evaluate.scores import TESTS, Scored, paired_test, resample
 
 from . import UsageError, surroundings
 from .definition import Experiment, System
@@ -86,13 +81,25 @@ def collect(
     return results, missing
 
 
-def difference(baseline: Mapping[int, Score], system: Mapping[int, Score]) -> dict[str, Any]:
+def sums_of(scores: Sequence[Score]) -> list[np.ndarray]:
+    """Return the sums of each score (N, K). Raises UsageError for sets of different sizes."""
+    sums = [score.matrix() for score in scores]
+    if len({len(matrix) for matrix in sums}) > 1:
+        metric, where = scores[0].metric, scores[0].where
+        raise UsageError(f"{metric} {where}: the runs scored sets of different sizes")
+    return sums
+
+
+def difference(
+    baseline: Mapping[int, Score], system: Mapping[int, Score], spread: Seeds = UNKNOWN
+) -> dict[str, Any]:
     """Return {"values": differences by seed, "p": [p-values], "interval": (low, high)}.
 
-    They are over the seeds that both have; the interval is empty where sums are not resampled.
-    p is of the paired bootstrap over the items, of the mean over the seeds; of a classification it
-    is that of the McNemar test, of each seed. There is none where the sums are not stored, and none
-    of a run that diverged: no difference by chance reaches NaN, so that p would be the lowest.
+    spread: how far seeds lie apart, for the interval, which is empty where sums are not resampled.
+    Values are of the seeds that both have. p is of the paired bootstrap over the items, of the mean
+    over the seeds; of a classification it is that of the McNemar test, of each seed. There is none
+    where the sums are not stored, and none of a run that diverged: no difference by chance reaches
+    NaN, so that p would be the lowest.
     """
     seeds = sorted(set(baseline) & set(system))
     values = {seed: system[seed].value - baseline[seed].value for seed in seeds}
@@ -100,9 +107,8 @@ def difference(baseline: Mapping[int, Score], system: Mapping[int, Score]) -> di
     if first.name is None or first.sums is None or not all(map(math.isfinite, values.values())):
         return untested
     metric = metric_named(first.name)
-    before, after = ([scores[seed].matrix() for seed in seeds] for scores in (baseline, system))
-    if len({len(matrix) for matrix in before + after}) > 1:
-        raise UsageError(f"{first.metric} {first.where}: the runs scored sets of different sizes")
+    both = sums_of([scores[seed] for scores in (baseline, system) for seed in seeds])
+    before, after = both[: len(seeds)], both[len(seeds) :]
     if first.name in CLASSIFICATIONS:
         tests = [mcnemar(*pair) for pair in zip(before, after)]
         return {"values": values, "p": tests, "interval": ()}
@@ -111,7 +117,8 @@ def difference(baseline: Mapping[int, Score], system: Mapping[int, Score]) -> di
     if not (np.isfinite(base.samples).all() and np.isfinite(scored.samples).all()):
         return untested
     test = paired_test(metric, base, scored, TEST)
-    return {"values": values, "p": [test[0]["p"]], "interval": interval_of_difference(base, scored)}
+    interval = interval_of_difference(base, scored, spread)
+    return {"values": values, "p": [test[0]["p"]], "interval": interval}
 
 
 def number(value: float) -> str:
@@ -158,6 +165,21 @@ def line(
     }
 
 
+def spread_of_seeds(results: Results) -> dict[tuple[Place, str], Seeds]:
+    """Return {(where, metric): how far the seeds of the systems lie apart there}."""
+    systems: dict[tuple[Place, str], list[Scored]] = {}
+    for (_, place, metric), by_seed in results.items():
+        of_metric = systems.setdefault((place, metric), [])
+        first = next(iter(by_seed.values()))
+        if first.name is None or first.name in CLASSIFICATIONS or first.sums is None:
+            continue
+        if len(by_seed) > 1:
+            sums = sums_of(list(by_seed.values()))
+            resamples = resample(len(sums[0]), TESTS[TEST])
+            of_metric.append(Scored(metric_named(first.name), sums, resamples))
+    return {where: pooled(scored) for where, scored in systems.items()}
+
+
 def lines_of(experiment: Experiment, results: Results) -> list[dict[str, str]]:
     """Return the data: all scores, those of a paper, then the differences of `compare`."""
     about = {system.label: system.fields for system in experiment.systems.values()}
@@ -168,11 +190,12 @@ def lines_of(experiment: Experiment, results: Results) -> list[dict[str, str]]:
     for label, metric, value in experiment.published:
         published = {"system": label, "versus": "", "metric": metric, "value": f"{value:g}"}
         lines.append({**dict.fromkeys(MEASURED, ""), **published})
+    spreads = spread_of_seeds(results)
     for baseline, system in experiment.compare:
         for (label, place, metric), by_seed in results.items():
             peer = results.get((baseline, place, metric), {})
             if label == system and set(peer) & set(by_seed):
-                test = difference(peer, by_seed)
+                test = difference(peer, by_seed, spreads[place, metric])
                 where = {**about[label], **dict(place)}
                 measured = test["values"], test["p"], test["interval"]
                 lines.append(line(label, baseline, where, metric, *measured))
@@ -206,8 +229,10 @@ def tests(results: Results, seeds: Sequence[int]) -> dict[str, str]:
     }
     facts = {"p-values": "; ".join(texts[kind] for kind in sorted(tested))} if tested else {}
     if False in tested:
-        over = "sentences and seeds" if len(seeds) > 1 else "sentences"
-        facts["intervals"] = f"95%, of differences, by bootstrap over {over}"
+        over = "sentences"
+        if len(seeds) > 1:
+            over += " and seeds; the variance between seeds is pooled over the systems"
+        facts["intervals"] = f"95%, of differences, over {over}"
     return facts
 
 

@@ -15,6 +15,7 @@ from experiments.metrics import metric_named
 from experiments.results import collect, difference, lines_of, markdown, number, report
 from experiments.scores import Score, fields, read_scores, write_score
 
+from fairseq_ext.tools.evaluate.intervals import interval_of_difference, pooled
 from fairseq_ext.tools.evaluate.scores import Scored, paired_test, resample
 
 FILE = """
@@ -110,8 +111,8 @@ def test_differences_have_the_p_value_of_evaluate(runs):
     assert (line["system"], line["versus"]) == ("other", "base")
     assert float(line["value"]) == pytest.approx(test["difference"], rel=1e-4)
     assert line["p"] == f"{test['p']:.4f}"
-    low, high = map(float, line["interval"].split())
-    assert low < float(line["value"]) < high
+    interval = interval_of_difference(*both, pooled(both))
+    assert [float(end) for end in line["interval"].split()] == pytest.approx(interval, rel=1e-4)
 
 
 def test_differences_are_over_the_seeds_that_both_have(runs):
@@ -212,7 +213,7 @@ def test_what_is_said_of_the_tests_is_true_of_the_values(runs):
     bootstrap, mcnemar = facts["p-values"].split("; ")
     assert bootstrap.startswith("paired bootstrap of systems with the same seed, 1,000 resamples")
     assert mcnemar == "the exact two-sided McNemar test for classifications"
-    assert facts["intervals"].endswith("over sentences and seeds")
+    assert "over sentences and seeds; the variance between seeds is pooled" in facts["intervals"]
     assert facts["not run"] == "absent.1, absent.2"
     report(*runs, [1], ["error rate"])  # nobody asks for the system that is absent
     facts = json.loads((folder / "report.json").read_text(encoding="utf-8"))

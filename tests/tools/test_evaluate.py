@@ -50,12 +50,22 @@ def test_tables(files, tmp_path, capsys):
     assert all(test["difference"] > 20 and test["p"] < 0.01 for test in tests) and len(tests) == 3
     assert result["tests"]["good"]["ter"][0]["difference"] < 0
     assert "| good, mean | +" in printed and "| good, run 2 | +" in printed
+    low, high = (tests[0][end] for end in ("low", "high"))
+    assert low < tests[0]["difference"] < high and "low" not in tests[1]
+    row = f"| good, mean | {tests[0]['difference']:+.2f} | {low:+.2f} to {high:+.2f} | "
+    assert row in printed and "a difference over the sentences and the runs." in printed
     # one run against the mean of two
     assert len(result["tests"]["same"]["bleu"]) == 1 and "| same | " in printed
     assert "bs:200|seed:12345" in result["signatures"]["BLEU"]
     cells = [line.split("\t") for line in outputs[1].read_text(encoding="utf-8").splitlines()]
     assert ["good", "bleu", "2", "score", str(good["runs"][1])] in cells
     assert ["good", "bleu", "mean", "p", str(tests[0]["p"])] in cells
+    assert ["good", "bleu", "mean", "low", str(low)] in cells
+
+
+def test_the_interval_of_single_runs_is_about_sentences(files, capsys):
+    words = ["--hyp", files["good1"], "--baseline", files["base1"], "--ref", files["ref"]]
+    assert "over the sentences, not over other trainings." in evaluate(capsys, *words).out
 
 
 def test_without_a_baseline(files, capsys):

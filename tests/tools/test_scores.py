@@ -13,7 +13,6 @@ from fairseq_ext.tools.evaluate.scores import (
     METRICS,
     Metric,
     Scored,
-    interval_of_difference,
     p_value,
     paired_test,
     resample,
@@ -147,41 +146,6 @@ def test_a_few_better_sentences_are_no_evidence_of_a_better_system():
         for test in paired_test(metric, before, after, "randomisation", 1000):
             # only the exchange of all or none of them yields as large a difference
             assert test["p"] == pytest.approx(2 * 0.5**better, abs=0.05)
-
-
-class Mean:
-    """The mean of a number of each sentence, as a metric."""
-
-    name = title = "mean"
-
-    def score(self, sums):
-        return sums[0] / sums[1]
-
-
-def normal_runs(means, deviation, sentences, rng):
-    """Runs whose sentences have normal scores."""
-    return [
-        np.stack([rng.normal(mean, deviation, sentences), np.ones(sentences)], axis=1)
-        for mean in means
-    ]
-
-
-def test_the_interval_of_a_difference_is_that_of_sentences_and_seeds():
-    rng, resamples = np.random.default_rng(1), resample(400, 2000)
-    before = Scored(Mean(), normal_runs([0], 3, 400, rng), resamples)
-    after = Scored(Mean(), normal_runs([1], 4, 400, rng), resamples)
-    low, high = interval_of_difference(before, after)
-    # of one run: sqrt(9 + 16) / sqrt(400) is the standard error
-    assert high - low == pytest.approx(2 * 1.96 * 0.25, rel=0.1)
-    assert low < after.mean - before.mean < high
-    # of runs that differ much: their own spread
-    means = list(rng.normal(0, 2, 40))
-    before = Scored(Mean(), normal_runs([0] * 40, 0.1, 400, rng), resamples)
-    after = Scored(Mean(), normal_runs(means, 0.1, 400, rng), resamples)
-    low, high = interval_of_difference(before, after)
-    assert high - low == pytest.approx(2 * 1.96 * np.std(means) / np.sqrt(40), rel=0.15)
-    with pytest.raises(ValueError, match="40 runs and 1: must be as many"):
-        interval_of_difference(before, Scored(Mean(), normal_runs([0], 1, 400, rng), resamples))
 
 
 def test_differences_that_are_equal_but_for_rounding_are_reached():

@@ -14,6 +14,7 @@ from typing import Any, Callable, Dict, List, Sequence
 from ...compat.generation.word_blanks import lacks_blanks
 from .. import UsageError, atomic_path, check_apart, check_once
 from . import inputs
+from .intervals import interval_of_difference, pooled
 from .report import Result, markdown, spread, tab_separated
 from .scores import METRICS, TESTS, Comet, Metric, Scored, Scorer, paired_test, resample
 from .scores import signature_of_test as signature
@@ -225,9 +226,13 @@ def evaluate(args: Namespace) -> Result:
                 **spread(values),
                 "interval": scored[label].interval(),
             }
+        seeds = pooled(scored.values())
         for label in tested:
             both = scored["baseline"], scored[label]
-            result["tests"][label][metric.name] = paired_test(metric, *both, args.test, number)
+            tests = paired_test(metric, *both, args.test, number)
+            low, high = interval_of_difference(*both, seeds)
+            tests[0].update(low=low, high=high)
+            result["tests"][label][metric.name] = tests
         result["metrics"][metric.name] = metric.title
         result["signatures"][metric.title] = (
             signature(metric, args.test, number) if tested else metric.signature()

@@ -41,9 +41,12 @@ def signature_list(signatures: Dict[str, str]) -> str:
     return "Signatures:\n\n" + "\n".join(lines)
 
 
-def explained(test: str, number: int) -> str:
-    """Return a sentence about the test behind the p-values."""
-    return EXPLAINED[test].format(number)
+def explained(result: Result) -> str:
+    """Return what the p-values and the intervals are about."""
+    several = any(len(files) > 1 for files in result["files"].values())
+    over = "the sentences and the runs" if several else "the sentences, not over other trainings"
+    test = EXPLAINED[result["test"]].format(result["samples"])
+    return f"{test} 95% is the confidence interval of a difference over {over}."
 
 
 def score_table(result: Result) -> str:
@@ -56,12 +59,17 @@ def score_table(result: Result) -> str:
     return rows(["system", "runs", *titles.values()], body)
 
 
+def ends(test: Dict[str, float]) -> str:
+    """Return `low to high`, the interval of a difference; nothing for a single pair of runs."""
+    return f"{test['low']:+.2f} to {test['high']:+.2f}" if "low" in test else ""
+
+
 def test_table(result: Result) -> str:
     """Return a line for each system and each of several runs: differences and p-values."""
     titles = result["metrics"]
     header = [f"less {result['baseline']}"]
     for title in titles.values():
-        header += [title, "p"]
+        header += [title, "95%", "p"]
     body = []
     for label, of_metric in result["tests"].items():
         # by test: the mean first, then run by run
@@ -69,9 +77,9 @@ def test_table(result: Result) -> str:
         # as many as there are tests
         names = ["mean", *(f"run {number}" for number in range(1, len(tests)))]
         for name, values in zip(names, tests):
-            cells = [(f"{test['difference']:+.2f}", f"{test['p']:.4f}") for test in values]
+            cells = [(f"{t['difference']:+.2f}", ends(t), f"{t['p']:.4f}") for t in values]
             line = f"{label}, {name}" if len(tests) > 1 else label
-            body.append([line, *(text for pair in cells for text in pair)])
+            body.append([line, *(text for triple in cells for text in triple)])
     return rows(header, body)
 
 
@@ -83,7 +91,7 @@ def markdown(result: Result) -> str:
         score_table(result),
     ]
     if result["tests"]:
-        blocks += [explained(result["test"], result["samples"]), test_table(result)]
+        blocks += [explained(result), test_table(result)]
     blocks.append(signature_list(result["signatures"]))
     return "\n\n".join(blocks) + "\n"
 
@@ -99,5 +107,5 @@ def tab_separated(result: Result) -> str:
     for label, of_metric in result["tests"].items():
         for name, tests in of_metric.items():
             for run, test in zip(("mean", *range(1, len(tests))), tests):
-                lines += [(label, name, run, what, test[what]) for what in ("difference", "p")]
+                lines += [(label, name, run, what, value) for what, value in test.items()]
     return "".join("\t".join(map(str, line)) + "\n" for line in lines)

@@ -8,7 +8,7 @@ scores.
 """
 
 import math
-from typing import Any, Dict, List, Optional, Protocol, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Protocol, Sequence
 
 import numpy as np
 
@@ -181,22 +181,6 @@ def chance_of_resampling(baseline: Scored, system: Scored) -> List[np.ndarray]:
     if len(before) == len(after):  # run i of one is paired with run i of the other
         apart += list(np.abs(after - before))
     return [differences - differences.mean() for differences in apart]
-
-
-def interval_of_difference(baseline: Scored, system: Scored) -> Tuple[float, float]:
-    """Return the 95% confidence interval of the difference of the means over runs, (low, high).
-
-    Bootstrap over sentences and, where there are several, over the pairs of runs: the interval is
-    about other sentences and other seeds. ValueError unless both have as many runs.
-    """
-    before, after = baseline.samples, system.samples  # (n, R)
-    if len(before) != len(after):
-        raise ValueError(f"{len(before)} runs and {len(after)}: must be as many, in pairs")
-    runs, resamples = before.shape
-    drawn = np.random.default_rng(RANDOM_SEED).integers(runs, size=(runs, resamples))
-    differences = np.take_along_axis(after - before, drawn, axis=0).mean(axis=0)
-    low, high = np.percentile(differences, (2.5, 97.5))
-    return float(low), float(high)
 
 
 def chance_of_exchange(
