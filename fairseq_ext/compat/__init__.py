@@ -74,6 +74,7 @@ PATCH_MODULES = (
     "checkpoints.refusals",
     "checkpoints.model_overrides",
     "command_line.entry_points",
+    "command_line.result_files",
     "command_line.shards",
     "generation.fused_language_models",
     "versions.missing_files",

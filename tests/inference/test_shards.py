@@ -1,4 +1,4 @@
-"""--num-shards and --shard-id of fairseq-generate: together the shards are the whole set."""
+"""The shards of fairseq-generate, which are together the whole set, and its files of results."""
 
 import pytest
 from common import inprocess
@@ -34,6 +34,25 @@ def test_the_shards_write_to_folders_of_their_own(words, tmp_path):
     for number, hypotheses in printed.items():
         text = (tmp_path / f"shard{number}" / "generate-valid.txt").read_text(encoding="utf-8")
         assert hypotheses and inprocess.hypotheses(text) == hypotheses
+
+
+def test_an_interrupted_generation_leaves_no_file_of_results(words, tmp_path, monkeypatch):
+    from fairseq_cli import generate
+
+    inprocess.generate(*words, "--results-path", tmp_path)
+    file = tmp_path / "generate-valid.txt"
+    whole = file.read_text(encoding="utf-8")
+    assert [path.name for path in tmp_path.iterdir()] == [file.name]
+    assert "Generate valid with beam=5" in whole
+
+    def interrupted(**_arguments):
+        raise KeyboardInterrupt
+
+    file.unlink()
+    monkeypatch.setattr(generate.utils, "post_process_prediction", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        inprocess.generate(*words, "--results-path", tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [f"{file.name}.part"]
 
 
 @pytest.mark.parametrize("scorer", ["bleu", "sacrebleu", "chrf"])
