@@ -1,11 +1,17 @@
-"""--match-source-len, whatever the sentences beside a short one."""
+"""--match-source-len, whatever the sentences beside a short one.
+
+Dimensions: B sentences, K beam, V words.
+"""
 
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @patch(
@@ -24,3 +30,25 @@ def source_length_wins_over_min_len(module: PatchedModule) -> None:
             self.min_len = 0
 
     module.SequenceGenerator.__init__ = __init__
+
+
+@patch(
+    "fairseq.search",
+    because="fairseq 0.12.2: with --match-source-len, translations that are too long take places "
+    "of the n-best list where another sentence of the batch is longer, and have the score -inf",
+)
+def too_long_translations_take_no_place(module: PatchedModule) -> None:
+    """End the hypotheses of a sentence where it ends, as those of the longest one end."""
+    search = module.LengthConstrainedBeamSearch
+    step_of = search.step
+
+    @functools.wraps(step_of)
+    def step(self: Any, step: int, lprobs: Tensor, *more: Any, **options: Any) -> Any:
+        """lprobs: (B, K, V), changed in place; that of the end symbol is set to 0 afterwards."""
+        is_over = step >= self.max_len_a * self.src_lengths + self.max_len_b  # (B,)
+        # below all that ends, but finite: where fewer than K hypotheses can end here, as for an
+        # empty source, fairseq needs others that it rules out to finish the sentence
+        lprobs -= 1e4 * is_over.view(-1, 1, 1)
+        return step_of(self, step, lprobs, *more, **options)
+
+    search.step = step
