@@ -7,12 +7,15 @@ over the candidates y of the beam search, with the losses of both directions::
     l_f(x, y) = -log P(y|x; f), which the beam search has computed
     l_g(x, y) = -log P(x|y; g), teacher-forced by the reverse models
 
+With --match-source-len l_f is teacher-forced too: for the search, which knows the length, an end
+symbol has probability 1.
+
 Dimensions: B sentences, R rows (the candidates of all sentences), S positions of x, T positions of
-the candidates y, both with the end symbol, V entries of the dictionary of x.
+the candidates y, both with the end symbol, V entries of the dictionary of what is scored.
 """
 
 import math
-from typing import Any, Dict, List, NamedTuple, Sequence
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 import torch
 from fairseq.data import Dictionary
@@ -60,12 +63,14 @@ def dual_score(terms: Terms, alpha: float, length_norm: str = "tokens") -> Any:
     return alpha * log_f + (1 - alpha) * log_g
 
 
-class ReverseScorer:
-    """Scores log P(x|y; g) by the models of the reverse direction (mean of their probabilities).
+class PairScorer:
+    """Scores log P(written|read) of pairs of sentences (mean of the models' probabilities).
+
+    For log P(x|y; g) the models are those of the reverse direction: they read y and write x.
 
     Args:
-        models: encoder-decoder models that read y and write x.
-        dictionary: of x; its padding and end symbols are those of y too.
+        models: encoder-decoder models.
+        dictionary: of what they write; its padding and end symbols are those of what they read too.
         left_pad_source: True if the models read sentences padded on the left.
     """
 
@@ -75,26 +80,25 @@ class ReverseScorer:
         self.models, self.left_pad_source = models, left_pad_source
         self.pad, self.eos, self.vocab_size = dictionary.pad(), dictionary.eos(), len(dictionary)
 
-    def __call__(self, candidates: List[Tensor], sources: List[Tensor]) -> Tensor:
-        """Return log P(x|y; g) (R,) of each row's candidate y (T,) and source x (S,).
+    def __call__(self, read: List[Tensor], written: List[Tensor]) -> Tensor:
+        """Return log P(written|read) (R,) of each row's sentences, (T,) and (S,) for P(x|y).
 
         All sentences end with the end symbol.
         """
-        longest = max(len(source) for source in sources)
-        limit = LOGITS.get(candidates[0].device.type, LOGITS["cuda"])
+        longest = max(len(sentence) for sentence in written)
+        limit = LOGITS.get(read[0].device.type, LOGITS["cuda"])
         rows = max(1, limit // (longest * self.vocab_size))
         parts = [
-            self._score(candidates[start : start + rows], sources[start : start + rows])
-            for start in range(0, len(sources), rows)
+            self._score(read[start : start + rows], written[start : start + rows])
+            for start in range(0, len(written), rows)
         ]
         return torch.cat(parts)
 
-    def _score(self, candidates: List[Tensor], sources: List[Tensor]) -> Tensor:
-        """Return log P(x|y; g) (R,) of so few rows that their logits are computed at once."""
-        # the roles change: what the search has written is read, and what it has read is scored
-        read = collate_tokens(candidates, self.pad, left_pad=self.left_pad_source)  # (R, T)
-        target = collate_tokens(sources, self.pad)  # (R, S)
-        previous = collate_tokens(sources, self.pad, self.eos, move_eos_to_beginning=True)
+    def _score(self, read_rows: List[Tensor], written_rows: List[Tensor]) -> Tensor:
+        """Return log P (R,) of so few rows that their logits are computed at once."""
+        read = collate_tokens(read_rows, self.pad, left_pad=self.left_pad_source)  # (R, T)
+        target = collate_tokens(written_rows, self.pad)  # (R, S)
+        previous = collate_tokens(written_rows, self.pad, self.eos, move_eos_to_beginning=True)
         lengths = read.ne(self.pad).sum(dim=1)  # (R,)
         # fairseq's lstm takes the longest sentences first
         lengths, order = lengths.sort(descending=True, stable=True)
@@ -121,12 +125,18 @@ class DualReranker:
         generator: fairseq's, of the models x -> y.
         reverse: scores log P(x|y; g).
         alpha, length_norm: of ``dual_score``.
+        forward: scores log P(y|x; f) where the search has not counted the end symbol.
     """
 
     def __init__(
-        self, generator: SequenceGenerator, reverse: ReverseScorer, alpha: float, length_norm: str
+        self,
+        generator: SequenceGenerator,
+        reverse: PairScorer,
+        alpha: float,
+        length_norm: str,
+        forward: Optional[PairScorer] = None,
     ):
-        self.generator, self.reverse = generator, reverse
+        self.generator, self.reverse, self.forward = generator, reverse, forward
         self.alpha, self.length_norm = alpha, length_norm
 
     def __getattr__(self, name: str) -> Any:
@@ -168,8 +178,11 @@ class DualReranker:
         """Return the terms of all rows, (R,) each."""
         candidates = [hypothesis["tokens"] for hypothesis in flat]
         log_x_y = self.reverse(candidates, sources)  # (R,)
-        token_scores = [hypothesis["positional_scores"].float() for hypothesis in flat]
-        log_y_x = nn.utils.rnn.pad_sequence(token_scores, batch_first=True).sum(dim=1)  # (R,)
+        if self.forward is None:
+            token_scores = [hypothesis["positional_scores"].float() for hypothesis in flat]
+            log_y_x = nn.utils.rnn.pad_sequence(token_scores, batch_first=True).sum(dim=1)  # (R,)
+        else:
+            log_y_x = self.forward(sources, candidates)  # (R,)
         y_tokens, x_tokens = (_lengths(side, log_x_y) for side in (candidates, sources))
         return Terms(log_y_x.to(log_x_y), y_tokens, log_x_y, x_tokens)
 

@@ -20,7 +20,7 @@ from ..streams.model import HasDirections
 from ..streams.schedule import SCHEDULES
 from ..streams.task import StreamsConfig, StreamsTask
 from .lstm_classifier.label_sides import LabelSearch, LabelSide
-from .reranker import LENGTH_NORMS, DualReranker, ReverseScorer, check_alpha
+from .reranker import LENGTH_NORMS, DualReranker, PairScorer, check_alpha
 from .reverse_models import load_models, model_of_direction, reversed_models
 from .transformer.roles import is_trained
 
@@ -242,11 +242,12 @@ class DualTranslationTask(StreamsTask):
                 f"--dual-alpha {self.cfg.dual_alpha} with --score-reference: there is one "
                 "translation of each sentence and nothing to rank; allowed: --dual-alpha 1"
             )
-        reverse = ReverseScorer(
-            self._reverse_models(models), self.source_dictionary, self.cfg.left_pad_source
-        )
+        left_pad, forward = self.cfg.left_pad_source, None
+        reverse = PairScorer(self._reverse_models(models), self.source_dictionary, left_pad)
+        if getattr(args, "match_source_len", False):
+            forward = PairScorer(generator.model.models, self.target_dictionary, left_pad)
         norm = str(self.cfg.dual_length_norm)
-        return DualReranker(generator, reverse, self.cfg.dual_alpha, norm)
+        return DualReranker(generator, reverse, self.cfg.dual_alpha, norm, forward)
 
     def _reverse_models(self, models: Sequence[BaseFairseqModel]) -> List[BaseFairseqModel]:
         """Return the models of the reverse direction, on the device and of the type of --path's."""

@@ -10,7 +10,7 @@ from dual.lstm_support import build, write_dictionaries
 from fairseq_ext.common import dropout
 from fairseq_ext.dual import task as dual_task_module
 from fairseq_ext.dual.lstm_classifier import modules as lstm_modules
-from fairseq_ext.dual.reranker import ReverseScorer
+from fairseq_ext.dual.reranker import PairScorer
 from fairseq_ext.dual.task import DualTranslationTask
 from fairseq_ext.dual.transformer import modules
 from fairseq_ext.streams.model import StreamsModel
@@ -196,7 +196,7 @@ def test_probabilities_of_half_precision_are_float32(log_probs):
 
 
 class Words:
-    """What ``ReverseScorer`` asks a dictionary."""
+    """What ``PairScorer`` asks a dictionary."""
 
     def __len__(self):
         return WORDS
@@ -222,6 +222,6 @@ def test_the_sum_over_a_long_source_is_in_float32():
     """In bfloat16 it would be rounded to a multiple of 8."""
     dictionary = Words()
     source = torch.tensor([*[7] * 200, END])
-    found = ReverseScorer([HalfScores()], dictionary, True)([torch.tensor([6, END])], [source])
+    found = PairScorer([HalfScores()], dictionary, True)([torch.tensor([6, END])], [source])
     assert found.dtype == torch.float32
     assert found.item() == pytest.approx(-7.03125 * 201, rel=1e-6)

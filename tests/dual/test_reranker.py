@@ -16,7 +16,7 @@ from fairseq.models.lstm import LSTMDecoder, LSTMEncoder, LSTMModel
 
 from fairseq_ext import __main__ as command
 from fairseq_ext.dual import reranker
-from fairseq_ext.dual.reranker import ReverseScorer, Terms, dual_score
+from fairseq_ext.dual.reranker import PairScorer, Terms, dual_score
 from fairseq_ext.tools.evaluate.scores import Metric
 from properties import collate
 from reference import dual as reference
@@ -56,11 +56,12 @@ class Pair:
         scores = reference.translate(source, previous, reader, writer, SHAPE, PAD)
         return [np.exp(log_softmax(row)[token]) for row, token in zip(scores, target)]
 
-    def search(self, alpha=1.0, norm="tokens"):
+    def search(self, alpha=1.0, norm="tokens", **of_search):
         """The n-best lists of the sources with these options of the task."""
         self.task.pair = "xx-yy"
         self.task.cfg.dual_alpha, self.task.cfg.dual_length_norm = alpha, norm
-        generator = self.task.build_generator([self.model], argparse.Namespace(beam=4, max_len_b=6))
+        args = argparse.Namespace(beam=4, max_len_b=6, **of_search)
+        generator = self.task.build_generator([self.model], args)
         tokens = collate([torch.tensor(source) for source in self.sources], PAD, left=True)
         lengths = torch.tensor([len(source) for source in self.sources])
         inputs = {"src_tokens": tokens, "src_lengths": lengths}
@@ -79,7 +80,7 @@ def test_reverse_is_the_likelihood_of_the_source(pair, left_pad, limit, monkeypa
     """Rows of other lengths beside it, and the division into parts, change nothing."""
     monkeypatch.setitem(reranker.LOGITS, "cpu", limit)
     models = [pair.model.direction("yy-xx")]
-    reverse = ReverseScorer(models, pair.task.dictionaries["xx"], left_pad)
+    reverse = PairScorer(models, pair.task.dictionaries["xx"], left_pad)
     rows = [[torch.tensor(one) for one in side] for side in (pair.targets, pair.sources)]
     with torch.no_grad():
         found = reverse(*rows)
@@ -104,7 +105,7 @@ def test_reverse_models_are_told_the_lengths_of_what_they_read():
 
     words = dictionary_with("a", "b")
     read = [torch.tensor([4, 5, END]), torch.tensor([END])]
-    scores = ReverseScorer([Model()], words, True)(read, [torch.tensor([5, END])] * 2)
+    scores = PairScorer([Model()], words, True)(read, [torch.tensor([5, END])] * 2)
     assert told == [([3, 1], [3, 1])]
     assert scores.tolist() == pytest.approx([-2 * np.log(6)] * 2)
 
@@ -117,7 +118,7 @@ def test_reverse_models_read_the_longest_first():
     decoder = LSTMDecoder(
         words, embed_dim=4, hidden_size=4, out_embed_dim=4, encoder_output_units=4
     )
-    reverse = ReverseScorer([LSTMModel(encoder, decoder)], words, True)
+    reverse = PairScorer([LSTMModel(encoder, decoder)], words, True)
     read = [torch.tensor(row) for row in ([4, END], [5, 6, 7, END], [END], [6, 4, END])]
     sources = [torch.tensor(row) for row in ([7, END], [5, 4, END], [6, END], [4, END])]
     with torch.no_grad():
@@ -138,14 +139,14 @@ def test_improbable_sources_do_not_underflow():
             return output if log_probs else output.exp()
 
     words = dictionary_with("a", "b")
-    reverse = ReverseScorer([Model(), Model()], words, True)
+    reverse = PairScorer([Model(), Model()], words, True)
     found = reverse([torch.tensor([4, END])], [torch.tensor([5, END])])
     assert found.item() == pytest.approx(-220)
 
 
 def test_several_models_give_the_mean_of_their_probabilities(pair):
     models = [pair.model.direction(each) for each in ("yy-xx", "xx-yy")]
-    reverse = ReverseScorer(models, pair.task.dictionaries["xx"], True)
+    reverse = PairScorer(models, pair.task.dictionaries["xx"], True)
     x, y = [7, END], [5, 6, END]
     with torch.no_grad():
         found = reverse([torch.tensor(y)], [torch.tensor(x)])
@@ -153,6 +154,21 @@ def test_several_models_give_the_mean_of_their_probabilities(pair):
     wanted = sum(np.log((one + other) / 2) for one, other in zip(*both))
     assert found.item() == pytest.approx(wanted, rel=1e-4)
     assert abs(np.log(both).sum(axis=1) - wanted).min() > 1e-3
+
+
+def test_of_matched_lengths_the_end_symbol_counts(pair):
+    """In Eq. 7, l_f is the loss of whole sentences; for that search the end symbol is certain."""
+    ranked = pair.search(0.3, match_source_len=True)
+    for source, nbest in zip(pair.sources, ranked):
+        # an empty source has one translation, and the search rules the others out
+        for hypothesis in nbest[: 1 if source == [END] else None]:
+            target, terms = hypothesis["tokens"].tolist(), hypothesis["terms"]
+            log_f, log_g = pair.log_p(target, source, "xx-yy"), pair.log_p(source, target, "yy-xx")
+            assert terms.log_y_x == pytest.approx(log_f, rel=1e-4)
+            score = 0.3 * log_f / len(target) + 0.7 * log_g / len(source)
+            assert hypothesis["score"].item() == pytest.approx(score, rel=1e-4)
+            # the broken twin: what the search has computed is without the end symbol
+            assert abs(hypothesis["positional_scores"].sum().item() - log_f) > 1e-2
 
 
 def test_the_beam_is_ranked_by_eq_7(pair):
