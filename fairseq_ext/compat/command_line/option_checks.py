@@ -278,10 +278,36 @@ def _constraints_are_typed(values: Values) -> None:
         )
 
 
+def _constraints_have_a_search(values: Values) -> None:
+    """Raise OptionError for --constraints with a search that knows of none."""
+    if not values.get("constraints"):
+        return
+    # the values from which on fairseq takes this search and not that of --constraints
+    others = {"sampling": 1, "match_source_len": 1, "diverse_beam_groups": 1, "diversity_rate": -1}
+    for name, first in others.items():
+        value = _number(values, name)
+        if value is not None and (value > first if first < 0 else value >= first):
+            raise OptionError(
+                f"--constraints with {option(name)}, a search that knows no constraints; allowed: "
+                "one of the two"
+            )
+
+
 def _tpus_have_their_library(values: Values) -> None:
     """Raise OptionError for --tpu without torch_xla."""
     if values.get("tpu") and importlib.util.find_spec("torch_xla") is None:
         raise OptionError("--tpu: torch_xla is not installed; allowed: with it, or leave it out")
+
+
+def _prefixes_are_first(values: Values) -> None:
+    """Raise OptionError for prefixes of targets that begin with padding."""
+    size = _number(values, "prefix_size") or 0
+    # fairseq's older tasks read the switch as text
+    if size > 0 and str(values.get("left_pad_target")) in ("True", "true", "1"):
+        raise OptionError(
+            f"--prefix-size {size} with --left-pad-target: fairseq would take padding for the "
+            "first words of the shorter targets of a batch; allowed: one of the two"
+        )
 
 
 def _typed_lines_have_references(values: Values) -> None:
@@ -294,18 +320,20 @@ def _typed_lines_have_references(values: Values) -> None:
 
 
 def _references_have_log_p(values: Values) -> None:
-    """Raise OptionError for what changes log P in a search, with --score-reference.
+    """Raise OptionError for what changes scores of a search, with --score-reference.
 
     fairseq's scorer of references reads none of it.
     """
     if not values.get("score_reference") or not all(map(is_stock, chosen_classes(values))):
         return  # a task of another project may have a scorer of its own
-    for name, neutral in {"lm_path": None, "temperature": 1, "unkpen": 0}.items():
+    neutral = {"lm_path": None, "temperature": 1, "unkpen": 0, "lenpen": 1, "unnormalized": False}
+    for name in neutral:
         value = values.get(name)
-        if value is not None and value != neutral:
+        if value is not None and value != neutral[name]:
+            shown = option(name) if value is True else f"{option(name)} {value}"
             raise OptionError(
-                f"{option(name)} {value} with --score-reference, which scores by the models of "
-                "--path as they are; allowed: leave it out"
+                f"{shown} with --score-reference, whose score is the mean of log P by the models "
+                "of --path as they are; allowed: leave it out"
             )
 
 
@@ -356,6 +384,8 @@ COMPARISONS: tuple[Callable[[Values], None], ...] = (
     _json_objects,
     _replace_unk_has_words,
     _constraints_are_typed,
+    _constraints_have_a_search,
+    _prefixes_are_first,
     _typed_lines_have_references,
     _references_have_log_p,
     _tpus_have_their_library,

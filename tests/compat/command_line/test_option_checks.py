@@ -163,13 +163,43 @@ def test_constraints_are_typed():
     check({"constraints": "ordered", "beam": 5, "buffer_size": 1})
 
 
+@pytest.mark.parametrize("switch", [True, "True"])
+def test_prefixes_are_first(switch):
+    """fairseq takes the first columns of a batch, whatever stands there."""
+    with pytest.raises(OptionError, match="^--prefix-size 2 with --left-pad-target: "):
+        check({"prefix_size": 2, "left_pad_target": switch})
+    for off in (False, "False", None):
+        check({"prefix_size": 2, "left_pad_target": off})
+    check({"prefix_size": 0, "left_pad_target": switch})
+
+
 def test_typed_lines_have_no_references():
     with pytest.raises(OptionError, match="^--score-reference: "):
         check({"score_reference": True, "beam": 5, "buffer_size": 1})
     check({"score_reference": True, "beam": 5})
 
 
-@pytest.mark.parametrize("name, value", [("lm_path", "lm.pt"), ("temperature", 2.0), ("unkpen", 1)])
+@pytest.mark.parametrize(
+    "name, value",
+    [("sampling", True), ("match_source_len", True), ("diverse_beam_groups", 2)]
+    + [("diversity_rate", 0.0)],
+)
+def test_constraints_have_a_search(name, value):
+    """fairseq begins the other search, and ends in a NotImplementedError at the first line."""
+    words = f"^--constraints with --{name.replace('_', '-')}, a search that knows no constraints"
+    typed = {"beam": 4, "buffer_size": 1, name: value}
+    with pytest.raises(OptionError, match=words):
+        check({"constraints": "ordered", **typed})
+    check({"constraints": None, **typed})
+    off = {"sampling": False, "match_source_len": False}
+    off.update({"diverse_beam_groups": -1, "diversity_rate": -1.0})
+    check({"constraints": "ordered", "beam": 4, "buffer_size": 1, **off})
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    [("lm_path", "lm.pt"), ("temperature", 2.0), ("unkpen", 1), ("lenpen", 0.6)],
+)
 def test_references_are_scored_by_the_models_alone(name, value):
     """fairseq's scorer reads no option of the search: the scores would be those without it."""
     words = f"^--{name.replace('_', '-')} {value} with --score-reference"
@@ -177,3 +207,6 @@ def test_references_are_scored_by_the_models_alone(name, value):
         check({"score_reference": True, name: value})
     check({"score_reference": False, name: value})
     check({"score_reference": True, "lm_path": None, "temperature": 1.0, "unkpen": 0})
+    with pytest.raises(OptionError, match="^--unnormalized with --score-reference"):
+        check({"score_reference": True, "unnormalized": True})
+    check({"score_reference": True, "lenpen": 1.0, "unnormalized": False})
