@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import tempfile
 from typing import TYPE_CHECKING, Any, Callable
@@ -30,16 +31,37 @@ def load_language_model(
         task: the translation task, whose dictionary of the target the model gets if there is no
             dict.txt in the folder.
 
-    Raises OptionError where a dict.txt in the folder has other words.
+    Raises OptionError where a dict.txt in the folder has other words, and for a model that begins
+    a sentence otherwise than the search or predicts something else than the next word.
     """
     _check_dictionary(path, (overrides or {}).get("data"), task)
     try:
         # also what is no language model, of which the search says so
-        return load([path], arg_overrides=overrides, task=None)
+        result = load([path], arg_overrides=overrides, task=None)
     except FileNotFoundError:
         with tempfile.TemporaryDirectory() as folder:
             task.target_dictionary.save(os.path.join(folder, "dict.txt"))
-            return load([path], arg_overrides={**(overrides or {}), "data": folder}, task=None)
+            result = load([path], arg_overrides={**(overrides or {}), "data": folder}, task=None)
+    _check_training(path, result[1])
+    return result
+
+
+def _check_training(path: str, cfg: Any) -> None:
+    """Raise OptionError for options of the training with which the scores would be others.
+
+    cfg: what the checkpoint was trained with; of an old one, without groups.
+    """
+    settings = getattr(cfg, "task", cfg)
+    reasons = {
+        "add_bos_token": "it begins sentences with <s>, the search with </s>",
+        "past_target": "it predicts the word before, the search needs the next one",
+    }
+    for name, reason in reasons.items():
+        if getattr(settings, name, False):
+            raise OptionError(
+                f"--lm-path {path}: trained with --{name.replace('_', '-')}: {reason}; allowed: a "
+                "model trained without it"
+            )
 
 
 def _check_dictionary(path: str, data: str | None, task: FairseqTask) -> None:
@@ -79,3 +101,42 @@ def language_models_have_the_target_dictionary(module: PatchedModule) -> None:
         return load(filenames, arg_overrides=arg_overrides, task=task, **options)
 
     overlay_names(module, "checkpoint_utils", load_model_ensemble=load_model_ensemble)
+
+
+@patch(
+    "fairseq.sequence_generator",
+    because="fairseq 0.12.2: with --lm-path, a translation longer than the language model has "
+    "positions for ends in an IndexError, one that predicts fewer words in a RuntimeError",
+)
+def translations_fit_the_language_model(module: PatchedModule) -> None:
+    """Let translations be as long as all models allow; refuse other numbers of words."""
+    build = module.SequenceGenerator.__init__
+
+    @functools.wraps(build)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        build(self, *args, **kwargs)
+        if self.lm_model is not None:
+            _check_words(self.lm_model, self.eos, self.vocab_size)
+            # those of sinusoidal positions have no end
+            positions = getattr(self.lm_model.decoder, "embed_positions", None)
+            self.max_len = min(self.max_len, getattr(positions, "max_positions", self.max_len))
+
+    module.SequenceGenerator.__init__ = __init__
+
+
+def _check_words(model: BaseFairseqModel, end: int, words: int) -> None:
+    """Raise OptionError for what is no language model or does not predict so many words."""
+    import torch
+
+    if hasattr(model, "encoder"):
+        raise OptionError(
+            f"--lm-path: the checkpoint holds a {type(model).__name__}; allowed: a language model"
+        )
+    with torch.no_grad():
+        tokens = torch.full((1, 1), end, device=next(model.parameters()).device)
+        predicted = model.get_normalized_probs(model(tokens), log_probs=True).size(-1)
+    if predicted != words:
+        raise OptionError(
+            f"--lm-path: the language model predicts {predicted} words, the translation model "
+            f"{words}; allowed: a model of all words, trained without --output-dictionary-size"
+        )

@@ -1,11 +1,15 @@
 """--lm-path: which dictionary the language model gets, and that its score counts."""
 
+import functools
 import os
 import types
 
 import pytest
-from common.words import dictionary_with
+import torch
+from common.words import dictionary_with, numbered_words
 from compat.conftest import OPTIMISATION, TINY
+from fairseq.modules import LearnedPositionalEmbedding
+from fairseq.sequence_generator import SequenceGenerator
 
 from fairseq_ext.compat.generation.fused_language_models import load_language_model
 
@@ -40,6 +44,67 @@ def test_a_dictionary_of_other_words_is_refused(task, tmp_path, text):
     (tmp_path / "dict.txt").write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match="^--lm-path lm.pt: .*dict.txt has other words than the"):
         load_language_model(loaded, "lm.pt", {"data": str(tmp_path)}, task)
+
+
+@pytest.mark.parametrize("name", ["add_bos_token", "past_target"])
+def test_models_that_see_other_words_are_refused(task, name):
+    """The search begins with the end symbol, and asks for the next word."""
+
+    def load_with(value, paths, arg_overrides, task):
+        return ["model"], types.SimpleNamespace(task=types.SimpleNamespace(**{name: value}))
+
+    def load_old(paths, arg_overrides, task):
+        return ["model"], types.SimpleNamespace(**{name: True})
+
+    load = functools.partial(load_with, False)
+    assert load_language_model(load, "lm.pt", {}, task)[0] == ["model"]
+    for load in (functools.partial(load_with, True), load_old):
+        with pytest.raises(ValueError, match=f"^--lm-path lm.pt: .*--{name.replace('_', '-')}: "):
+            load_language_model(load, "lm.pt", {}, task)
+
+
+class Language(torch.nn.Module):
+    """A language model of so many words and positions."""
+
+    def __init__(self, words, positions):
+        super().__init__()
+        self.decoder, self.words = torch.nn.Module(), words
+        self.decoder.embed_positions = LearnedPositionalEmbedding(positions + 2, 4, 1)
+
+    def forward(self, tokens):
+        return self.decoder.embed_positions(tokens)
+
+    def get_normalized_probs(self, output, log_probs, sample=None):
+        return output.new_zeros(*output.shape[:2], self.words)
+
+
+class Translation(torch.nn.Module):
+    """All words are equally likely."""
+
+    def forward(self, tokens):
+        return torch.zeros(*tokens.shape, 9), None
+
+    def get_normalized_probs(self, output, log_probs, sample=None):
+        return output[0]
+
+
+def test_translations_are_as_long_as_both_models_allow():
+    """Without a limit of its own a search of fairseq ends in an IndexError."""
+    options = dict(beam_size=1, min_len=4, max_len_b=30, lm_model=Language(9, 6))
+    generator = SequenceGenerator([Translation()], numbered_words(9), **options)
+    source = torch.tensor([[5, 2]])
+    sample = {"net_input": {"src_tokens": source, "src_lengths": torch.tensor([2])}}
+    ((hypothesis,),) = generator.generate(None, sample)
+    assert 4 < len(hypothesis["tokens"]) <= 6
+
+
+def test_models_of_fewer_words_or_with_a_source_are_refused():
+    reader = Language(9, 6)
+    reader.encoder = torch.nn.Module()
+    with pytest.raises(ValueError, match="^--lm-path: the checkpoint holds a Language; allowed: "):
+        SequenceGenerator([Translation()], numbered_words(9), lm_model=reader)
+    with pytest.raises(ValueError, match="^--lm-path: .* predicts 8 words, the translation model"):
+        SequenceGenerator([Translation()], numbered_words(9), lm_model=Language(8, 6))
 
 
 @pytest.fixture(scope="module")
