@@ -1,5 +1,6 @@
 """The part of ``StreamsTask`` that reads data and decides the order of batches."""
 
+import logging
 from functools import partial
 from typing import Any, Dict, List, Optional, Union
 
@@ -7,6 +8,7 @@ from fairseq import utils
 from fairseq.data import Dictionary, FairseqDataset, LanguagePairDataset
 from fairseq.data.iterators import EpochBatchIterator
 
+from ..compat.training.after_loading import Loading as CheckpointLoading
 from .assignment import PairParallelPlan
 from .batching import pair_batches
 from .config import StreamsConfig
@@ -24,6 +26,8 @@ from .sharing import prefixes, sentence_sets
 from .state import RunState
 from .steps import Steps
 from .synthetic import folder_of
+
+logger = logging.getLogger(__name__)
 
 
 class Loading(Steps):
@@ -113,6 +117,33 @@ class Loading(Steps):
         tag = [self.dictionaries[source].bos()]
         place = len(self.source_marks(pair))
         return with_sources(dataset, MarkedSources(dataset.src, tag, place))
+
+    def go_on_from(self, loading: CheckpointLoading, updates: int, reset_dataloader: bool) -> None:
+        """Take over the run's history with --reset-dataloader; otherwise the iterator does it.
+
+        As the best score of fairseq itself, those of the pairs are forgotten with --reset-meters
+        and --reset-optimizer.
+
+        Args:
+            loading: of the checkpoint; compat.training tells of it.
+            updates: those that the run has done.
+            reset_dataloader: True if the data begin anew.
+        """
+        assert loading.extra_state is not None
+        history = loading.extra_state["train_iterator"].get("streams", {})
+        is_forgotten = loading.reset_meters or loading.reset_optimizer
+        if not reset_dataloader:
+            if is_forgotten:  # the iterator reads what is left
+                history.update(best={}, waited={})
+            return
+        if not is_forgotten:
+            self.run_state.load_state_dict(history)
+        self.run_state.count_epochs_anew(updates)
+        for pair in self.run_state.left:
+            logger.info(
+                f"{pair}: has left the run before (--pair-patience) and takes no part; with "
+                "--reset-meters it does"
+            )
 
     def source_marks(self, pair: str) -> List[int]:
         """Return the tokens in front of every source of a direction; systems may have some."""

@@ -8,10 +8,8 @@ import numpy as np
 from .language_pair import pair_of
 from .plan import TrainingPlan
 from .schedule import Slot
+from .state import BEGINS_AT, JOINS_IN
 from .synthetic_share import SyntheticShare
-
-# of ``RunState.more``: {stream: epoch from which it takes part}, {stream: updates before that one}
-JOINS_IN, BEGINS_AT = "synthetic_epoch", "synthetic_begin"
 
 
 class MixedPlan(TrainingPlan):

@@ -2,6 +2,10 @@
 
 from typing import Any, Dict, List, Mapping
 
+# of ``RunState.more``, by mixed_plan.py: {stream: epoch from which it takes part}, {stream: updates
+# before that one}
+JOINS_IN, BEGINS_AT = "synthetic_epoch", "synthetic_begin"
+
 
 class RunState:
     """The part of a run's history that later epochs depend on.
@@ -41,3 +45,16 @@ class RunState:
         for name in vars(self):
             if name in state:
                 setattr(self, name, dict(state[name]))
+
+    def count_epochs_anew(self, updates: int) -> None:
+        """Begin the run's next epoch, after so many updates, as epoch 1 (--reset-dataloader).
+
+        What was to happen in that epoch happens in epoch 1, what has happened remains.
+        """
+        self.begins = {1: updates}
+        self.left = dict.fromkeys(self.left, 1)
+        if JOINS_IN in self.more:
+            begun = self.more.get(BEGINS_AT, {})
+            self.more[JOINS_IN] = {
+                stream: 0 if stream in begun else 1 for stream in self.more[JOINS_IN]
+            }

@@ -10,8 +10,7 @@ from fairseq.logging.meters import MetersDict
 
 from .config import StreamsConfig
 from .language_pair import MONO, label_of, languages, pair_of, reverse_of
-from .mixed_plan import JOINS_IN
-from .state import RunState
+from .state import JOINS_IN, RunState
 from .synthetic_share import SyntheticShare, parse_share
 
 logger = logging.getLogger(__name__)

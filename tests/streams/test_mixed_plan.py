@@ -6,9 +6,9 @@ import pytest
 from streams.support import in_batches, pairs_of, streams
 
 from fairseq_ext.streams.dataset import StreamsDataset
-from fairseq_ext.streams.mixed_plan import BEGINS_AT, JOINS_IN, MixedPlan
+from fairseq_ext.streams.mixed_plan import MixedPlan
 from fairseq_ext.streams.plan import TrainingPlan
-from fairseq_ext.streams.state import RunState
+from fairseq_ext.streams.state import BEGINS_AT, JOINS_IN, RunState
 from fairseq_ext.streams.synthetic_share import parse_share
 
 REAL = ["a-b", "b-a", "c-b"]

@@ -168,6 +168,29 @@ def test_a_finished_run_stays_finished(toy_corpus, train_small, tmp_path, script
     assert not any(line.startswith("begin training epoch") for line in lines)
 
 
+@pytest.mark.parametrize(
+    "resets, left, waited",
+    [("--reset-dataloader", {"xx-yy": 1}, 2), ("--reset-meters", {"xx-yy": 3}, 0)]
+    + [("--reset-dataloader --reset-meters", {}, 0)],
+)
+def test_what_options_of_resuming_forget(
+    resets, left, waited, toy_corpus, train_small, tmp_path, script
+):
+    """With new data a pair that has left stays away; with new meters no score before counts."""
+    flags = [*FLAGS[:-1], 9, "--no-epoch-checkpoints"]
+    train_small(toy_corpus.two, tmp_path, 16, *flags)
+    path = tmp_path / "left.pt"
+    stored = checkpoint_utils.torch.load(tmp_path / "checkpoint_last.pt", weights_only=True)
+    history = stored["extra_state"]["train_iterator"]["streams"]
+    history.update(left={"xx-yy": 3}, best={"yy-xx": -1.0}, waited={"yy-xx": 1})
+    torch.save(stored, path)
+    options = ["--restore-file", path, *resets.split()]
+    records = train_small(toy_corpus.two, tmp_path, 20, *flags, *options)
+    assert any("xx-yy_loss" in record for record in records) == (not left)
+    state = ends(tmp_path)[1]["streams"]
+    assert state["left"] == left and state["waited"]["yy-xx"] == waited
+
+
 def test_without_a_better_loss_the_run_ends(toy_corpus, train_small, tmp_path):
     """The real score: nothing is learnt with a learning rate of 0."""
     records = train_small(toy_corpus.two, tmp_path, 90, *FLAGS, "--lr", 0)

@@ -1,6 +1,6 @@
 """What a resumed run remembers of the pairs."""
 
-from fairseq_ext.streams.state import RunState
+from fairseq_ext.streams.state import BEGINS_AT, JOINS_IN, RunState
 
 
 def state():
@@ -37,3 +37,14 @@ def test_other_versions_may_have_more_or_fewer_names():
     resumed.load_state_dict({"left": {"a-b": 2}, "of a later version": {"a-b": 1}})
     assert resumed.left == {"a-b": 2} and resumed.begins == {1: 0}
     assert "of a later version" not in resumed.state_dict()
+
+
+def test_epochs_are_counted_anew_and_nothing_else():
+    """One stream has joined after 40 updates, another was to join with the next epoch."""
+    history = state()
+    history.more.update({JOINS_IN: {"b-a@mono": 3, "a-b@mono": 5}, BEGINS_AT: {"b-a@mono": 40}})
+    history.count_epochs_anew(75)
+    assert history.begins == {1: 75} and history.has_left(1) == ["a-b"]
+    assert history.more[JOINS_IN] == {"b-a@mono": 0, "a-b@mono": 1}
+    assert history.more[BEGINS_AT] == {"b-a@mono": 40}
+    assert history.best == state().best and history.waited == state().waited

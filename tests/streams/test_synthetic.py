@@ -9,8 +9,7 @@ from streams.folders import random_lines, write_pair
 from streams.monolingual_runs import MULTIWAY, SYSTEMS, Run, write_data
 
 from fairseq_ext.streams.config import StreamsConfig
-from fairseq_ext.streams.mixed_plan import JOINS_IN
-from fairseq_ext.streams.state import RunState
+from fairseq_ext.streams.state import JOINS_IN, RunState
 from fairseq_ext.streams.synthetic import LossThreshold, check_synthetic
 
 LINES = ["--monolingual", "yy"]

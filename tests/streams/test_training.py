@@ -109,6 +109,21 @@ def test_a_late_pair_moves_nothing_before_it_joins(toy_corpus, train_small, tmp_
         assert moved_components(before, after) == set(cycle[update - 1])
 
 
+def test_updates_before_the_data_begin_anew_count(toy_corpus, train_small, tmp_path):
+    """--join-at with --reset-dataloader: two updates are done, a pair joins after the third."""
+    flags = ["--lang-pairs", "xx-yy,yy-zz", "--schedule", "cycle", "--batch-size", 16]
+    flags += ["--join-at", "yy-zz=3,zz-yy=4"]
+    train_small(toy_corpus.three, tmp_path, 5, *flags, "--save-interval-updates", 2)
+    flags += ["--restore-file", tmp_path / "checkpoint_1_2.pt", "--reset-dataloader"]
+    records = train_small(toy_corpus.three, tmp_path, 6, *flags)
+    trained = [
+        [pair for pair in ("xx-yy", "yy-xx", "yy-zz", "zz-yy") if f"{pair}_loss" in record]
+        for record in records
+        if "loss" in record
+    ]
+    assert trained == [["xx-yy"], ["yy-xx"], ["yy-zz"], ["zz-yy"]]
+
+
 @pytest.mark.parametrize(
     "flags, message",
     [

@@ -10,6 +10,7 @@ import functools
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ..patch_registry import PatchedModule, patch
+from .after_loading import Loading, after_loading
 
 if TYPE_CHECKING:
     from fairseq.dataclass.configs import FairseqConfig
@@ -59,6 +60,36 @@ def iterators_may_end_the_run(module: PatchedModule) -> None:
         return valid_losses, should_stop or _is_over(epoch_itr)
 
     module.train = train_unless_over
+
+
+@runtime_checkable
+class RemembersRun(Protocol):
+    """A task whose batches depend on what has happened in the run so far."""
+
+    def go_on_from(self, loading: Loading, updates: int, reset_dataloader: bool) -> None:
+        """A training begins with a checkpoint; the iterator of its batches is built afterwards.
+
+        Args:
+            loading: what was read. Its ``extra_state`` holds the position in the data.
+            updates: those that the run has done.
+            reset_dataloader: True if the iterator begins with epoch 1, whatever the position.
+        """
+
+
+@patch(
+    "fairseq.trainer",
+    because="fairseq 0.12.2: what a task remembers of a run is stored with the position in the "
+    "data, and --reset-dataloader leaves both out",
+)
+def tasks_go_on_from_checkpoints(module: PatchedModule) -> None:
+    """Tell the task that a training begins with a checkpoint."""
+
+    def tell(trainer: Trainer, loading: Loading) -> None:
+        if loading.extra_state is not None and isinstance(trainer.task, RemembersRun):
+            reset_dataloader = trainer.cfg.checkpoint.reset_dataloader
+            trainer.task.go_on_from(loading, trainer.get_num_updates(), reset_dataloader)
+
+    after_loading(module.Trainer, tell)
 
 
 class Reducer(Protocol):

@@ -58,6 +58,37 @@ def test_what_the_loop_has_decided_stays():
     assert Loop(should_stop=True).train(None, None, None, Iterator(1, end=9)) == ([0.5], True)
 
 
+# ------------------------------------------------------------------ checkpoints
+
+
+@pytest.mark.parametrize("extra_state", [None, {"train_iterator": {}}])
+def test_a_task_that_remembers_hears_of_a_checkpoint(extra_state):
+    class Reader:
+        def __init__(self, task):
+            self.task = task
+            self.cfg = SimpleNamespace(checkpoint=SimpleNamespace(reset_dataloader=True))
+
+        def get_num_updates(self):
+            return 7
+
+        def load_checkpoint(self, *arguments):
+            return extra_state
+
+    class Remembers(SimpleNamespace):
+        def go_on_from(self, *arguments):
+            self.heard = arguments
+
+    training_hooks.tasks_go_on_from_checkpoints(SimpleNamespace(Trainer=Reader))
+    task = Remembers(heard=())
+    assert Reader(task).load_checkpoint("last.pt", reset_meters=True) is extra_state
+    assert Reader(SimpleNamespace()).load_checkpoint("last.pt") is extra_state
+    if extra_state is None:
+        assert task.heard == ()
+    else:
+        loading, *position = task.heard
+        assert (loading.filename, loading.reset_meters, *position) == ("last.pt", True, 7, True)
+
+
 # ------------------------------------------------------------------ gradients
 
 
