@@ -5,10 +5,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from common import inprocess  # noqa: F401  (registers the models)
 
 from fairseq_ext.compat.command_line import unread_options
 from fairseq_ext.compat.command_line.option_checks import check
 from fairseq_ext.compat.command_line.unread_options import UNREAD
+from fairseq_ext.compat.user_errors import OptionError
 
 DECLARATION = r"add_argument|^\s*(['\"]--|\w+: .*= field)"
 
@@ -39,3 +41,18 @@ def test_each_is_named_once(caplog):
     assert caplog.messages == [
         "--anneal-eps does nothing in fairseq 0.12.2: --adadelta-eps stays as it is"
     ]
+
+
+@pytest.mark.parametrize("name, option", [("adaptive_input", "--adaptive-input"),
+                                          ("char_inputs", "--char-inputs")])  # fmt: skip
+def test_models_of_translation_do_not_read_them(name, option, caplog):
+    check({name: True, "arch": "transformer_iwslt_de_en"})
+    (message,) = caplog.messages
+    assert message.startswith(f"{option} does nothing with --arch transformer_iwslt_de_en: ")
+    for arch in ("twin_transformer_tiny", "tagged_transformer", "dual_supervised_transformer"):
+        with pytest.raises(OptionError, match=f"{option} does nothing with --arch {arch}"):
+            check({name: True, "arch": arch})
+    check({name: True, "arch": "transformer_lm"})
+    check({name: False, "arch": "tagged_transformer"})
+    check({name: True, "quant_noise_pq": 0.1, "arch": "transformer"})
+    assert len(caplog.messages) == 1
