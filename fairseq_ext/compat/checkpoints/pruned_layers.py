@@ -2,11 +2,35 @@
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import re
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 from ..patch_registry import PatchedModule, patch
+from ..user_errors import OptionError
+
+if TYPE_CHECKING:
+    from fairseq.trainer import Trainer
+
+SIDES = ("encoder", "decoder")
+# True while a training reads the model that it begins with, which it has not pruned itself
+_reads_first_model: contextvars.ContextVar[bool] = contextvars.ContextVar(
+    "reads the first model", default=False
+)
+
+
+def check_layers(side: str, to_keep: str, count: int) -> None:
+    """Raise OptionError unless ``to_keep`` names different ones of ``count`` layers."""
+    numbers = [part.strip() for part in to_keep.split(",")]
+    is_number = all(number.isascii() and number.isdigit() for number in numbers)
+    if not is_number or len(set(map(int, numbers))) < len(numbers):
+        allowed = "different numbers from 0 on, such as 0,2"
+    elif max(map(int, numbers)) >= count:
+        allowed = f"numbers from 0 to {count - 1}, the layers of the checkpoint"
+    else:
+        return
+    raise OptionError(f"--{side}-layers-to-keep {to_keep} is not allowed; allowed: {allowed}")
 
 
 @patch(
@@ -23,14 +47,15 @@ def layers_of_the_other_side_remain(module: PatchedModule) -> None:
     def is_pruned(state_dict: dict[str, Any], side: str, to_keep: str) -> bool:
         """True if a side has as many layers as are to be kept: of all layers they are all."""
         matches = [is_layer.search(name) for name in state_dict if name.startswith(side)]
-        return len({match[1] for match in matches if match}) == len(to_keep.split(","))
+        count = len({match[1] for match in matches if match})
+        if count == len(to_keep.split(",")) and not _reads_first_model.get():
+            return True
+        check_layers(side, to_keep, count)
+        return False
 
     @functools.wraps(stock)
     def prune_state_dict(state_dict: dict[str, Any], model_cfg: Any) -> dict[str, Any]:
-        to_keep = {
-            side: getattr(model_cfg, f"{side}_layers_to_keep", None)
-            for side in ("encoder", "decoder")
-        }
+        to_keep = {side: getattr(model_cfg, f"{side}_layers_to_keep", None) for side in SIDES}
         sides = [
             side
             for side, numbers in to_keep.items()
@@ -47,6 +72,46 @@ def layers_of_the_other_side_remain(module: PatchedModule) -> None:
         return {**stock(rest, model_cfg), **others}
 
     module.prune_state_dict = prune_state_dict
+
+
+@patch(
+    "fairseq.trainer",
+    because="fairseq 0.12.2: layers that the model of --finetune-from-model does not have are "
+    "missing parameters, and layers_of_the_other_side_remain takes them for pruned",
+)
+def first_models_have_all_layers(module: PatchedModule) -> None:
+    """Prune the model of --finetune-from-model, however many layers it has."""
+    load = module.Trainer.load_checkpoint
+
+    @functools.wraps(load)
+    def load_checkpoint(self: Trainer, filename: str, *args: Any, **kwargs: Any) -> Any:
+        is_first = filename == self.cfg.checkpoint.finetune_from_model
+        token = _reads_first_model.set(is_first)
+        try:
+            return load(self, filename, *args, **kwargs)
+        finally:
+            _reads_first_model.reset(token)
+
+    module.Trainer.load_checkpoint = load_checkpoint
+
+
+@patch("fairseq.checkpoint_utils", because="fairseq 0.12.2, as before")
+def overrides_name_layers_of_the_checkpoint(module: PatchedModule) -> None:
+    """Refuse layers in --model-overrides that the model of the checkpoint does not have."""
+    stock = module.overwrite_args_by_name
+
+    @functools.wraps(stock)
+    def overwrite_args_by_name(cfg: Any, overrides: dict[str, Any]) -> Any:
+        model = getattr(cfg, "model", None)
+        for side in SIDES:
+            name = f"{side}_layers_to_keep"
+            to_keep, count = overrides.get(name), getattr(model, f"{side}_layers", None)
+            # what the checkpoint itself says was done to a larger model
+            if to_keep and isinstance(count, int) and to_keep != getattr(model, name, None):
+                check_layers(side, to_keep, count)
+        return stock(cfg, overrides)
+
+    module.overwrite_args_by_name = overwrite_args_by_name
 
 
 @patch(

@@ -287,6 +287,8 @@ def training_notes_its_dictionaries(module: PatchedModule) -> None:
             cause = error.__context__
             if cause is None or not str(error).startswith("Cannot load model parameters"):
                 raise
+            if isinstance(cause, OptionError):
+                raise cause from None
             text = str(cause)
             if "loading state_dict" in text:
                 raise CheckpointMismatch(parameters_differ(filename, text)) from cause

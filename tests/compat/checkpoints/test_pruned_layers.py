@@ -6,6 +6,10 @@ import pytest
 import torch
 from common import inprocess
 from fairseq import checkpoint_utils, options, tasks
+from omegaconf import OmegaConf
+
+from fairseq_ext.compat.checkpoints import pruned_layers
+from fairseq_ext.compat.user_errors import OptionError
 
 
 def layers(*sides):
@@ -49,6 +53,50 @@ def test_a_resumed_training_does_not_prune_again(encoder, decoder):
 
     once = checkpoint_utils.prune_state_dict(layers("encoder", "decoder"), named())
     assert checkpoint_utils.prune_state_dict(dict(once), named()) == once
+
+
+@pytest.mark.parametrize(
+    "numbers, allowed",
+    [("1,3", "from 0 to 2"), ("0,2,3", "from 0 to 2"), ("1,1", "different"), ("0,b", "0,2")],
+)
+def test_layers_that_are_not_there(numbers, allowed):
+    """As many numbers as layers: a training resumes with them, but cannot begin with them."""
+    names = layers("encoder", "decoder")
+    cfg = Namespace(arch="transformer", encoder_layers_to_keep=numbers)
+    reads_first = pruned_layers._reads_first_model.set(True)
+    try:
+        with pytest.raises(OptionError, match=f"--encoder-layers-to-keep {numbers} .*{allowed}"):
+            checkpoint_utils.prune_state_dict(names, cfg)
+    finally:
+        pruned_layers._reads_first_model.reset(reads_first)
+
+
+def test_overrides_name_layers_of_the_checkpoint():
+    def cfg(to_keep=None):
+        model = Namespace(encoder_layers=2, decoder_layers=3, decoder_layers_to_keep=to_keep)
+        return OmegaConf.create({"model": model}, flags={"allow_objects": True})
+
+    for overrides in ({"encoder_layers_to_keep": "1,2"}, {"decoder_layers_to_keep": "0,2,4"}):
+        with pytest.raises(OptionError, match="the layers of the checkpoint"):
+            checkpoint_utils.overwrite_args_by_name(cfg(), overrides)
+    # the option of a training that began with the checkpoint of a larger model
+    checkpoint_utils.overwrite_args_by_name(cfg("0,2,4"), {"decoder_layers_to_keep": "0,2,4"})
+    checkpoint_utils.overwrite_args_by_name(cfg(), {"decoder_layers_to_keep": "0,2"})
+
+
+def test_a_training_begins_with_layers_that_are_there(tiny_training, tmp_path):
+    sizes = "--encoder-layers", 2, "--decoder-layers", 1, "--max-update", 1
+    inprocess.train(*tiny_training, *sizes, "--save-dir", tmp_path / "whole")
+    kept = [*tiny_training, *sizes, "--save-dir", tmp_path / "kept", "--finetune-from-model"]
+    kept += [tmp_path / "whole" / "checkpoint_last.pt", "--lr", 0, "--encoder-layers-to-keep"]
+    with pytest.raises(OptionError, match="--encoder-layers-to-keep 0,2 .*from 0 to 1"):
+        inprocess.train(*kept, "0,2")
+    inprocess.train(*kept, "1")
+    ends = (tmp_path / name / "checkpoint_last.pt" for name in ("whole", "kept"))
+    whole, one = map(inprocess.parameters, ends)
+    assert torch.equal(one["encoder.layers.0.fc1.weight"], whole["encoder.layers.1.fc1.weight"])
+    # resumed: it was pruned
+    inprocess.train(*kept, "1", "--max-update", 2)
 
 
 def test_without_a_model_nothing_is_pruned():
