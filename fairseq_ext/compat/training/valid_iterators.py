@@ -1,4 +1,4 @@
-"""The batches of a validation: how many there are, and those of the training set."""
+"""What is validated: how many batches, the training set, and which sets --valid-subset names."""
 
 from __future__ import annotations
 
@@ -66,3 +66,19 @@ def validation_has_so_many_steps(module: PatchedModule) -> None:
         return stock(cfg, *args, **kwargs)
 
     module.validate = validate
+
+
+@patch(
+    "fairseq.data.data_utils",
+    because="fairseq 0.12.2: --valid-subset valid,valid1 is refused for translation: valid1 is "
+    "looked for among names such as valid1.de-en.de, and taken for forgotten",
+)
+def further_sets_have_their_names(module: PatchedModule) -> None:
+    """Compare names of sets with names of sets."""
+    stock = module._find_extra_valid_paths
+
+    @functools.wraps(stock)
+    def _find_extra_valid_paths(dataset_path: str) -> set[str]:
+        return {path.partition(".")[0] for path in stock(dataset_path)}
+
+    module._find_extra_valid_paths = _find_extra_valid_paths

@@ -1,8 +1,11 @@
 """A training that validates on its training set is the training that does not."""
 
+from types import SimpleNamespace
+
 import pytest
 from common import inprocess
 from common.checkpoints import compared, differences
+from fairseq.data import data_utils
 
 SMALL = ("--max-tokens", 300, "--max-epoch", 2, "--validate-interval-updates", 2, "--seed", 1)
 STREAMS = ["--task", "multiway_translation", "--arch", "multiway_gru", "--embed-dim", 8]
@@ -40,3 +43,22 @@ def test_validation_has_so_many_steps(tiny_training, tmp_path, monkeypatch, step
     limits = ("--max-update", 1, "--batch-size-valid", 2, "--max-valid-steps", steps)
     inprocess.train(*tiny_training, *limits, "--save-dir", tmp_path)
     assert len(seen) == steps
+
+
+def test_further_sets_may_be_named(tmp_path):
+    for name in ("valid.xx-yy.xx", "valid1.xx-yy.xx", "valid1.xx-yy.yy", "train.xx-yy.xx"):
+        (tmp_path / f"{name}.bin").touch()
+
+    def check(subset):
+        dataset = SimpleNamespace(
+            ignore_unused_valid_subsets=False,
+            combine_valid_subsets=None,
+            disable_validation=False,
+            valid_subset=subset,
+        )
+        cfg = SimpleNamespace(dataset=dataset, task=SimpleNamespace(data=str(tmp_path)))
+        data_utils.raise_if_valid_subsets_unintentionally_ignored(cfg)
+
+    check("valid,valid1")
+    with pytest.raises(ValueError, match=r"\['valid1'\] will be ignored"):
+        check("valid")
