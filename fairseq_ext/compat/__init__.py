@@ -67,6 +67,7 @@ PATCH_MODULES = (
     "training.adaptive_losses",
     "versions.warning_filters",
     "data.data_files",
+    "data.indexed_files",
     "command_line.preprocess_input",
     "command_line.word_alignments",
     "command_line.log_files",
