@@ -99,6 +99,7 @@ PATCH_MODULES = (
     "generation.source_columns",
     "generation.scored_alignments",
     "generation.word_blanks",
+    "generation.meteor_words",
     "generation.empty_sets",
     "training.prefetch_thread",
     "versions.data_workers",
