@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import os
 import tempfile
 from typing import TYPE_CHECKING, Any, Callable
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from fairseq.models import BaseFairseqModel
     from fairseq.tasks import FairseqTask
 
+logger = logging.getLogger(__name__)
 Loader = Callable[..., Any]  # fairseq's load_model_ensemble
 
 
@@ -31,8 +33,8 @@ def load_language_model(
         task: the translation task, whose dictionary of the target the model gets if there is no
             dict.txt in the folder.
 
-    Raises OptionError where a dict.txt in the folder has other words, and for a model that begins
-    a sentence otherwise than the search or predicts something else than the next word.
+    Raises OptionError where a dict.txt in the folder has other words, and for a model that predicts
+    something else than the next word.
     """
     _check_dictionary(path, (overrides or {}).get("data"), task)
     try:
@@ -47,21 +49,21 @@ def load_language_model(
 
 
 def _check_training(path: str, cfg: Any) -> None:
-    """Raise OptionError for options of the training with which the scores would be others.
+    """Warn of a model that begins sentences otherwise; OptionError for one of the word before.
 
     cfg: what the checkpoint was trained with; of an old one, without groups.
     """
     settings = getattr(cfg, "task", cfg)
-    reasons = {
-        "add_bos_token": "it begins sentences with <s>, the search with </s>",
-        "past_target": "it predicts the word before, the search needs the next one",
-    }
-    for name, reason in reasons.items():
-        if getattr(settings, name, False):
-            raise OptionError(
-                f"--lm-path {path}: trained with --{name.replace('_', '-')}: {reason}; allowed: a "
-                "model trained without it"
-            )
+    if getattr(settings, "past_target", False):
+        raise OptionError(
+            f"--lm-path {path}: trained with --past-target: it predicts the word before, the "
+            "search needs the next one; allowed: a model trained without it"
+        )
+    if getattr(settings, "add_bos_token", False):
+        logger.warning(
+            f"--lm-path {path}: trained with --add-bos-token: it begins a text with <s>, the "
+            "search with </s>, so that the first words have other scores than in the training"
+        )
 
 
 def _check_dictionary(path: str, data: str | None, task: FairseqTask) -> None:

@@ -46,21 +46,22 @@ def test_a_dictionary_of_other_words_is_refused(task, tmp_path, text):
         load_language_model(loaded, "lm.pt", {"data": str(tmp_path)}, task)
 
 
-@pytest.mark.parametrize("name", ["add_bos_token", "past_target"])
-def test_models_that_see_other_words_are_refused(task, name):
-    """The search begins with the end symbol, and asks for the next word."""
+@pytest.mark.parametrize("is_old", [False, True])
+def test_models_that_see_other_words_are_named(task, is_old, caplog):
+    """The search asks for the next word, and begins with the end symbol."""
 
-    def load_with(value, paths, arg_overrides, task):
-        return ["model"], types.SimpleNamespace(task=types.SimpleNamespace(**{name: value}))
+    def load_with(paths, arg_overrides, task, **settings):
+        values = types.SimpleNamespace(**settings)
+        return ["model"], values if is_old else types.SimpleNamespace(task=values)
 
-    def load_old(paths, arg_overrides, task):
-        return ["model"], types.SimpleNamespace(**{name: True})
-
-    load = functools.partial(load_with, False)
+    load = functools.partial(load_with, add_bos_token=False, past_target=False)
+    assert load_language_model(load, "lm.pt", {}, task)[0] == ["model"] and not caplog.text
+    load = functools.partial(load_with, add_bos_token=True)
     assert load_language_model(load, "lm.pt", {}, task)[0] == ["model"]
-    for load in (functools.partial(load_with, True), load_old):
-        with pytest.raises(ValueError, match=f"^--lm-path lm.pt: .*--{name.replace('_', '-')}: "):
-            load_language_model(load, "lm.pt", {}, task)
+    assert "--lm-path lm.pt: trained with --add-bos-token: it begins a text with <s>" in caplog.text
+    load = functools.partial(load_with, past_target=True)
+    with pytest.raises(ValueError, match="^--lm-path lm.pt: trained with --past-target: "):
+        load_language_model(load, "lm.pt", {}, task)
 
 
 class Language(torch.nn.Module):
