@@ -18,9 +18,9 @@ def result_files_are_whole(module: PatchedModule) -> None:
     """Write to NAME.part, which takes its name at the end."""
 
     @contextmanager
-    def opened(path: str, *mode: str, **options: Any) -> Iterator[TextIO]:
+    def opened(path: str, mode: str, **options: Any) -> Iterator[TextIO]:
         """Open the file of results, the only one that this module opens."""
-        with open(f"{path}.part", *mode, **options) as file:
+        with open(f"{path}.part", mode, **options) as file:
             yield file
         os.replace(f"{path}.part", path)
 
