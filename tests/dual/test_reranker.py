@@ -1,23 +1,18 @@
-"""Dual inference (Eq. 7): against NumPy loops, through fairseq's commands, errors of bad input."""
+"""Dual inference (Eq. 7) against NumPy loops."""
 
 import argparse
-import functools
 import itertools
 import math
-import shutil
 
 import numpy as np
 import pytest
 import torch
-from common.inprocess import generate, hypotheses, interactive, train
 from common.words import dictionary_with
 from dual.support import END, PAD, fill, random_sentence
 from fairseq.models.lstm import LSTMDecoder, LSTMEncoder, LSTMModel
 
-from fairseq_ext import __main__ as command
 from fairseq_ext.dual import reranker
 from fairseq_ext.dual.reranker import PairScorer, Terms, dual_score
-from fairseq_ext.tools.evaluate.scores import Metric
 from properties import collate
 from reference import dual as reference
 from reference.layers import log_softmax
@@ -234,179 +229,3 @@ def test_scores_of_arrays_and_of_one():
     assert dual_score(terms, 0.25, "none") == pytest.approx(0.25 * -6 + 0.75 * -10)
     both = Terms(*(np.array([value, 2 * value]) for value in terms))
     assert dual_score(both, 0.25).tolist() == pytest.approx([-2.375, -2.375])
-
-
-# ---------------------------------------------------------------- the commands
-
-TINY = ("--criterion", "cross_entropy", "--optimizer", "adam", "--lr", 0.01, "--max-tokens", 300)
-SEARCH = ("--beam", 4, "--min-len", 3, "--max-len-b", 8)
-ONCE = ("--max-update", 30, "--no-epoch-checkpoints", "--disable-validation", "--dropout", 0)
-
-
-@pytest.fixture(scope="module")
-def checkpoint(toy_corpus, tmp_path_factory):
-    """Function ("dual" or a direction of a stock transformer) -> checkpoint, hardly trained."""
-
-    @functools.lru_cache(maxsize=None)
-    def make(name):
-        folder = tmp_path_factory.mktemp(name)
-        options = [toy_corpus.two, *TINY, *ONCE, "--share-all-embeddings", "--save-dir", folder]
-        if name == "dual":
-            options += ["--task", "dual_translation", "--arch", "dual_transformer_tiny"]
-            train(*options, "-s", "xx", "-t", "yy")
-        else:
-            source, target = name.split("-")
-            options += ["--task", "translation", "-s", source, "-t", target]
-            options += ["--arch", "transformer"]
-            for side in ("encoder", "decoder"):
-                options += [f"--{side}-embed-dim", 16, f"--{side}-ffn-embed-dim", 16]
-                options += [f"--{side}-layers", 1, f"--{side}-attention-heads", 2]
-            train(*options)
-        return folder / "checkpoint_last.pt"
-
-    return make
-
-
-@pytest.fixture(scope="module")
-def search(toy_corpus):
-    """Function (checkpoint, options...) -> what fairseq-generate prints for xx-yy."""
-
-    def run(path, *options, task="dual_translation"):
-        words = [toy_corpus.two, "--task", task, "-s", "xx", "-t", "yy", "--path", path]
-        return generate(*words, *SEARCH, "--nbest", 4, *options)
-
-    return run
-
-
-def printed(output):
-    """The lines about hypotheses."""
-    return [line for line in output.splitlines() if line[:2] in ("H-", "D-", "P-")]
-
-
-def test_alpha_1_prints_what_plain_search_prints(checkpoint, search):
-    plain = search(checkpoint("dual"))
-    assert printed(search(checkpoint("dual"), "--dual-alpha", 1)) == printed(plain)
-    ranked = search(checkpoint("dual"), "--dual-alpha", 0.3)
-    assert printed(ranked) != printed(plain)
-    before, after = hypotheses(plain), hypotheses(ranked)
-    assert before.keys() == after.keys() and len(before) == 24
-    for number, nbest in after.items():
-        scores = [score for score, _ in nbest]
-        assert scores == sorted(scores, reverse=True)
-        # all candidates of the beam, in another order
-        assert sorted(text for _, text in nbest) == sorted(text for _, text in before[number])
-
-
-def test_interactive_gives_the_same_lists(checkpoint, search, toy_corpus):
-    ranked = hypotheses(
-        search(checkpoint("dual"), "--dual-alpha", 0.3, "--dual-length-norm", "none")
-    )
-    words = [toy_corpus.two, "--task", "dual_translation", "-s", "xx", "-t", "yy"]
-    words += ["--path", checkpoint("dual"), *SEARCH, "--nbest", 4]
-    words += ["--dual-alpha", 0.3, "--dual-length-norm", "none", "--input"]
-    words += [toy_corpus.text / "test.xx", "--buffer-size", 24, "--batch-size", 24]
-    typed = hypotheses(interactive(*words))
-    for number, nbest in ranked.items():
-        assert [text for _, text in typed[number]] == [text for _, text in nbest]
-        scores = [score for score, _ in nbest]
-        assert [score for score, _ in typed[number]] == pytest.approx(scores, abs=1e-4)
-
-
-def test_a_second_checkpoint_that_is_the_same_changes_nothing(checkpoint, search):
-    own = search(checkpoint("dual"), "--dual-alpha", 0.3)
-    named = search(checkpoint("dual"), "--dual-alpha", 0.3, "--dual-path", checkpoint("dual"))
-    assert printed(own) == printed(named)
-
-
-def test_two_stock_models(checkpoint, search):
-    one, other = checkpoint("xx-yy"), checkpoint("yy-xx")
-    plain = search(one, task="translation")
-    assert printed(search(one, "--dual-alpha", 1)) == printed(plain)
-    ranked = search(one, "--dual-alpha", 0.3, "--dual-path", other)
-    before, after = hypotheses(plain), hypotheses(ranked)
-    assert [nbest[0] for nbest in after.values()] != [nbest[0] for nbest in before.values()]
-    for number, nbest in after.items():
-        assert sorted(text for _, text in nbest) == sorted(text for _, text in before[number])
-    # the dual model scores the candidates of a stock model, and the other way round
-    assert printed(search(one, "--dual-alpha", 0.3, "--dual-path", checkpoint("dual")))
-    assert printed(search(checkpoint("dual"), "--dual-alpha", 0.3, "--dual-path", other))
-
-
-@pytest.mark.parametrize(
-    "model, options, message",
-    [
-        ("dual", ("--dual-alpha", 1.5), "--dual-alpha 1.5: allowed: 0 to 1"),
-        ("dual", ("--dual-alpha", -0.1), "--dual-alpha -0.1: allowed: 0 to 1"),
-        ("dual", ("--dual-alpha", "nan"), "--dual-alpha nan: allowed: 0 to 1"),
-        ("dual", ("--dual-alpha", 0.5, "--score-reference"), "--dual-alpha 0.5 with --score-ref"),
-        ("dual", ("--dual-alpha", 0.5, "--dual-path", "none.pt"), "--dual-path none.pt: "),
-        ("xx-yy", ("--dual-alpha", 0.5), "translates xx-yy only; name one that translates yy-xx"),
-    ],
-)
-def test_bad_input(checkpoint, search, model, options, message):
-    with pytest.raises(ValueError, match=message):
-        search(checkpoint(model), *options)
-
-
-def test_a_stock_model_of_the_other_direction(checkpoint, search):
-    with pytest.raises(ValueError, match="--path: the checkpoint translates yy-xx; -s and -t ask"):
-        search(checkpoint("yy-xx"))
-
-
-@pytest.mark.parametrize(
-    "digests, message",
-    # of versions that recorded none, and of another dictionary
-    [({}, "with .*dict.xx.txt"), ({"xx": "9:0"}, "with another dictionary of xx")],
-)
-def test_a_second_checkpoint_with_other_words(
-    digests, message, checkpoint, search, toy_corpus, tmp_path
-):
-    """As many words in another order: the scores would be of other sentences."""
-    shutil.copytree(toy_corpus.two, tmp_path / "other")
-    words = tmp_path / "other" / "dict.xx.txt"
-    lines = words.read_text(encoding="utf-8").splitlines()
-    words.write_text("".join(f"{line}\n" for line in reversed(lines)), encoding="utf-8")
-    state = torch.load(checkpoint("yy-xx"), map_location="cpu", weights_only=True)
-    state["cfg"]["task"]["data"] = str(tmp_path / "other")
-    state["extra_state"]["dictionaries"] = digests
-    torch.save(state, tmp_path / "other.pt")
-    with pytest.raises(ValueError, match=f"--dual-path .*other.pt: was trained {message}"):
-        search(checkpoint("xx-yy"), "--dual-alpha", 0.5, "--dual-path", tmp_path / "other.pt")
-
-
-def test_a_second_checkpoint_that_does_not_fit(checkpoint, search, tmp_path):
-    with pytest.raises(ValueError, match="it translates xx-yy; allowed: a model of yy-xx"):
-        search(checkpoint("dual"), "--dual-alpha", 0.5, "--dual-path", checkpoint("xx-yy"))
-    state = torch.load(checkpoint("dual"), map_location="cpu", weights_only=True)
-    state["model"] = {
-        name: tensor[:-1] if "embedding" in name else tensor
-        for name, tensor in state["model"].items()
-    }
-    smaller, garbage = tmp_path / "smaller.pt", tmp_path / "garbage.pt"
-    torch.save(state, smaller)
-    garbage.write_bytes(b"nothing")
-    for path, message in ((smaller, "it does not fit .*two in yy-xx"), (garbage, "")):
-        with pytest.raises(ValueError, match=f"--dual-path {path}: {message}"):
-            search(checkpoint("dual"), "--dual-alpha", 0.5, "--dual-path", path)
-
-
-def test_tune_alpha_scores_what_generate_prints(checkpoint, search, toy_corpus, tmp_path, capsys):
-    reference, output = toy_corpus.text / "test.yy", tmp_path / "alpha.png"
-    words = ["tune-alpha", "--ref", reference, "--output", output, "--metric", "chrf"]
-    words += ["--alpha", 0, 0.3, 1, "--", toy_corpus.two, "-s", "xx", "-t", "yy", "--gen-subset"]
-    words += ["test", "--path", checkpoint("dual"), *SEARCH]
-    words += ["--num-workers", 0, "--cpu"]
-    assert command.main([str(word) for word in words]) == 0
-    printed_table = capsys.readouterr().out
-    points = [line.split("\t") for line in output.with_suffix(".tsv").read_text().splitlines()]
-    metric, references = Metric("chrf"), reference.read_text(encoding="utf-8").splitlines()
-    scores = {}
-    for alpha, score, _ in points[1:]:
-        found = hypotheses(search(checkpoint("dual"), "--dual-alpha", alpha))
-        lines = [found[number][0][1] for number in range(24)]
-        scores[alpha] = metric.score(metric.statistics(lines, references).sum(axis=0))
-        assert float(score) == pytest.approx(scores[alpha])
-    assert len(set(scores.values())) == 3
-    assert printed_table.rstrip().endswith(f"--dual-alpha {float(max(scores, key=scores.get)):g}")
-    assert output.read_bytes().startswith(b"\x89PNG")
-    assert output.with_suffix(".md").read_text(encoding="utf-8") in printed_table

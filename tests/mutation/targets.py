@@ -99,8 +99,10 @@ TESTS = {
                 *_tests("dual", "lstm_classifier", "lstm_classifier_runs"),
                 *_tests("common", "search_options"),
             ],
-            "reranker": _tests("dual", "reranker", "places"),
-            "reverse_models": _tests("dual", "reverse_models", "reranker", "lstm_classifier"),
+            "reranker": _tests("dual", "reranker", "reranker_commands", "places"),
+            "reverse_models": _tests(
+                "dual", "reverse_models", "reranker", "reranker_commands", "lstm_classifier"
+            ),
             "transformer/roles": _tests("dual", "roles", "directions"),
         },
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from typing import Any, Iterator, TextIO
+from typing import IO, Any, Iterator
 
 from ..patch_registry import PatchedModule, patch
 
@@ -18,7 +18,7 @@ def result_files_are_whole(module: PatchedModule) -> None:
     """Write to NAME.part, which takes its name at the end."""
 
     @contextmanager
-    def opened(path: str, mode: str, **options: Any) -> Iterator[TextIO]:
+    def opened(path: str, mode: str, **options: Any) -> Iterator[IO[str]]:
         """Open the file of results, the only one that this module opens."""
         with open(f"{path}.part", mode, **options) as file:
             yield file
