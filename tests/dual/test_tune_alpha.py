@@ -1,4 +1,4 @@
-"""`fairseq-ext tune-alpha`: the curve and the choice. tests/dual/test_reranker_commands.py runs it."""
+"""`fairseq-ext tune-alpha`: the curve and the choice; test_reranker_commands.py runs it."""
 
 import math
 
