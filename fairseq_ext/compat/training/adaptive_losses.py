@@ -1,7 +1,8 @@
-"""The loss of --criterion adaptive_loss."""
+"""The loss of models with an adaptive softmax, --criterion adaptive_loss alone."""
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
@@ -63,3 +64,32 @@ def words_of_clusters_are_no_padding(module: PatchedModule) -> None:
         return loss, size, logged
 
     module.AdaptiveLoss.forward = forward
+
+
+@patch(
+    "fairseq.criterions.cross_entropy",
+    "fairseq.criterions.label_smoothed_cross_entropy",
+    because="fairseq 0.12.2: an adaptive softmax trained with cross_entropy or "
+    "label_smoothed_cross_entropy ends, at the first word of a later cluster, in an error about "
+    "in-place operations",
+)
+def adaptive_softmaxes_have_their_loss(module: PatchedModule) -> None:
+    """Refuse to train such a model with these criteria."""
+    is_smoothed = module.__name__.endswith("label_smoothed_cross_entropy")
+    name = "label_smoothed_cross_entropy" if is_smoothed else "cross_entropy"
+    criterion = getattr(
+        module, "LabelSmoothedCrossEntropyCriterion" if is_smoothed else "CrossEntropyCriterion"
+    )
+    stock = criterion.compute_loss
+
+    @functools.wraps(stock)
+    def compute_loss(self: Any, model: BaseFairseqModel, *args: Any, **kwargs: Any) -> Any:
+        softmax = getattr(getattr(model, "decoder", None), "adaptive_softmax", None)
+        if softmax is not None and model.training:
+            raise ValueError(
+                f"--criterion {name} with --adaptive-softmax-cutoff; allowed: --criterion "
+                "adaptive_loss, or without an adaptive softmax"
+            )
+        return stock(self, model, *args, **kwargs)
+
+    criterion.compute_loss = compute_loss

@@ -5,6 +5,10 @@ from types import SimpleNamespace
 import pytest
 import torch
 from fairseq.criterions.adaptive_loss import AdaptiveLoss
+from fairseq.criterions.cross_entropy import CrossEntropyCriterion
+from fairseq.criterions.label_smoothed_cross_entropy import (
+    LabelSmoothedCrossEntropyCriterion as Smoothed,
+)
 from fairseq.modules import AdaptiveSoftmax
 
 VOCABULARY, WIDTH, PAD = 14, 6, 1
@@ -101,3 +105,11 @@ def test_a_model_without_an_adaptive_softmax_is_refused():
     model = SimpleNamespace(decoder=SimpleNamespace(adaptive_softmax=None))
     with pytest.raises(ValueError, match="adaptive_loss: .*; add --adaptive-softmax-cutoff"):
         criterion()(model, {"net_input": {}, "target": targets()})
+
+
+@pytest.mark.parametrize("criterion_class", [CrossEntropyCriterion, Smoothed])
+def test_other_criteria_do_not_train_it(criterion_class):
+    task = SimpleNamespace(target_dictionary=SimpleNamespace(pad=lambda: PAD))
+    more = [0.1] if criterion_class is Smoothed else []
+    with pytest.raises(ValueError, match="cross_entropy with --adaptive-softmax-cutoff; allowed"):
+        criterion_class(task, False, *more)(Model().train(), {"net_input": {}, "target": targets()})
