@@ -186,3 +186,22 @@ def _measured(stats: dict[str, Any]) -> dict[str, Any]:
     for name in [name for name, value in stats.items() if value is None]:
         del stats[name]
     return stats
+
+
+@patch(
+    "fairseq.trainer",
+    because="fairseq 0.12.2: with --update-ordered-indices-seed, a run that goes on in a later epoch "
+    "has other batches: the iterator of the first epoch is used again, until it is built anew",
+)
+def seeds_of_epochs_are_used(module: PatchedModule) -> None:
+    """Build the batches of every epoch with its seed, as with --update-epoch-batch-itr."""
+    build = module.Trainer.get_train_iterator
+
+    @functools.wraps(build)
+    def get_train_iterator(self: Trainer, *args: Any, **kwargs: Any) -> Any:
+        dataset = self.cfg.dataset
+        if dataset.update_ordered_indices_seed:
+            dataset.update_epoch_batch_itr = True
+        return build(self, *args, **kwargs)
+
+    module.Trainer.get_train_iterator = get_train_iterator

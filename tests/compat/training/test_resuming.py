@@ -46,6 +46,15 @@ def test_the_log_goes_on(stop, train, tmp_path):
     assert again == whole[-len(again) :] and 2 <= len(again) < len(whole)
 
 
+def test_seeds_of_epochs_are_those_of_a_run_that_was_not_interrupted(train, tmp_path):
+    """Losses of the third epoch, whose order of sentences the seed of the epoch decides."""
+    flags = ("--max-tokens", 60, "--max-epoch", 3, "--disable-validation", "--log-interval", 1)
+    flags += ("--update-ordered-indices-seed",)
+    whole = train(tmp_path / "whole", *flags)
+    again = train(resumed(tmp_path / "whole", tmp_path / "again", "checkpoint2.pt"), *flags)
+    assert again == whole[-len(again) :] and 2 <= len(again) < len(whole)
+
+
 def test_patience_is_remembered(train, tmp_path):
     """With a learning rate of 0 nothing gets better: the run ends after 1 + 2 validations."""
     flags = ("--patience", 2, "--lr", 0, "--max-epoch", 9, "--max-tokens", 4000)
