@@ -29,18 +29,21 @@ NEWER_ARGUMENTS = {
 
 
 @patch(
-    "fairseq.tasks.translation_from_pretrained_bart",
-    because="fairseq 0.12.2: fine-tuning mBART fails with \"object has no attribute 'args'\"",
+    "fairseq.tasks.fairseq_task",
+    because="fairseq 0.12.2: tasks with add_args that derive from stock ones, such as translation, "
+    "fail with \"object has no attribute 'args'\"; mBART's is among them",
 )
-def bart_tuning_has_its_options(module: PatchedModule) -> None:
-    """Keep the options as `args`, where the methods of the task look for them."""
-    task = module.TranslationFromPretrainedBARTTask
+def older_tasks_have_their_options(module: PatchedModule) -> None:
+    """Keep the options as `args` too, where tasks without a dataclass look for them."""
+    task = module.FairseqTask
     build = task.__init__
 
     @functools.wraps(build)
-    def __init__(self: FairseqTask, args: Any, *dictionaries: Any) -> None:
-        build(self, args, *dictionaries)
-        self.args = args
+    def __init__(self: FairseqTask, cfg: Any, *more: Any, **states: Any) -> None:
+        build(self, cfg, *more, **states)
+        # a task may have a property of this name
+        if isinstance(cfg, argparse.Namespace) and not hasattr(type(self), "args"):
+            self.args = cfg
 
     task.__init__ = __init__
 

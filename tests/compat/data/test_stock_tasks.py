@@ -28,6 +28,18 @@ def test_bart_tuning_has_its_options(toy_corpus):
     assert source[-1] == task.source_dictionary.index("[xx]")  # the sentence ends with its language
 
 
+def test_older_tasks_have_their_options():
+    """A task of fairseq 0.10, which derives from `translation` and declares options of its own."""
+    from fairseq.tasks.translation import TranslationConfig, TranslationTask
+
+    class OlderTask(TranslationTask):
+        """A task without a dataclass."""
+
+    options = Namespace(source_lang="xx", note="x")
+    assert OlderTask(options, None, None).args is options
+    assert not hasattr(TranslationTask(TranslationConfig(), None, None), "args")
+
+
 @pytest.mark.parametrize("task", ["translation", "dual_translation"])
 @pytest.mark.parametrize("upsampled, times", [([], 1), (["--upsample-primary", 3], 3)])
 def test_parts_of_a_training_set_are_read(task, upsampled, times, toy_corpus, tmp_path):
