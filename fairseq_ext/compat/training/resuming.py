@@ -190,8 +190,8 @@ def _measured(stats: dict[str, Any]) -> dict[str, Any]:
 
 @patch(
     "fairseq.trainer",
-    because="fairseq 0.12.2: with --update-ordered-indices-seed, a run that goes on in a later epoch "
-    "has other batches: the iterator of the first epoch is used again, until it is built anew",
+    because="fairseq 0.12.2: with --update-ordered-indices-seed, a run that goes on in a later "
+    "epoch has other batches: one that was not interrupted uses those of the first epoch again",
 )
 def seeds_of_epochs_are_used(module: PatchedModule) -> None:
     """Build the batches of every epoch with its seed, as with --update-epoch-batch-itr."""
