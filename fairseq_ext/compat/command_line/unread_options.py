@@ -1,4 +1,4 @@
-"""Options that fairseq 0.12.2 declares and reads nowhere, or not in the chosen model."""
+"""Options that fairseq 0.12.2 declares and that change nothing, by themselves or beside others."""
 
 from __future__ import annotations
 
@@ -34,6 +34,8 @@ def warn_of_unread(values: Values) -> None:
     for name, instead in UNREAD.items():
         if values.get(name):
             _warn(f"--{name.replace('_', '-')} does nothing in fairseq 0.12.2: {instead}")
+    if values.get("lm_path") and values.get("lm_weight") == 0:  # which is fairseq's default
+        _warn("--lm-path does nothing with --lm-weight 0, the default: give it a weight")
     for name, instead in OF_LANGUAGE_MODELS.items():
         # fairseq does not quantize embeddings with --adaptive-input
         if values.get(name) and not values.get("quant_noise_pq"):

@@ -56,3 +56,13 @@ def test_models_of_translation_do_not_read_them(name, option, caplog):
     check({name: False, "arch": "tagged_transformer"})
     check({name: True, "quant_noise_pq": 0.1, "arch": "transformer"})
     assert len(caplog.messages) == 1
+
+
+def test_a_language_model_without_weight_is_named(caplog):
+    check({"lm_path": "lm.pt", "lm_weight": 0.5})
+    check({"lm_path": None, "lm_weight": 0.0})
+    assert caplog.messages == []
+    check({"lm_path": "lm.pt", "lm_weight": 0.0})
+    assert caplog.messages == [
+        "--lm-path does nothing with --lm-weight 0, the default: give it a weight"
+    ]
