@@ -94,6 +94,7 @@ PATCH_MODULES = (
     "versions.edit_paths",
     "versions.ngram_blocking",
     "generation.matched_lengths",
+    "generation.sampled_words",
     "generation.refinement_steps",
     "generation.unknown_words",
     "generation.source_columns",
