@@ -73,3 +73,14 @@ def test_words_spelt_like_symbols_are_unknown_words(data, checkpoint_of, tmp_pat
     file.write_text("an1 <pad> av2 </s> an3\nan1 nowhere av2 nowhere an3\n")
     first, second = inprocess.hypotheses(typed("transformer", data, checkpoint, file)).values()
     assert first == second
+
+
+def test_constraints_that_no_translation_has_room_for(data, checkpoint_of, tmp_path):
+    """The search would end in an AssertionError, and the session with it."""
+    file, checkpoint = tmp_path / "lines", checkpoint_of("dual_transformer")
+    file.write_text("an1\tun1 un2\tuv1\nan1\tun1\tun2 uv1 un3\nan1\n")
+    output = typed("dual_transformer", data, checkpoint, file, "--constraints", "--max-len-b", 3)
+    (_, first), (score, empty), _ = (nbest[0] for nbest in inprocess.hypotheses(output).values())
+    assert sorted(first.split()) == ["un1", "un2", "uv1"]
+    assert (score, empty) == (-float("inf"), "")
+    assert "line 2 is not translated: 4 tokens of constraints, but a translation may have" in output

@@ -167,7 +167,21 @@ class LineTranslator:
         limit = self.limits.max_tokens
         if limit and dataset.num_tokens(0) > limit:
             raise ValueError(f"{dataset.num_tokens(0)} tokens, more than --max-tokens {limit}")
+        self._check_constraints(source)
         return source
+
+    def _check_constraints(self, source: Source) -> None:
+        """Raise ValueError for constraints that no translation of the line has room for."""
+        if not self.generation.constraints:
+            return
+        words = sum(len(constraint) for constraint in self._constraints(source.line))
+        limit = int(self.generation.max_len_a * source.length + self.generation.max_len_b)
+        limit = min(limit, self.generator.max_len - 1)  # the end symbol takes a position
+        if words > limit:
+            raise ValueError(
+                f"{words} tokens of constraints, but a translation may have {limit}; allowed: "
+                "fewer, or a larger --max-len-b"
+            )
 
     def dataset(self, sources: Sequence[Source]) -> FairseqDataset:
         """Return the encoded lines as the task's dataset, numbered as in `sources`."""
