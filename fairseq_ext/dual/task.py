@@ -12,6 +12,7 @@ from fairseq.sequence_generator import SequenceGenerator
 from fairseq.tasks import register_task
 from torch import Tensor
 
+from ..common.beam_search import BeamSearchGenerator
 from ..common.search_options import LABELS, refuse_options
 from ..streams.dataset import StreamsDataset
 from ..streams.lang_pairs import parse_labelled_pairs
@@ -243,7 +244,12 @@ class DualTranslationTask(StreamsTask):
                 "translation of each sentence and nothing to rank; allowed: --dual-alpha 1"
             )
         left_pad, forward = self.cfg.left_pad_source, None
-        reverse = PairScorer(self._reverse_models(models), self.source_dictionary, left_pad)
+        readers = self._reverse_models(models)
+        reverse = PairScorer(readers, self.source_dictionary, left_pad)
+        if isinstance(generator, BeamSearchGenerator):
+            # the models of the reverse direction read the translations, end symbols included
+            limits = [model.max_positions()[0] for model in readers]
+            generator.max_len = min(generator.max_len, *limits)
         if getattr(args, "match_source_len", False):
             forward = PairScorer(generator.model.models, self.target_dictionary, left_pad)
         norm = str(self.cfg.dual_length_norm)

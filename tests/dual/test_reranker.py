@@ -166,6 +166,13 @@ def test_of_matched_lengths_the_end_symbol_counts(pair):
             assert abs(hypothesis["positional_scores"].sum().item() - log_f) > 1e-2
 
 
+def test_translations_are_as_long_as_the_reverse_models_read(pair, monkeypatch):
+    """Learned positions beyond the last one ended in an IndexError."""
+    monkeypatch.setattr(pair.model, "_max_positions", (3, 1024))
+    assert {len(h["tokens"]) for nbest in pair.search(0.3) for h in nbest} == {2, 3}
+    assert max(len(h["tokens"]) for nbest in pair.search() for h in nbest) > 3
+
+
 def test_the_beam_is_ranked_by_eq_7(pair):
     beams = [[h["tokens"].tolist() for h in nbest] for nbest in pair.search()]
     logs = [
