@@ -169,7 +169,7 @@ def test_of_matched_lengths_the_end_symbol_counts(pair):
 def test_translations_are_as_long_as_the_reverse_models_read(pair, monkeypatch):
     """Learned positions beyond the last one ended in an IndexError."""
     monkeypatch.setattr(pair.model, "_max_positions", (3, 1024))
-    assert {len(h["tokens"]) for nbest in pair.search(0.3) for h in nbest} == {2, 3}
+    assert max(len(h["tokens"]) for nbest in pair.search(0.3) for h in nbest) == 3
     assert max(len(h["tokens"]) for nbest in pair.search() for h in nbest) > 3
 
 
