@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 
 import drawing
 import measured
@@ -197,3 +198,16 @@ def test_how_far_seeds_lie_apart(small):
     assert "| three | ±2.8 | ±2.0 | ±1.6 | 1.00 | 2.0 | 2 |" in table
     with pytest.raises(ValueError, match="y: no two seeds were measured with"):
         measured.spread("y", {"system": "e"})
+
+
+def test_differences_that_pages_call_unproven_are_those_of_the_table():
+    text = (measured.DOCS / "results.md").read_text(encoding="utf-8")
+    table = text.split("<!-- spread: ")[1].split("<!-- end spread -->")[0]
+    pages = {page.name: page.read_text(encoding="utf-8") for page in measured.DOCS.glob("results/*")
+             if page.suffix == ".md"}  # fmt: skip
+    named = [
+        (name, number)
+        for name, page in pages.items()
+        for number in re.findall(r"\[(\d\.\d) BLEU\]\(\.\./results\.md#how-far-seeds", page)
+    ]
+    assert len(named) > 5 and not [entry for entry in named if f"±{entry[1]} " not in table]
