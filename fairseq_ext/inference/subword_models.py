@@ -116,13 +116,13 @@ def find_subwords(
     """
     if isinstance(named, str) and named == NONE:
         return SubwordModels()
-    if named is not None:
-        return _named(named, languages, kind)
+    options = {key: value for key, value in (stored or {}).items() if key != "_name"}
     name = stored.get("_name") if stored else None
-    if stored and name:
-        options = {key: value for key, value in stored.items() if key not in ("_name",)}
-        option = FILE_OPTIONS.get(name)
-        path = options.pop(option, None) if option else None
+    option = FILE_OPTIONS.get(name or "")
+    path = options.pop(option, None) if option else None
+    if named is not None:
+        return _as_trained(_named(named, languages, kind), name, options)
+    if name:
         if option is None:  # characters, bytes: they have no file
             return SubwordModels(name, {}, options)
         # a training that was moved: the file may stand beside the checkpoint
@@ -130,7 +130,14 @@ def find_subwords(
         present = next((place for place in places if place.is_file()), None)
         if present:
             return SubwordModels(name, dict.fromkeys(languages, present), options)
-    return _in_folders(folders, languages, kind)
+    return _as_trained(_in_folders(folders, languages, kind), name, options)
+
+
+def _as_trained(
+    models: SubwordModels, name: Optional[str], options: Mapping[str, Any]
+) -> SubwordModels:
+    """Return models of the training's kind with its options: another separator is no sub-word."""
+    return models._replace(options=options) if name and models.kind == name else models
 
 
 def _named(named: Given, languages: Sequence[str], kind: Optional[str]) -> SubwordModels:

@@ -73,6 +73,20 @@ def test_what_the_training_had_is_found_where_it_was_moved(folder, models):  # n
     assert find_subwords([folder], ["xx"], {"_name": "bytes"}).kind == "bytes"
 
 
+def test_files_that_are_named_or_found_have_the_options_of_the_training(folder):
+    """Another separator would make every sub-word unknown; of another kind it means nothing."""
+    (folder / "bpe.codes").write_text(PLAIN)
+    stored = {"_name": "subword_nmt", "bpe_codes": "/nowhere/lost.codes", "bpe_separator": "~~"}
+    expected = {"bpe_separator": "~~"}
+    assert find_subwords([folder], ["xx"], stored).options == expected
+    named = find_subwords([], ["xx"], stored, named=folder / "bpe.codes")
+    assert named == SubwordModels("subword_nmt", {"xx": folder / "bpe.codes"}, expected)
+    (folder / "bpe.codes").write_text(FAST)
+    assert find_subwords([folder], ["xx"], stored) == SubwordModels(
+        "fastbpe", {"xx": folder / "bpe.codes"}
+    )
+
+
 def test_what_the_caller_names(folder, models):  # noqa: F811
     assert find_subwords([folder], ["xx"], named="none") == SubwordModels()
     named = find_subwords([folder], ["xx", "yy"], named=models)
