@@ -34,6 +34,8 @@ MARKS = {"sentencepiece": "\u2581", "subword_nmt": "@@", "fastbpe": "@@"}
 # a dictionary with a larger part of such entries was made of sub-words
 SPELLINGS = {"sentencepiece": re.compile("^\u2581"), "subword_nmt": re.compile("@@$")}
 SUBWORD_SHARE = 0.2
+# options of --bpe that draw the pieces of a text at random, which is for training alone
+DRAWN = ("sentencepiece_enable_sampling",)
 
 
 class SubwordModels(NamedTuple):
@@ -52,7 +54,8 @@ class SubwordModels(NamedTuple):
         """Return fairseq's coder of a language; None where texts stay as they are."""
         if self.kind is None:
             return None
-        values = {"_name": self.kind, **self.options}
+        options = {name: value for name, value in self.options.items() if name not in DRAWN}
+        values = {"_name": self.kind, **options}
         if self.kind in FILE_OPTIONS:
             values[FILE_OPTIONS[self.kind]] = str(self.by_language[language])
         return encoders.build_bpe(OmegaConf.create(values))

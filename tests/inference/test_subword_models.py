@@ -87,6 +87,15 @@ def test_files_that_are_named_or_found_have_the_options_of_the_training(folder):
     )
 
 
+def test_pieces_are_drawn_in_training_alone(models):  # noqa: F811
+    """A checkpoint of --sentencepiece-enable-sampling reads a text as fairseq-interactive does."""
+    options = {"sentencepiece_enable_sampling": True, "sentencepiece_alpha": 0.1}
+    drawn = SubwordModels("sentencepiece", models, options).coder("xx")
+    plain = SubwordModels("sentencepiece", models).coder("xx")
+    text = "an1 av2 an3 at1"
+    assert {drawn.encode(text) for _ in range(30)} == {plain.encode(text)}
+
+
 def test_what_the_caller_names(folder, models):  # noqa: F811
     assert find_subwords([folder], ["xx"], named="none") == SubwordModels()
     named = find_subwords([folder], ["xx", "yy"], named=models)
