@@ -22,7 +22,7 @@ class Hypothesis:
         score: as after H-, by default the mean of the token scores.
         token_scores: log2 P of each token, as after P-.
         attention: (T, S), rows that add up to one, or None for a model without attention over the
-            source tokens.
+            source tokens. Routed: to less, since the task token, the first, has a weight of 0.
         extras: what the system adds: see docs/python.md.
     """
 
