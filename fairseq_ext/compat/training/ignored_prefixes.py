@@ -9,6 +9,7 @@ from ..patch_registry import PatchedModule, patch
 
 if TYPE_CHECKING:
     from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
+    from fairseq.logging.meters import MetersDict
     from fairseq.models import BaseFairseqModel
 
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 def ignored_words_are_not_counted(module: PatchedModule) -> None:
     """Count the words of which there is a loss."""
     criterion = module.LabelSmoothedCrossEntropyCriterion
-    stock = criterion.forward
+    stock, reduce_stock = criterion.forward, criterion.reduce_metrics.__func__
 
     @functools.wraps(stock)
     def forward(
@@ -31,9 +32,25 @@ def ignored_words_are_not_counted(module: PatchedModule) -> None:
     ) -> Any:
         if self.ignore_prefix_size > 0:
             rest = sample["target"][:, self.ignore_prefix_size :]
-            # 1: of a batch without any the loss is 0, not 0 / 0
-            words = rest.ne(self.padding_idx).sum().clamp(min=1)
-            sample = {**sample, "ntokens": words}
+            # none where all targets are as short as what is ignored
+            sample = {**sample, "ntokens": rest.ne(self.padding_idx).sum()}
         return stock(self, model, sample, reduce)
 
-    criterion.forward = forward
+    def reduce_metrics(cls: type, logging_outputs: list[dict[str, Any]]) -> None:
+        if sum(log.get("ntokens", 0) for log in logging_outputs):
+            reduce_stock(cls, logging_outputs)
+            return
+        # stock divides 0 by 0; a mean over batches takes in what has no weight as nothing
+        weight = sum(log.get("sample_size", 0) for log in logging_outputs)
+        module.metrics.log_scalar("loss", 0.0, weight, round=3)
+        module.metrics.log_scalar("nll_loss", 0.0, 0, round=3)
+        module.metrics.log_derived("ppl", _perplexity)
+
+    criterion.forward, criterion.reduce_metrics = forward, classmethod(reduce_metrics)
+
+
+def _perplexity(meters: MetersDict) -> float:
+    """Return the perplexity of the mean over batches, as fairseq's own function does."""
+    from fairseq import utils
+
+    return utils.get_perplexity(meters["nll_loss"].avg)

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from fairseq import metrics
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 
 PAD = 1
@@ -13,8 +14,12 @@ TARGET = torch.tensor([[5, 6, 7, 2], [5, 2, PAD, PAD]])
 class Uniform(torch.nn.Module):
     """Gives each of eight words the probability 1/8."""
 
+    def __init__(self, sentences=2):
+        super().__init__()
+        self.sentences = sentences
+
     def forward(self, **inputs):
-        return (torch.zeros(*TARGET.shape, 8, requires_grad=True),)
+        return (torch.zeros(self.sentences, TARGET.size(1), 8, requires_grad=True),)
 
     def get_normalized_probs(self, output, log_probs):
         return torch.log_softmax(output[0], dim=-1)
@@ -37,8 +42,20 @@ def test_the_mean_is_that_of_the_words_scored(size, words, sentence_avg):
     assert log["nll_loss"].item() / log["ntokens"] == pytest.approx(uniform)
 
 
-def test_a_batch_of_prefixes_has_no_loss():
+@pytest.mark.parametrize("sentence_avg", [False, True])
+def test_a_batch_of_prefixes_has_no_weight(sentence_avg):
+    """One batch of two sentences and two batches of one log the same means."""
     task = SimpleNamespace(target_dictionary=SimpleNamespace(pad=lambda: PAD))
-    criterion = LabelSmoothedCrossEntropyCriterion(task, False, 0.1, 4)
-    loss, sample_size, log = criterion(Uniform(), {"net_input": {}, "target": TARGET, "ntokens": 6})
-    assert loss.item() == 0 and sample_size == log["ntokens"] == 1
+    criterion = LabelSmoothedCrossEntropyCriterion(task, sentence_avg, 0.1, 2)
+
+    def logged(*batches):
+        with metrics.aggregate(new_root=True) as meters:
+            for rows in batches:
+                sample = {"net_input": {}, "target": rows, "ntokens": rows.ne(PAD).sum()}
+                log = criterion(Uniform(len(rows)), sample)[2]
+                criterion.reduce_metrics([log])
+        return [meters.get_smoothed_value(name) for name in ("loss", "nll_loss", "ppl")]
+
+    for order in (TARGET, TARGET.flip(0)):
+        assert logged(*order.split(1)) == pytest.approx(logged(order))
+    assert logged(TARGET[1:]) == [0, 0, 1]
