@@ -96,6 +96,24 @@ def best_checkpoints_are_the_best(module: PatchedModule) -> None:
     module.checkpoint_paths, module.save_checkpoint = checkpoint_paths, save_checkpoint
 
 
+@patch(
+    "fairseq_cli.train",
+    because="fairseq 0.12.2: --patience takes NaN of the first validation for the best score, "
+    "which no other is better than: the training ends while it improves",
+)
+def nan_is_the_worst_score(module: PatchedModule) -> None:
+    """Let --patience count a validation that gives NaN as one without a better score."""
+    stock = module.should_stop_early
+
+    @functools.wraps(stock)
+    def should_stop_early(cfg: FairseqConfig, valid_loss: float | None) -> bool:
+        if valid_loss is not None and math.isnan(valid_loss):
+            valid_loss = -math.inf if cfg.checkpoint.maximize_best_checkpoint_metric else math.inf
+        return bool(stock(cfg, valid_loss))
+
+    module.should_stop_early = should_stop_early
+
+
 def _metric(cfg: CheckpointConfig) -> list[Any]:
     """Return what two best scores must have in common to be compared."""
     return [cfg.best_checkpoint_metric, bool(cfg.maximize_best_checkpoint_metric)]

@@ -73,6 +73,18 @@ def test_nan_first(save, tmp_path):
     assert best == 4 and torch.load(tmp_path / "checkpoint_best.pt") == 2
 
 
+@pytest.mark.parametrize("maximize", [False, True])
+def test_patience_waits_after_nan(maximize):
+    """Fairseq's own function compares with the NaN of the first validation for ever."""
+    best_scores._forget_best()
+    checkpoint = SimpleNamespace(patience=2, maximize_best_checkpoint_metric=maximize)
+    cfg, sign = SimpleNamespace(checkpoint=checkpoint), -1 if maximize else 1
+    scores = [float("nan"), float("nan"), 5.0, 4.0, float("nan"), 3.0, 6.0, float("nan")]
+    stops = [train_command.should_stop_early(cfg, sign * score) for score in scores]
+    best_scores._forget_best()
+    assert stops == [False] * 7 + [True]
+
+
 @pytest.fixture
 def run(tiny_training):
     """Function: a training in this process as a command begins it, without clearing anything."""
