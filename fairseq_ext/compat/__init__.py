@@ -75,6 +75,7 @@ PATCH_MODULES = (
     "checkpoints.refusals",
     "checkpoints.model_overrides",
     "command_line.entry_points",
+    "command_line.validation_options",
     "command_line.result_files",
     "command_line.shards",
     "generation.fused_language_models",

@@ -1,0 +1,61 @@
+"""Options of fairseq-validate that it takes, does not read, and that would change its numbers."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from ..checkpoints.configurations import stored_name
+from ..module_overlay import overlay_names
+from ..patch_registry import PatchedModule, patch
+from ..user_errors import OptionError
+
+if TYPE_CHECKING:
+    from fairseq.dataclass.configs import FairseqConfig
+
+
+@patch(
+    "fairseq_cli.validate",
+    because="fairseq 0.12.2: --max-valid-steps, --combine-valid-subsets and another --criterion "
+    "than the checkpoint's do nothing in fairseq-validate: the numbers are of other batches, of "
+    "another set or of another loss than those asked for",
+)
+def unread_options_are_refused(module: PatchedModule) -> None:
+    """Refuse them by name."""
+    stock = module.main
+
+    @functools.wraps(stock)
+    def main(cfg: FairseqConfig, *args: Any, **kwargs: Any) -> Any:
+        dataset = getattr(cfg, "dataset", cfg)  # a Namespace holds all options itself
+        steps = getattr(dataset, "max_valid_steps", None)
+        if steps is not None:
+            raise OptionError(
+                f"--max-valid-steps {steps}: fairseq-validate reads whole sets; allowed: leave it "
+                "out"
+            )
+        if getattr(dataset, "combine_valid_subsets", None):
+            raise OptionError(
+                "--combine-valid-subsets: fairseq-validate reads each set by itself; allowed: "
+                "their names, for example --valid-subset valid,valid1"
+            )
+        return stock(cfg, *args, **kwargs)
+
+    def load_model_ensemble_and_task(paths: Any, *args: Any, **options: Any) -> Any:
+        """Load the checkpoint; OptionError where the user has named another criterion."""
+        from fairseq import checkpoint_utils
+
+        loaded = checkpoint_utils.load_model_ensemble_and_task(paths, *args, **options)
+        # the overrides hold what stands on the command line, without defaults
+        asked = (options.get("arg_overrides") or {}).get("criterion")
+        stored = stored_name({"cfg": loaded[1]}, "criterion")
+        if asked is not None and stored is not None and asked != stored:
+            raise OptionError(
+                f"--criterion {asked}: fairseq-validate computes that of the checkpoint; allowed: "
+                f"{stored}, or leave it out"
+            )
+        return loaded
+
+    module.main = main
+    overlay_names(
+        module, "checkpoint_utils", load_model_ensemble_and_task=load_model_ensemble_and_task
+    )
