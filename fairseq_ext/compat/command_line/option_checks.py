@@ -6,18 +6,18 @@ that names no option, in no training at all, or silently in a wrong result.
 
 from __future__ import annotations
 
-import ast
 import difflib
 import importlib.util
 import json
 from typing import Any, Callable, Mapping
 
 from ..user_errors import OptionError
-from .chosen_classes import Values, chosen_classes, foreign_options, is_stock
+from .chosen_classes import Values, foreign_options
 from .option_ranges import RANGES, Range
+from .option_values import is_stock_alone, literal, number, option
+from .search_checks import COMPARISONS as OF_SEARCHES
+from .search_checks import OF_GENERATORS
 from .unread_options import warn_of_unread
-
-LABEL_TASKS = ("text_classification", "dual_translation")
 
 
 def check(values: Values) -> None:
@@ -40,13 +40,8 @@ def check_search(values: Values) -> None:
     """Check the options of a search that is built in Python, which no command has parsed."""
     for name, limits in RANGES.items():
         check_range(name, values.get(name), limits)
-    for compare in (_nbest_within_beam, _groups_divide_beam, _lengths_in_order, _sampling):
+    for compare in OF_GENERATORS:
         compare(values)
-
-
-def option(name: str) -> str:
-    """Return the option as it is typed: "--max-tokens" for "max_tokens"."""
-    return "--" + name.replace("_", "-")
 
 
 def check_range(name: str, value: Any, limits: Range) -> None:
@@ -70,55 +65,9 @@ def check_range(name: str, value: Any, limits: Range) -> None:
             raise OptionError(f"{option(name)} {entry} is not allowed; allowed: {limits.words()}")
 
 
-def _number(values: Values, name: str) -> int | float | None:
-    """Return the value of an option if it is a number, otherwise None."""
-    value = values.get(name)
-    return value if isinstance(value, (int, float)) else None
-
-
-def _nbest_within_beam(values: Values) -> None:
-    """Raise OptionError for more hypotheses to print than the search has."""
-    beam, nbest = _number(values, "beam"), _number(values, "nbest")
-    # these tasks may rank labels without a search; dual_translation checks it where it searches
-    if beam is None or nbest is None or values.get("task") in LABEL_TASKS:
-        return
-    if not all(map(is_stock, chosen_classes(values))):
-        return  # a task of another project: its search or classifier may give more
-    if nbest > beam:
-        raise OptionError(
-            f"--nbest {nbest} is more than --beam {beam}, the number of hypotheses that the "
-            f"search has; allowed: at most {beam}, or a larger --beam"
-        )
-
-
-def _groups_divide_beam(values: Values) -> None:
-    """Raise OptionError where the groups of a diverse search would differ in size."""
-    beam, groups = _number(values, "beam"), _number(values, "diverse_beam_groups")
-    # fairseq takes 0 and -1 as "off"
-    if beam is not None and groups is not None and groups > 0 and beam % groups:
-        raise OptionError(
-            f"--diverse-beam-groups {groups} does not divide --beam {beam}; allowed: its divisors"
-        )
-
-
-def _lengths_in_order(values: Values) -> None:
-    """Check --min-len and --max-len-b; with --max-len-a the limit depends on the sentence."""
-    shortest, longest = _number(values, "min_len"), _number(values, "max_len_b")
-    if longest is None or values.get("max_len_a"):
-        return
-    if longest < 0:
-        raise OptionError(
-            f"--max-len-b {longest} is not allowed without --max-len-a; allowed: at least 0"
-        )
-    if shortest is not None and shortest > longest:
-        raise OptionError(
-            f"--min-len {shortest} is more than --max-len-b {longest}; allowed: at most {longest}"
-        )
-
-
 def _masked_tokens_are_a_part(values: Values) -> None:
     """Raise OptionError for a share of masked tokens above 1."""
-    share = _number(values, "mask_prob")
+    share = number(values, "mask_prob")
     # --leave-unmasked-prob tells BERT's masking from wav2vec's, whose spans may overlap
     if "leave_unmasked_prob" in values and share is not None and share > 1:
         raise OptionError(f"--mask-prob {share} is not allowed; allowed: at least 0 and at most 1")
@@ -126,7 +75,7 @@ def _masked_tokens_are_a_part(values: Values) -> None:
 
 def _shard_exists(values: Values) -> None:
     """Raise OptionError for a shard, counted from 0, that is not there."""
-    shard, shards = _number(values, "shard_id"), _number(values, "num_shards")
+    shard, shards = number(values, "shard_id"), number(values, "num_shards")
     if shard is not None and shards is not None and shard >= shards:
         raise OptionError(
             f"--shard-id {shard} does not exist with --num-shards {shards}; "
@@ -146,7 +95,7 @@ def _one_subset_is_combined(values: Values) -> None:
 
 def _heads_divide_width(values: Values) -> None:
     """Raise OptionError unless the width is a multiple of the number of attention heads."""
-    if not all(map(is_stock, chosen_classes(values))):
+    if not is_stock_alone(values):
         return  # a model of another project: its heads may be of another width
     for side in ("encoder", "decoder"):
         if side == "encoder" and "encoder_conv_dim" in values:
@@ -174,7 +123,7 @@ def _betas(values: Values) -> None:
     for name in ("adam_betas", "adamax_betas", "lamb_betas"):
         value = values.get(name)
         if isinstance(value, str):
-            pair: Any = _literal(value)
+            pair: Any = literal(value)
             is_pair = isinstance(pair, (tuple, list)) and len(pair) == 2
             if not is_pair or not all(
                 isinstance(beta, (int, float)) and 0 <= beta < 1 for beta in pair
@@ -185,19 +134,11 @@ def _betas(values: Values) -> None:
                 )
 
 
-def _literal(text: str) -> object | None:
-    """Return the value of a Python literal; None for any other text."""
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return None
-
-
 def _dictionaries(values: Values) -> None:
     """Raise OptionError for overrides that are no dictionary in the notation of Python."""
     for name in ("model_overrides", "optimizer_overrides"):
         value = values.get(name)
-        if isinstance(value, str) and not isinstance(_literal(value), dict):
+        if isinstance(value, str) and not isinstance(literal(value), dict):
             raise OptionError(
                 f"{option(name)} {value!r} is not a Python dictionary; allowed: for example "
                 "\"{'dropout': 0.1}\", names as in the checkpoint's configuration"
@@ -229,7 +170,7 @@ def _check_validation_search(parsed: Mapping[str, object], values: Values) -> No
 
     names = GenerationConfig.__dataclass_fields__
     # the search of another project's task may have options of its own
-    checked = parsed if all(map(is_stock, chosen_classes(values))) else ()
+    checked = parsed if is_stock_alone(values) else ()
     for name in checked:
         if name not in names and name not in values:
             close = difflib.get_close_matches(name, names, n=1)
@@ -244,97 +185,10 @@ def _check_validation_search(parsed: Mapping[str, object], values: Values) -> No
         raise OptionError(f"--eval-bleu-args: {error}") from error
 
 
-def _sampling(values: Values) -> None:
-    """Raise OptionError for limits of sampling without it, or for both of them."""
-    both = ("sampling_topk", "sampling_topp")
-    limits = [name for name in both if (_number(values, name) or 0) > 0]
-    if limits and not values.get("sampling"):
-        raise OptionError(f"{option(limits[0])} {values[limits[0]]}: allowed with --sampling")
-    if len(limits) == 2:
-        raise OptionError("--sampling-topk with --sampling-topp: fairseq reads one; leave one out")
-
-
-def _replace_unk_has_words(values: Values) -> None:
-    """Raise OptionError for --replace-unk where no word, or no one word, takes the place."""
-    if values.get("replace_unk") is None:
-        return
-    if values.get("print_alignment") == "soft":
-        raise OptionError("--replace-unk with --print-alignment soft: allowed with hard alone")
-    # fairseq-interactive, which alone has a buffer, has the words as they are typed
-    if "buffer_size" not in values and values.get("dataset_impl") != "raw":
-        raise OptionError(
-            f"--replace-unk with --dataset-impl {values.get('dataset_impl') or 'mmap'}: binarised "
-            "data do not have the words that are unknown; allowed: --dataset-impl raw, with the "
-            "texts in the data folder, or fairseq-interactive"
-        )
-
-
-def _constraints_are_typed(values: Values) -> None:
-    """Raise OptionError for --constraints where no line is typed."""
-    if values.get("constraints") and "buffer_size" not in values and "beam" in values:
-        raise OptionError(
-            "--constraints: they are typed behind each line of fairseq-interactive, binarised data "
-            "have none; allowed with fairseq-generate: leave it out"
-        )
-
-
-def _constraints_have_a_search(values: Values) -> None:
-    """Raise OptionError for --constraints with a search that knows of none."""
-    if not values.get("constraints"):
-        return
-    # the values from which on fairseq takes this search and not that of --constraints
-    others = {"sampling": 1, "match_source_len": 1, "diverse_beam_groups": 1, "diversity_rate": -1}
-    for name, first in others.items():
-        value = _number(values, name)
-        if value is not None and (value > first if first < 0 else value >= first):
-            raise OptionError(
-                f"--constraints with {option(name)}, a search that knows no constraints; allowed: "
-                "one of the two"
-            )
-
-
 def _tpus_have_their_library(values: Values) -> None:
     """Raise OptionError for --tpu without torch_xla."""
     if values.get("tpu") and importlib.util.find_spec("torch_xla") is None:
         raise OptionError("--tpu: torch_xla is not installed; allowed: with it, or leave it out")
-
-
-def _prefixes_are_first(values: Values) -> None:
-    """Raise OptionError for prefixes of targets that begin with padding."""
-    size = _number(values, "prefix_size") or 0
-    # fairseq's older tasks read the switch as text
-    if size > 0 and str(values.get("left_pad_target")) in ("True", "true", "1"):
-        raise OptionError(
-            f"--prefix-size {size} with --left-pad-target: fairseq would take padding for the "
-            "first words of the shorter targets of a batch; allowed: one of the two"
-        )
-
-
-def _typed_lines_have_references(values: Values) -> None:
-    """Raise OptionError for --score-reference where lines are typed."""
-    if values.get("score_reference") and "buffer_size" in values:
-        raise OptionError(
-            "--score-reference: the lines of fairseq-interactive have no references; allowed with "
-            "it: leave it out"
-        )
-
-
-def _references_have_log_p(values: Values) -> None:
-    """Raise OptionError for what changes scores of a search, with --score-reference.
-
-    fairseq's scorer of references reads none of it.
-    """
-    if not values.get("score_reference") or not all(map(is_stock, chosen_classes(values))):
-        return  # a task of another project may have a scorer of its own
-    neutral = {"lm_path": None, "temperature": 1, "unkpen": 0, "lenpen": 1, "unnormalized": False}
-    for name in neutral:
-        value = values.get(name)
-        if value is not None and value != neutral[name]:
-            shown = option(name) if value is True else f"{option(name)} {value}"
-            raise OptionError(
-                f"{shown} with --score-reference, whose score is the mean of log P by the models "
-                "of --path as they are; allowed: leave it out"
-            )
 
 
 def _manual_rates(values: Values) -> None:
@@ -350,7 +204,7 @@ def _manual_rates(values: Values) -> None:
 
 def _is_manual_rates(text: str) -> bool:
     """True if --lr-scheduler manual can read it: {numbers or ranges as text: rate}."""
-    rates = _literal(text)
+    rates = literal(text)
     return isinstance(rates, dict) and all(
         isinstance(key, str)
         and all(part.strip().isdigit() for part in key.replace("-", ",").split(","))
@@ -370,10 +224,7 @@ def _buckets_hold_tokens(values: Values) -> None:
 
 # the first that fails is the one reported
 COMPARISONS: tuple[Callable[[Values], None], ...] = (
-    _nbest_within_beam,
-    _groups_divide_beam,
-    _lengths_in_order,
-    _sampling,
+    *OF_SEARCHES,
     _masked_tokens_are_a_part,
     _shard_exists,
     _one_subset_is_combined,
@@ -382,12 +233,6 @@ COMPARISONS: tuple[Callable[[Values], None], ...] = (
     _betas,
     _dictionaries,
     _json_objects,
-    _replace_unk_has_words,
-    _constraints_are_typed,
-    _constraints_have_a_search,
-    _prefixes_are_first,
-    _typed_lines_have_references,
-    _references_have_log_p,
     _tpus_have_their_library,
     _manual_rates,
     _buckets_hold_tokens,

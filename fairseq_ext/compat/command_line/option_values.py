@@ -1,0 +1,31 @@
+"""The values of options as the checks read them."""
+
+from __future__ import annotations
+
+import ast
+
+from .chosen_classes import Values, chosen_classes, is_stock
+
+
+def option(name: str) -> str:
+    """Return the option as it is typed: "--max-tokens" for "max_tokens"."""
+    return "--" + name.replace("_", "-")
+
+
+def number(values: Values, name: str) -> int | float | None:
+    """Return the value of an option if it is a number, otherwise None."""
+    value = values.get(name)
+    return value if isinstance(value, (int, float)) else None
+
+
+def literal(text: str) -> object | None:
+    """Return the value of a Python literal; None for any other text."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return None
+
+
+def is_stock_alone(values: Values) -> bool:
+    """True if task, model and the like are all fairseq's or this package's."""
+    return all(map(is_stock, chosen_classes(values)))
