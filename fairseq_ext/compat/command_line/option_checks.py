@@ -7,7 +7,6 @@ that names no option, in no training at all, or silently in a wrong result.
 from __future__ import annotations
 
 import difflib
-import importlib.util
 import json
 from typing import Any, Callable, Mapping
 
@@ -17,6 +16,7 @@ from .option_ranges import RANGES, Range
 from .option_values import is_stock_alone, literal, number, option
 from .search_checks import COMPARISONS as OF_SEARCHES
 from .search_checks import OF_GENERATORS
+from .training_checks import COMPARISONS as OF_TRAININGS
 from .unread_options import warn_of_unread
 
 
@@ -185,12 +185,6 @@ def _check_validation_search(parsed: Mapping[str, object], values: Values) -> No
         raise OptionError(f"--eval-bleu-args: {error}") from error
 
 
-def _tpus_have_their_library(values: Values) -> None:
-    """Raise OptionError for --tpu without torch_xla."""
-    if values.get("tpu") and importlib.util.find_spec("torch_xla") is None:
-        raise OptionError("--tpu: torch_xla is not installed; allowed: with it, or leave it out")
-
-
 def _manual_rates(values: Values) -> None:
     """Raise OptionError for rates that --lr-scheduler manual cannot read."""
     for name in ("epoch2lr", "update2lr"):
@@ -225,6 +219,7 @@ def _buckets_hold_tokens(values: Values) -> None:
 # the first that fails is the one reported
 COMPARISONS: tuple[Callable[[Values], None], ...] = (
     *OF_SEARCHES,
+    *OF_TRAININGS,
     _masked_tokens_are_a_part,
     _shard_exists,
     _one_subset_is_combined,
@@ -233,7 +228,6 @@ COMPARISONS: tuple[Callable[[Values], None], ...] = (
     _betas,
     _dictionaries,
     _json_objects,
-    _tpus_have_their_library,
     _manual_rates,
     _buckets_hold_tokens,
 )

@@ -98,6 +98,53 @@ def test_refused_where_another_is_missing(values, option):
         check(values)
 
 
+TRAINING = {"update_freq": [1], "optimizer": "adam"}
+SHARED = {"share_all_embeddings": True, "decoder_embed_dim": 8, "decoder_output_dim": 6}
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ({"optimizer": "composite"}, "--optimizer composite: .*fairseq-hydra-train; allowed: an"),
+        ({"lr_scheduler": "pass_through"}, "pass_through with --optimizer adam, .*; allowed: an"),
+        ({"zero_sharding": "os"}, "--zero-sharding os: fairscale is not .* without it: none"),
+        ({"ddp_backend": "fully_sharded"}, "--ddp-backend fully_sharded: .* without it: pytorch_"),
+        ({"ddp_backend": "slowmo"}, "--ddp-backend slowmo: fairscale is not installed"),
+        ({"profile": True}, "--profile: torch sees no GPU, .*; allowed: leave it out"),
+        (SHARED, "--decoder-output-dim 6 with --share-all-embeddings, .* 8; allowed: 8"),
+    ],
+    ids=str,
+)
+def test_trainings_that_lack_something(values, message, monkeypatch):
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(OptionError, match=message):
+        check({**TRAINING, **values})
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"zero_sharding": "os"},  # of fairseq-generate, which reads none of it
+        {"profile": True},
+        {**TRAINING, "optimizer": "composite", "groups": {"default": {}}},
+        {**TRAINING, "optimizer": "composite", "groups": {"a": {}}, "lr_scheduler": "pass_through"},
+        {**SHARED, "adaptive_softmax_cutoff": [4]},
+        {**SHARED, "decoder_output_dim": 8},
+        {**SHARED, "share_all_embeddings": False},
+        {**SHARED, "arch": "transformer_lm", "decoder_input_dim": 6},
+    ],
+    ids=str,
+)
+def test_trainings_that_have_all(values, monkeypatch):
+    from fairseq import models  # noqa: F401  (transformer_lm)
+
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    check(values)
+
+
 @pytest.mark.parametrize(
     "values",
     [

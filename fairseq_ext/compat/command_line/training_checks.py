@@ -1,0 +1,109 @@
+"""Checks of options of fairseq-train that need a package, a GPU or another option."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Callable
+
+from ..user_errors import OptionError
+from .chosen_classes import Values, chosen_classes
+from .option_values import is_stock_alone
+
+
+def is_training(values: Values) -> bool:
+    """True if they are options of fairseq-train: other commands take some, and read none."""
+    return "update_freq" in values
+
+
+def _tpus_have_their_library(values: Values) -> None:
+    """Raise OptionError for --tpu without torch_xla."""
+    if values.get("tpu") and importlib.util.find_spec("torch_xla") is None:
+        raise OptionError("--tpu: torch_xla is not installed; allowed: with it, or leave it out")
+
+
+def _sharding_has_its_library(values: Values) -> None:
+    """Raise OptionError for what fairseq leaves to fairscale, where that is not installed."""
+    if not is_training(values) or importlib.util.find_spec("fairscale") is not None:
+        return
+    asked = (
+        ("--zero-sharding", values.get("zero_sharding"), ("os",), "none"),
+        (
+            "--ddp-backend",
+            values.get("ddp_backend"),
+            ("fully_sharded", "slowmo"),
+            "pytorch_ddp, legacy_ddp or no_c10d",
+        ),
+    )
+    for name, value, needing, others in asked:
+        if value in needing:
+            raise OptionError(
+                f"{name} {value}: fairscale is not installed (pip install fairscale); allowed "
+                f"without it: {others}"
+            )
+
+
+def _composite_has_groups(values: Values) -> None:
+    """Raise OptionError for --optimizer composite without the groups that it is made of."""
+    if is_training(values) and values.get("optimizer") == "composite" and not values.get("groups"):
+        raise OptionError(
+            "--optimizer composite: its groups (optimizer.groups) can only be set in a "
+            "configuration of fairseq-hydra-train; allowed: another optimizer"
+        )
+
+
+def _passed_rates_have_a_schedule(values: Values) -> None:
+    """Raise OptionError for --lr-scheduler pass_through with an optimiser that has no schedule."""
+    if not is_training(values) or values.get("lr_scheduler") != "pass_through":
+        return
+    optimizer = values.get("optimizer")
+    if optimizer not in (None, "composite") and is_stock_alone(values):
+        raise OptionError(
+            f"--lr-scheduler pass_through with --optimizer {optimizer}, which has no schedule of "
+            "its own; allowed: another schedule"
+        )
+
+
+def _profiles_have_a_gpu(values: Values) -> None:
+    """Raise OptionError for --profile without a GPU."""
+    if not is_training(values) or not values.get("profile"):
+        return
+    import torch  # the training has it already
+
+    if not torch.cuda.is_available():
+        raise OptionError(
+            "--profile: torch sees no GPU, and only operations there are marked; allowed: leave it "
+            "out"
+        )
+
+
+def _shared_embeddings_have_the_width(values: Values) -> None:
+    """Raise OptionError for an output of another width than the embeddings that it shares."""
+    width = values.get("decoder_output_dim")
+    shared = ("share_decoder_input_output_embed", "share_all_embeddings")
+    sharing = [name for name in shared if values.get(name)]
+    # an adaptive softmax has matrices of its own
+    if not isinstance(width, int) or not sharing or values.get("adaptive_softmax_cutoff"):
+        return
+    if not is_stock_alone(values):
+        return
+    classes = [base.__name__ for entry in chosen_classes(values) for base in entry.__mro__]
+    is_language_model = "FairseqLanguageModel" in classes
+    of_embeddings = "decoder_input_dim" if is_language_model else "decoder_embed_dim"
+    expected = values.get(of_embeddings)
+    if isinstance(expected, int) and width != expected:
+        names = (name.replace("_", "-") for name in (sharing[0], of_embeddings))
+        raise OptionError(
+            "--decoder-output-dim {} with --{}, whose embeddings have --{} {}; allowed: {}".format(
+                width, *names, expected, expected
+            )
+        )
+
+
+COMPARISONS: tuple[Callable[[Values], None], ...] = (
+    _tpus_have_their_library,
+    _sharding_has_its_library,
+    _composite_has_groups,
+    _passed_rates_have_a_schedule,
+    _profiles_have_a_gpu,
+    _shared_embeddings_have_the_width,
+)
