@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import functools
 import logging
+import sys
 
 from ..user_errors import OptionError
 from .chosen_classes import Values, chosen_classes, is_stock
@@ -24,6 +26,8 @@ OF_LANGUAGE_MODELS = {
     "adaptive_input": "its embeddings have one width",
     "char_inputs": "it reads words",
 }
+# models that look at --criterion before they form an adaptive softmax
+WITH_ADAPTIVE_LOSS = {"LSTMModel", "LSTMLanguageModel", "FConvLanguageModel"}
 
 
 def warn_of_unread(values: Values) -> None:
@@ -40,6 +44,7 @@ def warn_of_unread(values: Values) -> None:
         # fairseq does not quantize embeddings with --adaptive-input
         if values.get(name) and not values.get("quant_noise_pq"):
             _name_in_translation_model(values, name, instead)
+    _name_clusters(values)
 
 
 def _name_in_translation_model(values: Values, name: str, instead: str) -> None:
@@ -51,6 +56,33 @@ def _name_in_translation_model(values: Values, name: str, instead: str) -> None:
         text = f"--{name.replace('_', '-')} does nothing with --arch {values['arch']}: {instead}"
         if entry.__module__.startswith("fairseq_ext."):
             raise OptionError(f"{text}; allowed: leave it out")
+        _warn(text)
+
+
+def _name_clusters(values: Values) -> None:
+    """Warn of clusters of words that a model forms for its --criterion adaptive_loss alone.
+
+    OptionError in a model of this package.
+    """
+    arch, cutoff, criterion = (
+        values.get(name) for name in ("arch", "adaptive_softmax_cutoff", "criterion")
+    )
+    if cutoff is None or criterion in (None, "adaptive_loss"):
+        return
+    for entry in set(chosen_classes({"arch": arch})):
+        names = {base.__name__ for base in entry.__mro__}
+        if not names & WITH_ADAPTIVE_LOSS or not is_stock(entry):
+            continue
+        preset = argparse.Namespace()
+        sys.modules["fairseq.models"].ARCH_CONFIG_REGISTRY[arch](preset)
+        if cutoff == preset.adaptive_softmax_cutoff:
+            continue  # stands in the options of every training
+        text = (
+            f"--adaptive-softmax-cutoff {cutoff} does nothing with --arch {arch} and --criterion "
+            f"{criterion}: the softmax is over all words at once"
+        )
+        if entry.__module__.startswith("fairseq_ext."):
+            raise OptionError(f"{text}; allowed: leave it out, or --criterion adaptive_loss")
         _warn(text)
 
 

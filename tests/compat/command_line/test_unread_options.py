@@ -66,3 +66,20 @@ def test_a_language_model_without_weight_is_named(caplog):
     assert caplog.messages == [
         "--lm-path does nothing with --lm-weight 0, the default: give it a weight"
     ]
+
+
+def test_clusters_of_another_criterion(caplog):
+    cutoff = {"adaptive_softmax_cutoff": "10,20", "criterion": "cross_entropy"}
+    check({**cutoff, "arch": "lstm"})
+    check({**cutoff, "arch": "lstm_lm"})
+    assert [message.partition(" with --arch ")[2].split(":")[0] for message in caplog.messages] == [
+        "lstm and --criterion cross_entropy",
+        "lstm_lm and --criterion cross_entropy",
+    ]
+    with pytest.raises(OptionError, match="cutoff 10,20 does nothing with --arch twin_lstm and"):
+        check({**cutoff, "arch": "twin_lstm", "criterion": "twin"})
+    # the preset of every training, and models that form them with any criterion
+    check({**cutoff, "arch": "twin_lstm", "adaptive_softmax_cutoff": "10000,50000,200000"})
+    check({**cutoff, "arch": "lstm", "criterion": "adaptive_loss"})
+    check({**cutoff, "arch": "transformer"})
+    assert len(caplog.messages) == 2
