@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
@@ -93,3 +94,31 @@ def adaptive_softmaxes_have_their_loss(module: PatchedModule) -> None:
         return stock(self, model, *args, **kwargs)
 
     criterion.compute_loss = compute_loss
+
+
+@patch(
+    "fairseq.modules.adaptive_softmax",
+    "fairseq.modules.adaptive_input",
+    because="fairseq 0.12.2: --adaptive-softmax-cutoff and --adaptive-input-cutoff with numbers "
+    "that do not rise, or beyond the dictionary, end in an error that names no option",
+)
+def clusters_are_parts_of_the_dictionary(module: PatchedModule) -> None:
+    """Refuse other numbers by name."""
+    is_softmax = module.__name__.endswith("adaptive_softmax")
+    layer = module.AdaptiveSoftmax if is_softmax else module.AdaptiveInput
+    name = "--adaptive-softmax-cutoff" if is_softmax else "--adaptive-input-cutoff"
+    signature = inspect.signature(layer.__init__)
+    build = layer.__init__
+
+    @functools.wraps(build)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        options = signature.bind(self, *args, **kwargs).arguments
+        cutoff, words = list(options["cutoff"]), options["vocab_size"]
+        if not cutoff or cutoff != sorted({*cutoff}) or not 1 <= cutoff[0] <= cutoff[-1] <= words:
+            shown = ",".join(map(str, cutoff))
+            raise ValueError(
+                f"{name} {shown}: allowed: numbers that rise, from 1 to the dictionary's {words}"
+            )
+        build(self, *args, **kwargs)
+
+    layer.__init__ = __init__

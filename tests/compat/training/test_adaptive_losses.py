@@ -9,7 +9,7 @@ from fairseq.criterions.cross_entropy import CrossEntropyCriterion
 from fairseq.criterions.label_smoothed_cross_entropy import (
     LabelSmoothedCrossEntropyCriterion as Smoothed,
 )
-from fairseq.modules import AdaptiveSoftmax
+from fairseq.modules import AdaptiveInput, AdaptiveSoftmax
 
 VOCABULARY, WIDTH, PAD = 14, 6, 1
 
@@ -113,3 +113,13 @@ def test_other_criteria_do_not_train_it(criterion_class):
     more = [0.1] if criterion_class is Smoothed else []
     with pytest.raises(ValueError, match="cross_entropy with --adaptive-softmax-cutoff; allowed"):
         criterion_class(task, False, *more)(Model().train(), {"net_input": {}, "target": targets()})
+
+
+@pytest.mark.parametrize("cutoff", [[9, 5], [5, 5], [0, 5], [-2], [5, 15]])
+def test_clusters_are_parts_of_the_dictionary(cutoff):
+    shown = ",".join(map(str, cutoff))
+    allowed = f"cutoff {shown}: allowed: numbers that rise, from 1 to the dictionary's 14"
+    with pytest.raises(ValueError, match=f"--adaptive-softmax-{allowed}"):
+        AdaptiveSoftmax(VOCABULARY, WIDTH, cutoff, dropout=0.0)
+    with pytest.raises(ValueError, match=f"--adaptive-input-{allowed}"):
+        AdaptiveInput(VOCABULARY, PAD, WIDTH, 2.0, WIDTH, cutoff)
