@@ -65,6 +65,7 @@ PATCH_MODULES = (
     "training.empty_translations",
     "training.ignored_prefixes",
     "training.adaptive_losses",
+    "training.frozen_embeddings",
     "versions.warning_filters",
     "data.data_files",
     "data.indexed_files",
