@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
+import logging
 import os
 from typing import TYPE_CHECKING, Any, Callable, Iterator
 
@@ -13,7 +14,10 @@ from ..patch_registry import PatchedModule, patch, since
 
 if TYPE_CHECKING:
     from fairseq.dataclass.configs import FairseqConfig
+    from fairseq.trainer import Trainer
     from torch import nn
+
+logger = logging.getLogger(__name__)
 
 
 @patch(
@@ -134,3 +138,25 @@ def workers_on_cpus_need_no_gpu(module: PatchedModule) -> None:
         return gathered
 
     module.distributed_init, module.all_gather_list = distributed_init, all_gather_list
+
+
+@patch(
+    "fairseq.trainer",
+    because="fairseq 0.12.2: --use-bmuf counts the workers before a launcher names them: on CPUs "
+    "with torchrun the workers' models are never averaged. With one worker it does nothing, and "
+    "nothing says so",
+)
+def block_updates_count_the_workers(module: PatchedModule) -> None:
+    """Average over the workers that the training has; warn where there is one."""
+    build = module.Trainer._build_optimizer
+
+    @functools.wraps(build)
+    def _build_optimizer(self: Trainer) -> None:
+        build(self)
+        if not self.cfg.optimization.use_bmuf:
+            return
+        self._optimizer.world_size = self.data_parallel_world_size
+        if self.data_parallel_world_size == 1:
+            logger.warning("--use-bmuf does nothing with one worker, whose model is the average")
+
+    module.Trainer._build_optimizer = _build_optimizer

@@ -174,3 +174,26 @@ def gather(rank, store):
 
 def test_two_workers_gather_objects(tmp_path):
     torch.multiprocessing.spawn(gather, args=(tmp_path / "store",), nprocs=2)
+
+
+def block_updates_trainer(toy_corpus):
+    """A trainer of a transformer with --use-bmuf."""
+    from fairseq.trainer import Trainer
+    from options.systems import SYSTEMS, built
+
+    cfg, task, model = built(SYSTEMS["transformer"], toy_corpus.two, "--use-bmuf", "--cpu")
+    return Trainer(cfg, task, model, task.build_criterion(cfg.criterion))
+
+
+def test_block_updates_of_one_worker_are_named(toy_corpus, caplog):
+    assert block_updates_trainer(toy_corpus).optimizer.world_size == 1
+    assert [text for text in caplog.messages if text.startswith("--use-bmuf does nothing with one")]
+
+
+def test_block_updates_count_the_workers(toy_corpus, caplog, monkeypatch):
+    """torchrun names two workers after fairseq has read --distributed-world-size."""
+    trainer = block_updates_trainer(toy_corpus)
+    monkeypatch.setattr(type(trainer), "data_parallel_world_size", 2)
+    assert trainer.cfg.bmuf.distributed_world_size == 1
+    assert trainer.optimizer.world_size == 2
+    assert not [text for text in caplog.messages if "--use-bmuf" in text]
