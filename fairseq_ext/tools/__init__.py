@@ -28,6 +28,12 @@ def check_apart(output: Union[str, Path], inputs: Iterable[Union[str, Path]]) ->
             )
 
 
+def check_new(output: Union[str, Path], force: bool) -> None:
+    """Raise UsageError where `output` exists, unless --force is there to replace it."""
+    if Path(output).exists() and not force:
+        raise UsageError(f"--output {output} exists; give another name, or --force to replace it")
+
+
 def check_once(option: str, paths: Iterable[Union[str, Path]]) -> None:
     """Raise UsageError where an option lists a file twice, which would count twice in a mean."""
     listed: Dict[Path, str] = {}  # {file: its first name}

@@ -199,3 +199,13 @@ def test_the_checkpoint_itself_is_not_replaced(tmp_path, capsys):
     path = str(tmp_path / "checkpoint.pt")
     assert command.main(["add-language", path, "DATA", "--pair", "a-b", "--output", path]) == 2
     assert "is read as well and would be lost" in capsys.readouterr().err
+
+
+def test_an_output_is_replaced_with_force_alone(trained, toy_corpus, tmp_path, capsys):
+    output = tmp_path / "larger.pt"
+    output.write_text("mine")
+    words = [trained, toy_corpus.three, output, "--pair", "xx-zz"]
+    assert add(*words) == 2 and output.read_text() == "mine"
+    assert f"--output {output} exists; give another name, or --force" in capsys.readouterr().err
+    assert add(*words, "--force") == 0
+    assert "decoders.zz" in " ".join(inprocess.parameters(output))

@@ -186,6 +186,18 @@ def test_an_input_is_not_replaced(tmp_path, capsys):
     assert "is read as well and would be lost" in capsys.readouterr().err
 
 
+def test_an_output_is_replaced_with_force_alone(trained, tmp_path, capsys):
+    output = tmp_path / "mean.pt"
+    output.write_text("mine")
+    words = ["average", "--inputs", trained / "checkpoint1.pt", "--output", output]
+    words = [str(word) for word in words]
+    assert command.main(words) == 2
+    assert f"--output {output} exists; give another name, or --force" in capsys.readouterr().err
+    assert output.read_text() == "mine"
+    assert command.main([*words, "--force"]) == 0
+    assert load(output)["extra_state"]["averaged_from"] == ["checkpoint1.pt"]
+
+
 def test_average_refuses_a_file_that_counts_twice(tmp_path, capsys):
     once, again = tmp_path / "a.pt", tmp_path / "again.pt"
     once.touch()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Collection, Dict, List, NamedTuple, Optio
 
 from ...compat.checkpoints.dictionary_digests import ENTRY, digests
 from ...streams.language_pair import languages, sides
-from ...tools import UsageError, atomic_path, check_apart
+from ...tools import UsageError, atomic_path, check_apart, check_new
 from ...tools.checkpoint.reading import read
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--seed", type=int, default=1, help="random seed of the new parameters (default: 1)"
     )
     parser.add_argument("--output", required=True, metavar="FILE", help="checkpoint to write")
+    parser.add_argument("--force", action="store_true", help="replace --output if it exists")
 
 
 def merged_encoders(
@@ -186,6 +187,7 @@ def extend_checkpoint(args: argparse.Namespace) -> int:
     import torch
 
     check_apart(args.output, [args.checkpoint])
+    check_new(args.output, args.force)
     state = read(args.checkpoint, MODEL)
     larger = build(args, state)
     parameters, fresh = copy_parameters(state, larger.model, args.checkpoint)

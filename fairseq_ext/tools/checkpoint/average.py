@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, 
 
 from ...compat.checkpoints.configurations import options_of, stored_group
 from ...compat.checkpoints.dictionary_digests import ENTRY, stored_digests
-from .. import UsageError, atomic_path, check_apart, check_once
+from .. import UsageError, atomic_path, check_apart, check_new, check_once
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -43,6 +43,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="what --last counts: checkpointE.pt (epochs; default) or checkpoint_E_U.pt (updates)",
     )
     parser.add_argument("--output", required=True, metavar="FILE", help="checkpoint to write")
+    parser.add_argument("--force", action="store_true", help="replace --output if it exists")
 
 
 def newest(directory: Union[str, Path], count: Optional[int], unit: str) -> List[Path]:
@@ -206,6 +207,7 @@ def average_checkpoints(args: Namespace) -> int:
             raise UsageError(f"--inputs {path} is not a file")
     check_once("--inputs", paths)
     check_apart(args.output, paths)
+    check_new(args.output, args.force)
     state, parameters = mean(paths)
     # in the order of the checkpoint
     state["model"] = {name: parameters.pop(name) for name in state["model"]}
