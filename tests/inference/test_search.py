@@ -25,7 +25,10 @@ REFUSED = [
     (dict(sampling_topk=3), "--sampling-topk 3: allowed with --sampling"),
     (dict(sampling=True, sampling_topk=3, sampling_topp=0.5), "fairseq reads one; leave one out"),
     (dict(diverse_beam_groups=3, beam=5), "does not divide --beam 5"),
-    (dict(diverse_beam_groups=2, beam=4, diversity_rate=0.5), "mutually exclusive"),
+    (
+        dict(diverse_beam_groups=2, beam=4, diversity_rate=0.5),
+        "groups 2 with --diversity-rate 0.5, another search",
+    ),
     (dict(iter_decode_max_iter=3), "iter_decode_max_iter: the model refines nothing in steps"),
     (dict(print_alignment="hard"), "print_alignment: no option of translate; allowed: the atten"),
     (dict(retain_dropout=True), "retain_dropout: no option of translate"),

@@ -61,6 +61,27 @@ def _sampling(values: Values) -> None:
         raise OptionError("--sampling-topk with --sampling-topp: fairseq reads one; leave one out")
 
 
+def _one_search_is_chosen(values: Values) -> None:
+    """Raise OptionError for two options of which each asks for a search of its own."""
+    # the values from which on fairseq takes this search
+    chosen = [
+        name
+        for name, is_on in (
+            ("sampling", bool(values.get("sampling"))),
+            ("diverse_beam_groups", (number(values, "diverse_beam_groups") or 0) > 0),
+            ("match_source_len", bool(values.get("match_source_len"))),
+            ("diversity_rate", (number(values, "diversity_rate") or 0) > 0),
+        )
+        if is_on
+    ]
+    if len(chosen) > 1 and is_stock_alone(values):
+        first, second = (
+            option(name) if values[name] is True else f"{option(name)} {values[name]}"
+            for name in chosen[:2]
+        )
+        raise OptionError(f"{first} with {second}, another search; allowed: one of the two")
+
+
 def _replace_unk_has_words(values: Values) -> None:
     """Raise OptionError for --replace-unk where no word, or no one word, takes the place."""
     if values.get("replace_unk") is None:
@@ -144,6 +165,7 @@ OF_GENERATORS: tuple[Callable[[Values], None], ...] = (
     _groups_divide_beam,
     _lengths_in_order,
     _sampling,
+    _one_search_is_chosen,
 )
 COMPARISONS: tuple[Callable[[Values], None], ...] = (
     *OF_GENERATORS,

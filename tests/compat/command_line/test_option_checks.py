@@ -89,6 +89,8 @@ def test_refused_together(values, option):
     [
         ({"sampling_topp": 0.5}, "--sampling-topp 0.5: allowed with --sampling"),
         ({"sampling": True, "sampling_topk": 2, "sampling_topp": 0.5}, "leave one out"),
+        ({"sampling": True, "match_source_len": True}, "--sampling with --match-source-len, ano"),
+        ({"diversity_rate": 0.5, "diverse_beam_groups": 1}, "groups 1 with --diversity-rate 0.5"),
         ({"replace_unk": "", "print_alignment": "soft", "buffer_size": 1}, "allowed with hard"),
     ],
     ids=str,
