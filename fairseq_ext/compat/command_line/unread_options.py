@@ -9,6 +9,8 @@ import sys
 
 from ..user_errors import OptionError
 from .chosen_classes import Values, chosen_classes, is_stock
+from .option_values import option
+from .training_checks import is_training
 
 logger = logging.getLogger(__name__)
 
@@ -21,6 +23,22 @@ UNREAD = {
     "generate_one_by_one": "sentences are translated in batches",
     "no_early_stop": "a training ends early with --patience alone",
 }
+# {option: (value that switches it off, option that it needs, what happens without that one)}
+COMPANIONS: dict[str, tuple[object, str, str]] = {
+    "keep_interval_updates": (-1, "save_interval_updates", "no checkpoint is saved between epochs"),
+    "keep_interval_updates_pattern": (
+        -1,
+        "save_interval_updates",
+        "no checkpoint is saved between epochs",
+    ),
+    "ema_decay": (0.9999, "store_ema", "no averages are computed"),
+    "ema_start_update": (0, "store_ema", "no averages are computed"),
+    "ema_update_freq": (1, "store_ema", "no averages are computed"),
+    "ema_seed_model": (None, "store_ema", "no averages are computed"),
+    "ema_fp32": (False, "store_ema", "no averages are computed"),
+}
+# those that decide by a validation, {option: value that switches it off}
+OF_VALIDATION = {"patience": -1, "keep_best_checkpoints": -1}
 # the same of options that all Transformers declare and language models alone read
 OF_LANGUAGE_MODELS = {
     "adaptive_input": "its embeddings have one width",
@@ -40,11 +58,27 @@ def warn_of_unread(values: Values) -> None:
             _warn(f"--{name.replace('_', '-')} does nothing in fairseq 0.12.2: {instead}")
     if values.get("lm_path") and values.get("lm_weight") == 0:  # which is fairseq's default
         _warn("--lm-path does nothing with --lm-weight 0, the default: give it a weight")
+    _name_without_companions(values)
     for name, instead in OF_LANGUAGE_MODELS.items():
         # fairseq does not quantize embeddings with --adaptive-input
         if values.get(name) and not values.get("quant_noise_pq"):
             _name_in_translation_model(values, name, instead)
     _name_clusters(values)
+
+
+def _name_without_companions(values: Values) -> None:
+    """Warn of options of fairseq-train that do nothing because another one is missing."""
+    if not is_training(values):
+        return
+    for name, (neutral, companion, instead) in COMPANIONS.items():
+        # where another project's task declares one of the two, it is not among the values
+        if name not in values or companion not in values or values[companion]:
+            continue
+        if values[name] not in (None, neutral):
+            _warn(f"{option(name)} does nothing without {option(companion)}: {instead}")
+    for name, neutral in OF_VALIDATION.items():
+        if values.get("disable_validation") and values.get(name, neutral) not in (None, neutral):
+            _warn(f"{option(name)} does nothing with --disable-validation: there are no scores")
 
 
 def _name_in_translation_model(values: Values, name: str, instead: str) -> None:

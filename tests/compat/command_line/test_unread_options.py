@@ -83,3 +83,31 @@ def test_clusters_of_another_criterion(caplog):
     check({**cutoff, "arch": "lstm", "criterion": "adaptive_loss"})
     check({**cutoff, "arch": "transformer"})
     assert len(caplog.messages) == 2
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ({"keep_interval_updates": 2}, "--keep-interval-updates does nothing without --save-inte"),
+        ({"keep_interval_updates_pattern": 2}, "--keep-interval-updates-pattern does nothing wit"),
+        ({"ema_decay": 0.5}, "--ema-decay does nothing without --store-ema: no averages are com"),
+        ({"ema_seed_model": "a.pt"}, "--ema-seed-model does nothing without --store-ema"),
+        ({"patience": 1, "disable_validation": True}, "--patience does nothing with --disable-v"),
+        ({"keep_best_checkpoints": 3, "disable_validation": True}, "--keep-best-checkpoints does"),
+    ],
+    ids=str,
+)
+def test_trainings_without_the_other_option(values, message, caplog):
+    from fairseq import options
+
+    words = ["data", "--arch", "transformer", "--max-tokens", "9"]
+    parsed = vars(options.parse_args_and_arch(options.get_training_parser(), words))
+    assert caplog.messages == []  # nothing of the defaults
+    check({**parsed, **values})
+    (text,) = caplog.messages
+    assert text.startswith(message)
+    check({**parsed, **values, "save_interval_updates": 5, "store_ema": True,
+           "disable_validation": False})  # fmt: skip
+    del parsed["update_freq"]
+    check({**parsed, **values})  # of fairseq-generate, which reads none of them
+    assert caplog.messages == [text]
