@@ -33,6 +33,33 @@ def source_length_wins_over_min_len(module: PatchedModule) -> None:
 
 
 @patch(
+    "fairseq.sequence_generator",
+    because="fairseq 0.12.2: with --match-source-len, a source that is longer than the decoder's "
+    "learned positions ends in an IndexError, and than the limit of any other in a translation "
+    "that no training had",
+)
+def matched_lengths_have_positions(module: PatchedModule) -> None:
+    """Refuse by name a source that no translation of the model can match."""
+    stock = module.SequenceGenerator._generate
+
+    @functools.wraps(stock)
+    def _generate(self: Any, sample: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        source = sample["net_input"].get("src_tokens")
+        if self.match_source_len and source is not None:
+            # words, as fairseq counts them here; the end symbol takes a position as well
+            words = int((source.ne(self.eos) & source.ne(self.pad)).sum(1).max())
+            if words > self.max_len - 1:
+                raise ValueError(
+                    f"--match-source-len: a source has {words} words, and the model's translations "
+                    f"at most {self.max_len - 1} (--max-target-positions); allowed: shorter "
+                    "sources, or without the option"
+                )
+        return stock(self, sample, *args, **kwargs)
+
+    module.SequenceGenerator._generate = _generate
+
+
+@patch(
     "fairseq.search",
     because="fairseq 0.12.2: with --match-source-len, translations that are too long take places "
     "of the n-best list where another sentence of the batch is longer, and have the score -inf",

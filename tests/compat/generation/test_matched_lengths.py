@@ -52,3 +52,12 @@ def test_longer_sentences_take_no_place_of_others(kind):
         assert {len(tokens) for tokens, _ in nbest} == {row.index(END) + 1}
     # there is one empty translation, and fairseq rules the others out
     assert [score > -torch.inf for _, score in together[2]] == [True, False, False, False]
+
+
+@pytest.mark.parametrize("kind", [SequenceGenerator, BeamSearchGenerator])
+def test_longer_sources_than_positions_are_refused(kind, monkeypatch):
+    monkeypatch.setattr(Words, "max_decoder_positions", lambda self: 5, raising=False)
+    assert len(nbest_lists(kind, ROWS, 2)) == 3  # four words and the end symbol
+    monkeypatch.setattr(Words, "max_decoder_positions", lambda self: 4)
+    with pytest.raises(ValueError, match="--match-source-len: a source has 4 words, .* most 3 "):
+        nbest_lists(kind, ROWS, 2)
