@@ -14,9 +14,10 @@ from fairseq.data import Dictionary
 from fairseq.logging.meters import MetersDict
 from sacrebleu.metrics import TER
 
+from ..common import corpus_bleu
 from ..streams.bleu import UNKNOWN, PairBleu
 from ..streams.config import StreamsConfig
-from ..streams.metrics import BLEU_ORDER, Log, log_pair_bleu, pair_logs
+from ..streams.metrics import Log, log_pair_bleu, pair_logs
 from . import scores
 from .formats import Malformed
 
@@ -27,11 +28,6 @@ F1: Dict[str, Callable[[List[str], List[str]], Dict[str, int]]] = {
     "graphs": scores.triple_f1,
 }
 TER_SUMS = ("_ter_edits", "_ter_length")
-BLEU_NAMES = (
-    "_bleu_sys_len",
-    "_bleu_ref_len",
-    *(f"_bleu_{sums}_{order}" for sums in ("counts", "totals") for order in range(BLEU_ORDER)),
-)
 # {score: the counts that it is made of}
 COUNTED = {
     "accuracy": ("matched", "total"),
@@ -88,7 +84,8 @@ class TaskScores(PairBleu):
         All names are always there: workers may be on batches of different pairs.
         """
         # workers exchange sums by name: a name that one of them lacks would stop the run
-        zeros, kind = dict.fromkeys((*BLEU_NAMES, *TER_SUMS, *COUNT_NAMES), 0), self.kinds[pair]
+        zeros = dict.fromkeys((*corpus_bleu.NAMES, *TER_SUMS, *COUNT_NAMES), 0)
+        kind = self.kinds[pair]
         if kind != "text":
             return {**zeros, **count_sums(kind, hypotheses, references)}
         # TER is not additive over sentences, its two counts are

@@ -10,10 +10,10 @@ from fairseq import utils
 from fairseq.data import Dictionary, encoders
 from torch import Tensor
 
+from ..common.corpus_bleu import bleu_sums
 from ..compat.generation.word_blanks import lacks_blanks
 from .config import StreamsConfig
 from .language_pair import LanguagePair
-from .metrics import BLEU_ORDER
 
 logger = logging.getLogger(__name__)
 
@@ -100,11 +100,4 @@ class PairBleu:
         # --eval-tokenized-bleu: the tokens of the data are the
         # words, sacrebleu must not split them again
         tokenize = {"tokenize": "none"} if self.cfg.eval_tokenized_bleu else {}
-        # the score itself is of this batch alone and not used: counts and lengths of all batches
-        # and workers are added up, and corpus BLEU is computed from the sums
-        score = sacrebleu.corpus_bleu(hypotheses, [references], **tokenize)
-        sums = {"_bleu_sys_len": score.sys_len, "_bleu_ref_len": score.ref_len}
-        for order in range(BLEU_ORDER):
-            sums[f"_bleu_counts_{order}"] = score.counts[order]
-            sums[f"_bleu_totals_{order}"] = score.totals[order]
-        return sums
+        return bleu_sums(sacrebleu.corpus_bleu(hypotheses, [references], **tokenize))

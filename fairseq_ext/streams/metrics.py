@@ -16,10 +16,11 @@ from fairseq.criterions.cross_entropy import CrossEntropyCriterion
 from fairseq.logging.meters import AverageMeter, Meter, MetersDict
 from torch import Tensor
 
+from ..common.corpus_bleu import ORDER, bleu_of_sums
+
 Log = Dict[str, Any]
 # a function of the meters, as fairseq's log_derived takes it
 Derived = Callable[[Any], Optional[float]]
-BLEU_ORDER = 4
 BLEU_SUMS = ("counts", "totals")
 BLEU_LENGTHS = ("sys_len", "ref_len")
 
@@ -193,7 +194,7 @@ def log_pair_bleu(outputs: List[Log], pair: str) -> None:
     logs = pair_logs(outputs, pair)
     for sums in BLEU_SUMS:
         # by n: 1, 2, 3, 4
-        by_order = [int(_sum(logs, f"_bleu_{sums}_{order}")) for order in range(BLEU_ORDER)]
+        by_order = [int(_sum(logs, f"_bleu_{sums}_{order}")) for order in range(ORDER)]
         # as fairseq's translation task does it: the meter's sum
         # over the batches is read, not its mean
         metrics.log_scalar(f"_{pair}_bleu_{sums}", np.array(by_order))
@@ -210,16 +211,8 @@ def _has_references(outputs: List[Log], pair: str) -> bool:
 
 def _bleu(pair: str, meters: MetersDict) -> float:
     """Return the pair's corpus BLEU of the sums in the meters."""
-    from sacrebleu.metrics import BLEU
-
-    score = BLEU.compute_bleu(
-        correct=[int(count) for count in meters[f"_{pair}_bleu_counts"].sum],
-        total=[int(count) for count in meters[f"_{pair}_bleu_totals"].sum],
-        sys_len=int(meters[f"_{pair}_bleu_sys_len"].sum),
-        ref_len=int(meters[f"_{pair}_bleu_ref_len"].sum),
-        smooth_method="exp",
-    )
-    return round(score.score, 2)
+    sums = (meters[f"_{pair}_bleu_{name}"].sum for name in (*BLEU_SUMS, *BLEU_LENGTHS))
+    return bleu_of_sums(*sums)
 
 
 def log_bleu_summary(outputs: List[Log], pairs: Sequence[str]) -> None:

@@ -23,6 +23,8 @@ import numpy as np
 import sacrebleu
 from fairseq import metrics
 
+from ..common import corpus_bleu
+
 ORDERS = range(1, 5)
 SIGMA = 6.0
 Sums = Dict[str, Any]
@@ -94,33 +96,23 @@ def bleu_sums(hypotheses: List[str], references: List[List[str]]) -> Sums:
         hypotheses,
         columns,  # type: ignore[arg-type]  # None where an image has fewer: sacrebleu reads it
     )
-    sums = {"_bleu_sys_len": score.sys_len, "_bleu_ref_len": score.ref_len}
-    for order in range(4):
-        sums[f"_bleu_counts_{order}"] = score.counts[order]
-        sums[f"_bleu_totals_{order}"] = score.totals[order]
-    return sums
+    return corpus_bleu.bleu_sums(score)
 
 
 def log_bleu(logs: List[Sums]) -> None:
     """Log ``bleu``, unless no caption was scored: the batches may hold no image's first one."""
-    if _log_sums(logs, bleu_sums([], []))["_bleu_ref_len"]:
+    if _log_sums(logs, corpus_bleu.NAMES)["_bleu_ref_len"]:
         metrics.log_derived("bleu", _bleu)
 
 
 def _bleu(meters: Dict[str, Any]) -> float:
     """Return corpus BLEU of all that fairseq has added up."""
-
-    def total(name: str) -> int:
-        return int(meters[f"_bleu_{name}"].sum)
-
-    score = sacrebleu.metrics.BLEU.compute_bleu(
-        correct=[total(f"counts_{order}") for order in range(4)],
-        total=[total(f"totals_{order}") for order in range(4)],
-        sys_len=total("sys_len"),
-        ref_len=total("ref_len"),
-        smooth_method="exp",
+    counts, totals = (
+        [meters[f"_bleu_{name}_{order}"].sum for order in range(corpus_bleu.ORDER)]
+        for name in ("counts", "totals")
     )
-    return round(score.score, 2)
+    lengths = (meters[f"_bleu_{name}"].sum for name in ("sys_len", "ref_len"))
+    return corpus_bleu.bleu_of_sums(counts, totals, *lengths)
 
 
 def _ngrams(words: List[str], order: int) -> "Counter[Tuple[str, ...]]":

@@ -3,8 +3,8 @@
 import pytest
 from fairseq import metrics
 
+from fairseq_ext.common import corpus_bleu
 from fairseq_ext.routed.validation import (
-    BLEU_NAMES,
     COUNT_NAMES,
     KINDS,
     TER_SUMS,
@@ -14,7 +14,7 @@ from fairseq_ext.routed.validation import (
     parse_target_kinds,
 )
 
-NAMES = (*BLEU_NAMES, *TER_SUMS, *COUNT_NAMES)
+NAMES = (*corpus_bleu.NAMES, *TER_SUMS, *COUNT_NAMES)
 
 
 def test_kinds_of_targets():
