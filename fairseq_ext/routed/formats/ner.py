@@ -16,7 +16,6 @@ from . import Block, LinePair, Malformed, paragraphs
 
 DOCUMENT = "-DOCSTART-"
 OUTSIDE = "O"
-SCHEMES = ("iob2", "iob1", "keep")
 
 
 def blocks(lines: Iterable[str]) -> Iterator[Block]:

@@ -4,7 +4,6 @@ import statistics
 from typing import Any, Dict, Iterable, List, Sequence
 
 Result = Dict[str, Any]  # of `evaluate`, as its .json file holds it
-SIGNIFICANT = 0.05
 EXPLAINED = {
     "bootstrap": "The p-values come from a paired bootstrap test of systems with the same seed "
     "({:,} resamples, one-sided as in sacrebleu).",
