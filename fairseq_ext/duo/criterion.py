@@ -4,6 +4,7 @@ Dimensions: B texts, L labels.
 """
 
 import math
+from functools import partial
 from typing import Any, Dict, List, Tuple
 
 import torch
@@ -15,6 +16,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ..common.labels import numbers
+from ..common.log_sums import logged_sum
 
 
 @register_criterion("label_cross_entropy", dataclass=FairseqDataclass)
@@ -43,10 +45,7 @@ class LabelCrossEntropy(FairseqCriterion):
     @classmethod
     def reduce_metrics(cls, logging_outputs: List[Dict[str, Any]]) -> None:
         """Log the values of the class docstring; fairseq calls this once per log interval."""
-
-        def total(name: str) -> Any:
-            return sum(log.get(name, 0) for log in logging_outputs)
-
+        total = partial(logged_sum, logging_outputs)
         texts = total("sample_size")
         metrics.log_scalar("loss", total("loss") / texts / math.log(2), texts, round=4)
         metrics.log_scalar("accuracy", 100.0 * total("correct") / texts, texts, round=2)

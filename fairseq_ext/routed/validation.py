@@ -15,6 +15,7 @@ from fairseq.logging.meters import MetersDict
 from sacrebleu.metrics import TER
 
 from ..common import corpus_bleu
+from ..common.log_sums import logged_sum
 from ..streams.bleu import UNKNOWN, PairBleu
 from ..streams.config import StreamsConfig
 from ..streams.metrics import Log, log_pair_bleu, pair_logs
@@ -143,7 +144,7 @@ def log_scores(outputs: List[Log], pair: str, kind: str) -> None:
 
 def _log_sums(logs: List[Log], pair: str, names: Iterable[str]) -> Dict[str, int]:
     """Log and return the sums of all workers, which ``_ter`` and ``_percent`` divide at the end."""
-    sums = {name: int(sum(log.get(name, 0) for log in logs)) for name in names}
+    sums = {name: int(logged_sum(logs, name)) for name in names}
     for name, value in sums.items():
         # fairseq prints no names that begin with an underscore
         metrics.log_scalar(f"_{pair}{name}", value)

@@ -17,6 +17,7 @@ from fairseq.logging.meters import AverageMeter, Meter, MetersDict
 from torch import Tensor
 
 from ..common.corpus_bleu import ORDER, bleu_of_sums
+from ..common.log_sums import logged_sum
 
 Log = Dict[str, Any]
 # a function of the meters, as fairseq's log_derived takes it
@@ -182,7 +183,7 @@ def log_likelihoods(outputs: List[Log], pairs: Sequence[str]) -> None:
 
 def _sum(logs: List[Log], name: str) -> Union[Tensor, float]:
     """Return the sum of what the workers logged, in host memory."""
-    total = sum(log.get(name, 0) for log in logs)
+    total = logged_sum(logs, name)
     return total.cpu() if torch.is_tensor(total) else total
 
 

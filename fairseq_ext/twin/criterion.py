@@ -5,6 +5,7 @@ Dimensions: B sentences, T target positions, V vocabulary, D state.
 
 import inspect
 import math
+from functools import partial
 from typing import Any, Callable, Dict, List, Optional, Tuple, Type
 
 from fairseq import metrics, utils
@@ -13,6 +14,7 @@ from fairseq.models import ARCH_MODEL_REGISTRY, BaseFairseqModel
 from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
+from ..common.log_sums import logged_sum
 from ..common.losses import label_smoothed_cross_entropy
 from ..common.run_config import carry_in_checkpoints, whole_run
 from .config import TwinConfig, check
@@ -164,10 +166,7 @@ class TwinCriterion(FairseqCriterion):
     @classmethod
     def reduce_metrics(cls, logging_outputs: List[Dict[str, Any]]) -> None:
         """Log the terms: likelihoods in bits per token, as fairseq does, L_t as it is."""
-
-        def total(name: str) -> Any:
-            return sum(log.get(name, 0) for log in logging_outputs)
-
+        total = partial(logged_sum, logging_outputs)
         tokens, sample_size = total("ntokens"), total("sample_size")
         # from nats to bits, which fairseq logs
         metrics.log_scalar("loss", total("loss") / sample_size / math.log(2), sample_size, round=3)

@@ -24,6 +24,7 @@ import sacrebleu
 from fairseq import metrics
 
 from ..common import corpus_bleu
+from ..common.log_sums import logged_sum
 
 ORDERS = range(1, 5)
 SIGMA = 6.0
@@ -66,7 +67,7 @@ def log_error_rates(logs: List[Sums]) -> None:
 
 def _log_sums(logs: List[Sums], names: Iterable[str]) -> Sums:
     """Log and return the sums of all workers, from which scores are derived at the end."""
-    sums = {name: sum(log.get(name, 0) for log in logs) for name in names}
+    sums = {name: logged_sum(logs, name) for name in names}
     for name, value in sums.items():
         # of names with "_" fairseq prints nothing
         metrics.log_scalar(name, value)

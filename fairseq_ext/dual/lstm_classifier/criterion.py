@@ -5,6 +5,7 @@ Dimensions: B sentences, T positions, N entries of a dictionary.
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Dict, List, Mapping, Tuple, Union
 
 from fairseq import metrics
@@ -16,6 +17,7 @@ from fairseq.tasks import FairseqTask
 from omegaconf import II
 from torch import Tensor
 
+from ...common.log_sums import logged_sum
 from ...common.losses import label_smoothed_cross_entropy
 
 
@@ -112,10 +114,7 @@ class DualLabelCrossEntropy(FairseqCriterion):
     @classmethod
     def reduce_metrics(cls, logging_outputs: List[Dict[str, Any]]) -> None:
         """Log loss, error rate and perplexity of the batches of all workers."""
-
-        def total(name: str) -> Any:
-            return sum(log.get(name, 0) for log in logging_outputs)
-
+        total = partial(logged_sum, logging_outputs)
         labels, tokens = total("labels"), total("text_tokens")
         if any("label_nll" in log for log in logging_outputs):
             # the mean over all that is validated, however it is cut into batches

@@ -12,6 +12,7 @@ Dimensions: B sentence pairs.
 """
 
 import math
+from functools import partial
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from fairseq import metrics
@@ -19,6 +20,7 @@ from fairseq.criterions import FairseqCriterion
 from fairseq.models import BaseFairseqModel
 from torch import Tensor
 
+from ...common.log_sums import logged_sum
 from ...streams.language_pair import LanguagePair
 from .marginals import Marginals
 
@@ -124,10 +126,7 @@ class DualityGap(FairseqCriterion):
     def reduce_metrics(cls, logging_outputs: List[Dict[str, Any]]) -> None:
         """Log the values of the criterion for one direction and, if there are any, of the gap."""
         super().reduce_metrics(logging_outputs)
-
-        def total(name: str) -> Any:
-            return sum(log.get(name, 0) for log in logging_outputs)
-
+        total = partial(logged_sum, logging_outputs)
         if any("l_duality" in log for log in logging_outputs):
             # both directions log the gap and their sentences: the ratio is the mean over pairs
             pairs, tokens = total("nsentences"), total("lm_tokens")
