@@ -39,7 +39,8 @@ coders_by_name: contextvars.ContextVar[Mapping[str, Any]] = contextvars.ContextV
 )
 def coders_are_those_of_the_caller(module: PatchedModule) -> None:
     """Hand bpe= and tokenizer= to the loading of checkpoints, but not a model's own defaults."""
-    for entry in vars(module).values():
+    entries: list[Any] = list(vars(module).values())
+    for entry in entries:
         if inspect.isclass(entry) and entry.__module__ == module.__name__:
             method = vars(entry).get("from_pretrained")
             if isinstance(method, classmethod):
