@@ -39,12 +39,16 @@ coders_by_name: contextvars.ContextVar[Mapping[str, Any]] = contextvars.ContextV
 )
 def coders_are_those_of_the_caller(module: PatchedModule) -> None:
     """Hand bpe= and tokenizer= to the loading of checkpoints, but not a model's own defaults."""
-    entries: list[Any] = list(vars(module).values())
-    for entry in entries:
+    for entry in vars(module).values():
         if inspect.isclass(entry) and entry.__module__ == module.__name__:
-            method = vars(entry).get("from_pretrained")
-            if isinstance(method, classmethod):
-                entry.from_pretrained = classmethod(noting_coders(method.__func__))
+            note_coders(entry)
+
+
+def note_coders(model: Any) -> None:
+    """Let `from_pretrained` of a class, if it has one of its own, note the coders."""
+    method = vars(model).get("from_pretrained")
+    if isinstance(method, classmethod):
+        model.from_pretrained = classmethod(noting_coders(method.__func__))
 
 
 def noting_coders(stock: Callable[..., Any]) -> Callable[..., Any]:
