@@ -103,8 +103,13 @@ def fail(_rank, error):
     raise error
 
 
-@pytest.mark.parametrize("error, status", [(ValueError("data/x: bad"), 1),
-                                           (user_errors.OptionError("--lr -1"), 2)])  # fmt: skip
+@pytest.mark.parametrize(
+    "error, status",
+    [
+        (ValueError("data/x: bad"), 1),
+        pytest.param(user_errors.OptionError("--lr -1"), 2, marks=pytest.mark.slow),
+    ],
+)
 def test_spawned_process(finish, error, status):
     """The mistake of a process that torch spawned is reported as one of this process."""
     import torch

@@ -15,7 +15,14 @@ for _side in ("encoder", "decoder"):
     STACKS += [f"--{_side}-embed-dim", 16, f"--{_side}-ffn-embed-dim", 16]
     STACKS += [f"--{_side}-layers", 1, f"--{_side}-attention-heads", 2]
 TAGGED = ["--arch", "tagged_transformer", *STACKS[2:]]
-ARCHS = pytest.mark.parametrize("arch", [DUAL, STACKS, TAGGED], ids=["dual", "stacks", "tagged"])
+ARCHS = pytest.mark.parametrize(
+    "arch",
+    [
+        pytest.param(DUAL, id="dual"),
+        pytest.param(STACKS, id="stacks", marks=pytest.mark.slow),
+        pytest.param(TAGGED, id="tagged", marks=pytest.mark.slow),
+    ],
+)
 TWO = ("-s", "xx", "-t", "yy")
 THREE = ("--lang-pairs", "xx-yy,xx-zz")
 

@@ -56,7 +56,8 @@ def runs(tmp_path_factory, reviews):
     return Runs(tmp_path_factory.mktemp("dsl"), reviews)
 
 
-@pytest.mark.parametrize("arch", [ARCHS[0], pytest.param(ARCHS[1], marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", ARCHS)
 def test_all_commands(runs, reviews, tmp_path, arch):
     """Train, resume, then, without the language model, validate, label, rank and write."""
     copy = shutil.copy(runs.path, tmp_path / "lm.pt")

@@ -89,6 +89,7 @@ def test_data_that_a_kill_left_half_made_are_made_again(make, data):
     assert copied(data) == ["raw", "more"] and not beside(data)
 
 
+@pytest.mark.slow
 def test_a_kill_while_data_are_replaced_loses_nothing(make, data, capsys):
     make()
     killed(data, "--force")

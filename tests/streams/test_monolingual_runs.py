@@ -132,11 +132,12 @@ def test_the_average_that_translates_is_not_validated(data, tmp_path):
     assert losses[0][0] == losses[1][0] and len(losses[0]) == len(losses[1]) > 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "flags",
     [
         pytest.param(["--schedule", "cycle", "--synthetic-sources", "sampling"], id="cycle"),
-        pytest.param(["--synthetic-sources", "noised_beam"], id="joint", marks=pytest.mark.slow),
+        pytest.param(["--synthetic-sources", "noised_beam"], id="joint"),
     ],
 )
 def test_two_workers_are_one_worker_with_twice_the_batches(flags, run, user_dir, data, tmp_path):

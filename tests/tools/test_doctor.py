@@ -24,6 +24,7 @@ def test_doctor_finds_a_healthy_installation(run):
     assert "  active  " in output
 
 
+@pytest.mark.slow
 def test_doctor_reports_a_broken_fairseq_with_the_remedy(run, tmp_path):
     broken = tmp_path / "fairseq_cli"
     broken.mkdir()

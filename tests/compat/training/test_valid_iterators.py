@@ -13,7 +13,7 @@ STREAMS += ["--hidden-size", 8, "--context-size", 8, "--readout-size", 8, "--ini
 STREAMS += ["--init-size", 8, "--lang-pairs", "xx-yy,xx-zz", "--criterion", "cross_entropy"]
 
 
-@pytest.fixture(params=["stock", "joint", "temperature"])
+@pytest.fixture(params=["stock", "joint", pytest.param("temperature", marks=pytest.mark.slow)])
 def words(request, tiny_training, toy_corpus):
     if request.param == "stock":
         return tiny_training
