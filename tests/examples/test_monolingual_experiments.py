@@ -9,7 +9,12 @@ from experiments.definition import read_experiment
 from experiments.execution import Run
 from small_experiment import SmallExperiment, values_of
 
-NAMES = {"monolingual_1450": 1450, "monolingual": 2900, "monolingual_5800": 5800}
+NAMES = {
+    "monolingual_1450": 1450,
+    "monolingual": 2900,
+    "monolingual_5800": 5800,
+    "monolingual_11600": 11600,
+}
 ALL_LINES = 29000
 
 
