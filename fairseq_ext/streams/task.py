@@ -150,36 +150,48 @@ class StreamsTask(Loading):
         self.from_checkpoint = from_checkpoint
         stored = self._pairs_of_checkpoint(cfg) if from_checkpoint else []
         if stored:
-            self.pairs = stored
-            paths = utils.split_paths(self.cfg.data)
-            for lang in languages(self.pairs):
-                if lang not in self.dictionaries:
-                    self.dictionaries[lang] = load_dictionary(paths, lang)
-            self.choose_direction()
+            self._take_pairs(stored)
         else:
-            if self.cfg.bpe_models:
-                raise ValueError(
-                    f"--bpe-models {self.cfg.bpe_models!r}: only fairseq-interactive and "
-                    "fairseq-generate know texts; allowed in training: leave it out"
-                )
-            if self.cfg.lang_pairs and self.requested:
-                raise ValueError(
-                    f"--lang-pairs {self.cfg.lang_pairs} and -s {self.requested.source} "
-                    f"-t {self.requested.target}: training takes one or the other"
-                )
+            self._check_training_options()
             store_pairs(cfg, self.pairs)
         if not from_checkpoint:
             self.choose_streams()
         # not TranslationTask's, which builds its own BLEU
         model = FairseqTask.build_model(self, cfg, from_checkpoint)
         if not from_checkpoint:
-            self._freeze(model)  # first: the next ones ask for ``trained_pairs``
-            self.pair_patience = self.build_patience()
-        if self.cfg.pair_parallel and not from_checkpoint:
-            self.pair_parallel.sizes = pair_sizes(model, self.trained_pairs)
+            self._prepare_training(model)
         if self.cfg.eval_bleu:
             self.bleu = self._build_bleu(model)
         return model
+
+    def _take_pairs(self, pairs: List[str]) -> None:
+        """Translate with the pairs of a checkpoint, whose dictionaries the data folder has."""
+        self.pairs = pairs
+        paths = utils.split_paths(self.cfg.data)
+        for lang in languages(pairs):
+            if lang not in self.dictionaries:
+                self.dictionaries[lang] = load_dictionary(paths, lang)
+        self.choose_direction()
+
+    def _check_training_options(self) -> None:
+        """ValueError for options of a translation, or of two kinds of pairs at once."""
+        if self.cfg.bpe_models:
+            raise ValueError(
+                f"--bpe-models {self.cfg.bpe_models!r}: only fairseq-interactive and "
+                "fairseq-generate know texts; allowed in training: leave it out"
+            )
+        if self.cfg.lang_pairs and self.requested:
+            raise ValueError(
+                f"--lang-pairs {self.cfg.lang_pairs} and -s {self.requested.source} "
+                f"-t {self.requested.target}: training takes one or the other"
+            )
+
+    def _prepare_training(self, model: BaseFairseqModel) -> None:
+        """Freeze, and set up what depends on the pairs that are trained."""
+        self._freeze(model)  # first: the next ones ask for ``trained_pairs``
+        self.pair_patience = self.build_patience()
+        if self.cfg.pair_parallel:
+            self.pair_parallel.sizes = pair_sizes(model, self.trained_pairs)
 
     def _pairs_of_checkpoint(self, cfg: Any) -> List[str]:
         """Return the pairs of a checkpoint's model; none for a model of one direction."""
