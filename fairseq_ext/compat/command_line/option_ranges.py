@@ -120,7 +120,8 @@ RANGES: dict[str, Range] = {
     **_all(FINITE, "lenpen unkpen diverse_beam_strength diversity_rate lm_weight"),
     "iter_decode_eos_penalty": FINITE,
     "sampling_topk": OFF,
-    "sampling_topp": Range(0, 1, also=((-1, "off"),)),
+    # fairseq takes 0 as "off": all words instead of the likeliest
+    "sampling_topp": Range(0, 1, open_low=True, also=((-1, "off"),)),
     "temperature": POSITIVE,
     "diverse_beam_groups": OFF,
     # fairseq-preprocess

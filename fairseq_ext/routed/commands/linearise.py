@@ -99,6 +99,22 @@ def _write(path: PathName, parts: Iterable[str]) -> None:
         stream.writelines(parts)
 
 
+def _all_well_formed(results: Iterable[Any], skip_bad: bool, files: str) -> Tuple[Any, Outcome]:
+    """Return the list of items without the faulty ones, and what became of all.
+
+    Raises ValueError for the first faulty item unless ``skip_bad``, and when no item is left.
+    """
+    from ..linearise import well_formed
+
+    counts: Dict[str, int] = Counter(written=0, skipped=0)
+    problems: List[str] = []
+    # all before the first is written: a faulty item leaves no half of a corpus
+    items = list(well_formed(results, skip_bad, counts, problems))
+    if not items:
+        raise ValueError(f"{files}: no sentence is left")
+    return items, (counts, problems)
+
+
 def linearise(
     name: str, paths: Sequence[PathName], prefix: PathName, skip_bad: bool = False, **options: Any
 ) -> Outcome:
@@ -111,19 +127,14 @@ def linearise(
         ValueError: naming file and line, for the first faulty item unless ``skip_bad``; when no
             item is left.
     """
-    from ..linearise import pairs, well_formed
+    from ..linearise import pairs
 
-    counts: Dict[str, int] = Counter(written=0, skipped=0)
-    problems: List[str] = []
-    results = pairs(name, paths, **options)
-    # all before the first is written: a faulty item leaves no half of a corpus
-    line_pairs = list(well_formed(results, skip_bad, counts, problems))
-    if not line_pairs:
-        raise ValueError(f"{', '.join(map(str, paths))}: no sentence is left")
+    results, files = pairs(name, paths, **options), ", ".join(map(str, paths))
+    line_pairs, outcome = _all_well_formed(results, skip_bad, files)
     with atomic_path(f"{prefix}.src") as source, atomic_path(f"{prefix}.tgt") as target:
         for place, path in enumerate((source, target)):
             _write(path, [pair[place] + "\n" for pair in line_pairs])
-    return counts, problems
+    return outcome
 
 
 def restore(
@@ -138,19 +149,15 @@ def restore(
 
     sources, targets: files of sentences and of (predicted) linearised targets, line by line.
     """
-    from ..linearise import items, well_formed
+    from ..linearise import items
 
-    counts: Dict[str, int] = Counter(written=0, skipped=0)
-    problems: List[str] = []
     results = items(name, sources, targets, **options)
-    corpus_items = list(well_formed(results, skip_bad, counts, problems))
-    if not corpus_items:
-        raise ValueError(f"{sources}, {targets}: no sentence is left")
+    corpus_items, outcome = _all_well_formed(results, skip_bad, f"{sources}, {targets}")
     # blank lines part sentences of rows; trees and graphs end with what parts them
     gap = "\n" if name == "ner" else ""
     with atomic_path(output) as path:
         _write(path, [gap.join(corpus_items)])
-    return counts, problems
+    return outcome
 
 
 def convert_corpora(args: Namespace) -> int:
