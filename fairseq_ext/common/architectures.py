@@ -1,4 +1,4 @@
-"""Named architectures: a model under another name, with other default values."""
+"""Architectures of fairseq: named ones, with default values of their own, and what none has."""
 
 from argparse import Namespace
 from typing import Any
@@ -15,3 +15,10 @@ def architecture(model: str, name: str, **values: Any) -> None:
                 setattr(args, option, value)
 
     register_model_architecture(model, name)(set_defaults)
+
+
+def refuse_adaptive_softmax(args: Namespace) -> None:
+    """Raise ValueError for --adaptive-softmax-cutoff: such a model of fairseq gives no logits."""
+    cutoff = getattr(args, "adaptive_softmax_cutoff", None)
+    if cutoff:
+        raise ValueError(f"--adaptive-softmax-cutoff {cutoff}: allowed: leave it out")

@@ -13,6 +13,8 @@ from fairseq.models.transformer import (
     transformer_wmt_en_de_big,
 )
 
+from ..common.architectures import refuse_adaptive_softmax
+
 SIZES = {
     "": base_architecture,
     "_iwslt_de_en": transformer_iwslt_de_en,
@@ -23,10 +25,7 @@ SIZES = {
 
 def build_transformer(args: Namespace, source: Dictionary, target: Dictionary) -> TransformerModel:
     """Return fairseq's model; ValueError for --adaptive-softmax-cutoff, which gives no logits."""
-    if getattr(args, "adaptive_softmax_cutoff", None):
-        raise ValueError(
-            f"--adaptive-softmax-cutoff {args.adaptive_softmax_cutoff}: allowed: leave it out"
-        )
+    refuse_adaptive_softmax(args)
     # fairseq's model asks its task for the two dictionaries and nothing else
     dictionaries = SimpleNamespace(source_dictionary=source, target_dictionary=target)
     return TransformerModel.build_model(args, dictionaries)

@@ -19,7 +19,7 @@ from fairseq.models.transformer import (
 from fairseq.tasks import FairseqTask
 from torch import Tensor
 
-from ...common.architectures import architecture
+from ...common.architectures import architecture, refuse_adaptive_softmax
 from ..contract import BackwardDecoder, TwinCall, decode
 
 
@@ -39,10 +39,7 @@ class TwinTransformerModel(TransformerModel):
     @classmethod
     def build_model(cls, args: Namespace, task: FairseqTask) -> "TwinTransformerModel":
         """Return the stock model; ValueError for an adaptive softmax, which gives no logits."""
-        if getattr(args, "adaptive_softmax_cutoff", None):
-            raise ValueError(
-                f"--adaptive-softmax-cutoff {args.adaptive_softmax_cutoff}: allowed: leave it out"
-            )
+        refuse_adaptive_softmax(args)
         return super().build_model(args, task)
 
     @classmethod
