@@ -195,6 +195,9 @@ def test_captions_are_scored(tmp_path):
     "words, message",
     [
         (["--eval-bleu", "--eval-args", "[1]"], "--eval-args '\\[1\\]': must be a JSON object"),
+        (["--eval-bleu", "--eval-args", '{"bem": 2}'], "--eval-args: 'bem' .* mean beam"),
+        (["--eval-cider", "--eval-args", '{"prefix_size": 2}'], "--eval-args: 'prefix_size' is 2"),
+        (["--eval-bleu", "--eval-args", '{"beam": 0}'], "--eval-args: --beam 0 is not allowed"),
         (["--eval-args", '{"beam": 2}'], "--eval-args .*: is of --eval-bleu and --eval-cider"),
     ],
 )

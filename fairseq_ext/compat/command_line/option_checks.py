@@ -6,7 +6,6 @@ that names no option, in no training at all, or silently in a wrong result.
 
 from __future__ import annotations
 
-import difflib
 import json
 from typing import Any, Callable, Mapping
 
@@ -18,6 +17,7 @@ from .search_checks import COMPARISONS as OF_SEARCHES
 from .search_checks import OF_GENERATORS
 from .training_checks import COMPARISONS as OF_TRAININGS
 from .unread_options import warn_of_unread
+from .validation_search import check_names
 
 
 def check(values: Values) -> None:
@@ -166,19 +166,9 @@ def _json_objects(values: Values) -> None:
 
 def _check_validation_search(parsed: Mapping[str, object], values: Values) -> None:
     """Check the options of the search that validation uses as those of fairseq-generate."""
-    from fairseq.dataclass.configs import GenerationConfig
-
-    names = GenerationConfig.__dataclass_fields__
     # the search of another project's task may have options of its own
-    checked = parsed if is_stock_alone(values) else ()
-    for name in checked:
-        if name not in names and name not in values:
-            close = difflib.get_close_matches(name, names, n=1)
-            hint = f" (did you mean {close[0]}?)" if close else ""
-            raise OptionError(
-                f"--eval-bleu-args: {name!r} is no option of the search{hint}; allowed: those of "
-                "fairseq-generate, with _ for -"
-            )
+    if is_stock_alone(values):
+        check_names("--eval-bleu-args", parsed, values)
     try:
         check(parsed)
     except OptionError as error:

@@ -20,6 +20,9 @@ from ...common.search_options import (
     check_language_model,
     refuse_options,
 )
+from ...compat.command_line.option_checks import check_search
+from ...compat.command_line.validation_search import check_names
+from ...compat.user_errors import OptionError
 from ..metrics import error_sums, log_error_rates
 
 # of a hypothesis and of a reference: an unknown character counts as one, and as an error
@@ -124,7 +127,14 @@ class TranscriptionTask(SpeechToTextTask):
 
 
 def search_options(option: str, text: str) -> Namespace:
-    """Return the options of a search. Raises ValueError unless ``text`` is a JSON object."""
+    """Return the options of a search in validation.
+
+    Args:
+        option: which has them, "--eval-args".
+        text: its value, a JSON object.
+
+    Raises ValueError for a text that is none, and for values that fairseq-generate refuses.
+    """
     try:
         values: Any = json.loads(text)
     except json.JSONDecodeError:
@@ -133,4 +143,9 @@ def search_options(option: str, text: str) -> Namespace:
         raise ValueError(
             f"{option} {text!r}: must be a JSON object, for example " + "'{\"beam\": 4}'"
         )
+    check_names(option, values)
+    try:
+        check_search(values)
+    except OptionError as error:
+        raise OptionError(f"{option}: {error}") from error
     return Namespace(**values)

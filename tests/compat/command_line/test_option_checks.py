@@ -21,6 +21,11 @@ REFUSED = [
     ("adam_betas", "garbage"), ("adam_betas", "(0.9, 1.0)"), ("adam_betas", "(0.9,)"),
     ("model_overrides", "garbage"), ("model_overrides", "[1]"), ("optimizer_overrides", "1"),
     ("eval_bleu_args", "beam"), ("eval_bleu_args", "[4]"), ("eval_bleu_detok_args", "{"),
+    # fairseq-generate reads these, the search of a validation does not
+    ("eval_bleu_args", '{"prefix_size": 1}'), ("eval_bleu_args", '{"lm_path": "lm.pt"}'),
+    ("eval_bleu_args", '{"retain_dropout": true}'), ("eval_bleu_args", '{"replace_unk": ""}'),
+    ("eval_bleu_args", '{"score_reference": true}'),
+    ("eval_bleu_args", '{"constraints": "ordered"}'),
     ("epoch2lr", "{1: 0.1}"), ("epoch2lr", "{'1-2': 0.1"), ("update2lr", "{'a': 0.1}"),
     ("update2lr", "{'1': 'x'}"), ("num_batch_buckets", 2),
     ("workers", 0), ("nwordssrc", -2), ("thresholdtgt", -2), ("softmax_batch", 0),
@@ -32,6 +37,7 @@ ACCEPTED = [
     ("sampling_topp", -1.0), ("sampling_topp", 1.0), ("seed", 2**32 - 1), ("max_tokens", None),
     ("adam_betas", "(0.9, 0.98)"), ("adam_betas", (0.9, 0.999)), ("adam_eps", 0.0),
     ("model_overrides", "{'data': 'x'}"), ("eval_bleu_args", '{"beam": 4}'),
+    ("eval_bleu_args", '{"prefix_size": 0, "replace_unk": null}'),
     ("eval_bleu_args", None), ("total_num_update", "${optimization.max_update}"),
     ("nwordssrc", -1), ("distributed_port", -1), ("lr_period_updates", -1.0),
     # what fairseq takes as "off" or "no limit"
