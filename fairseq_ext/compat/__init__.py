@@ -63,6 +63,7 @@ PATCH_MODULES = (
     "command_line.scoring",
     "training.language_tags",
     "training.empty_translations",
+    "training.detokenized_validations",
     "training.ignored_prefixes",
     "training.noised_embeddings",
     "training.adaptive_losses",
