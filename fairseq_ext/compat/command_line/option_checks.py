@@ -17,7 +17,7 @@ from .search_checks import COMPARISONS as OF_SEARCHES
 from .search_checks import OF_GENERATORS
 from .training_checks import COMPARISONS as OF_TRAININGS
 from .unread_options import warn_of_unread
-from .validation_search import check_names
+from .validation_search import check_detokenizer, check_names
 
 
 def check(values: Values) -> None:
@@ -218,6 +218,7 @@ COMPARISONS: tuple[Callable[[Values], None], ...] = (
     _betas,
     _dictionaries,
     _json_objects,
+    check_detokenizer,  # whose arguments are such an object
     _manual_rates,
     _buckets_hold_tokens,
 )

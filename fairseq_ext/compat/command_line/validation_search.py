@@ -1,11 +1,14 @@
-"""Checks of the options of a search that are given as JSON, for translations in validation."""
+"""Checks of options by which validation translates, of which some are given as JSON."""
 
 from __future__ import annotations
 
 import difflib
+import json
+import sys
 from typing import Container, Mapping
 
 from ..user_errors import OptionError
+from .chosen_classes import Values, is_stock
 
 # {option that the commands read and no task's search: what validation does whatever its value}
 OF_COMMANDS = {
@@ -44,4 +47,29 @@ def check_names(flag: str, parsed: Mapping[str, object], others: Container[str] 
         if name in OF_COMMANDS and value is not None and value != fields[name].default:
             raise OptionError(
                 f"{flag}: {name!r} is {value!r}, but {OF_COMMANDS[name]}; allowed: leave it out"
+            )
+
+
+def check_detokenizer(values: Values) -> None:
+    """Raise OptionError for a --eval-bleu-detok that is none, or does not read its arguments."""
+    name, text = values.get("eval_bleu_detok"), values.get("eval_bleu_detok_args")
+    # without --eval-bleu nothing is joined; a command without models has no tokenisers
+    encoders = sys.modules.get("fairseq.data.encoders")
+    if not values.get("eval_bleu") or not isinstance(name, str) or encoders is None:
+        return
+    registry = encoders.TOKENIZER_REGISTRY
+    if name not in registry:
+        raise OptionError(
+            f"--eval-bleu-detok {name!r} is not allowed; allowed: {', '.join(sorted(registry))}; "
+            "space leaves the words as they are"
+        )
+    dataclasses = sys.modules["fairseq.registry"].REGISTRIES["tokenizer"]["dataclass_registry"]
+    if not is_stock(registry[name]) or not isinstance(text, str) or not text:
+        return
+    fields = getattr(dataclasses.get(name), "__dataclass_fields__", {}).keys() - {"_name"}
+    for argument in json.loads(text):
+        if argument not in fields:
+            raise OptionError(
+                f"--eval-bleu-detok-args: {argument!r} is no option of --eval-bleu-detok {name}; "
+                f"allowed: {', '.join(sorted(fields)) or 'none'}"
             )

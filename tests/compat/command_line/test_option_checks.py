@@ -168,6 +168,25 @@ def test_accepted_together(values):
     check(values)
 
 
+@pytest.mark.parametrize(
+    "detok, arguments, message",
+    [
+        ("none", "{}", r"--eval-bleu-detok 'none' is not allowed; allowed: moses, nltk, space"),
+        ("space", '{"target_lang": "fr"}', r"-args: 'target_lang' .*; allowed: none"),
+        ("moses", '{"target_lnag": "fr"}', r"-args: 'target_lnag' .*; allowed: moses_no_dash"),
+    ],
+)
+def test_words_are_joined_by_a_tokenizer_and_its_options(detok, arguments, message):
+    from fairseq.data import encoders  # noqa: F401  (the tokenisers)
+
+    values = {"eval_bleu_detok": detok, "eval_bleu_detok_args": arguments}
+    check({**values, "eval_bleu": False})
+    check({"eval_bleu": True, "eval_bleu_detok": "moses", "eval_bleu_detok_args": ""})
+    check({"eval_bleu": True, **values, "eval_bleu_detok": "space", "eval_bleu_detok_args": "{}"})
+    with pytest.raises(OptionError, match=message):
+        check({**values, "eval_bleu": True})
+
+
 @pytest.fixture
 def foreign_task(monkeypatch):
     """The name of a task of another project, whose options are named as fairseq's."""
