@@ -273,7 +273,8 @@ class BeamSearchGenerator(SequenceGenerator):
         lengths = record.last_step[:, :-1] + 1
         scores = record.last_sum[:, :-1]
         if self.normalize_scores:
-            scores = scores / lengths**self.len_penalty
+            # JSON and Python give -1 where the command line gives -1.0; torch has no int**-1
+            scores = scores / lengths ** float(self.len_penalty)
         # log p of each word is the difference of two sums
         gained = torch.cat([sums[..., :1], sums[..., 1:] - sums[..., :-1]], dim=2)
         sentences: Hypotheses = []

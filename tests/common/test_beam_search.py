@@ -111,6 +111,7 @@ OPTIONS = {
     "relative": {"min_len": 5, "max_len_a": 0.8, "max_len_b": 1},
     "sums": {"normalize_scores": False},
     "penalties": {"len_penalty": 0.3, "unk_penalty": 2.0, "temperature": 1.7},
+    "short_first": {"len_penalty": -1, "min_len": 0},  # a whole number, as JSON has it
     "suppressed": {"tokens_to_suppress": ("w3", "w7")},
     "begin": {"eos": 5},
 }
