@@ -5,9 +5,11 @@ import difflib
 import importlib
 import io
 import itertools
+import signal
 import sys
 from typing import Optional, Sequence
 
+from .compat.command_line.termination_signals import exits_cleanly_on_signals
 from .compat.user_errors import (
     BROKEN_PIPE_STATUS,
     INTERRUPTED_STATUS,
@@ -20,6 +22,8 @@ from .tools import UsageError
 from .tools.commands import command_table
 
 COMMANDS = command_table()
+# the stock commands of fairseq have the handlers that they have without `fairseq-ext run`
+WITH_OWN_SIGNALS = ("run",)
 
 
 def version() -> str:
@@ -81,7 +85,11 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     try:
         module = importlib.import_module(f".{command.module}", __package__)
         module.add_arguments(parser)
-        return getattr(module, command.function)(parser.parse_args(rest))
+        function = getattr(module, command.function)
+        if name not in WITH_OWN_SIGNALS:
+            # Ctrl-C is an exception, see below; SIGTERM would leave what is half-written
+            function = exits_cleanly_on_signals(parser.prog, function, [signal.SIGTERM])
+        return function(parser.parse_args(rest))
     except UsageError as error:
         print_error(parser.prog, error, str(error))
         return 2

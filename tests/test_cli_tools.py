@@ -2,6 +2,8 @@
 
 import importlib
 import os
+import signal
+import subprocess
 import sys
 
 import pytest
@@ -134,6 +136,42 @@ def test_an_interrupted_command_ends_in_one_line(monkeypatch, capsys):
     monkeypatch.setattr(user_dir, "print_user_dir", interrupted)
     assert command.main(["user-dir"]) == 130
     assert capsys.readouterr().err == "fairseq-ext user-dir: interrupted\n"
+
+
+WRITES_FOR_A_MINUTE = """
+import sys, time
+import _fairseq_ext_cli
+_fairseq_ext_cli._bare_package()
+from fairseq_ext import __main__ as command
+from fairseq_ext.compat.atomic_files import folder_beside
+from fairseq_ext.tools import atomic_path
+from fairseq_ext.tools.installation import user_dir
+
+def write(arguments):
+    with atomic_path(sys.argv[1] + ".tsv") as file, folder_beside(sys.argv[1]) as folder:
+        for path in (file, folder + "/part"):
+            open(path, "w").write("half")
+        print("half-written", flush=True)
+        time.sleep(60)
+
+user_dir.print_user_dir = write
+sys.exit(command.main(["user-dir"]))
+"""
+
+
+def test_a_command_that_sigterm_ends_leaves_nothing_half_written(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-c", WRITES_FOR_A_MINUTE, str(tmp_path / "output")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        cwd=REPOSITORY,
+    )
+    assert process.stdout.readline() == "half-written\n"
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGTERM and os.listdir(tmp_path) == []
+    assert errors == "\nfairseq-ext user-dir: ended by SIGTERM; nothing is half-written\n"
 
 
 def test_a_table_is_printed_where_the_terminal_has_ascii_alone(run, tmp_path):

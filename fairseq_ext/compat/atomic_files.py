@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import secrets
 import shutil
 import socket
 import tempfile
@@ -20,8 +21,31 @@ LEFTOVER = re.compile(r"\.(?P<name>.+)\.(?P<host>[^.]+)\.(?P<pid>\d+)\.part")
 # what fairseq alone leaves when it is killed while it writes
 STOCK_LEFTOVER = re.compile(r".+\.pt\.tmp")
 
-# names of unfinished files of this process; `termination_signals` removes them
+# names of unfinished files and folders of this process; `termination_signals` removes them
 unfinished: list[str] = []
+
+
+@contextlib.contextmanager
+def removed_at_the_end(path: str) -> Iterator[None]:
+    """Remove `path`, a file or a folder, when the block ends, or when a signal ends the process.
+
+    What has been renamed meanwhile stays under its new name.
+    """
+    unfinished.append(path)  # before it exists: a signal may come at any moment
+    try:
+        yield
+    finally:
+        remove(path)
+        unfinished.remove(path)
+
+
+def remove(path: str) -> None:
+    """Remove a file or a folder, if it is there."""
+    if os.path.isdir(path):
+        shutil.rmtree(path, ignore_errors=True)
+        return
+    with contextlib.suppress(OSError):
+        os.unlink(path)
 
 
 def host_name() -> str:
@@ -69,27 +93,21 @@ def atomic_write(path: str) -> Iterator[_ErrorRecordingFile]:
     """
     folder, name = os.path.split(os.path.abspath(path))
     part = os.path.join(folder, f".{name}.{host_name()}.{os.getpid()}.part")
-    unfinished.append(part)  # before it exists: a signal may come at any moment
-    try:
-        with open(part, "wb") as file:
-            recorder = _ErrorRecordingFile(file)
-            yield recorder
-            if recorder.error is not None:
-                raise recorder.error
-            file.flush()
-            # before the rename: after a power failure the new name must not lead to an empty file
-            os.fsync(file.fileno())
-        os.replace(part, path)
-        _flush_folder(folder)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            os.unlink(part)
-        if not isinstance(error, OSError):
-            raise
-        reason = f"{error.strerror or error}; what was there before is whole"
-        raise OSError(error.errno or 0, reason, os.fspath(path)) from error
-    finally:
-        unfinished.remove(part)
+    with removed_at_the_end(part):
+        try:
+            with open(part, "wb") as file:
+                recorder = _ErrorRecordingFile(file)
+                yield recorder
+                if recorder.error is not None:
+                    raise recorder.error
+                file.flush()
+                # before the rename: after a power failure the name must not lead to an empty file
+                os.fsync(file.fileno())
+            os.replace(part, path)
+            _flush_folder(folder)
+        except OSError as error:
+            reason = f"{error.strerror or error}; what was there before is whole"
+            raise OSError(error.errno or 0, reason, os.fspath(path)) from error
 
 
 def atomic_copy(source: str, path: str) -> str:
@@ -97,6 +115,19 @@ def atomic_copy(source: str, path: str) -> str:
     with open(source, "rb") as content, atomic_write(path) as file:
         shutil.copyfileobj(content, file, 1 << 20)
     return path
+
+
+@contextlib.contextmanager
+def folder_beside(path: str) -> Iterator[str]:
+    """Yield a new hidden folder in the folder of `path`, which is removed when the block ends.
+
+    What is to become `path` is written there: a rename within one file system is a single step.
+    """
+    parent, name = os.path.split(os.path.abspath(path))
+    folder = os.path.join(parent, f".{name}.{secrets.token_hex(4)}")
+    with removed_at_the_end(folder):
+        os.mkdir(folder)  # not mkdtemp, whose folders nobody else may read
+        yield folder
 
 
 def replace_folder(work: str, target: str) -> None:

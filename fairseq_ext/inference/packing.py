@@ -1,12 +1,11 @@
 """Writing a packed folder: all that a model needs to be used elsewhere."""
 
 import json
-import secrets
 import shutil
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
-from ..compat.atomic_files import replace_folder
+from ..compat.atomic_files import folder_beside, replace_folder
 from ..compat.checkpoints.dictionary_digests import digests
 from ..compat.file_sums import file_sum
 from .card import Facts, model_card
@@ -71,18 +70,14 @@ def pack(
     )
     scores = options.scores.read_text(encoding="utf-8") if options.scores else None
     stored = [read_checkpoint(Path(path)) for path in checkpoints]
-    # not mkdtemp, whose folder nobody else may read
-    work = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
-    work.mkdir()
-    try:
+    with folder_beside(str(target)) as folder:
+        work = Path(folder)
         _write(work, model, stored, options.with_twin)
         facts = Facts(model, stored, model.loaded.folder, scores)
         (work / CARD).write_text(model_card(facts, target.name), encoding="utf-8")
         _write_sums(work)
         _check_whole(work)
-        replace_folder(str(work), str(target))
-    finally:
-        shutil.rmtree(work, ignore_errors=True)  # gone after the rename
+        replace_folder(folder, str(target))
     return target
 
 

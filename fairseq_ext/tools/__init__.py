@@ -12,7 +12,7 @@ import secrets
 from pathlib import Path
 from typing import Dict, Iterable, Iterator, Union
 
-from ..compat.atomic_files import flush
+from ..compat.atomic_files import flush, removed_at_the_end
 
 
 class UsageError(Exception):
@@ -49,7 +49,8 @@ def check_once(option: str, paths: Iterable[Union[str, Path]]) -> None:
 def atomic_path(output: Union[str, Path]) -> Iterator[Path]:
     """Yield a temporary file beside `output` that becomes `output` when the block ends well.
 
-    An error inside the block leaves an existing `output` as it was and removes the temporary file.
+    An error inside the block, or a signal that ends the process, leaves an existing `output` as it
+    was and removes the temporary file.
     Of a symbolic link the file behind it is replaced. Raises UsageError when the folder of `output`
     does not exist, and when `output` is one, or a device or a pipe.
     """
@@ -62,11 +63,9 @@ def atomic_path(output: Union[str, Path]) -> Iterator[Path]:
     # in the same folder, as a rename is one step within a file system only;
     # the same suffix, by which matplotlib chooses the format
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}{path.suffix}")
-    partial.touch(exist_ok=False)  # not mkstemp, whose files nobody else may read
-    try:
+    with removed_at_the_end(str(partial)):
+        partial.touch(exist_ok=False)  # not mkstemp, whose files nobody else may read
         yield partial
         # before the rename: after a power failure the name must not lead to an empty file
         flush(str(partial))
         os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)  # no longer there after the rename

@@ -1,4 +1,4 @@
-"""How fairseq-train ends by SIGTERM and SIGINT (Ctrl-C): one line, nothing half-written.
+"""How a command ends by SIGTERM and SIGINT (Ctrl-C): one line, nothing half-written.
 
 The process then ends by the signal itself, so that its status is what a shell expects: 143 and
 130. Nothing here imports fairseq or torch.
@@ -13,9 +13,9 @@ import os
 import signal
 import sys
 from types import FrameType
-from typing import Any, Callable, TypeVar
+from typing import Any, Callable, Sequence, TypeVar
 
-from ..atomic_files import unfinished
+from ..atomic_files import remove, unfinished
 from ..checkpoints.folder_lock import locked
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -25,14 +25,16 @@ Result = TypeVar("Result")
 Handler = Callable[[int, "FrameType | None"], None]
 
 
-def exits_cleanly_on_signals(program: str, command: Callable[..., Result]) -> Callable[..., Result]:
-    """Return `command` with handlers for both signals, unless somebody else has set handlers."""
+def exits_cleanly_on_signals(
+    program: str, command: Callable[..., Result], signals: Sequence[signal.Signals] = SIGNALS
+) -> Callable[..., Result]:
+    """Return `command` with handlers for the signals, unless somebody else has set handlers."""
 
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> Result:
         handler = _handler(program, os.getpid())
         replaced = {}
-        for number in SIGNALS:
+        for number in signals:
             present = signal.getsignal(number)
             if present in DEFAULT_HANDLERS:  # somebody else's handler stays
                 with contextlib.suppress(ValueError):  # not in the main thread
@@ -80,11 +82,10 @@ def _end_data_workers() -> None:
 
 
 def clean_up() -> str | None:
-    """Remove the unfinished files and locks of this process; return the folder it trains into."""
+    """Remove the unfinished files, folders and locks of this process; return the folder it trains into."""
     folder = os.path.dirname(locked[-1]) if locked else None
     for path in (*unfinished, *locked):
-        with contextlib.suppress(OSError):
-            os.unlink(path)
+        remove(path)
     return folder
 
 

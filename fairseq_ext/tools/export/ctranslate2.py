@@ -1,10 +1,9 @@
 """A stock fairseq checkpoint as a folder of CTranslate2 (an optional dependency)."""
 
-import tempfile
 from pathlib import Path
 from typing import Any, Mapping, Optional, Union
 
-from ...compat.atomic_files import replace_folder
+from ...compat.atomic_files import folder_beside, replace_folder
 from ...compat.patch_registry import since
 from .. import UsageError
 from .protocol import Checkpoint, namespace_of
@@ -89,9 +88,7 @@ def write_folder(
         )
     stock = with_namespace(stock)
     check_options(vars(stock["cfg"]["model"]))
-    output = Path(path)
-    # beside the output, so that renaming works: the same file system
-    with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as folder:
+    with folder_beside(str(path)) as folder:
         file, converted = Path(folder) / "model.pt", Path(folder) / "converted"
         torch.save(stock, file)
         task = stock["cfg"]["task"]
@@ -102,4 +99,4 @@ def write_folder(
             )
         except ValueError as error:  # options of the model that CTranslate2 does not know
             raise UsageError(f"--to ctranslate2: {error}") from error
-        replace_folder(str(converted), str(output))
+        replace_folder(str(converted), str(path))
