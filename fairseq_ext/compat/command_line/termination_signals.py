@@ -82,7 +82,7 @@ def _end_data_workers() -> None:
 
 
 def clean_up() -> str | None:
-    """Remove the unfinished files, folders and locks of this process; return the folder it trains into."""
+    """Remove what this process has not finished, and its locks; return where it trains into."""
     folder = os.path.dirname(locked[-1]) if locked else None
     for path in (*unfinished, *locked):
         remove(path)
