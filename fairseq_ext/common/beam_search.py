@@ -253,7 +253,13 @@ class BeamSearchGenerator(SequenceGenerator):
     ) -> None:
         """Set log_p (R, V) of the words that may not come to -inf, in place."""
         if state is not None:
-            log_p.masked_fill_(~state.allowed(steps - step), -math.inf)
+            allowed = state.allowed(steps - step)  # (R, V)
+            if step < self.min_len:
+                # a target that may have no further word ends, however short it is
+                allowed[:, self.eos] &= allowed.sum(dim=1).eq(1)
+            log_p.masked_fill_(~allowed, -math.inf)
+        elif step < self.min_len:
+            log_p[:, self.eos] = -math.inf
         log_p[:, self.pad] = -math.inf
         if self.unk_penalty:
             log_p[:, self.unk] -= self.unk_penalty
@@ -261,8 +267,6 @@ class BeamSearchGenerator(SequenceGenerator):
         if step >= steps:
             log_p[:, : self.eos] = -math.inf
             log_p[:, self.eos + 1 :] = -math.inf
-        if step < self.min_len:
-            log_p[:, self.eos] = -math.inf
         if self.token_indices_to_suppress is not None:
             log_p[:, self.token_indices_to_suppress] = -math.inf
 

@@ -5,7 +5,8 @@ of a small Transformer. Sixteen random bits are enough.
 """
 
 import logging
-from typing import Any, List, Optional
+from functools import lru_cache
+from typing import Any, List, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -55,7 +56,7 @@ class RetainsDropout:
 def dropout(values: Tensor, rate: float, training: bool = True) -> Tensor:
     """Drop values as torch.nn.functional.dropout does, by torch's seeded random numbers.
 
-    On CPUs ``rate`` is rounded to a multiple of 2^-16, and the mean stays what it is.
+    On CPUs ``rate`` is rounded, see ``dropout_mask``, and the mean stays what it is.
     """
     # GPUs draw numbers fast enough; rates of 0 and 1 need none
     if not training or not 0 < rate < 1 - 1 / LEVELS or values.device.type != "cpu":
@@ -64,8 +65,12 @@ def dropout(values: Tensor, rate: float, training: bool = True) -> Tensor:
 
 
 def dropout_mask(like: Tensor, rate: float) -> Tensor:
-    """Return 0 with probability ``rate`` and 1 / (1 - rate) otherwise, shaped as ``like``."""
-    dropped = round(rate * LEVELS)
+    """Return 0 with probability ``rate`` and 1 / (1 - rate) otherwise, shaped as ``like``.
+
+    The rate is rounded so that it is a multiple of 2^-16 and the factor a number of the type of
+    ``like``: in bfloat16, 0.1 becomes 0.0986 and the factor 1.1094.
+    """
+    dropped, factor = _rounded(rate, like.dtype)
     count = like.numel()
     # four lanes of 16 bits are cut from each number of 64
     bits = torch.empty((count + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
@@ -73,4 +78,11 @@ def dropout_mask(like: Tensor, rate: float) -> Tensor:
     # a share of dropped / 2^16 of the lanes lies below the limit; compared in place, sixteen bits
     # stay sixteen bits, and neither step goes by way of bools, which takes torch twice as long
     ones = lanes.ge_(dropped - LEVELS // 2).to(like.dtype)
-    return ones.mul_(LEVELS / (LEVELS - dropped))
+    return ones.mul_(factor)
+
+
+@lru_cache(maxsize=None)
+def _rounded(rate: float, dtype: torch.dtype) -> Tuple[int, float]:
+    """Return how many of 2^16 values are dropped, and by what the others are multiplied."""
+    factor = float(torch.tensor(LEVELS / (LEVELS - round(rate * LEVELS)), dtype=dtype))
+    return LEVELS - round(LEVELS / factor), factor

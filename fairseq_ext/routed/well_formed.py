@@ -284,8 +284,11 @@ class Graphs(Constraint):
 
     def __init__(self, source: SourceWords, dictionary: Dictionary, name: str):
         super().__init__(source, dictionary, name)
-        change, lowest = zip(*(_depths(symbol) for symbol in dictionary.symbols))
-        self.change, self.lowest = torch.tensor(change), torch.tensor(lowest)
+        depths = zip(*(_depths(symbol) for symbol in dictionary.symbols))
+        self.change, self.lowest, self.inside = map(torch.tensor, depths)
+        self.has_bracket = torch.tensor(
+            [bool({*symbol} & {*"()"}) for symbol in dictionary.symbols]
+        )
         self.ordinary = ordinary_symbols(dictionary)
         # whatever is open can be closed only if a symbol closes a single bracket
         if (self.ordinary & self.change.gt(0)).any() and not (
@@ -300,13 +303,19 @@ class Graphs(Constraint):
         return _GraphState(self, words)
 
 
-def _depths(symbol: str) -> Tuple[int, int]:
-    """Return by how much a symbol changes the number of open brackets, and the lowest change."""
-    depth = lowest = 0
-    for character in symbol:
+def _depths(symbol: str) -> Tuple[int, int, int]:
+    """Return how a symbol changes the number of open brackets, and the lowest changes on the way.
+
+    The first of these is that before and behind any character, the second that behind a bracket
+    that closes and that more of the symbol follows; ``DEEPEST`` where none does.
+    """
+    depth, lowest, inside = 0, 0, DEEPEST
+    for place, character in enumerate(symbol, 1):
         depth += (character == "(") - (character == ")")
         lowest = min(lowest, depth)
-    return depth, lowest
+        if character == ")" and place < len(symbol):
+            inside = min(inside, depth)
+    return depth, lowest, inside
 
 
 class _GraphState:
@@ -314,6 +323,7 @@ class _GraphState:
         device = words.device
         self.eos, self.ordinary = graphs.eos, graphs.ordinary.to(device)
         self.change, self.lowest = graphs.change.to(device), graphs.lowest.to(device)
+        self.inside, self.has_bracket = graphs.inside.to(device), graphs.has_bracket.to(device)
         self.depth = torch.zeros_like(words)
         self.is_complete = torch.zeros_like(words, dtype=torch.bool)  # the outermost pair is closed
 
@@ -324,6 +334,8 @@ class _GraphState:
             self.ordinary
             # no bracket inside of the symbol closes what nobody opened
             & (self.depth.unsqueeze(1) + self.lowest >= 0)
+            # none but its last character closes the outermost one
+            & (self.depth.unsqueeze(1) + self.inside > 0)
             # every bracket that is open takes one of the steps that are left to close it
             & (after < min(left, DEEPEST))
         )
@@ -332,10 +344,9 @@ class _GraphState:
         return symbols
 
     def advance(self, symbols: Tensor, order: Tensor) -> None:
-        before = self.depth[order]
-        self.depth = (before + self.change[symbols]).clamp(min=0)
-        # a bracket was open, and this symbol closed the last one
-        self.is_complete = self.is_complete[order] | (before.gt(0) & self.depth.eq(0))
+        self.depth = (self.depth[order] + self.change[symbols]).clamp(min=0)
+        closes = self.has_bracket[symbols] & self.depth.eq(0)  # the outermost bracket
+        self.is_complete = self.is_complete[order] | closes
 
 
 CONSTRAINTS = {constraint.kind: constraint for constraint in (Tags, Trees, Graphs)}

@@ -103,20 +103,32 @@ def test_trees_are_those_that_can_be_read(words, mark):
     assert {tuple(symbol[len(mark) :] for symbol in line) for line in lines} == expected
 
 
+def is_balanced(line):
+    """True if brackets match and nothing follows the outermost one."""
+    text = "".join(line)
+    depths = [text[:n].count("(") - text[:n].count(")") for n in range(len(text) + 1)]
+    closed = [n for n in range(1, len(text)) if depths[n] == 0 and depths[n - 1] == 1]
+    return depths[-1] == 0 and min(depths) == 0 and not closed
+
+
 def test_brackets_of_graphs_match():
     symbols = ["(", ")", "a"]
-
-    def is_balanced(line):
-        depths = [line[:n].count("(") - line[:n].count(")") for n in range(len(line) + 1)]
-        closed = [n for n in range(1, len(line)) if depths[n] == 0 and depths[n - 1] == 1]
-        return depths[-1] == 0 and min(depths) == 0 and not closed
-
     expected = {line for line in every_line(symbols, 7) if is_balanced(line)}
     assert accepted(Graphs(Fixed(2), dictionary_with(*symbols), "dict"), 7) == expected
     readable = {line for line in every_line(["(", ")", "a", ":r"], 7) if _is_graph(line)}
     assert readable <= accepted(Graphs(Fixed(2), dictionary_with("(", ")", "a", ":r"), "dict"), 7)
     pieces = accepted(Graphs(Fixed(2), dictionary_with("▁(", "a)", ")", "b"), "dict"), 4)
     assert ("▁(", "▁(", "a)", ")") in pieces and ("a)",) not in pieces
+
+
+@pytest.mark.parametrize("piece", ["(a)", ")(", "()()", ")a", "(a)(", "a)", "((", "))"])
+def test_symbols_of_several_brackets(piece):
+    """A symbol may hold a whole pair, or close the outermost one and begin another."""
+    symbols = ["(", ")", "a", piece]
+    lines = accepted(Graphs(Fixed(2), dictionary_with(*symbols), "dict"), 5)
+    expected = {line for line in every_line(symbols, 5) if is_balanced(line)}
+    # every open bracket has a step of its own to be closed in
+    assert lines < expected if piece == "))" else lines == expected
 
 
 def _is_graph(line):
@@ -183,11 +195,12 @@ def is_well_formed(kind, words, line):
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """Sentences of 1 to 7 words, and targets of all kinds of which nothing is learnt."""
+    """Sentences of up to 7 words, and targets of all kinds of which nothing is learnt."""
     folder, rng = tmp_path_factory.mktemp("kinds"), random.Random(2)
     for kind, symbols in KINDS.items():
         for split, count in (("train", 8), ("valid", 24)):
             sentences = [" ".join(rng.choices("abcdef", k=rng.randint(1, 7))) for _ in range(count)]
+            sentences[-1] = ""
             targets = [" ".join(symbols)] * count
             for lang, lines in (("xx", sentences), (kind, targets)):
                 text = "".join(line + "\n" for line in lines)
