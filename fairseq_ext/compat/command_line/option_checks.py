@@ -19,6 +19,12 @@ from .training_checks import COMPARISONS as OF_TRAININGS
 from .unread_options import warn_of_unread
 from .validation_search import check_detokenizer, check_names
 
+# of --post-process: what fairseq joins sub-words by
+JOINED = (
+    *("subword_nmt", "@@ ", "sentencepiece", "wordpiece"),
+    *("letter", "_EOW", "silence", "none"),
+)
+
 
 def check(values: Values) -> None:
     """Raise OptionError for the first option that is out of range or contradicts another.
@@ -206,6 +212,16 @@ def _buckets_hold_tokens(values: Values) -> None:
         )
 
 
+def _subwords_are_joined(values: Values) -> None:
+    """Raise OptionError for sub-words that fairseq cannot join, or would join to other words."""
+    for name in ("post_process", "eval_bleu_remove_bpe"):
+        value = values.get(name)
+        if value is None or value in JOINED or not is_stock_alone(values):
+            continue
+        why = ": the blank inside of a word would stay" if value == "@@" else " is not allowed"
+        raise OptionError(f"{option(name)} {value!r}{why}; allowed: {', '.join(map(repr, JOINED))}")
+
+
 # the first that fails is the one reported
 COMPARISONS: tuple[Callable[[Values], None], ...] = (
     *OF_SEARCHES,
@@ -219,6 +235,7 @@ COMPARISONS: tuple[Callable[[Values], None], ...] = (
     _dictionaries,
     _json_objects,
     check_detokenizer,  # whose arguments are such an object
+    _subwords_are_joined,
     _manual_rates,
     _buckets_hold_tokens,
 )

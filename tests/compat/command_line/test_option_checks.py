@@ -29,6 +29,7 @@ REFUSED = [
     ("epoch2lr", "{1: 0.1}"), ("epoch2lr", "{'1-2': 0.1"), ("update2lr", "{'a': 0.1}"),
     ("update2lr", "{'1': 'x'}"), ("num_batch_buckets", 2),
     ("workers", 0), ("nwordssrc", -2), ("thresholdtgt", -2), ("softmax_batch", 0),
+    ("post_process", "@@"), ("eval_bleu_remove_bpe", "sentencepeice"),
 ]  # fmt: skip
 ACCEPTED = [
     ("update_freq", [1, 4]), ("lr", [0.0]), ("lr", [1e-4, 1e-5]), ("batch_size", None),
@@ -38,7 +39,8 @@ ACCEPTED = [
     ("adam_betas", "(0.9, 0.98)"), ("adam_betas", (0.9, 0.999)), ("adam_eps", 0.0),
     ("model_overrides", "{'data': 'x'}"), ("eval_bleu_args", '{"beam": 4}'),
     ("eval_bleu_args", '{"prefix_size": 0, "replace_unk": null}'),
-    ("eval_bleu_args", None), ("total_num_update", "${optimization.max_update}"),
+    ("eval_bleu_args", None), ("post_process", "@@ "), ("eval_bleu_remove_bpe", None),
+    ("total_num_update", "${optimization.max_update}"),
     ("nwordssrc", -1), ("distributed_port", -1), ("lr_period_updates", -1.0),
     # what fairseq takes as "off" or "no limit"
     ("stop_time_hours", -1), ("clip_norm", -1.0), ("curriculum", -1), ("max_epoch", 0),
