@@ -74,6 +74,16 @@ def test_function_is_the_stock_models(data, stock, flags):
     assert set(twin.state_dict()) == set(plain.state_dict())
 
 
+@pytest.mark.parametrize("stock", ["lstm", "lstm_lm"])
+def test_the_adaptive_softmax_reads_the_states(data, stock):
+    """Where the output has another size than the states, stock leaves the map between them out."""
+    flags = ("--criterion", "adaptive_loss", "--adaptive-softmax-cutoff", "5,8")
+    twin, plain = couple(data, stock, "--decoder-out-embed-dim", "3", *flags)
+    batch = inputs(stock)
+    with torch.no_grad():
+        torch.testing.assert_close(twin(**batch)[0], plain(**batch)[0], atol=1e-5, rtol=1e-5)
+
+
 @pytest.mark.parametrize("stock, flags", CASES)
 def test_state_is_the_one_that_predicts(data, stock, flags):
     """Of a recurrent decoder: the top h that stock fairseq keeps after each step, word by word."""

@@ -63,9 +63,11 @@ def resumed_trainings_forget_nothing(module: PatchedModule) -> None:
         position = state.get("train_iterator") or {}
         begins_epoch = position.get("version", 1) >= 2 and position["iterations_in_epoch"] == 0
         if not loading.reset_meters:
+            function = _early_stop()
             # --reset-meters begins anew, and with it the best score that patience compares with
             for name, value in state.get("patience", {}).items():
-                setattr(_early_stop(), name, value)
+                if function is not None:  # another program than fairseq-train has its own
+                    setattr(function, name, value)
             if begins_epoch and "train_inner" in state.get("metrics", {}):
                 # fairseq restores all meters or none; those of the epoch do begin anew
                 inner = {"train_inner": state["metrics"]["train_inner"]}

@@ -56,7 +56,8 @@ def unroll(
         fed = _fed if vectors.device.type == "cpu" else _literal
         states, features, attention = fed(decoder, vectors, encoder_out)
     features = features.transpose(0, 1)  # (B, T, H)
-    if hasattr(decoder, "additional_fc"):
+    # stock leaves it out where the adaptive softmax reads the states
+    if hasattr(decoder, "additional_fc") and decoder.adaptive_softmax is None:
         features = decoder.dropout_out_module(decoder.additional_fc(features))  # (B, T, O)
     if decoder.training or not decoder.need_attn:
         # as stock does: attention is for alignments, in evaluation

@@ -1,6 +1,7 @@
 """A resumed training logs and decides as one that was not interrupted."""
 
 import shutil
+import sys
 
 import pytest
 import torch
@@ -63,6 +64,14 @@ def test_patience_is_remembered(train, tmp_path):
     again = train(folder, *flags)
     counts = [len([r for r in records if "valid_loss" in r]) for records in (whole, again)]
     assert counts == [3, 1]
+
+
+def test_another_program_has_no_patience(train, tmp_path, monkeypatch):
+    """A loop of one's own on fairseq's Trainer goes on from a checkpoint of fairseq-train."""
+    flags = ("--patience", 2, "--max-epoch", 2, "--max-tokens", 4000)
+    train(tmp_path / "whole", *flags)
+    monkeypatch.delitem(sys.modules, "fairseq_cli.train")
+    assert train(resumed(tmp_path / "whole", tmp_path / "again", "checkpoint1.pt"), *flags)
 
 
 def test_the_learning_rate_hears_of_the_validation_before(train, tmp_path):
