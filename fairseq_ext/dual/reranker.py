@@ -140,6 +140,8 @@ class DualReranker:
         self.alpha, self.length_norm = alpha, length_norm
 
     def __getattr__(self, name: str) -> Any:
+        if name == "generator":  # of a copy that has no attributes yet
+            raise AttributeError(name)
         # fairseq's commands also read attributes such as symbols_to_strip_from_output
         return getattr(self.generator, name)
 

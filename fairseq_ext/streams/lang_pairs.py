@@ -72,9 +72,10 @@ def check_languages(names: Iterable[str]) -> None:
 
 
 def check_direction(source: str, target: str) -> None:
-    """Raise ValueError unless -s and -t name two different languages without a dash."""
+    """Raise ValueError unless -s and -t name two different languages that a model can have."""
     if source == target or not source or not target or "-" in source + target:
         raise ValueError(
             f"-s {source} -t {target}: must be two different languages without a dash in their "
             "names"
         )
+    check_languages([*source.split("+"), target])

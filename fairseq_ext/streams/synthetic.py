@@ -95,7 +95,8 @@ def _check_after_loss(cfg: StreamsConfig, streams: Sequence[str]) -> None:
         raise ValueError(f"{place}: needs what --disable-validation leaves out")
     if any(label_of(stream) != MONO for stream in streams):
         raise ValueError(f"{place}: with a pair with a label in --lang-pairs; allowed: --join-at")
-    if any(stream in (cfg.join_at or "") for stream in streams):
+    named = {entry.partition("=")[0].strip() for entry in (cfg.join_at or "").split(",")}
+    if named.intersection(streams):
         raise ValueError(f"{place} does not go together with --join-at {cfg.join_at}")
 
 

@@ -1,6 +1,7 @@
 """Dual inference (Eq. 7) against NumPy loops."""
 
 import argparse
+import copy
 import itertools
 import math
 
@@ -12,7 +13,7 @@ from dual.support import END, PAD, fill, random_sentence
 from fairseq.models.lstm import LSTMDecoder, LSTMEncoder, LSTMModel
 
 from fairseq_ext.dual import reranker
-from fairseq_ext.dual.reranker import PairScorer, Terms, dual_score
+from fairseq_ext.dual.reranker import DualReranker, PairScorer, Terms, dual_score
 from properties import collate
 from reference import dual as reference
 from reference.layers import log_softmax
@@ -228,6 +229,12 @@ def test_alpha_1_is_the_plain_search(pair):
     pair.search()
     generator = pair.task.build_generator([pair.model], argparse.Namespace(beam=4))
     assert type(generator).__name__ == "BeamSearchGenerator"
+
+
+def test_a_reranker_can_be_copied():
+    """It offers the attributes of its generator, also before it has one."""
+    search = argparse.Namespace(pad=PAD)
+    assert copy.deepcopy(DualReranker(search, None, 0.5, "tokens")).pad == PAD
 
 
 def test_scores_of_arrays_and_of_one():

@@ -34,6 +34,8 @@ def test_without_options_the_folder_decides(tmp_path):
         (options(target="en"), "-s None -t en: give both"),
         (options(), "holds no binarised pair; give -s and -t"),
         (options("d-e", "en"), "d-e"),
+        (options("to", "en"), "language 'to': allowed: a name without a dot"),
+        (options("de+zh.cn", "en"), "language 'zh.cn': allowed: a name"),
     ],
 )
 def test_what_cannot_be_asked_is_refused(cfg, message, tmp_path):
