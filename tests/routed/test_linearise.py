@@ -40,6 +40,15 @@ def written(prefix):
     return [prefix.with_name(f"{prefix.name}.{side}").read_text() for side in ("src", "tgt")]
 
 
+@pytest.mark.parametrize("ending", [".src", ".tgt"])
+def test_the_files_of_before_are_replaced_with_force_alone(ending, tmp_path, capsys):
+    source, present = write(tmp_path / "in", NER), write(tmp_path / f"out{ending}", "mine")
+    words = ("ner", source, "--output", tmp_path / "out")
+    assert call(*words) == 2 and present.read_text() == "mine"
+    assert f"--output {present} exists; give another name, or --f" in capsys.readouterr().err
+    assert call(*words, "--force") == 0 and present.read_text() != "mine"
+
+
 @pytest.mark.parametrize("name", TEXTS)
 def test_files_and_back(name, tmp_path, capsys):
     prefix = tmp_path / "out"

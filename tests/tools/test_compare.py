@@ -102,19 +102,6 @@ def test_files(tmp_path, capsys):
     assert len(lines) == 1 + 2 * (3 + 2 + 2)
 
 
-@pytest.mark.parametrize("ending", [".png", ".md", ".tsv"])
-def test_files_are_replaced_with_force_alone(ending, tmp_path, capsys):
-    log = write(tmp_path / "a.log", stamped(FIRST + SECOND))
-    before = tmp_path / f"curves{ending}"
-    before.write_text("mine")
-    words = ["compare", str(log), "--output", str(tmp_path / "curves.png")]
-    assert command.main(words) == 2
-    assert f"--output {before} exists; give another name, or --f" in capsys.readouterr().err
-    assert before.read_text() == "mine" and len(list(tmp_path.iterdir())) == 2
-    assert command.main([*words, "--force"]) == 0
-    assert before.read_bytes() != b"mine"
-
-
 def test_one_direction_of_a_model_of_several(tmp_path, capsys):
     line = "valid | epoch 001 | valid on 'valid' subset | loss 4 | de-en_loss 3 | en-de_loss 5 | "
     both = FIRST + [(95, f"{line}num_updates 30")]
@@ -123,7 +110,6 @@ def test_one_direction_of_a_model_of_several(tmp_path, capsys):
         write(tmp_path / "both.log", stamped(both)),
     ]
     words = ["compare", *map(str, logs), "--output", str(tmp_path / "a.png"), "--metric", "loss"]
-    words.append("--force")
     assert command.main(words) == 0
     printed = capsys.readouterr()
     assert "| one | 4.5 |" in printed.out and "| both | 4 |" in printed.out
@@ -140,7 +126,6 @@ def test_languages_may_have_an_underscore(tmp_path, capsys):
     line = f"valid | epoch 001 | valid on 'valid' subset | loss 4 | {losses} | "
     log = write(tmp_path / "both.log", stamped([*FIRST, (95, f"{line}num_updates 30")]))
     words = ["compare", str(log), "--output", str(tmp_path / "a.png"), "--metric", "loss"]
-    words.append("--force")
     assert command.main([*words, "--pair", "pt_BR-zh_Hans"]) == 0
     assert "| both | 3 |" in capsys.readouterr().out
     assert command.main([*words, "--pair", "zh_Hans-pt_BR"]) == 2

@@ -188,6 +188,20 @@ def test_options_that_would_do_nothing_are_refused(corpus, capsys):
     assert "--hop-ms nan; allowed: more than 0" in capsys.readouterr().err
 
 
+def test_the_data_of_before_are_replaced_with_force_alone(corpus, capsys):
+    assert prepare(corpus, "--mel-bins", 10) == 0
+    table, config = corpus / "data" / "valid.tsv", corpus / "data" / "config.yaml"
+    table.write_text("mine")
+    assert call(corpus / "valid.tsv", "--output", corpus / "data") == 2
+    assert f"--output {table} exists; give another name, or --fo" in capsys.readouterr().err
+    (corpus / "train.tsv").rename(corpus / "train2.tsv")
+    assert call(corpus / "train2.tsv", "--output", corpus / "data", "--sample-rate", 8000) == 2
+    assert f"--output {config} exists; give another name, or --f" in capsys.readouterr().err
+    assert table.read_text() == "mine"
+    assert call(corpus / "valid.tsv", "--output", corpus / "data", "--force") == 0
+    assert table.read_text().startswith("id\t")
+
+
 def test_the_tables_that_are_read_are_not_replaced(corpus, capsys):
     before = (corpus / "train.tsv").read_bytes()
     assert call(corpus / "train.tsv", "--sample-rate", 8000, "--output", corpus) == 2

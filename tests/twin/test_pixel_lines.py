@@ -27,11 +27,21 @@ def test_threshold_row_by_row(tmp_path, images, capsys):
     (tmp_path / "a").write_bytes(idx(images))
     (tmp_path / "a.gz").write_bytes(gzip.compress(idx(images)))
     for name in ("a", "a.gz"):
-        assert call(tmp_path / name, "--output", tmp_path / "out") == 0
+        assert call(tmp_path / name, "--output", tmp_path / "out", "--force") == 0
         assert (tmp_path / "out").read_text() == "0 0 1 1 0 1\n1 0 0 0 0 1\n"
     assert "2 lines of 6 pixels, 41.7% of them 1" in capsys.readouterr().out
-    assert call(tmp_path / "a", "--output", tmp_path / "out", "--threshold", 1) == 0
+    assert call(tmp_path / "a", "--output", tmp_path / "out", "--threshold", 1, "--force") == 0
     assert (tmp_path / "out").read_text() == "0 0 0 1 0 0\n1 0 0 0 0 0\n"
+
+
+def test_the_lines_of_before_are_replaced_with_force_alone(tmp_path, images, capsys):
+    (tmp_path / "a").write_bytes(idx(images))
+    output = tmp_path / "out"
+    output.write_text("mine")
+    assert call(tmp_path / "a", "--output", output) == 2 and output.read_text() == "mine"
+    assert f"--output {output} exists; give another name, or --force" in capsys.readouterr().err
+    assert call(tmp_path / "a", "--output", output, "--force") == 0
+    assert output.read_text().startswith("0 0 1")
 
 
 def test_sampling_has_the_intensities_as_probabilities(tmp_path):
@@ -39,7 +49,7 @@ def test_sampling_has_the_intensities_as_probabilities(tmp_path):
     (tmp_path / "a").write_bytes(idx(images))
     found = {}
     for seed in (1, 1, 2):
-        call(tmp_path / "a", "--output", tmp_path / "out", "--sample", seed)
+        call(tmp_path / "a", "--output", tmp_path / "out", "--sample", seed, "--force")
         text = (tmp_path / "out").read_text()
         assert found.setdefault(seed, text) == text
     assert found[1] != found[2]

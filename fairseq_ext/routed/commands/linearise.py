@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Dict, Iterable, List, Sequence, Tuple, Union
 
-from ...tools import UsageError, atomic_path, check_apart
+from ...tools import UsageError, atomic_path, check_apart, check_new
 
 FORMATS = ("ner", "tree", "amr")
 # option: (its format, whether the inverse reads it as well)
@@ -51,6 +51,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--inverse", action="store_true", help="convert lines back to the format of the corpus"
     )
+    parser.add_argument("--force", action="store_true", help="replace files that exist")
     parser.add_argument(
         "--skip-bad",
         action="store_true",
@@ -169,6 +170,7 @@ def convert_corpora(args: Namespace) -> int:
         )
     for ending in [""] if args.inverse else [".src", ".tgt"]:
         check_apart(f"{args.output}{ending}", args.files)
+        check_new(f"{args.output}{ending}", args.force)
     try:
         if args.inverse:
             sources, targets = args.files

@@ -13,15 +13,13 @@ from typing import Any, Iterator, List, Optional, Sequence
 
 import numpy as np
 
-from .. import UsageError, atomic_path, check_new
+from .. import UsageError, atomic_path
 from ..evaluate.report import rows
 from .figures import new_figure, save, write_table
 from .plot import Panel, add_log_arguments, curves_of, draw_panel, read_runs, select
 from .training_log import Curves, Point, Run
 
 METRICS = ("loss", "ppl", "bleu")
-# beside the picture
-TABLES = (".tsv", ".md")
 # de-en_loss and pt_BR-zh_Hans_loss, but not de-en_nll_loss
 PAIR_LOSS = re.compile(r"[^-]+-[^-]+(?<!_nll)(?<!_backward)_loss")
 # of other metrics more is better
@@ -36,9 +34,6 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="PAIR",
         help="for runs with several language pairs: compare the metrics of this pair, also with "
         "runs of one direction (default: what a run logs for all pairs together)",
-    )
-    parser.add_argument(
-        "--force", action="store_true", help="replace the picture and its tables if they exist"
     )
 
 
@@ -198,9 +193,7 @@ def draw(
 
 def compare_runs(args: Namespace) -> int:
     """Write the picture and beside it .tsv (all points) and .md (the summary, also printed)."""
-    runs = read_runs(args, TABLES)
-    for written in (Path(args.output), *map(Path(args.output).with_suffix, TABLES)):
-        check_new(written, args.force)
+    runs = read_runs(args, [".tsv", ".md"])
     check_pair(runs, args.pair)
     if args.pair:
         runs = [of_pair(run, args.pair) for run in runs]

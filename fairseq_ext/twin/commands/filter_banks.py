@@ -27,7 +27,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 import numpy as np
 
 from ...compat.text_lines import UnreadableText, lines_of
-from ...tools import UsageError, atomic_path, check_apart
+from ...tools import UsageError, atomic_path, check_apart, check_new
 from .audio import AudioError, Banks, filter_banks, is_silent, read_wav, triangles
 
 COLUMNS = ("id", "audio", "tgt_text")
@@ -63,6 +63,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--root",
         metavar="DIR",
         help="path at which DATA will be used, for the paths in config.yaml (default: DATA)",
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="replace tables of the same names, and config.yaml"
     )
 
 
@@ -305,6 +308,10 @@ def make_filter_banks(args: Namespace) -> int:
         check_apart(data / f"{path.stem}.tsv", tables)
     try:
         banks = settings(args, data / "config.yaml", bool(training))
+        # with another config.yaml, the tables that are there would have other statistics
+        written = ["config.yaml"] if training else []
+        for name in [*written, *(f"{path.stem}.tsv" for path in tables)]:
+            check_new(data / name, args.force)
         root = Path(args.root or args.output)
         counts = make_data(splits, training[0] if training else None, banks, data, root)
     except AudioError as error:

@@ -9,7 +9,7 @@ from typing import Optional
 
 import numpy as np
 
-from ...tools import UsageError, atomic_path, check_apart
+from ...tools import UsageError, atomic_path, check_apart, check_new
 from .idx import read_idx
 
 CHUNK = 4096  # images
@@ -39,6 +39,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="FILE",
         help="file to write: one line for each image, its pixels row by row as the words 0 and 1",
     )
+    parser.add_argument("--force", action="store_true", help="replace --output if it exists")
     how = parser.add_mutually_exclusive_group()
     how.add_argument(
         "--threshold",
@@ -79,6 +80,7 @@ def pixel_lines(bits: np.ndarray) -> bytes:
 def make_pixel_lines(args: Namespace) -> int:
     """Write; print the number of lines, their length and the share of ones."""
     check_apart(args.output, [args.images])
+    check_new(args.output, args.force)
     images = read_idx(args.images, dimensions=3)
     if not images.size:
         raise UsageError(f"{args.images} holds no image")
