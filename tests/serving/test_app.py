@@ -44,6 +44,7 @@ def test_answers_have_the_described_shape(operation, value, several):
 WRONG = [
     (b"{", 400, "the body is no JSON", None),
     (b'{"sentences": ["\xff\xfe"]}', 400, "is no UTF-8", None),
+    (b'{"sentences": ["a"], "sentences": ["b"]}', 400, "'sentences' is there twice", None),
     ({"texts": ["a"]}, 400, "'sentences' is missing", "$"),
     ({"sentences": [["a", "b"]]}, 400, "an array of 2; allowed: a string", "$.sentences[0]"),
     ({"sentences": ["a"], "model": "no"}, 404, "there is no model 'no'", "$.model"),
@@ -118,6 +119,12 @@ def test_other_types_paths_and_methods(several):
     assert answer.status == 405 and answer.headers["allow"] == "POST"
     for path in ("/../limits.py", "/%2e%2e/limits.py", "//etc/passwd"):
         assert several.get(path).status == 404
+
+
+def test_options_in_the_address_are_refused(several):
+    answer = several.post("/translate?beam=2", {"sentences": ["a"]})
+    assert answer.status == 400
+    assert answer.value["error"] == "'beam=2' in the address; allowed: fields of the JSON"
 
 
 def test_models_health_and_description(several):

@@ -95,6 +95,7 @@ class Application:
 
         async def endpoint(request: Request) -> Response:
             check_type(request)
+            check_query(request)
             try:
                 body = await asyncio.wait_for(self._body(request), self.limits.timeout)
             except asyncio.TimeoutError as error:
@@ -190,6 +191,13 @@ def check_type(request: Request) -> None:
     if kind != "application/json":
         message = f"Content-Type {kind!r:.60}; allowed: application/json"
         raise Refused(415, message, None, ["application/json"])
+
+
+def check_query(request: Request) -> None:
+    """Raise Refused for parameters in the address, which would do nothing."""
+    if request.url.query:
+        message = f"{request.url.query!r:.60} in the address; allowed: fields of the JSON"
+        raise Refused(400, message)
 
 
 def _file(path: Path) -> Callable[[Request], Awaitable[Response]]:

@@ -6,7 +6,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 from ...inference.inputs import SURROGATES
 from ...inference.model import Model
 from .limits import Limits
-from .schemas import Refused, Schema, check, request_schemas
+from .schemas import Refused, Schema, check, request_schemas, shown
 from .served import Key, Pair, ServedModel
 
 
@@ -21,13 +21,25 @@ class Work(NamedTuple):
 def parse_json(body: bytes) -> Any:
     """Return the value that a body holds; Refused where it is no JSON or no UTF-8."""
     try:
-        return json.loads(body.decode("utf-8"), parse_constant=_no_constant)
+        return json.loads(
+            body.decode("utf-8"), parse_constant=_no_constant, object_pairs_hook=_fields
+        )
     except UnicodeDecodeError as error:
         message = f"byte {error.start} of the body is no UTF-8; allowed: JSON in UTF-8"
         raise Refused(400, message) from error
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise Refused(400, f"the body is no JSON: {reason}") from error
+
+
+def _fields(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
+    """Return an object of JSON; ValueError for a field that is there twice: one would be lost."""
+    fields: Dict[str, Any] = {}
+    for name, value in pairs:
+        if name in fields:
+            raise ValueError(f"the field {shown(name)} is there twice; allowed: once")
+        fields[name] = value
+    return fields
 
 
 def _no_constant(name: str) -> None:
