@@ -1,11 +1,13 @@
 """CTranslate2 behind the server gives what fairseq gives."""
 
 import pytest
+import torch
 
 import fairseq_ext
 from fairseq_ext.inference.packing import pack
+from fairseq_ext.streams.language_pair import LanguagePair
 from fairseq_ext.tools import UsageError
-from fairseq_ext.tools.serving.ctranslate2_model import CTranslate2Model
+from fairseq_ext.tools.serving.ctranslate2_model import CTranslate2Model, stock_of
 from fairseq_ext.tools.serving.limits import Limits
 from fairseq_ext.tools.serving.served import Key, Pair, ServedModel
 
@@ -66,6 +68,18 @@ def test_sentences_without_words_are_searched(engines):
             assert found == {**hypothesis, "token_scores": None}
 
 
+def test_translations_end_at_the_last_position_of_the_model(loaded, checkpoint_of):
+    more = ("transformer", "--max-target-positions", 9)
+    stock = ServedModel("m", loaded(*more), Limits())
+    other = CTranslate2Model("m", loaded(*more), Limits(), [str(checkpoint_of(*more))])
+    question = key("translate", beam=1), LINES[:1]
+    (expected,), (answer,) = (model.run(*question) for model in (stock, other))
+    first, other_first = (entry["hypotheses"][0]["tokens"] for entry in (expected, answer))
+    assert first == [*other_first, "</s>"] and len(first) == 9
+    with pytest.raises(ValueError, match="min_len 9; allowed: at most 8"):
+        other.run(key("translate", min_len=9), LINES[:1])
+
+
 def test_a_word_spelt_as_padding_is_unknown(engines):
     _, other = engines("transformer")
     answers = other.run(key("translate", max_len_b=4), ["<blank> an1", "nowhere an1"])
@@ -124,3 +138,23 @@ def test_packed_folders(name, checkpoint_of, data, tmp_path):
     served = CTranslate2Model("m", fairseq_ext.load(folder), Limits(), [str(folder)])
     (answer,) = served.run(key("translate", max_len_b=4), LINES[:1])
     assert answer["error"] is None and answer["hypotheses"][0]["tokens"]
+
+
+def test_models_that_read_a_tag_of_the_language_are_refused():
+    """Their task puts it beside the words, which CTranslate2 would translate alone."""
+    task = {"_name": "translation_multi_simple_epoch"}
+    state = {"cfg": {"task": task, "model": {"_name": "transformer"}}, "model": {}}
+    with pytest.raises(UsageError, match="m is of the task translation_multi_simple_epoch; allowe"):
+        stock_of(state, LanguagePair("xx", "yy"), "m")
+    task["_name"] = "translation"
+    assert stock_of(state, LanguagePair("xx", "yy"), "m") is state
+
+
+def test_checkpoints_from_before_fairseq_0_10(loaded, checkpoint_of, engines, tmp_path):
+    """They have one Namespace of all options."""
+    state = torch.load(checkpoint_of("transformer"), weights_only=True)
+    state["args"], state["cfg"] = state["cfg"]["model"], None
+    torch.save(state, tmp_path / "old.pt")
+    model = CTranslate2Model("m", loaded("transformer"), Limits(), [str(tmp_path / "old.pt")])
+    question = key("translate", max_len_b=4), LINES[:2]
+    assert model.run(*question) == engines("transformer")[1].run(*question)

@@ -25,6 +25,9 @@ def read(path: Union[str, Path], *models: str) -> Dict[str, Any]:
     except (pickle.UnpicklingError, RuntimeError, EOFError, LookupError, OSError) as error:
         # LookupError: a text file read as a pickle; OSError: "Invalid argument", a torn archive
         raise UsageError(f"CHECKPOINT {path} cannot be read as a checkpoint: {error}") from error
+    if isinstance(state, dict) and state.get("cfg") is None and state.get("args") is not None:
+        # from before fairseq 0.10, which makes a configuration of the options
+        state = checkpoint_utils.load_checkpoint_to_cpu(str(path))
     if isinstance(state, dict) and OmegaConf.is_config(state.get("cfg")):
         # fairseq 0.12 stores plain containers; other files may hold objects of omegaconf
         state["cfg"] = OmegaConf.to_container(state["cfg"], resolve=True)

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from omegaconf import OmegaConf
 
+from ...compat.checkpoints.configurations import stored_name
 from ...compat.generation.line_translator import Line, LineTranslator, Source
 from ...inference.model import Model
 from ...inference.packed import is_packed, read_packed
@@ -40,6 +41,8 @@ OPTIONS = {
 # as in fairseq-generate
 DEFAULTS = {"beam_size": 5, "num_hypotheses": 1, "max_decoding_length": 200}
 STOCK = "transformer"
+# others put a tag of a language in front of the words, or behind them
+STOCK_TASKS = ("translation", "fast_translation")
 BLANK = "<blank>"  # what CTranslate2's converter calls fairseq's padding
 LOG_2 = math.log(2)
 
@@ -63,6 +66,12 @@ def stock_of(state: Checkpoint, pair: LanguagePair, name: str) -> Optional[Check
     """
     exporters, model = all_exporters(), model_of(state)
     if model == STOCK:
+        task = stored_name(state, "task")
+        if task not in STOCK_TASKS:
+            raise UsageError(
+                f"--engine ctranslate2: {name} is of the task {task}; allowed: "
+                f"{', '.join(STOCK_TASKS)}"
+            )
         return state
     if model in exporters.whole:
         plain = exporters.whole[model].plain_checkpoint(state, state["model"], model, name)
@@ -132,8 +141,8 @@ class CTranslate2Model(ServedModel):
         if others:
             allowed = ", ".join(OPTIONS)
             raise ValueError(f"{others[0]}: the engine ctranslate2 has it not; allowed: {allowed}")
-        chosen = {**DEFAULTS, **{OPTIONS[name]: value for name, value in options.items()}}
         translator = self._translator(model)
+        chosen = self._search_options(options)
         results: List[Any] = [None] * len(items)
         encoded = self._encoded(translator, items, results)
         # CTranslate2 answers a sentence without words with one of score 0 and does not search
@@ -165,6 +174,17 @@ class CTranslate2Model(ServedModel):
             result if isinstance(result, dict) else of_translation(result) for result in results
         )
         return [without_token_scores(answer) for answer in answered]
+
+    def _search_options(self, options: Dict[str, Any]) -> Dict[str, Any]:
+        """Return options by CTranslate2's names; ValueError for a min_len that is too large."""
+        chosen = {**DEFAULTS, **{OPTIONS[name]: value for name, value in options.items()}}
+        # CTranslate2 fails at a word behind the last position; the end symbol takes one, as in
+        # fairseq's search
+        longest = self.first.loaded.models[0].max_decoder_positions() - 1
+        if options.get("min_len", 1) > longest:
+            raise ValueError(f"min_len {options['min_len']}; allowed: at most {longest}")
+        chosen["max_decoding_length"] = min(chosen["max_decoding_length"], longest)
+        return chosen
 
     def score(
         self, model: Model, items: Sequence[Pair], options: Dict[str, Any]
