@@ -22,6 +22,7 @@ from omegaconf import DictConfig, open_dict
 
 from ..common.stored import WITHOUT_SCORES
 from ..compat.checkpoints.configurations import chosen_name, options_of, options_of_task
+from ..compat.checkpoints.refusals import check_configuration, check_names
 from ..streams.language_pair import LanguagePair, languages
 from ..streams.stored_pairs import stored_pairs
 from .model import LoadedModels, Model
@@ -105,6 +106,8 @@ def load(
         check_supported(entry)
         check_direction(entry, first)
     folder = data_folder(first.path, first.cfg.task, data or source.folder)
+    if chosen_name(first.cfg.task, "task") not in tasks.TASK_REGISTRY:
+        check_names(str(first.path), first.state, None)
     with undisturbed():
         task = set_up_task(first.cfg, folder, direction)
         models = build_models(source.stored, task)
@@ -223,6 +226,7 @@ def read_checkpoint(path: Path) -> StoredModel:
     if not path.is_file():
         raise FileNotFoundError(f"{path}: there is no such checkpoint")
     state = checkpoint_utils.load_checkpoint_to_cpu(str(path))
+    check_configuration(str(path), state)
     # of files from before fairseq 0.10: it has made "cfg" of them, but would use them again
     state["args"] = None
     return StoredModel(path, state, state["cfg"])

@@ -137,6 +137,14 @@ def test_files_that_are_no_checkpoints_are_named(tmp_path, data):
         read_checkpoint(tmp_path)
 
 
+def test_a_task_of_another_plugin_is_named(data, checkpoint_of, tmp_path):
+    state, path = torch.load(checkpoint_of("transformer"), weights_only=True), tmp_path / "its.pt"
+    state["cfg"]["task"]["_name"] = "nowhere"
+    torch.save(state, path)
+    with pytest.raises(ValueError, match=f"{path}: its task 'nowhere' is not registered"):
+        fairseq_ext.load(path, data["two"])
+
+
 @pytest.mark.parametrize("name", ["transformer", "twin_lstm", "routed_gru"])
 def test_bfloat16_is_near(name, data, checkpoint_of):
     single, half = (

@@ -14,7 +14,7 @@ from ..command_line.chosen_classes import is_stock
 from ..data.data_files import UnreadableFile
 from ..patch_registry import PatchedModule, patch
 from ..user_errors import OptionError
-from .configurations import stored_name
+from .configurations import stored_group, stored_name
 from .data_only import RefusedCheckpoint
 from .dictionary_digests import ENTRY, different_dictionary, digests, stored_digests
 from .literal_evaluation import RefusedSetting
@@ -51,6 +51,7 @@ class CheckpointMismatch(ValueError):
 def checkpoints_say_what_is_wrong(module: PatchedModule) -> None:
     """Name the file; compare task, architecture and dictionaries before the parameters."""
     stock_read, stock_load = module.load_checkpoint_to_cpu, module.load_model_ensemble_and_task
+    stock_upgrade = module._upgrade_state_dict
 
     @functools.wraps(stock_read)
     def load_checkpoint_to_cpu(
@@ -63,7 +64,7 @@ def checkpoints_say_what_is_wrong(module: PatchedModule) -> None:
         token = path_being_read.set(path)
         try:
             state = stock_read(path, arg_overrides, load_on_all_ranks)
-        except (RefusedCheckpoint, OptionError):
+        except (RefusedCheckpoint, OptionError, UnreadableFile):
             raise
         except Exception as error:
             if isinstance(error, OSError) and error.filename is not None:
@@ -71,9 +72,12 @@ def checkpoints_say_what_is_wrong(module: PatchedModule) -> None:
             raise UnreadableFile(_unreadable(path, error)) from error
         finally:
             path_being_read.reset(token)
-        if not isinstance(state, dict) or "model" not in state:
-            raise UnreadableFile(f"{path}: not a checkpoint of fairseq: it has no parameters")
         return state
+
+    @functools.wraps(stock_upgrade)
+    def _upgrade_state_dict(state: Any) -> dict[str, Any]:
+        check_entries(path_being_read.get(), state)
+        return stock_upgrade(state)
 
     @functools.wraps(stock_load)
     def load_model_ensemble_and_task(
@@ -104,6 +108,7 @@ def checkpoints_say_what_is_wrong(module: PatchedModule) -> None:
         return ensemble, cfg, task
 
     module.load_checkpoint_to_cpu = load_checkpoint_to_cpu
+    module._upgrade_state_dict = _upgrade_state_dict
     module.load_model_ensemble_and_task = load_model_ensemble_and_task
 
 
@@ -144,6 +149,7 @@ def _load_member(
         raise
     except Exception as error:
         # only now: what could be loaded needs no explanation
+        check_configuration(name, state)
         check_names(name, state, task)
         message = _mismatch(name, state, task, error)
         if message is None:
@@ -165,6 +171,31 @@ def _unreadable(path: str, error: Exception) -> str:
     is_damaged = isinstance(error, damage)
     verdict = "cut off or damaged" if is_damaged else "not a checkpoint of fairseq"
     return f"{path}: cannot be read as a checkpoint: {verdict} ({kind}: {reason[:120]})"
+
+
+def check_entries(path: str, state: Any) -> None:
+    """Raise UnreadableFile for a file without the entries that every version of fairseq writes."""
+    lacking = ["parameters"]
+    if isinstance(state, dict) and isinstance(state.get("model"), Mapping):
+        lacking = []
+        # from before fairseq 0.6: one optimiser, and the epoch outside of extra_state
+        if not state.get("optimizer_history", "best_loss" in state):
+            lacking.append("optimizer_history")
+        if "extra_state" not in state and "epoch" not in state:
+            lacking.append("extra_state")
+    if lacking:
+        raise UnreadableFile(
+            f"{path}: not a checkpoint of fairseq: it has no {', no '.join(lacking)}"
+        )
+
+
+def check_configuration(path: str, state: State) -> None:
+    """Raise UnreadableFile for a checkpoint that does not say what it was trained with."""
+    for kind in ("task", "model"):
+        if stored_group(state, kind) is None:
+            raise UnreadableFile(
+                f"{path}: no configuration of the {kind} in it (cfg, or args before fairseq 0.10)"
+            )
 
 
 def check_names(path: str, state: State, task: FairseqTask | None) -> None:

@@ -8,6 +8,7 @@ import torch
 from common.words import dictionary_with
 from fairseq import checkpoint_utils
 
+import fairseq_ext
 from fairseq_ext.compat.checkpoints.dictionary_digests import digests
 from fairseq_ext.compat.checkpoints.refusals import parameters_differ
 from fairseq_ext.compat.data.data_files import UnreadableFile
@@ -81,6 +82,43 @@ def test_parameters_of_another_language(is_new, monkeypatch, caplog):
     else:
         with pytest.raises(ValueError, match="x.pt: trained with another dictionary of source"):
             Trainer().load_checkpoint("x.pt")
+
+
+@pytest.mark.parametrize(
+    "content, lacking",
+    [
+        ([1, 2], "parameters"),
+        ({"cfg": None}, "parameters"),
+        ({"model": {}}, "optimizer_history, no extra_state"),
+        ({"model": {}, "optimizer_history": [], "extra_state": {}}, "optimizer_history"),
+        ({"model": {}, "optimizer_history": [{}]}, "extra_state"),
+    ],
+)
+def test_entries_that_are_not_there_are_no_damage(content, lacking, tmp_path):
+    path = tmp_path / "model.pt"
+    torch.save(content, path)
+    with pytest.raises(UnreadableFile) as refusal:
+        checkpoint_utils.load_checkpoint_to_cpu(str(path))
+    assert str(refusal.value) == f"{path}: not a checkpoint of fairseq: it has no {lacking}"
+
+
+@pytest.mark.parametrize(
+    "configuration, kind",
+    [
+        ({}, "task"),
+        ({"cfg": None, "args": None}, "task"),
+        ({"cfg": {"model": {"_name": "transformer"}}}, "task"),
+        ({"cfg": {"task": {"_name": "translation"}}}, "model"),
+    ],
+)
+def test_a_checkpoint_without_configuration_is_named(configuration, kind, tmp_path):
+    path = tmp_path / "model.pt"
+    history = [{"lr_scheduler_state": {}}]
+    parts = {"model": {}, "optimizer_history": history, "extra_state": {}}
+    torch.save({**parts, **configuration}, path)
+    for load in (checkpoint_utils.load_model_ensemble_and_task, fairseq_ext.load):
+        with pytest.raises(UnreadableFile, match=f"{path}: no configuration of the {kind} in it"):
+            load([str(path)])
 
 
 @pytest.mark.parametrize("content", [{"model": {}, "extra_state": {}}, {"model": {}}, [1, 2]])
