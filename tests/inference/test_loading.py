@@ -137,6 +137,18 @@ def test_files_that_are_no_checkpoints_are_named(tmp_path, data):
         read_checkpoint(tmp_path)
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_model_that_has_diverged_is_named(value, data, checkpoint_of, tmp_path):
+    state, path = torch.load(checkpoint_of("transformer"), weights_only=True), tmp_path / "bad.pt"
+    state["model"]["encoder.layers.0.fc1.weight"][1, 2] = value
+    torch.save(state, path)
+    message = f"{path}: encoder.layers.0.fc1.weight holds NaN or an infinity"
+    with pytest.raises(ValueError, match=message):
+        fairseq_ext.load(path, data["two"])
+    with pytest.raises(ValueError, match=message):
+        inprocess.generate(*SYSTEMS["transformer"].inference_words(data["two"], path))
+
+
 def test_a_task_of_another_plugin_is_named(data, checkpoint_of, tmp_path):
     state, path = torch.load(checkpoint_of("transformer"), weights_only=True), tmp_path / "its.pt"
     state["cfg"]["task"]["_name"] = "nowhere"

@@ -198,6 +198,14 @@ def test_an_output_is_replaced_with_force_alone(trained, tmp_path, capsys):
     assert load(output)["extra_state"]["averaged_from"] == ["checkpoint1.pt"]
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_training_that_has_diverged_is_not_averaged(value, tmp_path):
+    model = {"weight": torch.tensor([1.0, value])}
+    torch.save({"model": model, "optimizer_history": [{}], "extra_state": {}}, tmp_path / "a.pt")
+    with pytest.raises(UsageError, match="a.pt: weight holds NaN or an infinity"):
+        average.mean([tmp_path / "a.pt"])
+
+
 def test_average_refuses_a_file_that_counts_twice(tmp_path, capsys):
     once, again = tmp_path / "a.pt", tmp_path / "again.pt"
     once.touch()

@@ -155,6 +155,7 @@ def _load_member(
         if message is None:
             raise
         raise CheckpointMismatch(message) from error
+    check_finite(name, models[0])
     check_kind(name, models[0], task)
     check_dictionaries(name, state, task)
     return models, cfg, task
@@ -233,6 +234,19 @@ def _registered_name(task: FairseqTask | None) -> str | None:
     from fairseq.tasks import TASK_REGISTRY
 
     return next((name for name, kind in TASK_REGISTRY.items() if kind is type(task)), None)
+
+
+def check_finite(path: str, model: BaseFairseqModel) -> None:
+    """Raise UnreadableFile where a parameter holds NaN or an infinity: the training has diverged.
+
+    Searches take NaN for a probability of zero: they end in an AssertionError, or in any words.
+    """
+    for name, parameter in model.named_parameters():
+        if parameter.is_floating_point() and not parameter.isfinite().all():
+            raise UnreadableFile(
+                f"{path}: {name} holds NaN or an infinity; allowed: finite parameters, such as "
+                "those of a checkpoint from before the training diverged"
+            )
 
 
 def check_kind(path: str, model: BaseFairseqModel, task: FairseqTask | None) -> None:

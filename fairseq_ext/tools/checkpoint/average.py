@@ -181,6 +181,11 @@ def mean(paths: Sequence[Union[str, Path]]) -> Tuple[Dict[str, Any], Parameters]
             if not tensor.is_floating_point():
                 total[name] = tensor
                 continue
+            if not tensor.isfinite().all():
+                raise UsageError(
+                    f"{path}: {name} holds NaN or an infinity, and so would the mean; allowed: "
+                    "checkpoints with finite parameters"
+                )
             # in float32: a sum of half-precision values would be rounded at every step
             wide = tensor if tensor.dtype == torch.float64 else tensor.float()
             total[name] = wide / len(paths) + total[name] if name in total else wide / len(paths)
