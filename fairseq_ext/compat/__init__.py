@@ -25,7 +25,15 @@ from .patch_registry import Status
 from .patch_registry import status as _status
 
 # its folders; an import statement that had to load one would import the outer package first
-FOLDERS = ("versions", "checkpoints", "command_line", "training", "data", "generation")
+FOLDERS = (
+    "versions",
+    "checkpoints",
+    "command_line",
+    "training",
+    "data",
+    "generation",
+    "examples",
+)
 
 # modules with patches; of two patches of one function the later wraps the earlier
 PATCH_MODULES = (
@@ -110,6 +118,7 @@ PATCH_MODULES = (
     "training.prefetch_thread",
     "versions.data_workers",
     "data.worker_epochs",
+    "examples.user_dirs",
 )
 
 for _name in (*FOLDERS, *PATCH_MODULES):

@@ -5,14 +5,17 @@ from __future__ import annotations
 import importlib
 import importlib.abc
 import importlib.machinery
+import importlib.util
+import itertools
 import sys
 from types import CodeType, ModuleType
-from typing import Any, Sequence
+from typing import Any, Iterable, Sequence
 
 from .patch_registry import AFTER, BEFORE, all_patches, apply_patch, needed_patches
 
 # "examples": of a clone of fairseq, which its modules import by this name
 PATCHED_PACKAGES = frozenset(("fairseq", "fairseq_cli", "hydra", "antlr4", "examples"))
+EXAMPLES = "examples"
 
 
 class PatchingLoader(importlib.machinery.SourceFileLoader):
@@ -87,6 +90,8 @@ class PatchingFinder:
         for patch in needed_patches(fullname, BEFORE):
             apply_patch(patch, fullname, fullname)
         spec = _find_elsewhere(fullname, path, target)
+        if fullname == EXAMPLES and (spec is None or spec.loader is None):
+            spec = _with_examples_of_fairseq(spec)
         loader = None if spec is None else spec.loader
         if spec is None or loader is None:  # not found, or a namespace package
             return spec
@@ -96,6 +101,46 @@ class PatchingFinder:
             # pytest rewrites the assertions of hydra, which has a plugin for it
             spec.loader = OtherLoader(loader, fullname)
         return spec
+
+
+def _with_examples_of_fairseq(
+    spec: importlib.machinery.ModuleSpec | None,
+) -> importlib.machinery.ModuleSpec | None:
+    """Return the spec of a package `examples` that has the examples of the installed fairseq.
+
+    They import each other as `examples.NAME`, as in a clone; an installation has them in
+    `fairseq/examples`. A folder `examples` of another project comes first.
+
+    Args:
+        spec: that of such a folder, without __init__.py; None if there is none.
+    """
+    package = importlib.util.find_spec("fairseq")
+    folders = None if package is None else package.submodule_search_locations
+    stock = None if not folders else importlib.machinery.PathFinder.find_spec(EXAMPLES, folders)
+    if spec is None or stock is None:
+        return stock or spec
+    merged = importlib.machinery.ModuleSpec(EXAMPLES, None, is_package=True)
+    places: Any = JoinedPath(
+        spec.submodule_search_locations or (), stock.submodule_search_locations or ()
+    )
+    merged.submodule_search_locations = places
+    return merged
+
+
+class JoinedPath(Sequence[str]):
+    """The folders of a package that are in several lists, each of which may change later."""
+
+    def __init__(self, *lists: Iterable[str]) -> None:
+        self._lists = lists
+
+    def _folders(self) -> list[str]:
+        return list(itertools.chain.from_iterable(self._lists))
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._folders()[index]
+
+    def __len__(self) -> int:
+        return len(self._folders())
 
 
 def _find_elsewhere(

@@ -1,0 +1,141 @@
+"""--user-dir with fairseq's examples: what it imports, and the patches of what it has imported.
+
+A --user-dir imports a folder under its last name, such as `latent_depth_src`. No import hook
+knows such names, so the patches of examples are applied when the import is over.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import os
+import sys
+from types import ModuleType
+from typing import Any
+
+from ..checkpoints.data_only import EXAMPLE_PACKAGES
+from ..patch_registry import AFTER, Patch, PatchedModule, all_patches, apply_patch, patch
+
+EXAMPLES = EXAMPLE_PACKAGES[0]
+# examples that import their files as examples.NAME, and so would be imported twice
+SELF_IMPORTING = ("simultaneous_translation", "speech_recognition", "speech_text_joint_to_text")
+# {the end of the path of an example: modules of it that its __init__ does not import}
+NOT_IMPORTED = {
+    os.path.join("attention_head_selection", "src"): ("speech_to_text_head_selection",),
+}
+
+
+def modules_of_example(name: str) -> tuple[str, ...]:
+    """Return the full names of an example's module, to be used with `patch`."""
+    return tuple(f"{package}.{name}" for package in EXAMPLE_PACKAGES)
+
+
+@patch(
+    "fairseq.utils",
+    because="fairseq 0.12.2: --user-dir imports an example under the name of its folder; refuses "
+    "a single file, as examples/byte_level_bpe is used; imports some examples twice",
+)
+def user_dirs_import_examples(module: PatchedModule) -> None:
+    """Import what --user-dir names, and then patch what belongs to an example."""
+    stock = module.import_user_module
+
+    @functools.wraps(stock)
+    def import_user_module(args: Any) -> None:
+        user_dir = getattr(args, "user_dir", None)
+        file = None if user_dir is None else single_file(user_dir)
+        if file is not None:
+            import_file(file)
+        else:
+            if user_dir is not None:
+                import_as_example(os.path.abspath(user_dir))
+            stock(args)
+            if user_dir is not None:
+                import_the_rest(os.path.abspath(user_dir))
+        patch_imported_examples()
+
+    module.import_user_module = import_user_module
+
+
+def single_file(user_dir: str) -> str | None:
+    """Return the Python file that a --user-dir names, with or without .py; None for a folder."""
+    path = os.path.abspath(user_dir)
+    for file in (path, path + ".py"):
+        if file.endswith(".py") and os.path.isfile(file) and not os.path.isdir(path):
+            return file
+    return None
+
+
+def import_file(file: str) -> None:
+    """Import a single file as a plugin, under its name without .py.
+
+    Raises ImportError if another module has this name.
+    """
+    folder, name = os.path.split(file[: -len(".py")])
+    present = sys.modules.get(name)
+    if present is None:
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+        present = importlib.import_module(name)
+    if os.path.realpath(str(present.__file__)) != os.path.realpath(file):
+        raise ImportError(
+            f"--user-dir {file} is not allowed: there is another module {name}, "
+            f"{present.__file__}; allowed: a file with a name of its own"
+        )
+
+
+def import_as_example(folder: str) -> None:
+    """Import an example that calls itself `examples.NAME` by that name alone.
+
+    Under the name NAME as well, it would register its tasks a second time, which fairseq refuses.
+    """
+    parent, name = os.path.split(os.path.normpath(folder))
+    if name not in SELF_IMPORTING or name in sys.modules:
+        return
+    spec = importlib.util.find_spec("examples")
+    places = [] if spec is None else list(spec.submodule_search_locations or ())
+    if os.path.realpath(parent) not in map(os.path.realpath, places):
+        return
+    full_name = f"examples.{name}"
+    importlib.import_module(full_name)
+    for part in ("tasks", "models"):
+        if os.path.isdir(os.path.join(folder, part)):
+            files = sorted(os.listdir(os.path.join(folder, part)))
+            stems = [file[:-3] for file in files if file.endswith(".py") and file[0] not in "._"]
+            for stem in stems:
+                importlib.import_module(f"{full_name}.{part}.{stem}")
+    sys.modules[name] = sys.modules[full_name]
+
+
+def import_the_rest(folder: str) -> None:
+    """Import the modules of NOT_IMPORTED of a --user-dir."""
+    path = os.path.realpath(folder)
+    for ending, names in NOT_IMPORTED.items():
+        if path.endswith(os.sep + ending):
+            for name in names:
+                importlib.import_module(f"{os.path.basename(path)}.{name}")
+
+
+def patch_imported_examples() -> None:
+    """Apply the patches of examples to the modules that a --user-dir has imported."""
+    modules: dict[str, list[ModuleType]] = {}  # by the last part of their name
+    for full_name, module in list(sys.modules.items()):
+        if isinstance(module, ModuleType) and isinstance(module.__dict__.get("__file__"), str):
+            modules.setdefault(full_name.rpartition(".")[2], []).append(module)
+    for example_patch in all_patches():
+        if example_patch.moment != AFTER:
+            continue
+        for full_name in example_patch.modules:
+            if full_name.startswith(EXAMPLES + "."):
+                name = full_name[len(EXAMPLES) + 1 :]
+                candidates = modules.get(name.rpartition(".")[2], [])
+                _patch_copies(example_patch, name, candidates)
+
+
+def _patch_copies(example_patch: Patch, name: str, candidates: list[ModuleType]) -> None:
+    """Apply a patch to the candidates whose file is that of an example, or a copy of it."""
+    ending = f"/{name.replace('.', '/')}.py"
+    for module in candidates:
+        is_copy = str(module.__file__).replace("\\", "/").endswith(ending)
+        if is_copy and example_patch.unmet_condition() is None:
+            apply_patch(example_patch, module.__name__, module)
