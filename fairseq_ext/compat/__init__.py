@@ -119,6 +119,7 @@ PATCH_MODULES = (
     "versions.data_workers",
     "data.worker_epochs",
     "examples.user_dirs",
+    "examples.gru_transformer",
 )
 
 for _name in (*FOLDERS, *PATCH_MODULES):
