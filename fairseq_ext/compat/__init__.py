@@ -120,6 +120,7 @@ PATCH_MODULES = (
     "data.worker_epochs",
     "examples.user_dirs",
     "examples.gru_transformer",
+    "examples.latent_layers",
 )
 
 for _name in (*FOLDERS, *PATCH_MODULES):
