@@ -121,6 +121,7 @@ PATCH_MODULES = (
     "examples.user_dirs",
     "examples.gru_transformer",
     "examples.latent_layers",
+    "examples.adaptive_spans",
 )
 
 for _name in (*FOLDERS, *PATCH_MODULES):
