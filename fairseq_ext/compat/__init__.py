@@ -122,6 +122,7 @@ PATCH_MODULES = (
     "examples.gru_transformer",
     "examples.latent_layers",
     "examples.adaptive_spans",
+    "examples.winogrande",
 )
 
 for _name in (*FOLDERS, *PATCH_MODULES):
