@@ -123,6 +123,7 @@ PATCH_MODULES = (
     "examples.latent_layers",
     "examples.adaptive_spans",
     "examples.winogrande",
+    "examples.laser_data",
 )
 
 for _name in (*FOLDERS, *PATCH_MODULES):
