@@ -124,6 +124,7 @@ PATCH_MODULES = (
     "examples.adaptive_spans",
     "examples.winogrande",
     "examples.laser_data",
+    "examples.reranking",
 )
 
 for _name in (*FOLDERS, *PATCH_MODULES):

@@ -1,0 +1,81 @@
+"""The example discriminative_reranking_nmt: its BLEU in validation, and joint classification."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any, Callable, Mapping
+
+from ..module_overlay import overlay_names
+from ..patch_registry import PatchedModule, patch
+from .user_dirs import modules_of_example
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+FOLDER = "discriminative_reranking_nmt"
+
+
+@patch(
+    *modules_of_example(f"{FOLDER}.tasks.discriminative_reranking_task"),
+    because="sacrebleu 2.0 dropped compute_bleu: the validation of a reranker ends in an "
+    "AttributeError, and on a GPU already before",
+)
+def rerankers_are_validated(module: PatchedModule) -> None:
+    """Compute the BLEU of the best hypotheses with today's sacrebleu."""
+    import torch
+
+    log_derived = module.metrics.log_derived
+    task = module.DiscriminativeRerankingNMTTask
+    stock = task.reduce_metrics
+
+    def log_derived_metric(key: str, compute: Callable[[Any], Any], *more: Any) -> None:
+        log_derived(key, bleu_of_counts if key == "bleu" else compute, *more)
+
+    @functools.wraps(stock)
+    def reduce_metrics(self: Any, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
+        def on_cpu(log: dict[str, Any]) -> dict[str, Any]:
+            # the counts, which stock gives to numpy
+            return {
+                key: value.cpu() if key[0] == "_" and torch.is_tensor(value) else value
+                for key, value in log.items()
+            }
+
+        stock(self, [on_cpu(log) for log in logging_outputs], criterion)
+
+    overlay_names(module, "metrics", log_derived=log_derived_metric)
+    task.reduce_metrics = reduce_metrics
+
+
+def bleu_of_counts(meters: Mapping[str, Any]) -> float:
+    """Return BLEU in percent of the sums of n-gram counts in the meters of the task."""
+    from sacrebleu.metrics import BLEU
+
+    score = BLEU.compute_bleu(
+        correct=[int(count) for count in meters["_bleu_counts"].sum],
+        total=[int(count) for count in meters["_bleu_totals"].sum],
+        sys_len=int(meters["_bleu_sys_len"].sum),
+        ref_len=int(meters["_bleu_ref_len"].sum),
+        smooth_method="exp",
+    )
+    return round(score.score, 2)
+
+
+@patch(
+    *modules_of_example(f"{FOLDER}.models.discriminative_reranking_model"),
+    because="fairseq 0.12.2: with several sentences in a batch, joint_classification=sent compares "
+    "hypotheses of different sentences",
+)
+def hypotheses_of_a_sentence_are_compared(module: PatchedModule) -> None:
+    """Let the joint layers attend to the hypotheses of one sentence."""
+    stock = module.DiscriminativeNMTReranker.joint_forward
+
+    @functools.wraps(stock)
+    def joint_forward(self: Any, x: Tensor) -> Tensor:
+        # the caller has the hypotheses of a sentence one after the other: (B * K, D), and views
+        # them as if they took turns
+        hypotheses, sentences, size = x.shape
+        by_sentence = x.reshape(sentences, hypotheses, size)  # (B, K, D)
+        y = stock(self, by_sentence.transpose(0, 1))  # (K, B, D)
+        return y.transpose(0, 1).contiguous().view(hypotheses, sentences, size)
+
+    module.DiscriminativeNMTReranker.joint_forward = joint_forward
