@@ -125,6 +125,7 @@ PATCH_MODULES = (
     "examples.winogrande",
     "examples.laser_data",
     "examples.reranking",
+    "examples.head_selection",
 )
 
 for _name in (*FOLDERS, *PATCH_MODULES):
