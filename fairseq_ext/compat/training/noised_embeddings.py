@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from typing import TYPE_CHECKING, Any
 
+from ..examples.user_dirs import modules_of_example
 from ..patch_registry import PatchedModule, patch
 
 if TYPE_CHECKING:
@@ -52,3 +54,45 @@ def take_embeddings(encoder: Any) -> None:
         return x, extra
 
     encoder.forward = forward
+
+
+@patch(
+    *modules_of_example("rxf.rxf_src.label_smoothed_cross_entropy_r3f"),
+    because="fairseq 0.12.2: label_smoothed_cross_entropy_r3f gives token_embeddings to the model, "
+    "which a translation model does not take; it ends in a TypeError",
+)
+def translation_models_take_noise(module: PatchedModule) -> None:
+    """Give the embeddings to the encoder of a model whose `forward` does not take them."""
+    criterion = module.LabelSmoothedCrossEntropyR3FCriterion
+    stock = criterion.forward
+
+    @functools.wraps(stock)
+    def forward(self: Any, model: Any, sample: dict[str, Any], reduce: bool = True) -> Any:
+        return stock(self, EmbeddedModel(model), sample, reduce)
+
+    criterion.forward = forward
+
+
+class EmbeddedModel:
+    """A model whose call takes token_embeddings, (B, S, D) without the scale of embeddings."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+    def __call__(self, *args: Any, token_embeddings: Tensor | None = None, **inputs: Any) -> Any:
+        if token_embeddings is None:
+            return self._model(*args, **inputs)
+        takes = inspect.signature(self._model.forward).parameters
+        if "token_embeddings" in takes:  # BART
+            return self._model(*args, token_embeddings=token_embeddings, **inputs)
+        encoder = self._model.encoder
+        stock = encoder.forward
+        # the encoder is called by the model, and by its wrappers for several processes
+        encoder.forward = functools.partial(stock, token_embeddings=token_embeddings)
+        try:
+            return self._model(*args, **inputs)
+        finally:
+            del encoder.forward
