@@ -3,12 +3,18 @@
 import re
 from pathlib import Path
 
-from compat.smoke import language_rows, other_rows, speech_rows, text_rows
+from compat.smoke import example_rows, language_rows, other_rows, speech_rows, text_rows
 from compat.smoke.untried import UNTRIED
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "fairseq-runs.md"
 BEGIN, END = "<!-- smoke runs -->", "<!-- end of smoke runs -->"
-ROWS = [*text_rows.ROWS, *language_rows.ROWS, *speech_rows.ROWS, *other_rows.ROWS]
+ROWS = [
+    *text_rows.ROWS,
+    *language_rows.ROWS,
+    *speech_rows.ROWS,
+    *other_rows.ROWS,
+    *example_rows.ROWS,
+]
 # {what: (test in test_smoke.py, result)}
 CODE = {
     "`torch.jit.script` of a translation model": ("test_torchscript_of_translation", "runs"),

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from compat.smoke import page
 from compat.smoke.corpora import Corpora
+from compat.smoke.example_data import ExampleData
 from compat.smoke.recordings import Recordings
 from compat.smoke.untried import UNTRIED
 
@@ -19,7 +20,13 @@ def place(toy_corpus, run, tmp_path_factory):
     """Function: the folder or file of data that a row names in braces."""
     folder = tmp_path_factory.mktemp("smoke")
     texts, recordings = Corpora(toy_corpus, run, folder), Recordings(folder / "recordings")
-    return lambda name: getattr(texts if hasattr(type(texts), name) else recordings, name)
+    makers = (texts, recordings, ExampleData(texts, recordings))
+
+    def place(name):
+        (maker,) = [maker for maker in makers if hasattr(type(maker), name)]
+        return getattr(maker, name)
+
+    return place
 
 
 def missing(row):

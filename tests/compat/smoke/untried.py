@@ -9,10 +9,24 @@ UNTRIED = {
     "`model_parallel_transformer`, `model_parallel_roberta`": "as `transformer_lm_megatron`: need "
     "fairseq's submodule megatron and several GPUs",
     "`dummy_model`": "not tried: the model of fairseq's own benchmark",
-    "example `wav2vec-U`": "does not work from the archive: imports "
-    "`examples.speech_recognition`, as in a clone",
     "example `truncated_bptt`": "does not work: imports `transformers.configuration_transfo_xl`, "
     "which transformers dropped in version 4",
     "example `simultaneous_translation`": "does not work: see `simul_text_to_text`",
+    "example `speech_recognition`": "does not work: reads recordings with `torchaudio.load_wav`, "
+    "which torchaudio dropped; its ASG loss and decoders need flashlight",
+    "example `roberta/wsc`, task wsc": "not tried: needs sacremoses, spacy and its model "
+    "en_core_web_lg; without them, use `winogrande`",
+    "example `noisychannel`": "not tried: reads the scores of the language model from what "
+    "fairseq-eval-lm printed; fairseq 0.12.2 logs them instead",
+    "example `hubert/simple_kmeans`": "not tried: needs soundfile, scikit-learn and "
+    "npy_append_array; `hubert/update_ckpt` reads a file of its authors",
+    "scripts of `examples/wav2vec`": "not tried: need soundfile, those "
+    "of wav2vec-U also npy_append_array, faiss, fasttext or g2p_en",
+    "scripts of `examples/speech_synthesis`, `examples/speech_to_text`, "
+    "`examples/speech_to_speech`": "not tried: need pandas, soundfile and torchaudio",
+    "example `textless_nlp`": "not tried: needs soundfile, librosa, scikit-learn and others",
+    "scripts of `examples/constrained_decoding`, `examples/megatron_11b`": "not tried: need sacremoses",
+    "scripts of `examples/multilingual`, `examples/m2m_100`, `examples/womens_bios`": "not tried: need data from "
+    "the web, and pandas, fasttext, pythainlp, indicnlp or SPARQLWrapper",
     "`--ddp-backend fully_sharded`": "not tried: needs fairscale and GPUs",
 }
