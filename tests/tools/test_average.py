@@ -201,7 +201,9 @@ def test_an_output_is_replaced_with_force_alone(trained, tmp_path, capsys):
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_a_training_that_has_diverged_is_not_averaged(value, tmp_path):
     model = {"weight": torch.tensor([1.0, value])}
-    torch.save({"model": model, "optimizer_history": [{}], "extra_state": {}}, tmp_path / "a.pt")
+    history = [{"lr_scheduler_state": {}}]
+    state = {"model": model, "optimizer_history": history, "extra_state": {}}
+    torch.save(state, tmp_path / "a.pt")
     with pytest.raises(UsageError, match="a.pt: weight holds NaN or an infinity"):
         average.mean([tmp_path / "a.pt"])
 

@@ -25,8 +25,10 @@ UNTRIED = {
     "scripts of `examples/speech_synthesis`, `examples/speech_to_text`, "
     "`examples/speech_to_speech`": "not tried: need pandas, soundfile and torchaudio",
     "example `textless_nlp`": "not tried: needs soundfile, librosa, scikit-learn and others",
-    "scripts of `examples/constrained_decoding`, `examples/megatron_11b`": "not tried: need sacremoses",
-    "scripts of `examples/multilingual`, `examples/m2m_100`, `examples/womens_bios`": "not tried: need data from "
-    "the web, and pandas, fasttext, pythainlp, indicnlp or SPARQLWrapper",
+    "scripts of `examples/constrained_decoding`, "
+    "`examples/megatron_11b`": "not tried: need sacremoses",
+    "scripts of `examples/multilingual`, `examples/m2m_100`, "
+    "`examples/womens_bios`": "not tried: need data from the web, and pandas, "
+    "fasttext, pythainlp, indicnlp or SPARQLWrapper",
     "`--ddp-backend fully_sharded`": "not tried: needs fairscale and GPUs",
 }
