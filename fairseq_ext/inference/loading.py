@@ -28,7 +28,15 @@ from ..streams.stored_pairs import stored_pairs
 from .model import LoadedModels, Model
 from .packed import is_packed, read_packed
 from .places import PathLike, data_folder, subword_folders
-from .subword_models import NONE, Given, SubwordModels, check_spelling, find_subwords, fitting
+from .subword_models import (
+    FILE_OPTIONS,
+    NONE,
+    Given,
+    SubwordModels,
+    check_spelling,
+    find_subwords,
+    fitting,
+)
 from .twin_network import load_twin
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -129,6 +137,8 @@ def load(
             f"tokenizer {tokenizer!r}: a model of {model.kind} has no language to cut words of; "
             "allowed: leave it out, and give words with spaces between them"
         )
+    if tokenizer:
+        model.coders()  # ValueError for one that there is not, now and not with the first text
     return model
 
 
@@ -181,14 +191,19 @@ def _subwords_for(
     source: ModelSource, task: FairseqTask, data: Path, named: Given, kind: Optional[str]
 ) -> SubwordModels:
     """Return the sub-word models that the caller names, or those beside the model and its data."""
-    if named is None and source.subwords is not None:
-        return source.subwords
     model = source.stored[0]
     places = subword_folders(model.path, data)
     stored = options_of(model.cfg.get("bpe"))
     dictionaries = dictionaries_of(task)
-    subwords = find_subwords(places, list(dictionaries), stored, named, kind)
-    if named is None:
+    subwords = source.subwords
+    if named is not None or subwords is None:
+        subwords = find_subwords(places, list(dictionaries), stored, named, kind)
+    if kind and subwords.kind != kind:
+        raise ValueError(
+            f"bpe {kind!r}: the model has {subwords.kind or 'no'} sub-words; allowed: leave it "
+            f"out, or name a file with subwords, of the kind {', '.join(FILE_OPTIONS)}"
+        )
+    if named is None and source.subwords is None:
         if not kind and not chosen_name(stored, "bpe"):
             subwords = fitting(subwords, dictionaries)
         check_spelling(subwords, dictionaries)
@@ -201,7 +216,7 @@ def check_target(device: str, dtype: str) -> None:
         raise ValueError(f"dtype {dtype!r}: allowed: {', '.join(DTYPES)}")
     try:
         place = torch.device(device)
-    except RuntimeError as error:
+    except (RuntimeError, TypeError) as error:
         raise ValueError(f"device {device!r}: allowed: cpu, cuda, cuda:N") from error
     if place.type not in ("cpu", "cuda"):
         raise ValueError(f"device {device!r}: allowed: cpu, cuda, cuda:N")

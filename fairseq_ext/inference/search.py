@@ -11,6 +11,7 @@ from fairseq.data import FairseqDataset, encoders
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
+from fairseq.tasks.speech_to_text import SpeechToTextTask
 from fairseq.tasks.translation_lev import TranslationLevenshteinTask
 from omegaconf import DictConfig, OmegaConf, ValidationError, open_dict
 
@@ -43,9 +44,10 @@ ELSEWHERE = {
     "retain_dropout_modules": "fairseq-generate",
     "no_beamable_mm": "leave it out",
     "post_process": "subwords of load(..)",
+    "sacrebleu": "fairseq-ext evaluate",
 }
 # of models that refine a translation in steps
-OF_STEPS = "iter_decode_"
+OF_STEPS = ("iter_decode_", "decoding_format")
 
 
 class QuietTranslator(LineTranslator):
@@ -181,6 +183,8 @@ def build_translator(
         for name in of_search:
             if name.startswith(OF_STEPS):
                 raise ValueError(f"{name}: the model refines nothing in steps; leave it out")
+    if "eos_token" in of_search and not isinstance(task, SpeechToTextTask):
+        raise ValueError("eos_token: models of recordings alone read it; leave it out")
     limits = BatchLimits(max_tokens, check_count("batch", batch))
     return QuietTranslator(task_with(task, of_task), models, generation, coders, limits, device)
 

@@ -25,6 +25,8 @@ class LanguagePair(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> "LanguagePair":
         """Return the pair that ``text`` names; ValueError if it is not SOURCE-TARGET."""
+        if not isinstance(text, str):  # of callers in Python
+            raise TypeError(f"direction {text!r}: allowed: a str, such as 'de-en'")
         # at the first dash: a second one would be in a language's name, and the split ambiguous
         source, _, target = text.partition("-")
         if not source or not target or "-" in target:

@@ -149,6 +149,21 @@ def test_a_model_that_has_diverged_is_named(value, data, checkpoint_of, tmp_path
         inprocess.generate(*SYSTEMS["transformer"].inference_words(data["two"], path))
 
 
+@pytest.mark.parametrize(
+    "option, error, message",
+    [
+        (dict(bpe="nowhere"), ValueError, "bpe 'nowhere': the model has no sub-words; allowed"),
+        (dict(bpe="sentencepiece"), ValueError, "bpe 'sentencepiece': the model has no sub-w"),
+        (dict(tokenizer="nowhere"), ValueError, "tokenizer 'nowhere': allowed: "),
+        (dict(direction=3), TypeError, "direction 3: allowed: a str"),
+        (dict(device=None), ValueError, "device None: allowed: cpu, cuda"),
+    ],
+)
+def test_arguments_that_cannot_be_used_are_named(option, error, message, data, checkpoint_of):
+    with pytest.raises(error, match=message):
+        fairseq_ext.load(checkpoint_of("dual_transformer"), data["two"], **option)
+
+
 def test_a_task_of_another_plugin_is_named(data, checkpoint_of, tmp_path):
     state, path = torch.load(checkpoint_of("transformer"), weights_only=True), tmp_path / "its.pt"
     state["cfg"]["task"]["_name"] = "nowhere"
