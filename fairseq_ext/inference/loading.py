@@ -132,14 +132,19 @@ def load(
     model = Model(
         LoadedModels(models, place, models_of_subwords, coders, words, twin, folder), task
     )
-    if tokenizer and not model.has_languages:
+    if tokenizer:
+        _check_tokenizer(tokenizer, model)
+    return model
+
+
+def _check_tokenizer(tokenizer: str, model: Model) -> None:
+    """Raise ValueError for a tokeniser that the model has no use for, or that there is not."""
+    if not model.has_languages:
         raise ValueError(
             f"tokenizer {tokenizer!r}: a model of {model.kind} has no language to cut words of; "
             "allowed: leave it out, and give words with spaces between them"
         )
-    if tokenizer:
-        model.coders()  # ValueError for one that there is not, now and not with the first text
-    return model
+    model.coders()  # builds it: now, and not with the first text
 
 
 class ModelSource(NamedTuple):

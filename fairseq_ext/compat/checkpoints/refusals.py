@@ -51,7 +51,6 @@ class CheckpointMismatch(ValueError):
 def checkpoints_say_what_is_wrong(module: PatchedModule) -> None:
     """Name the file; compare task, architecture and dictionaries before the parameters."""
     stock_read, stock_load = module.load_checkpoint_to_cpu, module.load_model_ensemble_and_task
-    stock_upgrade = module._upgrade_state_dict
 
     @functools.wraps(stock_read)
     def load_checkpoint_to_cpu(
@@ -63,7 +62,7 @@ def checkpoints_say_what_is_wrong(module: PatchedModule) -> None:
             raise IsADirectoryError(21, "a folder, not a checkpoint file", path)  # EISDIR
         token = path_being_read.set(path)
         try:
-            state = stock_read(path, arg_overrides, load_on_all_ranks)
+            return stock_read(path, arg_overrides, load_on_all_ranks)
         except (RefusedCheckpoint, OptionError, UnreadableFile):
             raise
         except Exception as error:
@@ -72,12 +71,6 @@ def checkpoints_say_what_is_wrong(module: PatchedModule) -> None:
             raise UnreadableFile(_unreadable(path, error)) from error
         finally:
             path_being_read.reset(token)
-        return state
-
-    @functools.wraps(stock_upgrade)
-    def _upgrade_state_dict(state: Any) -> dict[str, Any]:
-        check_entries(path_being_read.get(), state)
-        return stock_upgrade(state)
 
     @functools.wraps(stock_load)
     def load_model_ensemble_and_task(
@@ -108,8 +101,21 @@ def checkpoints_say_what_is_wrong(module: PatchedModule) -> None:
         return ensemble, cfg, task
 
     module.load_checkpoint_to_cpu = load_checkpoint_to_cpu
-    module._upgrade_state_dict = _upgrade_state_dict
     module.load_model_ensemble_and_task = load_model_ensemble_and_task
+    module._upgrade_state_dict = _with_checked_entries(module._upgrade_state_dict)
+
+
+def _with_checked_entries(
+    upgrade: Callable[[Any], dict[str, Any]],
+) -> Callable[[Any], dict[str, Any]]:
+    """Return the function, which reads old checkpoints as new ones, with `check_entries` before."""
+
+    @functools.wraps(upgrade)
+    def checked(state: Any) -> dict[str, Any]:
+        check_entries(path_being_read.get(), state)
+        return upgrade(state)
+
+    return checked
 
 
 @patch(
