@@ -1,9 +1,12 @@
-"""Corpus BLEU in parts: sums, which batches and workers add up, and the score of the sums."""
+"""Corpus BLEU in parts: the sums of a batch, and the meters in which batches and workers add up."""
 
-from typing import Dict, Sequence
+from typing import Any, Dict, Sequence
 
-from sacrebleu.metrics import BLEU
+import numpy as np
+from fairseq import metrics
 from sacrebleu.metrics.bleu import BLEUScore
+
+from .log_sums import logged_sum
 
 ORDER = 4  # the longest n-grams
 # fairseq prints no meters whose names begin with "_"
@@ -19,22 +22,16 @@ def bleu_sums(score: BLEUScore) -> Dict[str, int]:
     return dict(zip(NAMES, (score.sys_len, score.ref_len, *score.counts, *score.totals)))
 
 
-def bleu_of_sums(
-    counts: Sequence[float], totals: Sequence[float], sys_len: float, ref_len: float
-) -> float:
-    """Return BLEU, 0 to 100 with two digits, of sums.
+def log_bleu_sums(logging_outputs: Sequence[Dict[str, Any]], prefix: str = "_bleu") -> int:
+    """Log the sums of all workers for ``compat.corpus_bleu.bleu_of_meters``.
 
-    Args:
-        counts: n-grams that hypotheses share with their references, for n = 1 to 4.
-        totals: n-grams of the hypotheses.
-        sys_len: words of the hypotheses.
-        ref_len: words of the references.
+    Returns the number of words of the references; without any there is no BLEU.
     """
-    score = BLEU.compute_bleu(
-        correct=[int(count) for count in counts],
-        total=[int(total) for total in totals],
-        sys_len=int(sys_len),
-        ref_len=int(ref_len),
-        smooth_method="exp",
-    )
-    return round(score.score, 2)
+    sums = {name: int(logged_sum(logging_outputs, name)) for name in NAMES}
+    for name in ("counts", "totals"):
+        # by n: 1, 2, 3, 4; of the meter its sum over the batches is read, not its mean
+        by_order = [sums[f"_bleu_{name}_{order}"] for order in range(ORDER)]
+        metrics.log_scalar(f"{prefix}_{name}", np.array(by_order))
+    for name in ("sys_len", "ref_len"):
+        metrics.log_scalar(f"{prefix}_{name}", sums[f"_bleu_{name}"])
+    return sums["_bleu_ref_len"]

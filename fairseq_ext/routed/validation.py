@@ -15,7 +15,7 @@ from fairseq.logging.meters import MetersDict
 from sacrebleu.metrics import TER
 
 from ..common import corpus_bleu
-from ..common.log_sums import logged_sum
+from ..common.log_sums import log_sums
 from ..streams.bleu import UNKNOWN, PairBleu
 from ..streams.config import StreamsConfig
 from ..streams.metrics import Log, log_pair_bleu, pair_logs
@@ -132,23 +132,14 @@ def log_scores(outputs: List[Log], pair: str, kind: str) -> None:
     logs = pair_logs(outputs, pair)
     if kind == "text":
         log_pair_bleu(outputs, pair)
-        if _log_sums(logs, pair, TER_SUMS)["_ter_length"]:
+        if log_sums(logs, TER_SUMS, f"_{pair}")["_ter_length"]:
             metrics.log_derived(f"{pair}_ter", partial(_ter, pair), priority=26)
         return
-    sums = _log_sums(logs, pair, COUNT_NAMES)
+    sums = log_sums(logs, COUNT_NAMES, f"_{pair}")
     for score in COUNTED:
         # tags, trees and graphs have an F1 by their own ``F1``; the other scores need no kind
         if (score != "f1" or kind in F1) and sums[MEASURED_BY[score]]:
             metrics.log_derived(f"{pair}_{score}", partial(_percent, pair, score), priority=26)
-
-
-def _log_sums(logs: List[Log], pair: str, names: Iterable[str]) -> Dict[str, int]:
-    """Log and return the sums of all workers, which ``_ter`` and ``_percent`` divide at the end."""
-    sums = {name: int(logged_sum(logs, name)) for name in names}
-    for name, value in sums.items():
-        # fairseq prints no names that begin with an underscore
-        metrics.log_scalar(f"_{pair}{name}", value)
-    return sums
 
 
 def _ter(pair: str, meters: MetersDict) -> float:

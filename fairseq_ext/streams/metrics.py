@@ -16,14 +16,13 @@ from fairseq.criterions.cross_entropy import CrossEntropyCriterion
 from fairseq.logging.meters import AverageMeter, Meter, MetersDict
 from torch import Tensor
 
-from ..common.corpus_bleu import ORDER, bleu_of_sums
+from ..common.corpus_bleu import log_bleu_sums
 from ..common.log_sums import logged_sum
+from ..compat.corpus_bleu import bleu_of_meters
 
 Log = Dict[str, Any]
 # a function of the meters, as fairseq's log_derived takes it
 Derived = Callable[[Any], Optional[float]]
-BLEU_SUMS = ("counts", "totals")
-BLEU_LENGTHS = ("sys_len", "ref_len")
 
 
 def merge_logs(logs: Mapping[str, Log], pairs: Iterable[str]) -> Log:
@@ -181,39 +180,23 @@ def log_likelihoods(outputs: List[Log], pairs: Sequence[str]) -> None:
         metrics.log_derived("log_likelihood", over_pairs, priority=23)
 
 
-def _sum(logs: List[Log], name: str) -> Union[Tensor, float]:
-    """Return the sum of what the workers logged, in host memory."""
-    total = logged_sum(logs, name)
-    return total.cpu() if torch.is_tensor(total) else total
-
-
 def log_pair_bleu(outputs: List[Log], pair: str) -> None:
     """Log the sums of one pair's BLEU and, derived from them, "de-en_bleu".
 
     A pair of which no reference was seen, as --max-valid-steps may leave it, has no BLEU.
     """
-    logs = pair_logs(outputs, pair)
-    for sums in BLEU_SUMS:
-        # by n: 1, 2, 3, 4
-        by_order = [int(_sum(logs, f"_bleu_{sums}_{order}")) for order in range(ORDER)]
-        # as fairseq's translation task does it: the meter's sum
-        # over the batches is read, not its mean
-        metrics.log_scalar(f"_{pair}_bleu_{sums}", np.array(by_order))
-    for length in BLEU_LENGTHS:
-        metrics.log_scalar(f"_{pair}_bleu_{length}", int(_sum(logs, f"_bleu_{length}")))
-    if _has_references(outputs, pair):
+    if log_bleu_sums(pair_logs(outputs, pair), f"_{pair}_bleu"):
         metrics.log_derived(f"{pair}_bleu", partial(_bleu, pair), priority=26)
 
 
 def _has_references(outputs: List[Log], pair: str) -> bool:
     """True if a worker translated a batch of the pair whose references have words."""
-    return bool(_sum(pair_logs(outputs, pair), "_bleu_ref_len"))
+    return bool(logged_sum(pair_logs(outputs, pair), "_bleu_ref_len"))
 
 
 def _bleu(pair: str, meters: MetersDict) -> float:
     """Return the pair's corpus BLEU of the sums in the meters."""
-    sums = (meters[f"_{pair}_bleu_{name}"].sum for name in (*BLEU_SUMS, *BLEU_LENGTHS))
-    return bleu_of_sums(*sums)
+    return bleu_of_meters(meters, f"_{pair}_bleu")
 
 
 def log_bleu_summary(outputs: List[Log], pairs: Sequence[str]) -> None:

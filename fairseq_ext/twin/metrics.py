@@ -17,14 +17,15 @@ print, and what is returned here.
 import math
 from collections import Counter
 from functools import partial
-from typing import Any, Dict, Iterable, List, Sequence, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 
 import numpy as np
 import sacrebleu
 from fairseq import metrics
 
 from ..common import corpus_bleu
-from ..common.log_sums import logged_sum
+from ..common.log_sums import log_sums
+from ..compat.corpus_bleu import bleu_of_meters
 
 ORDERS = range(1, 5)
 SIGMA = 6.0
@@ -61,17 +62,8 @@ def error_sums(hypotheses: List[str], references: List[str]) -> Sums:
 def log_error_rates(logs: List[Sums]) -> None:
     """Log ``cer`` and ``wer`` in percent; without a reference that has words there are none."""
     for name in ("cer", "wer"):
-        if _log_sums(logs, (f"_{name}_errors", f"_{name}_length"))[f"_{name}_length"]:
+        if log_sums(logs, (f"_{name}_errors", f"_{name}_length"))[f"_{name}_length"]:
             metrics.log_derived(name, partial(_error_rate, name))
-
-
-def _log_sums(logs: List[Sums], names: Iterable[str]) -> Sums:
-    """Log and return the sums of all workers, from which scores are derived at the end."""
-    sums = {name: logged_sum(logs, name) for name in names}
-    for name, value in sums.items():
-        # of names with "_" fairseq prints nothing
-        metrics.log_scalar(name, value)
-    return sums
 
 
 def _error_rate(name: str, meters: Dict[str, Any]) -> float:
@@ -102,18 +94,8 @@ def bleu_sums(hypotheses: List[str], references: List[List[str]]) -> Sums:
 
 def log_bleu(logs: List[Sums]) -> None:
     """Log ``bleu``, unless no caption was scored: the batches may hold no image's first one."""
-    if _log_sums(logs, corpus_bleu.NAMES)["_bleu_ref_len"]:
-        metrics.log_derived("bleu", _bleu)
-
-
-def _bleu(meters: Dict[str, Any]) -> float:
-    """Return corpus BLEU of all that fairseq has added up."""
-    counts, totals = (
-        [meters[f"_bleu_{name}_{order}"].sum for order in range(corpus_bleu.ORDER)]
-        for name in ("counts", "totals")
-    )
-    lengths = (meters[f"_bleu_{name}"].sum for name in ("sys_len", "ref_len"))
-    return corpus_bleu.bleu_of_sums(counts, totals, *lengths)
+    if corpus_bleu.log_bleu_sums(logs):
+        metrics.log_derived("bleu", bleu_of_meters)
 
 
 def _ngrams(words: List[str], order: int) -> "Counter[Tuple[str, ...]]":
@@ -177,7 +159,7 @@ class Cider:
 
 def log_cider(logs: List[Sums]) -> None:
     """Log ``cider``, unless no caption was scored."""
-    if _log_sums(logs, ("_cider_sum", "_cider_images"))["_cider_images"]:
+    if log_sums(logs, ("_cider_sum", "_cider_images"))["_cider_images"]:
         metrics.log_derived("cider", _cider)
 
 

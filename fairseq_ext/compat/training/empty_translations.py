@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
+from ..corpus_bleu import bleu_of_meters
 from ..patch_registry import PatchedModule, patch
 
 if TYPE_CHECKING:
     from fairseq.criterions import FairseqCriterion
-    from fairseq.logging.meters import MetersDict
     from fairseq.tasks.translation import TranslationTask
 
 
@@ -36,20 +36,6 @@ def empty_translations_count(module: PatchedModule) -> None:
             for name, value in (("counts", zeros), ("totals", zeros), ("sys_len", 0)):
                 module.metrics.log_scalar(f"_bleu_{name}", value)
             module.metrics.log_scalar("_bleu_ref_len", references)
-            module.metrics.log_derived("bleu", _bleu)
+            module.metrics.log_derived("bleu", bleu_of_meters)
 
     task.reduce_metrics = reduce_metrics
-
-
-def _bleu(meters: MetersDict) -> float:
-    """Return corpus BLEU of the sums over batches, as fairseq does; its own is used if it comes."""
-    from sacrebleu.metrics import BLEU
-
-    score = BLEU.compute_bleu(
-        correct=[int(count) for count in meters["_bleu_counts"].sum],
-        total=[int(count) for count in meters["_bleu_totals"].sum],
-        sys_len=int(meters["_bleu_sys_len"].sum),
-        ref_len=int(meters["_bleu_ref_len"].sum),
-        smooth_method="exp",
-    )
-    return round(score.score, 2)
