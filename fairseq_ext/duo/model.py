@@ -12,6 +12,7 @@ from fairseq.tasks import FairseqTask
 from torch import Tensor
 
 from ..common.decoding import Cache
+from ..common.joined_dictionary import check_joined
 from ..common.translation_task import check_right_padding
 from ..streams.direction import Direction, SourceSide, TargetSide
 from . import embedding_files
@@ -59,11 +60,7 @@ class DuoTransformerModel(Direction):
         ]
         # one S and one P for both sides need one dictionary
         if cfg.share_all_embeddings:
-            if source != target:
-                raise ValueError(
-                    f"--share-all-embeddings: the dictionaries of source ({len(source)} entries) "
-                    f"and target ({len(target)} entries) differ; binarise with --joined-dictionary"
-                )
+            check_joined({"source": source, "target": target}, "--share-all-embeddings")
             if target_options:
                 raise ValueError(f"{option(target_options[0])}: not with --share-all-embeddings")
         sets = embedding_sets(cfg, size, source, "")

@@ -20,9 +20,9 @@ from fairseq.models.transformer import TransformerEncoder, TransformerModel
 from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
+from ...common.joined_dictionary import check_joined
 from ...streams.language_pair import LanguagePair, languages, sides
 from ...streams.model import StreamsModel
-from ..joined_dictionary import check_joined
 from ..stock_transformer import build_transformer, register_sizes
 from ..transformer.roles import check_trained
 

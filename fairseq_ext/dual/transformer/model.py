@@ -10,11 +10,11 @@ from fairseq.models import register_model
 from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
+from ...common.joined_dictionary import check_joined
 from ...common.layers import embedding as make_embedding
 from ...streams.direction import Direction, SourceSide, TargetSide
 from ...streams.language_pair import LanguagePair, languages
 from ...streams.model import StreamsModel
-from ..joined_dictionary import check_joined
 from .config import DualTransformerConfig, register_architectures
 from .modules import Component, ComponentSize
 from .roles import check_trained

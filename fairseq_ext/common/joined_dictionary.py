@@ -8,7 +8,7 @@ from fairseq.data import Dictionary
 def check_joined(dictionaries: Mapping[str, Dictionary], option: str) -> None:
     """Raise ValueError, naming the option, unless all languages have the same dictionary.
 
-    dictionaries: {lang: dictionary}.
+    dictionaries: {lang, or side: dictionary}.
     """
     langs = list(dictionaries)
     # equal sizes are not enough: entry N has to be the same word everywhere
