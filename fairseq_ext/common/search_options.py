@@ -4,6 +4,8 @@ from typing import Any, Dict
 
 from fairseq.models import FairseqLanguageModel
 
+from ..compat.user_errors import option_of
+
 # {option: the value with which it does nothing}
 STEPS = {"print_step": False, "retain_iter_history": False}
 SOURCE_WORDS = {"match_source_len": False, "replace_unk": None, "print_alignment": None}
@@ -44,5 +46,4 @@ def refuse_options(args: Any, neutral: Dict[str, Any], reason: str) -> None:
     for name, value in neutral.items():
         actual = getattr(args, name, value)
         if actual is not None and actual is not False and actual != value:
-            shown = "" if actual is True else f" {actual}"
-            raise ValueError(f"--{name.replace('_', '-')}{shown}: {reason}; allowed: leave it out")
+            raise ValueError(f"{option_of(name, actual)}: {reason}; allowed: leave it out")

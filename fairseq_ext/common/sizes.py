@@ -3,6 +3,8 @@
 from dataclasses import fields
 from typing import Any, Sequence
 
+from ..compat.user_errors import option_of
+
 
 def check_rate(option: str, value: float) -> None:
     """Raise ValueError unless 0 <= value < 1."""
@@ -20,7 +22,7 @@ def check_sizes(size: Any, may_be_zero: Sequence[str] = (), **options: str) -> N
         options: {field: its option} where that is not --FIELD with dashes.
     """
     for field in fields(size):
-        option = options.get(field.name, "--" + field.name.replace("_", "-"))
+        option = options.get(field.name, option_of(field.name))
         value = getattr(size, field.name)
         if field.type is float:
             check_rate(option, value)

@@ -35,6 +35,14 @@ class OptionError(ValueError):
     """An option has a value that is not allowed; the message names it, and what is allowed."""
 
 
+def option_of(name: str, value: object = True) -> str:
+    """Return the option of a field as it is typed, "--max-tokens 9" for "max_tokens" and 9.
+
+    Without a value, and with True as of a switch, it is the name alone.
+    """
+    return "--" + name.replace("_", "-") + ("" if value is True else f" {value}")
+
+
 class ExitMessage(NamedTuple):
     """The last line of a command without its name, and its exit status."""
 
@@ -133,8 +141,8 @@ def _missing_value_text(text: str) -> str:
     """Return the message for a value that has no default and was not given, from omegaconf's."""
     match = re.search(r"full_key: (\S+)", text) or re.search(r"value: (\S+)", text)
     key = match.group(1) if match else "an option"
-    option = key.rpartition(".")[2].replace("_", "-")
-    return f"--{option} is missing, which has no default ({key} in a configuration of hydra)"
+    option = option_of(key.rpartition(".")[2])
+    return f"{option} is missing, which has no default ({key} in a configuration of hydra)"
 
 
 def _os_error_text(error: OSError) -> str:

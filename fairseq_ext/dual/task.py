@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ..common.beam_search import BeamSearchGenerator
 from ..common.search_options import LABELS, refuse_options
+from ..compat.user_errors import option_of
 from ..streams.dataset import StreamsDataset
 from ..streams.lang_pairs import parse_labelled_pairs
 from ..streams.language_pair import LanguagePair, languages, reverse_of
@@ -119,7 +120,7 @@ class DualTranslationTask(StreamsTask):
             # options are enumerations, numbers or None: their texts are compared
             if str(actual or None) != str(value or None):
                 raise ValueError(
-                    f"--{name.replace('_', '-')} {actual}: dual supervised learning needs both "
+                    f"{option_of(name)} {actual}: dual supervised learning needs both "
                     f"directions of a pair in every update; allowed: {value or 'leave it out'}"
                 )
         labelled = parse_labelled_pairs(self.cfg.lang_pairs)
@@ -277,8 +278,7 @@ def check_ranking(cfg: DualTranslationConfig, where: str) -> None:
     for name, value in RANKING.items():
         if str(cfg[name]) != str(value):
             raise ValueError(
-                f"--{name.replace('_', '-')} {cfg[name]} does nothing in {where}; allowed: "
-                "leave it out"
+                f"{option_of(name)} {cfg[name]} does nothing in {where}; allowed: leave it out"
             )
 
 

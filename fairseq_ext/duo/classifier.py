@@ -10,10 +10,11 @@ from fairseq.tasks import FairseqTask
 from torch import Tensor
 
 from ..common.labels import labels
+from ..compat.user_errors import option_of
 from .classifier_modules import Classifier
 from .config import DuoClassifierConfig, register_classifiers
 from .freezing import frozen_before, record_sets
-from .model import embedding_set, option
+from .model import embedding_set
 
 DEFAULT_DIM = 300
 
@@ -42,7 +43,7 @@ class DuoClassifierModel(BaseFairseqModel):
             name for name in ("embed_path_p", "embed_dim_p") if getattr(cfg, name) is not None
         ]
         if method == "single" and p_options:
-            raise ValueError(f"{option(p_options[0])}: --meta-embedding single has no P")
+            raise ValueError(f"{option_of(p_options[0])}: --meta-embedding single has no P")
         attention = str(cfg.duo_attention)
         if method == "mean-mlp" and attention != "softmax":
             raise ValueError(

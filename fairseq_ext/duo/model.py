@@ -14,6 +14,7 @@ from torch import Tensor
 from ..common.decoding import Cache
 from ..common.joined_dictionary import check_joined
 from ..common.translation_task import check_right_padding
+from ..compat.user_errors import option_of
 from ..streams.direction import Direction, SourceSide, TargetSide
 from . import embedding_files
 from .config import DuoTransformerConfig, EmbeddingsConfig, register_transformers
@@ -62,7 +63,7 @@ class DuoTransformerModel(Direction):
         if cfg.share_all_embeddings:
             check_joined({"source": source, "target": target}, "--share-all-embeddings")
             if target_options:
-                raise ValueError(f"{option(target_options[0])}: not with --share-all-embeddings")
+                raise ValueError(f"{option_of(target_options[0])}: not with --share-all-embeddings")
         sets = embedding_sets(cfg, size, source, "")
         # one object on both sides: the optimiser sees each table once
         source_embedding = target_embedding = embedding_layer(size, sets)
@@ -90,11 +91,6 @@ class DuoTransformerModel(Direction):
         return self.encoder.max_positions(), self.decoder.max_positions()
 
 
-def option(name: str) -> str:
-    """Return the option of a field, as the user types it."""
-    return "--" + name.replace("_", "-")
-
-
 def size_of(cfg: DuoTransformerConfig) -> DuoSize:
     """Return the sizes; ValueError for an addition of Table 6 without its two streams."""
     two = cfg.duo_meta_embeddings == "on"
@@ -104,11 +100,11 @@ def size_of(cfg: DuoTransformerConfig) -> DuoSize:
             value = getattr(cfg, name)
             if value != "off":
                 raise ValueError(
-                    f"{option(name)} {value}: needs --duo-meta-embeddings on; allowed here: off"
+                    f"{option_of(name)} {value}: needs --duo-meta-embeddings on; allowed here: off"
                 )
         for name in OPTIONS:
             if "embed_" in name and name.endswith("_p") and getattr(cfg, name) is not None:
-                raise ValueError(f"{option(name)}: there is no P with --duo-meta-embeddings off")
+                raise ValueError(f"{option_of(name)}: there is no P with --duo-meta-embeddings off")
     return DuoSize(
         embed_dim=cfg.embed_dim,
         ffn_dim=cfg.ffn_embed_dim,
@@ -159,7 +155,7 @@ def embedding_set(
     names = f"{prefix}embed_path_{stream}", f"{prefix}embed_dim_{stream}"
     path, width = (getattr(cfg, name) for name in names)
     if width is not None and width < 1:
-        raise ValueError(f"{option(names[1])} {width}: must be at least 1")
+        raise ValueError(f"{option_of(names[1])} {width}: must be at least 1")
     # without a file and without a width, S and P are as wide as the model
     if path is None and width is None:
         width = default_dim

@@ -19,6 +19,7 @@ from fairseq.tasks import TASK_DATACLASS_REGISTRY, TASK_REGISTRY
 from omegaconf import DictConfig, OmegaConf
 
 from ..compat.checkpoints.configurations import chosen_name, options_of, registered_model
+from ..compat.user_errors import option_of
 
 PLAIN_GROUPS = ("common", "dataset", "optimization", "checkpoint", "ema")
 CHOSEN_GROUPS = ("task", "model", "criterion", "optimizer", "lr_scheduler")
@@ -39,7 +40,7 @@ def train_command(cfg: DictConfig) -> str:
     for group in CHOSEN_GROUPS:
         name = names[group]
         if name:
-            words += ["--arch" if group == "model" else f"--{group.replace('_', '-')}", name]
+            words += ["--arch" if group == "model" else option_of(group), name]
     options: Dict[str, Any] = {}
     for group in PLAIN_GROUPS:
         if cfg.get(group) is not None:
@@ -149,7 +150,7 @@ def _changed_legacy(part: Any, names: Dict[str, Optional[str]]) -> Dict[str, Any
 
 def _words(name: str, value: Any) -> List[str]:
     """Return an option as words of the command line."""
-    option = "--" + name.replace("_", "-")
+    option = option_of(name)
     if isinstance(value, bool):
         return [option]  # a flag is given where it is not as by default
     if value is None or (isinstance(value, str) and value.startswith("/")):

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from ..common.run_config import carry_in_checkpoints
 from ..common.stored import Stored, check_symbols, read_stored
+from ..compat.user_errors import option_of
 from ..streams.language_pair import sides
 from ..streams.stored_pairs import stored_pairs
 from .config import MultiwayConfig, encoder_sizes, encoder_types, size_of
@@ -163,8 +164,7 @@ class Start:
         for name, value in values.items():
             if cfg[name] not in (None, value):
                 raise self.translation.error(
-                    f"has --{name.replace('_', '-')} {value}, the run's is {cfg[name]}; leave the "
-                    "option out"
+                    f"has {option_of(name)} {value}, the run's is {cfg[name]}; leave the option out"
                 )
         units = {lang: self._encoder_units(lang) for lang in self.sources}
         # 0: not named by the option

@@ -6,6 +6,7 @@ from typing import Any, Callable, Dict, Mapping, Optional, Tuple
 
 from omegaconf import DictConfig, OmegaConf
 
+from ..compat.user_errors import option_of
 from .language_pair import LanguagePair
 
 # --bpe NAME -> the option that names its file
@@ -102,6 +103,6 @@ def build_subwords(
         if coders.setdefault(lang, default) is None:
             raise ValueError(
                 f"--bpe-models {bpe_models!r}: no model for {lang}; allowed: name "
-                f"one, or give --{option.replace('_', '-')} for all languages without one"
+                f"one, or give {option_of(option)} for all languages without one"
             )
     return {lang: coders[lang] for lang in direction.sources}, coders[direction.target]

@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 from fairseq.logging.meters import MetersDict
 
+from ..compat.user_errors import option_of
 from .config import StreamsConfig
 from .language_pair import MONO, label_of, languages, pair_of, reverse_of
 from .state import JOINS_IN, RunState
@@ -26,11 +27,6 @@ ONLINE: Dict[str, Any] = {
 ANY: Dict[str, Any] = {"synthetic_share": "0.5", "synthetic_tag": False}
 
 
-def option(name: str, value: object = True) -> str:
-    """Return an option as it is typed."""
-    return f"--{name.replace('_', '-')}" + ("" if value is True else f" {value}")
-
-
 def check_synthetic(cfg: StreamsConfig, streams: Sequence[str]) -> SyntheticShare:
     """Return the share of the streams.
 
@@ -42,13 +38,13 @@ def check_synthetic(cfg: StreamsConfig, streams: Sequence[str]) -> SyntheticShar
     for name, value in useless.items():
         if str(getattr(cfg, name)) != str(value):
             needs = "--monolingual" if name in ONLINE else "--monolingual or a pair with a label"
-            raise ValueError(f"{option(name, getattr(cfg, name))} does nothing without {needs}")
+            raise ValueError(f"{option_of(name, getattr(cfg, name))} does nothing without {needs}")
     if cfg.monolingual_max_len < 0:
-        raise ValueError(f"{option('monolingual_max_len', cfg.monolingual_max_len)}: at least 0")
+        raise ValueError(f"{option_of('monolingual_max_len', cfg.monolingual_max_len)}: at least 0")
     if streams:
         if not any(value for _, value in share.points):
             raise ValueError(
-                f"{option('synthetic_share', cfg.synthetic_share)}: no update would train on "
+                f"{option_of('synthetic_share', cfg.synthetic_share)}: no update would train on "
                 f"{', '.join(streams)}; leave these out"
             )
         _check_together(cfg, online)
@@ -62,7 +58,9 @@ def _check_together(cfg: StreamsConfig, online: bool) -> None:
     what = f"--monolingual {cfg.monolingual}" if online else "a pair with a label in --lang-pairs"
     for name in ("pair_parallel", "num_batch_buckets"):
         if getattr(cfg, name):
-            raise ValueError(f"{option(name, getattr(cfg, name))} does not go together with {what}")
+            raise ValueError(
+                f"{option_of(name, getattr(cfg, name))} does not go together with {what}"
+            )
     if cfg.synthetic_tag and cfg.truncate_source:
         raise ValueError(
             "--synthetic-tag does not go together with --truncate-source, which leaves no room "
@@ -88,7 +86,7 @@ def _check_together(cfg: StreamsConfig, online: bool) -> None:
 
 def _check_after_loss(cfg: StreamsConfig, streams: Sequence[str]) -> None:
     """Raise ValueError where --synthetic-after-loss cannot work."""
-    place = option("synthetic_after_loss", cfg.synthetic_after_loss)
+    place = option_of("synthetic_after_loss", cfg.synthetic_after_loss)
     if not math.isfinite(cfg.synthetic_after_loss or 0.0):
         raise ValueError(f"{place}: must be finite")
     if cfg.disable_validation:

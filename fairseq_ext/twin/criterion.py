@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from ..common.log_sums import logged_sum
 from ..common.losses import label_smoothed_cross_entropy
 from ..common.run_config import carry_in_checkpoints, whole_run
+from ..compat.user_errors import option_of
 from .config import TwinConfig, check
 from .contract import TwinCall, TwinModel, TwinOutput, align, backward_tokens, matched
 from .modules import TwinPenalty
@@ -200,9 +201,7 @@ def _check_task(task: FairseqTask) -> None:
     for options in (getattr(task, "cfg", None), getattr(task, "args", None)):
         for name, reason in REFUSED.items():
             if getattr(options, name, False):
-                raise ValueError(
-                    f"--{name.replace('_', '-')}: the criterion twin {reason}; leave it out"
-                )
+                raise ValueError(f"{option_of(name)}: the criterion twin {reason}; leave it out")
         size = getattr(options, "output_dictionary_size", -1)
         if size >= 0:
             raise ValueError(

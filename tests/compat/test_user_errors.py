@@ -63,6 +63,14 @@ def test_faults_keep_their_traceback(error):
         user_errors.reports_user_errors(PROGRAM, command)()
 
 
+def test_options_as_they_are_typed():
+    """A value that is 1 or none is shown; True is that of a switch, which has none."""
+    values = {"max_tokens": 1, "monolingual": None, "fp16": True, "lenpen": 0.0}
+    typed = [user_errors.option_of(name, value) for name, value in values.items()]
+    assert typed == ["--max-tokens 1", "--monolingual None", "--fp16", "--lenpen 0.0"]
+    assert user_errors.option_of("max_tokens") == "--max-tokens"
+
+
 @pytest.mark.parametrize("variable", ["FAIRSEQ_EXT_DEBUG", "FAIRSEQ_EXT_TRACEBACK"])
 def test_traceback_on_request(finish, monkeypatch, variable):
     """The second variable is the name until this release."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from typing import Any, Callable, Mapping
 
-from ..user_errors import OptionError
+from ..user_errors import OptionError, option_of
 from .chosen_classes import Values, foreign_options
 from .option_ranges import RANGES, Range
-from .option_values import is_stock_alone, literal, number, option
+from .option_values import is_stock_alone, literal, number
 from .search_checks import COMPARISONS as OF_SEARCHES
 from .search_checks import OF_GENERATORS
 from .training_checks import COMPARISONS as OF_TRAININGS
@@ -68,7 +68,9 @@ def check_range(name: str, value: Any, limits: Range) -> None:
             # a reference, "${...}", or another option of the name that is a text
             continue
         if not limits.has(number):
-            raise OptionError(f"{option(name)} {entry} is not allowed; allowed: {limits.words()}")
+            raise OptionError(
+                f"{option_of(name)} {entry} is not allowed; allowed: {limits.words()}"
+            )
 
 
 def _masked_tokens_are_a_part(values: Values) -> None:
@@ -135,7 +137,7 @@ def _betas(values: Values) -> None:
                 isinstance(beta, (int, float)) and 0 <= beta < 1 for beta in pair
             ):
                 raise OptionError(
-                    f"{option(name)} {value!r} is not allowed; allowed: two numbers of at least "
+                    f"{option_of(name)} {value!r} is not allowed; allowed: two numbers of at least "
                     "0 and less than 1, such as '(0.9, 0.98)'"
                 )
 
@@ -146,7 +148,7 @@ def _dictionaries(values: Values) -> None:
         value = values.get(name)
         if isinstance(value, str) and not isinstance(literal(value), dict):
             raise OptionError(
-                f"{option(name)} {value!r} is not a Python dictionary; allowed: for example "
+                f"{option_of(name)} {value!r} is not a Python dictionary; allowed: for example "
                 "\"{'dropout': 0.1}\", names as in the checkpoint's configuration"
             )
 
@@ -163,7 +165,7 @@ def _json_objects(values: Values) -> None:
             parsed = None
         if not isinstance(parsed, dict):
             raise OptionError(
-                f"{option(name)} {value!r} is not a JSON object; allowed: for example "
+                f"{option_of(name)} {value!r} is not a JSON object; allowed: for example "
                 '\'{"beam": 4, "lenpen": 0.6}\''
             )
         if name == "eval_bleu_args":
@@ -187,7 +189,7 @@ def _manual_rates(values: Values) -> None:
         value = values.get(name)
         if isinstance(value, str) and not _is_manual_rates(value):
             raise OptionError(
-                f"{option(name)} {value!r} is not a Python dictionary of rates; allowed: for "
+                f"{option_of(name)} {value!r} is not a Python dictionary of rates; allowed: for "
                 "example \"{'1-3': 0.1, '4,6': 0.05}\", with numbers or ranges as text"
             )
 

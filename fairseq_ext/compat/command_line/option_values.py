@@ -7,11 +7,6 @@ import ast
 from .chosen_classes import Values, chosen_classes, is_stock
 
 
-def option(name: str) -> str:
-    """Return the option as it is typed: "--max-tokens" for "max_tokens"."""
-    return "--" + name.replace("_", "-")
-
-
 def number(values: Values, name: str) -> int | float | None:
     """Return the value of an option if it is a number, otherwise None."""
     value = values.get(name)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Callable
 
-from ..user_errors import OptionError
+from ..user_errors import OptionError, option_of
 from .chosen_classes import Values
-from .option_values import is_stock_alone, number, option
+from .option_values import is_stock_alone, number
 
 LABEL_TASKS = ("text_classification", "dual_translation")
 
@@ -56,7 +56,7 @@ def _sampling(values: Values) -> None:
     both = ("sampling_topk", "sampling_topp")
     limits = [name for name in both if (number(values, name) or 0) > 0]
     if limits and not values.get("sampling"):
-        raise OptionError(f"{option(limits[0])} {values[limits[0]]}: allowed with --sampling")
+        raise OptionError(f"{option_of(limits[0])} {values[limits[0]]}: allowed with --sampling")
     if len(limits) == 2:
         raise OptionError("--sampling-topk with --sampling-topp: fairseq reads one; leave one out")
 
@@ -75,10 +75,7 @@ def _one_search_is_chosen(values: Values) -> None:
         if is_on
     ]
     if len(chosen) > 1 and is_stock_alone(values):
-        first, second = (
-            option(name) if values[name] is True else f"{option(name)} {values[name]}"
-            for name in chosen[:2]
-        )
+        first, second = (option_of(name, values[name]) for name in chosen[:2])
         raise OptionError(f"{first} with {second}, another search; allowed: one of the two")
 
 
@@ -116,8 +113,8 @@ def _constraints_have_a_search(values: Values) -> None:
         value = number(values, name)
         if value is not None and (value > first if first < 0 else value >= first):
             raise OptionError(
-                f"--constraints with {option(name)}, a search that knows no constraints; allowed: "
-                "one of the two"
+                f"--constraints with {option_of(name)}, a search that knows no constraints; "
+                "allowed: one of the two"
             )
 
 
@@ -152,10 +149,9 @@ def _references_have_log_p(values: Values) -> None:
     for name in neutral:
         value = values.get(name)
         if value is not None and value != neutral[name]:
-            shown = option(name) if value is True else f"{option(name)} {value}"
             raise OptionError(
-                f"{shown} with --score-reference, whose score is the mean of log P by the models "
-                "of --path as they are; allowed: leave it out"
+                f"{option_of(name, value)} with --score-reference, whose score is the mean of log "
+                "P by the models of --path as they are; allowed: leave it out"
             )
 
 

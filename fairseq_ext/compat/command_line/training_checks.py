@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from typing import Callable
 
-from ..user_errors import OptionError
+from ..user_errors import OptionError, option_of
 from .chosen_classes import Values, chosen_classes
 from .option_values import is_stock_alone
 
@@ -91,11 +91,9 @@ def _shared_embeddings_have_the_width(values: Values) -> None:
     of_embeddings = "decoder_input_dim" if is_language_model else "decoder_embed_dim"
     expected = values.get(of_embeddings)
     if isinstance(expected, int) and width != expected:
-        names = (name.replace("_", "-") for name in (sharing[0], of_embeddings))
         raise OptionError(
-            "--decoder-output-dim {} with --{}, whose embeddings have --{} {}; allowed: {}".format(
-                width, *names, expected, expected
-            )
+            f"--decoder-output-dim {width} with {option_of(sharing[0])}, whose embeddings have "
+            f"{option_of(of_embeddings, expected)}; allowed: {expected}"
         )
 
 

@@ -7,9 +7,8 @@ import functools
 import logging
 import sys
 
-from ..user_errors import OptionError
+from ..user_errors import OptionError, option_of
 from .chosen_classes import Values, chosen_classes, is_stock
-from .option_values import option
 from .training_checks import is_training
 
 logger = logging.getLogger(__name__)
@@ -55,7 +54,7 @@ def warn_of_unread(values: Values) -> None:
     """
     for name, instead in UNREAD.items():
         if values.get(name):
-            _warn(f"--{name.replace('_', '-')} does nothing in fairseq 0.12.2: {instead}")
+            _warn(f"{option_of(name)} does nothing in fairseq 0.12.2: {instead}")
     if values.get("lm_path") and values.get("lm_weight") == 0:  # which is fairseq's default
         _warn("--lm-path does nothing with --lm-weight 0, the default: give it a weight")
     _name_without_companions(values)
@@ -75,10 +74,10 @@ def _name_without_companions(values: Values) -> None:
         if name not in values or companion not in values or values[companion]:
             continue
         if values[name] not in (None, neutral):
-            _warn(f"{option(name)} does nothing without {option(companion)}: {instead}")
+            _warn(f"{option_of(name)} does nothing without {option_of(companion)}: {instead}")
     for name, neutral in OF_VALIDATION.items():
         if values.get("disable_validation") and values.get(name, neutral) not in (None, neutral):
-            _warn(f"{option(name)} does nothing with --disable-validation: there are no scores")
+            _warn(f"{option_of(name)} does nothing with --disable-validation: there are no scores")
 
 
 def _name_in_translation_model(values: Values, name: str, instead: str) -> None:
@@ -87,7 +86,7 @@ def _name_in_translation_model(values: Values, name: str, instead: str) -> None:
         is_language_model = any(base.__name__ == "FairseqLanguageModel" for base in entry.__mro__)
         if is_language_model or not is_stock(entry):
             continue
-        text = f"--{name.replace('_', '-')} does nothing with --arch {values['arch']}: {instead}"
+        text = f"{option_of(name)} does nothing with --arch {values['arch']}: {instead}"
         if entry.__module__.startswith("fairseq_ext."):
             raise OptionError(f"{text}; allowed: leave it out")
         _warn(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
-from ..user_errors import OptionError
+from ..user_errors import OptionError, option_of
 
 if TYPE_CHECKING:
     from fairseq.models import BaseFairseqModel
@@ -39,6 +39,6 @@ def check_steps(args: Any) -> None:
     for name in OPTIONS:
         if getattr(args, name, False):
             raise OptionError(
-                f"--{name.replace('_', '-')}: there are no steps of iterative refinement to show; "
+                f"{option_of(name)}: there are no steps of iterative refinement to show; "
                 "allowed: leave it out"
             )

@@ -19,6 +19,7 @@ from typing import Any, Dict, List, Match, Optional, Tuple
 
 from torch import Tensor
 
+from ...compat.user_errors import option_of
 from ...tools import UsageError
 from ...tools.export.protocol import (
     Checkpoint,
@@ -144,7 +145,7 @@ def stock_options(model: Dict[str, Any], criterion: Dict[str, Any]) -> List[str]
         if model["normalize_before"]:
             words.append(f"--{side}-normalize-before")
     for rate in ("dropout", "attention_dropout", "activation_dropout"):
-        words += [f"--{rate.replace('_', '-')}", str(model[rate])]
+        words += [option_of(rate), str(model[rate])]
     if model["share_all_embeddings"]:
         words.append("--share-all-embeddings")
     elif not model.get("separate_softmax"):

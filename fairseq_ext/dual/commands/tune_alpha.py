@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, NamedTupl
 import numpy as np
 
 from ...compat.generation.word_blanks import lacks_blanks
+from ...compat.user_errors import option_of
 from ...tools import UsageError, atomic_path, check_apart
 from ...tools.curves.figures import SUFFIXES, new_figure, save, write_table
 from ...tools.evaluate.inputs import read_lines
@@ -123,7 +124,7 @@ def configuration(words: Sequence[str]) -> FairseqConfig:
     for name in UNUSED:
         value = getattr(cfg.generation, name)
         if value:
-            option = f"--{name.replace('_', '-')}"
+            option = option_of(name)
             raise UsageError(f"{option} {value}: tune-alpha does not look at it; leave it out")
     if cfg.dataset.num_shards > 1:
         raise UsageError(

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from ...common import labels
 from ...common.stored import Stored, check_symbols, read_stored
+from ...compat.user_errors import option_of
 
 OPTION = "--language-models"
 # options of language_modeling, and the values with which a model gives log P(y)
@@ -98,9 +99,7 @@ def _check_kind(stored: Stored) -> None:
     for name, value in NEEDED.items():
         trained = stored.task.get(name, value)
         if trained != value:
-            raise stored.error(
-                f"was trained with --{name.replace('_', '-')} {trained}; allowed: {value}"
-            )
+            raise stored.error(f"was trained with {option_of(name)} {trained}; allowed: {value}")
 
 
 class LabelFrequencies(nn.Module):

@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Dict, Iterable, List, Sequence, Tuple, Union
 
+from ...compat.user_errors import option_of
 from ...tools import UsageError, atomic_path, check_apart, check_new
 
 FORMATS = ("ner", "tree", "amr")
@@ -87,7 +88,7 @@ def options_of(args: Namespace) -> Dict[str, Any]:
     """Return the options of the format. Raises UsageError for those of another one."""
     options = {name: getattr(args, name) for name in OPTIONS if getattr(args, name) is not None}
     for name in options:
-        option, (format_name, inverse) = f"--{name.replace('_', '-')}", OPTIONS[name]
+        option, (format_name, inverse) = option_of(name), OPTIONS[name]
         if format_name != args.format:
             raise UsageError(f"{option} is of {format_name}, FORMAT is {args.format}")
         if args.inverse and not inverse:

@@ -5,6 +5,7 @@ from typing import Any, Mapping, Optional, Union
 
 from ...compat.atomic_files import folder_beside, replace_folder
 from ...compat.patch_registry import since
+from ...compat.user_errors import option_of
 from .. import UsageError
 from .protocol import Checkpoint, namespace_of
 
@@ -48,7 +49,7 @@ def check_options(model: Mapping[str, Any]) -> None:
         unread.append("no_decoder_final_norm")
     if unread:
         raise UsageError(
-            f"--to ctranslate2: the model was trained with --{unread[0].replace('_', '-')}, which "
+            f"--to ctranslate2: the model was trained with {option_of(unread[0])}, which "
             "CTranslate2 does not have; allowed: --to fairseq"
         )
 

@@ -4,6 +4,7 @@ import argparse
 import json
 from typing import Any, Dict, Iterator, List, Optional
 
+from ...compat.user_errors import option_of
 from .. import UsageError
 
 Systems = Dict[str, Dict[str, List[Dict[str, str]]]]
@@ -115,7 +116,7 @@ def options(name: str) -> str:
         if kind == "architectures":
             preset = argparse.Namespace()  # an architecture fills what it finds empty
             ARCH_CONFIG_REGISTRY[name](preset)
-            flags = [f"--{key.replace('_', '-')} {value}" for key, value in vars(preset).items()]
+            flags = [f"{option_of(key)} {value}" for key, value in vars(preset).items()]
             texts += [f"preset by {name}: {' '.join(flags)}"] if flags else []
     if not texts:
         raise UsageError(f"NAME {name!r} is unknown; allowed: {', '.join(sorted(names))}")

@@ -5,6 +5,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from dataclasses import dataclass, fields
 from typing import Callable, Dict, Type, Union
 
+from ...compat.user_errors import option_of
 from .. import UsageError
 
 Number = Union[int, float]
@@ -81,7 +82,7 @@ def add_limits(parser: ArgumentParser) -> None:
     for entry in fields(Limits):
         kind: Type[Number] = int if isinstance(entry.default, int) else float
         parser.add_argument(
-            f"--{entry.name.replace('_', '-')}",
+            option_of(entry.name),
             type=number(least.get(entry.name, 1), kind),
             default=entry.default,
             metavar="N",

@@ -27,6 +27,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 import numpy as np
 
 from ...compat.text_lines import UnreadableText, lines_of
+from ...compat.user_errors import option_of
 from ...tools import UsageError, atomic_path, check_apart, check_new
 from .audio import AudioError, Banks, filter_banks, is_silent, read_wav, triangles
 
@@ -150,7 +151,7 @@ def settings(args: Namespace, config: Path, is_training: bool) -> Banks:
         stored = yaml.safe_load(config.read_text(encoding="utf-8")).get("filter_banks", {})
     for name, value in options.items():
         if name in stored and stored[name] != value:
-            option = "--" + name.replace("_", "-")
+            option = option_of(name)
             raise UsageError(f"{option} {value}: {config} has {stored[name]}")
     values = {**stored, **options}
     if "sample_rate" not in values:
@@ -158,7 +159,7 @@ def settings(args: Namespace, config: Path, is_training: bool) -> Banks:
     banks = Banks(**values)
     for name, value in banks._asdict().items():
         if not 0 < value < math.inf:  # nor NaN
-            raise UsageError(f"--{name.replace('_', '-')} {value}; allowed: more than 0")
+            raise UsageError(f"{option_of(name)} {value}; allowed: more than 0")
     # rounded to samples, a short window may have none
     for name, samples in (("hop", banks.hop), ("window", banks.window)):
         if samples < 1:

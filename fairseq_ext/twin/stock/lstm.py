@@ -28,6 +28,7 @@ from torch.nn import functional as F
 
 from ...common.architectures import architecture
 from ...common.translation_task import check_right_padding
+from ...compat.user_errors import option_of
 from ..contract import BackwardDecoder, TwinCall, decode
 from .steps import linear_steps, lstm_cell, position_steps
 
@@ -208,7 +209,7 @@ def _check_source_padding(task: Any) -> None:
         value = getattr(cfg, name, plain)
         if value != plain:
             raise ValueError(
-                f"--{name.replace('_', '-')} {value}: fairseq's LSTM encoder takes no batch wider "
+                f"{option_of(name)} {value}: fairseq's LSTM encoder takes no batch wider "
                 f"than its longest source; allowed: {plain}"
             )
 
