@@ -15,6 +15,7 @@ from torch import Tensor
 from ..common.beam_search import BeamSearchGenerator
 from ..common.search_options import LABELS, refuse_options
 from ..compat.user_errors import option_of
+from ..streams.config import is_given
 from ..streams.dataset import StreamsDataset
 from ..streams.lang_pairs import parse_labelled_pairs
 from ..streams.language_pair import LanguagePair, languages, reverse_of
@@ -117,8 +118,8 @@ class DualTranslationTask(StreamsTask):
         )
         for name, value in allowed.items():
             actual = self.cfg[name]
-            # options are enumerations, numbers or None: their texts are compared
-            if str(actual or None) != str(value or None):
+            # False, 0, "" and None all leave an option out
+            if is_given(actual or None, value or None):
                 raise ValueError(
                     f"{option_of(name)} {actual}: dual supervised learning needs both "
                     f"directions of a pair in every update; allowed: {value or 'leave it out'}"
@@ -276,7 +277,7 @@ class DualTranslationTask(StreamsTask):
 def check_ranking(cfg: DualTranslationConfig, where: str) -> None:
     """Raise ValueError for an option of dual inference; ``where`` says why it does nothing."""
     for name, value in RANKING.items():
-        if str(cfg[name]) != str(value):
+        if is_given(cfg[name], value):
             raise ValueError(
                 f"{option_of(name)} {cfg[name]} does nothing in {where}; allowed: leave it out"
             )

@@ -143,3 +143,11 @@ class StreamsConfig(TranslationConfig):
     store_ema: bool = II("ema.store_ema")
     use_bmuf: bool = II("optimization.use_bmuf")
     no_save_optimizer_state: bool = II("checkpoint.no_save_optimizer_state")
+
+
+def is_given(value: object, default: object) -> bool:
+    """True if an option's value is another than its default.
+
+    Their texts are compared: an enumeration is read from a checkpoint as text.
+    """
+    return str(value) != str(default)

@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 from fairseq.logging.meters import MetersDict
 
 from ..compat.user_errors import option_of
-from .config import StreamsConfig
+from .config import StreamsConfig, is_given
 from .language_pair import MONO, label_of, languages, pair_of, reverse_of
 from .state import JOINS_IN, RunState
 from .synthetic_share import SyntheticShare, parse_share
@@ -36,7 +36,7 @@ def check_synthetic(cfg: StreamsConfig, streams: Sequence[str]) -> SyntheticShar
     online = any(label_of(stream) == MONO for stream in streams)
     useless = {**({} if online else ONLINE), **({} if streams else ANY)}
     for name, value in useless.items():
-        if str(getattr(cfg, name)) != str(value):
+        if is_given(getattr(cfg, name), value):
             needs = "--monolingual" if name in ONLINE else "--monolingual or a pair with a label"
             raise ValueError(f"{option_of(name, getattr(cfg, name))} does nothing without {needs}")
     if cfg.monolingual_max_len < 0:
