@@ -8,7 +8,7 @@ from fairseq import utils
 from fairseq.data import Dictionary, FairseqDataset, LanguagePairDataset
 from fairseq.data.iterators import EpochBatchIterator
 
-from ..compat.training.after_loading import Loading as CheckpointLoading
+from ..compat.training.after_loading import CheckpointLoading
 from .assignment import PairParallelPlan
 from .batching import pair_batches
 from .config import StreamsConfig

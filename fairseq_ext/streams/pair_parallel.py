@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 # fairseq has two names each for torch's wrapper and for its own, which reduces once in an update
 BACKENDS = ("pytorch_ddp", "c10d", "legacy_ddp", "no_c10d")
-SCHEDULES = ("cycle", "temperature")  # one pair to a slot: a worker's own
+PAIR_PARALLEL_SCHEDULES = ("cycle", "temperature")  # one pair to a slot: a worker's own
 # {pair: {name of a parameter that it uses: elements}}
 PairSizes = Mapping[str, Mapping[str, int]]
 
@@ -31,9 +31,10 @@ def check_pair_parallel(
     cfg: StreamsConfig, pairs: Sequence[str], workers: int, schedule: str
 ) -> None:
     """Raise ValueError, naming the options, for what --pair-parallel does not go together with."""
-    if schedule not in SCHEDULES:
+    if schedule not in PAIR_PARALLEL_SCHEDULES:
         raise ValueError(
-            f"--pair-parallel with --schedule {schedule}: must be one of {', '.join(SCHEDULES)}"
+            f"--pair-parallel with --schedule {schedule}: must be one of "
+            f"{', '.join(PAIR_PARALLEL_SCHEDULES)}"
         )
     if len(pairs) < workers:
         raise ValueError(

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Loading:
+class CheckpointLoading:
     """How `Trainer.load_checkpoint` was called, and what it returned.
 
     filename: the checkpoint. extra_state: what it holds beside model and optimiser; None where the
@@ -28,7 +28,9 @@ class Loading:
     reset_meters: bool = False
 
 
-def after_loading(trainer: type[Trainer], follow: Callable[[Trainer, Loading], None]) -> None:
+def after_loading(
+    trainer: type[Trainer], follow: Callable[[Trainer, CheckpointLoading], None]
+) -> None:
     """Call `follow` (trainer, loading) whenever a trainer of this class has read a checkpoint."""
     load = trainer.load_checkpoint
 
@@ -45,7 +47,7 @@ def after_loading(trainer: type[Trainer], follow: Callable[[Trainer, Loading], N
             self, filename, reset_optimizer, reset_lr_scheduler, optimizer_overrides, reset_meters
         )
         resets = (reset_optimizer, reset_lr_scheduler, optimizer_overrides or {}, reset_meters)
-        follow(self, Loading(filename, extra_state, *resets))
+        follow(self, CheckpointLoading(filename, extra_state, *resets))
         return extra_state
 
     trainer.load_checkpoint = load_checkpoint

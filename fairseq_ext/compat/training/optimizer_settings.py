@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Mapping
 
 from ..patch_registry import PatchedModule, patch
-from .after_loading import Loading, after_loading
+from .after_loading import CheckpointLoading, after_loading
 
 if TYPE_CHECKING:
     from fairseq.optim import FairseqOptimizer
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 def kept_settings_are_named(module: PatchedModule) -> None:
     """Warn of settings that differ from those of the checkpoint, which remain."""
 
-    def warn(trainer: Trainer, loading: Loading) -> None:
+    def warn(trainer: Trainer, loading: CheckpointLoading) -> None:
         if loading.extra_state is None or loading.reset_optimizer:
             return
         if not trainer.is_data_parallel_master:

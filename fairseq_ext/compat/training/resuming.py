@@ -13,7 +13,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Callable
 
 from ..patch_registry import PatchedModule, patch
-from .after_loading import Loading, after_loading
+from .after_loading import CheckpointLoading, after_loading
 
 if TYPE_CHECKING:
     from fairseq.data.iterators import CountingIterator, EpochBatchIterator
@@ -51,7 +51,7 @@ def resumed_trainings_forget_nothing(module: PatchedModule) -> None:
         }
         return save(self, filename, {**extra_state, **({"patience": waited} if waited else {})})
 
-    def restore(trainer: Trainer, loading: Loading) -> None:
+    def restore(trainer: Trainer, loading: CheckpointLoading) -> None:
         state = loading.extra_state
         if state is None:
             return

@@ -7,7 +7,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
-from .after_loading import Loading, after_loading
+from .after_loading import CheckpointLoading, after_loading
 
 if TYPE_CHECKING:
     from fairseq.dataclass.configs import FairseqConfig
@@ -63,7 +63,7 @@ def warm_ups_are_finished(module: PatchedModule) -> None:
 def hours_are_of_this_training(module: PatchedModule) -> None:
     """Count from 0 where the meters begin anew: --finetune-from-model and --reset-meters."""
 
-    def forget_hours(trainer: Trainer, loading: Loading) -> None:
+    def forget_hours(trainer: Trainer, loading: CheckpointLoading) -> None:
         if loading.reset_meters:
             trainer._previous_training_time = 0
 

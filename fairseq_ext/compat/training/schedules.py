@@ -8,7 +8,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
-from .after_loading import Loading, after_loading
+from .after_loading import CheckpointLoading, after_loading
 
 if TYPE_CHECKING:
     from fairseq.optim import FairseqOptimizer
@@ -90,7 +90,7 @@ def _steps_of_stages(cfg: Any) -> tuple[int, int, int]:
 def plateaus_begin_anew_with_lr(module: PatchedModule) -> None:
     """Begin with --lr where --reset-lr-scheduler keeps the optimiser's state."""
 
-    def begin_with_lr(trainer: Trainer, loading: Loading) -> None:
+    def begin_with_lr(trainer: Trainer, loading: CheckpointLoading) -> None:
         schedule = getattr(trainer.cfg.lr_scheduler, "_name", None)
         if loading.extra_state is None or not loading.reset_lr_scheduler:
             return

@@ -10,7 +10,7 @@ import functools
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ..patch_registry import PatchedModule, patch
-from .after_loading import Loading, after_loading
+from .after_loading import CheckpointLoading, after_loading
 
 if TYPE_CHECKING:
     from fairseq.dataclass.configs import FairseqConfig
@@ -66,7 +66,7 @@ def iterators_may_end_the_run(module: PatchedModule) -> None:
 class RemembersRun(Protocol):
     """A task whose batches depend on what has happened in the run so far."""
 
-    def go_on_from(self, loading: Loading, updates: int, reset_dataloader: bool) -> None:
+    def go_on_from(self, loading: CheckpointLoading, updates: int, reset_dataloader: bool) -> None:
         """A training begins with a checkpoint; the iterator of its batches is built afterwards.
 
         Args:
@@ -84,7 +84,7 @@ class RemembersRun(Protocol):
 def tasks_go_on_from_checkpoints(module: PatchedModule) -> None:
     """Tell the task that a training begins with a checkpoint."""
 
-    def tell(trainer: Trainer, loading: Loading) -> None:
+    def tell(trainer: Trainer, loading: CheckpointLoading) -> None:
         if loading.extra_state is not None and isinstance(trainer.task, RemembersRun):
             reset_dataloader = trainer.cfg.checkpoint.reset_dataloader
             trainer.task.go_on_from(loading, trainer.get_num_updates(), reset_dataloader)
