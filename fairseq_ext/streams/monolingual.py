@@ -10,6 +10,7 @@ from fairseq.data import ConcatDataset, Dictionary, FairseqDataset, LanguagePair
 from fairseq.data.indexed_dataset import dataset_exists
 
 from .config import StreamsConfig
+from .empty_files import empty_file_as
 from .language_pair import LABEL, MONO, LanguagePair, languages, reverse_of
 from .marked_sources import marked
 
@@ -136,13 +137,8 @@ def _lines(
         prefix = os.path.join(path, name)
         if not dataset_exists(prefix, cfg.dataset_impl):
             break
-        try:
+        with empty_file_as(f"{prefix}: holds no line (--monolingual {lang})"):
             parts.append(data_utils.load_indexed_dataset(prefix, dictionary, cfg.dataset_impl))
-        except ValueError as error:
-            # the words of Python's mmap, which reads the .bin file
-            if "mmap an empty file" not in str(error):
-                raise
-            raise ValueError(f"{prefix}: holds no line (--monolingual {lang})") from error
         if not combine:
             break
     if not parts:

@@ -7,6 +7,7 @@ from fairseq.data import Dictionary, LanguagePairDataset
 from fairseq.tasks.translation import load_langpair_dataset
 
 from .config import StreamsConfig
+from .empty_files import empty_file_as
 from .language_pair import LanguagePair
 
 
@@ -46,35 +47,31 @@ def load_pair(
     source, target = LanguagePair.parse(pair)
     empty = f"{path}: {split} of the pair {pair} holds no sentence"
     try:
-        dataset = load_langpair_dataset(
-            path,
-            split,
-            source,
-            dictionaries[source],
-            target,
-            dictionaries[target],
-            combine=combine,
-            dataset_impl=cfg.dataset_impl,
-            upsample_primary=cfg.upsample_primary if split == cfg.train_subset else 1,
-            left_pad_source=cfg.left_pad_source,
-            left_pad_target=cfg.left_pad_target,  # False: ``setup_task`` refuses True
-            max_source_positions=max_source_tokens,
-            max_target_positions=cfg.max_target_positions,
-            load_alignments=cfg.load_alignments,
-            truncate_source=cfg.truncate_source,
-            num_buckets=cfg.num_batch_buckets,
-            pad_to_multiple=cfg.required_seq_len_multiple,
-            shuffle=(split != "test"),  # as in fairseq's translation task
-        )
+        with empty_file_as(empty):
+            dataset = load_langpair_dataset(
+                path,
+                split,
+                source,
+                dictionaries[source],
+                target,
+                dictionaries[target],
+                combine=combine,
+                dataset_impl=cfg.dataset_impl,
+                upsample_primary=cfg.upsample_primary if split == cfg.train_subset else 1,
+                left_pad_source=cfg.left_pad_source,
+                left_pad_target=cfg.left_pad_target,  # False: ``setup_task`` refuses True
+                max_source_positions=max_source_tokens,
+                max_target_positions=cfg.max_target_positions,
+                load_alignments=cfg.load_alignments,
+                truncate_source=cfg.truncate_source,
+                num_buckets=cfg.num_batch_buckets,
+                pad_to_multiple=cfg.required_seq_len_multiple,
+                shuffle=(split != "test"),  # as in fairseq's translation task
+            )
     except FileNotFoundError as error:
         raise FileNotFoundError(
             f"{path}: no {split}.{source}-{target} or {split}.{target}-{source} for the pair {pair}"
         ) from error
-    except ValueError as error:
-        # the words of Python's mmap, which reads the .bin file
-        if "mmap an empty file" not in str(error):
-            raise
-        raise ValueError(empty) from error
     if dataset.tgt is None and not can_lack_targets:
         raise FileNotFoundError(f"{path}: {split} of the pair {pair} has no sentences of {target}")
     if len(dataset) == 0:
