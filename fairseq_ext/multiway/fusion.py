@@ -17,7 +17,7 @@ language model, O readout, V vocabulary.
 """
 
 from dataclasses import dataclass
-from typing import Optional, Tuple, cast
+from typing import Optional, cast
 
 import torch
 from torch import Tensor, nn
@@ -110,10 +110,8 @@ class FusedDecoder(MultiwayDecoder):
         self.readout_gate = linear(units, 1)  # v_g, b_g
         nn.init.constant_(self.readout_gate.bias, CLOSED)
 
-    def more_of_the_readout(
-        self, prev_tokens: Tensor, cache: Optional[Cache] = None
-    ) -> Tuple[Tensor, ...]:
+    def extra_readout_term(self, prev_tokens: Tensor, cache: Optional[Cache] = None) -> Tensor:
         """Return g_t W_s s_t: (R, T, O), or (R, 1, O) with a cache."""
         states = self.language(prev_tokens, cache)  # (R, T, L)
         gate = torch.sigmoid(self.readout_gate(states))  # (R, T, 1)
-        return (gate * self.readout_language(states),)
+        return gate * self.readout_language(states)

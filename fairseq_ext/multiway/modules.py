@@ -240,28 +240,28 @@ class MultiwayDecoder(RetainsDropout, nn.Module):
         return states.transpose(0, 1), weights @ source.values, [weights]
 
     def readout(
-        self, vectors: Tensor, states: Tensor, contexts: Tensor, more: Optional[Tensor] = None
+        self, vectors: Tensor, states: Tensor, contexts: Tensor, extra: Optional[Tensor] = None
     ) -> Tensor:
         """Return tanh(W_h z_t + W_e E[y_{t-1}] + W_c c_t + b_r), the logits' input (R, T, O).
 
-        more: a further term (R, T, O) of the sum, see ``more_of_the_readout``.
+        extra: a further term (R, T, O) of the sum, see ``extra_readout_term``.
         """
         mixed = self.readout_state(states) + self.readout_embedding(vectors)  # (R, T, O)
-        return self.squash(mixed + self.readout_context(contexts), more)
+        return self.squash(mixed + self.readout_context(contexts), extra)
 
-    def squash(self, mixed: Tensor, more: Optional[Tensor] = None) -> Tensor:
+    def squash(self, mixed: Tensor, extra: Optional[Tensor] = None) -> Tensor:
         """Return the readout of the sum of its three terms; all (R, T, O)."""
-        mixed = torch.tanh(mixed if more is None else mixed + more)
+        mixed = torch.tanh(mixed if extra is None else mixed + extra)
         return self.drop(mixed)
 
-    def more_of_the_readout(
+    def extra_readout_term(
         self, prev_tokens: Tensor, cache: Optional[Cache] = None
-    ) -> Tuple[Tensor, ...]:
-        """Return what other decoders add to the readout's sum; here nothing.
+    ) -> Optional[Tensor]:
+        """Return what other decoders add to the readout's sum; here None.
 
-        Takes what ``decode`` takes; returns at most one term, (R, T, O) or with a cache (R, 1, O).
+        Takes what ``decode`` takes; returns a term (R, T, O), with a cache (R, 1, O).
         """
-        return ()
+        return None
 
     def logits(self, readout: Tensor) -> Tensor:
         """Return (R, T, V) of (R, T, O), the softmax's arguments in Eq. 7."""
@@ -305,16 +305,16 @@ def decode(
     vectors = decoder.embed(prev_tokens[:, -1:], first)
     if first and len(sources) == 1 and can_merge(vectors):
         cache[READABLE] = readable(decoder, sources[0].values)
-    before, more = cast(Tensor, cache["state"]), decoder.more_of_the_readout(prev_tokens, cache)
+    before, extra = cast(Tensor, cache["state"]), decoder.extra_readout_term(prev_tokens, cache)
     if READABLE in cache:
         values = cast(Tensor, cache[READABLE])
         state, seen, mixed = search_step(
             decoder, attention, sources[0], values, vectors[:, 0], before
         )
-        weights, readout = [seen], decoder.squash(mixed.unsqueeze(1), *more)
+        weights, readout = [seen], decoder.squash(mixed.unsqueeze(1), extra)
     else:
         state, context, weights = decoder.step(vectors[:, 0], before, attention, sources)
-        readout = decoder.readout(vectors, state.unsqueeze(1), context.unsqueeze(1), *more)
+        readout = decoder.readout(vectors, state.unsqueeze(1), context.unsqueeze(1), extra)
     cache["state"] = state
     return readout, [source_weights.unsqueeze(1) for source_weights in weights]
 
@@ -334,8 +334,8 @@ def decode_all(
         states, contexts, weights = decoder.literal(vectors, attention, sources)
     else:
         states, contexts, weights = decoder.fused(vectors, attention, sources[0])
-    more = decoder.more_of_the_readout(prev_tokens)
-    return states, decoder.readout(vectors, states, contexts, *more), weights
+    extra = decoder.extra_readout_term(prev_tokens)
+    return states, decoder.readout(vectors, states, contexts, extra), weights
 
 
 def _cached(cache: Cache) -> List[EncodedSource]:

@@ -128,16 +128,16 @@ def without_controller(case, monkeypatch):
     decoder = case.modules["decoder"]
 
     def twin(tokens, cache=None):
-        return (decoder.readout_language(decoder.language(tokens)),)
+        return decoder.readout_language(decoder.language(tokens))
 
-    monkeypatch.setattr(decoder, "more_of_the_readout", twin)
+    monkeypatch.setattr(decoder, "extra_readout_term", twin)
 
 
 def language_model_reads_the_token_itself(case, monkeypatch):
-    real = case.modules["decoder"].more_of_the_readout
+    real = case.modules["decoder"].extra_readout_term
     monkeypatch.setattr(
         case.modules["decoder"],
-        "more_of_the_readout",
+        "extra_readout_term",
         lambda tokens, cache=None: real(torch.cat([tokens[:, 1:], tokens[:, :1]], dim=1)),
     )
 
