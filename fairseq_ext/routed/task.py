@@ -132,6 +132,11 @@ class RoutedMtlTask(StreamsTask):
 
     cfg: RoutedMtlConfig
 
+    def __init__(self, cfg: RoutedMtlConfig, *more: Any, **options: Any):
+        super().__init__(cfg, *more, **options)
+        # by default those of the training, once its checkpoint has been read
+        self.target_kinds = cfg.target_kinds
+
     @classmethod
     def setup_task(cls, cfg: RoutedMtlConfig, **kwargs: Any) -> "RoutedMtlTask":
         """Return the task of the options; ValueError, naming the option, where they do not fit."""
@@ -168,15 +173,15 @@ class RoutedMtlTask(StreamsTask):
             if self.cfg.well_formed_targets and not self.cfg.eval_bleu:
                 raise ValueError("--well-formed-targets does nothing without --eval-bleu")
             # for the checkpoints
-            self.state.merge_state_dict({"target_kinds": self.cfg.target_kinds})
+            self.state.merge_state_dict({"target_kinds": self.target_kinds})
         return super().build_model(cfg, from_checkpoint)
 
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
         """Take --target-kinds of the training, unless the command has been given others."""
         super().load_state_dict(state_dict)
         kinds = state_dict.get("target_kinds")
-        if kinds and self.cfg.target_kinds == RoutedMtlConfig.target_kinds:
-            self.cfg.target_kinds = kinds
+        if kinds and self.target_kinds == RoutedMtlConfig.target_kinds:
+            self.target_kinds = kinds
 
     def _add_tokens(self, pairs: List[str]) -> None:
         """Add the task tokens of ``pairs`` to the dictionaries of their sources."""
@@ -260,10 +265,10 @@ class RoutedMtlTask(StreamsTask):
         """Return the search in the chosen direction; ValueError for text that is well-formed."""
         if self.cfg.well_formed_targets and self.pair:
             target = LanguagePair.parse(self.pair).target
-            kinds = parse_target_kinds(self.cfg.target_kinds)
+            kinds = parse_target_kinds(self.target_kinds)
             if kinds.get(target, "text") == "text":
                 raise ValueError(
-                    f"--well-formed-targets: --target-kinds {self.cfg.target_kinds} makes {target} "
+                    f"--well-formed-targets: --target-kinds {self.target_kinds} makes {target} "
                     "a text, and any text is well-formed; leave it out, or name the kind of "
                     f"{target}"
                 )
@@ -275,7 +280,7 @@ class RoutedMtlTask(StreamsTask):
             return None
         self._add_tokens(self.pairs)
         source, target = LanguagePair.parse(pair)
-        kind = parse_target_kinds(self.cfg.target_kinds).get(target, "text")
+        kind = parse_target_kinds(self.target_kinds).get(target, "text")
         dictionaries = self.dictionaries[source], self.dictionaries[target]
         return constraint_of(kind, *dictionaries, (source, target))
 
@@ -334,7 +339,7 @@ class RoutedMtlTask(StreamsTask):
 
     def kinds(self) -> Dict[str, str]:
         """Return {pair: what its target is}."""
-        kinds = parse_target_kinds(self.cfg.target_kinds)
+        kinds = parse_target_kinds(self.target_kinds)
         return {
             pair: kinds.get(LanguagePair.parse(pair).target, "text")
             for pair in self._logged_pairs()
