@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ...compat.text_lines import lines_of
 from ..metrics import Cider
-from ..speech.task import UNKNOWN
+from ..validation import UNKNOWN
 
 
 def read_features(path: str) -> Tensor:

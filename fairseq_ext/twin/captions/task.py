@@ -21,7 +21,7 @@ from torch import Tensor
 from ...common.fast_search import fast_search
 from ...common.search_options import SOURCE_WORDS, refuse_options
 from ..metrics import bleu_sums, log_bleu, log_cider
-from ..speech.task import UNKNOWN, search_options
+from ..validation import UNKNOWN, search_options
 from .dataset import CaptionDataset, feature_paths
 
 

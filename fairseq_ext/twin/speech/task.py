@@ -1,7 +1,6 @@
 """The task ``transcription``: fairseq's ``speech_to_text``, with error rates in validation."""
 
-import json
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Tuple
 
@@ -20,13 +19,8 @@ from ...common.search_options import (
     check_language_model,
     refuse_options,
 )
-from ...compat.command_line.option_checks import check_search
-from ...compat.command_line.validation_search import check_names
-from ...compat.user_errors import OptionError
 from ..metrics import error_sums, log_error_rates
-
-# of a hypothesis and of a reference: an unknown character counts as one, and as an error
-UNKNOWN = "\ufffe", "\uffff"
+from ..validation import UNKNOWN, search_options
 
 
 @dataclass
@@ -124,28 +118,3 @@ class TranscriptionTask(SpeechToTextTask):
         super().reduce_metrics(logging_outputs, criterion)
         if any("_cer_length" in log for log in logging_outputs):
             log_error_rates(logging_outputs)
-
-
-def search_options(option: str, text: str) -> Namespace:
-    """Return the options of a search in validation.
-
-    Args:
-        option: which has them, "--eval-args".
-        text: its value, a JSON object.
-
-    Raises ValueError for a text that is none, and for values that fairseq-generate refuses.
-    """
-    try:
-        values: Any = json.loads(text)
-    except json.JSONDecodeError:
-        values = None
-    if not isinstance(values, dict):
-        raise ValueError(
-            f"{option} {text!r}: must be a JSON object, for example " + "'{\"beam\": 4}'"
-        )
-    check_names(option, values)
-    try:
-        check_search(values)
-    except OptionError as error:
-        raise OptionError(f"{option}: {error}") from error
-    return Namespace(**values)
