@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from fairseq.tasks import FairseqTask
 
-from ..twin.commands.audio import AudioError, Banks, filter_banks, read_wav, triangles
+from ..twin.audio import AudioError, Banks, filter_banks, read_wav, triangles
 
 
 def features_of(path: Path, task: FairseqTask) -> np.ndarray:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fairseq_ext.twin.commands.audio import AudioError, Banks, deltas, filter_banks, triangles
+from fairseq_ext.twin.audio import AudioError, Banks, deltas, filter_banks, triangles
 from reference import audio as reference
 
 

@@ -29,7 +29,7 @@ import numpy as np
 from ...compat.text_lines import UnreadableText, lines_of
 from ...compat.user_errors import option_of
 from ...tools import UsageError, atomic_path, check_apart, check_new
-from .audio import AudioError, Banks, filter_banks, is_silent, read_wav, triangles
+from ..audio import AudioError, Banks, filter_banks, is_silent, read_wav, triangles
 
 COLUMNS = ("id", "audio", "tgt_text")
 SPACE = "\u2581"  # what stands for a blank in fairseq's `--bpe characters`
