@@ -28,15 +28,3 @@ class FastTranslationTask(TranslationTask):
     ) -> SequenceGenerator:
         """As fairseq's; a ``seq_gen_cls`` among the options wins."""
         return super().build_generator(models, args, **fast_search(args, options))
-
-
-def check_right_padding(task: Any) -> None:
-    """Raise ValueError for --left-pad-target, for models that read everything before a word.
-
-    task: any task; those without the option pad on the right.
-    """
-    if getattr(getattr(task, "cfg", None), "left_pad_target", False):
-        raise ValueError(
-            "--left-pad-target: this model needs targets padded on the right, otherwise a sentence "
-            "would depend on the others of its batch; leave it out"
-        )

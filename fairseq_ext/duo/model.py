@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ..common.decoding import Cache
 from ..common.joined_dictionary import check_joined
-from ..common.translation_task import check_right_padding
+from ..common.padding_sides import check_right_padding
 from ..compat.user_errors import option_of
 from ..streams.direction import Direction, SourceSide, TargetSide
 from . import embedding_files

@@ -27,7 +27,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ...common.architectures import architecture
-from ...common.translation_task import check_right_padding
+from ...common.padding_sides import check_right_padding
 from ...compat.user_errors import option_of
 from ..contract import BackwardDecoder, TwinCall, decode
 from .steps import linear_steps, lstm_cell, position_steps
