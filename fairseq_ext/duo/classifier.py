@@ -50,11 +50,12 @@ class DuoClassifierModel(BaseFairseqModel):
                 f"--duo-attention {attention}: --meta-embedding mean-mlp has no attention; leave "
                 "it out"
             )
-        _check_learnt(cfg)
+        # read once, for this check and for what stays frozen
+        before = frozen_before(cfg)
+        _check_learnt(cfg, before)
         # mean-mlp takes the mean of S, or of [S ; P] if there is a P
         two = method != "single" and (method != "mean-mlp" or bool(p_options))
         sets = []
-        before: Collection[str] = () if cfg.train_embeddings else frozen_before(cfg)
         for stream in "sp" if two else "s":
             entry = embedding_set(cfg, "", stream, task.source_dictionary, DEFAULT_DIM)
             # a set that a checkpoint has frozen stays frozen, though its file is not named again
@@ -85,14 +86,15 @@ class DuoClassifierModel(BaseFairseqModel):
         return scores.log_softmax(dim=-1) if log_probs else scores.softmax(dim=-1)
 
 
-def _check_learnt(cfg: DuoClassifierConfig) -> None:
+def _check_learnt(cfg: DuoClassifierConfig, before: Collection[str]) -> None:
     """Raise ValueError for --train-embeddings where no embedding comes from a file.
 
-    Checkpoints hold the widths of the files that were read.
+    Checkpoints hold the widths of the files that were read; ``before`` names the sets that one has
+    frozen.
     """
     names = [f"embed_{kind}_{stream}" for kind in ("path", "dim") for stream in "sp"]
     # the checkpoint that the run begins with may have brought embeddings from files
-    begins = cfg.frozen_embeddings is not None or frozen_before(cfg)
+    begins = cfg.frozen_embeddings is not None or before
     if cfg.train_embeddings and not begins and not any(getattr(cfg, name) for name in names):
         raise ValueError(
             "--train-embeddings: no embedding comes from a file, and others are trained anyway; "

@@ -64,11 +64,13 @@ class DuoTransformerModel(Direction):
             check_joined({"source": source, "target": target}, "--share-all-embeddings")
             if target_options:
                 raise ValueError(f"{option_of(target_options[0])}: not with --share-all-embeddings")
-        sets = embedding_sets(cfg, size, source, "")
+        # read once, for both sides
+        before: Collection[str] = frozen_before(cfg) if cfg.freeze_embeddings else ()
+        sets = embedding_sets(cfg, size, source, "", before)
         # one object on both sides: the optimiser sees each table once
         source_embedding = target_embedding = embedding_layer(size, sets)
         if not cfg.share_all_embeddings:
-            target_sets = embedding_sets(cfg, size, target, "target_")
+            target_sets = embedding_sets(cfg, size, target, "target_", before)
             target_embedding = embedding_layer(size, target_sets)
             sets = [*sets, *target_sets]
         # checkpoints that do not say what is frozen give the widths of the files that were read
@@ -121,11 +123,17 @@ def size_of(cfg: DuoTransformerConfig) -> DuoSize:
 
 
 def embedding_sets(
-    cfg: DuoTransformerConfig, size: DuoSize, dictionary: Dictionary, prefix: str
+    cfg: DuoTransformerConfig,
+    size: DuoSize,
+    dictionary: Dictionary,
+    prefix: str,
+    before: Collection[str],
 ) -> List[EmbeddingSet]:
-    """Return the sets of one language, whose options start with ``prefix``."""
+    """Return the sets of one language, whose options start with ``prefix``.
+
+    before: names of the sets that were frozen in the checkpoint with which the run begins.
+    """
     sets = []
-    before: Collection[str] = frozen_before(cfg) if cfg.freeze_embeddings else ()
     for stream in STREAMS[: size.streams]:
         entry = embedding_set(cfg, prefix, stream, dictionary, size.embed_dim, unit=True)
         # a table that was drawn is trained; one from a file, of this run or before, may be frozen
