@@ -76,7 +76,7 @@ class StreamsDataset(FairseqDataset):
 
     @property
     def supports_prefetch(self) -> bool:
-        """False."""
+        """False: fairseq would name sentences by numbers that no pair's own dataset knows."""
         return False
 
     @property

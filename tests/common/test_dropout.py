@@ -35,11 +35,11 @@ def test_gradient_is_that_of_the_kept_ones():
     torch.manual_seed(1)
     values = torch.randn(7, 9, dtype=torch.double, requires_grad=True)
     torch.manual_seed(2)
-    found = dropout(values, 0.3)
-    (gradient,) = torch.autograd.grad(found.sum(), values)
+    dropped = dropout(values, 0.3)
+    (gradient,) = torch.autograd.grad(dropped.sum(), values)
     torch.manual_seed(2)
     assert torch.equal(gradient, dropout_mask(values, 0.3))
-    assert torch.equal(found, values * gradient) and 0 < gradient.eq(0).sum() < 63
+    assert torch.equal(dropped, values * gradient) and 0 < gradient.eq(0).sum() < 63
 
 
 def test_the_seed_decides():
