@@ -26,7 +26,7 @@ from ..streams.pair_data import load_dictionary
 from ..streams.schedule import SCHEDULES
 from ..streams.stored_pairs import stored_pairs
 from ..streams.task import StreamsTask
-from .task_patience import TaskPatience, check_task_patience
+from .task_patience import HALVED, TaskPatience, check_task_patience
 from .task_tokens import (
     PrintedSources,
     add_task_tokens,
@@ -303,7 +303,7 @@ class RoutedMtlTask(StreamsTask):
     def task_weights(self) -> Dict[str, float]:
         """Return {pair: gamma_m, halved as often as --task-patience has asked for it}."""
         # the run's state travels with the checkpoints: a resumed run goes on with these weights
-        halved = self.run_state.more.get("weight", {})
+        halved = self.run_state.more.get(HALVED, {})
         gamma = parse_gamma(self.cfg.task_gamma, self.pairs)
         # gamma_m 2^-k after k halvings
         return {pair: gamma[pair] * halved.get(pair, 1.0) for pair in self.pairs}

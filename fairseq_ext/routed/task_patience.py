@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from .task import RoutedMtlConfig
 
 logger = logging.getLogger(__name__)
+# of ``RunState.more``: {pair: 2^-k after k halvings of its weight}
+HALVED = "weight"
 
 
 def check_task_patience(cfg: "RoutedMtlConfig") -> None:
@@ -64,7 +66,7 @@ class TaskPatience(PairPatience):
         if not self.cfg.task_patience:
             super().pair_stalled(pair, epoch)
             return
-        weights = self.state.more.setdefault("weight", {})
+        weights = self.state.more.setdefault(HALVED, {})
         weights[pair] = weights.get(pair, 1.0) / 2
         logger.info(
             f"{pair}: no better loss than {self.state.best.get(pair)} in "

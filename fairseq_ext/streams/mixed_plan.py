@@ -8,7 +8,6 @@ import numpy as np
 from .language_pair import pair_of
 from .plan import TrainingPlan
 from .schedule import Slot
-from .state import BEGINS_AT, JOINS_IN
 from .synthetic_share import SyntheticShare
 
 
@@ -46,8 +45,8 @@ class MixedPlan(TrainingPlan):
         present = [stream for stream in self.synthetic if pair_of(stream) not in left]
         if not self.waits:
             return {stream: self.join_at.get(stream, 0) for stream in present}
-        begins_at = self.state.more.setdefault(BEGINS_AT, {})
-        for stream, first in self.state.more.get(JOINS_IN, {}).items():
+        begins_at = self.state.begins_at
+        for stream, first in self.state.joins_in.items():
             # epochs are planned one after the other, so that this one is not passed by
             if epoch == first:
                 begins_at[stream] = begin
@@ -83,8 +82,7 @@ class MixedPlan(TrainingPlan):
 
     def _origin(self) -> float:
         """Return the updates from which the share is counted: where a stream leaves, no others."""
-        begins_at = self.state.more.get(BEGINS_AT, {})
-        of_streams = begins_at if self.waits else self.join_at
+        of_streams: Mapping[str, float] = self.state.begins_at if self.waits else self.join_at
         default = math.inf if self.waits else 0
         return min(of_streams.get(stream, default) for stream in self.synthetic)
 

@@ -10,8 +10,6 @@ from .config import StreamsConfig
 from .state import RunState
 
 logger = logging.getLogger(__name__)
-# of ``RunState.more``: {pair: True if its best score is BLEU}
-BEST_IS_BLEU = "best_is_bleu"
 
 
 def check_patience(patience: int, disable_validation: bool) -> None:
@@ -84,7 +82,7 @@ class PairPatience:
 
     def _forget_other_score(self, pair: str) -> None:
         """Begin anew where a resumed run judges by BLEU what was judged by loss, or vice versa."""
-        by_bleu, is_bleu = self.judged_by_bleu(pair), self.state.more.setdefault(BEST_IS_BLEU, {})
+        by_bleu, is_bleu = self.judged_by_bleu(pair), self.state.best_is_bleu
         # checkpoints of versions that did not note it: taken for the same score
         if is_bleu.setdefault(pair, by_bleu) != by_bleu:
             is_bleu[pair] = by_bleu

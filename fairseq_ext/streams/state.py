@@ -2,9 +2,12 @@
 
 from typing import Any, Dict, List, Mapping
 
-# of ``RunState.more``, by mixed_plan.py: {stream: epoch from which it takes part}, {stream: updates
-# before that one}
-JOINS_IN, BEGINS_AT = "synthetic_epoch", "synthetic_begin"
+# {attribute: its name in "more", where checkpoints hold it}
+STORED_IN_MORE = {
+    "joins_in": "synthetic_epoch",
+    "begins_at": "synthetic_begin",
+    "best_is_bleu": "best_is_bleu",
+}
 
 
 class RunState:
@@ -19,15 +22,22 @@ class RunState:
         left: {pair: first epoch in which it takes no part any more}.
         best: {pair: best validation score so far}.
         waited: {pair: validations since then}.
+        best_is_bleu: {pair: True if its best score is BLEU, False if it is the loss}.
+        joins_in: {stream that waits for a validation: first epoch in which it takes part}.
+        begins_at: {such a stream: updates of the run before that epoch}.
         more: what a system adds, {name: {pair: value}}.
     """
 
     def __init__(self) -> None:
-        # checkpoints hold the attributes under their names: renaming one is a change of format
+        # checkpoints hold the attributes under their names, those of ``STORED_IN_MORE`` apart:
+        # renaming one is a change of format
         self.begins: Dict[int, int] = {1: 0}
         self.left: Dict[str, int] = {}
         self.best: Dict[str, float] = {}
         self.waited: Dict[str, int] = {}
+        self.best_is_bleu: Dict[str, bool] = {}
+        self.joins_in: Dict[str, int] = {}
+        self.begins_at: Dict[str, int] = {}
         self.more: Dict[str, Dict[str, Any]] = {}
 
     def has_left(self, epoch: int) -> List[str]:
@@ -38,10 +48,19 @@ class RunState:
 
     def state_dict(self) -> Dict[str, Dict]:
         """Return what a checkpoint holds: copies of all attributes by name."""
-        return {name: dict(value) for name, value in vars(self).items()}
+        state = {name: dict(value) for name, value in vars(self).items()}
+        for name, stored in STORED_IN_MORE.items():
+            values = state.pop(name)
+            if values:
+                state["more"][stored] = values
+        return state
 
     def load_state_dict(self, state: Mapping[str, Mapping]) -> None:
         """Take over the attributes that ``state`` has; other names in it are ignored."""
+        if "more" in state:
+            more = dict(state["more"])
+            read = {name: more.pop(stored, {}) for name, stored in STORED_IN_MORE.items()}
+            state = {**state, **read, "more": more}
         for name in vars(self):
             if name in state:
                 setattr(self, name, dict(state[name]))
@@ -53,8 +72,4 @@ class RunState:
         """
         self.begins = {1: updates}
         self.left = dict.fromkeys(self.left, 1)
-        if JOINS_IN in self.more:
-            begun = self.more.get(BEGINS_AT, {})
-            self.more[JOINS_IN] = {
-                stream: 0 if stream in begun else 1 for stream in self.more[JOINS_IN]
-            }
+        self.joins_in = {stream: 0 if stream in self.begins_at else 1 for stream in self.joins_in}

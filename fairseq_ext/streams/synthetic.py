@@ -11,7 +11,7 @@ from fairseq.logging.meters import MetersDict
 from ..compat.user_errors import option_of
 from .config import StreamsConfig, is_given
 from .language_pair import MONO, label_of, languages, pair_of, reverse_of
-from .state import JOINS_IN, RunState
+from .state import RunState
 from .synthetic_share import SyntheticShare, parse_share
 
 logger = logging.getLogger(__name__)
@@ -178,7 +178,7 @@ class LossThreshold:
         """
         if self.threshold is None:
             return
-        joined = self.state.more.setdefault(JOINS_IN, {})
+        joined = self.state.joins_in
         for stream in self.streams:
             name = f"{reverse_of(pair_of(stream))}_loss"
             loss = agg.get_smoothed_value(name) if name in agg else None

@@ -8,7 +8,7 @@ from streams.support import in_batches, pairs_of, streams
 from fairseq_ext.streams.dataset import StreamsDataset
 from fairseq_ext.streams.mixed_plan import MixedPlan
 from fairseq_ext.streams.plan import TrainingPlan
-from fairseq_ext.streams.state import BEGINS_AT, JOINS_IN, RunState
+from fairseq_ext.streams.state import RunState
 from fairseq_ext.streams.synthetic_share import parse_share
 
 REAL = ["a-b", "b-a", "c-b"]
@@ -119,7 +119,7 @@ def test_the_share_does_not_begin_anew_where_a_stream_leaves(waits, dataset):
     more = {} if waits else {"join_at": {LINES[1]: 8}}
     slots = []
     for history in (state, staying):
-        history.more[JOINS_IN] = {LINES[0]: 1, LINES[1]: 2}
+        history.joins_in = {LINES[0]: 1, LINES[1]: 2}
         mixed = plan(dataset, "joint", "0=0,40=0.9", waits=waits, state=history, **more)
         slots.append([mixed.slots(epoch) for epoch in (1, 2, 3)][-1])
     assert {slot for slot in slots[0] if is_synthetic(slot)} == {(LINES[1],)}
@@ -158,13 +158,13 @@ def test_streams_that_wait_join_in_their_epoch(schedule, dataset):
     state = RunState()
     mixed = plan(dataset, schedule, waits=True, state=state)
     assert not any(map(is_synthetic, mixed.slots(1)))
-    state.more[JOINS_IN] = {LINES[1]: 2}
+    state.joins_in = {LINES[1]: 2}
     assert not any(map(is_synthetic, mixed.slots(1))), "the present epoch is planned"
     slots = mixed.slots(2)
     used = {pair for slot in slots for pair in slot}
     assert LINES[1] in used and LINES[0] not in used
-    assert state.more[BEGINS_AT] == {LINES[1]: mixed.begin(2)}
-    state.more[JOINS_IN][LINES[0]] = 3
+    assert state.begins_at == {LINES[1]: mixed.begin(2)}
+    state.joins_in[LINES[0]] = 3
     assert set(LINES) <= {pair for slot in mixed.slots(3) for pair in slot}
 
 
@@ -174,9 +174,9 @@ def test_a_plan_from_a_checkpoint_is_the_same(schedule, dataset):
     state = RunState()
     mixed = plan(dataset, schedule, "0=0.1,20=0.7", waits=True, state=state)
     mixed.slots(1)
-    state.more[JOINS_IN] = {LINES[0]: 2}
+    state.joins_in = {LINES[0]: 2}
     mixed.slots(2)
-    state.more[JOINS_IN][LINES[1]] = 4
+    state.joins_in[LINES[1]] = 4
     begins = {1: 0, 3: mixed.begin(3)}
     resumed = RunState()
     resumed.load_state_dict({**state.state_dict(), "begins": begins})

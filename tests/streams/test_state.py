@@ -1,6 +1,6 @@
 """What a resumed run remembers of the pairs."""
 
-from fairseq_ext.streams.state import BEGINS_AT, JOINS_IN, RunState
+from fairseq_ext.streams.state import RunState
 
 
 def state():
@@ -8,6 +8,8 @@ def state():
     history.begins[3] = 40
     history.left["a-b"] = 3
     history.best["c-b"], history.waited["c-b"] = 2.5, 1
+    history.best_is_bleu["c-b"] = True
+    history.joins_in["b-a@mono"], history.begins_at["b-a@mono"] = 2, 30
     history.more["patience"] = {"c-b": 4}
     return history
 
@@ -24,10 +26,27 @@ def test_loading_gives_what_was_stored():
     assert vars(resumed) == vars(state())
 
 
+def test_names_in_checkpoints_are_those_of_earlier_versions():
+    """Attributes that were keys of ``more`` are still stored there; nothing that is empty is."""
+    more = {
+        "patience": {"c-b": 4},
+        "best_is_bleu": {"c-b": True},
+        "synthetic_epoch": {"b-a@mono": 2},
+        "synthetic_begin": {"b-a@mono": 30},
+    }
+    stored = state().state_dict()
+    assert stored["more"] == more
+    assert sorted(stored) == ["begins", "best", "left", "more", "waited"]
+    assert RunState().state_dict()["more"] == {}
+    resumed = state()
+    resumed.load_state_dict({"more": {"patience": {"c-b": 4}}})
+    assert (resumed.best_is_bleu, resumed.joins_in, resumed.begins_at) == ({}, {}, {})
+
+
 def test_what_is_stored_does_not_change_any_more():
     history = state()
     stored = history.state_dict()
-    history.left["c-b"] = 4
+    history.left["c-b"], history.joins_in["a-b@mono"] = 4, 9
     history.begins[4] = 60
     assert stored == state().state_dict()
 
@@ -42,9 +61,9 @@ def test_other_versions_may_have_more_or_fewer_names():
 def test_epochs_are_counted_anew_and_nothing_else():
     """One stream has joined after 40 updates, another was to join with the next epoch."""
     history = state()
-    history.more.update({JOINS_IN: {"b-a@mono": 3, "a-b@mono": 5}, BEGINS_AT: {"b-a@mono": 40}})
+    history.joins_in, history.begins_at = {"b-a@mono": 3, "a-b@mono": 5}, {"b-a@mono": 40}
     history.count_epochs_anew(75)
     assert history.begins == {1: 75} and history.has_left(1) == ["a-b"]
-    assert history.more[JOINS_IN] == {"b-a@mono": 0, "a-b@mono": 1}
-    assert history.more[BEGINS_AT] == {"b-a@mono": 40}
+    assert history.joins_in == {"b-a@mono": 0, "a-b@mono": 1}
+    assert history.begins_at == {"b-a@mono": 40}
     assert history.best == state().best and history.waited == state().waited

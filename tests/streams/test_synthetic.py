@@ -9,7 +9,7 @@ from streams.folders import random_lines, write_pair
 from streams.monolingual_runs import MULTIWAY, SYSTEMS, Run, write_data
 
 from fairseq_ext.streams.config import StreamsConfig
-from fairseq_ext.streams.state import JOINS_IN, RunState
+from fairseq_ext.streams.state import RunState
 from fairseq_ext.streams.synthetic import LossThreshold, check_synthetic
 
 LINES = ["--monolingual", "yy"]
@@ -198,18 +198,18 @@ def test_streams_join_when_the_translating_direction_is_good_enough():
     state = RunState()
     threshold = LossThreshold(3.0, ["xx-yy@mono", "yy-xx@mono"], state)
     threshold.judge(4, meters(yy_xx_loss=3.1, xx_yy_loss=2.0))
-    assert state.more[JOINS_IN] == {"yy-xx@mono": 5}
+    assert state.joins_in == {"yy-xx@mono": 5}
     threshold.judge(6, meters(yy_xx_loss=3.0, xx_yy_loss=9.0))
-    assert state.more[JOINS_IN] == {"yy-xx@mono": 5, "xx-yy@mono": 7}
+    assert state.joins_in == {"yy-xx@mono": 5, "xx-yy@mono": 7}
     threshold.judge(7, meters(yy_xx_loss=float("nan")))
-    assert state.more[JOINS_IN] == {"yy-xx@mono": 5, "xx-yy@mono": 7}
+    assert state.joins_in == {"yy-xx@mono": 5, "xx-yy@mono": 7}
 
 
 def test_nothing_is_judged_without_a_threshold():
     state = RunState()
     threshold = LossThreshold(None, ["xx-yy@mono"], state)
     threshold.judge(1, meters(yy_xx_loss=0.1))
-    assert not state.more and not threshold.is_used
+    assert not state.joins_in and not threshold.is_used
 
 
 def test_options_of_a_checkpoint_are_read_as_those_of_a_command_are():
