@@ -221,7 +221,8 @@ def _subwords_are_joined(values: Values) -> None:
         if value is None or value in JOINED or not is_stock_alone(values):
             continue
         why = ": the blank inside of a word would stay" if value == "@@" else " is not allowed"
-        raise OptionError(f"{option(name)} {value!r}{why}; allowed: {', '.join(map(repr, JOINED))}")
+        allowed = ", ".join(map(repr, JOINED))
+        raise OptionError(f"{option_of(name)} {value!r}{why}; allowed: {allowed}")
 
 
 # the first that fails is the one reported
