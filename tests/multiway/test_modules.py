@@ -327,9 +327,9 @@ def initial_state_reads_the_last_word(case, monkeypatch):
 def readout_reads_the_state_before(case, monkeypatch):
     real = case.modules["decoder"].readout
 
-    def twin(vectors, states, contexts):
+    def twin(vectors, states, contexts, extra=None):
         before = torch.cat([torch.zeros_like(states[:, :1]), states[:, :-1]], dim=1)
-        return real(vectors, before, contexts)
+        return real(vectors, before, contexts, extra)
 
     monkeypatch.setattr(case.modules["decoder"], "readout", twin)
 
