@@ -86,7 +86,8 @@ def imported_examples() -> list[ModuleType]:
     endings = tuple(f"/{name.replace('.', '/')}.py" for name in EVALUATING_EXAMPLES)
     # by name first: there are thousands of modules
     names = {name.rpartition(".")[2] for name in EVALUATING_EXAMPLES}
-    modules = [module for name, module in sys.modules.items() if name.rpartition(".")[2] in names]
+    present = sys.modules.copy()  # other threads may import meanwhile
+    modules = [module for name, module in present.items() if name.rpartition(".")[2] in names]
     return [
         module
         for module in modules

@@ -119,7 +119,7 @@ def import_the_rest(folder: str) -> None:
 def patch_imported_examples() -> None:
     """Apply the patches of examples to the modules that a --user-dir has imported."""
     modules: dict[str, list[ModuleType]] = {}  # by the last part of their name
-    for full_name, module in list(sys.modules.items()):
+    for full_name, module in sys.modules.copy().items():  # threads may import
         if isinstance(module, ModuleType) and isinstance(module.__dict__.get("__file__"), str):
             modules.setdefault(full_name.rpartition(".")[2], []).append(module)
     for example_patch in all_patches():
