@@ -152,6 +152,7 @@ def parallel(runs, tmp_path_factory):
     return folder, [[json.loads(line) for line in text.splitlines()] for text in lines]
 
 
+@pytest.mark.slow
 def test_pairs_of_their_own_are_one_worker_with_both_workers_pairs(parallel, merged):
     folder, _ = parallel
     assert largest_difference(parameters(folder), parameters(merged)) < 1e-5
@@ -161,6 +162,7 @@ def test_pairs_of_their_own_are_one_worker_with_both_workers_pairs(parallel, mer
         assert largest_difference(after_update(folder, update), after_update(merged, update)) < 1e-5
 
 
+@pytest.mark.slow
 def test_a_worker_has_only_what_its_pairs_use(parallel):
     _, (first, second) = parallel
     assert len(first) == len(second) == 8

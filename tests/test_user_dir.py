@@ -76,6 +76,7 @@ def test_missing_folder_is_named(found):
     assert "nothing" in found["missing"]["error"]
 
 
+@pytest.mark.slow
 def test_spawned_child_unpickles_the_config(run, installed, toy_corpus):
     """With a copy that the child can only know from its parent."""
     command = ["python", "-W", "ignore", PROBES / "spawn_probe.py", toy_corpus.two]
