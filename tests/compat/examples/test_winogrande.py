@@ -15,13 +15,13 @@ def criterion(example):
     stock = example("roberta/wsc", "wsc_criterion").WinograndeCriterion
 
     def build(is_cross_entropy):
-        made = stock.__new__(stock)
-        torch.nn.Module.__init__(made)
-        made.prediction_h = None
-        made.args = SimpleNamespace(
+        instance = stock.__new__(stock)
+        torch.nn.Module.__init__(instance)
+        instance.prediction_h = None
+        instance.args = SimpleNamespace(
             wsc_cross_entropy=is_cross_entropy, wsc_margin_alpha=5.0, wsc_margin_beta=0.4
         )
-        return made
+        return instance
 
     return build
 
