@@ -157,7 +157,11 @@ def test_reader_that_has_gone(monkeypatch):
     "module, words, status, line",
     [
         ("train", ["missing", "--arch", "lstm", "--lr", "-1"], 2, "train: error: --lr -1.0 is"),
-        ("score", ["--sys", "a.txt", "--ref", "a.txt"], 1, "score: error: a.txt: No such file"),
+        pytest.param(
+            *("score", ["--sys", "a.txt", "--ref", "a.txt"], 1),
+            "score: error: a.txt: No such file",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_python_m_ends_as_the_command(tmp_path, module, words, status, line):

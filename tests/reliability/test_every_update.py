@@ -130,7 +130,9 @@ def test_every_update(name, whole, tmp_path):
         shutil.rmtree(folder)
 
 
-@pytest.mark.parametrize("stop", ["checkpoint_1_11.pt", "checkpoint1.pt"])
+@pytest.mark.parametrize(
+    "stop", ["checkpoint_1_11.pt", pytest.param("checkpoint1.pt", marks=pytest.mark.slow)]
+)
 def test_around_the_joining_of_a_pair(stop, whole, tmp_path):
     """The pair joins after 11 updates, in the first epoch of 12."""
     training = whole("multiway, temperature, --join-at")

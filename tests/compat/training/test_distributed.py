@@ -172,6 +172,7 @@ def gather(rank, store):
     assert utils.all_gather_list({"rank": rank}) == [{"rank": 0}, {"rank": 1}]
 
 
+@pytest.mark.slow
 def test_two_workers_gather_objects(tmp_path):
     torch.multiprocessing.spawn(gather, args=(tmp_path / "store",), nprocs=2)
 

@@ -108,7 +108,13 @@ def test_averages_are_taken_at_the_same_updates(train, tmp_path):
     assert differences(*(end["extra_state"]["ema"] for end in ends)) == []
 
 
-@pytest.mark.parametrize("flags", [(), ("--update-freq", 2)], ids=["each", "grouped"])
+@pytest.mark.parametrize(
+    "flags",
+    [
+        pytest.param((), id="each", marks=pytest.mark.slow),
+        pytest.param(("--update-freq", 2), id="grouped"),
+    ],
+)
 def test_one_batch_of_an_epoch_is_skipped(flags, train, tmp_path):
     """Also by an epoch that was interrupted, wherever that was."""
     flags = (*flags, "--skip-remainder-batch", "--max-epoch", 2, "--max-tokens", 150)

@@ -33,7 +33,9 @@ def test_against_a_list_of_ngrams(size, scripted):
             assert {w for w in range(8) if score[w] == -math.inf} == repeating(row, size, 8)
 
 
-@pytest.mark.parametrize("task", ["translation", "fast_translation"])
+@pytest.mark.parametrize(
+    "task", ["translation", pytest.param("fast_translation", marks=pytest.mark.slow)]
+)
 def test_translations_repeat_nothing(toy_corpus, tmp_path_factory, task):
     system, data = SYSTEMS["transformer"], Data(toy_corpus, tmp_path_factory.mktemp)
     folder = tmp_path_factory.mktemp("trained")
