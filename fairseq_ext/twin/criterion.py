@@ -97,7 +97,16 @@ class TwinCriterion(FairseqCriterion):
     def forward(
         self, model: BaseFairseqModel, sample: Dict[str, Any], reduce: bool = True
     ) -> Tuple[Tensor, int, Dict[str, Any]]:
-        """Return the loss (a sum over the batch), sample size and sums to be logged, in nats."""
+        """Return the loss, sample size and sums to be logged, in nats.
+
+        The loss is a sum over the batch or, without ``reduce``, (B*T,) of the forward network;
+        ValueError for this in training, where both networks have losses.
+        """
+        if self.training and not reduce:
+            raise ValueError(
+                "criterion twin: reduce=False in training, where the backward network and L_t have "
+                "no loss of a single token; allowed: after eval()"
+            )
         target = sample["target"]  # (B, T)
         if target is None or target.numel() == 0:
             raise ValueError("criterion twin: the batch has no target tokens")
@@ -108,14 +117,14 @@ class TwinCriterion(FairseqCriterion):
         else:
             call, backward_target = self.call(sample)
             output, twin = model(**sample["net_input"], twin=call)
-        loss, nll = self._likelihood(output[0], target)  # of the forward network
-        log = {"nll_loss": nll}
+        losses, nll = self._likelihoods(output[0], target)  # of the forward network
+        loss, log = losses.sum(), {"nll_loss": nll}
         if twin is not None:
             if twin.backward_logits is not None and backward_target is not None:
-                backward_loss, log["backward_nll_loss"] = self._likelihood(
+                backward_losses, log["backward_nll_loss"] = self._likelihoods(
                     twin.backward_logits, backward_target
                 )
-                loss = loss + backward_loss
+                loss = loss + backward_losses.sum()
             penalty, log["matched"] = self.distance(twin, target.eq(self.padding_idx))
             log["L_t"] = penalty.sum()
             loss = loss + self.weight * log["L_t"]  # alpha L_t
@@ -128,7 +137,7 @@ class TwinCriterion(FairseqCriterion):
         }
         # what is logged keeps no graph alive
         sums = {name: value.detach() for name, value in {"loss": loss, **log}.items()}
-        return loss, sample_size, {**sums, **counts}
+        return loss if reduce else losses, sample_size, {**sums, **counts}
 
     def call(self, sample: Dict[str, Any]) -> Tuple[TwinCall, Optional[Tensor]]:
         """Return what the model's ``forward`` is given, and the backward network's targets (B, T).
@@ -157,12 +166,12 @@ class TwinCriterion(FairseqCriterion):
             aligned = align(twin.backward_states.detach(), padding)
         return self.penalty(twin.states, tokens, aligned), tokens.sum()
 
-    def _likelihood(self, logits: Tensor, target: Tensor) -> Tuple[Tensor, Tensor]:
-        """Return -log P, smoothed and not, of (B, T, V) and (B, T), summed."""
+    def _likelihoods(self, logits: Tensor, target: Tensor) -> Tuple[Tensor, Tensor]:
+        """Return -log P of (B, T, V) and (B, T): smoothed (B*T,), and the sum of the plain one."""
         loss, nll = label_smoothed_cross_entropy(
             logits.flatten(0, 1), target.flatten(), self.epsilon, self.padding_idx, overwrite=True
         )
-        return loss.sum(), nll.sum()
+        return loss, nll.sum()
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: List[Dict[str, Any]]) -> None:

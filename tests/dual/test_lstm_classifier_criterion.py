@@ -45,6 +45,8 @@ def test_losses_error_and_perplexity(built, weight):
         loss, size, logs[pair] = criterion(model, sample_of(pairs, pair))
         assert float(size) == pytest.approx(count)
         assert loss.item() == pytest.approx(times_nll * sum(nll), rel=1e-5)
+        losses, *_ = criterion(model, sample_of(pairs, pair), reduce=False)
+        assert losses.tolist() == pytest.approx([times_nll * value for value in nll], rel=1e-5)
     found = [
         max(range(LABELS), key=lambda y: reference.log_label(text, y, params, END)) != label
         for text, label in pairs

@@ -134,6 +134,12 @@ def test_one_direction_is_the_plain_criterion(case):
         assert ours == theirs and [size, log] == rest
 
 
+def test_a_pair_has_no_losses_of_single_tokens(case):
+    criterion = criterion_of(case.task, 1.0, case.tables)
+    with pytest.raises(ValueError, match="^criterion dual_supervised: reduce=False with a pair"):
+        criterion(case.model, couple(case.x, case.y), reduce=False)
+
+
 @pytest.mark.parametrize("pairs", [["xx-yy", "yy-xx"], ["yy-xx", "xx-yy", "xx-zz", "zz-xx"]])
 def test_the_task_puts_directions_together(dual_task, pairs):
     task, _ = dual_task()

@@ -92,7 +92,7 @@ def terms(model, own, data):
     call, wanted = own.call(data)
     _, twin = model(**data["net_input"], twin=call)
     penalty, _ = own.distance(twin, data["target"].eq(PAD))
-    return penalty.sum(), own._likelihood(twin.backward_logits, wanted)[0]
+    return penalty.sum(), own._likelihoods(twin.backward_logits, wanted)[0].sum()
 
 
 def test_gradients_go_where_the_paper_says():
@@ -156,6 +156,14 @@ def test_evaluation_is_that_of_the_forward_network():
     )
     assert loss.item() == pytest.approx(wanted, rel=1e-12)
     assert set(log) == {"loss", "nll_loss", "ntokens", "nsentences", "sample_size"}
+    losses, *_ = own(model, batch(targets), reduce=False)
+    assert losses.shape == (2 * 5,) and losses.ne(0).sum() == 5 + 3
+    assert losses.sum().item() == pytest.approx(wanted, rel=1e-12)
+
+
+def test_losses_of_single_tokens_are_refused_in_training():
+    with pytest.raises(ValueError, match=r"^criterion twin: reduce=False in training"):
+        criterion()(ToyModel(), batch(sentences((4, 2))), reduce=False)
 
 
 @pytest.mark.parametrize("options", [{"target": "zeros"}, {"target": "noise"}, {"stabilise": True}])

@@ -78,8 +78,13 @@ class DualLabelCrossEntropy(FairseqCriterion):
     def forward(
         self, model: BaseFairseqModel, sample: Dict[str, Any], reduce: bool = True
     ) -> Tuple[Tensor, Union[int, Tensor], Dict[str, Any]]:
-        """Return the loss (a sum), what it is divided by, and sums to be logged."""
-        loss, _, log = self.score(model, sample)
+        """Return the loss, what it is divided by, and sums to be logged.
+
+        The loss is a sum or, without ``reduce``, (B,), in which a label has its weight.
+        """
+        loss, nll, log = self.score(model, sample)
+        if not reduce:
+            loss = nll * (log["sample_size"] / log["nsentences"]) if log["labels"] else nll
         return loss, log["sample_size"], log
 
     def score(

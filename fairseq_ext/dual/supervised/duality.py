@@ -72,10 +72,15 @@ class DualityGap(FairseqCriterion):
 
         One direction is a sample, for the criterion that this class is put before. A pair and its
         reverse are {pair: sample}; of them the result is the loss (the sum over both), the sample
-        size and {pair: sums to be logged}.
+        size and {pair: sums to be logged}; ValueError for them without ``reduce``.
         """
         if "net_input" in sample:
             return super().forward(model, sample, reduce)
+        if not reduce:
+            raise ValueError(
+                "criterion dual_supervised: reduce=False with a pair and its reverse, whose "
+                "penalty belongs to no token; allowed: a sample of one direction"
+            )
         # both forward passes come first: the gap ties the directions' gradients together
         directions = [self.direction_terms(model, pair, part) for pair, part in sample.items()]
         l_duality, penalties = self.penalties(*directions)
