@@ -133,7 +133,7 @@ def folder_beside(path: str) -> Iterator[str]:
 def replace_folder(work: str, target: str) -> None:
     """Rename the finished folder `work` to `target`, in the place of a folder that is there.
 
-    An error leaves that one where it was.
+    An error or a signal leaves that one where it was.
     """
     if not os.path.exists(target):
         os.rename(work, target)
@@ -141,11 +141,13 @@ def replace_folder(work: str, target: str) -> None:
     # a rename cannot replace a folder that holds files
     parent, name = os.path.split(os.path.abspath(target))
     old = tempfile.mkdtemp(prefix=f".{name}.", dir=parent)
-    os.rename(target, os.path.join(old, name))
+    aside = os.path.join(old, name)
     try:
+        os.rename(target, aside)
         os.rename(work, target)
-    except OSError:
-        os.rename(os.path.join(old, name), target)
+    except BaseException:  # that of a signal, too, which may arrive between the two
+        if not os.path.exists(target):
+            os.rename(aside, target)
         raise
     finally:
         shutil.rmtree(old, ignore_errors=True)

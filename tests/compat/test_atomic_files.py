@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from fairseq_ext.compat import atomic_files
 
 
@@ -17,3 +19,26 @@ def test_what_dead_processes_left_is_removed(tmp_path):
         (tmp_path / name).write_text("")
     assert sorted(atomic_files.remove_leftovers(str(tmp_path))) == sorted(gone)
     assert sorted(os.listdir(tmp_path)) == sorted(kept)
+
+
+@pytest.mark.parametrize("renames_before", [1, 2])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
+def test_a_folder_is_replaced_or_stays(tmp_path, monkeypatch, error, renames_before):
+    """Whatever ends the process behind the first of two renames, or behind both."""
+    for name in ("work", "target"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "holds").write_text(name)
+    renames, rename = [], os.rename
+
+    def interrupted(source, target):
+        rename(source, target)
+        renames.append(target)
+        if len(renames) == renames_before:
+            raise error
+
+    monkeypatch.setattr(atomic_files.os, "rename", interrupted)
+    with pytest.raises(error):
+        atomic_files.replace_folder(str(tmp_path / "work"), str(tmp_path / "target"))
+    content = (tmp_path / "target" / "holds").read_text()
+    assert content == ("target" if renames_before == 1 else "work")
+    assert not any(path.name.startswith(".") for path in tmp_path.iterdir())
