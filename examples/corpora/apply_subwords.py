@@ -7,7 +7,7 @@ ends at one.
 import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import Iterator
+from typing import Any, Iterator, Optional
 
 from fairseq_ext.tools import UsageError
 
@@ -22,15 +22,28 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("texts", metavar="TEXT", nargs="+", type=Path, help="a sentence a line")
     parser.add_argument("--model", metavar="FILE", type=Path, required=True)
     parser.add_argument("--output", metavar="FOLDER", type=Path, required=True)
+    parser.add_argument(
+        "--dropout",
+        metavar="P",
+        type=float,
+        default=0.0,
+        help="leave each merge of a BPE model out with this probability (Provilkov et al. 2020, "
+        "BPE-Dropout): another spelling of the same sentences, for training",
+    )
+    parser.add_argument("--seed", type=int, help="of --dropout")
 
 
 def run(args: Namespace) -> None:
     """Write FOLDER/TEXT for each text, with spaces between the pieces.
 
-    Raises UsageError for what is no model, and where two texts have one name.
+    Raises UsageError for what is no model, where two texts have one name, and for a probability
+    that is none or has no seed.
     """
     import sentencepiece
 
+    sampling = _sampling(args.dropout, args.seed)
+    if sampling:
+        sentencepiece.set_random_generator_seed(args.seed)
     outputs = [args.output / text.name for text in args.texts]
     check_outputs(outputs, [*args.texts, args.model])
     try:
@@ -40,7 +53,7 @@ def run(args: Namespace) -> None:
 
     def spelled(text: Path, too_long: list[int]) -> Iterator[str]:
         for number, line in enumerate(lines_of(text), start=1):
-            pieces = model.encode(line, out_type=str)
+            pieces = model.encode(line, out_type=str, **sampling)
             if len(pieces) > LONGEST:
                 too_long.append(number)
             yield " ".join(pieces)
@@ -56,3 +69,13 @@ def run(args: Namespace) -> None:
                 "them, or name a larger --max-source-positions and --max-target-positions",
                 file=sys.stderr,
             )
+
+
+def _sampling(dropout: float, seed: Optional[int]) -> dict[str, Any]:
+    """Return the arguments with which sentencepiece leaves merges out."""
+    if not 0 <= dropout < 1:
+        raise UsageError(f"--dropout {dropout}: allowed: at least 0 and less than 1")
+    if bool(dropout) != (seed is not None):
+        raise UsageError(f"--dropout {dropout} --seed {seed}: allowed: both, or neither")
+    # of a BPE model alpha is the probability
+    return {"enable_sampling": True, "alpha": dropout, "nbest_size": -1} if dropout else {}
