@@ -12,15 +12,18 @@ compat.activate()
 if TYPE_CHECKING:
     from .inference.model import Model
 
-# modules of fairseq configure the logging of the process that imports them
+# modules of fairseq configure the logging of the process that imports them, and one logs that
+# tensorboardX is not installed
 _root = logging.getLogger()
-_logging_before = _root.level, list(_root.handlers)
+_logging_before = _root.level, list(_root.handlers), logging.root.manager.disable
+logging.disable(max(logging.INFO, _logging_before[2]))
 
 # importing a system registers what it defines
 from . import common, dual, duo, multiway, routed, twin  # noqa: E402,F401
 
 _root.setLevel(_logging_before[0])
 _root.handlers[:] = _logging_before[1]
+logging.disable(_logging_before[2])
 
 __version__ = "0.1.0"
 

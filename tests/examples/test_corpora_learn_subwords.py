@@ -1,5 +1,6 @@
 """Subwords spell texts and are undone; a vocabulary that does not fit is named."""
 
+import re
 import subprocess
 import sys
 from argparse import ArgumentParser
@@ -8,6 +9,8 @@ import pytest
 import sentencepiece
 from corpora import apply_subwords, learn_subwords
 from experiments.definition import FOLDER
+
+from fairseq_ext.tools import UsageError
 
 
 @pytest.mark.parametrize("lines", [[], ["--lines", "50"]])
@@ -50,6 +53,46 @@ def test_lines_that_no_model_reads_are_named(raw, tmp_path, write, capsys):
         module.run(parser.parse_args([str(word) for word in words]))
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"warning: {text}, line 2 and 1 more: more than 1,023 subwords; ")
+
+
+def test_sampled_spellings_change_with_the_seed_and_are_undone(raw, tmp_path):
+    model, text = tmp_path / "model", raw / "train.de"
+    plain = text.read_text(encoding="utf-8").splitlines()
+
+    def call(module, *words):
+        parser = ArgumentParser()
+        module.add_arguments(parser)
+        module.run(parser.parse_args([str(word) for word in words]))
+
+    def spelt(folder, *words):
+        call(apply_subwords, text, "--model", model, "--output", tmp_path / folder, *words)
+        return (tmp_path / folder / "train.de").read_text(encoding="utf-8").splitlines()
+
+    call(learn_subwords, text, "--vocabulary", 60, "--model", model)
+    ordinary = spelt("ordinary")
+    first, again = (spelt(name, "--dropout", 0.3, "--seed", 1) for name in ("first", "again"))
+    second = spelt("second", "--dropout", 0.3, "--seed", 2)
+    assert first == again and len({tuple(first), tuple(second), tuple(ordinary)}) == 3
+    # fewer merges leave more pieces
+    assert sum(map(len, map(str.split, first))) > sum(map(len, map(str.split, ordinary)))
+    for lines in (first, second):
+        assert [line.replace(" ", "").replace("▁", " ").strip() for line in lines] == plain
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["--dropout", "1", "--seed", "1"], "--dropout 1.0: allowed: at least 0 and less than 1"),
+        (["--dropout", "0.1"], "--dropout 0.1 --seed None: allowed: both, or neither"),
+        (["--seed", "3"], "--dropout 0.0 --seed 3: allowed: both, or neither"),
+    ],
+)
+def test_bad_sampling_is_named(raw, tmp_path, words, message):
+    parser = ArgumentParser()
+    apply_subwords.add_arguments(parser)
+    words = [raw / "train.de", "--model", "none", "--output", tmp_path / "text", *words]
+    with pytest.raises(UsageError, match=f"^{re.escape(message)}$"):
+        apply_subwords.run(parser.parse_args([str(word) for word in words]))
 
 
 def test_sample_is_a_function_of_the_text(tmp_path, write):

@@ -1,5 +1,6 @@
 """The experiments with monolingual text: every training parses, and what their names say is so."""
 
+import re
 import shlex
 
 import pytest
@@ -145,6 +146,27 @@ def test_back_translation_by_one_stock_model_from_raw_text_to_scores(run, raw, t
     assert tags == ["<en>"] * len(lines["en"]) + ["<de>"] * len(lines["de"])
     log = (small.runs / "both.twice.1" / "train.log").read_text(encoding="utf-8")
     assert "train1.from-to" in log
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_sub_words_that_change_from_raw_text_to_scores(run, raw, tmp_path):
+    more = "TOKENS_BOTH = 400\nSAMPLES = 2\nLEFT_OUT = 0.3\n"
+    small = SmallExperiment(run, tmp_path, "dual/sampled", DUAL + LINES + more)
+    assert "ready:" in small.step("prepare", "--raw", raw)
+    small.train("both", "tagged.online")
+    bleu = values_of(small.report(), "BLEU", set="test_a", direction="en-de")
+    assert {("both", ""), ("tagged.online", "")} <= set(bleu)
+    for folder, pair in ((small.data, "de-en"), (small.runs / "both.1", "from-to")):
+        for number in (1, 2):
+            # every piece that merges leave behind is in the dictionary
+            binarised = (folder / f"bin-{number}" / "preprocess.log").read_text(encoding="utf-8")
+            shares = re.findall(r"([0-9.]+)% replaced", binarised)
+            assert len(shares) >= 2 and set(shares) == {"0.0"}
+        # the passes take turns
+        system = "both.1" if pair == "from-to" else "tagged.online.1"
+        log = (small.runs / system / "train.log").read_text(encoding="utf-8")
+        assert all(f"{folder}/{part}/train.{pair}" in log for part in ("bin", "bin-1", "bin-2"))
 
 
 @pytest.mark.slow
