@@ -59,6 +59,25 @@ def test_a_resumed_run_is_the_uninterrupted_run(schedule, data, tmp_path):
     assert {"xx-yy@mono_loss", "yy-xx@mono_loss", "xx-yy_loss"} <= logged
 
 
+@pytest.fixture(scope="module")
+def folders(data, tmp_path_factory):
+    """Two data folders, of which epochs take turns; the second has other and fewer sentences."""
+    other = tmp_path_factory.mktemp("turns") / "bin"
+    shutil.copytree(data, other)
+    for file in data.glob("valid.xx-yy.*"):
+        lang, ending = file.name.split(".")[-2:]
+        shutil.copy(file, other / f"train.xx-yy.{lang}.{ending}")
+        shutil.copy(file, other / f"train.{lang}-None.{lang}.{ending}")
+    return f"{data}:{other}"
+
+
+@pytest.mark.parametrize("schedule", ["joint", "temperature"])
+def test_folders_that_take_turns(folders, schedule, tmp_path):
+    """The run stops within the second epoch, which is of the second folder."""
+    flags = [*SYSTEMS["dual"], *LINES, *SCHEDULES[schedule]]
+    check_resumed(folders, tmp_path, flags, 14, 7)
+
+
 @pytest.mark.parametrize("system", ["multiway", "routed"])
 def test_other_systems_resume_as_well(system, data, tmp_path):
     flags = [*SYSTEMS[system], *LINES, "--synthetic-sources", "sampling"]
