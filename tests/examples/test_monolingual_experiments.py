@@ -67,6 +67,16 @@ def test_rounds_of_back_translation_need_each_other(name):
     assert any("$RUNS/both.once.$SEED/average.pt $RUNS/both.$SEED/bin" in line for line in commands)
 
 
+def test_every_spelling_has_its_folder():
+    experiment = read_experiment("dual/sampled")
+    (spelling,) = (line for line in experiment.prepare if "--dropout" in line)
+    numbers = spelling.partition(" in ")[2].partition(";")[0].split()
+    for system, folder in (("tagged.online", "$DATA/bin"), ("both", "$RUN/bin")):
+        (train,) = (line for line in experiment.systems[system].train if "fairseq-train" in line)
+        folders = train.split()[1].split(":")
+        assert folders == [folder, *(f"{folder}-{number}" for number in numbers)]
+
+
 DUAL = """
 TEST_FILE = "test_a"
 VOCABULARY = "--vocabulary 70"
@@ -151,7 +161,9 @@ def test_back_translation_by_one_stock_model_from_raw_text_to_scores(run, raw, t
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_sub_words_that_change_from_raw_text_to_scores(run, raw, tmp_path):
-    more = "TOKENS_BOTH = 400\nSAMPLES = 2\nLEFT_OUT = 0.3\n"
+    more = "TOKENS_BOTH = 400\nSPELLINGS = '1 2'\nLEFT_OUT = 0.3\n"
+    more += "BINS = '$DATA/bin:$DATA/bin-1:$DATA/bin-2'\n"
+    more += "BINS_BOTH = '$RUN/bin:$RUN/bin-1:$RUN/bin-2'\n"
     small = SmallExperiment(run, tmp_path, "dual/sampled", DUAL + LINES + more)
     assert "ready:" in small.step("prepare", "--raw", raw)
     small.train("both", "tagged.online")
