@@ -97,6 +97,7 @@ PATCH_MODULES = (
     "data.stock_tasks",
     "data.denoising",
     "data.whole_words",
+    "data.shortened_lines",
     "training.model_averages",
     "training.parameter_order",  # after model_averages, whose reading of checkpoints it wraps
     "command_line.context_windows",
