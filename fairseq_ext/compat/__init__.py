@@ -73,6 +73,7 @@ PATCH_MODULES = (
     "training.empty_translations",
     "training.detokenized_validations",
     "training.ignored_prefixes",
+    "training.alignment_losses",
     "training.noised_embeddings",
     "training.adaptive_losses",
     "training.frozen_embeddings",

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
     from fairseq.logging.meters import MetersDict
     from fairseq.models import BaseFairseqModel
+    from torch import Tensor
 
 
 @patch(
@@ -31,9 +32,7 @@ def ignored_words_are_not_counted(module: PatchedModule) -> None:
         reduce: bool = True,
     ) -> Any:
         if self.ignore_prefix_size > 0:
-            rest = sample["target"][:, self.ignore_prefix_size :]
-            # none where all targets are as short as what is ignored
-            sample = {**sample, "ntokens": rest.ne(self.padding_idx).sum()}
+            sample = {**sample, "ntokens": scored_words(self, sample)}
         return stock(self, model, sample, reduce)
 
     def reduce_metrics(cls: type, logging_outputs: list[dict[str, Any]]) -> None:
@@ -47,6 +46,18 @@ def ignored_words_are_not_counted(module: PatchedModule) -> None:
         module.metrics.log_derived("ppl", _perplexity)
 
     criterion.forward, criterion.reduce_metrics = forward, classmethod(reduce_metrics)
+
+
+def scored_words(
+    criterion: LabelSmoothedCrossEntropyCriterion, sample: dict[str, Any]
+) -> int | Tensor:
+    """Return the number of words of a batch behind the prefixes that are ignored."""
+    if criterion.ignore_prefix_size <= 0:
+        words: int = sample["ntokens"]
+        return words
+    rest = sample["target"][:, criterion.ignore_prefix_size :]
+    # none where all targets are as short as what is ignored
+    return rest.ne(criterion.padding_idx).sum()
 
 
 def _perplexity(meters: MetersDict) -> float:
