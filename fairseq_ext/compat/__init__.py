@@ -74,6 +74,7 @@ PATCH_MODULES = (
     "training.detokenized_validations",
     "training.ignored_prefixes",
     "training.alignment_losses",
+    "training.padded_frames",
     "training.noised_embeddings",
     "training.adaptive_losses",
     "training.frozen_embeddings",
