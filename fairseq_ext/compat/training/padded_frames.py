@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import contextlib
+from typing import TYPE_CHECKING, Any, Iterable, Iterator
 
 import torch
 
@@ -52,17 +53,79 @@ def conformers_leave_padding_out(module: PatchedModule) -> None:
     ) -> Any:
         if encoder_padding_mask is None:
             return stock(self, x, encoder_padding_mask, position_emb)
-        is_padding = encoder_padding_mask.unsqueeze(1)  # (B, 1, T)
-
-        def without_padding(_convolution: Any, inputs: tuple[Tensor]) -> tuple[Tensor]:
-            return (inputs[0].masked_fill(is_padding, 0),)
-
         # of the layer, what looks at neighbouring frames
         convolution = self.conv_module.depthwise_conv
-        hook = convolution.register_forward_pre_hook(without_padding)
-        try:
+        with zeros_at(convolution, encoder_padding_mask.unsqueeze(1)):  # (B, 1, T)
             return stock(self, x, encoder_padding_mask, position_emb)
-        finally:
-            hook.remove()
 
     module.ConformerEncoderLayer.forward = forward
+
+
+@patch(
+    "fairseq.models.speech_to_text.convtransformer",
+    because="fairseq 0.12.2: the second convolution of convtransformer reads what the first makes "
+    "of the padding, so that the last frames of a recording depend on the batch",
+)
+def convolutional_transformers_leave_padding_out(module: PatchedModule) -> None:
+    """Give the second convolution zeros in the place of the padding."""
+    stock = module.ConvTransformerEncoder.forward
+
+    def forward(self: Any, src_tokens: Tensor, src_lengths: Tensor) -> Any:
+        first, _, second, _ = self.conv
+        with zeros_behind([first, second], src_tokens.size(1), src_lengths):
+            return stock(self, src_tokens, src_lengths)
+
+    module.ConvTransformerEncoder.forward = forward
+
+
+@patch(
+    "fairseq.models.speech_to_text.berard",
+    because="fairseq 0.12.2: the convolutions of s2t_berard read what the layers before make of "
+    "the padding, so that the last frames of a recording depend on the batch",
+)
+def convolutions_before_lstms_leave_padding_out(module: PatchedModule) -> None:
+    """Give the convolutions zeros in the place of the padding."""
+    stock = module.BerardEncoder.forward
+
+    def forward(self: Any, src_tokens: Tensor, src_lengths: Tensor, **more: Any) -> Any:
+        with zeros_behind(self.conv_layers, src_tokens.size(1), src_lengths):
+            return stock(self, src_tokens, src_lengths, **more)
+
+    module.BerardEncoder.forward = forward
+
+
+@contextlib.contextmanager
+def zeros_behind(
+    convolutions: Iterable[torch.nn.Module], frames: int, lengths: Tensor
+) -> Iterator[None]:
+    """Let 2-d convolutions, one after the other, read zeros behind the end of a recording.
+
+    Args:
+        convolutions: of (B, C, T, D), along T and D.
+        frames: T of the first one's input.
+        lengths: (B,) of the recordings in it.
+    """
+    with contextlib.ExitStack() as stack:
+        for convolution in convolutions:
+            is_padding = torch.arange(frames, device=lengths.device) >= lengths.unsqueeze(1)
+            stack.enter_context(zeros_at(convolution, is_padding[:, None, :, None]))
+            kernel, stride, more = (
+                getattr(convolution, name)[0] for name in ("kernel_size", "stride", "padding")
+            )
+            frames = (frames + 2 * more - kernel) // stride + 1
+            lengths = torch.div(lengths + 2 * more - kernel, stride, rounding_mode="floor") + 1
+        yield
+
+
+@contextlib.contextmanager
+def zeros_at(convolution: torch.nn.Module, is_padding: Tensor) -> Iterator[None]:
+    """Let a convolution read zeros where ``is_padding``, which fits its input, is True."""
+
+    def without_padding(_convolution: Any, inputs: tuple[Tensor]) -> tuple[Tensor]:
+        return (inputs[0].masked_fill(is_padding, 0),)
+
+    hook = convolution.register_forward_pre_hook(without_padding)
+    try:
+        yield
+    finally:
+        hook.remove()

@@ -1,7 +1,14 @@
 """A recording has the same frames alone and in a batch with longer ones."""
 
+from argparse import Namespace
+
 import pytest
 import torch
+from fairseq.models.speech_to_text.berard import BerardEncoder
+from fairseq.models.speech_to_text.convtransformer import (
+    ConvTransformerEncoder,
+    base_architecture,
+)
 from fairseq.models.speech_to_text.s2t_transformer import Conv1dSubsampler
 from fairseq.modules.conformer_layer import ConformerEncoderLayer
 
@@ -40,3 +47,27 @@ def test_frames_of_a_conformer(recordings):
         alone, _ = layer(frames[row : row + 1, :length].transpose(0, 1), is_padding[:1, :length])
         torch.testing.assert_close(together[:length, row], alone[:, 0], rtol=0, atol=1e-12)
     assert not layer.conv_module.depthwise_conv._forward_pre_hooks
+
+
+def test_frames_of_a_convolutional_transformer(recordings):
+    frames, lengths = recordings
+    args = Namespace(input_feat_per_channel=6, input_channels=1, encoder_layers=1)
+    args.encoder_embed_dim, args.encoder_ffn_embed_dim, args.conv_out_channels = 8, 8, 4
+    args.max_source_positions = 40
+    base_architecture(args)
+    encoder = ConvTransformerEncoder(args).double().eval()
+    together = encoder(frames, lengths)["encoder_out"][0]
+    for row, length in enumerate(LENGTHS[:-2]):  # shorter ones alone are counted otherwise
+        alone = encoder(frames[row : row + 1, :length], lengths[row : row + 1])["encoder_out"][0]
+        torch.testing.assert_close(together[: len(alone), row], alone[:, 0], rtol=0, atol=1e-12)
+    assert not encoder.conv[2]._forward_pre_hooks
+
+
+def test_frames_before_lstms(recordings):
+    frames, lengths = recordings
+    encoder = BerardEncoder([8, 8], [(4, 3, 2), (4, 3, 2)], 1, 6, 1, 5, 0.0).double().eval()
+    together = encoder(frames, lengths)["encoder_out"]
+    for row, length in enumerate(LENGTHS):
+        alone = encoder(frames[row : row + 1, :length], lengths[row : row + 1])["encoder_out"]
+        torch.testing.assert_close(together[: len(alone), row], alone[:, 0], rtol=0, atol=1e-12)
+    assert not any(conv._forward_pre_hooks for conv in encoder.conv_layers)
