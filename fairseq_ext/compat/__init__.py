@@ -124,6 +124,7 @@ PATCH_MODULES = (
     "examples.user_dirs",
     "examples.gru_transformer",
     "examples.latent_layers",
+    "examples.latent_losses",
     "examples.adaptive_spans",
     "examples.winogrande",
     "examples.laser_data",

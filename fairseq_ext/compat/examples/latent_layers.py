@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
 from ..user_errors import OptionError
 from .user_dirs import modules_of_example
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 FOLDER = "latent_depth.latent_depth_src"
 
@@ -32,12 +35,71 @@ def layers_begin_with_equal_chances(module: PatchedModule) -> None:
 
 
 @patch(
+    *modules_of_example(f"{FOLDER}.modules.latent_layers"),
+    because="fairseq 0.12.2: in validation and at each word of a translation, other layers are "
+    "drawn, so that a translation depends on the batch; the hard selection of training ignores "
+    "--soft-select",
+)
+def probable_layers_are_selected(module: PatchedModule) -> None:
+    """In evaluation, select the layers with a probability of at least 1/2, and draw none."""
+    select = module.LayerSelect
+    stock = select.__init__
+
+    @functools.wraps(stock)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        stock(self, *args, **kwargs)
+        self.soft_select = not self.hard_select
+        self.noises = [None] * len(self.layer_samples)  # (L,) of each language's last sample
+
+    def sample(self: Any, logit_idx: int) -> None:
+        logits = self.layer_logits[logit_idx]  # (L,)
+        if not self.training:
+            soft = (logits / self.tau).sigmoid()
+            is_soft = self.soft_select or not self.hard_select
+            self.samples = soft if is_soft else (logits >= 0).type_as(logits)
+            return
+        self.noises[logit_idx] = logistic_noise(logits)
+        self.samples = self.layer_samples[logit_idx] = selection(self, logit_idx)
+
+    def redraw(self: Any) -> list[Any]:
+        """The last samples of all languages that had one, each (L,), with a graph of their own."""
+        drawn = [index for index, noise in enumerate(self.noises) if noise is not None]
+        return [selection(self, index) for index in drawn]
+
+    select.__init__, select.sample, select.redraw = __init__, sample, redraw
+
+
+def logistic_noise(logits: Tensor) -> Tensor:
+    """Return the difference of two draws of Gumbel(0, 1) for each logit."""
+    import torch
+
+    first, second = (-torch.empty_like(logits).exponential_().log() for _ in range(2))
+    return first - second
+
+
+def selection(select: Any, index: int) -> Tensor:
+    """Return the Gumbel-Sigmoid sample (L,) of a language that its noise leads to.
+
+    s = sigmoid((logits + noise) / tau); a hard sample is 1 where s > 1/2, else 0, with the
+    gradient of s.
+    """
+    logits = select.layer_logits[index]
+    if select.detach_grad:
+        logits = logits.detach()
+    soft = ((logits + select.noises[index]) / select.tau).sigmoid()
+    if select.soft_select or not select.hard_select:
+        return soft
+    return (soft > 0.5).type_as(soft) - soft.detach() + soft
+
+
+@patch(
     *modules_of_example(f"{FOLDER}.multilingual_translation_latent_depth"),
     because="fairseq 0.12.2: the README of latent_depth names an --arch without latent layers, "
-    "which ends in an AttributeError",
+    "which ends in an AttributeError; --lang-pairs in another order than in training takes the "
+    "layers of other languages",
 )
 def architectures_have_latent_layers(module: PatchedModule) -> None:
-    """Refuse an --arch that has no latent layers."""
+    """Refuse an --arch that has no latent layers, and number the languages as in training."""
     task = module.MultilingualTranslationTaskLatentDepth
     stock = task.build_model
 
@@ -45,6 +107,8 @@ def architectures_have_latent_layers(module: PatchedModule) -> None:
     def build_model(self: Any, args: Any, *more: Any, **kwargs: Any) -> Any:
         model = stock(self, args, *more, **kwargs)
         check_latent_layers(self, model, args.arch)
+        # the order of the model's options, which is that of its logits
+        self.src_langs, self.tgt_langs = zip(*(pair.split("-") for pair in args.lang_pairs))
         return model
 
     task.build_model = build_model
