@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import copy
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
 from ..user_errors import OptionError
 from .user_dirs import modules_of_example
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @patch(
@@ -49,3 +52,46 @@ def head_selection_translates(module: PatchedModule) -> None:
 
     task.build_model = build_model
     task.__init__ = __init__
+
+
+@patch(
+    *modules_of_example("attention_head_selection.src.modules.attn_head_selector"),
+    because="fairseq 0.12.2: in validation and at each word of a translation, other heads are "
+    "drawn, so that a translation depends on the batch",
+)
+def probable_heads_are_selected(module: PatchedModule) -> None:
+    """In evaluation, select the heads with the highest logits, and draw none."""
+    selector = module.AttnHeadSelector
+    stock = selector.gumbel_sample
+
+    @functools.wraps(stock)
+    def gumbel_sample(self: Any, logits: Tensor, tau: float = 1.0) -> Tensor:
+        return stock(self, logits, tau) if self.training else (logits / tau).sigmoid()
+
+    selector.gumbel_sample = gumbel_sample
+
+
+@patch(
+    *modules_of_example("attention_head_selection.src.speech_to_text_head_selection"),
+    because="fairseq 0.12.2: a batch of several languages or domains is translated with the heads "
+    "of its first sentence",
+)
+def batches_have_the_heads_of_one_task(module: PatchedModule) -> None:
+    """Refuse to translate several languages or domains at once, as in `--gen-subset a,b`."""
+    task = module.SpeechToTextHeadSelectionTask
+    stock = task.inference_step
+
+    @functools.wraps(stock)
+    def inference_step(
+        self: Any, generator: Any, models: Any, sample: Any, *more: Any, **kwargs: Any
+    ) -> Any:
+        sides = ("domain",) if self.task_type == "domain" else ("src_lang", "tgt_lang")
+        for side in sides:
+            if len(sample[f"{side}_ids"].unique()) > 1:
+                raise OptionError(
+                    "--gen-subset with splits of several languages or domains is not allowed; "
+                    "allowed: a split with the heads of one of them, as in test_en_de_talks"
+                )
+        return stock(self, generator, models, sample, *more, **kwargs)
+
+    task.inference_step = inference_step
