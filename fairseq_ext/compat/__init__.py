@@ -130,6 +130,7 @@ PATCH_MODULES = (
     "examples.laser_data",
     "examples.reranking",
     "examples.head_selection",
+    "examples.noisy_channels",
 )
 
 for _name in (*FOLDERS, *PATCH_MODULES):
