@@ -79,3 +79,28 @@ def hypotheses_of_a_sentence_are_compared(module: PatchedModule) -> None:
         return y.transpose(0, 1).contiguous().view(hypotheses, sentences, size)
 
     module.DiscriminativeNMTReranker.joint_forward = joint_forward
+
+
+@patch(
+    *modules_of_example(f"{FOLDER}.tasks.discriminative_reranking_task"),
+    because="fairseq 0.12.2: what a reranker logs has the scores of its hypotheses, which several "
+    "workers sum, and fail to sum where their batches differ in size",
+)
+def rerankers_log_sums(module: PatchedModule) -> None:
+    """Log sums only: BLEU needs the scores of hypotheses before, and nothing needs them after."""
+    task = module.DiscriminativeRerankingNMTTask
+    stock_train, stock_valid = task.train_step, task.valid_step
+
+    def without_scores(answer: tuple[Any, Any, dict[str, Any]]) -> tuple[Any, Any, dict[str, Any]]:
+        loss, sample_size, log = answer
+        return loss, sample_size, {key: log[key] for key in log if key != "scores"}
+
+    @functools.wraps(stock_train)
+    def train_step(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return without_scores(stock_train(self, *args, **kwargs))
+
+    @functools.wraps(stock_valid)
+    def valid_step(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return without_scores(stock_valid(self, *args, **kwargs))
+
+    task.train_step, task.valid_step = train_step, valid_step

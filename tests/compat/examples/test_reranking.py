@@ -63,3 +63,28 @@ def test_hypotheses_of_a_sentence_are_compared(example):
     answer = reranker.joint_forward(features.view(3, 2, 5)).view(6, 5)
     expected = torch.cat([part - part.max(dim=0).values for part in features.split(3)])
     torch.testing.assert_close(answer, expected)
+
+
+@pytest.mark.parametrize("step", ["train_step", "valid_step"])
+def test_what_is_logged_can_be_summed(example, step):
+    module = example(FOLDER, "tasks.discriminative_reranking_task")
+    task = module.DiscriminativeRerankingNMTTask.__new__(module.DiscriminativeRerankingNMTTask)
+    task.cfg = SimpleNamespace(eval_target_metric=True, target_metric="ter", mt_beam=2)
+    model = torch.nn.Linear(1, 1)
+    model.set_num_updates = lambda update: None
+    target = torch.tensor(
+        [[0.1, -3.0, -5.0], [0.2, -1.0, -5.0], [0.3, -4.0, -6.0], [0.4, -2.0, -6.0]]
+    )
+    sample = {"target": target}
+
+    def criterion(model, sample):
+        scores = model(torch.ones(2, 2, 1)).squeeze(-1) + torch.tensor([[0.0, 1.0], [1.0, 0.0]])
+        return scores.sum(), 2, {"loss": scores.sum().detach(), "scores": scores.detach()}
+
+    if step == "train_step":
+        optimizer = SimpleNamespace(backward=lambda loss: loss.backward())
+        _, _, log = task.train_step(sample, model, criterion, optimizer, 1)
+    else:
+        _, _, log = task.valid_step(sample, model, criterion)
+        assert (float(log["_ter_num_edits"]), float(log["_ter_ref_len"])) == (1 + 4, 5 + 6)
+    assert all(torch.as_tensor(value).ndim == 0 for value in log.values())
