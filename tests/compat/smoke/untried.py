@@ -18,6 +18,20 @@ UNTRIED = {
     "en_core_web_lg; without them, use `winogrande`",
     "example `noisychannel`": "not tried: reads the scores of the language model from what "
     "fairseq-eval-lm printed; fairseq 0.12.2 logs them instead",
+    "`extract_bt_data.py` of backtranslation with a ratio, without a minimal length": "does not "
+    "work: ends in a ZeroDivisionError at an empty line; use its minimal length 1, as its README "
+    "does. The script imports nothing of fairseq, so that no patch can reach it",
+    "example `paraphraser`": "not tried: needs sacremoses and two pretrained models; its user-dir "
+    "must be named, because the folder that it looks for is called `translation_moe_src` now",
+    "example `criss`": "does not work: `save_encoder.py` ends in an AttributeError with the task "
+    "translation, and takes the output of an encoder, a dict, for a tuple of names; its retrieval "
+    "gives numpy a view of a dict, which numpy refuses; its mining needs faiss and GPUs",
+    "`aggregate_scores.py`, `meteor.py` of unsupervised_quality_estimation": "the first runs by "
+    "hand, and leaves out a last group with too few scores; the second was not tried: needs Java",
+    "`preprocess_nli.py` of xmod": "runs by hand, on made data, with sentencepiece; it ends well "
+    "also if the fairseq-preprocess that it starts fails",
+    "example `MMPT`": "not tried: needs transformers and features of videos; without transformers, "
+    "its import ends in a NameError",
     "example `hubert/simple_kmeans`": "not tried: needs soundfile, scikit-learn and "
     "npy_append_array; `hubert/update_ckpt` reads a file of its authors",
     "scripts of `examples/wav2vec`": "not tried: need soundfile, those "
