@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Sequence
 
-WATCHED_PACKAGES = frozenset(("fairseq", "fairseq_cli", "hydra", "antlr4"))
+# "examples": fairseq's scripts import each other by this name, some before fairseq itself
+WATCHED_PACKAGES = frozenset(("fairseq", "fairseq_cli", "hydra", "antlr4", "examples"))
 COMPAT_MODULE = "fairseq_ext.compat"
 
 

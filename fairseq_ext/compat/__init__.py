@@ -128,6 +128,8 @@ PATCH_MODULES = (
     "examples.adaptive_spans",
     "examples.winogrande",
     "examples.laser_data",
+    "examples.speech_manifests",
+    "examples.tacotron",
     "examples.reranking",
     "examples.head_selection",
     "examples.noisy_channels",

@@ -76,3 +76,25 @@ def waveforms_need_no_sox(module: PatchedModule) -> None:
         return result.numpy(), sample_rate
 
     module.convert_waveform = convert_waveform
+
+
+@patch(
+    "fairseq.data.audio.audio_utils",
+    because="librosa 0.10 takes the arguments of filters.mel by name only: log-mel spectrograms, "
+    "Griffin-Lim and the scripts of speech synthesis end in a TypeError",
+)
+def mel_filters_by_name(module: PatchedModule) -> None:
+    """Call librosa.filters.mel with names, which every version takes."""
+    import torch
+
+    def get_mel_filters(
+        sample_rate: int, n_fft: int, n_mels: int, f_min: float, f_max: float
+    ) -> Tensor:  # (n_mels, n_fft / 2 + 1)
+        try:
+            from librosa.filters import mel
+        except ImportError as error:
+            raise ImportError("Please install librosa: pip install librosa") from error
+        filters = mel(sr=sample_rate, n_fft=n_fft, n_mels=n_mels, fmin=f_min, fmax=f_max)
+        return torch.from_numpy(filters).float()
+
+    module.get_mel_filters = get_mel_filters

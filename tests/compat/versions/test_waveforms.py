@@ -2,6 +2,7 @@
 
 import sys
 import wave
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -62,3 +63,17 @@ def test_files(tmp_path):
     waveform, rate = get_waveform(str(tmp_path / "a.wav"), normalization=False)
     assert rate == 16000
     np.testing.assert_allclose(waveform[0], samples, atol=0.01)
+
+
+def test_mel_filters_have_names(monkeypatch):
+    from fairseq.data.audio.audio_utils import get_mel_filters
+
+    def mel(*, sr, n_fft, n_mels, fmin, fmax):  # as in librosa 0.10
+        assert (sr, fmin, fmax) == (16000, 20, 8000)
+        return np.ones((n_mels, n_fft // 2 + 1), dtype=np.float32)
+
+    filters = ModuleType("librosa.filters")
+    filters.mel = mel
+    monkeypatch.setitem(sys.modules, "librosa", ModuleType("librosa"))
+    monkeypatch.setitem(sys.modules, "librosa.filters", filters)
+    assert get_mel_filters(16000, 64, 8, 20, 8000).shape == (8, 33)
