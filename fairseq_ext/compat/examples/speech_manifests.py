@@ -113,7 +113,8 @@ def speaker_embeddings_are_computed(module: PatchedModule) -> None:
 
     from ..module_overlay import overlay_names
 
-    def stft(waveform: Any, *args: Any, **kwargs: Any) -> Any:
-        return torch.view_as_real(torch.stft(waveform, *args, return_complex=True, **kwargs))
+    def stft(waveform: Any, *args: Any, **options: Any) -> Any:
+        options["return_complex"] = True
+        return torch.view_as_real(torch.stft(waveform, *args, **options))
 
     overlay_names(module, "torch", stft=stft)
