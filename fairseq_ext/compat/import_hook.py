@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -47,7 +48,25 @@ class PatchingLoader(importlib.machinery.SourceFileLoader):
             lines = f"from {fullname} import *\nfrom {fullname} import cli_main\n"
             lines += 'if __name__ == "__main__":\n    cli_main()\n'
             return compile(lines, f"<python -m {fullname}>", "exec")
+        if not self._is_loading and EXAMPLES in fullname.split(".")[:2] and _is_patched(fullname):
+            main = _main_lines(self.get_data(self.path))
+            if main:
+                importlib.import_module(fullname)
+                lines = f"from {fullname} import *\n{main}"
+                return compile(lines, f"<python -m {fullname}>", "exec")
         return super().get_code(fullname)
+
+
+def _is_patched(name: str) -> bool:
+    """Return whether a patch acts on a module after its code ran."""
+    return any(patch.moment == AFTER and patch.concerns(name) for patch in all_patches())
+
+
+def _main_lines(source: bytes) -> str:
+    """Return what a file does as the main program: its `if __name__ == "__main__"`, or ""."""
+    conditions = [item for item in ast.parse(source).body if isinstance(item, ast.If)]
+    main = [item for item in conditions if ast.unparse(item.test).startswith("__name__ ==")]
+    return "\n".join(map(ast.unparse, main))
 
 
 class OtherLoader(importlib.abc.Loader):
@@ -97,7 +116,7 @@ class PatchingFinder:
             return spec
         if type(loader) is importlib.machinery.SourceFileLoader:
             spec.loader = PatchingLoader(loader.name, loader.path)
-        elif any(patch.moment == AFTER and patch.concerns(fullname) for patch in all_patches()):
+        elif _is_patched(fullname):
             # pytest rewrites the assertions of hydra, which has a plugin for it
             spec.loader = OtherLoader(loader, fullname)
         return spec

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 from typing import Any
 
 from ..patch_registry import PatchedModule, patch
@@ -68,3 +69,22 @@ def figures_become_arrays(module: PatchedModule) -> None:
         return np.asarray(fig.canvas.buffer_rgba())[..., :3].copy()  # without transparency
 
     module.save_figure_to_numpy = save_figure_to_numpy
+
+
+@patch(
+    "fairseq.models.speech_to_text.xm_transformer",
+    because="fairseq 0.12.2: xm_transformer without --encoder-proj and --adaptor-proj attends to "
+    "states of 512 numbers, whatever size its wav2vec 2.0 has, and ends in a RuntimeError",
+)
+def decoders_know_the_size_of_speech(module: PatchedModule) -> None:
+    """Tell the decoder the size of the states of wav2vec 2.0."""
+    stock = module.XMTransformerModel.build_encoder.__func__
+
+    @functools.wraps(stock)
+    def build_encoder(cls: Any, args: Any) -> Any:
+        encoder = stock(cls, args)
+        if not args.adaptor_proj and not args.encoder_proj:
+            args.encoder_embed_dim = encoder.w2v_encoder.w2v_model.encoder.embedding_dim
+        return encoder
+
+    module.XMTransformerModel.build_encoder = classmethod(build_encoder)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib
+import os
 import pkgutil
 import sys
 import types
@@ -17,6 +19,7 @@ from ..user_errors import OptionError
 
 # what fairseq-hydra-train reads without --config-name
 DEFAULT_NAME = "config"
+_NO_PATH = object()
 
 
 @patch(
@@ -63,6 +66,26 @@ def check_config_name(name: str, config_dir: Optional[str], config_path: Optiona
             if folder
             else f"--config-name {name}: add --config-dir, the folder of {file}"
         )
+
+
+@patch(
+    "hydra.main",
+    because="hydra-core 1.1 takes config_path as text only: speech_recognition/new/infer, which "
+    "gives a path, ends in an AttributeError",
+    conditions=[since("hydra", 1, 1)],
+)
+def config_paths_are_text(module: PatchedModule) -> None:
+    """Turn a path into text."""
+    stock = module.main
+
+    @functools.wraps(stock)
+    def main(config_path: Any = _NO_PATH, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(config_path, os.PathLike):
+            config_path = os.fspath(config_path)
+        paths = () if config_path is _NO_PATH else (config_path,)
+        return stock(*paths, *args, **kwargs)
+
+    module.main = main
 
 
 @patch(

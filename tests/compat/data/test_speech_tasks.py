@@ -1,7 +1,11 @@
 """Speech models that do not train as they are in fairseq 0.12.2."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
+
+from fairseq_ext.compat.data.speech_tasks import decoders_know_the_size_of_speech
 
 
 @pytest.mark.parametrize("batch_targets", [True, False])
@@ -59,3 +63,20 @@ def test_figures_become_arrays():
     height, width, colours = pixels.shape
     assert (colours, pixels.dtype.name) == (3, "uint8") and width == 3 * height
     assert pixels.min() < 50 and pixels.max() == 255
+
+
+@pytest.mark.parametrize("projected, size", [(False, 12), (True, None)])
+def test_decoders_know_the_size_of_speech(projected, size):
+    """The states of wav2vec 2.0 are projected to the decoder's size, or left as they are."""
+    encoder = SimpleNamespace(embedding_dim=12)
+    wave_model = SimpleNamespace(w2v_model=SimpleNamespace(encoder=encoder))
+
+    class Model:
+        @classmethod
+        def build_encoder(cls, args):
+            return SimpleNamespace(w2v_encoder=wave_model)
+
+    decoders_know_the_size_of_speech(SimpleNamespace(XMTransformerModel=Model))
+    args = SimpleNamespace(adaptor_proj=False, encoder_proj=projected)
+    Model.build_encoder(args)
+    assert getattr(args, "encoder_embed_dim", None) == size

@@ -83,3 +83,14 @@ def test_examples_are_imported_before_fairseq(package, run, tmp_path):
     # such a script begins with another package, so that nothing has imported fairseq
     code = f"import importlib.util as u; print(u.find_spec({package!r}).origin)"
     assert run(sys.executable, "-c", code, cwd=tmp_path).rstrip().endswith("data_utils.py")
+
+
+@pytest.mark.parametrize(
+    "path, limits", [("x/flac.zip:1:2", (800, 480000)), ("x/fbank80.zip:1:2", (5, 3000))]
+)
+def test_limits_are_in_the_unit_of_the_manifest(path, limits):
+    calls = []
+    module = SimpleNamespace(filter_manifest_df=lambda *values: calls.append(values))
+    speech_manifests.recordings_are_filtered_by_time(module)
+    module.filter_manifest_df({"audio": [path]}, is_train_split=True)
+    assert calls[0][1:] == (True, None, *limits)

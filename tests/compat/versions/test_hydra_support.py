@@ -1,6 +1,7 @@
 """fairseq-hydra-train --config-name; hydra's scan for plugins and typing.io on later Pythons."""
 
 import argparse
+import pathlib
 import sys
 import types
 
@@ -109,3 +110,12 @@ def test_hydra_s_own_parser_is_built():
     from hydra._internal.utils import get_args_parser
 
     assert get_args_parser().parse_args(["--config-name", "small"]).config_name == "small"
+
+
+def test_a_configuration_path_may_be_a_path():
+    calls = []
+    module = types.SimpleNamespace(main=lambda *values, **names: calls.append((values, names)))
+    hydra_support.config_paths_are_text(module)
+    module.main(config_path=pathlib.Path("conf"), config_name="infer")
+    module.main()
+    assert calls == [(("conf",), {"config_name": "infer"}), ((), {})]
