@@ -135,14 +135,16 @@ def tuning():
 
 def dummies():
     """Rows of the tasks that make up data, to measure speed."""
-    for task, arch, criterion in (
+    for name, arch, criterion in (
         ("dummy_lm", f"transformer_lm {DECODER}", "cross_entropy"),
         ("dummy_masked_lm", f"roberta_base {ENCODER}", "masked_lm"),
+        ("dummy_masked_lm: dummy_model", "dummy_model --num-layers 1 --embed-dim 16", "masked_lm"),
         ("dummy_mt", f"transformer {SHARED}", "cross_entropy"),
     ):
+        task = name.split(":")[0]
         options = "--tokens-per-sample 32" if task != "dummy_mt" else "--src-len 8 --tgt-len 8"
         yield row(
-            f"{task}",
+            name,
             f"fairseq-train --task {task} --arch {arch} --criterion {criterion} "
             f"{OPTIMISE} --dict-size 99 --dataset-size 20 {options} --batch-size 4 {SAVE}",
             expect=TRAINED,

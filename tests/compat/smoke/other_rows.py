@@ -2,7 +2,7 @@
 
 from .language_rows import DECODER, ENCODER, EVALUATE, LANGUAGE_MODEL
 from .rows import BOTH, OPTIMISE, OWN, SAVE, SHARED, SMOOTHED, TRAINED, row
-from .speech_rows import CONVOLUTIONS, STEPS
+from .speech_rows import CONVOLUTIONS, PRETRAIN, SOUND, STEPS
 from .text_rows import GENERATE, HYPOTHESIS, PAIR, TRAIN
 
 TRANSFORMER = f"{TRAIN} --arch transformer {SHARED}"
@@ -55,6 +55,16 @@ def more_architectures():
         expect=TRAINED,
     )
     yield row(
+        "translation: roberta_enc_dec",
+        "fairseq-train {lm} --task masked_lm --criterion masked_lm --arch roberta_base "
+        f"{ENCODER} --tokens-per-sample 32 {OPTIMISE} " + SAVE.replace("{out}", "{out}/roberta"),
+        f"fairseq-train {{shared_pair}} -s xx -t yy {OPTIMISE} {SMOOTHED} {SAVE} "
+        "--arch roberta_enc_dec --share-all-embeddings --max-source-positions 32 "
+        "--max-target-positions 32 "
+        "--pretrained-mlm-checkpoint {out}/roberta/checkpoint_last.pt",
+        expect="num_updates 2.*num_updates 2",
+    )
+    yield row(
         "model_parallel: transformer_lm_megatron",
         f"{LANGUAGE_MODEL} --arch transformer_lm_megatron {DECODER} --model-parallel-size 2",
         expect="install the megatron submodule",
@@ -71,6 +81,25 @@ def more_speech():
         "--attn-type espnet --pos-enc-type rel_pos"
     )
     yield row("speech_to_speech: s2ut_conformer", conformer, expect=TRAINED)
+    task = "{recordings_with_text} --task speech_to_text --max-source-positions 99999"
+    yield row(
+        "speech_to_text: xm_transformer",
+        PRETRAIN + SAVE.replace("{out}", "{out}/pretrained"),
+        f"fairseq-train {task} {STEPS} {SMOOTHED} {SAVE} --arch xm_transformer --normalize "
+        "--w2v-path {out}/pretrained/checkpoint_last.pt --decoder-layers 1 --decoder-embed-dim 8 "
+        "--decoder-ffn-embed-dim 8 --decoder-attention-heads 2 --adaptor-n-layers 1",
+        f"fairseq-generate {task} {OWN} --beam 2 --max-len-b 5",
+        expect=r"num_updates 2.*num_updates 2.*\nH-3\t",
+        needs=SOUND,
+    )
+    yield row(
+        "speech_unit_modeling: transformer_ulm",
+        f"fairseq-train {{prosody}}/config.json --task speech_unit_modeling {OPTIMISE} {SAVE} "
+        f"--arch transformer_ulm_tiny {DECODER} --criterion speech_unit_lm_criterion "
+        "--loss-weights 1;0.5;0.5 --discrete-duration --discrete-f0 --log-f0 --normalize-f0-mean "
+        "--stream-shifts 1,1 --ignore-unused-valid-subsets",
+        expect=TRAINED,
+    )
 
 
 def options():

@@ -1,6 +1,7 @@
 """Made recordings, and the manifests of fairseq's speech tasks."""
 
 import functools
+import json
 import wave
 from pathlib import Path
 
@@ -114,6 +115,48 @@ class Recordings:
             return folder / f"{name}.wav"
 
         return self._speech("speech_from_waves", audio)
+
+    @functools.cached_property
+    def recordings_with_text(self):
+        """Recordings with a text, for models of the waveform."""
+
+        def audio(folder, name, frames):
+            write_wave(folder / f"{name}.wav", self.random.normal(size=frames * 160) * 3000)
+            return folder / f"{name}.wav"
+
+        return self._speech("recordings_with_text", audio, SPEECH_YAML + "use_audio_input: true\n")
+
+    @functools.cached_property
+    def prosody(self):
+        """Units with their durations and pitches, as examples/textless_nlp/pgslm prepares them."""
+        import torch
+
+        folder = self._new("prosody")
+        bins = {4: np.array([-0.1, 0.0, 0.1])}
+        torch.save(bins, folder / "bins.th")
+        config = {"n_units": 6, "sampling_rate": RATE, "code_hop_size": 320, "multispkr": "single"}
+        config.update(f0_vq_type="naive", f0_vq_n_units=4, manifests={})
+        config["f0_vq_naive_quantizer"] = {"log_mean_norm": str(folder / "bins.th")}
+        for split in ("train", "valid"):
+            prefix = config["manifests"][split] = str(folder / split)
+            lengths = self.random.integers(4, 9, size=CLIPS[split])
+            codes = self.random.integers(0, 6, size=lengths.sum())
+            codes[np.cumsum(lengths) - 1] = 8  # the end of a sentence
+            np.save(f"{prefix}.code.npy", codes.astype("int16"))
+            np.save(f"{prefix}.dur.npy", self.random.integers(1, 5, len(codes)).astype("int16"))
+            np.save(f"{prefix}.f0.npy", self.random.uniform(90, 120, len(codes)).astype("float32"))
+            for name, lines in (
+                ("leng", lengths),
+                ("path", [f"{number}.wav" for number in range(len(lengths))]),
+                ("speaker", ["S"] * len(lengths)),
+            ):
+                text = "".join(f"{line}\n" for line in lines)
+                (folder / f"{split}.{name}.txt").write_text(text, encoding="utf-8")
+            stats = {"f0_mean": 105.0, "f0_std": 9.0, "logf0_mean": 4.6, "logf0_std": 0.1}
+            pitch = {name: torch.tensor(value) for name, value in stats.items()}
+            torch.save({"S": pitch}, f"{prefix}.f0_stat.pt")
+        (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+        return folder
 
     @functools.cached_property
     def synthesis(self):

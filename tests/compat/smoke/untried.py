@@ -2,18 +2,15 @@
 
 # {what: why}; a name in backticks is a task or an architecture
 UNTRIED = {
-    "`speech_unit_modeling`, `transformer_ulm`": "not tried: needs amfm_decompy and librosa",
-    "`roberta_enc_dec`": "not tried: the model has no options for its size, 124M parameters",
-    "`xm_transformer`": "not tried: it is made of a pretrained wav2vec 2.0 and a pretrained mBART",
     "`pipeline_parallel_transformer`": "not tried: needs fairscale and several GPUs",
     "`model_parallel_transformer`, `model_parallel_roberta`": "as `transformer_lm_megatron`: need "
     "fairseq's submodule megatron and several GPUs",
-    "`dummy_model`": "not tried: the model of fairseq's own benchmark",
     "example `truncated_bptt`": "does not work: imports `transformers.configuration_transfo_xl`, "
     "which transformers dropped in version 4",
     "example `simultaneous_translation`": "does not work: see `simul_text_to_text`",
-    "example `speech_recognition`": "does not work: reads recordings with `torchaudio.load_wav`, "
-    "which torchaudio dropped; its ASG loss and decoders need flashlight",
+    "example `speech_recognition`": "`new/infer.py` runs by hand, with decoding.type=viterbi and "
+    "+task._name=audio_finetuning +task.data=FOLDER; the rest does not work: it reads recordings "
+    "with `torchaudio.load_wav`, which torchaudio dropped, or needs flashlight",
     "example `roberta/wsc`, task wsc": "not tried: needs sacremoses, spacy and its model "
     "en_core_web_lg; without them, use `winogrande`",
     "example `noisychannel`": "not tried: reads the scores of the language model from what "
@@ -32,17 +29,30 @@ UNTRIED = {
     "also if the fairseq-preprocess that it starts fails",
     "example `MMPT`": "not tried: needs transformers and features of videos; without transformers, "
     "its import ends in a NameError",
-    "example `hubert/simple_kmeans`": "not tried: needs soundfile, scikit-learn and "
-    "npy_append_array; `hubert/update_ckpt` reads a file of its authors",
-    "scripts of `examples/wav2vec`": "not tried: need soundfile, those "
-    "of wav2vec-U also npy_append_array, faiss, fasttext or g2p_en",
-    "scripts of `examples/speech_synthesis`, `examples/speech_to_text`, "
-    "`examples/speech_to_speech`": "not tried: need pandas, soundfile and torchaudio",
-    "example `textless_nlp`": "not tried: needs soundfile, librosa, scikit-learn and others",
-    "scripts of `examples/constrained_decoding`, "
-    "`examples/megatron_11b`": "not tried: need sacremoses",
-    "scripts of `examples/multilingual`, `examples/m2m_100`, "
-    "`examples/womens_bios`": "not tried: need data from the web, and pandas, "
-    "fasttext, pythainlp, indicnlp or SPARQLWrapper",
+    "example `hubert/simple_kmeans`": "runs by hand; needs soundfile, scikit-learn, "
+    "npy_append_array, torchaudio, and a GPU for features of models; `hubert/update_ckpt` "
+    "reads a file of its authors",
+    "scripts of `examples/wav2vec`": "run by hand, most of them; need soundfile, npy_append_array, "
+    "faiss and a GPU; `remove_silence` needs torchcodec too, not tried: `vads`, and what "
+    "needs fasttext, g2p_en or h5py",
+    "scripts of `examples/speech_to_text`": "`prep_mustc_data` and `seg_mustc_data` run by hand, "
+    "on made data; `prep_covost_data` does not work: torchaudio dropped `download_url`; "
+    "not tried: `prep_mtedx_data`, `prep_librispeech_data`",
+    "scripts of `examples/speech_to_speech`": "run by hand; need pandas, soundfile, librosa, and "
+    "torchcodec for spectrograms; `benchmarking` needs pypapi, not tried",
+    "scripts of `examples/speech_synthesis`": "spectrograms, generation and evaluation run by "
+    "hand; need pandas, librosa, torchaudio with torchcodec; pitch needs pyworld, not tried; "
+    "`get_common_voice_audio_manifest` and `get_speaker_embedding` do not work: torchaudio dropped "
+    "what they import or call",
+    "example `textless_nlp`": "units of speech, Tacotron's spectrograms and the pitch of pgslm run "
+    "by hand; need soundfile, librosa, scikit-learn, amfm_decompy and others; `dump_feats` does "
+    "not work: it declares an option twice; not tried: speech from units",
+    "scripts of `examples/constrained_decoding`, `examples/megatron_11b`": "run by hand; "
+    "need sacremoses",
+    "scripts of `examples/multilingual`, `examples/womens_bios`": "not tried: need data from the "
+    "web, and fasttext or SPARQLWrapper",
+    "scripts of `examples/m2m_100`": "`clean_histogram` runs by hand; `tokenize_zh` does not work: "
+    "sacrebleu dropped the function; `remove_too_much_punc` writes the first line only; not tried: "
+    "what needs pythainlp or indicnlp",
     "`--ddp-backend fully_sharded`": "not tried: needs fairscale and GPUs",
 }
