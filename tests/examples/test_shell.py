@@ -38,6 +38,8 @@ def parsed():
 def test_commands_parse(name, tmp_path, parsed):
     for line in shell.lines_of(read_experiment(name), tmp_path / "data", tmp_path / "raw"):
         for words in shell.simple_commands(line):
+            # the shell counts in a loop
+            words = ["1" if word == "$number" else word for word in words]
             shape = shell.shape(words)
             if shape not in parsed:
                 shell.parse(words)

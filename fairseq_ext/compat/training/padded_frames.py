@@ -5,12 +5,10 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any, Iterable, Iterator
 
-import torch
-
 from ..patch_registry import PatchedModule, patch
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor, nn
 
 
 @patch(
@@ -24,6 +22,8 @@ def subsampling_leaves_padding_out(module: PatchedModule) -> None:
 
     def forward(self: Any, src_tokens: Tensor, src_lengths: Tensor) -> tuple[Tensor, Tensor]:
         """Return frames (T', B, C) and their numbers (B,) of (B, T, D) and (B,)."""
+        import torch
+
         x, lengths = src_tokens.transpose(1, 2).contiguous(), src_lengths  # (B, D, T)
         for conv in self.conv_layers:
             x = torch.nn.functional.glu(conv(x), dim=1)
@@ -96,7 +96,7 @@ def convolutions_before_lstms_leave_padding_out(module: PatchedModule) -> None:
 
 @contextlib.contextmanager
 def zeros_behind(
-    convolutions: Iterable[torch.nn.Module], frames: int, lengths: Tensor
+    convolutions: Iterable[nn.Module], frames: int, lengths: Tensor
 ) -> Iterator[None]:
     """Let 2-d convolutions, one after the other, read zeros behind the end of a recording.
 
@@ -105,6 +105,8 @@ def zeros_behind(
         frames: T of the first one's input.
         lengths: (B,) of the recordings in it.
     """
+    import torch
+
     with contextlib.ExitStack() as stack:
         for convolution in convolutions:
             is_padding = torch.arange(frames, device=lengths.device) >= lengths.unsqueeze(1)
@@ -118,7 +120,7 @@ def zeros_behind(
 
 
 @contextlib.contextmanager
-def zeros_at(convolution: torch.nn.Module, is_padding: Tensor) -> Iterator[None]:
+def zeros_at(convolution: nn.Module, is_padding: Tensor) -> Iterator[None]:
     """Let a convolution read zeros where ``is_padding``, which fits its input, is True."""
 
     def without_padding(_convolution: Any, inputs: tuple[Tensor]) -> tuple[Tensor]:
