@@ -95,9 +95,7 @@ def convolutions_before_lstms_leave_padding_out(module: PatchedModule) -> None:
 
 
 @contextlib.contextmanager
-def zeros_behind(
-    convolutions: Iterable[nn.Module], frames: int, lengths: Tensor
-) -> Iterator[None]:
+def zeros_behind(convolutions: Iterable[nn.Module], frames: int, lengths: Tensor) -> Iterator[None]:
     """Let 2-d convolutions, one after the other, read zeros behind the end of a recording.
 
     Args:
