@@ -19,7 +19,7 @@ def test_texts_with_quotes_hide_no_recording(tmp_path):
 
 
 def test_another_rate():
-    pytest.importorskip("torchaudio")
+    pytest.importorskip("torchaudio", reason="generate_waveform resamples with torchaudio")
     import torchaudio
 
     module = SimpleNamespace(torchaudio=torchaudio)

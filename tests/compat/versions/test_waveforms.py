@@ -33,7 +33,7 @@ def test_another_rate_needs_torchaudio(monkeypatch):
 
 
 def test_another_rate():
-    pytest.importorskip("torchaudio")
+    pytest.importorskip("torchaudio", reason="`converted` resamples with torchaudio")
     tone = torch.sin(torch.arange(8000) * 0.05)[None]
     faster, rate = converted(tone, 8000, to_sample_rate=16000)
     assert (faster.shape, rate) == ((1, 16000), 16000)
