@@ -77,6 +77,7 @@ PATCH_MODULES = (
     "training.padded_frames",
     "training.noised_embeddings",
     "training.adaptive_losses",
+    "training.padded_batches",  # after adaptive_losses, whose loss it wraps
     "training.frozen_embeddings",
     "training.roberta_positions",
     "versions.warning_filters",
@@ -105,7 +106,7 @@ PATCH_MODULES = (
     "training.parameter_order",  # after model_averages, whose reading of checkpoints it wraps
     "command_line.context_windows",
     "command_line.language_model_scores",
-    "data.block_sizes",
+    "data.text_blocks",
     "versions.shared_arrays",
     "versions.edit_paths",
     "versions.ngram_blocking",

@@ -15,6 +15,12 @@ def is_training(values: Values) -> bool:
     return "update_freq" in values
 
 
+def _is_language_model(values: Values) -> bool:
+    """True if the architecture predicts the next word of a text."""
+    classes = [base.__name__ for entry in chosen_classes(values) for base in entry.__mro__]
+    return "FairseqLanguageModel" in classes
+
+
 def _tpus_have_their_library(values: Values) -> None:
     """Raise OptionError for --tpu without torch_xla."""
     if values.get("tpu") and importlib.util.find_spec("torch_xla") is None:
@@ -86,15 +92,50 @@ def _shared_embeddings_have_the_width(values: Values) -> None:
         return
     if not is_stock_alone(values):
         return
-    classes = [base.__name__ for entry in chosen_classes(values) for base in entry.__mro__]
-    is_language_model = "FairseqLanguageModel" in classes
-    of_embeddings = "decoder_input_dim" if is_language_model else "decoder_embed_dim"
+    of_embeddings = "decoder_input_dim" if _is_language_model(values) else "decoder_embed_dim"
     expected = values.get(of_embeddings)
     if isinstance(expected, int) and width != expected:
         raise OptionError(
             f"--decoder-output-dim {width} with {option_of(sharing[0])}, whose embeddings have "
             f"{option_of(of_embeddings, expected)}; allowed: {expected}"
         )
+
+
+def _tied_clusters_are_the_same(values: Values) -> None:
+    """Raise OptionError for --tie-adaptive-weights without an adaptive input of the same form."""
+    if not is_training(values) or not values.get("tie_adaptive_weights"):
+        return
+    if not values.get("adaptive_softmax_cutoff") or not is_stock_alone(values):
+        return
+    if not values.get("adaptive_input"):
+        raise OptionError(
+            "--tie-adaptive-weights: the embeddings have no clusters to tie; allowed: with "
+            "--adaptive-input (of language models)"
+        )
+    pairs = (
+        ("adaptive_softmax_cutoff", "adaptive_input_cutoff"),
+        ("adaptive_softmax_factor", "adaptive_input_factor"),
+        ("decoder_output_dim", "decoder_input_dim"),
+    )
+    for name, other in pairs:
+        value, expected = values.get(name), values.get(other)
+        if value != expected:
+            raise OptionError(
+                f"{option_of(name, value)} with --tie-adaptive-weights and "
+                f"{option_of(other, expected)}; allowed: the same for both"
+            )
+
+
+def _only_the_next_word_is_predicted(values: Values) -> None:
+    """Raise OptionError for targets that fairseq's language models do not have."""
+    if not is_training(values) or not is_stock_alone(values) or not _is_language_model(values):
+        return
+    for name in ("self_target", "past_target"):
+        if values.get(name):
+            raise OptionError(
+                f"{option_of(name)}: fairseq's language models predict the next word alone; "
+                "allowed: --future-target"
+            )
 
 
 COMPARISONS: tuple[Callable[[Values], None], ...] = (
@@ -104,4 +145,6 @@ COMPARISONS: tuple[Callable[[Values], None], ...] = (
     _passed_rates_have_a_schedule,
     _profiles_have_a_gpu,
     _shared_embeddings_have_the_width,
+    _tied_clusters_are_the_same,
+    _only_the_next_word_is_predicted,
 )

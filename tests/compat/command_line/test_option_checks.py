@@ -109,6 +109,14 @@ def test_refused_where_another_is_missing(values, option):
 
 
 TRAINING = {"update_freq": [1], "optimizer": "adam"}
+TIED = {
+    "tie_adaptive_weights": True,
+    "adaptive_input": True,
+    "adaptive_softmax_cutoff": "4,6",
+    "adaptive_input_cutoff": "4,6",
+    "decoder_input_dim": 8,
+    "decoder_output_dim": 8,
+}
 SHARED = {"share_all_embeddings": True, "decoder_embed_dim": 8, "decoder_output_dim": 6}
 
 
@@ -122,11 +130,16 @@ SHARED = {"share_all_embeddings": True, "decoder_embed_dim": 8, "decoder_output_
         ({"ddp_backend": "slowmo"}, "--ddp-backend slowmo: fairscale is not installed"),
         ({"profile": True}, "--profile: torch sees no GPU, .*; allowed: leave it out"),
         (SHARED, "--decoder-output-dim 6 with --share-all-embeddings, .* 8; allowed: 8"),
+        ({**TIED, "adaptive_input": False}, "--tie-adaptive-weights: .*; allowed: with --adaptive"),
+        ({**TIED, "adaptive_input_cutoff": "4"}, "-cutoff 4,6 with .* --adaptive-input-cutoff 4;"),
+        ({**TIED, "decoder_input_dim": 6}, "-dim 8 with --tie-adaptive-weights and .*-input-dim 6"),
+        ({"arch": "transformer_lm", "past_target": True}, "--past-target: .*; allowed: --fut"),
     ],
     ids=str,
 )
 def test_trainings_that_lack_something(values, message, monkeypatch):
     import torch
+    from fairseq import models  # noqa: F401  (architectures)
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
@@ -143,13 +156,16 @@ def test_trainings_that_lack_something(values, message, monkeypatch):
         {**TRAINING, "optimizer": "composite", "groups": {"a": {}}, "lr_scheduler": "pass_through"},
         {**SHARED, "adaptive_softmax_cutoff": [4]},
         {**SHARED, "decoder_output_dim": 8},
+        {**TRAINING, **TIED},
+        {**TRAINING, "arch": "transformer_lm", "future_target": True},
+        {**TRAINING, "arch": "roberta_base", "self_target": True},
         {**SHARED, "share_all_embeddings": False},
         {**SHARED, "arch": "transformer_lm", "decoder_input_dim": 6},
     ],
     ids=str,
 )
 def test_trainings_that_have_all(values, monkeypatch):
-    from fairseq import models  # noqa: F401  (transformer_lm)
+    from fairseq import models  # noqa: F401  (architectures)
 
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     check(values)

@@ -1,4 +1,4 @@
-"""Language models: blocks of any length have their size."""
+"""Language models: the blocks of text that they are trained on."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from ..patch_registry import PatchedModule, patch
 
 if TYPE_CHECKING:
     import numpy as np
+    from fairseq.data import MonolingualDataset
     from numpy.typing import NDArray
 
     Indices = NDArray[np.integer[Any]]
@@ -37,3 +38,24 @@ def blocks_have_their_size(module: PatchedModule) -> None:
         return sizes, blocks, slices
 
     dataset._build_slice_indices = staticmethod(_build_slice_indices)
+
+
+@patch(
+    "fairseq.data.monolingual_dataset",
+    because="fairseq 0.12.2: --output-dictionary-size writes <unk> for the words that are not "
+    "predicted into the source, too, in blocks that begin within a line: their source and target "
+    "share memory",
+)
+def words_are_read_that_are_not_written(module: PatchedModule) -> None:
+    """Replace words in copies of the targets."""
+    dataset = module.MonolingualDataset
+    stock = dataset._filter_vocab
+
+    @functools.wraps(stock)
+    def _filter_vocab(self: MonolingualDataset, target: Any) -> Any:
+        if target is None or len(self.tgt_vocab) == len(self.vocab):
+            return target
+        copies = [words.clone() for words in target] if isinstance(target, list) else target.clone()
+        return stock(self, copies)
+
+    dataset._filter_vocab = _filter_vocab

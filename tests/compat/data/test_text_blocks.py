@@ -1,0 +1,39 @@
+"""Blocks of text of language models (fairseq_ext/compat/data/text_blocks.py)."""
+
+import numpy as np
+import pytest
+import torch
+from fairseq.data import Dictionary, MonolingualDataset, TokenBlockDataset, TruncatedDictionary
+
+LENGTHS = [70_000, 5, 65_536]
+
+
+@pytest.mark.parametrize("mode, size", [("eos", None), ("complete", 10)])
+def test_long_lines_have_their_size(mode, size):
+    lines = [torch.full((length,), 4) for length in LENGTHS]
+    blocks = TokenBlockDataset(lines, LENGTHS, size, pad=1, eos=2, break_mode=mode)
+    assert blocks.sizes.tolist() == LENGTHS == [len(block) for block in blocks]
+
+
+def test_short_blocks_are_stored_in_16_bits():
+    lines = [torch.full((length,), 4) for length in (3, 5)]
+    blocks = TokenBlockDataset(lines, [3, 5], None, pad=1, eos=2, break_mode="eos")
+    assert (blocks.sizes.dtype, blocks.sizes.tolist()) == ("uint16", [3, 5])
+
+
+@pytest.mark.parametrize("targets", [["future"], ["self"], ["past"], ["self", "future", "past"]])
+def test_every_word_is_read(targets):
+    words = Dictionary()
+    for word in "abcdefgh":
+        words.add_symbol(word)
+    predicted = TruncatedDictionary(words, 8)
+    line = torch.tensor([4, 10, 5, 11, 6, 9, 2])
+    blocks = TokenBlockDataset(
+        [line], np.array([7]), 3, words.pad(), words.eos(), "none", include_targets=True
+    )
+    dataset = MonolingualDataset(blocks, blocks.sizes, words, predicted, targets=targets)
+    sources = [dataset[block]["source"].tolist() for block in range(3)]
+    assert sources == [[2, 4, 10], [5, 11, 6], [9]]
+    if targets == ["future"]:
+        written = [dataset[block]["target"].tolist() for block in range(3)]
+        assert written == [[4, 3, 5], [3, 6, 3], [2]]
