@@ -55,6 +55,20 @@ def test_lengths_in_multiples_change_no_loss_of_labels(data):
     assert trained(data, "duo_classifier", folder, "--required-seq-len-multiple", 8) == plain
 
 
+@pytest.mark.parametrize("flag", ["--required-seq-len-multiple", "--num-batch-buckets"])
+def test_wide_batches_change_no_loss_of_an_lstm(data, flag):
+    """fairseq's encoder takes none that is wider than the longest source."""
+    quiet = "--max-tokens", 90, "--dropout", 0, "--lr", 0
+    plain, wide = (
+        {**records[0], **records[1]}
+        for records in (
+            trained(data, "twin_lstm", data["two"], *quiet, *more) for more in ((), (flag, 8))
+        )
+    )
+    for name in ("train_loss", "valid_loss"):
+        assert wide[name] == pytest.approx(plain[name], abs=0.002)
+
+
 def test_the_format_of_the_data_is_the_one_that_is_named(data):
     with pytest.raises(FileNotFoundError, match="no such binarised file"):
         trained(data, "duo_classifier", data["reviews"], "--dataset-impl", "raw")

@@ -19,10 +19,3 @@ def test_features_follow(toy_corpus, tmp_path_factory, name):
     assert single.keys() == half.keys()
     for number, nbest in single.items():
         assert half[number][0][0] == pytest.approx(nbest[0][0], abs=0.1)
-
-
-@pytest.mark.parametrize("flag", ["--required-seq-len-multiple", "--num-batch-buckets"])
-def test_the_stock_encoder_refuses_wide_batches(toy_corpus, flag):
-    words = SYSTEMS["twin_lstm"].words(toy_corpus.two, "--max-tokens", 90, "--no-save", flag, 8)
-    with pytest.raises(ValueError, match=f"^{flag} 8: fairseq's LSTM encoder"):
-        inprocess.train(*words)

@@ -1,4 +1,4 @@
-"""Alignments of fairseq's LSTM: the columns of its attention are those of the source.
+"""fairseq's LSTM: the columns of its encoder, and of the attention, are those of the source.
 
 Dimensions: B sentences, S source positions, C units of the encoder.
 """
@@ -21,11 +21,21 @@ def _forward(
     src_tokens: (B, S). src_lengths: (B,). torch.jit compiles this, which is why some types and
     names of torch are left out.
     """
-    states, hidden, cell, padding = self.padding_last(src_tokens, src_lengths, enforce_sorted)
+    columns = src_tokens.size(1)
+    longest = int(src_lengths.max())  # the stock encoder waits for the lengths, too
     is_padding = src_tokens.eq(self.padding_idx)
+    inside = src_tokens
+    if longest < columns:  # --required-seq-len-multiple, --num-batch-buckets
+        is_left = bool(is_padding[:, 0].any())
+        inside = src_tokens[:, columns - longest :] if is_left else src_tokens[:, :longest]
+    states, hidden, cell, padding = self.padding_last(inside, src_lengths, enforce_sorted)
+    if longest < columns:
+        inner_states, inner_padding = states, padding
+        states = inner_states.new_zeros(columns, inner_states.size(1), inner_states.size(2))
+        padding = inner_padding.new_ones(columns, inner_padding.size(1))
+        states[:longest], padding[:longest] = inner_states, inner_padding
     # sources that are padded on the right were not moved; training asks for no alignments
     if not self.training and bool(is_padding[:, 0].any()):
-        columns = src_tokens.size(1)
         column = src_tokens.new_ones(columns).cumsum(0).unsqueeze(1) - 1  # (S, 1)
         places = (column - is_padding.sum(1)).remainder(columns)  # (S, B): where they are now
         states = states.gather(0, places.unsqueeze(2).expand(-1, -1, states.size(2)))
@@ -36,10 +46,12 @@ def _forward(
 @patch(
     "fairseq.models.lstm",
     because="fairseq 0.12.2: the encoder moves padding to the right, and the attention with it: "
-    "--print-alignment and --replace-unk name other words in a batch than alone",
+    "--print-alignment and --replace-unk name other words in a batch than alone; a batch wider "
+    "than its sources, by --required-seq-len-multiple or --num-batch-buckets, ends in an "
+    "AssertionError",
 )
 def attention_has_the_columns_of_the_source(module: PatchedModule) -> None:
-    """Put the states of the encoder back to where the words of a source are."""
+    """Put the states of the encoder to where the words of a source are."""
     encoder = module.LSTMEncoder
     encoder.padding_last = encoder.forward
     encoder.padding_last.__name__ = "padding_last"  # by which torch.jit knows it

@@ -28,7 +28,6 @@ from torch.nn import functional as F
 
 from ...common.architectures import architecture
 from ...common.padding_sides import check_right_padding
-from ...compat.user_errors import option_of
 from ..contract import BackwardDecoder, TwinCall, decode
 from .steps import linear_steps, lstm_cell, position_steps
 
@@ -202,27 +201,14 @@ class _StockAttention:
         return torch.tanh(self.mix(weights) + self.of_state(state)), weights
 
 
-def _check_source_padding(task: Any) -> None:
-    """Raise ValueError for batches wider than their longest source: stock's encoder fails there."""
-    cfg = getattr(task, "cfg", None)
-    for name, plain in (("required_seq_len_multiple", 1), ("num_batch_buckets", 0)):
-        value = getattr(cfg, name, plain)
-        if value != plain:
-            raise ValueError(
-                f"{option_of(name)} {value}: fairseq's LSTM encoder takes no batch wider "
-                f"than its longest source; allowed: {plain}"
-            )
-
-
 @register_model("twin_lstm")
 class TwinLSTMModel(LSTMModel):
     """``lstm`` for the criterion ``twin``."""
 
     @classmethod
     def build_model(cls, args: Namespace, task: FairseqTask) -> "TwinLSTMModel":
-        """Return the stock model; ValueError for padding that it cannot read, on either side."""
+        """Return the stock model; ValueError for targets padded on the left."""
         check_right_padding(task)
-        _check_source_padding(task)
         return super().build_model(args, task)
 
     @classmethod

@@ -13,9 +13,8 @@ LENGTHS = torch.tensor([len(sentence) for sentence in SENTENCES])
 PREVIOUS = torch.tensor([[2, 5, 6]] * len(SENTENCES))
 
 
-def source(left):
+def source(left, width=5):
     """Rows of ``SENTENCES``, padded on one side."""
-    width = max(map(len, SENTENCES))
     rows = []
     for words in SENTENCES:
         padding = [1] * (width - len(words))
@@ -37,9 +36,10 @@ def model():
 
 @pytest.mark.parametrize("scripted", [False, True])
 @pytest.mark.parametrize("left", [False, True])
-def test_weights_stand_at_words(model, left, scripted):
+@pytest.mark.parametrize("width", [5, 8])  # 8: --required-seq-len-multiple 8
+def test_weights_stand_at_words(model, left, width, scripted):
     called = torch.jit.script(model) if scripted else model
-    tokens = source(left)
+    tokens = source(left, width)
     logits, weights = called(tokens, LENGTHS, PREVIOUS)
     assert torch.equal(weights.ne(0), tokens.ne(1).unsqueeze(1).expand_as(weights))
     for row, words in enumerate(SENTENCES):
