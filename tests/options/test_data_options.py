@@ -55,7 +55,13 @@ def test_lengths_in_multiples_change_no_loss_of_labels(data):
     assert trained(data, "duo_classifier", folder, "--required-seq-len-multiple", 8) == plain
 
 
-@pytest.mark.parametrize("flag", ["--required-seq-len-multiple", "--num-batch-buckets"])
+@pytest.mark.parametrize(
+    "flag",
+    [
+        "--required-seq-len-multiple",
+        pytest.param("--num-batch-buckets", marks=pytest.mark.slow),
+    ],
+)
 def test_wide_batches_change_no_loss_of_an_lstm(data, flag):
     """fairseq's encoder takes none that is wider than the longest source."""
     quiet = "--max-tokens", 90, "--dropout", 0, "--lr", 0
