@@ -1,6 +1,7 @@
 """The experiments of examples/dual: commands parse, build models, and go from text to tables."""
 
 import csv
+import functools
 import shlex
 import shutil
 import sys
@@ -10,7 +11,8 @@ from examples.parse_and_build import build
 from experiments.definition import FOLDER, read_experiment
 from experiments.execution import Run
 
-EXPERIMENTS = ("multi30k", "multi30k_tenth", "iwslt14", "wmt14")
+WMT14 = pytest.param("wmt14", marks=pytest.mark.slow)  # large models
+EXPERIMENTS = ("multi30k", "multi30k_tenth", "iwslt14", WMT14)
 # Sec. 3.2 of the paper: layers, width, feed-forward width; dropout; heads are the usual ones
 PAPER = {"iwslt14": ([6, 256, 1024, 4], 0.1), "wmt14": ([6, 1024, 4096, 16], 0.3)}
 VOCABULARY = {"iwslt14": 30000, "wmt14": 32000}
@@ -51,33 +53,35 @@ def systems_of(experiment):
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """{(experiment, place in TRAINED or "named"): what comes out of its training}.
+    """Function: experiment -> {system of TRAINED, or "named": what comes out of its training}.
 
     "named": the dual architecture without its sizes and dropout on the command line.
     """
-    keys, commands = [], []
-    for name in EXPERIMENTS:
+
+    @functools.cache
+    def built(name):
         experiment, data = read_experiment(f"dual/{name}"), tmp_path_factory.mktemp(name)
         write_data(data / "bin", experiment, VOCABULARY.get(name, 4000))
-        for place, system in enumerate(systems_of(experiment)):
+        commands = {}
+        for key, system in zip(TRAINED, systems_of(experiment)):
             line = Run(experiment.system(system), 1, data, data / "runs").lines("train")[0]
-            commands.append(shlex.split(line))
-            keys.append((name, TRAINED[place]))
-        named = list(commands[keys.index((name, "dual"))])
+            commands[key] = shlex.split(line)
+        commands["named"] = list(commands["dual"])
         for size in ("layers", "embed-dim", "ffn-embed-dim", "attention-heads", "dropout"):
-            place = named.index(f"--{size}")
-            del named[place : place + 2]
-        commands.append(named)
-        keys.append((name, "named"))
-    return dict(zip(keys, map(build, commands)))
+            place = commands["named"].index(f"--{size}")
+            del commands["named"][place : place + 2]
+        return {key: build(command) for key, command in commands.items()}
+
+    return built
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_systems_differ_in_the_model_alone(built, name):
-    dual = built[name, "dual"]
+    systems = built(name)
+    dual = systems["dual"]
     assert (dual["task"], dual["model"]) == ("DualTranslationTask", "DualTransformerModel")
     for direction in (0, 1):
-        stock = built[name, f"stock.{{{direction}}}"]
+        stock = systems[f"stock.{{{direction}}}"]
         assert (stock["task"], stock["model"]) == ("TranslationTask", "TransformerModel")
         for setting in ("dropout", "max_tokens", "lr", "betas", "smoothing", "max_update"):
             assert stock[setting] == dual[setting], setting
@@ -85,30 +89,31 @@ def test_systems_differ_in_the_model_alone(built, name):
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_dual_supervised_learning_changes_the_criterion_alone(built, name):
-    dual, tied, two = (built[name, system] for system in ("dual", "dual.dsl", "dsl"))
+    systems = built(name)
+    dual, tied, two = (systems[system] for system in ("dual", "dual.dsl", "dsl"))
     assert tied["criterion"] == two["criterion"] == "dual_supervised"
     for setting in ("model", "parameters", "sizes", "dropout", "lr", "smoothing"):
         assert tied[setting] == dual[setting], setting
-    assert two["parameters"] == sum(built[name, f"stock.{{{n}}}"]["parameters"] for n in (0, 1))
-    assert {built[name, f"lm.{{{n}}}"]["task"] for n in (2, 3)} == {"LanguageModelingTask"}
+    assert two["parameters"] == sum(systems[f"stock.{{{n}}}"]["parameters"] for n in (0, 1))
+    assert {systems[f"lm.{{{n}}}"]["task"] for n in (2, 3)} == {"LanguageModelingTask"}
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_depth_is_the_only_difference_of_the_systems_named_by_it(built, name):
-    deep, dual = built[name, "dual@2"], built[name, "dual"]
+    deep, dual = built(name)["dual@2"], built(name)["dual"]
     assert deep["sizes"] == [2, *dual["sizes"][1:]]
 
 
-@pytest.mark.parametrize("name", PAPER)
+@pytest.mark.parametrize("name", ["iwslt14", WMT14])
 def test_sizes_are_those_of_the_paper(built, name):
     sizes, dropout = PAPER[name]
     for key in ("dual", "named"):
-        model = built[name, key]
+        model = built(name)[key]
         assert (model["sizes"], model["dropout"], model["lr"]) == (sizes, dropout, [2e-4])
     # Table 2 of the paper
     if name == "iwslt14":
-        stock = sum(built[name, f"stock.{{{n}}}"]["parameters"] for n in (0, 1))
-        assert round(built[name, "dual"]["parameters"] / 1e6) == 20 and stock == pytest.approx(
+        stock = sum(built(name)[f"stock.{{{n}}}"]["parameters"] for n in (0, 1))
+        assert round(built(name)["dual"]["parameters"] / 1e6) == 20 and stock == pytest.approx(
             38e6, abs=1e6
         )
 
