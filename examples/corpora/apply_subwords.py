@@ -1,13 +1,16 @@
 """Spell texts in the subwords of a model; the results have the same names in another folder.
 
 warning: fairseq-train leaves lines out that are longer than its models read, and fairseq-generate
-ends at one.
+ends at one. A line whose characters the model normalises is named as well: a reference with them
+never equals a translation.
 """
 
+import itertools
+import os
 import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import Any, Iterator, Optional
+from typing import Any, Iterator, Optional, Sequence
 
 from fairseq_ext.tools import UsageError
 
@@ -15,6 +18,8 @@ from .files import check_outputs, lines_of, write_lines
 
 # fairseq's default --max-source-positions, of which the end symbol takes one
 LONGEST = 1024 - 1
+MARK = "\u2581"  # of a blank, in sentencepiece
+Changes = list[tuple[int, str]]  # number of a line, and its first change
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -51,24 +56,58 @@ def run(args: Namespace) -> None:
     except (OSError, RuntimeError) as error:
         raise UsageError(f"--model {args.model}: {error}") from error
 
-    def spelled(text: Path, too_long: list[int]) -> Iterator[str]:
+    def spelled(text: Path, too_long: list[int], changed: Changes) -> Iterator[str]:
         for number, line in enumerate(lines_of(text), start=1):
+            # fairseq cuts at any white space: a no-break space within a piece would be lost
+            line = " ".join(line.split())
             pieces = model.encode(line, out_type=str, **sampling)
             if len(pieces) > LONGEST:
                 too_long.append(number)
+            joined = "".join(pieces).replace(MARK, " ").strip()
+            if joined != line:
+                changed.append((number, change(line, joined)))
             yield " ".join(pieces)
 
     for source, output in zip(args.texts, outputs):
         too_long: list[int] = []
-        write_lines(output, spelled(source, too_long))
+        changed: Changes = []
+        write_lines(output, spelled(source, too_long, changed))
         if too_long:
-            others = f" and {len(too_long) - 1} more" if len(too_long) > 1 else ""
             print(
-                f"warning: {source}, line {too_long[0]}{others}: more than {LONGEST:,} subwords; "
+                f"warning: {source}, {lines_named(too_long)}: more than {LONGEST:,} subwords; "
                 "fairseq-train leaves them out, fairseq-generate ends with an error: shorten "
                 "them, or name a larger --max-source-positions and --max-target-positions",
                 file=sys.stderr,
             )
+        if changed:
+            numbers = [number for number, _ in changed]
+            print(
+                f"warning: {source}, {lines_named(numbers)}: the subwords have other characters "
+                f"({changed[0][1]}), and so have translations, which are scored as wrong where "
+                "references have the first; --normalisation identity of learn-subwords retains "
+                "all characters",
+                file=sys.stderr,
+            )
+
+
+def lines_named(numbers: Sequence[int]) -> str:
+    """Return the first of line numbers, and how many more there are."""
+    return f"line {numbers[0]}" + (f" and {len(numbers) - 1:,} more" if len(numbers) > 1 else "")
+
+
+def change(before: str, after: str) -> str:
+    """Return the code points in which two texts differ first, up to where their words are equal."""
+    pairs = itertools.zip_longest(before.split(" "), after.split(" "), fillvalue="")
+    first, second = next(words for words in pairs if words[0] != words[1])
+    start = len(os.path.commonprefix([first, second]))
+    first, second = first[start:], second[start:]
+    end = len(os.path.commonprefix([first[::-1], second[::-1]]))
+    return f"{code_points(first[: len(first) - end])} as {code_points(second[: len(second) - end])}"
+
+
+def code_points(text: str) -> str:
+    """Return the code points of the first characters of a text, such as U+0E33."""
+    return " ".join(f"U+{ord(character):04X}" for character in text[:4]) or "nothing"
 
 
 def _sampling(dropout: float, seed: Optional[int]) -> dict[str, Any]:

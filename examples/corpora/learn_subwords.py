@@ -1,11 +1,11 @@
 """Learn a subword model: BPE of sentencepiece on NFKC-normalised text, spaces are part of pieces.
 
 fairseq's `--bpe sentencepiece` undoes the pieces, so that translations come out as plain text. They
-are normalised as well: NFKC makes full-width punctuation of Chinese ASCII.
+are normalised as well: NFKC makes full-width punctuation of Chinese ASCII, and writes letters of
+Thai, Lao, Bengali and Hindi, and accents in NFD, with other code points.
 """
 
 import io
-import itertools
 import random
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
@@ -35,7 +35,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def sample(paths: Sequence[Path], count: int) -> Iterator[str]:
     """Return the lines of all `paths` one after the other, or `count` of them drawn at random."""
-    lines = itertools.chain.from_iterable(map(lines_of, paths))
+    # as apply-subwords has them: any white space is a blank
+    lines = (" ".join(line.split()) for path in paths for line in lines_of(path))
     if not count:
         return lines
     # reservoir sampling: one pass, `count` lines in memory

@@ -55,6 +55,54 @@ def test_lines_that_no_model_reads_are_named(raw, tmp_path, write, capsys):
     assert line.startswith(f"warning: {text}, line 2 and 1 more: more than 1,023 subwords; ")
 
 
+@pytest.fixture
+def spelt(tmp_path, write):
+    """Function text in letters, name of a normalisation -> its lines in subwords, as text."""
+
+    def spell(lines, normalisation):
+        text = write(tmp_path / "train.xx", lines)
+        for module, words in (
+            (learn_subwords, ["--normalisation", normalisation, "--vocabulary", 28]),
+            (apply_subwords, ["--output", tmp_path / "text"]),
+        ):
+            parser = ArgumentParser()
+            module.add_arguments(parser)
+            words = [text, "--model", tmp_path / "model", *words]
+            module.run(parser.parse_args([str(word) for word in words]))
+        rows = (tmp_path / "text" / "train.xx").read_text(encoding="utf-8").split("\n")[:-1]
+        # as fairseq reads and joins them
+        return ["".join(row.split()).replace("▁", " ").strip() for row in rows]
+
+    return spell
+
+
+@pytest.mark.parametrize(
+    "word, points",
+    [
+        ("\u0e19\u0e49\u0e33", "U+0E33 as U+0E4D U+0E32"),
+        ("\u09df", "U+09DF as U+09AF U+09BC"),
+        ("ile\u0301", "U+0065 U+0301 as U+00E9"),
+    ],
+)
+def test_lines_that_are_normalised_are_named(spelt, capsys, word, points):
+    lines = ["abcdefg hijklmn"] * 4 + [f"ab {word} cd", f"{word} ef"]
+    assert spelt(lines, "nfkc") != lines
+    (warning,) = capsys.readouterr().err.splitlines()
+    assert "train.xx, line 5 and 1 more: the subwords have other characters " in warning
+    assert f"({points})" in warning
+    assert spelt(lines, "identity") == lines
+    assert not capsys.readouterr().err
+
+
+@pytest.mark.parametrize("normalisation", ["nfkc", "identity"])
+def test_any_white_space_is_a_blank(spelt, capsys, normalisation):
+    """fairseq cuts there: a piece with a no-break space would lose it."""
+    lines = ["abcdef 10\u00a0000 g", "hij\u2028klm\tn", "o\u3000p\u0085q"] * 9
+    plain = [" ".join(line.split()) for line in lines]
+    assert spelt(lines, normalisation) == plain
+    assert not capsys.readouterr().err
+
+
 def test_sampled_spellings_change_with_the_seed_and_are_undone(raw, tmp_path):
     model, text = tmp_path / "model", raw / "train.de"
     plain = text.read_text(encoding="utf-8").splitlines()

@@ -15,9 +15,10 @@ def pieces(run, tmp_path_factory):
     pytest.importorskip("sentencepiece")
     (block,) = (block for block in pages.blocks(PAGE) if block.name == "mine/subwords.py")
 
-    def spell(**texts):
+    def spell(normalisation="nmt_nfkc", **texts):
         folder = tmp_path_factory.mktemp("mine")
-        (folder / "subwords.py").write_text(block.text, encoding="utf-8")
+        script = block.text.replace('"nmt_nfkc"', f'"{normalisation}"')
+        (folder / "subwords.py").write_text(script, encoding="utf-8")
         (folder / "text").mkdir()
         for language, content in texts.items():
             (folder / "text" / f"train.{language}").write_bytes(content)
@@ -39,3 +40,12 @@ def test_line_n_stays_line_n(pieces):
     left, right = pieces(de=content[0], en=content[1])
     assert left == right
     assert [line.replace(" ", "").replace("▁", " ").strip() for line in left.splitlines()] == lines
+
+
+def test_white_space_of_other_kinds_is_a_blank(pieces):
+    """Also without a normalisation, which a reader may choose."""
+    lines = [" ".join(WORDS[place % 9 : place % 9 + 6]) for place in range(20)]
+    german = [line.replace(" ", "\u00a0", 1).replace(" ", "\u2028", 1) for line in lines]
+    content = ("\n".join(german) + "\n").encode(), ("\n".join(lines) + "\n").encode()
+    (left, right) = pieces(normalisation="identity", de=content[0], en=content[1])
+    assert left == right
