@@ -5,12 +5,38 @@ from __future__ import annotations
 import argparse
 import functools
 import itertools
+import logging
 import os
+import re
+from typing import Iterator
 
 from ..data.data_files import UnreadableFile
 from ..patch_registry import PatchedModule, patch
 from ..user_errors import OptionError
 from .word_alignments import check_alignments
+
+logger = logging.getLogger("fairseq_cli.preprocess")
+BYTE_ORDER_MARK = "\ufeff"
+# words that are symbols of every dictionary; <unk> is an unknown word, which texts may have
+SYMBOLS = re.compile(rb"(?<!\S)(<s>|</s>|<pad>)(?!\S)")
+
+
+@patch(
+    "fairseq.file_chunker_utils",
+    because="fairseq 0.12.2 takes a byte order mark for a part of the first word of a file, which "
+    "is unknown then",
+)
+def byte_order_marks_are_no_text(module: PatchedModule) -> None:
+    """Remove the mark from the first line of a file, for dictionaries and binarised text."""
+    stock = module.ChunkLineIterator.__iter__
+
+    def lines(self: object) -> Iterator[str]:
+        is_first = self._start_offset == 0  # type: ignore[attr-defined]
+        for line in stock(self):
+            yield line.removeprefix(BYTE_ORDER_MARK) if is_first else line
+            is_first = False
+
+    module.ChunkLineIterator.__iter__ = lines
 
 
 @patch(
@@ -140,14 +166,15 @@ def corpora(args: argparse.Namespace) -> list[tuple[str, ...]]:
 
 
 def count_lines(path: str) -> int:
-    """Return the number of lines of a text file.
+    """Return the number of lines of a text file; warn of words that are symbols.
 
     Raises OSError for a missing file and UnreadableFile for a line that is not UTF-8, or that has a
     carriage return inside, after which fairseq would begin a line that the other side has not.
     """
     if os.path.isdir(path):
         raise IsADirectoryError(21, "a folder, not a text file", path)
-    number = 0
+    number = count = 0
+    first = ""
     with open(path, "rb") as stream:
         for number, line in enumerate(stream, 1):
             try:
@@ -162,4 +189,14 @@ def count_lines(path: str) -> int:
                     f"{path}, line {number}: a carriage return within the line, where fairseq "
                     "would begin another one; allowed: carriage returns at the ends of lines"
                 )
+            symbol = SYMBOLS.search(line) if b"<" in line else None
+            if symbol:
+                count += 1
+                first = first or f"{path}, line {number}: the word {symbol[1].decode()}"
+    if count:
+        more = f" ({count:,} lines in all)" if count > 1 else ""
+        logger.warning(
+            f"{first} is a symbol of fairseq's, not text{more}: </s> ends a sentence, and none of "
+            "<s>, </s> and <pad> is in the references of fairseq-generate"
+        )
     return number

@@ -104,3 +104,33 @@ def test_a_carriage_return_within_a_line_is_named(tmp_path):
     (tmp_path / "text").write_bytes(b"good\r\nb\rc\n")
     with pytest.raises(UnreadableFile, match="text, line 2: a carriage return within the line"):
         preprocess_input.count_lines(str(tmp_path / "text"))
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_a_byte_order_mark_is_no_part_of_the_first_word(tmp_path, workers):
+    """Only at the beginning: elsewhere it is a character of the text."""
+    from fairseq.data import Dictionary
+    from fairseq.file_chunker_utils import Chunker, find_offsets
+
+    path = tmp_path / "text"
+    path.write_bytes("\ufeffa b\r\n\ufeffc\r\n\r\na é".encode())
+    offsets = find_offsets(str(path), workers)
+    lines = []
+    for start, end in zip(offsets, offsets[1:]):
+        with Chunker(str(path), start, end) as chunk:
+            lines += chunk
+    assert lines == ["a b\n", "\ufeffc\n", "\n", "a é"]
+    dictionary = Dictionary()
+    Dictionary.add_file_to_dictionary(str(path), dictionary, str.split, num_workers=1)
+    assert dictionary.count[dictionary.index("a")] == 2
+
+
+def test_words_that_are_symbols_are_named(tmp_path, caplog):
+    (tmp_path / "text").write_bytes("a b\nc </s> d\nx<pad>y\n<pad>\n<unk> e\r\n<s>\r\n".encode())
+    assert preprocess_input.count_lines(str(tmp_path / "text")) == 6
+    (message,) = caplog.messages
+    assert "text, line 2: the word </s> is a symbol" in message and "(3 lines in all)" in message
+    caplog.clear()
+    (tmp_path / "text").write_bytes(b"a<s> </s>b <unk> < s >\n")
+    preprocess_input.count_lines(str(tmp_path / "text"))
+    assert not caplog.messages
