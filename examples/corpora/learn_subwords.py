@@ -16,6 +16,7 @@ from fairseq_ext.tools import UsageError, atomic_path
 from .files import check_outputs, lines_of
 
 SEED = 1
+LONGEST = 1 << 20  # bytes; sentencepiece reads no longer line, and by default none of 4,193
 NORMALISATIONS = ("nfkc", "identity")
 
 
@@ -67,6 +68,7 @@ def run(args: Namespace) -> None:
             model_type="bpe",
             character_coverage=1.0,
             normalization_rule_name=args.normalisation,
+            max_sentence_length=LONGEST,
             minloglevel=2,
         )
     except RuntimeError as error:

@@ -94,6 +94,17 @@ def test_lines_that_are_normalised_are_named(spelt, capsys, word, points):
     assert not capsys.readouterr().err
 
 
+def test_long_lines_are_learnt_from(tmp_path, write):
+    """A model without their characters would write them as unknown words."""
+    text = write(tmp_path / "train.th", ["abc abd"] * 9 + ["\u0e01\u0e02" * 1000])
+    parser = ArgumentParser()
+    learn_subwords.add_arguments(parser)
+    words = [text, "--vocabulary", 14, "--model", tmp_path / "model"]
+    learn_subwords.run(parser.parse_args([str(word) for word in words]))
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "model"))
+    assert processor.unk_id() not in processor.encode("\u0e01\u0e02 a")
+
+
 @pytest.mark.parametrize("normalisation", ["nfkc", "identity"])
 def test_any_white_space_is_a_blank(spelt, capsys, normalisation):
     """fairseq cuts there: a piece with a no-break space would lose it."""
