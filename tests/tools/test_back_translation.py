@@ -71,6 +71,19 @@ def test_pairs_are_those_that_the_model_translates(checkpoint, toy_corpus, lines
     assert not (tmp_path / "bt.partial").exists()
 
 
+def test_lines_that_are_not_cut_as_the_text_are_named(
+    checkpoint, toy_corpus, lines, tmp_path, capsys
+):
+    """A model of sub-words reads whole words as unknown ones, and translates nothing."""
+    run(checkpoint, toy_corpus.three, lines, tmp_path / "bt", "--beam", 1)
+    assert not capsys.readouterr().err
+    text = lines.read_text(encoding="utf-8").split("\n")
+    lines.write_text("\n".join(line.replace(" ", "") for line in text), encoding="utf-8")
+    run(checkpoint, toy_corpus.three, lines, tmp_path / "whole", "--beam", 1)
+    error = capsys.readouterr().err
+    assert f"warning: {lines}: 13 of 13 words are not in dict.yy.txt; lines must be cut" in error
+
+
 @pytest.mark.parametrize("more", [["--beam", 2], ["--sampling"]], ids=["beam", "sampling"])
 def test_an_interrupted_command_goes_on(more, checkpoint, toy_corpus, lines, tmp_path, monkeypatch):
     monkeypatch.setattr(command, "BLOCK", 4)

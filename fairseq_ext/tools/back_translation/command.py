@@ -9,6 +9,7 @@ those that fairseq-preprocess binarises.
 from __future__ import annotations
 
 import math
+import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, List, Tuple
@@ -163,6 +164,23 @@ def load(args: Namespace, lang: str) -> Model:
     return model
 
 
+def warn_of_unknown_words(args: Namespace, model: Model, lines: List[str]) -> None:
+    """Warn where the model knows less than half of the words that it is to translate."""
+    from ...inference.inputs import encode_words
+
+    dictionary = model.task.source_dictionary
+    tokens = [encode_words(dictionary, line) for line in lines]
+    count = sum(len(line) - 1 for line in tokens)  # without the end symbols
+    unknown = sum(int(line.eq(dictionary.unk()).sum()) for line in tokens)
+    if 2 * unknown > count:
+        lang, _, path = (args.pivot or f"{args.target_lang}={args.monolingual}").partition("=")
+        print(
+            f"fairseq-ext back-translate: warning: {path}: {unknown:,} of {count:,} words are not "
+            f"in dict.{lang}.txt; lines must be cut into sub-words as the training text is",
+            file=sys.stderr,
+        )
+
+
 def make(args: Namespace, model: Model, lines: List[str], block: int) -> List[Pair]:
     """Return the sources of the lines of a block, with their scores; empty lines have none."""
     import torch
@@ -241,6 +259,7 @@ def back_translate(args: Namespace) -> int:
     }
     progress = Progress(Path(f"{args.output}.partial"), options, args.force)
     check_present(paths, progress, len(lines), args)
+    warn_of_unknown_words(args, model, lines)
     for start in range(len(progress.pairs), len(lines), BLOCK):
         progress.add(make(args, model, lines[start : start + BLOCK], start // BLOCK))
         print(f"{len(progress.pairs)} of {len(lines)} lines", flush=True)
