@@ -185,7 +185,8 @@ def choices(values_of: Mapping[str, Sequence[Any]], where: str) -> Iterator[dict
             if len(values) != len(variables):
                 raise UsageError(
                     f"{where}: each: {key} = {value!r} has {len(values)} parts; allowed: "
-                    f"{len(variables)}, with {' or '.join(sign)} between them and in none of them"
+                    f"{len(variables)}, with {' or '.join(sign)} between them and in none of them "
+                    "(a language has no dash: pt_BR, not pt-BR)"
                 )
             chosen.update(zip(variables, values))
         yield chosen

@@ -199,7 +199,8 @@ def test_indented_lines_continue_a_command():
         (
             'SOURCE = "de"',
             'SOURCE = "pt-BR"',
-            r"FROM-TO = 'pt-BR-en' has 3 parts; allowed: 2, with - between them and in none",
+            r"FROM-TO = 'pt-BR-en' has 3 parts; allowed: 2, with - between them and in none of "
+            r"them \(a language has no dash: pt_BR, not pt-BR\)",
         ),
         ("@$DEPTH", "", r"there is already a system pair\.de-en"),
         ("[variables]", "[variables", r"test\.toml: "),
