@@ -169,9 +169,11 @@ def warn_of_unknown_words(args: Namespace, model: Model, lines: List[str]) -> No
     from ...inference.inputs import encode_words
 
     dictionary = model.task.source_dictionary
-    tokens = [encode_words(dictionary, line) for line in lines]
-    count = sum(len(line) - 1 for line in tokens)  # without the end symbols
-    unknown = sum(int(line.eq(dictionary.unk()).sum()) for line in tokens)
+    count = unknown = 0
+    for line in lines:
+        tokens = encode_words(dictionary, line)
+        count += len(tokens) - 1  # without the end symbol
+        unknown += int(tokens.eq(dictionary.unk()).sum())
     if 2 * unknown > count:
         lang, _, path = (args.pivot or f"{args.target_lang}={args.monolingual}").partition("=")
         print(
