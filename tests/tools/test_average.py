@@ -144,6 +144,16 @@ def test_average_refuses_another_model(trained, tmp_path, name, shape):
     [
         ("model", "decoder_attention_heads", 1),
         ("model", "activation_fn", "gelu"),
+        ("model", "share_all_embeddings", True),
+        ("model", "cross_self_attention", True),
+        ("model", "duo_norm", "all"),
+        ("model", "duo_attention", "linear"),
+        ("model", "meta_embedding", "average"),
+        ("model", "residuals", True),
+        ("model", "decoder_glu", False),
+        ("model", "encoder_conv_type", "lightweight"),
+        ("model", "weight_softmax", False),
+        ("model", "time_reduction", "2,1"),
         ("task", "target_lang", "zz"),
     ],
 )
@@ -151,6 +161,10 @@ def test_average_refuses_what_computes_something_else(trained, tmp_path, group, 
     """Names and shapes are the same."""
     state = load(trained / "checkpoint1.pt")
     model = {"decoder_attention_heads": 2, "activation_fn": "relu", "dropout": 0.1}
+    model.update(share_all_embeddings=False, cross_self_attention=False, residuals=False)
+    model.update(duo_norm="decoder", duo_attention="softmax", meta_embedding="duo")
+    model.update(decoder_glu=True, encoder_conv_type="dynamic", weight_softmax=True)
+    model.update(time_reduction="1,2")
     state["cfg"]["model"] = model
     state["cfg"]["task"] = {"source_lang": "xx", "target_lang": "yy"}
     torch.save(state, tmp_path / "a.pt")

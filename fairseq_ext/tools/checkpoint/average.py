@@ -26,7 +26,11 @@ NAMES = {
     "updates": re.compile(r"checkpoint_\d+_(\d+)\.pt"),
 }
 # options of a model that change what it computes, but neither names nor shapes of its parameters
-FUNCTION = re.compile("heads|activation_fn|normalize_before|scale_embedding|positional")
+FUNCTION = re.compile(
+    "heads|activation_fn|normalize_before|scale_embedding|positional|^share_|^tie_|cross_self_"
+    "|duo_norm|duo_attention|meta_embedding|residuals|_glu$|_conv_type|weight_softmax"
+    "|time_reduction"
+)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
