@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import unicodedata
 from pathlib import Path
 from typing import Iterable, Iterator, Sequence, TextIO, Union
 
@@ -30,6 +31,14 @@ def lines_of(path: File, encoding: str = "utf-8") -> Iterator[str]:
             yield line.replace("\r", " ").strip()
     except text_lines.UnreadableText as error:
         raise UsageError(str(error)) from error
+
+
+def normalised(line: str) -> str:
+    """Return a line as the same text in another encoding of its characters has it.
+
+    In Unicode's form NFKC, with one blank in place of any white space.
+    """
+    return " ".join(unicodedata.normalize("NFKC", line).split())
 
 
 def aligned(*paths: Path) -> Iterator[tuple[str, ...]]:

@@ -1,6 +1,7 @@
 """Copies text of one language without the lines that a model is to be scored on.
 
-A line of the test set in the text would be a target that the model has been trained on.
+A line of the test set in the text would be a target that the model has been trained on, whichever
+code points its characters have.
 """
 
 from argparse import ArgumentParser, Namespace
@@ -8,7 +9,7 @@ from pathlib import Path
 
 from fairseq_ext.tools import UsageError
 
-from .files import check_outputs, find, lines_of, write_lines
+from .files import check_outputs, find, lines_of, normalised, write_lines
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -25,9 +26,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> None:
     """Write the lines that are neither empty nor in a set. Raises UsageError if there is none."""
     check_outputs([args.output], [find(path) for path in (args.text, *args.without)])
-    scored = {line for path in args.without for line in lines_of(find(path))}
+    scored = {normalised(line) for path in args.without for line in lines_of(find(path))}
     lines = [line for line in lines_of(find(args.text)) if line]
-    allowed = [line for line in lines if line not in scored]
+    allowed = [line for line in lines if normalised(line) not in scored]
     if not allowed:
         raise UsageError(f"--text {args.text} has no line that is not in --without")
     write_lines(args.output, allowed)

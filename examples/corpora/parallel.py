@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fairseq_ext.tools import UsageError
 
-from .files import aligned, check_languages, check_outputs, find, written
+from .files import aligned, check_languages, check_outputs, find, normalised, written
 
 SPLITS = ("train", "valid", "test")
 # {lines of a training pair that is in another set too: (its number, the set)}
@@ -56,13 +56,18 @@ def seen(train: list[Path], scored: dict[str, list[Path]], last: object) -> Seen
     """
     sets: dict[tuple[str, ...], str] = {}
     for split, paths in scored.items():
-        sets.update({lines: split for lines in aligned(*paths) if all(lines)})
+        sets.update({key(lines): split for lines in aligned(*paths) if all(lines)})
     shared: Seen = {}
     pairs = itertools.islice(aligned(*train), last)  # type: ignore[call-overload]
     for number, lines in enumerate(pairs, 1):
-        if lines in sets:
-            shared.setdefault(lines, (number, sets[lines]))
+        if key(lines) in sets:
+            shared.setdefault(key(lines), (number, sets[key(lines)]))
     return shared
+
+
+def key(lines: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what equal pairs have in common."""
+    return tuple(map(normalised, lines))
 
 
 def run(args: Namespace) -> None:

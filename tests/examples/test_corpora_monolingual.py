@@ -37,6 +37,11 @@ def test_lines_of_a_set_and_empty_ones_are_left_out(kept, capsys):
     assert "3 lines, 2 of a set to be scored left out" in capsys.readouterr().out
 
 
+def test_code_points_and_blanks_are_no_difference(kept):
+    text = ["cafe\u0301 noir", "un\u00a0the\u0301", "une  eau"]
+    assert kept(text, ["caf\u00e9 noir"], ["un th\u00e9"]) == ["une  eau"]
+
+
 def test_text_that_is_nothing_but_a_set_is_refused(kept):
     with pytest.raises(UsageError, match=r"--text .*mono\.de has no line that is not in --without"):
         kept(["ein Hund", ""], ["ein Hund"])

@@ -3,6 +3,7 @@
 import json
 import sys
 import types
+import unicodedata
 
 import pytest
 from tools.translations import damaged, generated, sentences, write
@@ -80,6 +81,18 @@ def test_texts_without_blanks_need_a_tokeniser(tmp_path, capsys):
     command.main(["evaluate", *words])
     assert "text.zh: no blanks between words, which BLEU counts" in capsys.readouterr().err
     command.main(["evaluate", *words, "--tokenize", "zh"])
+    assert capsys.readouterr().err == ""
+
+
+def test_references_that_sub_words_cannot_write_are_named(tmp_path, capsys):
+    """Sara am of Thai is two code points in NFKC; a no-break space is a blank to the metrics."""
+    references = ["\u0e19\u0e49\u0e33 \u0e14\u0e33", "a\u00a0b", "c d"]
+    normalised = [unicodedata.normalize("NFKC", line) for line in references]
+    ref = write(tmp_path / "ref", references)
+    hypotheses = write(tmp_path / "hyp", normalised)
+    command.main(["evaluate", "--hyp", str(hypotheses), "--ref", str(ref), "--metric", "chrf"])
+    assert f"{hypotheses}: 1 lines of {ref} hold characters that Un" in capsys.readouterr().err
+    command.main(["evaluate", "--hyp", str(ref), "--ref", str(ref), "--metric", "chrf"])
     assert capsys.readouterr().err == ""
 
 

@@ -149,7 +149,7 @@ def systems_of(args: Namespace) -> Dict[str, List[str]]:
 
 
 def texts_of(files: Sequence[str], references: Sequence[str], args: Namespace) -> List[List[str]]:
-    """Return the lines of each file as plain text; warn of subwords that are left."""
+    """Return the lines of each file as plain text; warn of what makes scores too low."""
     plain = plain_text(args)
     texts: List[List[str]] = []
     for path in files:
@@ -159,6 +159,14 @@ def texts_of(files: Sequence[str], references: Sequence[str], args: Namespace) -
             print(
                 f"warning: {path}: {left} lines hold subwords; --bpe joins them "
                 f"({', '.join(inputs.BPES)})",
+                file=sys.stderr,
+            )
+        replaced = inputs.normalised_away(lines, references)
+        if replaced:
+            print(
+                f"warning: {path}: {replaced} lines of {args.ref} hold characters that Unicode's "
+                "NFKC replaces, and no translation does: sub-words that are learnt with nfkc "
+                "cannot write them, and their words count as wrong",
                 file=sys.stderr,
             )
         texts.append(lines)

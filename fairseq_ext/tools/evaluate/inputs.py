@@ -10,6 +10,7 @@ where 17 is the number of the sentence, from 0.
 """
 
 import re
+import unicodedata
 from pathlib import Path
 from typing import Callable, Dict, List, Optional, Sequence, Union
 
@@ -82,6 +83,19 @@ def read_hypotheses(path: File, references: Sequence[str], reference_path: File)
 def subwords_left(lines: Sequence[str]) -> int:
     """Return how many lines hold marks of subwords."""
     return sum(SENTENCEPIECE in line or bool(CONTINUED.search(line)) for line in lines)
+
+
+def normalised_away(texts: Sequence[str], references: Sequence[str]) -> int:
+    """Return how many references have characters that Unicode's NFKC replaces; 0 if a text has any.
+
+    The translations of a model whose sub-words are normalised have none. White space of all kinds
+    is the same to the metrics.
+    """
+
+    def is_replaced(line: str) -> bool:
+        return unicodedata.normalize("NFKC", line).split() != line.split()
+
+    return 0 if any(map(is_replaced, texts)) else sum(map(is_replaced, references))
 
 
 def join_subwords(line: str, bpe: Optional[str]) -> str:
