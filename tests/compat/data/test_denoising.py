@@ -2,10 +2,13 @@
 
 import shutil
 
+import numpy as np
 import pytest
 import torch
 from common import inprocess
 from common.checkpoints import compared, differences
+
+from fairseq_ext.compat.data.denoising import stripped_sizes
 
 SIZES = ("--encoder-layers", 1, "--encoder-embed-dim", 8, "--encoder-ffn-embed-dim", 8)
 SIZES += ("--decoder-layers", 1, "--decoder-embed-dim", 8, "--decoder-ffn-embed-dim", 8)
@@ -108,6 +111,58 @@ def test_noise_depends_on_seed_epoch_and_number(configured):
     assert items(1) == first and items(2) == second and first != second
     dataset.seed += 1
     assert items(1) != first
+
+
+@pytest.fixture
+def documents(data, tmp_path):
+    """Function () -> (folder with binarised documents that empty lines separate, their tokens)."""
+    from fairseq.data import Dictionary
+    from fairseq.data.indexed_dataset import MMapIndexedDatasetBuilder
+
+    shutil.copy(data / "dict.txt", tmp_path / "dict.txt")
+    words = Dictionary.load(str(tmp_path / "dict.txt"))
+    draw = np.random.RandomState(1)
+    lengths = [5, 4, 0, 4, 7, 1, 0, 0, 3, 6, 2]
+    lines = [draw.randint(words.nspecial, len(words), size=length).tolist() for length in lengths]
+    builder = MMapIndexedDatasetBuilder(str(tmp_path / "train.bin"), dtype=np.uint16)
+    for line in lines:
+        builder.add_item(torch.tensor([*line, words.eos()]))
+    builder.finalize(str(tmp_path / "train.idx"))
+    return tmp_path, [sum(lines[first:last], []) for first, last in ((0, 2), (3, 6), (8, 11))]
+
+
+@pytest.mark.parametrize("mode", ["none", "complete", "complete_doc", "eos"])
+def test_each_word_is_in_one_block(mode, documents, configured):
+    folder, texts = documents
+    options = ("--sample-break-mode", mode, "--tokens-per-sample", 11, "--dataset-impl", "mmap")
+    _, task = configured("denoising", *options)
+    task.args.data = str(folder)
+    task.load_dataset("train")
+    dataset = task.datasets["train"].dataset
+    blocks = [dataset[index].tolist() for index in range(len(dataset))]
+    assert dataset.sizes.tolist() == [len(block) for block in blocks]
+    bos, eos = task.source_dictionary.bos(), task.source_dictionary.eos()
+    assert all(block[0] == bos and block[-1] == eos for block in blocks)
+    blocks = [block[1:-1] for block in blocks]
+    assert sum(blocks, []) == sum(texts, [])
+    ends, block_ends = (np.cumsum([len(part) for part in parts]) for parts in (texts, blocks))
+    if mode == "none":
+        assert [len(block) for block in blocks] == [9, 9, 9, 5]
+    if mode == "complete_doc":
+        assert set(ends) <= set(block_ends)
+
+
+def test_symbols_are_removed_however_many_they_are(tmp_path):
+    from fairseq.data import ConcatDataset, MMapIndexedDataset
+    from fairseq.data.indexed_dataset import MMapIndexedDatasetBuilder
+
+    builder = MMapIndexedDatasetBuilder(str(tmp_path / "x.bin"), dtype=np.int32)
+    for line in ([2, 5, 2, 6, 2, 2], [2], [5], [2, 2], [5, 2], [2, 5], [6, 6, 2, 2]):
+        builder.add_item(torch.tensor(line))
+    builder.finalize(str(tmp_path / "x.idx"))
+    lines = MMapIndexedDataset(str(tmp_path / "x"))
+    assert stripped_sizes(lines, 2).tolist() == [3, 0, 1, 0, 1, 1, 2]
+    assert stripped_sizes(ConcatDataset([lines, lines]), 2).tolist() == [3, 0, 1, 0, 1, 1, 2] * 2
 
 
 @TASKS
