@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from fairseq.models import BaseFairseqModel
     from torch import Tensor
 
+# criteria with a forward of their own
+DERIVED = {
+    "label_smoothed_cross_entropy_with_ctc": "LabelSmoothedCrossEntropyWithCtcCriterion",
+    "speech_to_speech_criterion": "SpeechToUnitMultitaskTaskCriterion",
+}
+
 
 @patch(
     "fairseq.criterions.label_smoothed_cross_entropy",
@@ -22,7 +28,35 @@ if TYPE_CHECKING:
 def ignored_words_are_not_counted(module: PatchedModule) -> None:
     """Count the words of which there is a loss."""
     criterion = module.LabelSmoothedCrossEntropyCriterion
-    stock, reduce_stock = criterion.forward, criterion.reduce_metrics.__func__
+    reduce_stock = criterion.reduce_metrics.__func__
+
+    def reduce_metrics(cls: type, logging_outputs: list[dict[str, Any]]) -> None:
+        if sum(log.get("ntokens", 0) for log in logging_outputs):
+            reduce_stock(cls, logging_outputs)
+            return
+        # stock divides 0 by 0; a mean over batches takes in what has no weight as nothing
+        weight = sum(log.get("sample_size", 0) for log in logging_outputs)
+        module.metrics.log_scalar("loss", 0.0, weight, round=3)
+        module.metrics.log_scalar("nll_loss", 0.0, 0, round=3)
+        module.metrics.log_derived("ppl", _perplexity)
+
+    criterion.forward = _counting_scored_words(criterion.forward)
+    criterion.reduce_metrics = classmethod(reduce_metrics)
+
+
+@patch(
+    *(f"fairseq.criterions.{name}" for name in DERIVED),
+    because="fairseq 0.12.2: --ignore-prefix-size of label_smoothed_cross_entropy_with_ctc and "
+    "speech_to_unit divides the loss by the number of all words",
+)
+def ignored_words_of_speech_are_not_counted(module: PatchedModule) -> None:
+    """Count the words of which there is a loss."""
+    criterion = getattr(module, DERIVED[module.__name__.rpartition(".")[2]])
+    criterion.forward = _counting_scored_words(criterion.forward)
+
+
+def _counting_scored_words(stock: Any) -> Any:
+    """Return a forward that is told the number of words that are scored."""
 
     @functools.wraps(stock)
     def forward(
@@ -35,17 +69,7 @@ def ignored_words_are_not_counted(module: PatchedModule) -> None:
             sample = {**sample, "ntokens": scored_words(self, sample)}
         return stock(self, model, sample, reduce)
 
-    def reduce_metrics(cls: type, logging_outputs: list[dict[str, Any]]) -> None:
-        if sum(log.get("ntokens", 0) for log in logging_outputs):
-            reduce_stock(cls, logging_outputs)
-            return
-        # stock divides 0 by 0; a mean over batches takes in what has no weight as nothing
-        weight = sum(log.get("sample_size", 0) for log in logging_outputs)
-        module.metrics.log_scalar("loss", 0.0, weight, round=3)
-        module.metrics.log_scalar("nll_loss", 0.0, 0, round=3)
-        module.metrics.log_derived("ppl", _perplexity)
-
-    criterion.forward, criterion.reduce_metrics = forward, classmethod(reduce_metrics)
+    return forward
 
 
 def scored_words(

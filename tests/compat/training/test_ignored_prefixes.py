@@ -42,6 +42,36 @@ def test_the_mean_is_that_of_the_words_scored(size, words, sentence_avg):
     assert log["nll_loss"].item() / log["ntokens"] == pytest.approx(uniform)
 
 
+class UniformSpeech(Uniform):
+    """The same, with what criteria of speech ask for."""
+
+    def forward(self, **inputs):
+        output = super().forward(**inputs)
+        return (output[0], {}) if "tgt_speaker" in inputs else output
+
+
+@pytest.mark.parametrize("sentence_avg", [False, True])
+@pytest.mark.parametrize("name", ["ctc", "unit"])
+def test_criteria_of_speech_count_as_the_others(name, sentence_avg):
+    from fairseq.criterions import label_smoothed_cross_entropy_with_ctc as with_ctc
+    from fairseq.criterions import speech_to_speech_criterion
+
+    dictionary = SimpleNamespace(pad=lambda: PAD)
+    task = SimpleNamespace(target_dictionary=dictionary, multitask_tasks={})
+    arguments = (task, sentence_avg, 0.0, 1, True)
+    if name == "ctc":
+        criterion = with_ctc.LabelSmoothedCrossEntropyWithCtcCriterion(*arguments, ctc_weight=0.0)
+        inputs = {}
+    else:
+        criterion = speech_to_speech_criterion.SpeechToUnitMultitaskTaskCriterion(*arguments)
+        names = ("src_tokens", "src_lengths", "prev_output_tokens", "tgt_speaker")
+        inputs = dict.fromkeys(names)
+    sample = {"net_input": inputs, "target": TARGET, "ntokens": 6}
+    loss, size, log = criterion(UniformSpeech(), sample)
+    assert (size, log["ntokens"], log["total"]) == (2 if sentence_avg else 4, 4, 4)
+    assert loss.item() / 4 == pytest.approx(torch.tensor(8.0).log().item())
+
+
 @pytest.mark.parametrize("sentence_avg", [False, True])
 def test_a_batch_of_prefixes_has_no_weight(sentence_avg):
     """One batch of two sentences and two batches of one log the same means."""
