@@ -1,7 +1,9 @@
 """Speech models that do not train as they are in fairseq 0.12.2."""
 
-from types import SimpleNamespace
+import sys
+from types import ModuleType, SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 
@@ -80,3 +82,44 @@ def test_decoders_know_the_size_of_speech(projected, size):
     args = SimpleNamespace(adaptor_proj=False, encoder_proj=projected)
     Model.build_encoder(args)
     assert getattr(args, "encoder_embed_dim", None) == size
+
+
+@pytest.mark.parametrize(
+    "lines, standardised, warnings",
+    [
+        ("use_audio_input: true\nstandardize_audio: false", False, 0),
+        ("use_audio_input: true\nstandardize_audio: true", True, 0),
+        ("use_audio_input: true", True, 1),  # what models of stock have seen
+        ("standardize_audio: true", False, 0),
+    ],
+)
+def test_waveforms_are_standardised_as_asked(lines, standardised, warnings, tmp_path, caplog):
+    from fairseq.data.audio.data_cfg import S2TDataConfig
+
+    (tmp_path / "config.yaml").write_text(lines)
+    config = S2TDataConfig(tmp_path / "config.yaml")
+    assert config.standardize_audio is standardised
+    assert caplog.text.count("waveforms are standardised") == warnings
+
+
+def test_deltas_have_their_window(monkeypatch):
+    """The formula of torchaudio: a slope, sum_n n (c[t+n] - c[t-n]) / (2 sum_n n^2)."""
+    from fairseq.data.audio.feature_transforms.delta_deltas import DeltaDeltas
+
+    def slopes(values, win_length=5):
+        reach = win_length // 2
+        padded = np.pad(np.asarray(values), ((0, 0), (reach, reach)), mode="edge")
+        steps = np.arange(-reach, reach + 1)
+        frames = range(np.shape(values)[1])
+        sums = [padded[:, frame : frame + win_length] @ steps for frame in frames]
+        return torch.tensor(np.array(sums).T / (steps**2).sum())
+
+    functional = ModuleType("torchaudio.functional")
+    functional.compute_deltas = slopes
+    monkeypatch.setitem(sys.modules, "torchaudio", ModuleType("torchaudio"))
+    monkeypatch.setitem(sys.modules, "torchaudio.functional", functional)
+    spectrogram = np.random.RandomState(1).rand(9, 3)
+    for config, window in ((None, 5), ({"win_length": 3}, 3), ({"win_length": 7}, 7)):
+        deltas = slopes(spectrogram.T, window)
+        expected = np.vstack([spectrogram.T, deltas, slopes(deltas, window)]).T
+        np.testing.assert_allclose(DeltaDeltas.from_config_dict(config)(spectrogram), expected)
