@@ -102,6 +102,7 @@ PATCH_MODULES = (
     "data.denoising",
     "data.whole_words",
     "data.shortened_lines",
+    "data.zipped_sets",
     "training.model_averages",
     "training.parameter_order",  # after model_averages, whose reading of checkpoints it wraps
     "command_line.context_windows",
