@@ -103,6 +103,7 @@ PATCH_MODULES = (
     "data.whole_words",
     "data.shortened_lines",
     "data.zipped_sets",
+    "data.shared_directions",
     "training.model_averages",
     "training.parameter_order",  # after model_averages, whose reading of checkpoints it wraps
     "command_line.context_windows",
