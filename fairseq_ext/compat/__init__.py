@@ -104,6 +104,7 @@ PATCH_MODULES = (
     "data.shortened_lines",
     "data.zipped_sets",
     "data.shared_directions",
+    "data.translation_options",
     "training.model_averages",
     "training.parameter_order",  # after model_averages, whose reading of checkpoints it wraps
     "command_line.context_windows",
