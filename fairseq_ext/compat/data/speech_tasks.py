@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 logger = logging.getLogger(__name__)
-
+STOCK_WINDOW = 5  # frames
 # options of conformers that are numbers and declared without a type
 NUMBERS = ("--input-feat-per-channel", "--depthwise-conv-kernel-size", "--input-channels")
 
@@ -136,7 +136,20 @@ def waveforms_are_standardised_as_asked(module: PatchedModule) -> None:
     "has 5 frames",
 )
 def deltas_have_their_window(module: PatchedModule) -> None:
-    """Compute both deltas in the window that the configuration names."""
+    """Compute both deltas in the window that the configuration names; warn where stock did not."""
+    transform = module.DeltaDeltas
+    build = transform.__init__
+
+    @functools.wraps(build)
+    def __init__(self: DeltaDeltas, win_length: int = STOCK_WINDOW) -> None:
+        build(self, win_length)
+        if win_length != STOCK_WINDOW:
+            logger.warning(
+                "delta_deltas: win_length %s is read; a model that was trained without this layer "
+                "needs win_length: %s, which stock takes in any case",
+                win_length,
+                STOCK_WINDOW,
+            )
 
     def __call__(self: DeltaDeltas, spectrogram: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return features, deltas and their deltas, (frames, 3 * features)."""
@@ -149,4 +162,4 @@ def deltas_have_their_window(module: PatchedModule) -> None:
         rows: NDArray[np.float32] = module.torch.cat(parts).T.numpy()
         return rows
 
-    module.DeltaDeltas.__call__ = __call__
+    transform.__init__, transform.__call__ = __init__, __call__

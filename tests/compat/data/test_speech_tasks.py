@@ -102,7 +102,7 @@ def test_waveforms_are_standardised_as_asked(lines, standardised, warnings, tmp_
     assert caplog.text.count("waveforms are standardised") == warnings
 
 
-def test_deltas_have_their_window(monkeypatch):
+def test_deltas_have_their_window(monkeypatch, caplog):
     """The formula of torchaudio: a slope, sum_n n (c[t+n] - c[t-n]) / (2 sum_n n^2)."""
     from fairseq.data.audio.feature_transforms.delta_deltas import DeltaDeltas
 
@@ -123,3 +123,4 @@ def test_deltas_have_their_window(monkeypatch):
         deltas = slopes(spectrogram.T, window)
         expected = np.vstack([spectrogram.T, deltas, slopes(deltas, window)]).T
         np.testing.assert_allclose(DeltaDeltas.from_config_dict(config)(spectrogram), expected)
+    assert [record.args for record in caplog.records] == [(3, 5), (7, 5)]
