@@ -120,6 +120,8 @@ PATCH_MODULES = (
     "generation.unknown_words",
     "generation.source_columns",
     "generation.scored_alignments",
+    "generation.beam_attention",
+    "generation.masked_words",
     "generation.word_blanks",
     "generation.meteor_words",
     "generation.empty_sets",
