@@ -75,6 +75,7 @@ PATCH_MODULES = (
     "training.ignored_prefixes",
     "training.alignment_losses",
     "training.padded_frames",
+    "training.refined_models",
     "training.noised_embeddings",
     "training.adaptive_losses",
     "training.padded_batches",  # after adaptive_losses, whose loss it wraps
@@ -122,6 +123,7 @@ PATCH_MODULES = (
     "generation.scored_alignments",
     "generation.beam_attention",
     "generation.masked_words",
+    "generation.transition_scores",
     "generation.word_blanks",
     "generation.meteor_words",
     "generation.empty_sets",
