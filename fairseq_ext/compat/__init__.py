@@ -75,6 +75,7 @@ PATCH_MODULES = (
     "training.ignored_prefixes",
     "training.alignment_losses",
     "training.padded_frames",
+    "training.padded_speech",
     "training.refined_models",
     "training.noised_embeddings",
     "training.adaptive_losses",

@@ -1,0 +1,195 @@
+"""Text to speech: a text has the same speech alone and in a batch, as far as models decide it.
+
+Dimensions: B texts, S symbols, T steps of frames, C units.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from typing import TYPE_CHECKING, Any, Iterable, Iterator
+
+from ..patch_registry import PatchedModule, patch
+from .padded_frames import zeros_at
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+BECAUSE = (
+    "fairseq 0.12.2: convolutions read what earlier layers make of the padding, so that the end "
+    "of a text's speech depends on the longer texts of its batch"
+)
+
+
+@patch("fairseq.models.text_to_speech.tts_transformer", because=BECAUSE)
+def tts_transformers_leave_padding_out(module: PatchedModule) -> None:
+    """Give the convolutions over symbols and frames zeros in the place of the padding."""
+    encoder = module.TTSTransformerEncoder
+    encoder.forward = _without_symbols_behind(encoder.forward, "prenet")
+    decoder = module.TTSTransformerDecoder
+    decoder.forward = _without_frames_behind(decoder.forward)
+
+
+@patch("fairseq.models.text_to_speech.tacotron2", because=BECAUSE)
+def tacotrons_leave_padding_out(module: PatchedModule) -> None:
+    """Give the convolutions over symbols and frames zeros in the place of the padding."""
+    encoder = module.Tacotron2Encoder
+    encoder.forward = _without_symbols_behind(encoder.forward, "convolutions")
+    decoder = module.Tacotron2Decoder
+    decoder.forward = _without_frames_behind(decoder.forward)
+
+
+@patch("fairseq.models.text_to_speech.fastspeech2", because=BECAUSE)
+def fastspeech_leaves_padding_out(module: PatchedModule) -> None:
+    """Give all convolutions zeros in the place of the padding."""
+    layer, adaptor, encoder = (
+        module.FFTLayer,
+        module.VarianceAdaptor,
+        module.FastSpeech2Encoder,
+    )
+    run_layer, adapt, run = layer.forward, adaptor.forward, encoder.forward
+
+    def forward_layer(self: Any, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+        with zeros_in_all(_convolutions(self.ffn.ffn), padding_mask):
+            return run_layer(self, x, padding_mask)
+
+    def forward_adaptor(self: Any, x: Tensor, padding_mask: Tensor, *more: Any, **kw: Any) -> Any:
+        with zeros_in_all(_convolutions(self), padding_mask):
+            return adapt(self, x, padding_mask, *more, **kw)
+
+    def forward(self: Any, *args: Any, **kw: Any) -> Any:
+        postnet, self.postnet = self.postnet, None  # which needs the lengths that come out
+        try:
+            frames, _, lengths, *others = run(self, *args, **kw)
+        finally:
+            self.postnet = postnet
+        smooth = None
+        if postnet is not None:
+            with zeros_in_all(_convolutions(postnet), _behind(lengths, frames.size(1))):
+                smooth = frames + postnet(frames)
+        return (frames, smooth, lengths, *others)
+
+    layer.forward, adaptor.forward, encoder.forward = forward_layer, forward_adaptor, forward
+
+
+@patch("fairseq.speech_generator", because=BECAUSE)
+def speech_ends_with_its_text(module: PatchedModule) -> None:
+    """Smooth the frames of each text without those that were generated behind its end."""
+    generator = module.AutoRegressiveSpeechGenerator
+    stock = generator.generate
+
+    @functools.wraps(stock)
+    def generate(self: Any, model: Any, *args: Any, **kw: Any) -> Any:
+        decoder, postnet = model.decoder, model.decoder.postnet
+        lengths = None
+
+        def step(*more: Any, **options: Any) -> Any:
+            nonlocal lengths
+            lengths = options.get("target_lengths")  # of the last step: of all texts
+            return type(decoder).forward(decoder, *more, **options)
+
+        def smooth(frames: Tensor) -> Tensor:
+            with zeros_in_all(_convolutions(postnet), _behind(lengths, frames.size(1))):
+                return type(postnet).forward(postnet, frames)
+
+        decoder.forward, postnet.forward = step, smooth
+        try:
+            return stock(self, model, *args, **kw)
+        finally:
+            del decoder.forward, postnet.forward
+
+    generator.generate = generate
+
+
+@patch(
+    "fairseq.models.text_to_speech.tacotron2",
+    because="fairseq 0.12.2: where tacotron_2 generates, each step begins with the context of the "
+    "first, and not with that of the step before as in training",
+)
+def contexts_are_of_the_step_before(module: PatchedModule) -> None:
+    """Begin a step with what the step before has attended to."""
+    decoder = module.Tacotron2Decoder
+    stock = decoder.forward
+
+    @functools.wraps(stock)
+    def forward(
+        self: Any,
+        prev_output_tokens: Tensor,
+        encoder_out: Any = None,
+        incremental_state: Any = None,
+        **kw: Any,
+    ) -> Any:
+        weights = self.get_incremental_state(incremental_state, "attn_w")  # (B, S)
+        if weights is None:
+            return stock(self, prev_output_tokens, encoder_out, incremental_state, **kw)
+        context = weights.unsqueeze(1).bmm(encoder_out["encoder_out"][0]).squeeze(1)  # (B, C)
+        self._get_init_attn_c = lambda _states, _is_padding: context
+        try:
+            return stock(self, prev_output_tokens, encoder_out, incremental_state, **kw)
+        finally:
+            del self._get_init_attn_c
+
+    decoder.forward = forward
+
+
+def _without_symbols_behind(stock: Any, name: str) -> Any:
+    """Return a forward of an encoder whose convolutions, in ``name``, read no padding."""
+
+    @functools.wraps(stock)
+    def forward(self: Any, src_tokens: Tensor, *args: Any, **kw: Any) -> Any:
+        with zeros_in_all(_convolutions(getattr(self, name)), src_tokens.eq(self.padding_idx)):
+            return stock(self, src_tokens, *args, **kw)
+
+    return forward
+
+
+def _without_frames_behind(stock: Any) -> Any:
+    """Return a forward of a decoder whose postnet reads no padding; one step has none."""
+
+    @functools.wraps(stock)
+    def forward(
+        self: Any,
+        prev_output_tokens: Tensor,
+        encoder_out: Any = None,
+        incremental_state: Any = None,
+        target_lengths: Tensor | None = None,
+        **kw: Any,
+    ) -> Any:
+        is_padding = None
+        if incremental_state is None and target_lengths is not None:
+            is_padding = _behind(target_lengths, prev_output_tokens.size(1))
+        with zeros_in_all(_convolutions(self.postnet), is_padding):
+            return stock(
+                self,
+                prev_output_tokens,
+                encoder_out=encoder_out,
+                incremental_state=incremental_state,
+                target_lengths=target_lengths,
+                **kw,
+            )
+
+    return forward
+
+
+def _convolutions(part: nn.Module) -> list[nn.Module]:
+    """Return the convolutions in a part of a model."""
+    import torch
+
+    return [module for module in part.modules() if isinstance(module, torch.nn.Conv1d)]
+
+
+def _behind(lengths: Tensor, steps: int) -> Tensor:
+    """Return (B, T), True behind the ends of texts with so many steps, (B,)."""
+    import torch
+
+    return torch.arange(steps, device=lengths.device) >= lengths.unsqueeze(1)
+
+
+@contextlib.contextmanager
+def zeros_in_all(convolutions: Iterable[nn.Module], is_padding: Tensor | None) -> Iterator[None]:
+    """Let convolutions of (B, C, T) read zeros where ``is_padding``, (B, T), is True."""
+    with contextlib.ExitStack() as stack:
+        if is_padding is not None:
+            for convolution in convolutions:
+                stack.enter_context(zeros_at(convolution, is_padding.unsqueeze(1)))
+        yield
