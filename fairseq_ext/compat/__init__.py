@@ -76,6 +76,7 @@ PATCH_MODULES = (
     "training.alignment_losses",
     "training.padded_frames",
     "training.padded_speech",
+    "training.speech_logits",
     "training.refined_models",
     "training.noised_embeddings",
     "training.adaptive_losses",
