@@ -94,6 +94,54 @@ def convolutions_before_lstms_leave_padding_out(module: PatchedModule) -> None:
     module.BerardEncoder.forward = forward
 
 
+@patch(
+    "fairseq.models.wav2vec.wav2vec2",
+    because="fairseq 0.12.2: with pos_conv_depth above 1, as in data2vec for speech, all but the "
+    "first of the convolutions for positions read what the one before makes of the padding, so "
+    "that the last frames of a recording depend on the batch",
+)
+def positions_leave_padding_out(module: PatchedModule) -> None:
+    """Give the convolutions for positions zeros in the place of the padding."""
+    encoder = module.TransformerEncoder
+    stock = encoder.extract_features
+
+    def extract_features(
+        self: Any, x: Tensor, padding_mask: Tensor | None = None, *more: Any, **options: Any
+    ) -> Any:
+        """Return frames (B, T, C) and results of layers of (B, T, C) and (B, T)."""
+        convolutions = convolutions_in(self.pos_conv)
+        with zeros_in_all(convolutions[1:], padding_mask):  # stock does so for the first
+            return stock(self, x, padding_mask, *more, **options)
+
+    encoder.extract_features = extract_features
+
+
+@patch(
+    "fairseq.models.fconv_self_att",
+    because="fairseq 0.12.2: the decoder of fconv_self_att attends to the padding of sources, so "
+    "that loss and translation depend on the batch",
+)
+def decoders_attend_to_no_padding(module: PatchedModule) -> None:
+    """Tell the attention where padding is; with several heads fairseq's attention fails on it."""
+    decoder = module.FConvDecoder
+    stock = decoder.forward
+
+    def forward(self: Any, prev_output_tokens: Tensor, encoder_out: Any) -> Any:
+        is_padding = encoder_out["encoder"]["encoder_padding_mask"]  # (B, S)
+
+        def with_padding(_attention: Any, inputs: tuple[Tensor, ...]) -> tuple[Any, ...]:
+            return (*inputs, False, is_padding)
+
+        with contextlib.ExitStack() as stack:
+            for attention in self.attention:
+                if attention is not None and attention.num_heads == 1:
+                    hook = attention.register_forward_pre_hook(with_padding)
+                    stack.callback(hook.remove)
+            return stock(self, prev_output_tokens, encoder_out)
+
+    decoder.forward = forward
+
+
 @contextlib.contextmanager
 def zeros_behind(convolutions: Iterable[nn.Module], frames: int, lengths: Tensor) -> Iterator[None]:
     """Let 2-d convolutions, one after the other, read zeros behind the end of a recording.
@@ -129,3 +177,20 @@ def zeros_at(convolution: nn.Module, is_padding: Tensor) -> Iterator[None]:
         yield
     finally:
         hook.remove()
+
+
+@contextlib.contextmanager
+def zeros_in_all(convolutions: Iterable[nn.Module], is_padding: Tensor | None) -> Iterator[None]:
+    """Let convolutions of (B, C, T) read zeros where ``is_padding``, (B, T), is True."""
+    with contextlib.ExitStack() as stack:
+        if is_padding is not None:
+            for convolution in convolutions:
+                stack.enter_context(zeros_at(convolution, is_padding.unsqueeze(1)))
+        yield
+
+
+def convolutions_in(part: nn.Module) -> list[nn.Module]:
+    """Return the convolutions in a part of a model."""
+    import torch
+
+    return [module for module in part.modules() if isinstance(module, torch.nn.Conv1d)]

@@ -5,15 +5,14 @@ Dimensions: B texts, S symbols, T steps of frames, C units.
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from typing import TYPE_CHECKING, Any, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
-from .padded_frames import zeros_at
+from .padded_frames import convolutions_in, zeros_in_all
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import Tensor
 
 BECAUSE = (
     "fairseq 0.12.2: convolutions read what earlier layers make of the padding, so that the end "
@@ -50,11 +49,11 @@ def fastspeech_leaves_padding_out(module: PatchedModule) -> None:
     run_layer, adapt, run = layer.forward, adaptor.forward, encoder.forward
 
     def forward_layer(self: Any, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
-        with zeros_in_all(_convolutions(self.ffn.ffn), padding_mask):
+        with zeros_in_all(convolutions_in(self.ffn.ffn), padding_mask):
             return run_layer(self, x, padding_mask)
 
     def forward_adaptor(self: Any, x: Tensor, padding_mask: Tensor, *more: Any, **kw: Any) -> Any:
-        with zeros_in_all(_convolutions(self), padding_mask):
+        with zeros_in_all(convolutions_in(self), padding_mask):
             return adapt(self, x, padding_mask, *more, **kw)
 
     def forward(self: Any, *args: Any, **kw: Any) -> Any:
@@ -65,7 +64,7 @@ def fastspeech_leaves_padding_out(module: PatchedModule) -> None:
             self.postnet = postnet
         smooth = None
         if postnet is not None:
-            with zeros_in_all(_convolutions(postnet), _behind(lengths, frames.size(1))):
+            with zeros_in_all(convolutions_in(postnet), _behind(lengths, frames.size(1))):
                 smooth = frames + postnet(frames)
         return (frames, smooth, lengths, *others)
 
@@ -89,7 +88,7 @@ def speech_ends_with_its_text(module: PatchedModule) -> None:
             return type(decoder).forward(decoder, *more, **options)
 
         def smooth(frames: Tensor) -> Tensor:
-            with zeros_in_all(_convolutions(postnet), _behind(lengths, frames.size(1))):
+            with zeros_in_all(convolutions_in(postnet), _behind(lengths, frames.size(1))):
                 return type(postnet).forward(postnet, frames)
 
         decoder.forward, postnet.forward = step, smooth
@@ -137,7 +136,7 @@ def _without_symbols_behind(stock: Any, name: str) -> Any:
 
     @functools.wraps(stock)
     def forward(self: Any, src_tokens: Tensor, *args: Any, **kw: Any) -> Any:
-        with zeros_in_all(_convolutions(getattr(self, name)), src_tokens.eq(self.padding_idx)):
+        with zeros_in_all(convolutions_in(getattr(self, name)), src_tokens.eq(self.padding_idx)):
             return stock(self, src_tokens, *args, **kw)
 
     return forward
@@ -158,7 +157,7 @@ def _without_frames_behind(stock: Any) -> Any:
         is_padding = None
         if incremental_state is None and target_lengths is not None:
             is_padding = _behind(target_lengths, prev_output_tokens.size(1))
-        with zeros_in_all(_convolutions(self.postnet), is_padding):
+        with zeros_in_all(convolutions_in(self.postnet), is_padding):
             return stock(
                 self,
                 prev_output_tokens,
@@ -171,25 +170,8 @@ def _without_frames_behind(stock: Any) -> Any:
     return forward
 
 
-def _convolutions(part: nn.Module) -> list[nn.Module]:
-    """Return the convolutions in a part of a model."""
-    import torch
-
-    return [module for module in part.modules() if isinstance(module, torch.nn.Conv1d)]
-
-
 def _behind(lengths: Tensor, steps: int) -> Tensor:
     """Return (B, T), True behind the ends of texts with so many steps, (B,)."""
     import torch
 
     return torch.arange(steps, device=lengths.device) >= lengths.unsqueeze(1)
-
-
-@contextlib.contextmanager
-def zeros_in_all(convolutions: Iterable[nn.Module], is_padding: Tensor | None) -> Iterator[None]:
-    """Let convolutions of (B, C, T) read zeros where ``is_padding``, (B, T), is True."""
-    with contextlib.ExitStack() as stack:
-        if is_padding is not None:
-            for convolution in convolutions:
-                stack.enter_context(zeros_at(convolution, is_padding.unsqueeze(1)))
-        yield

@@ -1,15 +1,19 @@
 """A recording has the same frames alone and in a batch with longer ones."""
 
 from argparse import Namespace
+from types import SimpleNamespace
 
 import pytest
 import torch
+from common.words import dictionary_with
+from fairseq.models import fconv_self_att
 from fairseq.models.speech_to_text.berard import BerardEncoder
 from fairseq.models.speech_to_text.convtransformer import (
     ConvTransformerEncoder,
     base_architecture,
 )
 from fairseq.models.speech_to_text.s2t_transformer import Conv1dSubsampler
+from fairseq.models.wav2vec.wav2vec2 import TransformerEncoder, Wav2Vec2Config
 from fairseq.modules.conformer_layer import ConformerEncoderLayer
 
 LENGTHS = [29, 22, 21, 9, 1]
@@ -71,3 +75,37 @@ def test_frames_before_lstms(recordings):
         alone = encoder(frames[row : row + 1, :length], lengths[row : row + 1])["encoder_out"]
         torch.testing.assert_close(together[: len(alone), row], alone[:, 0], rtol=0, atol=1e-12)
     assert not any(conv._forward_pre_hooks for conv in encoder.conv_layers)
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_frames_with_positions(recordings, depth):
+    frames, lengths = recordings
+    config = Wav2Vec2Config(encoder_layers=1, encoder_embed_dim=6, encoder_ffn_embed_dim=8)
+    config.encoder_attention_heads, config.conv_pos, config.conv_pos_groups = 2, 9, 2
+    config.pos_conv_depth = depth
+    encoder = TransformerEncoder(config).double().eval()
+    for name, parameter in encoder.named_parameters():
+        if name.endswith("bias"):
+            torch.nn.init.normal_(parameter)
+    is_padding = torch.arange(max(LENGTHS)) >= lengths[:, None]
+    together, _ = encoder(frames, is_padding)
+    for row, length in enumerate(LENGTHS):
+        alone, _ = encoder(frames[row : row + 1, :length])
+        torch.testing.assert_close(together[row, :length], alone[0], rtol=0, atol=1e-6)
+
+
+def test_sources_of_convolutions_with_attention():
+    words = dictionary_with(*(f"word{number}" for number in range(12)))
+    task = SimpleNamespace(source_dictionary=words, target_dictionary=words)
+    args = Namespace(encoder_layers="[(8, 3)] * 2", decoder_layers="[(8, 3)] * 2")
+    args.encoder_embed_dim = args.decoder_embed_dim = args.decoder_out_embed_dim = 8
+    args.max_source_positions = args.max_target_positions = 20
+    fconv_self_att.base_architecture(args)
+    model = fconv_self_att.FConvModelSelfAtt.build_model(args, task).double().eval()
+    sources = torch.tensor([[5, 6, 7, 8, 2], [1, 1, 9, 4, 2]])
+    previous = torch.tensor([[2, 5, 6], [2, 7, 8]])
+    together, weights = model(sources, torch.tensor([5, 3]), previous)
+    alone, _ = model(sources[1:, 2:], torch.tensor([3]), previous[1:])
+    torch.testing.assert_close(together[1], alone[0], rtol=0, atol=1e-6)
+    assert not weights[1, :, :2].any()
+    assert not any(attention._forward_pre_hooks for attention in model.decoder.attention)
