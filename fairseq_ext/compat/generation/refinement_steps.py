@@ -1,4 +1,4 @@
-"""Options that show the steps of iterative refinement, for searches that have none."""
+"""Options of steps where there are beams, and of beams where there is iterative refinement."""
 
 from __future__ import annotations
 
@@ -12,6 +12,19 @@ if TYPE_CHECKING:
     from fairseq.tasks import FairseqTask
 
 OPTIONS = ("print_step", "retain_iter_history")
+# {option of a beam search that iterative refinement does not read: values that leave it off}
+OF_BEAMS: dict[str, tuple[Any, ...]] = {
+    "prefix_size": (None, 0),
+    "score_reference": (None, False),
+    "sampling": (None, False),
+    "match_source_len": (None, False),
+    "no_repeat_ngram_size": (None, 0),
+    "diverse_beam_groups": (None, 0, -1),
+    "diversity_rate": (None, 0, -1.0),
+    "min_len": (None, 0, 1),
+    "nbest": (None, 1),
+    "lm_path": (None,),
+}
 
 
 @patch(
@@ -41,4 +54,33 @@ def check_steps(args: Any) -> None:
             raise OptionError(
                 f"{option_of(name)}: there are no steps of iterative refinement to show; "
                 "allowed: leave it out"
+            )
+
+
+@patch(
+    "fairseq.tasks.translation_lev",
+    because="fairseq 0.12.2: translation_lev ignores options of the beam search: --prefix-size "
+    "gives no prefix, --score-reference translates",
+)
+def refinement_has_no_beams(module: PatchedModule) -> None:
+    """Refuse options that only a beam search reads."""
+    stock = module.TranslationLevenshteinTask.build_generator
+
+    def build_generator(
+        self: FairseqTask, models: list[BaseFairseqModel], args: Any, *more: Any, **options: Any
+    ) -> Any:
+        check_beams(args)
+        return stock(self, models, args, *more, **options)
+
+    module.TranslationLevenshteinTask.build_generator = build_generator
+
+
+def check_beams(args: Any) -> None:
+    """Raise OptionError, naming it, for an option that needs a beam search."""
+    for name, neutral in OF_BEAMS.items():
+        value = getattr(args, name, None)
+        if value not in neutral:
+            raise OptionError(
+                f"{option_of(name, value)}: iterative refinement has no beam search; allowed: "
+                "leave it out"
             )
