@@ -80,7 +80,7 @@ def speech_ends_with_its_text(module: PatchedModule) -> None:
     @functools.wraps(stock)
     def generate(self: Any, model: Any, *args: Any, **kw: Any) -> Any:
         decoder, postnet = model.decoder, model.decoder.postnet
-        lengths = None
+        lengths: Any = None
 
         def step(*more: Any, **options: Any) -> Any:
             nonlocal lengths
