@@ -222,6 +222,19 @@ def test_a_training_that_has_diverged_is_not_averaged(value, tmp_path):
         average.mean([tmp_path / "a.pt"])
 
 
+def test_buffers_without_a_value_say_nothing_of_the_training(tmp_path):
+    """fairseq's sinusoidal positions hold one that is never set, nor read."""
+    name, paths = "encoder.embed_positions._float_tensor", []
+    for number, unset in enumerate((float("nan"), 3.0)):
+        paths.append(tmp_path / f"{number}.pt")
+        model = {name: torch.tensor([unset]), "weight": torch.tensor([float(number)])}
+        history = [{"lr_scheduler_state": {}}]
+        state = {"model": model, "optimizer_history": history, "extra_state": {}}
+        torch.save(state, paths[-1])
+    _, mean = average.mean(paths)
+    assert mean == {name: 3.0, "weight": 0.5}
+
+
 def test_average_refuses_a_file_that_counts_twice(tmp_path, capsys):
     once, again = tmp_path / "a.pt", tmp_path / "again.pt"
     once.touch()

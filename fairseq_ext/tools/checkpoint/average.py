@@ -25,6 +25,8 @@ NAMES = {
     "epochs": re.compile(r"checkpoint(\d+)\.pt"),
     "updates": re.compile(r"checkpoint_\d+_(\d+)\.pt"),
 }
+# ending of buffers that fairseq makes for their type alone, whatever is in their memory
+UNSET = "_float_tensor"
 # options of a model that change what it computes, but neither names nor shapes of its parameters
 FUNCTION = re.compile(
     "heads|activation_fn|normalize_before|scale_embedding|positional|^share_|^tie_|cross_self_"
@@ -157,7 +159,8 @@ def mean(paths: Sequence[Union[str, Path]]) -> Tuple[Dict[str, Any], Parameters]
     checkpoints of several models, directions or dictionaries.
 
     paths: checkpoint files; one is in memory at a time. Half-precision parameters come out in
-    float32; integers and flags (version markers, counters) are those of the last checkpoint.
+    float32; integers and flags (version markers, counters) are those of the last checkpoint, as are
+    buffers without a value (`UNSET`), where NaN says nothing.
     Parameters that share memory in all checkpoints (tied embeddings) share it in the result too.
     """
     import torch
@@ -182,7 +185,7 @@ def mean(paths: Sequence[Union[str, Path]]) -> Tuple[Dict[str, Any], Parameters]
             # a view of a part of the same memory is another parameter
             place = (tensor.data_ptr(), tensor.shape, tensor.stride())
             places[name] = (*places.get(name, ()), place)
-            if not tensor.is_floating_point():
+            if not tensor.is_floating_point() or name.endswith(UNSET):
                 total[name] = tensor
                 continue
             if not tensor.isfinite().all():
