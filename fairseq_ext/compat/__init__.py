@@ -62,6 +62,7 @@ PATCH_MODULES = (
     "training.schedules",
     "training.adafactor_rates",
     "training.optimizer_settings",
+    "training.parameter_groups",
     "training.master_parameters",
     "training.empty_batches",
     "training.valid_iterators",
