@@ -82,6 +82,7 @@ PATCH_MODULES = (
     "training.noised_embeddings",
     "training.adaptive_losses",
     "training.padded_batches",  # after adaptive_losses, whose loss it wraps
+    "training.masked_units",
     "training.frozen_embeddings",
     "training.roberta_positions",
     "versions.warning_filters",
