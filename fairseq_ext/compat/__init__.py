@@ -83,6 +83,7 @@ PATCH_MODULES = (
     "training.adaptive_losses",
     "training.padded_batches",  # after adaptive_losses, whose loss it wraps
     "training.masked_units",
+    "training.speech_multitasks",
     "training.frozen_embeddings",
     "training.roberta_positions",
     "versions.warning_filters",
