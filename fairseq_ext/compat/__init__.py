@@ -84,6 +84,7 @@ PATCH_MODULES = (
     "training.padded_batches",  # after adaptive_losses, whose loss it wraps
     "training.masked_units",
     "training.speech_multitasks",
+    "training.adapter_languages",
     "training.frozen_embeddings",
     "training.roberta_positions",
     "versions.warning_filters",
