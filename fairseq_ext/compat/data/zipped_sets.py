@@ -93,6 +93,33 @@ def _noise_of(dataset: Any) -> Iterator[NoisingDataset]:
 
 
 @patch(
+    "fairseq.tasks.semisupervised_translation",
+    "fairseq.tasks.online_backtranslation",
+    because="fairseq 0.12.2: the noise of semisupervised_translation and online_backtranslation "
+    "does not depend on --seed",
+)
+def noise_depends_on_the_seed(module: PatchedModule) -> None:
+    """Give --seed to the noise of the sets, which stock draws from 1."""
+    if hasattr(module, "OnlineBackTranslationTask"):
+        task, name = module.OnlineBackTranslationTask, "load_denoise_dataset"
+    else:
+        task, name = module.SemisupervisedTranslationTask, "load_dataset"
+    load = getattr(task, name)
+
+    @functools.wraps(load)
+    def load_noise(self: Any, *arguments: Any, **options: Any) -> Any:
+        loaded = load(self, *arguments, **options)
+        zipped = self.datasets.values() if loaded is None else ()  # load_dataset returns nothing
+        parts = [part for sets in zipped for part in sets.datasets.values()]
+        for dataset in [loaded, *parts]:
+            for noising in _noise_of(dataset):
+                noising.seed = self.args.seed
+        return loaded
+
+    setattr(task, name, load_noise)
+
+
+@patch(
     "fairseq.tasks.online_backtranslation",
     because="fairseq 0.12.2: of a data folder with the folders shard0, shard1, ..., "
     "online_backtranslation trains on one in all epochs, whichever the file system lists first",

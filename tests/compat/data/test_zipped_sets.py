@@ -85,6 +85,35 @@ def test_noise_depends_on_epoch_and_number(words):
     assert set(sum(first, [])) - {words.unk(), 5} < set(targets[0])
 
 
+@pytest.mark.parametrize("seed", [1, 7])
+def test_noise_depends_on_the_seed(words, monkeypatch, seed):
+    from fairseq.tasks.online_backtranslation import OnlineBackTranslationTask
+    from fairseq.tasks.semisupervised_translation import SemisupervisedTranslationTask
+
+    lines = Lines(30, 30)
+    monkeypatch.setattr("fairseq.data.data_utils.load_indexed_dataset", lambda *_: lines)
+    monkeypatch.setattr("fairseq.data.indexed_dataset.dataset_exists", lambda *_, **__: True)
+    noise = {"max_word_shuffle_distance": 3, "word_dropout_prob": 0.2, "word_blanking_prob": 0.2}
+    args = Namespace(data="data", seed=seed, dataset_impl=None, left_pad_source=False, **noise)
+    args.left_pad_target, args.encoder_langtok, args.decoder_langtok = False, None, False
+    task = object.__new__(SemisupervisedTranslationTask)
+    task.args, task.dicts, task.lang_pairs = args, {"xx": words, "yy": words}, ["xx-yy"]
+    task.datasets, task.training, task.backtranslate_datasets = {}, True, {}
+    task.lambda_parallel, task.lambda_otf_bt, task.lambda_denoising = 0.0, 0.0, 1.0
+    task.lambda_parallel_steps = task.lambda_otf_bt_steps = task.lambda_denoising_steps = None
+    task.load_dataset("train")
+    pairs_of_noise = task.datasets["train"].datasets["denoising:xx-yy"]
+    assert pairs_of_noise.src.seed == seed
+    expected = NoisingDataset(lines, words, seed=seed, **noise)
+    assert pairs_of_noise[1]["source"].tolist() == expected[1].tolist()
+
+    task = object.__new__(OnlineBackTranslationTask)
+    task.args, task.common_dict = args, words
+    monkeypatch.setattr(task, "_langpair_dataset", lambda source, target: source, raising=False)
+    monkeypatch.setattr(task, "_prepend_lang_bos_to_target", lambda dataset, lang: dataset)
+    assert task.load_denoise_dataset("data", "xx").dataset.seed == seed
+
+
 @pytest.mark.parametrize("names, sharded", [(["shard10", "shard2", "shard1"], True), ([], False)])
 def test_shards_follow_each_other(names, sharded, tmp_path, words, monkeypatch):
     from fairseq.tasks.online_backtranslation import OnlineBackTranslationTask
