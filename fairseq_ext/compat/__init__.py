@@ -110,6 +110,7 @@ PATCH_MODULES = (
     "data.whole_words",
     "data.shortened_lines",
     "data.zipped_sets",
+    "data.word_noise",
     "data.shared_directions",
     "data.translation_options",
     "training.model_averages",
