@@ -111,6 +111,7 @@ PATCH_MODULES = (
     "data.shortened_lines",
     "data.zipped_sets",
     "data.word_noise",
+    "data.wrapped_sets",
     "data.shared_directions",
     "data.translation_options",
     "training.model_averages",

@@ -1,0 +1,63 @@
+"""Data sets that show others in part or in another order."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from ..patch_registry import PatchedModule, patch
+
+if TYPE_CHECKING:
+    from fairseq.data import ColorizeDataset
+    from fairseq.data.multi_corpus_dataset import MultiCorpusDataset
+
+
+@patch(
+    "fairseq.data.subsample_dataset",
+    because="fairseq 0.12.2: SubsampleDataset filters and batches its items by the lengths of "
+    "others, those with the same numbers in the whole set",
+)
+def parts_have_their_lengths(module: PatchedModule) -> None:
+    """Filter and batch items by their lengths."""
+    part, base = module.SubsampleDataset, module.BaseWrapperDataset.__base__
+    part.filter_indices_by_size = base.filter_indices_by_size
+    part.batch_by_size = base.batch_by_size
+
+
+@patch(
+    "fairseq.data.colorize_dataset",
+    because="fairseq 0.12.2: ColorizeDataset gives the colors in the order of the samples, while "
+    "the sentences of a batch are sorted by length",
+)
+def colors_follow_the_batch(module: PatchedModule) -> None:
+    """Order the colors as the sentences of the batch."""
+
+    def collater(self: ColorizeDataset, samples: list[dict[str, Any]]) -> dict[str, Any]:
+        """Return a batch with net_input.colors (B)."""
+        batch: dict[str, Any] = module.BaseWrapperDataset.collater(self, samples)
+        if batch:
+            colors = [self.color_getter(self.dataset, number) for number in batch["id"].tolist()]
+            batch["net_input"]["colors"] = module.torch.tensor(colors, dtype=module.torch.long)
+        return batch
+
+    module.ColorizeDataset.collater = collater
+
+
+@patch(
+    "fairseq.data.multi_corpus_dataset",
+    because="fairseq 0.12.2: MultiCorpusDataset with batch_sample and distributed_rank gives each "
+    "worker another list of batches, of which it takes its share: some are trained twice, others "
+    "never",
+)
+def workers_share_one_list_of_batches(module: PatchedModule) -> None:
+    """Shuffle the batches alike in all workers."""
+    dataset = module.MultiCorpusDataset
+    stock = dataset.__init__
+
+    @functools.wraps(stock)
+    def __init__(self: MultiCorpusDataset, *arguments: Any, **options: Any) -> None:
+        stock(self, *arguments, **options)
+        if self.distributed_rank is not None:
+            self.distributed_rank = 0
+
+    dataset.__init__ = __init__
