@@ -143,7 +143,11 @@ def semisupervised_step(sample, **options):
 
     task = object.__new__(SemisupervisedTranslationTask)
     task.__dict__.update(
-        lang_pairs=["xx-yy"], lambda_parallel=1.0, lambda_otf_bt=0.5, lambda_denoising=0.0
+        lang_pairs=["xx-yy"],
+        backtranslate_datasets={},
+        lambda_parallel=1.0,
+        lambda_otf_bt=0.5,
+        lambda_denoising=0.0,
     )
     backward = []
     optimizer = Namespace(backward=lambda loss: backward.append(loss.value))
