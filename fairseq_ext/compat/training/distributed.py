@@ -160,3 +160,21 @@ def block_updates_count_the_workers(module: PatchedModule) -> None:
             logger.warning("--use-bmuf does nothing with one worker, whose model is the average")
 
     module.Trainer._build_optimizer = _build_optimizer
+
+
+@patch(
+    "fairseq.trainer",
+    because="fairseq 0.12.2: a training with --use-bmuf that goes on begins its warm-up again, "
+    "without any exchange, and throws away what all workers but the first learn in it",
+)
+def block_updates_are_counted_on(module: PatchedModule) -> None:
+    """Tell the optimizer the number of updates of the checkpoint."""
+    stock = module.Trainer.set_num_updates
+
+    @functools.wraps(stock)
+    def set_num_updates(self: Trainer, num_updates: int) -> None:
+        stock(self, num_updates)
+        if self.cfg.optimization.use_bmuf and self._optimizer is not None:
+            self._optimizer.set_num_updates(num_updates)
+
+    module.Trainer.set_num_updates = set_num_updates

@@ -191,6 +191,18 @@ def test_block_updates_of_one_worker_are_named(toy_corpus, caplog):
     assert [text for text in caplog.messages if text.startswith("--use-bmuf does nothing with one")]
 
 
+def test_block_updates_are_counted_on(toy_corpus, tmp_path):
+    """Stock would count from 0, and broadcast the first worker's model at --warmup-iterations."""
+    trainer, path = block_updates_trainer(toy_corpus), str(tmp_path / "checkpoint.pt")
+    trainer.optimizer.set_num_updates(700)
+    trainer.set_num_updates(700)
+    trainer.consolidate_optimizer()
+    trainer.save_checkpoint(path, {"train_iterator": {"epoch": 3}})
+    resumed = block_updates_trainer(toy_corpus)
+    resumed.load_checkpoint(path)
+    assert resumed.get_num_updates() == resumed.optimizer.get_num_updates() == 700
+
+
 def test_block_updates_count_the_workers(toy_corpus, caplog, monkeypatch):
     """torchrun names two workers after fairseq has read --distributed-world-size."""
     trainer = block_updates_trainer(toy_corpus)
