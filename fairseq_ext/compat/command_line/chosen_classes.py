@@ -8,6 +8,13 @@ from typing import Any, Callable, Iterator, Mapping
 
 # {option as argparse stores it: value}
 Values = Mapping[str, Any]
+# modules and names of the models whose decoders have no mask for padding
+READING_PADDING = {
+    ("fairseq.models.fconv", "FConvModel"),
+    ("fairseq.models.fconv_self_att", "FConvModelSelfAtt"),
+    ("fairseq.models.lightconv", "LightConvModel"),
+    ("fairseq.models.lstm", "LSTMModel"),
+}
 # option_ranges.py has the ranges of their options
 STOCK_PACKAGES = ("fairseq", "fairseq_cli", "fairseq_ext")
 

@@ -6,7 +6,7 @@ import importlib.util
 from typing import Callable
 
 from ..user_errors import OptionError, option_of
-from .chosen_classes import Values, chosen_classes
+from .chosen_classes import READING_PADDING, Values, chosen_classes
 from .option_values import is_stock_alone
 
 
@@ -138,6 +138,18 @@ def _only_the_next_word_is_predicted(values: Values) -> None:
             )
 
 
+def _targets_begin_with_words(values: Values) -> None:
+    """Raise OptionError for targets padded on the left, in a decoder that reads the padding."""
+    if not is_training(values) or str(values.get("left_pad_target")) not in ("True", "true", "1"):
+        return
+    for entry in chosen_classes({"arch": values.get("arch")}):
+        if (entry.__module__, entry.__name__) in READING_PADDING:
+            raise OptionError(
+                f"--left-pad-target with --arch {values['arch']}, whose decoder would read the "
+                "padding before the words; allowed: leave it out"
+            )
+
+
 COMPARISONS: tuple[Callable[[Values], None], ...] = (
     _tpus_have_their_library,
     _sharding_has_its_library,
@@ -147,4 +159,5 @@ COMPARISONS: tuple[Callable[[Values], None], ...] = (
     _shared_embeddings_have_the_width,
     _tied_clusters_are_the_same,
     _only_the_next_word_is_predicted,
+    _targets_begin_with_words,
 )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Mapping, Sequence
 
+from ..command_line.chosen_classes import READING_PADDING
 from ..patch_registry import PatchedModule, patch
+from ..user_errors import OptionError
 
 if TYPE_CHECKING:
     from fairseq.models import BaseFairseqModel
@@ -30,6 +32,7 @@ def references_are_scored_as_asked(module: PatchedModule) -> None:
         """Return the references as hypotheses, with their scores and alignments."""
         is_padding = sample["target"].eq(self.pad)  # (B, T)
         if bool(is_padding[:, 0].any()):
+            _check_masks(models)
             sample = {**sample, "start_indices": is_padding.sum(dim=1).tolist()}
         lists: list[list[dict[str, Any]]] = generate(self, models, sample, **options)
         if self.compute_alignment != "soft":
@@ -43,3 +46,13 @@ def references_are_scored_as_asked(module: PatchedModule) -> None:
         return lists
 
     scorer.generate = aligned
+
+
+def _check_masks(models: Sequence[BaseFairseqModel]) -> None:
+    """Raise OptionError for a model that would read the padding before the words."""
+    for model in models:
+        if (type(model).__module__, type(model).__name__) in READING_PADDING:
+            raise OptionError(
+                f"--left-pad-target with --score-reference: {type(model).__name__} would read the "
+                "padding before the words; allowed: one of the two"
+            )

@@ -134,6 +134,9 @@ SHARED = {"share_all_embeddings": True, "decoder_embed_dim": 8, "decoder_output_
         ({**TIED, "adaptive_input_cutoff": "4"}, "-cutoff 4,6 with .* --adaptive-input-cutoff 4;"),
         ({**TIED, "decoder_input_dim": 6}, "-dim 8 with --tie-adaptive-weights and .*-input-dim 6"),
         ({"arch": "transformer_lm", "past_target": True}, "--past-target: .*; allowed: --fut"),
+        ({"arch": "fconv", "left_pad_target": True}, "--left-pad-target with --arch fconv, "),
+        ({"arch": "lightconv", "left_pad_target": "True"}, "--left-pad-target .*; allowed: leave"),
+        ({"arch": "lstm", "left_pad_target": True}, "--left-pad-target with --arch lstm, "),
     ],
     ids=str,
 )
@@ -158,6 +161,8 @@ def test_trainings_that_lack_something(values, message, monkeypatch):
         {**SHARED, "decoder_output_dim": 8},
         {**TRAINING, **TIED},
         {**TRAINING, "arch": "transformer_lm", "future_target": True},
+        {**TRAINING, "arch": "transformer", "left_pad_target": True},
+        {**TRAINING, "arch": "fconv", "left_pad_target": "False"},
         {**TRAINING, "arch": "roberta_base", "self_target": True},
         {**SHARED, "share_all_embeddings": False},
         {**SHARED, "arch": "transformer_lm", "decoder_input_dim": 6},

@@ -1,8 +1,12 @@
 """The scorer of references: alignments as asked for, and targets that are padded on the left."""
 
+import pytest
 import torch
 from common.words import dictionary_with
+from fairseq.models.lightconv import LightConvModel
 from fairseq.sequence_scorer import SequenceScorer
+
+from fairseq_ext.compat.user_errors import OptionError
 
 SOURCE = torch.tensor([[5, 6, 2], [1, 7, 2]])
 TARGET = torch.tensor([[8, 9, 2], [6, 2, 1]])
@@ -49,3 +53,11 @@ def test_scores_begin_where_the_target_begins():
     assert second["positional_scores"].tolist() == [-2, -3] and second["score"] == -2.5
     assert second["tokens"].tolist() == [6, 2]
     assert scored(left, "soft")[1]["alignment"][0] == ["0.130000", "0.140000"]
+
+
+def test_decoders_without_a_mask_are_refused():
+    model = LightConvModel.__new__(LightConvModel)
+    words = dictionary_with("word")
+    left = {"target": torch.tensor([[1, 4, 2]]), "net_input": {}}
+    with pytest.raises(OptionError, match="--left-pad-target with --score-reference: LightConv"):
+        SequenceScorer(words).generate([model], left)
