@@ -18,6 +18,7 @@ UNREAD = {
     "anneal_eps": "--adadelta-eps stays as it is",
     "baseline_model": "no other model is loaded",
     "baseline_model_langs": "no other model is loaded",
+    "decoding_format": "every word is the most probable one",
     "fast_stat_sync": "the criterion decides how statistics are added up",
     "generate_one_by_one": "sentences are translated in batches",
     "no_early_stop": "a training ends early with --patience alone",
@@ -43,6 +44,15 @@ OF_LANGUAGE_MODELS = {
     "adaptive_input": "its embeddings have one width",
     "char_inputs": "it reads words",
 }
+# {option: (its values that leave it off, the model that stores it, what happens instead)}
+OF_ONE_MODEL: dict[str, tuple[tuple[object, ...], str, str]] = {
+    "decoder_out_embed_dim": (
+        (None,),
+        "FConvLanguageModel",
+        "its output has the width of --decoder-embed-dim",
+    ),
+    "decoder_attention": ((None, "0", "False"), "LSTMLanguageModel", "it has no source"),
+}
 # models that look at --criterion before they form an adaptive softmax
 WITH_ADAPTIVE_LOSS = {"LSTMModel", "LSTMLanguageModel", "FConvLanguageModel"}
 
@@ -63,6 +73,7 @@ def warn_of_unread(values: Values) -> None:
         if values.get(name) and not values.get("quant_noise_pq"):
             _name_in_translation_model(values, name, instead)
     _name_clusters(values)
+    _name_of_one_model(values)
 
 
 def _name_without_companions(values: Values) -> None:
@@ -117,6 +128,20 @@ def _name_clusters(values: Values) -> None:
         if entry.__module__.startswith("fairseq_ext."):
             raise OptionError(f"{text}; allowed: leave it out, or --criterion adaptive_loss")
         _warn(text)
+
+
+def _name_of_one_model(values: Values) -> None:
+    """Warn of an option that a model declares and stores, and does not read."""
+    if not is_training(values):
+        return
+    for entry in set(chosen_classes({"arch": values.get("arch")})):
+        for name, (neutral, model, instead) in OF_ONE_MODEL.items():
+            value = values.get(name)
+            if entry.__name__ != model or value in neutral:
+                continue
+            if name == "decoder_out_embed_dim" and value == values.get("decoder_embed_dim"):
+                continue
+            _warn(f"{option_of(name, value)} does nothing with --arch {values['arch']}: {instead}")
 
 
 @functools.lru_cache(maxsize=None)  # fairseq reads a command line several times

@@ -13,6 +13,8 @@ from fairseq_ext.compat.command_line.unread_options import UNREAD
 from fairseq_ext.compat.user_errors import OptionError
 
 DECLARATION = r"add_argument|^\s*(['\"]--|\w+: .*= field)"
+# hands an option on to models, whose methods take it and do not look at it
+HANDED_ON = r"decoding_format(=getattr| = decoding_format|\": self\.decoding_format)"
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +28,7 @@ def test_fairseq_reads_them_nowhere():
     files = [file for folder in folders for file in folder.rglob("*.py")]
     lines = [line for file in files if "examples" not in file.parts
              for line in file.read_text(encoding="utf-8", errors="replace").splitlines()
-             if not re.search(DECLARATION, line)]  # fmt: skip
+             if not re.search(f"{DECLARATION}|{HANDED_ON}", line)]  # fmt: skip
     read = re.compile(rf"(\.|['\"])({'|'.join(UNREAD)})\b")
     assert [line for line in lines if read.search(line)] == []
     declared = " ".join(file.read_text(encoding="utf-8") for file in files
@@ -111,3 +113,18 @@ def test_trainings_without_the_other_option(values, message, caplog):
     del parsed["update_freq"]
     check({**parsed, **values})  # of fairseq-generate, which reads none of them
     assert caplog.messages == [text]
+
+
+def test_language_models_without_what_they_declare(caplog):
+    training = {"update_freq": [1], "decoder_embed_dim": 16}
+    check({**training, "arch": "fconv_lm", "decoder_out_embed_dim": 16})
+    check({**training, "arch": "lstm_lm", "decoder_attention": "0", "decoder_out_embed_dim": 8})
+    check({**training, "arch": "fconv", "decoder_attention": "True", "decoder_out_embed_dim": 8})
+    assert caplog.messages == []
+    check({**training, "arch": "fconv_lm", "decoder_out_embed_dim": 8})
+    check({**training, "arch": "lstm_lm", "decoder_attention": "1"})
+    assert caplog.messages == [
+        "--decoder-out-embed-dim 8 does nothing with --arch fconv_lm: its output has the width of "
+        "--decoder-embed-dim",
+        "--decoder-attention 1 does nothing with --arch lstm_lm: it has no source",
+    ]
