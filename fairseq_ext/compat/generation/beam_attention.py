@@ -1,8 +1,8 @@
-"""The attention of fconv in a search: every hypothesis looks at the source of its own sentence."""
+"""The attention of fconv in a search: whose source it is, and what its weights add up to."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
 
@@ -25,3 +25,27 @@ def hypotheses_have_their_source(module: PatchedModule) -> None:
         return input1.bmm(input2)
 
     module.BeamableMM.forward = forward
+
+
+@patch(
+    "fairseq.models.fconv",
+    "fairseq.models.fconv_self_att",
+    because="fairseq 0.12.2: the attention of fconv is divided by the number of all layers, also "
+    "of those without attention, and that of fconv_self_att by none, so that the weights of "
+    "--print-alignment soft do not add up to 1",
+)
+def weights_add_up_to_one(module: PatchedModule) -> None:
+    """Divide the sum over layers by the number of those with attention."""
+    decoder = module.FConvDecoder
+    stock = decoder.forward
+    is_mean = module.__name__ == "fairseq.models.fconv"
+
+    def forward(self: Any, *args: Any, **kw: Any) -> tuple[Tensor, Tensor | None]:
+        """Return logits (B, T, V) and weights (B, T, S)."""
+        logits, weights = stock(self, *args, **kw)
+        if weights is not None:
+            layers = sum(layer is not None for layer in self.attention)
+            weights = weights * ((len(self.attention) if is_mean else 1) / layers)
+        return logits, weights
+
+    decoder.forward = forward
