@@ -78,6 +78,7 @@ PATCH_MODULES = (
     "training.padded_frames",
     "training.padded_speech",
     "training.speech_logits",
+    "training.convolutional_models",
     "training.refined_models",
     "training.noised_embeddings",
     "training.adaptive_losses",
