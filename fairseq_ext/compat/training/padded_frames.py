@@ -118,28 +118,53 @@ def positions_leave_padding_out(module: PatchedModule) -> None:
 
 @patch(
     "fairseq.models.fconv_self_att",
-    because="fairseq 0.12.2: the decoder of fconv_self_att attends to the padding of sources, so "
-    "that loss and translation depend on the batch",
+    because="fairseq 0.12.2: the decoder of fconv_self_att, and with --encoder-attention its "
+    "encoder, attend to the padding of sources, so that loss and translation depend on the batch",
 )
 def decoders_attend_to_no_padding(module: PatchedModule) -> None:
-    """Tell the attention where padding is; with several heads fairseq's attention fails on it."""
-    decoder = module.FConvDecoder
-    stock = decoder.forward
+    """Leave the weights of padding out; fairseq's attention fails on a mask for several heads."""
+    encoder, decoder = module.FConvEncoder, module.FConvDecoder
+    encode, stock = encoder.forward, decoder.forward
+
+    def forward_encoder(self: Any, src_tokens: Tensor, src_lengths: Tensor) -> Any:
+        import torch
+
+        is_padding = src_tokens.eq(self.padding_idx)
+        # before the words, the attention of a sentence to itself has a column of zeros
+        is_padding = torch.nn.functional.pad(is_padding, (1, 0), value=False)
+        with contextlib.ExitStack() as stack:
+            for attention in self.attention:
+                if attention is not None:
+                    stack.enter_context(_weights_without(attention.attention, is_padding))
+            return encode(self, src_tokens, src_lengths)
 
     def forward(self: Any, prev_output_tokens: Tensor, encoder_out: Any) -> Any:
         is_padding = encoder_out["encoder"]["encoder_padding_mask"]  # (B, S)
-
-        def with_padding(_attention: Any, inputs: tuple[Tensor, ...]) -> tuple[Any, ...]:
-            return (*inputs, False, is_padding)
-
         with contextlib.ExitStack() as stack:
             for attention in self.attention:
-                if attention is not None and attention.num_heads == 1:
-                    hook = attention.register_forward_pre_hook(with_padding)
-                    stack.callback(hook.remove)
+                if attention is not None and is_padding is not None:
+                    stack.enter_context(_weights_without(attention, is_padding))
             return stock(self, prev_output_tokens, encoder_out)
 
-    decoder.forward = forward
+    encoder.forward, decoder.forward = forward_encoder, forward
+
+
+@contextlib.contextmanager
+def _weights_without(attention: Any, is_padding: Tensor) -> Iterator[None]:
+    """Let an attention, (B * H, T, S) of H heads, divide its weights among words, (B, S)."""
+
+    def without_padding(_dropout: Any, inputs: tuple[Tensor]) -> tuple[Tensor]:
+        padding = is_padding.repeat_interleave(attention.num_heads, dim=0).unsqueeze(1)
+        weights = inputs[0].masked_fill(padding, 0)
+        return (weights / weights.sum(2, keepdim=True),)
+
+    # what comes right after the softmax
+    dropout = attention.attention_module.dropout_module
+    hook = dropout.register_forward_pre_hook(without_padding)
+    try:
+        yield
+    finally:
+        hook.remove()
 
 
 @contextlib.contextmanager
