@@ -10,6 +10,7 @@ from ..user_errors import OptionError, option_of
 if TYPE_CHECKING:
     from fairseq.models import BaseFairseqModel
     from fairseq.tasks import FairseqTask
+    from torch import Tensor
 
 OPTIONS = ("print_step", "retain_iter_history")
 # {option of a beam search that iterative refinement does not read: values that leave it off}
@@ -84,3 +85,56 @@ def check_beams(args: Any) -> None:
                 f"{option_of(name, value)}: iterative refinement has no beam search; allowed: "
                 "leave it out"
             )
+
+
+@patch(
+    "fairseq.iterative_refinement_generator",
+    because="fairseq 0.12.2: --iter-decode-with-external-reranker ends in an AttributeError",
+)
+def external_rerankers_rank(module: PatchedModule) -> None:
+    """Read the output of an encoder as fairseq's encoders write it today."""
+    generator = module.IterativeRefinementGenerator
+    stock = generator.generate
+
+    def generate(self: Any, models: list[BaseFairseqModel], *args: Any, **options: Any) -> Any:
+        if self.reranking and (len(models) < 2 or self.beam_size < 2):
+            raise OptionError(
+                f"--iter-decode-with-external-reranker with {len(models)} models of --path and "
+                f"{option_of('iter_decode_with_beam', self.beam_size)}: the last model ranks what "
+                "the others translate; allowed: at least 2 models and 2 lengths"
+            )
+        return stock(self, models, *args, **options)
+
+    def rerank(
+        self: Any,
+        reranker: Any,
+        finalized: list[list[dict[str, Any]]],
+        encoder_input: list[Tensor],
+        beam_size: int,
+    ) -> list[list[dict[str, Any]]]:
+        """Give each translation the mean log P of its words by the reranker.
+
+        Args:
+            finalized: for each of B * beam_size translations a list with this one.
+            encoder_input: sources (B, S) and their lengths (B,).
+        """
+        import torch
+
+        words = torch.nn.utils.rnn.pad_sequence(
+            [entry[0]["tokens"] for entry in finalized], batch_first=True, padding_value=self.pad
+        )  # (B * beam_size, T)
+        words[:, 0] = self.eos  # with which a translation from left to right begins
+        encoded = reranker.encoder(encoder_input[0], src_lengths=encoder_input[1])
+        order = torch.arange(len(words), device=words.device) // beam_size
+        encoded = reranker.encoder.reorder_encoder_out(encoded, order)
+        output = reranker.decoder(words[:, :-1], encoder_out=encoded)
+        scores = reranker.get_normalized_probs(output, True, None)
+        targets = words[:, 1:]
+        scores = scores.gather(2, targets.unsqueeze(2)).squeeze(2)
+        is_word = targets.ne(self.pad)
+        means = scores.masked_fill(~is_word, 0).sum(1) / is_word.sum(1)
+        for entry, score in zip(finalized, means):
+            entry[0]["score"] = score
+        return finalized
+
+    generator.generate, generator.rerank = generate, rerank

@@ -88,6 +88,7 @@ def speech_ends_with_its_text(module: PatchedModule) -> None:
             return type(decoder).forward(decoder, *more, **options)
 
         def smooth(frames: Tensor) -> Tensor:
+            assert lengths is not None  # after at least one step
             with zeros_in_all(convolutions_in(postnet), _behind(lengths, frames.size(1))):
                 return type(postnet).forward(postnet, frames)
 

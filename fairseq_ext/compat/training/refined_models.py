@@ -5,7 +5,7 @@ Dimensions: B sentences, S source positions, T target positions, V words, C unit
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Sequence
 
 from ..patch_registry import PatchedModule, patch
 
@@ -19,26 +19,42 @@ NAMED_END = 3  # the number that stock takes for </s>, which is that of <unk>
 @patch(
     "fairseq.models.nat.nonautoregressive_transformer",
     because="fairseq 0.12.2: --src-embedding-copy counts the words of a source from the first "
-    "column, where a batch has padding, so that the copies depend on the batch",
+    "column, where a batch has padding, so that the copies depend on the batch; it ends in an "
+    "error in ensembles, and where a batch is wider than its longest target",
 )
 def words_are_copied_from_the_source(module: PatchedModule) -> None:
-    """Move the words of each source to the first columns."""
+    """Count the words of both sides from the first word; a model of an ensemble has its own."""
     decoder = module.NATransformerDecoder
-    stock = decoder.forward_copying_source
 
     def forward_copying_source(
         self: Any, src_embeds: Tensor, src_masks: Tensor, tgt_masks: Tensor
     ) -> Tensor:
         """Return copies (B, T, C) of embeddings (B, S, C); masks are True for words."""
-        import torch
-
-        first = src_masks.long().argmax(1, keepdim=True)  # (B, 1)
-        columns = torch.arange(src_masks.size(1), device=src_masks.device)
-        columns = (columns + first).remainder(src_masks.size(1))  # (B, S)
-        moved = src_embeds.gather(1, columns.unsqueeze(2).expand_as(src_embeds))
-        return stock(self, moved, src_masks, tgt_masks)
+        if src_embeds.dim() == 4:  # of all models of an ensemble, which is the last dimension
+            src_embeds = src_embeds[..., self.place_in_ensemble]
+        words, targets = src_masks.sum(1, keepdim=True), tgt_masks.sum(1, keepdim=True)  # (B, 1)
+        step = (words.float() - 1) / (targets.float() - 1)
+        copied = (step * (tgt_masks.cumsum(1) - 1)).round().long()  # (B, T), of the words
+        copied = (copied + src_masks.long().argmax(1, keepdim=True)).masked_fill(~tgt_masks, 0)
+        return src_embeds.gather(1, copied.unsqueeze(2).expand(-1, -1, src_embeds.size(2)))
 
     decoder.forward_copying_source = forward_copying_source
+
+
+@patch(
+    "fairseq.models.nat.fairseq_nat_model",
+    because="the patch before: a model of an ensemble has to know which of the sources is its own",
+)
+def ensembles_count_their_models(module: PatchedModule) -> None:
+    """Note the place of each model."""
+    stock = module.FairseqNATModel.enable_ensemble
+
+    def enable_ensemble(self: Any, models: Sequence[Any]) -> None:
+        stock(self, models)
+        for place, model in enumerate(models):
+            model.decoder.place_in_ensemble = place
+
+    module.FairseqNATModel.enable_ensemble = enable_ensemble
 
 
 @patch(

@@ -1,9 +1,14 @@
-"""Options of steps where there are beams, and of beams where there are steps."""
+"""Options of steps where there are beams, and of beams where there are steps; rerankers."""
 
 import argparse
+from types import SimpleNamespace
 
 import pytest
+import torch
+from common.words import dictionary_with
 from fairseq.dataclass.configs import GenerationConfig
+from fairseq.iterative_refinement_generator import IterativeRefinementGenerator
+from fairseq.models.transformer import TransformerModel, base_architecture
 from fairseq.tasks.fairseq_task import FairseqTask
 from fairseq.tasks.translation_lev import TranslationLevenshteinTask
 
@@ -35,3 +40,28 @@ def test_iterative_refinement_refuses_options_of_beams(option, value):
 def test_defaults_of_the_search_are_taken():
     check_beams(GenerationConfig())
     check_beams(argparse.Namespace(beam=1, max_len_a=1.2, max_len_b=10))
+
+
+def test_a_reranker_ranks():
+    words = dictionary_with(*(f"word{number}" for number in range(8)))
+    task = SimpleNamespace(source_dictionary=words, target_dictionary=words)
+    args = argparse.Namespace(encoder_layers=1, decoder_layers=1, encoder_embed_dim=8)
+    args.encoder_ffn_embed_dim, args.max_source_positions, args.max_target_positions = 8, 20, 20
+    args.encoder_attention_heads = args.decoder_attention_heads = 2
+    base_architecture(args)
+    torch.manual_seed(1)
+    reranker = TransformerModel.build_model(args, task).eval()
+    search = IterativeRefinementGenerator(words, beam_size=2, reranking=True)
+    sources = torch.tensor([[0, 5, 6, 2], [1, 0, 7, 2]])
+    translations = [[0, 4, 2], [0, 4, 5, 6, 2], [0, 8, 2], [0, 2]]
+    finalized = [[{"tokens": torch.tensor(row), "score": 0}] for row in translations]
+    search.rerank(reranker, finalized, [sources, sources.ne(1).sum(1)], 2)
+    for place, row in enumerate(translations):
+        source = sources[place // 2]
+        source = source[source.ne(1)][None]
+        previous = torch.tensor([[2, *row[1:-1]]])
+        output = reranker(source, torch.tensor([source.size(1)]), previous)
+        scores = output[0].log_softmax(2)[0].gather(1, torch.tensor(row[1:]).unsqueeze(1))
+        torch.testing.assert_close(finalized[place][0]["score"], scores.mean())
+    with pytest.raises(OptionError, match="--iter-decode-with-external-reranker with 1 models of"):
+        search.generate([reranker], {})

@@ -14,7 +14,7 @@ from fairseq.models.nat.iterative_nonautoregressive_transformer import _sequenti
 BOS, PAD, EOS, UNK = range(4)
 
 
-def test_copies_do_not_depend_on_padding():
+def copying_model(seed=1):
     words = dictionary_with(*(f"word{number}" for number in range(12)))
     task = SimpleNamespace(source_dictionary=words, target_dictionary=words)
     args = argparse.Namespace(encoder_layers=1, decoder_layers=1, encoder_embed_dim=8)
@@ -22,7 +22,12 @@ def test_copies_do_not_depend_on_padding():
     args.encoder_attention_heads = args.decoder_attention_heads = 2
     args.max_source_positions = args.max_target_positions = 20
     refined.base_architecture(args)
-    model = refined.NATransformerModel.build_model(args, task).eval()
+    torch.manual_seed(seed)
+    return refined.NATransformerModel.build_model(args, task).eval()
+
+
+def test_copies_do_not_depend_on_padding():
+    model = copying_model()
     target = torch.tensor([[BOS, UNK, UNK, UNK, EOS], [BOS, UNK, UNK, EOS, PAD]])
 
     def translated(source, words=target):
@@ -36,6 +41,23 @@ def test_copies_do_not_depend_on_padding():
         together = translated(source)
         torch.testing.assert_close(together[1, :4], alone)
         torch.testing.assert_close(together[0], translated(source[:1], target[:1])[0])
+    wider = torch.nn.functional.pad(target, (0, 3), value=PAD)
+    torch.testing.assert_close(translated(left, wider)[:, :5], translated(left))
+
+
+def test_models_of_an_ensemble_copy_their_own_words():
+    models = [copying_model(1), copying_model(2)]
+    source = torch.tensor([[BOS, 5, 6, 7, EOS], [PAD, PAD, BOS, 9, EOS]])
+    target = torch.tensor([[BOS, UNK, UNK, UNK, EOS], [BOS, UNK, UNK, EOS, PAD]])
+    alone = []
+    for model in models:
+        encoded = model.encoder(source, src_lengths=source.ne(PAD).sum(1))
+        alone.append(model.decoder(normalize=True, encoder_out=encoded, prev_output_tokens=target))
+    models[0].enable_ensemble(models)
+    encoded = models[0].forward_encoder([source, source.ne(PAD).sum(1)])
+    scores = models[0].decoder(normalize=True, encoder_out=encoded, prev_output_tokens=target)
+    expected = torch.stack(alone).exp().mean(0).log()
+    torch.testing.assert_close(scores, expected)
 
 
 def test_noise_leaves_special_symbols_where_they_are():
