@@ -79,6 +79,7 @@ PATCH_MODULES = (
     "training.padded_speech",
     "training.speech_logits",
     "training.convolutional_models",
+    "training.conformer_options",
     "training.refined_models",
     "training.noised_embeddings",
     "training.adaptive_losses",

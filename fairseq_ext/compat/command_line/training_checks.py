@@ -150,6 +150,22 @@ def _targets_begin_with_words(values: Values) -> None:
             )
 
 
+def _positions_have_their_attention(values: Values) -> None:
+    """Raise OptionError for positions of a conformer that its attention does not read."""
+    if not is_training(values) or not is_stock_alone(values):
+        return
+    attention, positions = values.get("attn_type"), values.get("pos_enc_type")
+    if attention not in (None, "", "espnet"):
+        raise OptionError(f"--attn-type {attention} is not known; allowed: espnet, or leave it out")
+    if positions not in (None, "abs", "rel_pos", "rope"):
+        raise OptionError(f"--pos-enc-type {positions} is not known; allowed: abs, rel_pos or rope")
+    if positions in ("rel_pos", "rope") and attention != "espnet":
+        raise OptionError(
+            f"--pos-enc-type {positions}: the attention does not read these positions; allowed: "
+            "with --attn-type espnet, or abs"
+        )
+
+
 COMPARISONS: tuple[Callable[[Values], None], ...] = (
     _tpus_have_their_library,
     _sharding_has_its_library,
@@ -160,4 +176,5 @@ COMPARISONS: tuple[Callable[[Values], None], ...] = (
     _tied_clusters_are_the_same,
     _only_the_next_word_is_predicted,
     _targets_begin_with_words,
+    _positions_have_their_attention,
 )

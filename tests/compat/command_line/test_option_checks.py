@@ -137,6 +137,9 @@ SHARED = {"share_all_embeddings": True, "decoder_embed_dim": 8, "decoder_output_
         ({"arch": "fconv", "left_pad_target": True}, "--left-pad-target with --arch fconv, "),
         ({"arch": "lightconv", "left_pad_target": "True"}, "--left-pad-target .*; allowed: leave"),
         ({"arch": "lstm", "left_pad_target": True}, "--left-pad-target with --arch lstm, "),
+        ({"attn_type": "esp", "pos_enc_type": "abs"}, "--attn-type esp is not known; allowed: esp"),
+        ({"attn_type": None, "pos_enc_type": "rope"}, "--pos-enc-type rope: .* --attn-type espnet"),
+        ({"attn_type": "", "pos_enc_type": "rel"}, "--pos-enc-type rel is not known; allowed: abs"),
     ],
     ids=str,
 )
@@ -163,6 +166,8 @@ def test_trainings_that_lack_something(values, message, monkeypatch):
         {**TRAINING, "arch": "transformer_lm", "future_target": True},
         {**TRAINING, "arch": "transformer", "left_pad_target": True},
         {**TRAINING, "arch": "fconv", "left_pad_target": "False"},
+        {**TRAINING, "attn_type": "espnet", "pos_enc_type": "rope"},
+        {**TRAINING, "attn_type": "", "pos_enc_type": "abs"},
         {**TRAINING, "arch": "roberta_base", "self_target": True},
         {**SHARED, "share_all_embeddings": False},
         {**SHARED, "arch": "transformer_lm", "decoder_input_dim": 6},

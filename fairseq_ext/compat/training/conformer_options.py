@@ -1,0 +1,67 @@
+"""Options of conformers that fairseq declares and does not read."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import TYPE_CHECKING, Any
+
+from ..patch_registry import PatchedModule, patch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+logger = logging.getLogger(__name__)
+
+
+@patch(
+    "fairseq.models.speech_to_text.s2t_conformer",
+    because="fairseq 0.12.2: s2t_conformer ignores --load-pretrained-encoder-from",
+)
+def conformers_begin_as_asked(module: PatchedModule) -> None:
+    """Read the encoder's parameters, as s2t_transformer and s2ut_conformer do."""
+    stock = module.S2TConformerModel.build_encoder
+
+    def build_encoder(cls: Any, args: Any) -> Any:
+        from fairseq import checkpoint_utils
+
+        encoder = stock.__func__(cls, args)
+        path = getattr(args, "load_pretrained_encoder_from", None)
+        if path is None:
+            return encoder
+        if not os.path.exists(path):  # a checkpoint may have moved without it
+            logger.warning(f"skipped pretraining because {path} does not exist")
+            return encoder
+        return checkpoint_utils.load_pretrained_component_from_model(encoder, path)
+
+    module.S2TConformerModel.build_encoder = classmethod(build_encoder)
+
+
+@patch(
+    "fairseq.models.speech_to_text.s2t_conformer",
+    because="fairseq 0.12.2: s2t_conformer and s2ut_conformer ignore --encoder-freezing-updates",
+)
+def conformers_are_frozen(module: PatchedModule) -> None:
+    """Compute no gradient of the encoder in the first updates, as s2t_transformer does."""
+    encoder = module.S2TConformerEncoder
+    build, stock = encoder.__init__, encoder.forward
+
+    def __init__(self: Any, args: Any) -> None:
+        build(self, args)
+        self.encoder_freezing_updates = getattr(args, "encoder_freezing_updates", None) or 0
+        self.num_updates = 0
+
+    def set_num_updates(self: Any, num_updates: int) -> None:
+        super(encoder, self).set_num_updates(num_updates)
+        self.num_updates = num_updates
+
+    def forward(self: Any, src_tokens: Tensor, src_lengths: Tensor, *more: Any, **kw: Any) -> Any:
+        """Return the encoded frames of (B, T, D), of which (B,) are no padding."""
+        import torch
+
+        is_trained = self.num_updates >= self.encoder_freezing_updates
+        with torch.set_grad_enabled(is_trained and torch.is_grad_enabled()):
+            return stock(self, src_tokens, src_lengths, *more, **kw)
+
+    encoder.__init__, encoder.forward = __init__, forward
+    encoder.set_num_updates = set_num_updates

@@ -1,0 +1,40 @@
+"""Conformers begin with the parameters, and are frozen for the updates, that are asked for."""
+
+from argparse import Namespace
+
+import pytest
+import torch
+from fairseq import checkpoint_utils
+from fairseq.models.speech_to_text import s2t_conformer
+
+
+def options():
+    args = Namespace(encoder_embed_dim=8, encoder_ffn_embed_dim=8, encoder_attention_heads=2)
+    args.encoder_layers, args.conv_channels, args.fp16, args.max_source_positions = 1, 8, False, 40
+    args.input_feat_per_channel, args.depthwise_conv_kernel_size = 4, 3
+    s2t_conformer.base_architecture(args)
+    return args
+
+
+def test_the_encoder_is_frozen():
+    args = options()
+    args.encoder_freezing_updates = 2
+    encoder = s2t_conformer.S2TConformerModel.build_encoder(args)
+    frames, lengths = torch.randn(1, 9, 4), torch.tensor([9])
+    for updates, is_trained in ((0, False), (1, False), (2, True)):
+        encoder.set_num_updates(updates)
+        assert encoder(frames, lengths)["encoder_out"][0].requires_grad == is_trained
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_pretrained_parameters_are_read(exists, tmp_path, monkeypatch, caplog):
+    args, path = options(), tmp_path / "encoder.pt"
+    args.load_pretrained_encoder_from = str(path)
+    if exists:
+        path.touch()
+    loaded = []
+    monkeypatch.setattr(checkpoint_utils, "load_pretrained_component_from_model",
+                        lambda *given: loaded.append(given) or given[0])  # fmt: skip
+    encoder = s2t_conformer.S2TConformerModel.build_encoder(args)
+    assert loaded == ([(encoder, str(path))] if exists else [])
+    assert exists or "does not exist" in caplog.text
