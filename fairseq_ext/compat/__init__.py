@@ -128,6 +128,7 @@ PATCH_MODULES = (
     "generation.matched_lengths",
     "generation.sampled_words",
     "generation.hub_interfaces",
+    "generation.speech_hub",
     "generation.refinement_steps",
     "generation.unknown_words",
     "generation.source_columns",

@@ -169,6 +169,27 @@ def check_options(interface: GeneratorHubInterface, names: list[str]) -> None:
             )
 
 
+@patch(
+    "fairseq.models.bart.hub_interface",
+    because="fairseq 0.12.2: encode of BART adds sub-words that are unknown to the dictionary",
+)
+def dictionaries_stay_as_they_are(module: PatchedModule) -> None:
+    """Take them for <unk>, as RoBERTa does."""
+    stock = module.BARTHubInterface.encode
+
+    def encode(self: Any, sentence: str, *more: str, no_separator: bool = True) -> Tensor:
+        """Return the symbols, (T,), of sentences."""
+        dictionary = self.task.source_dictionary
+        dictionary.add_symbol = dictionary.index
+        try:
+            tokens: Tensor = stock(self, sentence, *more, no_separator=no_separator)
+        finally:
+            del dictionary.add_symbol
+        return tokens
+
+    module.BARTHubInterface.encode = encode
+
+
 def empty_answer() -> dict[str, Any]:
     """Return a hypothesis without words, of score -inf."""
     import torch

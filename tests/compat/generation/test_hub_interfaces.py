@@ -131,3 +131,15 @@ def test_masks_are_filled_with_words(topk):
     assert [text for text, _, _ in filled] == [f"a{word} b" for word in ranked]
     with pytest.raises(ValueError, match="^the input has 2 <mask>; allowed: 1$"):
         interface.fill_mask("<mask> <mask>")
+
+
+def test_encoding_leaves_the_dictionary_of_bart_alone():
+    from fairseq.models.bart.hub_interface import BARTHubInterface
+
+    words = dictionary_with("a", "b")
+    before = dict(words.indices), list(words.count)
+    interface = SimpleNamespace(task=SimpleNamespace(source_dictionary=words))
+    interface.bpe, interface.max_positions = SimpleNamespace(encode=str), (9, 9)
+    tokens = BARTHubInterface.encode(interface, "a new b", "b")
+    assert tokens.tolist() == [0, 4, words.unk(), 5, 2, 5, 2]
+    assert (words.indices, words.count) == before
