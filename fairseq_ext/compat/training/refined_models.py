@@ -43,7 +43,7 @@ def words_are_copied_from_the_source(module: PatchedModule) -> None:
 
 @patch(
     "fairseq.models.nat.fairseq_nat_model",
-    because="the patch before: a model of an ensemble has to know which of the sources is its own",
+    because="fairseq 0.12.2: a model of an ensemble does not know which of the sources is its own",
 )
 def ensembles_count_their_models(module: PatchedModule) -> None:
     """Note the place of each model."""
