@@ -42,6 +42,7 @@ def test_without_a_command_it_prints_the_table(capsys):
     assert all(name in printed for name in command.COMMANDS)
 
 
+@pytest.mark.slow
 def test_python_m_is_the_same_command(run, user_dir):
     """It prints nothing else, although modules of fairseq log what is not installed."""
     assert run("python", "-m", "fairseq_ext", "user-dir", cwd=REPOSITORY) == f"{user_dir}\n"
@@ -56,6 +57,7 @@ def test_user_dir_imports_neither_torch_nor_fairseq(run, user_dir):
     assert run("python", "-c", code, cwd=REPOSITORY) == f"{user_dir}\n"
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_is_no_traceback(run):
     script = "import sys; from fairseq_ext import __main__ as m"
     script += "; m.COMMANDS['list'] = m.COMMANDS['list']._replace(entry_point='tools.loud:shout')"

@@ -15,6 +15,7 @@ from omegaconf import OmegaConf
 from torch import Tensor
 
 from ..compat.generation.line_translator import Line, LineTranslator, Source
+from ..compat.user_errors import OptionError
 from .inputs import SURROGATES, Input, encode_words
 from .results import Score
 from .search import tokenizer_options
@@ -44,7 +45,10 @@ class Scoring:
     def __init__(self, model: Any, translator: LineTranslator):
         self.model, self.translator = model, translator
         options = OmegaConf.structured(GenerationConfig(score_reference=True))
-        self.scorer = translator.task.build_generator(translator.models, options)
+        try:
+            self.scorer = translator.task.build_generator(translator.models, options)
+        except OptionError:  # a task that refuses --score-reference
+            self.scorer = None
         is_scorer = isinstance(self.scorer, SequenceScorer)
         # models for several pairs that fairseq itself calls by their parts alone
         is_scorer &= not isinstance(translator.models[0], FairseqMultiModel)

@@ -15,6 +15,8 @@ from benchmarks import run as speed_run
 from benchmarks import smoke as smoke_script
 from fairseq_ext.tools import UsageError
 
+pytestmark = pytest.mark.slow  # other tests cover what is measured
+
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 
 SMALL = "--updates 1 --repeats 1 --max-tokens 100 --vocab 50 --train-sentences 60 --length 6 "

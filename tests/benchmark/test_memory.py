@@ -3,9 +3,12 @@
 import functools
 import json
 
+import pytest
 from benchmark.inline import Inline
 
 from benchmarks import memory
+
+pytestmark = pytest.mark.slow  # other tests cover what is measured
 
 
 def test_peaks_beside_the_closest_peer(monkeypatch, tmp_path):

@@ -2,7 +2,11 @@
 
 import json
 
+import pytest
+
 from benchmarks import monolingual
+
+pytestmark = pytest.mark.slow  # other tests cover what is measured
 
 TINY = "--layers 1 --embed-dim 8 --ffn-embed-dim 8 --heads 2 --hidden 8 --context 8 --vocab 30"
 

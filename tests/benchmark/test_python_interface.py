@@ -6,6 +6,8 @@ import pytest
 
 from benchmarks import python_interface
 
+pytestmark = pytest.mark.slow  # other tests cover what is measured
+
 
 def test_all_programs_translate_the_same(dual_checkpoint, toy_corpus, tmp_path):
     python_interface.main(

@@ -5,6 +5,8 @@ import json
 import pages
 import pytest
 
+pytestmark = pytest.mark.slow  # other tests cover what is measured
+
 
 def test_work_is_that_of_the_products(run, tmp_path):
     words = "--sentences 4 --steps 5 --embed-dim 32 --hidden-size 64 --words 300 --repeats 1"

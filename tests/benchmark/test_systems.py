@@ -10,6 +10,8 @@ from speed.corpus import star
 from speed.families import FAMILIES
 from speed.products import Products
 
+pytestmark = pytest.mark.slow  # other tests cover what is measured
+
 # one of Transformers and one that is recurrent
 FAST = ("dual", "multiway")
 

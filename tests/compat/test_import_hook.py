@@ -54,6 +54,7 @@ def site_packages():
     return Path(fairseq.__file__).parents[1]
 
 
+@pytest.mark.slow
 def test_checkout_without_pth_files():
     code = WITHOUT_PTH + "import fairseq_ext, fairseq; print(fairseq.__version__)"
     assert python(code, REPOSITORY, site_packages(), site=False).endswith("0.12.2\n")
@@ -69,6 +70,7 @@ def test_run_without_pth_files():
     assert "usage: fairseq-score" in output
 
 
+@pytest.mark.slow
 def test_hook_first_then_package():
     """The copy the hook loaded is the one that `import fairseq_ext.compat` gives."""
     code = """

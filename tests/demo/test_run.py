@@ -132,6 +132,7 @@ def test_a_failing_command_shows_the_end_of_its_output(progress, tmp_path, capsy
     assert (tmp_path / "out.log").read_text(encoding="utf-8") == "first\nreason\n"
 
 
+@pytest.mark.slow
 def test_a_command_that_says_nothing_still_shows_that_it_runs(progress, tmp_path, capsys):
     code = "import time; time.sleep(6)"
     progress.run_command("wait", [sys.executable, "-c", code], tmp_path / "out.log", {})

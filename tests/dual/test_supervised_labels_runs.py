@@ -87,6 +87,7 @@ def test_all_commands(runs, reviews, tmp_path, arch):
         assert plain != ranked
 
 
+@pytest.mark.slow
 def test_the_gap_is_what_the_weight_makes_small(runs, tmp_path):
     found = {}
     for weight in (1e-6, 5):

@@ -4,6 +4,20 @@ import pytest
 import shell
 from experiments.definition import names, read_experiment
 
+# experiments that differ from others in sizes and data
+VARIANTS = (
+    "dual/monolingual_",
+    "dual/recipe_",
+    "dual/sampled_",
+    "dual/study_",
+    "dual/iwslt14",
+    "routed/10000",
+    "routed/5000",
+    "twin/digits_",
+    "twin/pixels_",
+    "twin/captions_plain",
+)
+
 
 def test_lines_are_taken_apart():
     line = "for a in x; do cp $a 'c d'; done; xargs fairseq-generate -x \"1 2\" < f | tail > g 2>&1"
@@ -34,7 +48,10 @@ def parsed():
     return set()
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] * name.startswith(VARIANTS)) for name in names()],
+)
 def test_commands_parse(name, tmp_path, parsed):
     for line in shell.lines_of(read_experiment(name), tmp_path / "data", tmp_path / "raw"):
         for words in shell.simple_commands(line):

@@ -186,6 +186,7 @@ def test_bfloat16_is_near(name, data, checkpoint_of):
         assert result.hypotheses[0].attention.dtype == np.float32
 
 
+@pytest.mark.slow
 def test_eight_threads_get_what_one_gets(data, checkpoint_of):
     model = fairseq_ext.load(checkpoint_of("dual_transformer"), data["two"])
     jobs = []

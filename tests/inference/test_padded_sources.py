@@ -12,8 +12,9 @@ import fairseq_ext
 
 LINES = ["an1 av2 an3 an1 at1", "an4", "an5 av1", "an3 av4 an7 at2"]
 ALONE, TOGETHER = ("--buffer-size", 1), ("--buffer-size", 8, "--batch-size", 8)
-FAST = ["stock lstm", "twin_lstm", "routed_gru"]
+FAST = ["twin_lstm", "routed_gru"]
 SLOW = [
+    "stock lstm",
     "multiway_gru",
     "dual_transformer",
     "full context",
@@ -104,8 +105,10 @@ def test_unknown_words_are_copied_in_batches(name, data, sharp, typed):
 
 
 GENERATED = [
-    *[(name, ("--prefix-size", 2)) for name in ("stock lstm", "multiway_gru", "routed_gru")],
-    *[(name, ("--left-pad-source",)) for name in ("stock lstm", "twin_lstm", "routed_gru")],
+    *[(name, ("--prefix-size", 2)) for name in ("multiway_gru", "routed_gru")],
+    *[(name, ("--left-pad-source",)) for name in ("twin_lstm", "routed_gru")],
+    pytest.param("stock lstm", ("--prefix-size", 2), marks=pytest.mark.slow),
+    pytest.param("stock lstm", ("--left-pad-source",), marks=pytest.mark.slow),
     *[(name, ("--score-reference",)) for name in FAST],
     ("transformer", ("--score-reference", "--left-pad-target")),
     ("dual_transformer", ("--dual-alpha", 0.5, "--nbest", 2)),

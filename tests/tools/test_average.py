@@ -51,6 +51,7 @@ def test_average_of_the_last_epochs_is_the_mean(trained, tmp_path, capsys):
     assert len({mean["model"][name].data_ptr() for name in tied}) == 1
 
 
+@pytest.mark.slow
 def test_generation_reads_the_average(trained, toy_corpus, run, tmp_path):
     output = tmp_path / "mean.pt"
     paths = [trained / f"checkpoint{epoch}.pt" for epoch in (1, 3)]

@@ -22,13 +22,14 @@ def _forward(
     names of torch are left out.
     """
     columns = src_tokens.size(1)
-    longest = int(src_lengths.max())  # the stock encoder waits for the lengths, too
+    lengths = src_lengths.cpu()  # in the place of the stock encoder, which waits for them as well
+    longest = int(lengths.max())
     is_padding = src_tokens.eq(self.padding_idx)
     inside = src_tokens
     if longest < columns:  # --required-seq-len-multiple, --num-batch-buckets
         is_left = bool(is_padding[:, 0].any())
         inside = src_tokens[:, columns - longest :] if is_left else src_tokens[:, :longest]
-    states, hidden, cell, padding = self.padding_last(inside, src_lengths, enforce_sorted)
+    states, hidden, cell, padding = self.padding_last(inside, lengths, enforce_sorted)
     if longest < columns:
         inner_states, inner_padding = states, padding
         states = inner_states.new_zeros(columns, inner_states.size(1), inner_states.size(2))

@@ -72,7 +72,11 @@ def check_resuming(stops, train, data, folder, *flags):
 
 @pytest.mark.parametrize(
     "flags",
-    [(), TEMPERATURE, ("--sampling-method", "RoundRobin")],
+    [
+        (),
+        pytest.param(TEMPERATURE, marks=pytest.mark.slow),
+        pytest.param(("--sampling-method", "RoundRobin"), marks=pytest.mark.slow),
+    ],
     ids=["concat", "temperature", "round robin"],
 )
 def test_virtual_epochs_are_resumed(flags, train, toy_corpus, tmp_path):

@@ -39,6 +39,7 @@ def test_attention_is_a_tensor():
     assert calls[1][5:] == (None, "eos", "rest")
 
 
+@pytest.mark.slow
 def test_python_m_runs_the_patched_module(run, tmp_path):
     # other modules stand in for what the project's environment lacks
     (tmp_path / "torchaudio.py").write_text("class transforms: pass\n", encoding="utf-8")

@@ -86,6 +86,7 @@ def test_bf16_inference(bf16):
     assert model.linear.weight.dtype == (torch.bfloat16 if bf16 else torch.float32)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")  # pytest undoes ours
 def test_bf16_generation(tiny_training, toy_corpus, call, tmp_path):
     import fairseq_cli.generate
