@@ -20,21 +20,18 @@ BECAUSE = (
 )
 
 
-@patch("fairseq.models.text_to_speech.tts_transformer", because=BECAUSE)
-def tts_transformers_leave_padding_out(module: PatchedModule) -> None:
+@patch(
+    "fairseq.models.text_to_speech.tts_transformer",
+    "fairseq.models.text_to_speech.tacotron2",
+    because=BECAUSE,
+)
+def speech_leaves_padding_out(module: PatchedModule) -> None:
     """Give the convolutions over symbols and frames zeros in the place of the padding."""
-    encoder = module.TTSTransformerEncoder
-    encoder.forward = _without_symbols_behind(encoder.forward, "prenet")
-    decoder = module.TTSTransformerDecoder
-    decoder.forward = _without_frames_behind(decoder.forward)
-
-
-@patch("fairseq.models.text_to_speech.tacotron2", because=BECAUSE)
-def tacotrons_leave_padding_out(module: PatchedModule) -> None:
-    """Give the convolutions over symbols and frames zeros in the place of the padding."""
-    encoder = module.Tacotron2Encoder
-    encoder.forward = _without_symbols_behind(encoder.forward, "convolutions")
-    decoder = module.Tacotron2Decoder
+    is_recurrent = hasattr(module, "Tacotron2Encoder")
+    encoder = module.Tacotron2Encoder if is_recurrent else module.TTSTransformerEncoder
+    decoder = module.Tacotron2Decoder if is_recurrent else module.TTSTransformerDecoder
+    convolutions = "convolutions" if is_recurrent else "prenet"
+    encoder.forward = _without_symbols_behind(encoder.forward, convolutions)
     decoder.forward = _without_frames_behind(decoder.forward)
 
 
