@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import functools
-import sys
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ..data.data_files import UnreadableFile
+from ..imported_examples import imported_copies
 from ..module_overlay import overlay_names
 from ..patch_registry import PatchedModule, patch
 from .data_only import EXAMPLE_PACKAGES
@@ -75,25 +74,10 @@ def settings_of_examples_are_literals(module: PatchedModule) -> None:
     @functools.wraps(stock)
     def import_user_module(args: Any) -> None:
         stock(args)
-        for example in imported_examples():
+        for _, example in imported_copies(EVALUATING_EXAMPLES):
             example.__dict__["eval"] = evaluate
 
     module.import_user_module = import_user_module
-
-
-def imported_examples() -> list[ModuleType]:
-    """Return the imported modules whose file is one of EVALUATING_EXAMPLES, in any package."""
-    endings = tuple(f"/{name.replace('.', '/')}.py" for name in EVALUATING_EXAMPLES)
-    # by name first: there are thousands of modules
-    names = {name.rpartition(".")[2] for name in EVALUATING_EXAMPLES}
-    present = sys.modules.copy()  # other threads may import meanwhile
-    modules = [module for name, module in present.items() if name.rpartition(".")[2] in names]
-    return [
-        module
-        for module in modules
-        if isinstance(module, ModuleType)
-        and str(module.__dict__.get("__file__")).replace("\\", "/").endswith(endings)
-    ]
 
 
 @patch(

@@ -11,10 +11,10 @@ import importlib
 import importlib.util
 import os
 import sys
-from types import ModuleType
 from typing import Any
 
 from ..checkpoints.data_only import EXAMPLE_PACKAGES
+from ..imported_examples import imported_copies
 from ..patch_registry import AFTER, Patch, PatchedModule, all_patches, apply_patch, patch
 
 EXAMPLES = EXAMPLE_PACKAGES[0]
@@ -118,24 +118,14 @@ def import_the_rest(folder: str) -> None:
 
 def patch_imported_examples() -> None:
     """Apply the patches of examples to the modules that a --user-dir has imported."""
-    modules: dict[str, list[ModuleType]] = {}  # by the last part of their name
-    for full_name, module in sys.modules.copy().items():  # threads may import
-        if isinstance(module, ModuleType) and isinstance(module.__dict__.get("__file__"), str):
-            modules.setdefault(full_name.rpartition(".")[2], []).append(module)
+    patches: dict[str, list[Patch]] = {}  # by the name of the module below `examples`
     for example_patch in all_patches():
-        if example_patch.moment != AFTER:
-            continue
-        for full_name in example_patch.modules:
-            if full_name.startswith(EXAMPLES + "."):
-                name = full_name[len(EXAMPLES) + 1 :]
-                candidates = modules.get(name.rpartition(".")[2], [])
-                _patch_copies(example_patch, name, candidates)
-
-
-def _patch_copies(example_patch: Patch, name: str, candidates: list[ModuleType]) -> None:
-    """Apply a patch to the candidates whose file is that of an example, or a copy of it."""
-    ending = f"/{name.replace('.', '/')}.py"
-    for module in candidates:
-        is_copy = str(module.__file__).replace("\\", "/").endswith(ending)
-        if is_copy and example_patch.unmet_condition() is None:
-            apply_patch(example_patch, module.__name__, module)
+        if example_patch.moment == AFTER:
+            for full_name in example_patch.modules:
+                if full_name.startswith(EXAMPLES + "."):
+                    name = full_name[len(EXAMPLES) + 1 :]
+                    patches.setdefault(name, []).append(example_patch)
+    for name, module in imported_copies(patches):
+        for example_patch in patches[name]:
+            if example_patch.unmet_condition() is None:
+                apply_patch(example_patch, module.__name__, module)
