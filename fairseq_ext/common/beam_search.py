@@ -21,6 +21,7 @@ from fairseq.search import BeamSearch
 from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
 from torch import Tensor
 
+from ..compat.generation.length_limits import sentence_limits
 from .products import WeightCache
 from .search_record import SearchRecord, topk_candidates
 from .search_rows import SearchRows
@@ -41,8 +42,8 @@ def _check_every(tokens: Tensor) -> int:
 class ConstraintState(Protocol):
     """What a constraint on the hypotheses knows of the R rows of a search."""
 
-    def allowed(self, left: int) -> Tensor:
-        """Return which words may come next (R, V); at most ``left`` words before the end."""
+    def allowed(self, left: Tensor) -> Tensor:
+        """Return which words may come next (R, V); at most ``left`` (R,) before the end."""
 
     def advance(self, words: Tensor, order: Tensor) -> None:
         """Row r becomes row ``order[r]`` with ``words[r]`` behind it; (R',) each."""
@@ -53,8 +54,8 @@ class SearchConstraint(Protocol):
 
     option: str
 
-    def start(self, tokens: Tensor, beam: int, steps: int) -> ConstraintState:
-        """Return the state before the first step; sources (B, S), ``steps`` words at most."""
+    def start(self, tokens: Tensor, beam: int, limits: Tensor) -> ConstraintState:
+        """Return the state before the first step; sources (B, S), ``limits`` (B,) on words."""
 
 
 class BeamSearchGenerator(SequenceGenerator):
@@ -125,12 +126,15 @@ class BeamSearchGenerator(SequenceGenerator):
                 f"--min-len {self.min_len}: allowed: up to {steps}, the greatest length by "
                 "--max-len-a and --max-len-b"
             )
+        limits = sentence_limits(self, sample["net_input"])  # (B,)
+        if limits is None:
+            limits = source.new_full((source.size(0),), steps, dtype=torch.long)
         state = None
         if self.constraint is not None:
-            state = self.constraint.start(source, self.beam_size, steps)
+            state = self.constraint.start(source, self.beam_size, limits)
         record = SearchRecord(source.size(0), self.beam_size, steps + 1, source)
         with self._weights().active():  # no parameter changes during the search
-            self._search(sample["net_input"], steps, bos_token, record, state)
+            self._search(sample["net_input"], limits, bos_token, record, state)
         return self._hypotheses(record)
 
     def _weights(self) -> WeightCache:
@@ -153,7 +157,7 @@ class BeamSearchGenerator(SequenceGenerator):
         return self._prepared
 
     def _longest(self, positions: int) -> int:
-        """Return the number of words that --max-len-a and --max-len-b allow."""
+        """Return the number of words that --max-len-a and --max-len-b allow in a batch."""
         return int(self.max_len_a * (positions - self.first_tokens) + self.max_len_b)
 
     def _generate_by_fairseq(
@@ -163,21 +167,10 @@ class BeamSearchGenerator(SequenceGenerator):
         constraints: Optional[Tensor],
         bos_token: Optional[int],
     ) -> Hypotheses:
-        """Return the hypotheses of fairseq's own loop.
-
-        It counts all source positions for --max-len-a, so that the limit is computed here.
-        """
+        """Return the hypotheses of fairseq's own loop."""
         if self.constraint is not None:
             raise ValueError(f"{self.constraint.option}: not allowed with --prefix-size")
-        source = sample["net_input"].get("src_tokens")
-        if not (self.first_tokens and self.max_len_a) or source is None:
-            return super()._generate(sample, prefix_tokens, constraints, bos_token)
-        slope, constant = self.max_len_a, self.max_len_b
-        self.max_len_a, self.max_len_b = 0, self._longest(source.size(1))
-        try:
-            return super()._generate(sample, prefix_tokens, constraints, bos_token)
-        finally:
-            self.max_len_a, self.max_len_b = slope, constant
+        return super()._generate(sample, prefix_tokens, constraints, bos_token)
 
     def _start(
         self, net_input: Dict[str, Tensor], steps: int, bos_token: Optional[int]
@@ -191,13 +184,14 @@ class BeamSearchGenerator(SequenceGenerator):
     def _search(
         self,
         net_input: Dict[str, Tensor],
-        steps: int,
+        limits: Tensor,
         bos_token: Optional[int],
         record: SearchRecord,
         state: Optional[ConstraintState],
     ) -> None:
-        """Take all steps of all sentences; ``steps``: words before the end symbol, at most."""
+        """Take all steps of all sentences; ``limits`` (B,): words before the end symbol."""
         source, beam = net_input["src_tokens"], self.beam_size
+        steps = len(record.words) - 1
         rows = self._start(net_input, steps, bos_token)
         alive = torch.arange(source.size(0), device=source.device)  # (b,), those that go on
         firsts = every_first = (alive * beam).unsqueeze(1)  # the first row of a sentence
@@ -207,7 +201,7 @@ class BeamSearchGenerator(SequenceGenerator):
         every = _check_every(source)
         for step in range(steps + 1):
             log_p, attention = rows.predict(step, self.temperature)  # (R, V), (R, S)
-            self._forbid(step, steps, log_p, state)
+            self._forbid(step, steps, (limits - step).repeat_interleave(beam), log_p, state)
             if attention is not None:
                 record.attend(alive, attention)
             log_p = log_p.view(len(alive), beam, -1)[:, : beam if step else 1]  # alike at first
@@ -232,14 +226,14 @@ class BeamSearchGenerator(SequenceGenerator):
             record.go_on(step, alive, words, parents, sums)
             if ended and step % every == 0:
                 unfinished = record.count[alive] < beam  # (b,)
-                if state is not None:  # it may leave fewer than K hypotheses that go on
-                    unfinished &= sums.gt(-math.inf).any(dim=1)
+                # a constraint or a limit may leave fewer than K hypotheses that go on
+                unfinished &= sums.gt(-math.inf).any(dim=1)
                 stay = unfinished.nonzero().squeeze(1)  # waits for the device
                 if not len(stay):
                     break
                 if len(stay) < len(alive):
-                    parts = alive, sums, blocked, words, parents, firsts
-                    alive, sums, blocked, words, parents, firsts = (
+                    parts = alive, limits, sums, blocked, words, parents, firsts
+                    alive, limits, sums, blocked, words, parents, firsts = (
                         part.index_select(0, stay) for part in parts
                     )
             order = (firsts + parents).flatten()  # rows numbered as before sentences left
@@ -249,11 +243,19 @@ class BeamSearchGenerator(SequenceGenerator):
             firsts = every_first[: len(alive)]  # the rows that are left have no gaps
 
     def _forbid(
-        self, step: int, steps: int, log_p: Tensor, state: Optional[ConstraintState]
+        self,
+        step: int,
+        steps: int,
+        left: Tensor,
+        log_p: Tensor,
+        state: Optional[ConstraintState],
     ) -> None:
-        """Set log_p (R, V) of the words that may not come to -inf, in place."""
+        """Set log_p (R, V) of the words that may not come to -inf, in place.
+
+        left: words that there is room for (R,); ``steps`` in all, at most.
+        """
         if state is not None:
-            allowed = state.allowed(steps - step)  # (R, V)
+            allowed = state.allowed(left)  # (R, V)
             if step < self.min_len:
                 # a target that may have no further word ends, however short it is
                 allowed[:, self.eos] &= allowed.sum(dim=1).eq(1)
@@ -263,10 +265,11 @@ class BeamSearchGenerator(SequenceGenerator):
         log_p[:, self.pad] = -math.inf
         if self.unk_penalty:
             log_p[:, self.unk] -= self.unk_penalty
-        # no room for a further word: all hypotheses end
-        if step >= steps:
-            log_p[:, : self.eos] = -math.inf
-            log_p[:, self.eos + 1 :] = -math.inf
+        # no limit is lower than this; without room for a further word, hypotheses end
+        if step >= min(self.max_len_b, steps):
+            end = log_p[:, self.eos].clone()
+            log_p.masked_fill_(left.le(0).unsqueeze(1), -math.inf)
+            log_p[:, self.eos] = end
         if self.token_indices_to_suppress is not None:
             log_p[:, self.token_indices_to_suppress] = -math.inf
 

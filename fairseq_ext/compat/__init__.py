@@ -126,6 +126,7 @@ PATCH_MODULES = (
     "versions.edit_paths",
     "versions.ngram_blocking",
     "generation.matched_lengths",
+    "generation.length_limits",
     "generation.sampled_words",
     "generation.hub_interfaces",
     "generation.speech_hub",

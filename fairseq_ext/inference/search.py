@@ -3,9 +3,8 @@
 import copy
 import difflib
 from dataclasses import fields
-from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
+from typing import Any, Dict, Iterator, Mapping, Sequence, Tuple
 
-import numpy as np
 import torch
 from fairseq.data import FairseqDataset, encoders
 from fairseq.dataclass.configs import GenerationConfig
@@ -71,30 +70,14 @@ class QuietTranslator(LineTranslator):
             ) from error
 
     def batches(self, dataset: FairseqDataset) -> Iterator[Dict[str, Any]]:
-        """Yield batches of sentences of similar length, with --max-len-a of the same length.
-
-        fairseq's limit of a translation, max_len_a times the length plus max_len_b, counts the
-        padding: it is that of the longest sentence of a batch.
-        """
+        """Yield batches of sentences of similar length."""
         keep_order(dataset)
-        order = dataset.ordered_indices()
-        parts: Dict[int, List[int]] = {}
-        for index in order:
-            length = source_length(dataset, index) if self.generation.max_len_a else 0
-            parts.setdefault(length, []).append(index)
-        for part in parts.values():
-            for batch in dataset.batch_by_size(
-                np.asarray(part),
-                max_tokens=self.limits.max_tokens,
-                max_sentences=self.limits.max_sentences,
-            ):
-                yield dataset.collater([dataset[index] for index in batch])
-
-
-def source_length(dataset: FairseqDataset, index: int) -> int:
-    """Return the length of a source."""
-    size = dataset.size(index)
-    return int(size[0] if isinstance(size, (tuple, list)) else size)
+        for batch in dataset.batch_by_size(
+            dataset.ordered_indices(),
+            max_tokens=self.limits.max_tokens,
+            max_sentences=self.limits.max_sentences,
+        ):
+            yield dataset.collater([dataset[index] for index in batch])
 
 
 def keep_order(dataset: FairseqDataset) -> None:

@@ -113,19 +113,19 @@ class Constraint:
         self.source, self.dictionary, self.name = source, dictionary, name
         self.eos = dictionary.eos()
 
-    def start(self, tokens: Tensor, beam: int, steps: int) -> ConstraintState:
+    def start(self, tokens: Tensor, beam: int, limits: Tensor) -> ConstraintState:
         """Return the state before the first step.
 
-        tokens: the sources (B, S). steps: symbols of a target without its end, at most. ValueError
-        if these are too few.
+        tokens: the sources (B, S). limits: symbols of a target without its end, at most (B,).
+        ValueError if these are too few for a sentence.
         """
         words = self.source.count(tokens)
-        # the sentence that needs most: the limit on steps is one for the whole batch
-        due = int(self.due(words).max()) if len(words) else 0
-        if due > steps:
+        due = self.due(words)
+        if (due > limits).any():
+            row = int((due - limits).argmax())
             raise ValueError(
-                f"{OPTION}: a sentence of {int(words.max())} words needs {due} symbols, "
-                f"--max-len-a and --max-len-b allow {steps}; allowed: larger ones"
+                f"{OPTION}: a sentence of {int(words[row])} words needs {int(due[row])} symbols, "
+                f"--max-len-a and --max-len-b allow {int(limits[row])}; allowed: larger ones"
             )
         return self.begin(words.repeat_interleave(beam))  # (R,)
 
@@ -164,7 +164,7 @@ class _TagState:
         self.others = (~tags.adds & tags.ordinary).to(words.device)
         self.count = torch.zeros_like(words)  # n (R,)
 
-    def allowed(self, left: int) -> Tensor:
+    def allowed(self, left: Tensor) -> Tensor:
         missing = self.words - self.count  # words still due (R,)
         # "▁" pieces go on after the last word's beginning, "@@" pieces only before its end
         inside = self.count > 0 if self.tags.begins else missing > 0
@@ -247,7 +247,7 @@ class _TreeState:
         self.leaves = torch.zeros_like(words)
         self.opened = torch.zeros_like(words, dtype=torch.bool)  # the last symbol opens
 
-    def allowed(self, left: int) -> Tensor:
+    def allowed(self, left: Tensor) -> Tensor:
         missing = self.words - self.leaves  # (R,)
         due = missing + self.depth  # symbols that finish the tree
         # a new bracket takes two steps, its own and that of the one that closes it
@@ -327,7 +327,7 @@ class _GraphState:
         self.depth = torch.zeros_like(words)
         self.is_complete = torch.zeros_like(words, dtype=torch.bool)  # the outermost pair is closed
 
-    def allowed(self, left: int) -> Tensor:
+    def allowed(self, left: Tensor) -> Tensor:
         # open brackets behind each symbol
         after = self.depth.unsqueeze(1) + self.change  # (R, V)
         symbols = (
@@ -337,7 +337,7 @@ class _GraphState:
             # none but its last character closes the outermost one
             & (self.depth.unsqueeze(1) + self.inside > 0)
             # every bracket that is open takes one of the steps that are left to close it
-            & (after < min(left, DEEPEST))
+            & (after < left.clamp(max=DEEPEST).unsqueeze(1))
         )
         symbols &= ~self.is_complete.unsqueeze(1)
         symbols[:, self.eos] = self.depth.eq(0)

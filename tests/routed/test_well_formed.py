@@ -35,10 +35,10 @@ class Fixed:
 def accepted(constraint, steps=STEPS):
     """All lines that the constraint lets a search of so many steps write."""
     words, lines = constraint.dictionary, []
-    waiting = [((), constraint.start(torch.zeros(1, 1), 1, steps))]
+    waiting = [((), constraint.start(torch.zeros(1, 1), 1, torch.tensor([steps])))]
     while waiting:
         line, state = waiting.pop()
-        (row,) = state.allowed(steps - len(line))
+        (row,) = state.allowed(torch.tensor([steps - len(line)]))
         if len(line) == steps:  # the search allows nothing but the end now
             assert row[words.eos()], f"{line} cannot end"
         assert row.any(), f"{line} cannot go on"
