@@ -16,7 +16,7 @@ from ..patch_registry import PatchedModule, patch
 from .after_loading import CheckpointLoading, after_loading
 
 if TYPE_CHECKING:
-    from fairseq.data.iterators import CountingIterator, EpochBatchIterator
+    from fairseq.data.iterators import CountingIterator, EpochBatchIterator, GroupedIterator
     from fairseq.dataclass.configs import FairseqConfig
     from fairseq.optim.lr_scheduler.reduce_lr_on_plateau import ReduceLROnPlateauLRSchedule
     from fairseq.trainer import Trainer
@@ -160,6 +160,35 @@ def positions_hold_for_other_workers(module: PatchedModule) -> None:
         load(self, state_dict)
 
     iterator.state_dict, iterator.load_state_dict = state_dict, load_state_dict
+
+
+@patch(
+    "fairseq.data.iterators",
+    because="fairseq 0.12.2: where a run goes on in mid-epoch with another --update-freq, the "
+    "updates of the whole epoch less those before are not those of what is left: the last batches "
+    "are not trained and the epoch begins again, or the run ends in UnboundLocalError",
+)
+def groups_are_counted_from_the_position(module: PatchedModule) -> None:
+    """Group all batches that are left of the epoch."""
+    build = module.GroupedIterator.__init__
+
+    @functools.wraps(build)
+    def __init__(
+        self: GroupedIterator,
+        iterable: CountingIterator,
+        chunk_size: int,
+        skip_remainder_batch: bool = False,
+    ) -> None:
+        before = getattr(iterable, "n", 0)  # batches before the interruption
+        left = len(iterable) - before
+        build(self, iterable, chunk_size, False)
+        groups = left // chunk_size if skip_remainder_batch else -(-left // chunk_size)
+        self.total = self.n + groups
+        if skip_remainder_batch:
+            # the epoch ends with its last whole group
+            iterable.take(before + groups * chunk_size)
+
+    module.GroupedIterator.__init__ = __init__
 
 
 @patch(

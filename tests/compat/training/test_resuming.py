@@ -9,7 +9,7 @@ from common import inprocess
 from common.checkpoints import compared, differences
 from fairseq import checkpoint_utils
 from fairseq.data import ListDataset
-from fairseq.data.iterators import EpochBatchIterator
+from fairseq.data.iterators import EpochBatchIterator, GroupedIterator
 
 TIMES = ("wps", "ups", "wall", "update")
 
@@ -161,3 +161,45 @@ def test_positions_without_a_number_of_workers_are_those_of_as_many():
     position = {"version": 2, "epoch": 1, "iterations_in_epoch": 3, "shuffle": True}
     iterator.load_state_dict(position)
     assert len(list(iterator.next_epoch_itr())) == 1
+
+
+def numbers_of(count, items=ListDataset, **options):
+    """An iterator over ``count`` batches of one number each."""
+    numbers = list(range(count))
+    return EpochBatchIterator(items(numbers), list, [[number] for number in numbers], **options)
+
+
+def after_updates(iterator, group, updates):
+    """The batches of so many updates, and the position behind them."""
+    grouped = GroupedIterator(iterator.next_epoch_itr(), group)
+    seen = [number for _ in range(updates) for batch in next(grouped) for number in batch]
+    return seen, iterator.state_dict()
+
+
+@pytest.mark.parametrize("skips", [False, True])
+@pytest.mark.parametrize("count", [5, 8, 11])
+def test_another_update_freq_goes_on_in_mid_epoch(count, skips):
+    """All that is left is trained, in groups of the new size, and the epoch ends."""
+    for before, after in [(1, 2), (1, 3), (1, 4), (2, 3), (3, 2), (3, 4), (4, 3), (2, 2)]:
+        for updates in range(1, -(-count // before)):
+            seen, position = after_updates(numbers_of(count), before, updates)
+            iterator = numbers_of(count)
+            iterator.load_state_dict(position)
+            rest = iterator.next_epoch_itr()
+            groups = list(GroupedIterator(rest, after, skip_remainder_batch=skips))
+            seen += [number for group in groups for batch in group for number in batch]
+            left_out = (count - before * updates) % after if skips else 0
+            assert len(set(seen)) == len(seen) == count - left_out
+            assert iterator.end_of_epoch() and iterator.next_epoch_idx == 2
+
+
+@pytest.mark.slow
+def test_training_goes_on_with_another_update_freq(train, tmp_path):
+    """One update of one batch, and then those of two: the epoch is over after the rest."""
+    flags = ("--max-tokens", 150, "--disable-validation", "--log-interval", 1)
+    train(tmp_path, *flags, "--max-update", 1)
+    records = train(tmp_path, *flags, "--max-epoch", 1, "--update-freq", 2)
+    state = checkpoint_utils.load_checkpoint_to_cpu(str(tmp_path / "checkpoint_last.pt"))
+    assert state["extra_state"]["train_iterator"]["epoch"] == 2
+    lines = [record for record in records if "num_updates" in record and "epoch" in record]
+    assert {record["epoch"] for record in lines} == {1}
