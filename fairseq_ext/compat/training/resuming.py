@@ -192,6 +192,32 @@ def groups_are_counted_from_the_position(module: PatchedModule) -> None:
 
 
 @patch(
+    "fairseq.data.iterators",
+    because="fairseq 0.12.2: every epoch of a process is shuffled or not as the first: with "
+    "--curriculum 1 no epoch ever is, unless the run is interrupted after the first one",
+)
+def later_epochs_are_shuffled(module: PatchedModule) -> None:
+    """Tell the sampler that all epochs share how this one is ordered."""
+    iterator = module.EpochBatchIterator
+    stock = iterator._get_iterator_for_epoch
+
+    @functools.wraps(stock)
+    def _get_iterator_for_epoch(
+        self: EpochBatchIterator,
+        epoch: int,
+        shuffle: bool,
+        fix_batches_to_gpus: bool = False,
+        offset: int = 0,
+    ) -> CountingIterator | None:
+        if self.reuse_dataloader and self.dataloader is not None:
+            sampler = self.batch_sampler
+            sampler.shuffle, sampler.fix_batches_to_gpus = shuffle, fix_batches_to_gpus
+        return stock(self, epoch, shuffle, fix_batches_to_gpus, offset)
+
+    iterator._get_iterator_for_epoch = _get_iterator_for_epoch
+
+
+@patch(
     "fairseq_cli.train",
     because="fairseq 0.12.2 logs what was not measured since the last line of the log as null, but "
     "not in a resumed run",

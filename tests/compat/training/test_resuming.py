@@ -203,3 +203,13 @@ def test_training_goes_on_with_another_update_freq(train, tmp_path):
     assert state["extra_state"]["train_iterator"]["epoch"] == 2
     lines = [record for record in records if "num_updates" in record and "epoch" in record]
     assert {record["epoch"] for record in lines} == {1}
+
+
+@pytest.mark.parametrize("buffer_size", [0, 3])
+def test_epochs_after_the_curriculum_are_shuffled(buffer_size):
+    """In one process as in two: fairseq-train gives shuffle=False up to --curriculum."""
+    iterator = numbers_of(12, buffer_size=buffer_size)
+    first, second = (list(iterator.next_epoch_itr(shuffle=epoch > 1)) for epoch in (1, 2))
+    assert first == [[number] for number in range(12)] != second
+    again = numbers_of(12, epoch=2)
+    assert list(again.next_epoch_itr(shuffle=True)) == second
