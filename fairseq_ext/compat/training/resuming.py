@@ -218,6 +218,33 @@ def later_epochs_are_shuffled(module: PatchedModule) -> None:
 
 
 @patch(
+    "fairseq.data.iterators",
+    because="fairseq 0.12.2: with --fix-batches-to-gpus, a run that goes on in mid-epoch has "
+    "batches of other workers, in another order: some come twice and others never",
+)
+def fixed_batches_stay_with_their_workers(module: PatchedModule) -> None:
+    """Read the position when it is known whether batches are fixed to workers."""
+    iterator = module.EpochBatchIterator
+    begin = iterator.next_epoch_itr
+
+    @functools.wraps(begin)
+    def next_epoch_itr(
+        self: EpochBatchIterator,
+        shuffle: bool = True,
+        fix_batches_to_gpus: bool = False,
+        set_dataset_epoch: bool = True,
+    ) -> CountingIterator:
+        rest = self._next_epoch_itr  # what a checkpoint's position left, without the option
+        if rest is not None and fix_batches_to_gpus and self._supports_prefetch:
+            self._next_epoch_itr = self._get_iterator_for_epoch(
+                self.epoch, self.batch_sampler.shuffle, True, offset=rest.n
+            )
+        return begin(self, shuffle, fix_batches_to_gpus, set_dataset_epoch)
+
+    iterator.next_epoch_itr = next_epoch_itr
+
+
+@patch(
     "fairseq_cli.train",
     because="fairseq 0.12.2 logs what was not measured since the last line of the log as null, but "
     "not in a resumed run",

@@ -213,3 +213,25 @@ def test_epochs_after_the_curriculum_are_shuffled(buffer_size):
     assert first == [[number] for number in range(12)] != second
     again = numbers_of(12, epoch=2)
     assert list(again.next_epoch_itr(shuffle=True)) == second
+
+
+class Prefetched(ListDataset):
+    """Items that are read ahead, which --fix-batches-to-gpus needs."""
+
+    supports_prefetch = True
+
+    def prefetch(self, indices):
+        pass
+
+
+@pytest.mark.parametrize("shard", [0, 1])
+def test_fixed_batches_stay_with_their_workers(shard):
+    options = dict(items=Prefetched, num_shards=2, shard_id=shard)
+    whole, stopped, again = (numbers_of(12, **options) for _ in range(3))
+    epochs = [list(whole.next_epoch_itr(fix_batches_to_gpus=True)) for _ in range(2)]
+    begun = stopped.next_epoch_itr(fix_batches_to_gpus=True)
+    seen = [next(begun) for _ in range(3)]
+    again.load_state_dict(stopped.state_dict())
+    seen += list(again.next_epoch_itr(fix_batches_to_gpus=True))
+    assert seen == epochs[0]
+    assert list(again.next_epoch_itr(fix_batches_to_gpus=True)) == epochs[1]
