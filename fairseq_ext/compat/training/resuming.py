@@ -9,6 +9,7 @@ log, and the validation that the learning rate depends on.
 from __future__ import annotations
 
 import functools
+import logging
 import sys
 from typing import TYPE_CHECKING, Any, Callable
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from fairseq.dataclass.configs import FairseqConfig
     from fairseq.optim.lr_scheduler.reduce_lr_on_plateau import ReduceLROnPlateauLRSchedule
     from fairseq.trainer import Trainer
+
+logger = logging.getLogger(__name__)
 
 # attributes of fairseq's function `should_stop_early`
 PATIENCE_STATE = ("best", "num_runs")
@@ -289,3 +292,25 @@ def seeds_of_epochs_are_used(module: PatchedModule) -> None:
         return build(self, *args, **kwargs)
 
     module.Trainer.get_train_iterator = get_train_iterator
+
+
+@patch(
+    "fairseq.trainer",
+    because="fairseq 0.12.2: a run that goes on from a checkpoint of --no-save-optimizer-state "
+    "silently begins anew with its optimizer, its learning rate and the number of its updates",
+)
+def missing_optimizer_states_are_named(module: PatchedModule) -> None:
+    """Warn of a checkpoint without the state of an optimizer."""
+
+    def warn(trainer: Trainer, loading: CheckpointLoading) -> None:
+        if loading.extra_state is None or loading.reset_optimizer or trainer.get_num_updates():
+            return
+        before = trainer._optim_history[-1].get("num_updates", 0)
+        if before:
+            logger.warning(
+                f"{loading.filename} has no state of the optimizer (--no-save-optimizer-state): "
+                f"the optimizer, the learning rate and the number of updates, {before} before, "
+                "begin anew"
+            )
+
+    after_loading(module.Trainer, warn)

@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -10,6 +11,8 @@ from common.checkpoints import compared, differences
 from fairseq import checkpoint_utils
 from fairseq.data import ListDataset
 from fairseq.data.iterators import EpochBatchIterator, GroupedIterator
+
+from fairseq_ext.compat.training import resuming
 
 TIMES = ("wps", "ups", "wall", "update")
 
@@ -208,7 +211,7 @@ def test_training_goes_on_with_another_update_freq(train, tmp_path):
 @pytest.mark.parametrize("buffer_size", [0, 3])
 def test_epochs_after_the_curriculum_are_shuffled(buffer_size):
     """In one process as in two: fairseq-train gives shuffle=False up to --curriculum."""
-    iterator = numbers_of(12, buffer_size=buffer_size)
+    iterator = numbers_of(12, buffer_size=buffer_size, reuse_dataloader=True)  # as tasks do
     first, second = (list(iterator.next_epoch_itr(shuffle=epoch > 1)) for epoch in (1, 2))
     assert first == [[number] for number in range(12)] != second
     again = numbers_of(12, epoch=2)
@@ -226,7 +229,7 @@ class Prefetched(ListDataset):
 
 @pytest.mark.parametrize("shard", [0, 1])
 def test_fixed_batches_stay_with_their_workers(shard):
-    options = dict(items=Prefetched, num_shards=2, shard_id=shard)
+    options = dict(items=Prefetched, num_shards=2, shard_id=shard, reuse_dataloader=True)
     whole, stopped, again = (numbers_of(12, **options) for _ in range(3))
     epochs = [list(whole.next_epoch_itr(fix_batches_to_gpus=True)) for _ in range(2)]
     begun = stopped.next_epoch_itr(fix_batches_to_gpus=True)
@@ -235,3 +238,16 @@ def test_fixed_batches_stay_with_their_workers(shard):
     seen += list(again.next_epoch_itr(fix_batches_to_gpus=True))
     assert seen == epochs[0]
     assert list(again.next_epoch_itr(fix_batches_to_gpus=True)) == epochs[1]
+
+
+@pytest.mark.parametrize(
+    "updates, resets, warns", [(0, False, True), (7, False, False), (0, True, False)]
+)
+def test_missing_states_of_the_optimizer_are_named(updates, resets, warns, caplog, monkeypatch):
+    """With a state, the number of updates is that of the checkpoint."""
+    history = [{"num_updates": 7}]
+    trainer = SimpleNamespace(_optim_history=history, get_num_updates=lambda: updates)
+    module = SimpleNamespace(Trainer=type("Trainer", (), {"load_checkpoint": lambda *more: {}}))
+    resuming.missing_optimizer_states_are_named(module)
+    module.Trainer.load_checkpoint(trainer, "checkpoint_last.pt", resets)
+    assert ("no state of the optimizer (--no-save-optimizer-state)" in caplog.text) == warns
