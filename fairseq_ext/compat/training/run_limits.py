@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import logging
 from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from fairseq.dataclass.configs import FairseqConfig
     from fairseq.tasks import FairseqTask
     from fairseq.trainer import Trainer
+
+logger = logging.getLogger(__name__)
 
 
 class RisingRate(float):
@@ -95,3 +98,28 @@ def last_epochs_are_saved(module: PatchedModule) -> None:
         return stock(cfg, trainer, task, epoch_itr, valid_subsets, end_of_epoch)
 
     module.validate_and_save = validate_and_save
+
+
+@patch(
+    "fairseq_cli.train",
+    because="fairseq 0.12.2: a training that --max-update or --stop-time-hours has ended makes one "
+    "more update, and saves it, each time that it is started again",
+)
+def ended_trainings_stay_as_they_are(module: PatchedModule) -> None:
+    """Train no epoch if the checkpoint is at the end of the run."""
+    stock = module.train
+
+    @functools.wraps(stock)
+    def train(cfg: FairseqConfig, trainer: Trainer, task: FairseqTask, epoch_itr: Any) -> Any:
+        limits, updates = cfg.optimization, trainer.get_num_updates()
+        hours = trainer._previous_training_time / 3600  # of the checkpoint
+        for name, limit, done in (
+            ("--max-update", limits.max_update, updates),
+            ("--stop-time-hours", limits.stop_time_hours, hours),
+        ):
+            if limit > 0 and done >= limit:
+                logger.info(f"the training is at its end ({name} {limit}): nothing is trained")
+                return [None], True
+        return stock(cfg, trainer, task, epoch_itr)
+
+    module.train = train

@@ -1,10 +1,12 @@
 """--stop-min-lr and --stop-time-hours."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 import torch
 from common import inprocess
+from fairseq_cli import train as train_command
 
 from fairseq_ext.compat.training.run_limits import RisingRate
 
@@ -80,3 +82,44 @@ def test_the_last_epoch_is_validated_when_it_is_its_turn(epochs, tmp_path):
     assert epochs(*flags, "--max-epoch", 1) == 1
     state = torch.load(tmp_path / "checkpoint_last.pt", weights_only=True)
     assert state["extra_state"]["val_loss"] is None
+
+
+class Trained:
+    """What the training loop reads of a trainer that has read a checkpoint."""
+
+    def __init__(self, updates, hours=0.0):
+        self.updates, self._previous_training_time = updates, hours * 3600
+
+    def get_num_updates(self):
+        return self.updates
+
+
+@pytest.mark.parametrize(
+    "limits, trained, is_over",
+    [
+        ((5, 0), Trained(5), True),
+        ((5, 0), Trained(4), False),
+        ((0, 0), Trained(5), False),
+        ((0, 2), Trained(5, 2.5), True),
+        ((9, 2), Trained(5, 1.5), False),
+    ],
+)
+def test_a_run_that_is_over_trains_nothing(limits, trained, is_over, monkeypatch):
+    """Each start of the same command would make one more update."""
+    optimization = SimpleNamespace(max_update=limits[0], stop_time_hours=limits[1])
+    cfg = SimpleNamespace(optimization=optimization)
+    epochs = SimpleNamespace()  # fairseq's loop begins with its next_epoch_itr
+    if is_over:
+        assert train_command.train(cfg, trained, None, epochs) == ([None], True)
+    else:
+        with pytest.raises(AttributeError, match="next_epoch_i"):
+            train_command.train(cfg, trained, None, epochs)
+
+
+@pytest.mark.slow
+def test_starting_again_changes_no_checkpoint(tiny_training, tmp_path):
+    words = (*tiny_training, "--save-dir", tmp_path, "--disable-validation", "--max-update", 2)
+    inprocess.train(*words)
+    before = (tmp_path / "checkpoint_last.pt").read_bytes()
+    inprocess.train(*words)
+    assert (tmp_path / "checkpoint_last.pt").read_bytes() == before
