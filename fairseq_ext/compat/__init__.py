@@ -58,6 +58,7 @@ PATCH_MODULES = (
     "training.distributed",
     "training.resuming",
     "training.best_scores",
+    "training.later_checkpoints",  # after best_scores, whose search it wraps
     "training.run_limits",
     "training.schedules",
     "training.adafactor_rates",
