@@ -117,6 +117,7 @@ PATCH_MODULES = (
     "data.wrapped_sets",
     "data.back_translations",  # after stock_tasks, whose step it wraps
     "data.shared_directions",
+    "data.length_buckets",
     "data.translation_options",
     "training.model_averages",
     "training.parameter_order",  # after model_averages, whose reading of checkpoints it wraps
