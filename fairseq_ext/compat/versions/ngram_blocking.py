@@ -15,6 +15,7 @@ def _no_repeat_ngram(
 ) -> Tensor:
     """Set to -inf, in place, what would repeat an n-gram; return lprobs.
 
+    A row where that leaves nothing, such as the next word of --prefix-size, stays as it is.
     tokens (R, T): the start symbol, ``step`` words and padding. lprobs (R, V).
     torch.jit compiles this as a method of this name, which is why ``self`` has no annotation.
     """
@@ -28,7 +29,11 @@ def _no_repeat_ngram(
         repeats = (ngrams[:, :, : size - 1] == last).all(dim=2)  # (R, N)
         places = repeats.nonzero()
         words = ngrams[places[:, 0], places[:, 1], size - 1]  # what followed there (places,)
-        lprobs[places[:, 0], words] = float("-inf")
+        rows = places[:, 0]  # (places,)
+        before = lprobs[rows, words]
+        lprobs[rows, words] = float("-inf")
+        is_empty = lprobs.max(dim=1).values.eq(float("-inf"))[rows]
+        lprobs[rows[is_empty], words[is_empty]] = before[is_empty]
     return lprobs
 
 
