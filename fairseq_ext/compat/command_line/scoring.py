@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -101,9 +102,14 @@ def score_with_sacrebleu_and_by_sentence(module: PatchedModule) -> None:
         elif args.sentence_bleu:
             _print_sentence_bleu(args)
         else:
-            if args.sys != "-":  # the standard input can be read only once
-                _read_both(args)
-            stock()
+            system, _ = _read_both(args)
+            stdin = sys.stdin
+            if args.sys == "-":  # the standard input can be read only once
+                sys.stdin = io.StringIO("".join(f"{line}\n" for line in system))
+            try:
+                stock()
+            finally:
+                sys.stdin = stdin
 
     module.cli_main = cli_main
 

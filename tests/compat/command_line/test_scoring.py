@@ -81,6 +81,21 @@ def test_files_of_different_length(files, score, capsys, option):
     assert re.search(r"sys has 3 lines and --ref .*ref has 2", capsys.readouterr().err)
 
 
+def test_standard_input_of_different_length(files, score, monkeypatch, capsys):
+    """fairseq would score the lines that both have."""
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(SYSTEM[:2]) + "\n"))
+    with pytest.raises(SystemExit):
+        score("--ref", files()[3])
+    assert re.search(r"--sys - has 2 lines and --ref .*ref has 3", capsys.readouterr().err)
+
+
+def test_standard_input_is_scored_as_a_file(files, score, monkeypatch):
+    words = files()
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(SYSTEM) + "\n"))
+    *_, expected = score(*words).splitlines()
+    assert score("--ref", words[3]).splitlines()[-1] == expected
+
+
 def test_without_options_it_is_the_stock_command(files, score):
     assert "BLEU4 = " in score(*files())
 
