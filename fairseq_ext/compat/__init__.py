@@ -130,6 +130,7 @@ PATCH_MODULES = (
     "generation.matched_lengths",
     "generation.length_limits",
     "generation.sampled_words",
+    "generation.ended_hypotheses",
     "generation.hub_interfaces",
     "generation.speech_hub",
     "generation.refinement_steps",

@@ -1,0 +1,135 @@
+"""Searches that tell hypotheses that have ended from those that go on.
+
+Dimensions: B sentences, K beam, V words, T words so far.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import math
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from ..patch_registry import PatchedModule, patch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+logger = logging.getLogger(__name__)
+
+
+@patch(
+    "fairseq.sequence_generator",
+    because="fairseq 0.12.2: where translations end with the tag of a language, as with "
+    "translation_from_pretrained_bart, --match-source-len and --constraints watch for another "
+    "symbol: lengths differ, and translations end without their constraints",
+)
+def searches_have_the_end_of_the_task(module: PatchedModule) -> None:
+    """Give the search the end symbol of the generator."""
+    build = module.SequenceGenerator.__init__
+
+    @functools.wraps(build)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        build(self, *args, **kwargs)
+        self.search.eos = self.eos
+
+    module.SequenceGenerator.__init__ = __init__
+
+
+@patch(
+    "fairseq.search",
+    because="fairseq 0.12.2: with prefix_allowed_tokens_fn in Python, a hypothesis that has ended "
+    "goes on behind its </s>, and takes places of the n-best list again",
+)
+def ended_prefixes_do_not_go_on(module: PatchedModule) -> None:
+    """Leave ended hypotheses out of the candidates."""
+    search = module.PrefixConstrainedBeamSearch
+    step_of = search.step
+
+    @functools.wraps(step_of)
+    def step(
+        self: Any,
+        step: int,
+        lprobs: Tensor,
+        scores: Tensor,
+        prev_output_tokens: Tensor,
+        original_batch_idxs: Tensor,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """lprobs: (B, K, V), changed in place; prev_output_tokens: (B * K, T)."""
+        if step > 0:  # all begin with the same symbol
+            ended = prev_output_tokens[:, -1].eq(self.eos).view(lprobs.shape[:2])
+            lprobs.masked_fill_(ended.unsqueeze(2), -math.inf)
+        return step_of(self, step, lprobs, scores, prev_output_tokens, original_batch_idxs)
+
+    search.step = step
+
+
+@patch(
+    "fairseq.search",
+    because="fairseq 0.12.2: with --diverse-beam-groups, the hypotheses behind one that ends move "
+    "up by a place, and with it to another group",
+)
+def groups_have_their_own_hypotheses(module: PatchedModule) -> None:
+    """Order the candidates so that those that go on have the places of their group."""
+    search = module.DiverseBeamSearch
+    step_of = search.step
+
+    @functools.wraps(step_of)
+    def step(self: Any, step: int, lprobs: Tensor, *more: Any, **options: Any) -> Any:
+        """lprobs: (B, K, V). Candidates (B, C) come by rank, one of each group in turn."""
+        beam, groups = lprobs.size(1), self.num_groups
+        candidates = step_of(self, step, lprobs, *more, **options)
+        words = candidates[1]
+        is_end = words.eq(self.eos)
+        rank = torch.arange(words.size(1), device=words.device).expand_as(words)
+        # of its group's candidates that go on, the how-manieth (from 0)
+        of_groups = is_end.view(words.size(0), -1, groups)
+        place = (~of_groups).cumsum(1).view_as(words) - 1
+        # first the ends among the best of a group, which fairseq stores; then, group by group in
+        # turn, what goes on; last the ends of lower rank
+        width = words.size(1)
+        going_on = width + place * groups + rank % groups
+        key = torch.where(is_end, torch.where(rank < beam, rank, rank + 3 * width), going_on)
+        order = key.argsort(dim=1)
+        return tuple(values.gather(1, order) for values in candidates)
+
+    search.step = step
+
+
+@patch(
+    "fairseq.search",
+    because="fairseq 0.12.2: where no hypothesis of a sentence has all --constraints at its "
+    "greatest length, the search ends in an AssertionError",
+)
+def translations_without_constraints_are_named(module: PatchedModule) -> None:
+    """End those that have the most constraints, with a warning if they lack some."""
+    search = module.LexicallyConstrainedBeamSearch
+    step_of = search.step
+
+    @functools.wraps(step_of)
+    def step(
+        self: Any, step: int, lprobs: Tensor, scores: Tensor, *more: Any, **options: Any
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """lprobs: (B, K, V); scores: (B, K, step)."""
+        words = lprobs.clone()
+        words[:, :, self.eos] = -math.inf
+        # at the greatest length, fairseq leaves the end symbol alone
+        if not self.constraint_states or step == 0 or words.gt(-math.inf).any():
+            return step_of(self, step, lprobs, scores, *more, **options)
+        ends = lprobs[:, :, self.eos] + scores[:, :, step - 1]  # (B, K)
+        for row, states in zip(ends, self.constraint_states):
+            done = row.new_tensor([state.num_completed for state in states])  # (K,)
+            is_alive = row.gt(-math.inf)
+            best = done.masked_fill(~is_alive, -1).max()
+            row.masked_fill_(done < best, -math.inf)
+            if not any(state.finished for state, alive in zip(states, is_alive) if alive):
+                logger.warning(
+                    f"--constraints: no hypothesis of {step} words has all of them, and the "
+                    "translation lacks some; a larger --max-len-b or --beam leaves more room"
+                )
+        ends, beams = ends.sort(dim=1, descending=True)
+        return ends, torch.full_like(beams, self.eos), beams
+
+    search.step = step
