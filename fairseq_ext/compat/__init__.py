@@ -142,6 +142,7 @@ PATCH_MODULES = (
     "generation.transition_scores",
     "generation.word_blanks",
     "generation.meteor_words",
+    "generation.chrf_scores",
     "generation.empty_sets",
     "training.prefetch_thread",
     "versions.data_workers",
