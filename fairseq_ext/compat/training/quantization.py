@@ -1,14 +1,19 @@
-"""--quant-noise-scalar: 8-bit numbers that are emulated on the device of the parameters."""
+"""--quant-noise-pq and --quant-noise-scalar: weights are quantized in the forward pass alone."""
 
 from __future__ import annotations
 
 import functools
+import inspect
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Callable
 
 from ..patch_registry import PatchedModule, patch
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor, nn
+
+# where a module has its parameter while a forward pass reads the noised weight
+CLEAN_WEIGHT = "weight_without_noise"
 
 
 @patch(
@@ -43,3 +48,103 @@ def _emulation(module: PatchedModule, build_observer: Callable[[], Any]) -> Call
         return module.quantize(w, scale, zero_point, bits=bits), scale, zero_point
 
     return emulate
+
+
+@patch(
+    "fairseq.modules.quant_noise",
+    because="fairseq 0.12.2: --quant-noise-pq writes its noise into the parameters: without "
+    "--fp16, blocks that were dropped stay zero, until all are; sizes that are no multiple of "
+    "the block end in an AssertionError",
+)
+def noise_leaves_the_parameters(module: PatchedModule) -> None:
+    """Give each forward pass a noised copy of the weight; gradients pass it unchanged."""
+    stock = module.quant_noise
+
+    @functools.wraps(stock)
+    def quant_noise(part: nn.Module, p: float, block_size: int) -> nn.Module:
+        """Return the module, with noise if p > 0; raise ValueError if blocks do not fit."""
+        if p <= 0:
+            return part
+        weight: Any = part.weight
+        if weight.ndim == 2 and weight.size(1) % block_size:
+            raise ValueError(
+                f"--quant-noise-pq-block-size {block_size} is not allowed; allowed: divisors of "
+                f"the sizes of the model, such as {weight.size(1)}"
+            )
+        stock(part, p, block_size)
+        _, write_noise = part._forward_pre_hooks.popitem()
+
+        def add_noise(part: Any, inputs: tuple[Tensor, ...]) -> None:
+            if not part.training:
+                return
+            # after a pass that failed, it is still there
+            parameter = part.__dict__.setdefault(CLEAN_WEIGHT, part.weight)
+            part._parameters["weight"] = parameter
+            clean = parameter.data
+            write_noise(part, inputs)
+            noised, parameter.data = parameter.data, clean
+            # the value is that of the noised weight, the gradient that of the parameter
+            part._parameters["weight"] = noised + (parameter - parameter.detach())
+
+        def remove_noise(part: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+            if CLEAN_WEIGHT in part.__dict__:
+                part._parameters["weight"] = part.__dict__.pop(CLEAN_WEIGHT)
+
+        part.register_forward_pre_hook(add_noise)
+        part.register_forward_hook(remove_noise)
+        return part
+
+    module.quant_noise = quant_noise
+
+
+@patch(
+    "fairseq.modules.multihead_attention",
+    because="fairseq 0.12.2: self-attention has no noise of --quant-noise-pq, because it hands the "
+    "weights of its projections to torch",
+)
+def attention_has_noise(module: PatchedModule) -> None:
+    """Compute attention by its projections if they have noise."""
+    attention = module.MultiheadAttention
+    build = attention.__init__
+    signature = inspect.signature(build)
+
+    @functools.wraps(build)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        build(self, *args, **kwargs)
+        noise = signature.bind(self, *args, **kwargs).arguments.get("q_noise") or 0
+        if noise > 0 and not self.use_xformers:
+            self._set_skip_embed_dim_check()  # its effect: torch's function is not called
+
+    attention.__init__ = __init__
+
+
+@patch(
+    "fairseq.modules.quantization.scalar.utils",
+    because="fairseq 0.12.2: self-attention over a whole sentence is not quantized by "
+    "--quant-noise-scalar, but that of a search is: a translation has another score while it is "
+    "searched; learned positions end in a KeyError",
+)
+def attention_is_quantized(module: PatchedModule) -> None:
+    """Compute attention by its quantized projections; leave learned positions as they are."""
+    stock, layers_of = module.quantize_model_, module.get_layers
+
+    def get_layers(model: nn.Module, *args: Any, **kwargs: Any) -> list[str]:
+        """Return the names of layers, without those of classes that only derive from one."""
+        kinds = {name: type(attrgetter(name)(model)) for name in layers_of(model, *args, **kwargs)}
+        return [
+            name
+            for name, kind in kinds.items()
+            if kind in module.MAPPING or not issubclass(kind, tuple(module.MAPPING))
+        ]
+
+    @functools.wraps(stock)
+    def quantize_model_(model: nn.Module, *args: Any, **kwargs: Any) -> Any:
+        from fairseq.modules import MultiheadAttention
+
+        layers = stock(model, *args, **kwargs)
+        for part in model.modules():
+            if isinstance(part, MultiheadAttention) and not part.use_xformers:
+                part._set_skip_embed_dim_check()  # its effect: torch's function is not called
+        return layers
+
+    module.get_layers, module.quantize_model_ = get_layers, quantize_model_
