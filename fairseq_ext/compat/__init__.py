@@ -138,6 +138,7 @@ PATCH_MODULES = (
     "generation.source_columns",
     "generation.scored_alignments",
     "generation.beam_attention",
+    "generation.trained_heads",
     "generation.masked_words",
     "generation.transition_scores",
     "generation.word_blanks",
