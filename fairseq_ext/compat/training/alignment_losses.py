@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     because="fairseq 0.12.2: label_smoothed_cross_entropy_with_alignment ignores its options "
     "--ignore-prefix-size and --report-accuracy; with --alignment-layer 4, the default of "
     "transformer_align, and four layers or fewer it ends in \"'NoneType' object has no attribute "
-    "'shape'\", and with --alignment-heads 0 the loss is NaN",
+    "'shape'\", with --alignment-heads 0 the loss is NaN, and with --decoder-layerdrop each step "
+    "aligns another layer",
 )
 def alignment_losses_read_their_options(module: PatchedModule) -> None:
     """Leave prefixes out of the loss, and log the accuracy; alignments of prefixes still count."""
@@ -75,6 +76,13 @@ def alignment_losses_read_their_options(module: PatchedModule) -> None:
 
 def check_alignment_options(model: BaseFairseqModel, attention: Tensor | None) -> None:
     """Raise ValueError, naming the option, if no layer or no head is there to be aligned."""
+    layerdrop = getattr(getattr(model, "decoder", None), "decoder_layerdrop", 0)
+    if layerdrop and model.training:
+        raise ValueError(
+            f"--decoder-layerdrop {layerdrop} is not allowed with --criterion "
+            "label_smoothed_cross_entropy_with_alignment, which needs --alignment-layer in every "
+            "step; allowed: 0"
+        )
     heads = getattr(model, "alignment_heads", None)
     if heads is not None and heads < 1:
         raise ValueError(f"--alignment-heads {heads}: allowed: at least 1")

@@ -79,3 +79,10 @@ def test_what_the_decoder_lacks_is_refused(option, number, build):
         criterion(model, batch)
     batch.pop("alignments")
     assert criterion(model, batch)[0].isfinite()
+
+
+def test_a_layer_that_may_be_dropped_is_refused(build):
+    model, criterion, batch = build("--decoder-layerdrop", 0.5)
+    with pytest.raises(ValueError, match="^--decoder-layerdrop 0.5 is not allowed"):
+        criterion(model.train(), batch)
+    assert criterion(model.eval(), batch)[0].isfinite()
