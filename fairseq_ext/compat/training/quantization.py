@@ -148,3 +148,27 @@ def attention_is_quantized(module: PatchedModule) -> None:
         return layers
 
     module.get_layers, module.quantize_model_ = get_layers, quantize_model_
+
+
+@patch(
+    "fairseq.quantization_utils",
+    because="fairseq 0.12.2: with --quantization-config-path the learning rate begins anew after "
+    "each stage: its first update has the rate of the first update of the training, and with "
+    "--lr A,B the whole epoch has A",
+)
+def rates_go_on_after_a_stage(module: PatchedModule) -> None:
+    """Give the schedule of the next stage the state and the rate of the one before."""
+    quantizer = module.Quantizer
+    stock = quantizer.step
+
+    @functools.wraps(stock)
+    def step(self: Any) -> None:
+        trainer = self.trainer
+        schedule, rate = trainer.lr_scheduler, trainer.get_lr()
+        stock(self)
+        if trainer.lr_scheduler is not schedule:  # a layer was quantized
+            trainer.lr_scheduler.load_state_dict(schedule.state_dict())
+            trainer.optimizer.set_lr(rate)
+            trainer.lr_step_update()
+
+    quantizer.step = step

@@ -7,6 +7,7 @@ from common import inprocess
 from fairseq.modules import MultiheadAttention, PositionalEmbedding
 from fairseq.modules.quant_noise import quant_noise
 from fairseq.modules.quantization.scalar import ops, quantize_model_
+from fairseq.trainer import Trainer
 
 
 def rounded(values, low, high):
@@ -134,3 +135,28 @@ def test_learned_positions_are_not_quantized():
     assert quantize_model_(model, p=0.5, method="tensor") == ["1"]
     words = torch.tensor([[4, 5, 1]])
     torch.testing.assert_close(model[0](words)[0], model[0].weight[[2, 3, 1]])
+
+
+@pytest.mark.parametrize(
+    "schedule, expected",
+    [
+        (("fixed", "--lr", "1e-3,2e-3,3e-3"), [1e-3, 2e-3, 3e-3]),
+        (("inverse_sqrt", "--warmup-updates", 1), [0, 1e-3, 1e-3 * 2**-0.5]),
+    ],
+)
+def test_the_rate_goes_on_after_a_stage(schedule, expected, tiny_training, tmp_path, monkeypatch):
+    """Three epochs of one update, each of which begins with the quantization of a layer."""
+    layers = "[decoder.layers.0.fc1, decoder.layers.0.fc2, encoder.layers.0.fc1]"
+    centroids = "n_centroids: {Linear: {key: in_features, value: {'*': 4}}}"
+    (tmp_path / "stages.yaml").write_text(f"{centroids}\nlayers_to_quantize: {layers}\n")
+    rates, stock = [], Trainer.train_step
+
+    def train_step(self, *args, **kwargs):
+        rates.append(self.get_lr())
+        return stock(self, *args, **kwargs)
+
+    monkeypatch.setattr(Trainer, "train_step", train_step)
+    words = [*tiny_training, "--max-tokens", 4000, "--max-epoch", 3, "--no-save"]
+    words += ["--quantization-config-path", tmp_path / "stages.yaml", "--lr-scheduler", *schedule]
+    inprocess.train(*words, "--save-dir", tmp_path)
+    assert rates == pytest.approx(expected)
