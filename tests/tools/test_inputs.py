@@ -19,6 +19,15 @@ def test_what_fairseq_generate_printed_is_read(tmp_path, mark):
         inputs.read_hypotheses(path, [*lines, "", ""], "ref")
 
 
+@pytest.mark.parametrize("mark", ["D", "H"])
+def test_output_of_two_commands_is_refused(tmp_path, mark):
+    """As `>>` leaves it: the first output would be scored for the last."""
+    before, after = (generated(sentences(12, seed=seed), mark) for seed in (0, 1))
+    path = write(tmp_path / "log", [*before, *after])
+    with pytest.raises(UsageError, match=rf"log: {mark}-\d+ is there again, behind other sentence"):
+        inputs.read_hypotheses(path, sentences(12), "ref")
+
+
 def test_plain_files_are_read(tmp_path):
     # a form feed or U+2028 inside a sentence does not end it
     lines = ["a\x0cb", "", "c\u2028d"]

@@ -39,16 +39,24 @@ def marked_lines(lines: Sequence[str], mark: str, count: int, path: File) -> Lis
     """Return the text after the number of the first `mark` line of each sentence, by number.
 
     mark: "D", "H" or "P", see above. count: sentences of the set. Raises UsageError unless each
-    has one (fairseq skips sentences over its length limits when it is told so).
+    has one (fairseq skips sentences over its length limits when it is told so), or where the lines
+    of a sentence stand in two places: the file then holds the output of two commands.
     """
     texts: Dict[int, str] = {}
+    previous = None
     for line in lines:
         if line.startswith(f"{mark}-"):
             number, _, text = line[2:].partition("\t")
             if not number.isdecimal():
                 raise UsageError(f"{path}: {line[:40]!r} has no number after {mark}-")
+            if number != previous and int(number) in texts:
+                raise UsageError(
+                    f"{path}: {mark}-{number} is there again, behind other sentences; allowed: "
+                    "the output of one command"
+                )
             # the best hypothesis of a sentence comes first
             texts.setdefault(int(number), text)
+            previous = number
     if texts.keys() != set(range(count)):
         missing = sorted(set(range(count)) - set(texts))
         raise UsageError(
