@@ -14,6 +14,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Callable
 
 from ..patch_registry import PatchedModule, patch
+from ..user_errors import OptionError, option_of
 from .after_loading import CheckpointLoading, after_loading
 
 if TYPE_CHECKING:
@@ -314,3 +315,27 @@ def missing_optimizer_states_are_named(module: PatchedModule) -> None:
             )
 
     after_loading(module.Trainer, warn)
+
+
+@patch(
+    "fairseq.trainer",
+    because="fairseq 0.12.2: a run that goes on from a checkpoint without a position, such as an "
+    "average, begins an epoch 0 with a new optimizer, and says nothing",
+)
+def positions_are_there(module: PatchedModule) -> None:
+    """Refuse to go on where fairseq has made up the position: epochs are counted from 1."""
+    build = module.Trainer.get_train_iterator
+
+    @functools.wraps(build)
+    def get_train_iterator(self: Trainer, epoch: int, *args: Any, **kwargs: Any) -> Any:
+        if epoch < 1:
+            checkpoint = self.cfg.checkpoint
+            name = "continue_once" if checkpoint.continue_once else "restore_file"
+            raise OptionError(
+                f"{option_of(name, getattr(checkpoint, name))}: holds neither a position in the "
+                "data nor a state of the optimizer, as what average and add-language write; "
+                "allowed: --finetune-from-model, or --reset-optimizer --reset-dataloader"
+            )
+        return build(self, epoch, *args, **kwargs)
+
+    module.Trainer.get_train_iterator = get_train_iterator

@@ -1,5 +1,6 @@
 """A resumed training logs and decides as one that was not interrupted."""
 
+import re
 import shutil
 import sys
 from types import SimpleNamespace
@@ -13,6 +14,8 @@ from fairseq.data import ListDataset
 from fairseq.data.iterators import EpochBatchIterator, GroupedIterator
 
 from fairseq_ext.compat.training import resuming
+
+from fairseq_ext import __main__ as command
 
 TIMES = ("wps", "ups", "wall", "update")
 
@@ -67,6 +70,19 @@ def test_patience_is_remembered(train, tmp_path):
     again = train(folder, *flags)
     counts = [len([r for r in records if "valid_loss" in r]) for records in (whole, again)]
     assert counts == [3, 1]
+
+
+def test_an_average_has_no_position_to_go_on_from(train, tmp_path):
+    flags = ("--max-tokens", 300, "--disable-validation", "--max-update")
+    train(tmp_path / "run", *flags, 2)
+    last, mean = tmp_path / "run" / "checkpoint_last.pt", tmp_path / "mean.pt"
+    assert command.main(["average", "--inputs", str(last), "--output", str(mean)]) == 0
+    message = f"--restore-file {mean}: holds neither a position in the data nor"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        train(tmp_path / "on", *flags, 3, "--restore-file", mean)
+    resets = ("--reset-optimizer", "--reset-dataloader")
+    assert train(tmp_path / "new", *flags, 1, "--restore-file", mean, *resets)
+    assert train(tmp_path / "tuned", *flags, 1, "--finetune-from-model", mean)
 
 
 def test_another_program_has_no_patience(train, tmp_path, monkeypatch):
