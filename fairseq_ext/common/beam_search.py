@@ -190,8 +190,7 @@ class BeamSearchGenerator(SequenceGenerator):
         state: Optional[ConstraintState],
     ) -> None:
         """Take all steps of all sentences; ``limits`` (B,): words before the end symbol."""
-        source, beam = net_input["src_tokens"], self.beam_size
-        steps = len(record.words) - 1
+        source, beam, steps = net_input["src_tokens"], self.beam_size, len(record.words) - 1
         rows = self._start(net_input, steps, bos_token)
         alive = torch.arange(source.size(0), device=source.device)  # (b,), those that go on
         firsts = every_first = (alive * beam).unsqueeze(1)  # the first row of a sentence

@@ -10,8 +10,6 @@ import logging
 import math
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from ..patch_registry import PatchedModule, patch
 
 if TYPE_CHECKING:
@@ -73,6 +71,8 @@ def ended_prefixes_do_not_go_on(module: PatchedModule) -> None:
 )
 def groups_have_their_own_hypotheses(module: PatchedModule) -> None:
     """Order the candidates so that those that go on have the places of their group."""
+    import torch
+
     search = module.DiverseBeamSearch
     step_of = search.step
 
@@ -105,6 +105,8 @@ def groups_have_their_own_hypotheses(module: PatchedModule) -> None:
 )
 def translations_without_constraints_are_named(module: PatchedModule) -> None:
     """End those that have the most constraints, with a warning if they lack some."""
+    import torch
+
     search = module.LexicallyConstrainedBeamSearch
     step_of = search.step
 

@@ -13,9 +13,8 @@ from fairseq import checkpoint_utils
 from fairseq.data import ListDataset
 from fairseq.data.iterators import EpochBatchIterator, GroupedIterator
 
-from fairseq_ext.compat.training import resuming
-
 from fairseq_ext import __main__ as command
+from fairseq_ext.compat.training import resuming
 
 TIMES = ("wps", "ups", "wall", "update")
 
