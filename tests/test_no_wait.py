@@ -80,6 +80,7 @@ def data(toy_corpus, tmp_path_factory):
 def test_a_step_asks_for_nothing(data, watched, name):
     """But for one question of a search: whether all translations have ended."""
     step = Step([data, *SYSTEMS[name]], has_lines(name))
+    step()  # what is computed once, such as the rounded rate of dropout, is no part of a step
     found = watched(step)
     assert any(parameter.grad is not None for parameter in step.model.parameters())
     unasked = [asked for asked in found if not is_of_search(asked[1])]
