@@ -29,8 +29,8 @@ class Input(NamedTuple):
 
 
 def check_several(name: str, values: Any) -> None:
-    """Raise TypeError for one text, of which every character would be taken for a text."""
-    if isinstance(values, (str, bytes)):
+    """Raise TypeError for what holds no texts, and for one, all characters of which would be."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise TypeError(f"{name}: a {type(values).__name__}; allowed: a list or an iterator")
 
 

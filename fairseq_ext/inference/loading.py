@@ -105,7 +105,7 @@ def load(
         tokenizer: fairseq's --tokenizer, such as "moses"; default: that of the training, and none
             with subwords="none".
 
-    Raises FileNotFoundError or ValueError, naming the file or the argument.
+    Raises FileNotFoundError, ValueError or TypeError, naming the file or the argument.
     """
     check_target(device, dtype)
     source = read_source(_listed(checkpoint))
@@ -188,8 +188,12 @@ def _tokenizer_for(
 
 
 def _listed(checkpoint: Union[PathLike, Sequence[PathLike]]) -> Sequence[PathLike]:
-    """Return the files as a list; one path is a list of one."""
-    return [checkpoint] if isinstance(checkpoint, (str, os.PathLike)) else list(checkpoint)
+    """Return the files as a list; one path is a list of one. TypeError for what is no path."""
+    paths: Sequence[Any] = checkpoint if isinstance(checkpoint, (list, tuple)) else [checkpoint]
+    for path in paths:
+        if not isinstance(path, (str, os.PathLike)):
+            raise TypeError(f"checkpoint {path!r}: allowed: a path, or a list of paths")
+    return paths
 
 
 def _subwords_for(

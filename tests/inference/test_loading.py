@@ -20,6 +20,12 @@ from fairseq_ext.inference.packing import pack
 LINES = ["an1 av2 an3", "an4 av5 an6 at1", "unknown av1 an8 at2", ""] * 3
 
 
+@pytest.mark.parametrize("checkpoint", [None, 5, ["model.pt", None]])
+def test_what_is_no_path(checkpoint):
+    with pytest.raises(TypeError, match="checkpoint (None|5): allowed: a path, or a list"):
+        fairseq_ext.load(checkpoint)
+
+
 def test_devices(monkeypatch):
     check_target("cpu", "float32")
     with pytest.raises(ValueError, match="device 'gpu': allowed: cpu, cuda, cuda:N"):

@@ -32,7 +32,7 @@ def test_what_cannot_be_scored_is_named(data, checkpoint_of):
     assert third.error is None and third.score < 0
 
 
-@pytest.mark.parametrize("wrong", ["an1", b"an1"])
+@pytest.mark.parametrize("wrong", ["an1", b"an1", None, 5])
 def test_one_text_is_no_list_of_texts(data, checkpoint_of, wrong):
     model = fairseq_ext.load(checkpoint_of("transformer"), data["two"])
     allowed = f"a {type(wrong).__name__}; allowed: a list or an iterator"
