@@ -50,7 +50,10 @@ SYSTEMS = {
     "multiway-twin": ("three", [*MULTIWAY, "--criterion", "twin", *ADAM], TRIANGLE),
     "routed": ("three", [*ROUTED, *ADAM], TRIANGLE),
 }
-SLOW = ("dual-sgd", "dual-averages", "classifiers", "multiway-sgd", "multiway-twin")
+SLOW = (
+    *("dual-sgd", "dual-averages", "dual-bf16", "dual-pairs"),
+    *("classifiers", "multiway-sgd", "multiway-twin"),
+)
 
 
 @pytest.fixture(scope="session")

@@ -105,10 +105,17 @@ def test_unknown_words_are_copied_in_batches(name, data, sharp, typed):
 
 
 GENERATED = [
-    *[(name, ("--prefix-size", 2)) for name in ("multiway_gru", "routed_gru")],
-    *[(name, ("--left-pad-source",)) for name in ("twin_lstm", "routed_gru")],
-    pytest.param("stock lstm", ("--prefix-size", 2), marks=pytest.mark.slow),
-    pytest.param("stock lstm", ("--left-pad-source",), marks=pytest.mark.slow),
+    ("multiway_gru", ("--prefix-size", 2)),
+    ("routed_gru", ("--left-pad-source",)),
+    *[
+        pytest.param(*row, marks=pytest.mark.slow)
+        for row in (
+            ("routed_gru", ("--prefix-size", 2)),
+            ("twin_lstm", ("--left-pad-source",)),
+            ("stock lstm", ("--prefix-size", 2)),
+            ("stock lstm", ("--left-pad-source",)),
+        )
+    ],
     *[(name, ("--score-reference",)) for name in FAST],
     ("transformer", ("--score-reference", "--left-pad-target")),
     ("dual_transformer", ("--dual-alpha", 0.5, "--nbest", 2)),

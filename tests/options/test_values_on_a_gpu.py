@@ -49,7 +49,10 @@ def values_on_gpu(monkeypatch):
     monkeypatch.setattr(Trainer, "_reduce_and_log_stats", moved)
 
 
-@pytest.mark.parametrize("name", SYSTEMS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name not in MORE)) for name in SYSTEMS],
+)
 def test_epochs_end_with_values_on_a_gpu(data, values_on_gpu, tmp_path, name):
     system = SYSTEMS[name]
     words = system.words(data[system.data], "--batch-size", 20, "--max-epoch", 1, "--no-save")

@@ -8,18 +8,17 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ..patch_registry import PatchedModule, patch
 
 if TYPE_CHECKING:
+    import numpy as np
     from fairseq.data import BucketPadLengthDataset, LanguagePairDataset
     from torch import Tensor
 
 
 def _limit(side: BucketPadLengthDataset, longest: float) -> np.ndarray:
     """Lower the buckets above ``longest`` to it; return the padded size of each sentence."""
-    side._bucketed_sizes = np.minimum(side._bucketed_sizes, longest).astype(int)
+    side._bucketed_sizes = side._bucketed_sizes.clip(max=longest).astype(int)
     return side._bucketed_sizes
 
 
@@ -31,6 +30,8 @@ def _limit(side: BucketPadLengthDataset, longest: float) -> np.ndarray:
 )
 def buckets_keep_short_sentences(module: PatchedModule) -> None:
     """Leave out the sentences that are too long, and lower the last bucket to the limit."""
+    import numpy as np
+
     dataset = module.LanguagePairDataset
     build, filter_by_size = dataset.__init__, dataset.filter_indices_by_size
 
