@@ -1,12 +1,10 @@
 """The scorer of --scoring chrf, in programs."""
 
-import pytest
+import sacrebleu
+from fairseq.scoring.chrf import ChrFScorer
 
 
 def test_chrf_is_a_number():
-    sacrebleu = pytest.importorskip("sacrebleu")
-    from fairseq.scoring.chrf import ChrFScorer
-
     scorer = ChrFScorer(None)
     scorer.add_string("the cat sleeps here", "the cats sleep here")
     expected = sacrebleu.corpus_chrf(["the cats sleep here"], [["the cat sleeps here"]])
