@@ -17,7 +17,7 @@ def chrf_is_a_number(module: PatchedModule) -> None:
 
     def score(self: Any, order: int = 4) -> float:
         if order != 4:  # as in result_string
-            raise NotImplementedError
+            raise ValueError(f"order {order} is not allowed with chrF; allowed: 4, the default")
         return float(self.sacrebleu.corpus_chrf(self.pred, [self.ref]).score)
 
     module.ChrFScorer.score = score
