@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import itertools
 import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -163,3 +164,33 @@ def deltas_have_their_window(module: PatchedModule) -> None:
         return rows
 
     transform.__init__, transform.__call__ = __init__, __call__
+
+
+@patch(
+    "fairseq.data.audio.hubert_dataset",
+    because="fairseq 0.12.2: a label of HuBERT with characters of several bytes has the first "
+    "characters of the next recording's label at its end",
+)
+def labels_end_with_their_line(module: PatchedModule) -> None:
+    """Read as many bytes as the line of a label has; stock reads as many characters."""
+    dataset = module.HubertDataset
+    stock = dataset.get_label
+
+    def load_label_offset(label_path: str, inds: list[int], tot: int) -> list[tuple[int, int]]:
+        """Return the first byte of each label of ``inds`` and of the line behind it."""
+        with open(label_path, "rb") as file:
+            ends = list(itertools.accumulate(len(line) for line in file))
+        assert len(ends) == tot, f"number of labels does not match ({len(ends)} != {tot})"
+        return [(ends[i - 1] if i else 0, ends[i]) for i in inds]
+
+    @functools.wraps(stock)
+    def get_label(self: Any, index: int, label_idx: int) -> Any:
+        if self.store_labels:
+            return stock(self, index, label_idx)
+        start, end = self.label_offsets_list[label_idx][index]
+        with open(self.label_paths[label_idx], "rb") as file:
+            file.seek(start)
+            label = file.read(end - start).decode("utf-8")
+        return self.label_processors[label_idx](label) if self.label_processors else label
+
+    module.load_label_offset, dataset.get_label = load_label_offset, get_label

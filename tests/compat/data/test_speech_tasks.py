@@ -124,3 +124,25 @@ def test_deltas_have_their_window(monkeypatch, caplog):
         expected = np.vstack([spectrogram.T, deltas, slopes(deltas, window)]).T
         np.testing.assert_allclose(DeltaDeltas.from_config_dict(config)(spectrogram), expected)
     assert [record.args for record in caplog.records] == [(3, 5), (7, 5)]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_labels_end_with_their_line(end, tmp_path):
+    from fairseq.data.audio.hubert_dataset import HubertDataset
+
+    texts = ["\u00e4 \u00f6 \u00fc |", "b c |", "too short |", "\u20ac e |"]
+    sizes = [400, 800, 1, 600]
+    rows = "".join(f"{row}.wav\t{size}\n" for row, size in enumerate(sizes))
+    (tmp_path / "train.tsv").write_text(f"{tmp_path}\n{rows}")
+    (tmp_path / "train.ltr").write_bytes("".join(text + end for text in texts).encode())
+    options = dict(sample_rate=16000, label_rates=[-1.0], pad_list=[1], eos_list=[2])
+    options.update(min_keep_sample_size=2, label_processors=[str.split])
+    for stored in (True, False):
+        dataset = HubertDataset(
+            tmp_path / "train.tsv",
+            label_paths=[tmp_path / "train.ltr"],
+            store_labels=stored,
+            **options,
+        )
+        labels = [dataset.get_labels(index) for index in range(3)]
+        assert labels == [[texts[row].split()] for row in (0, 1, 3)]
