@@ -117,6 +117,30 @@ def positions_leave_padding_out(module: PatchedModule) -> None:
 
 
 @patch(
+    "fairseq.models.hubert.hubert",
+    because="fairseq 0.12.2: in a batch with a longer recording, HuBERT takes frames behind the "
+    "end of a recording for its frames: it attends to them, predicts their labels, which are "
+    "padding, and reads letters in them",
+)
+def recordings_have_their_frames(module: PatchedModule) -> None:
+    """Compute the frames of a recording from its samples, as wav2vec 2.0 does."""
+
+    def forward_padding_mask(self: Any, features: Tensor, padding_mask: Tensor) -> Tensor:
+        """Return the padding (B, T) among frames (B, T, C) of samples with padding (B, S)."""
+        import torch
+
+        sizes = padding_mask.size(1) - padding_mask.long().sum(1)
+        for convolution in convolutions_in(self.feature_extractor):
+            kernel, stride = convolution.kernel_size[0], convolution.stride[0]
+            sizes = torch.div(sizes - kernel, stride, rounding_mode="floor") + 1
+        # attention needs a frame of what is shorter than one
+        sizes = sizes.clamp(min=1).unsqueeze(1)
+        return torch.arange(features.size(1), device=features.device) >= sizes
+
+    module.HubertModel.forward_padding_mask = forward_padding_mask
+
+
+@patch(
     "fairseq.models.fconv_self_att",
     because="fairseq 0.12.2: the decoder of fconv_self_att, and with --encoder-attention its "
     "encoder, attend to the padding of sources, so that loss and translation depend on the batch",

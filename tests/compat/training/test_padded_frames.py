@@ -7,6 +7,7 @@ import pytest
 import torch
 from common.words import dictionary_with
 from fairseq.models import fconv_self_att
+from fairseq.models.hubert.hubert import HubertConfig, HubertModel
 from fairseq.models.speech_to_text.berard import BerardEncoder
 from fairseq.models.speech_to_text.convtransformer import (
     ConvTransformerEncoder,
@@ -15,6 +16,7 @@ from fairseq.models.speech_to_text.convtransformer import (
 from fairseq.models.speech_to_text.s2t_transformer import Conv1dSubsampler
 from fairseq.models.wav2vec.wav2vec2 import TransformerEncoder, Wav2Vec2Config
 from fairseq.modules.conformer_layer import ConformerEncoderLayer
+from fairseq.tasks.hubert_pretraining import HubertPretrainingConfig
 
 LENGTHS = [29, 22, 21, 9, 1]
 
@@ -114,3 +116,33 @@ def test_sources_of_convolutions_with_attention(heads, encoder_attention):
     assert not weights[1, :, :2].any()
     assert not any(module._forward_pre_hooks for name, module in model.named_modules()
                    if name.endswith("dropout_module"))  # fmt: skip
+
+
+@pytest.mark.parametrize("trimmed", [False, True])
+def test_recordings_of_hubert_have_their_frames(trimmed):
+    config = HubertConfig(extractor_mode="layer_norm", label_rate=4000, final_dim=4)
+    config.conv_feature_layers = "[(8, 10, 2), (8, 3, 2)]"
+    config.encoder_layers = config.encoder_attention_heads = config.conv_pos_groups = 1
+    config.encoder_embed_dim = config.encoder_ffn_embed_dim = 8
+    config.conv_pos, config.encoder_layerdrop, config.mask_prob = 4, 0.0, 0.5
+    torch.manual_seed(1)
+    model = HubertModel(config, HubertPretrainingConfig(), [dictionary_with("a", "b")]).eval()
+    lengths = [400, 203, 117, 7]  # the last is shorter than a frame
+    is_padding = torch.arange(400) >= torch.tensor(lengths).unsqueeze(1)
+    waves = torch.randn(4, 400).masked_fill(is_padding, 0)
+    frames = [((length - 10) // 2 + 1 - 3) // 2 + 1 for length in lengths[:3]] + [1]
+    if trimmed:  # labels of three frames less, where padding has the label 1
+        labels = torch.full((4, frames[0] - 3), 1)
+        for row, size in enumerate(frames):
+            labels[row, :size] = 4
+        predicted = model(waves, [labels], is_padding)
+        assert predicted["padding_mask"].logical_not().sum(1).tolist() == [
+            frames[0] - 3,
+            *frames[1:],
+        ]
+        return
+    together, mask = model.extract_features(waves, is_padding)
+    assert mask.logical_not().sum(1).tolist() == frames
+    for row, length in enumerate(lengths[:3]):
+        alone, _ = model.extract_features(waves[row : row + 1, :length], is_padding[:1, :length])
+        torch.testing.assert_close(together[row, : frames[row]], alone[0])
