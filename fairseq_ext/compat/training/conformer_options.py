@@ -65,3 +65,24 @@ def conformers_are_frozen(module: PatchedModule) -> None:
 
     encoder.__init__, encoder.forward = __init__, forward
     encoder.set_num_updates = set_num_updates
+
+
+@patch(
+    "fairseq.models.speech_to_text.s2t_conformer",
+    because="fairseq 0.12.2: s2t_conformer has no scores of words for its frames: --criterion "
+    "label_smoothed_cross_entropy_with_ctc ends in \"no attribute 'ctc_proj'\"",
+)
+def conformers_score_their_frames(module: PatchedModule) -> None:
+    """Give the encoder the layer of --ctc-weight that s2t_transformer has."""
+    encoder = module.S2TConformerEncoder
+    build = encoder.__init__
+
+    def __init__(self: Any, args: Any) -> None:
+        import torch
+
+        build(self, args)
+        self.ctc_proj = None
+        if getattr(args, "ctc_weight", 0.0) > 0.0:
+            self.ctc_proj = torch.nn.Linear(args.encoder_embed_dim, args.tgt_dict_size)
+
+    encoder.__init__ = __init__

@@ -38,3 +38,19 @@ def test_pretrained_parameters_are_read(exists, tmp_path, monkeypatch, caplog):
     encoder = s2t_conformer.S2TConformerModel.build_encoder(args)
     assert loaded == ([(encoder, str(path))] if exists else [])
     assert exists or "does not exist" in caplog.text
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.5])
+def test_frames_have_scores_of_words(weight):
+    args = options()
+    args.ctc_weight, args.tgt_dict_size = weight, 7
+    encoder = s2t_conformer.S2TConformerModel.build_encoder(args)
+    if not weight:
+        assert encoder.ctc_proj is None
+        return
+    encoded = encoder(torch.randn(2, 9, 4), torch.tensor([9, 5]))
+    scores, lengths = s2t_conformer.S2TConformerModel.get_ctc_output(
+        Namespace(encoder=encoder), (None, {"encoder_out": encoded}), None
+    )
+    assert scores.shape == (3, 2, 7) and lengths.tolist() == [3, 2]
+    torch.testing.assert_close(scores.exp().sum(2), torch.ones(3, 2))
