@@ -81,6 +81,7 @@ PATCH_MODULES = (
     "training.speech_logits",
     "training.convolutional_models",
     "training.conformer_options",
+    "training.contrasted_frames",
     "training.refined_models",
     "training.noised_embeddings",
     "training.adaptive_losses",
