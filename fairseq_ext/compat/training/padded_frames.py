@@ -117,6 +117,86 @@ def positions_leave_padding_out(module: PatchedModule) -> None:
 
 
 @patch(
+    "fairseq.models.speech_to_text.s2t_wav_transformer",
+    because="fairseq 0.12.2: the encoder of waveforms of speech_text_joint_to_text attends to what "
+    "is behind the end of a recording, and its convolution for positions reads it, so that loss "
+    "and translation depend on the batch",
+)
+def waveforms_leave_padding_out(module: PatchedModule) -> None:
+    """Tell the encoder what padding is; give the convolution zeros in its place."""
+    encoder = module.SpeechWavTransformerEncoder
+    stock = encoder.forward
+
+    def forward(
+        self: Any,
+        src_tokens: Tensor,
+        src_lengths: Tensor | None,
+        return_all_hiddens: bool = False,
+        padding_mask: Tensor | None = None,
+        features_only: bool = True,
+    ) -> Any:
+        """Return the encoded frames of waveforms (B, S), of which (B,) samples are no padding."""
+        import torch
+
+        if padding_mask is None and src_lengths is not None:
+            samples = torch.arange(src_tokens.size(1), device=src_tokens.device)
+            padding_mask = samples >= src_lengths.unsqueeze(1)
+        if padding_mask is not None and not padding_mask.any():
+            padding_mask = None
+        with contextlib.ExitStack() as stack:
+            if padding_mask is not None:
+                sizes = _number_of_frames(self.subsample, padding_mask.logical_not().sum(1))
+
+                def without_padding(_layer: Any, inputs: tuple[Tensor]) -> tuple[Tensor]:
+                    return (_zeros_after(inputs[0], sizes),)
+
+                convolution = self.embed_positions[0]
+                stack.callback(convolution.register_forward_pre_hook(without_padding).remove)
+            return stock(
+                self, src_tokens, src_lengths, return_all_hiddens, padding_mask, features_only
+            )
+
+    def _get_feat_extract_output_lengths(self: Any, samples: Tensor) -> Tensor:
+        """Return numbers of frames, which stock calls and lacks."""
+        return _number_of_frames(self.subsample, samples)
+
+    encoder._get_feat_extract_output_lengths = _get_feat_extract_output_lengths
+    encoder.forward = forward
+
+
+@patch(
+    "fairseq.models.speech_to_text.xm_transformer",
+    because="fairseq 0.12.2: the convolutions between wav2vec 2.0 and the decoder of "
+    "xm_transformer read what is behind the end of a recording, so that its last frames, and with "
+    "them loss and translation, depend on the batch",
+)
+def adaptors_leave_padding_out(module: PatchedModule) -> None:
+    """Give each convolution zeros in the place of the padding."""
+    stock = module.Conv1dAdaptor.forward
+
+    def forward(self: Any, x: Tensor, padding_mask: Tensor | None) -> Any:
+        """Return frames (T', B, C) and their padding (B, T') of (T, B, C) and (B, T)."""
+        import torch
+
+        if padding_mask is None:
+            return stock(self, x, padding_mask)
+        lengths = padding_mask.logical_not().sum(1)
+
+        def without_padding(_layer: Any, inputs: tuple[Tensor]) -> tuple[Tensor]:
+            nonlocal lengths  # a layer may be dropped
+            frames = _zeros_after(inputs[0], lengths)
+            lengths = torch.div(lengths - 1, self.stride, rounding_mode="floor") + 1
+            return (frames,)
+
+        with contextlib.ExitStack() as stack:
+            for layer in self.layers:
+                stack.callback(layer.register_forward_pre_hook(without_padding).remove)
+            return stock(self, x, padding_mask)
+
+    module.Conv1dAdaptor.forward = forward
+
+
+@patch(
     "fairseq.models.hubert.hubert",
     because="fairseq 0.12.2: in a batch with a longer recording, HuBERT takes frames behind the "
     "end of a recording for its frames: it attends to them, predicts their labels, which are "
@@ -129,13 +209,8 @@ def recordings_have_their_frames(module: PatchedModule) -> None:
         """Return the padding (B, T) among frames (B, T, C) of samples with padding (B, S)."""
         import torch
 
-        sizes = padding_mask.size(1) - padding_mask.long().sum(1)
-        for convolution in convolutions_in(self.feature_extractor):
-            kernel, stride = convolution.kernel_size[0], convolution.stride[0]
-            sizes = torch.div(sizes - kernel, stride, rounding_mode="floor") + 1
-        # attention needs a frame of what is shorter than one
-        sizes = sizes.clamp(min=1).unsqueeze(1)
-        return torch.arange(features.size(1), device=features.device) >= sizes
+        sizes = _number_of_frames(self.feature_extractor, padding_mask.logical_not().sum(1))
+        return torch.arange(features.size(1), device=features.device) >= sizes.unsqueeze(1)
 
     module.HubertModel.forward_padding_mask = forward_padding_mask
 
@@ -189,6 +264,30 @@ def _weights_without(attention: Any, is_padding: Tensor) -> Iterator[None]:
         yield
     finally:
         hook.remove()
+
+
+def _zeros_after(frames: Tensor, lengths: Tensor) -> Tensor:
+    """Return frames (B, C, T), zeros behind the length of each recording, (B,)."""
+    import torch
+
+    is_padding = torch.arange(frames.size(2), device=frames.device) >= lengths.unsqueeze(1)
+    return frames.masked_fill(is_padding.unsqueeze(1), 0)
+
+
+def _number_of_frames(extractor: nn.Module, samples: Tensor) -> Tensor:
+    """Return the numbers of frames, at least 1, of recordings of so many samples, both (B,).
+
+    Attention needs a frame of what is shorter than one.
+
+    Args:
+        extractor: one convolution after the other, without padding.
+    """
+    import torch
+
+    for convolution in convolutions_in(extractor):
+        kernel, stride = (getattr(convolution, name)[0] for name in ("kernel_size", "stride"))
+        samples = torch.div(samples - kernel, stride, rounding_mode="floor") + 1
+    return samples.clamp(min=1)
 
 
 @contextlib.contextmanager

@@ -14,6 +14,8 @@ from fairseq.models.speech_to_text.convtransformer import (
     base_architecture,
 )
 from fairseq.models.speech_to_text.s2t_transformer import Conv1dSubsampler
+from fairseq.models.speech_to_text.s2t_wav_transformer import SpeechWavTransformerEncoder
+from fairseq.models.speech_to_text.xm_transformer import Conv1dAdaptor
 from fairseq.models.wav2vec.wav2vec2 import TransformerEncoder, Wav2Vec2Config
 from fairseq.modules.conformer_layer import ConformerEncoderLayer
 from fairseq.tasks.hubert_pretraining import HubertPretrainingConfig
@@ -146,3 +148,47 @@ def test_recordings_of_hubert_have_their_frames(trimmed):
     for row, length in enumerate(lengths[:3]):
         alone, _ = model.extract_features(waves[row : row + 1, :length], is_padding[:1, :length])
         torch.testing.assert_close(together[row, : frames[row]], alone[0])
+
+
+@pytest.mark.parametrize("proj", [False, True])
+def test_frames_of_an_adaptor(recordings, proj):
+    frames, lengths = recordings
+    adaptor = Conv1dAdaptor(6, 8, n_layers=3, layernorm=True, proj=proj).double()
+    together, padding = adaptor(
+        frames.transpose(0, 1) + 1, torch.arange(max(LENGTHS)) >= lengths[:, None]
+    )
+    for row, length in enumerate(LENGTHS):
+        alone, _ = adaptor(frames[row : row + 1, :length].transpose(0, 1) + 1, None)
+        size = int(padding[row].logical_not().sum())
+        assert size == len(alone)
+        torch.testing.assert_close(together[:size, row], alone[:, 0], rtol=0, atol=1e-12)
+    assert not any(layer._forward_pre_hooks for layer in adaptor.layers)
+
+
+@pytest.mark.parametrize("as_mask", [False, True])
+def test_frames_of_waveforms(as_mask):
+    args = Namespace(encoder_embed_dim=8, encoder_ffn_embed_dim=8, encoder_attention_heads=2)
+    args.dropout = args.dropout_input = args.dropout_features = args.attention_dropout = 0.0
+    args.activation_dropout = args.speech_mask_prob = args.speech_mask_channel_prob = 0.0
+    args.no_scale_feature = args.speech_conv_bias = args.encoder_normalize_before = True
+    args.conv_feature_layers, args.speech_extractor_mode = "[(6, 10, 2), (6, 3, 2)]", "layer_norm"
+    args.conv_pos, args.conv_pos_groups, args.feature_grad_mult = 4, 1, 1.0
+    args.encoder_layers, args.activation_fn = 1, "relu"
+    for name in ("mask_selection", "mask_other", "mask_length", "no_mask_overlap", "mask_min_space",
+                 "mask_channel_selection", "mask_channel_other", "mask_channel_length",
+                 "no_mask_channel_overlap", "mask_channel_min_space"):  # fmt: skip
+        setattr(args, f"speech_{name}", 0)
+    torch.manual_seed(1)
+    encoder = SpeechWavTransformerEncoder(args).double().eval()
+    lengths = torch.tensor([90, 60, 31])
+    is_padding = torch.arange(90) >= lengths[:, None]
+    waves = torch.randn(3, 90, dtype=torch.float64).masked_fill(is_padding, 0)
+    options = {"padding_mask": is_padding} if as_mask else {}
+    together = encoder(waves, None if as_mask else lengths, **options)
+    (mask,), (states,) = together["encoder_padding_mask"], together["encoder_out"]
+    for row, length in enumerate(lengths.tolist()):
+        alone = encoder(waves[row : row + 1, :length], lengths[row : row + 1])
+        assert alone["encoder_padding_mask"] == []
+        size = len(alone["encoder_out"][0])
+        assert size == mask[row].logical_not().sum()
+        torch.testing.assert_close(states[:size, row], alone["encoder_out"][0][:, 0])
