@@ -109,6 +109,7 @@ PATCH_MODULES = (
     "versions.missing_files",
     "versions.waveforms",
     "data.speech_tasks",
+    "data.speech_features",
     "versions.scripting",
     "data.stock_tasks",
     "data.denoising",
