@@ -136,6 +136,7 @@ PATCH_MODULES = (
     "generation.ended_hypotheses",
     "generation.hub_interfaces",
     "generation.speech_hub",
+    "generation.vocoders",
     "generation.refinement_steps",
     "generation.unknown_words",
     "generation.source_columns",
