@@ -86,3 +86,25 @@ def conformers_score_their_frames(module: PatchedModule) -> None:
             self.ctc_proj = torch.nn.Linear(args.encoder_embed_dim, args.tgt_dict_size)
 
     encoder.__init__ = __init__
+
+
+@patch(
+    "fairseq.criterions.label_smoothed_cross_entropy_with_ctc",
+    because="fairseq 0.12.2: --criterion label_smoothed_cross_entropy_with_ctc ends in an "
+    "AttributeError with models that have no scores of words for their frames",
+)
+def models_without_scores_of_frames_are_named(module: PatchedModule) -> None:
+    """Refuse such a model by name."""
+    criterion = module.LabelSmoothedCrossEntropyWithCtcCriterion
+    stock = criterion.forward
+
+    def forward(self: Any, model: Any, sample: dict[str, Any], reduce: bool = True) -> Any:
+        if self.ctc_weight > 0 and not hasattr(model, "get_ctc_output"):
+            raise ValueError(
+                f"--criterion label_smoothed_cross_entropy_with_ctc --ctc-weight {self.ctc_weight} "
+                f"is not allowed with {type(model).__name__}; allowed: s2t_transformer, "
+                "s2t_conformer, or --ctc-weight 0"
+            )
+        return stock(self, model, sample, reduce)
+
+    criterion.forward = forward

@@ -1,10 +1,14 @@
 """Conformers begin with the parameters, and are frozen for the updates, that are asked for."""
 
 from argparse import Namespace
+from types import SimpleNamespace
 
 import pytest
 import torch
 from fairseq import checkpoint_utils
+from fairseq.criterions.label_smoothed_cross_entropy_with_ctc import (
+    LabelSmoothedCrossEntropyWithCtcCriterion,
+)
 from fairseq.models.speech_to_text import s2t_conformer
 
 
@@ -54,3 +58,10 @@ def test_frames_have_scores_of_words(weight):
     )
     assert scores.shape == (3, 2, 7) and lengths.tolist() == [3, 2]
     torch.testing.assert_close(scores.exp().sum(2), torch.ones(3, 2))
+
+
+def test_models_without_scores_of_frames_are_named():
+    criterion = SimpleNamespace(ctc_weight=0.5)
+    forward = LabelSmoothedCrossEntropyWithCtcCriterion.forward
+    with pytest.raises(ValueError, match="--ctc-weight 0.5 is not allowed with SimpleNamespace"):
+        forward(criterion, SimpleNamespace(), {})
