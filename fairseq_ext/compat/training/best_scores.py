@@ -24,6 +24,9 @@ logger = logging.getLogger(__name__)
 # where the names of files of --keep-best-checkpoints have their score, in fairseq's pattern
 SCORE = r"_(\d+\.?\d*)"
 NEGATIVE_TOO = r"_(-?\d+\.?\d*)"
+# last words of metrics, such as "de-en_bleu", of which more, and of which less is better
+HIGHER = {"bleu", "likelihood", "accuracy", "exact", "f1", "cider", "chrf", "mcc"}
+LOWER = {"loss", "ppl", "nll", "ter", "wer", "cer", "uer", "error"}
 # of which metric the best score of a checkpoint is, in its "extra_state"
 NOTE = "best_of"
 
@@ -52,6 +55,33 @@ def best_scores_are_of_one_run(module: PatchedModule) -> None:
     @functools.wraps(train)
     def main(cfg: FairseqConfig, *args: Any, **kwargs: Any) -> Any:
         _forget_best()
+        return train(cfg, *args, **kwargs)
+
+    module.main = main
+
+
+@patch(
+    "fairseq_cli.train",
+    because="fairseq 0.12.2: --best-checkpoint-metric bleu without --maximize-best-checkpoint-"
+    "metric keeps the worst checkpoint as checkpoint_best.pt, without a word",
+)
+def directions_of_metrics_are_named(module: PatchedModule) -> None:
+    """Warn where the best score is looked for at the wrong end of its metric."""
+    train = module.main
+
+    @functools.wraps(train)
+    def main(cfg: FairseqConfig, *args: Any, **kwargs: Any) -> Any:
+        # a Namespace has no groups
+        metric, is_greatest = _metric(getattr(cfg, "checkpoint", cfg))
+        is_validated = not getattr(cfg, "dataset", cfg).disable_validation
+        last = str(metric).rpartition("_")[2]
+        if is_validated and last in (LOWER if is_greatest else HIGHER):
+            end, remedy = ("greatest", "leave out") if is_greatest else ("least", "give")
+            logger.warning(
+                f"--best-checkpoint-metric {metric}: checkpoint_best.pt will be of the {end} "
+                f"{metric}, and --patience waits for it, though that is the worst; "
+                f"{remedy} --maximize-best-checkpoint-metric"
+            )
         return train(cfg, *args, **kwargs)
 
     module.main = main

@@ -85,6 +85,33 @@ def test_patience_waits_after_nan(maximize):
     assert stops == [False] * 7 + [True]
 
 
+@pytest.mark.parametrize(
+    "metric, is_greatest, remedy",
+    [
+        ("bleu", False, "give --maximize"),
+        ("de-en_bleu", False, "give --maximize"),
+        ("log_likelihood", False, "give --maximize"),
+        ("loss", True, "leave out --maximize"),
+        ("de-en_nll_loss", True, "leave out --maximize"),
+        ("bleu", True, None),
+        ("loss", False, None),
+        ("wpb", True, None),
+    ],
+)
+@pytest.mark.parametrize("is_validated", [True, False])
+def test_the_wrong_end_of_a_metric_is_named(metric, is_greatest, remedy, is_validated, caplog):
+    """Fairseq's own training says nothing and keeps the worst checkpoint as the best one."""
+    module = SimpleNamespace(main=lambda cfg: "trained")
+    best_scores.directions_of_metrics_are_named(module)
+    checkpoint = SimpleNamespace(
+        best_checkpoint_metric=metric, maximize_best_checkpoint_metric=is_greatest
+    )
+    dataset = SimpleNamespace(disable_validation=not is_validated)
+    assert module.main(SimpleNamespace(checkpoint=checkpoint, dataset=dataset)) == "trained"
+    assert len(caplog.records) == bool(remedy and is_validated)
+    assert not caplog.records or f"{metric}: " in caplog.text and remedy in caplog.text
+
+
 @pytest.fixture
 def run(tiny_training):
     """Function: a training in this process as a command begins it, without clearing anything."""
