@@ -15,13 +15,16 @@ def pieces(run, tmp_path_factory):
     pytest.importorskip("sentencepiece")
     (block,) = (block for block in pages.blocks(PAGE) if block.name == "mine/subwords.py")
 
-    def spell(normalisation="nmt_nfkc", **texts):
+    def spell(normalisation="nmt_nfkc", with_others=False, **texts):
         folder = tmp_path_factory.mktemp("mine")
         script = block.text.replace('"nmt_nfkc"', f'"{normalisation}"')
         (folder / "subwords.py").write_text(script, encoding="utf-8")
         (folder / "text").mkdir()
         for language, content in texts.items():
             (folder / "text" / f"train.{language}").write_bytes(content)
+        if with_others:
+            (folder / "text" / "old").mkdir()
+            (folder / "text" / ".DS_Store").write_bytes(b"\xff")
         run(sys.executable, folder / "subwords.py", folder, ",".join(texts), "60")
         spelled = (folder / "pieces" / f"train.{language}" for language in texts)
         return [path.read_bytes().decode() for path in spelled]
@@ -48,4 +51,11 @@ def test_white_space_of_other_kinds_is_a_blank(pieces):
     german = [line.replace(" ", "\u00a0", 1).replace(" ", "\u2028", 1) for line in lines]
     content = ("\n".join(german) + "\n").encode(), ("\n".join(lines) + "\n").encode()
     (left, right) = pieces(normalisation="identity", de=content[0], en=content[1])
+    assert left == right
+
+
+def test_what_is_no_text_of_the_languages_is_left_out(pieces):
+    """A folder, and a file of the system that is no UTF-8."""
+    content = "".join(f"{' '.join(WORDS[place:])}\n" for place in range(9)).encode()
+    left, right = pieces(with_others=True, de=content, en=content)
     assert left == right
