@@ -14,7 +14,7 @@ from typing import Any, Iterator, Optional, Sequence
 
 from fairseq_ext.tools import UsageError
 
-from .files import check_outputs, lines_of, write_lines
+from .files import check_outputs, lines_of, outputs_in, write_lines
 
 # fairseq's default --max-source-positions, of which the end symbol takes one
 LONGEST = 1024 - 1
@@ -49,7 +49,7 @@ def run(args: Namespace) -> None:
     sampling = _sampling(args.dropout, args.seed)
     if sampling:
         sentencepiece.set_random_generator_seed(args.seed)
-    outputs = [args.output / text.name for text in args.texts]
+    outputs = outputs_in(args.output, args.texts)
     check_outputs(outputs, [*args.texts, args.model])
     try:
         model = sentencepiece.SentencePieceProcessor(model_file=str(args.model))

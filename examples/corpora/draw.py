@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fairseq_ext.tools import UsageError
 
-from .files import aligned, check_outputs, write_lines
+from .files import aligned, check_outputs, outputs_in, write_lines
 
 SEED = 1
 
@@ -20,7 +20,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> None:
     """Write FOLDER/TEXT for each text, the lines in the order of the text."""
-    outputs = [args.output / text.name for text in args.texts]
+    outputs = outputs_in(args.output, args.texts)
     check_outputs(outputs, args.texts)
     lines = list(aligned(*args.texts))
     if not 0 < args.lines <= len(lines):

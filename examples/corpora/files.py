@@ -66,6 +66,11 @@ def check_languages(languages: Sequence[str], least: int = 1) -> None:
         raise UsageError(f"--languages {' '.join(languages)}: allowed: {least} or more, each once")
 
 
+def outputs_in(folder: Path, texts: Sequence[Path]) -> list[Path]:
+    """Return the files of the same names in a folder, where plain text is written."""
+    return [folder / text.name.removesuffix(".gz") for text in texts]
+
+
 def check_outputs(
     outputs: Sequence[Path], inputs: Sequence[Path], option: str = "--output"
 ) -> None:

@@ -129,6 +129,18 @@ def test_smaller_draws_are_parts_of_larger_ones(tmp_path, write):
         run(draw, *texts, "--lines", 101, "--output", tmp_path / "out")
 
 
+def test_what_is_made_of_packed_texts_has_plain_names(tmp_path):
+    """A plain text that is called .gz could not be read again."""
+    text = tmp_path / "train.de.gz"
+    text.write_bytes(gzip.compress(b"a\nb\n"))
+    run(draw, text, "--lines", 2, "--output", tmp_path / "out")
+    assert (tmp_path / "out" / "train.de").read_text(encoding="utf-8") == "a\nb\n"
+    (tmp_path / "train.de").write_text("a\n", encoding="utf-8")
+    for module, option in ((draw, ("--lines", 1)), (apply_subwords, ("--model", "none"))):
+        with pytest.raises(UsageError, match="out/train.de would be written twice"):
+            run(module, text, tmp_path / "train.de", *option, "--output", tmp_path / "out")
+
+
 def test_texts_of_one_name_do_not_replace_each_other(tmp_path, write):
     texts = [write(tmp_path / side / "train", [side]) for side in ("de", "en")]
     for module, option in ((draw, ("--lines", 1)), (apply_subwords, ("--model", "none"))):
