@@ -102,6 +102,8 @@ def test_bad_options(tmp_path, capsys):
     assert "--prefix-size 2: tune-alpha does not look at it" in fails(more=more)
     more = ("DATA", "--path", "x.pt", "--lm-path", "lm.pt")
     assert "--lm-path lm.pt: tune-alpha does not look at it" in fails(more=more)
+    more = ("DATA", "--path", "x.pt", "--results-path", "out")
+    assert "--results-path out: tune-alpha does not look at it" in fails(more=more)
     more = ("DATA", "--path", "x.pt", "--num-shards", "2", "--shard-id", "1")
     assert "--num-shards 2: alpha is chosen on the whole set" in fails(more=more)
     with pytest.raises(SystemExit):

@@ -37,8 +37,8 @@ ALPHAS = [number / 10 for number in range(11)]
 LOWER = "ter"
 # what fairseq raises for a wrong checkpoint, folder, --bpe or --model-overrides
 FAULTY = (ValueError, OSError, RuntimeError, EOFError, SyntaxError, pickle.UnpicklingError)
-# options of fairseq-generate that change what is printed, and that tune-alpha ignores
-UNUSED = ("prefix_size", "constraints", "replace_unk", "lm_path")
+# options of fairseq-generate that change what is printed or written, and that tune-alpha ignores
+UNUSED = ("prefix_size", "constraints", "replace_unk", "lm_path", "results_path")
 
 
 class Accuracy:
@@ -121,8 +121,9 @@ def configuration(words: Sequence[str]) -> FairseqConfig:
         raise UsageError(f"--task {cfg.task._name}: allowed: dual_translation")
     if cfg.common_eval.path is None:
         raise UsageError("--path CHECKPOINT is missing after --")
+    options = {**cfg.generation, "results_path": cfg.common_eval.results_path}
     for name in UNUSED:
-        value = getattr(cfg.generation, name)
+        value = options[name]
         if value:
             option = option_of(name)
             raise UsageError(f"{option} {value}: tune-alpha does not look at it; leave it out")
