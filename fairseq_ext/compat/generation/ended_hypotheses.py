@@ -114,24 +114,42 @@ def translations_without_constraints_are_named(module: PatchedModule) -> None:
     def step(
         self: Any, step: int, lprobs: Tensor, scores: Tensor, *more: Any, **options: Any
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """lprobs: (B, K, V); scores: (B, K, step)."""
+        """lprobs: (B, K, V), changed in place; scores: (B, K, step). Candidates (B, 2 K)."""
+        # at its greatest length, a sentence has the end symbol alone
         words = lprobs.clone()
         words[:, :, self.eos] = -math.inf
-        # at the greatest length, fairseq leaves the end symbol alone
-        if not self.constraint_states or step == 0 or words.gt(-math.inf).any():
+        is_over = words.eq(-math.inf).flatten(1).all(dim=1)  # (B,)
+        if not self.constraint_states or not is_over.any():
             return step_of(self, step, lprobs, scores, *more, **options)
-        ends = lprobs[:, :, self.eos] + scores[:, :, step - 1]  # (B, K)
-        for row, states in zip(ends, self.constraint_states):
-            done = row.new_tensor([state.num_completed for state in states])  # (K,)
-            is_alive = row.gt(-math.inf)
-            best = done.masked_fill(~is_alive, -1).max()
-            row.masked_fill_(done < best, -math.inf)
-            if not any(state.finished for state, alive in zip(states, is_alive) if alive):
-                logger.warning(
-                    f"--constraints: no hypothesis of {step} words has all of them, and the "
-                    "translation lacks some; a larger --max-len-b or --beam leaves more room"
-                )
-        ends, beams = ends.sort(dim=1, descending=True)
-        return ends, torch.full_like(beams, self.eos), beams
+        ends = lprobs[:, :, self.eos].clone()  # (B, K)
+        if step == 0:
+            ends[:, 1:] = -math.inf  # all begin alike
+        else:
+            ends += scores[:, :, step - 1]
+        for row, states, over in zip(ends, self.constraint_states, is_over.tolist()):
+            if over:
+                _leave_most_constraints(row, states, step)
+        ends, rows = ends.sort(dim=1, descending=True)
+        all_scores, all_words, all_rows = step_of(self, step, lprobs, scores, *more, **options)
+        all_scores[is_over], all_words[is_over], all_rows[is_over] = -math.inf, self.eos, 0
+        beam = ends.size(1)
+        all_scores[:, :beam] = torch.where(is_over[:, None], ends, all_scores[:, :beam])
+        all_rows[:, :beam] = torch.where(is_over[:, None], rows, all_rows[:, :beam])
+        return all_scores, all_words, all_rows
 
     search.step = step
+
+
+def _leave_most_constraints(ends: Tensor, states: Any, words: int) -> None:
+    """Set the scores ``ends`` (K,) of hypotheses with fewer constraints to -inf, in place.
+
+    states: of the K hypotheses. words: their number of words.
+    """
+    done = ends.new_tensor([state.num_completed for state in states])  # (K,)
+    is_alive = ends.gt(-math.inf)
+    ends.masked_fill_(done < done.masked_fill(~is_alive, -1).max(), -math.inf)
+    if not any(state.finished for state, alive in zip(states, is_alive) if alive):
+        logger.warning(
+            f"--constraints: no hypothesis of {words} words has all of them, and the "
+            "translation lacks some; a larger --max-len-b or --beam leaves more room"
+        )

@@ -94,7 +94,7 @@ class SentenceLimits:
     "may be, and so a score that ends training early, depends on the sentences beside it",
 )
 def length_limits_are_of_each_sentence(module: PatchedModule) -> None:
-    """Give each sentence of a batch its own limit, except with --constraints."""
+    """Give each sentence of a batch its own limit."""
     stock = module.SequenceGenerator._generate
 
     @functools.wraps(stock)
@@ -105,9 +105,7 @@ def length_limits_are_of_each_sentence(module: PatchedModule) -> None:
         constraints: Tensor | None = None,
         bos_token: int | None = None,
     ) -> Any:
-        limits = None
-        if constraints is None:
-            limits = sentence_limits(self, sample["net_input"])
+        limits = sentence_limits(self, sample["net_input"])
         if limits is None:
             return stock(self, sample, prefix_tokens, constraints, bos_token)
         numbers = sample.get("id")
@@ -115,6 +113,6 @@ def length_limits_are_of_each_sentence(module: PatchedModule) -> None:
             numbers = limits.new_ones(len(limits)).cumsum(dim=0) - 1
         batch = SentenceLimits(self, limits, numbers)
         with batch:
-            return stock(self, sample, batch.prefixes(prefix_tokens), None, bos_token)
+            return stock(self, sample, batch.prefixes(prefix_tokens), constraints, bos_token)
 
     module.SequenceGenerator._generate = _generate

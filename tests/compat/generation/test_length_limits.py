@@ -5,6 +5,7 @@ import torch
 from common.words import numbered_words
 from fairseq import search
 from fairseq.sequence_generator import SequenceGenerator
+from fairseq.token_generation_constraints import pack_constraints
 
 from fairseq_ext.common.beam_search import BeamSearchGenerator
 
@@ -38,7 +39,7 @@ def generator_of(kind, strategy=search.BeamSearch, **options):
     return kind([Words(words)], words, search_strategy=strategy, **options)
 
 
-def translated(generator, rows, prefixes=None, **more):
+def translated(generator, rows, prefixes=None, constraints=None, **more):
     """The n-best lists of the sources, as (tokens, score)."""
     tokens = torch.tensor(rows)
     net_input = {"src_tokens": tokens, "src_lengths": tokens.ne(PAD).sum(1)}
@@ -46,7 +47,9 @@ def translated(generator, rows, prefixes=None, **more):
     prefixes = None if prefixes is None else torch.tensor(prefixes)
     return [
         [(entry["tokens"].tolist(), pytest.approx(entry["score"].item())) for entry in nbest]
-        for nbest in generator.generate(None, sample, prefix_tokens=prefixes)
+        for nbest in generator.generate(
+            None, sample, prefix_tokens=prefixes, constraints=constraints
+        )
     ]
 
 
@@ -96,6 +99,24 @@ def test_other_searches():
         for kind in (SequenceGenerator, BeamSearchGenerator):
             generator = generator_of(kind, strategy, min_len=1, max_len_b=0)
             check_alone_and_together(generator, [9, 4, 1])
+
+
+@pytest.mark.parametrize("kind", ["ordered", "unordered"])
+@pytest.mark.parametrize("beam", [1, 4])
+def test_constraints(kind, beam):
+    """Each sentence has its limit, also where that leaves no room for its constraints."""
+    constraints = [[torch.tensor([6]), torch.tensor([7, 8])], [torch.tensor([9])], []]
+    for lists in (constraints, constraints[::-1]):
+        strategy = search.LexicallyConstrainedBeamSearch(numbered_words(20), kind)
+        generator = generator_of(SequenceGenerator, strategy, beam_size=beam, min_len=0)
+        together = translated(generator, ROWS, constraints=pack_constraints(lists))
+        for row, limit, entries, words in zip(ROWS, [8, 3, 0], together, lists):
+            source = [word for word in row if word != PAD]
+            (alone,) = translated(generator, [source], constraints=pack_constraints([words]))
+            assert entries == alone
+            assert max(len(tokens) for tokens, _ in alone) == limit + 1
+            needed = {word for phrase in words for word in phrase.tolist()}
+            assert limit == 0 or all(needed <= set(tokens) for tokens, _ in alone)
 
 
 def test_tokens_in_front_are_not_counted():
