@@ -133,7 +133,8 @@ PATCH_MODULES = (
     "generation.matched_lengths",
     "generation.length_limits",
     "generation.sampled_words",
-    "generation.ended_hypotheses",
+    "generation.diverse_searches",
+    "generation.ended_hypotheses",  # after diverse_searches, whose step it wraps
     "generation.hub_interfaces",
     "generation.speech_hub",
     "generation.vocoders",
