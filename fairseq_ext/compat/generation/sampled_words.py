@@ -1,4 +1,7 @@
-"""--sampling-topk with more words than there are."""
+"""Words that --sampling draws.
+
+Dimensions: B sentences, K beam, V words.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from ..user_errors import OptionError
 
 if TYPE_CHECKING:
     from fairseq.data import Dictionary
+    from torch import Tensor
 
 
 @patch(
@@ -33,3 +37,30 @@ def samples_are_of_the_words(module: PatchedModule) -> None:
         build(self, tgt_dict, sampling_topk, sampling_topp)
 
     module.Sampling.__init__ = __init__
+
+
+@patch(
+    "fairseq.search",
+    because="fairseq 0.12.2: where the end is not allowed (--min-len), or other words, "
+    "--sampling-topp takes its share of what the model gave all words, and draws from all; where "
+    "P of all words that are left is 0 in floating point, sampling ends in a RuntimeError",
+)
+def samples_are_of_what_is_allowed(module: PatchedModule) -> None:
+    """Draw by the probabilities of the words that are allowed; scores are those of the model."""
+    search = module.Sampling
+    step_of = search.step
+
+    @functools.wraps(step_of)
+    def step(
+        self: Any, step: int, lprobs: Tensor, scores: Tensor, *more: Any, **options: Any
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """lprobs: (B, K, V), -inf where a word is not allowed; scores: (B, K, step)."""
+        # fairseq writes into what it draws from
+        allowed = lprobs.log_softmax(dim=2)
+        _, words, rows = step_of(self, step, allowed, scores, *more, **options)
+        sums = lprobs.flatten(1).gather(1, rows * lprobs.size(2) + words)  # (B, K)
+        if step > 0:
+            sums = sums + scores[:, :, step - 1].gather(1, rows)
+        return sums, words, rows
+
+    search.step = step
