@@ -142,6 +142,7 @@ PATCH_MODULES = (
     "generation.unknown_words",
     "generation.source_columns",
     "generation.scored_alignments",
+    "generation.missing_references",  # after scored_alignments, which reads the target
     "generation.trained_heads",
     "generation.beam_attention",
     "generation.masked_words",
