@@ -112,6 +112,7 @@ PATCH_MODULES = (
     "data.speech_features",
     "versions.scripting",
     "data.stock_tasks",
+    "data.language_pairs",
     "data.denoising",
     "data.whole_words",
     "data.shortened_lines",
