@@ -89,6 +89,7 @@ PATCH_MODULES = (
     "training.masked_units",
     "training.speech_multitasks",
     "training.adapter_languages",
+    "training.latency_losses",
     "training.sentence_classes",
     "training.frozen_embeddings",
     "training.roberta_positions",

@@ -7,6 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
+from ..user_errors import OptionError
 
 if TYPE_CHECKING:
     from fairseq.data import Dictionary
@@ -101,3 +102,44 @@ def squared_errors_are_logged(module: PatchedModule) -> None:
         stock(logging_outputs)
 
     criterion.reduce_metrics = staticmethod(reduce_metrics)
+
+
+@patch(
+    "fairseq.criterions.sentence_prediction",
+    "fairseq.criterions.sentence_prediction_adapters",
+    because="fairseq 0.12.2: sentence_prediction with a label outside of --num-classes ends in an "
+    "IndexError",
+)
+def labels_are_of_the_classes(module: PatchedModule) -> None:
+    """Name the label, and the number of classes."""
+    is_stock = module.__name__.endswith("sentence_prediction")
+    name = "SentencePredictionCriterion" + ("" if is_stock else "Adapters")
+    criterion = getattr(module, name)
+    stock = criterion.forward
+
+    @functools.wraps(stock)
+    def forward(self: Any, model: Any, sample: dict[str, Any], reduce: bool = True) -> Any:
+        try:
+            return stock(self, model, sample, reduce)
+        except IndexError as error:
+            labels, classes = sample.get("target"), getattr(self.task.cfg, "num_classes", None)
+            if self.regression_target or labels is None or classes is None:
+                raise
+            outside = labels[labels.lt(0) | labels.ge(classes)].tolist()
+            if not outside:
+                raise
+            raise OptionError(_label_outside(self.task, outside[0], classes)) from error
+
+    criterion.forward = forward
+
+
+def _label_outside(task: Any, label: int, classes: int) -> str:
+    """Return the message for a label, counted from 0, that is none of the classes."""
+    words = task.label_dictionary
+    text = words[label + words.nspecial]
+    if label < 0:
+        return f"the label {text} is not in the dictionary label/dict.txt; allowed: its words"
+    return (
+        f"--num-classes {classes}: the label {text!r} is number {label + 1} of label/dict.txt; "
+        f"allowed: at least {label + 1}"
+    )

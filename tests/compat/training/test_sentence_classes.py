@@ -1,14 +1,18 @@
 """Classes of sentences by BART, and the logged error of a regression."""
 
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 import torch
-from common.words import numbered_words
+from common.words import dictionary_with, numbered_words
 from fairseq import metrics
 from fairseq.criterions.sentence_prediction import SentencePredictionCriterion
+from fairseq.criterions.sentence_prediction_adapters import SentencePredictionCriterionAdapters
 from fairseq.models.bart import BARTHubInterface, BARTModel
 from fairseq.models.bart.model import bart_base_architecture
+
+from fairseq_ext.compat.user_errors import OptionError
 
 HEAD = "sentence_classification_head"
 # lines with three, one and no </s>
@@ -70,3 +74,28 @@ def test_squared_errors_are_logged_as_they_are(correct, logged):
     with metrics.aggregate(new_root=True) as meters:
         SentencePredictionCriterion.reduce_metrics([log])
     assert meters.get_smoothed_value("loss") == pytest.approx(logged, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    "label, message",
+    [
+        (2, r"^--num-classes 2: the label 'mixed' is number 3 of label/dict.txt; .* at least 3$"),
+        (-1, "^the label <unk> is not in the dictionary label/dict.txt"),
+    ],
+)
+@pytest.mark.parametrize("kind", [SentencePredictionCriterion, SentencePredictionCriterionAdapters])
+def test_a_label_that_is_no_class_is_named(kind, label, message):
+    words = dictionary_with("good", "bad", "mixed")
+    task = SimpleNamespace(label_dictionary=words, cfg=SimpleNamespace(num_classes=2))
+    task.target_dictionary = words
+    cfg = SimpleNamespace(classification_head_name=HEAD, regression_target=False)
+    model = Mock(return_value=(torch.zeros(3, 2), None), classification_heads={HEAD: None})
+    model.get_targets = lambda sample, output: sample["target"]
+    model.args = SimpleNamespace()
+    sample = {"net_input": {}, "target": torch.tensor([[0], [label], [1]])}
+    sample.update(ntokens=14, nsentences=3)
+    criterion = kind(cfg, task)
+    with pytest.raises(OptionError, match=message):
+        criterion(model, sample)
+    sample["target"][1] = 1
+    assert criterion(model, sample)[1] == 3
