@@ -68,6 +68,41 @@ def validation_has_so_many_steps(module: PatchedModule) -> None:
     module.validate = validate
 
 
+# tasks with a set for each language, VALID_LANGUAGE, beside VALID
+TASKS_OF_LANGUAGES = (
+    "MultiLingualMaskedLMTask",
+    "MultilingualDenoisingTask",
+    "MultilingualLanguageModelingTask",
+)
+
+
+@patch(
+    "fairseq_cli.train",
+    because="fairseq 0.12.2: multilingual_masked_lm, multilingual_denoising and "
+    "multilingual_language_modeling load a validation set of each language, which is not read",
+)
+def languages_are_validated(module: PatchedModule) -> None:
+    """Validate on the sets of the languages, behind those of --valid-subset."""
+    stock = module.validate
+
+    @functools.wraps(stock)
+    def validate(
+        cfg: FairseqConfig, trainer: Trainer, task: Any, epoch_itr: Any, subsets: list[str]
+    ) -> Any:
+        names = [name for subset in subsets for name in _sets_of_languages(task, subset)]
+        losses = stock(cfg, trainer, task, epoch_itr, [*subsets, *names])
+        return losses[: len(subsets)]
+
+    module.validate = validate
+
+
+def _sets_of_languages(task: Any, subset: str) -> list[str]:
+    """Return the names of the sets of one language each that are parts of a validation set."""
+    if not any(kind.__name__ in TASKS_OF_LANGUAGES for kind in type(task).__mro__):
+        return []
+    return [name for name in task.datasets if name.startswith(f"{subset}_")]
+
+
 @patch(
     "fairseq.data.data_utils",
     because="fairseq 0.12.2: --valid-subset valid,valid1 is refused for translation: valid1 is "

@@ -1,5 +1,6 @@
 """A training that validates on its training set is the training that does not."""
 
+import importlib
 from types import SimpleNamespace
 
 import pytest
@@ -7,10 +8,17 @@ from common import inprocess
 from common.checkpoints import compared, differences
 from fairseq.data import data_utils
 
+from fairseq_ext.compat.training.valid_iterators import TASKS_OF_LANGUAGES, languages_are_validated
+
 SMALL = ("--max-tokens", 300, "--max-epoch", 2, "--validate-interval-updates", 2, "--seed", 1)
 STREAMS = ["--task", "multiway_translation", "--arch", "multiway_gru", "--embed-dim", 8]
 STREAMS += ["--hidden-size", 8, "--context-size", 8, "--readout-size", 8, "--init-hidden-size", 8]
 STREAMS += ["--init-size", 8, "--lang-pairs", "xx-yy,xx-zz", "--criterion", "cross_entropy"]
+MODULES = {
+    "MultiLingualMaskedLMTask": "multilingual_masked_lm",
+    "MultilingualDenoisingTask": "multilingual_denoising",
+    "MultilingualLanguageModelingTask": "multilingual_language_modeling",
+}
 
 
 @pytest.fixture(params=["stock", "joint", pytest.param("temperature", marks=pytest.mark.slow)])
@@ -62,3 +70,24 @@ def test_further_sets_may_be_named(tmp_path):
     check("valid,valid1")
     with pytest.raises(ValueError, match=r"\['valid1'\] will be ignored"):
         check("valid")
+
+
+@pytest.mark.parametrize("name", TASKS_OF_LANGUAGES)
+def test_languages_are_validated_behind_the_others(name):
+    """Their losses are not among those that choose the best checkpoint."""
+    module = importlib.import_module(f"fairseq.tasks.{MODULES[name]}")
+    task = getattr(module, name).__new__(getattr(module, name))
+    task.datasets = dict.fromkeys(["train", "valid", "valid_xx", "valid_yy", "valid1", "valid1_xx"])
+    seen = []
+
+    def validate(cfg, trainer, task, epoch_itr, subsets):
+        seen.extend(subsets)
+        return subsets
+
+    fake = SimpleNamespace(validate=validate)
+    languages_are_validated(fake)
+    assert fake.validate(None, None, task, None, ["valid", "valid1"]) == ["valid", "valid1"]
+    assert seen == ["valid", "valid1", "valid_xx", "valid_yy", "valid1_xx"]
+    seen.clear()
+    other = SimpleNamespace(datasets=task.datasets)
+    assert fake.validate(None, None, other, None, ["valid"]) == seen == ["valid"]
