@@ -113,34 +113,40 @@ class _NamedOnce:
 @patch(
     "fairseq.trainer",
     because="fairseq 0.12.2: --store-ema ends in KeyError: 'model' where the checkpoint of "
-    "--finetune-from-model, --restore-file or --save-dir has no averages",
+    "--finetune-from-model, --restore-file or --save-dir has no averages; with "
+    "--finetune-from-model, the averages of a new training are those of the one before",
 )
 def averages_may_begin_later(module: PatchedModule) -> None:
     """Begin the averages with the parameters of such a checkpoint, or with --ema-seed-model."""
     trainer = module.Trainer
     load = trainer.load_checkpoint
-    # while a training with averages is restored: its --ema-seed-model
-    seeds: list[str | None] = []
+    # while a training with averages is restored: its --ema-seed-model and --finetune-from-model
+    origins: list[tuple[str | None, str | None]] = []
 
     def load_checkpoint_to_cpu(path: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
         from fairseq import checkpoint_utils
 
         state: dict[str, Any] = checkpoint_utils.load_checkpoint_to_cpu(path, *args, **kwargs)
-        if seeds and "ema" not in state["extra_state"]:
-            seed = seeds[0]
+        seed, first_model = origins[0] if origins else (None, None)
+        extra_state = state["extra_state"]
+        if origins and ("ema" not in extra_state or path == first_model):
             begin = checkpoint_utils.load_ema_from_checkpoint(seed) if seed else state
+            if "ema" not in extra_state:
+                logger.warning(f"{path} has no averages: they begin as {seed or 'its parameters'}")
             # another dictionary: fairseq removes that of the model when it is loaded
-            state["extra_state"]["ema"] = dict(begin["model"])
-            logger.warning(f"{path} has no averages: they begin as {seed or 'its parameters'}")
+            extra_state["ema"] = dict(begin["model"])
+            extra_state.pop("ema_fp32_params", None)
         return state
 
     @functools.wraps(load)
     def load_checkpoint(self: Trainer, *args: Any, **kwargs: Any) -> Any:
-        seeds[:] = [self.cfg.ema.ema_seed_model] if self.cfg.ema.store_ema else []
+        cfg = self.cfg
+        if cfg.ema.store_ema:
+            origins[:] = [(cfg.ema.ema_seed_model, cfg.checkpoint.finetune_from_model)]
         try:
             return load(self, *args, **kwargs)
         finally:
-            seeds.clear()
+            origins.clear()
 
     overlay_names(module, "checkpoint_utils", load_checkpoint_to_cpu=load_checkpoint_to_cpu)
     trainer.load_checkpoint = load_checkpoint

@@ -143,3 +143,23 @@ def test_averages_begin_with_a_model_that_has_none(precision, tiny_training, tmp
     inprocess.train(*tiny_training, *flags, *averaged, *seeded, *other, "--max-epoch", 3)
     state = checkpoint_utils.load_checkpoint_to_cpu(str(tmp_path / "seeded" / "checkpoint3.pt"))
     check(state["extra_state"]["ema"])
+
+
+@pytest.mark.parametrize("precision", [(), ("--ema-fp32",)], ids=["default", "ema_fp32"])
+def test_new_trainings_begin_their_averages_anew(precision, tiny_training, tmp_path):
+    """--finetune-from-model with a checkpoint that has averages: they begin as its parameters."""
+    flags = ("--max-tokens", 4000, "--lr", 0.01, "--store-ema", "--ema-decay", 1, *precision)
+    # the first update has rate 0
+    inprocess.train(*tiny_training, *flags, "--max-epoch", 2, "--save-dir", tmp_path)
+    first = tmp_path / "checkpoint2.pt"
+    folder = tmp_path / "tuned"
+    tuned = ("--finetune-from-model", first, "--save-dir", folder)
+    inprocess.train(*tiny_training, *flags, *tuned, "--max-epoch", 1)
+    inprocess.train(*tiny_training, *flags, *tuned, "--max-epoch", 2)  # goes on with its own
+    before = checkpoint_utils.load_checkpoint_to_cpu(str(first))
+    name = "decoder.layers.0.fc1.weight"
+    assert not torch.equal(before["model"][name], before["extra_state"]["ema"][name])
+    for epoch in (1, 2):
+        state = checkpoint_utils.load_checkpoint_to_cpu(str(folder / f"checkpoint{epoch}.pt"))
+        for averages in ("ema", "ema_fp32_params")[: 1 + len(precision)]:
+            assert torch.equal(state["extra_state"][averages][name], before["model"][name])
