@@ -1,4 +1,4 @@
-"""Schedules of the learning rate: what they make of --lr and --phase-ratio."""
+"""Schedules of the learning rate: what they make of their options."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from .after_loading import CheckpointLoading, after_loading
 
 if TYPE_CHECKING:
     from fairseq.optim import FairseqOptimizer
+    from fairseq.optim.lr_scheduler.cosine_lr_scheduler import CosineLRSchedule
+    from fairseq.optim.lr_scheduler.manual_lr_scheduler import ManualSchedule
     from fairseq.optim.lr_scheduler.polynomial_decay_schedule import PolynomialDecayLRSchedule
     from fairseq.optim.lr_scheduler.tri_stage_lr_scheduler import TriStageLRSchedule
     from fairseq.trainer import Trainer
@@ -100,3 +102,65 @@ def plateaus_begin_anew_with_lr(module: PatchedModule) -> None:
             trainer.lr_step_update()
 
     after_loading(module.Trainer, begin_with_lr)
+
+
+@patch(
+    "fairseq.optim.lr_scheduler.manual_lr_scheduler",
+    because="fairseq 0.12.2: --epoch2lr '{1: 0.5}' ends in \"argument of type 'int' is not "
+    'iterable"; only keys in quotes are read',
+)
+def rates_have_numbers_as_keys(module: PatchedModule) -> None:
+    """Read {1: 0.5, "2-4": 0.1, "5,6": 0.05}; ValueError, with the option's name, for others."""
+    schedule = module.ManualSchedule
+    build, parse = schedule.__init__, schedule.parse_manuallr_args
+
+    def parse_manuallr_args(self: ManualSchedule, text: str) -> dict[int, float]:
+        """Return {epoch or update: rate}."""
+        rates = module.ast.literal_eval(text.strip())
+        # fairseq takes texts, without blanks, for keys
+        keys = {str(key).replace(" ", ""): rate for key, rate in rates.items()}
+        result: dict[int, float] = parse(self, repr(keys))
+        return result
+
+    @functools.wraps(build)
+    def __init__(self: ManualSchedule, args: Any, optimizer: FairseqOptimizer) -> None:
+        for name in ("epoch2lr", "update2lr"):
+            text = getattr(args, name)
+            try:
+                self.parse_manuallr_args(text)
+            except (AttributeError, IndexError, SyntaxError, TypeError, ValueError):
+                raise ValueError(
+                    f"--{name} {text}: allowed: a dictionary such as "
+                    '{1: 0.5, "2-4": 0.1, "5,6": 0.05}'
+                ) from None
+        build(self, args, optimizer)
+
+    schedule.parse_manuallr_args, schedule.__init__ = parse_manuallr_args, __init__
+
+
+@patch(
+    "fairseq.optim.lr_scheduler.cosine_lr_scheduler",
+    because="fairseq 0.12.2: --lr-scheduler cosine with --t-mult below 1 ends in 'math domain "
+    "error' in the middle of a training",
+)
+def periods_reach_the_end(module: PatchedModule) -> None:
+    """Refuse, before the training, periods that grow shorter and end before it does."""
+    schedule = module.CosineLRSchedule
+    build = schedule.__init__
+
+    @functools.wraps(build)
+    def __init__(self: CosineLRSchedule, cfg: Any, optimizer: FairseqOptimizer) -> None:
+        build(self, cfg, optimizer)
+        if self.t_mult >= 1:
+            return
+        # the sum of all periods: a geometric series
+        last = math.inf if self.t_mult <= 0 else self.period / (1 - self.t_mult)
+        updates = cfg.max_update - cfg.warmup_updates
+        if self.t_mult <= 0 or cfg.max_update <= 0 or updates >= last:
+            raise ValueError(
+                f"--t-mult {self.t_mult} with --lr-period-updates {self.period:g}: allowed: 1 or "
+                "more; between 0 and 1, a --max-update before the sum of all periods, "
+                "PERIOD / (1 - T_MULT)"
+            )
+
+    schedule.__init__ = __init__

@@ -1,8 +1,11 @@
 """Each parameter of Adafactor has a rate of its own."""
 
+import math
+from types import SimpleNamespace
+
 import pytest
 import torch
-from fairseq.optim.adafactor import Adafactor
+from fairseq.optim.adafactor import Adafactor, FairseqAdafactor
 
 SETTINGS = {"lr": 0.01, "scale_parameter": True, "relative_step": False}
 
@@ -47,3 +50,20 @@ def test_the_state_is_stored_and_read():
     again = Adafactor(first, **SETTINGS)
     again.load_state_dict(state)
     assert [again.state[parameter]["step"] for parameter in first] == [1] * 4
+
+
+def test_relative_steps_need_no_rate(caplog):
+    """The first steps have the rate min(0.01, 1 / sqrt(step)), whatever the schedule sets."""
+    settings = {"adafactor_eps": "(1e-30, 1e-3)", "clip_threshold": 1.0, "decay_rate": -0.8}
+    settings |= {"beta1": None, "weight_decay": 0.0, "scale_parameter": False}
+    args = SimpleNamespace(lr=[5.0], relative_step=True, warmup_init=True, **settings)
+    (parameter, *_), (same, *_) = parameters(), parameters()
+    optimizer = FairseqAdafactor(args, [parameter])
+    assert "--relative-step" in caplog.text
+    other = Adafactor([same], lr=math.nan, scale_parameter=False, relative_step=False)
+    for step in range(1, 4):
+        optimizer.set_lr(5.0)
+        optimizer.step()
+        other.param_groups[0]["lr"] = min(1e-6 * step, 1 / math.sqrt(step))
+        other.step()
+        assert torch.equal(parameter, same)

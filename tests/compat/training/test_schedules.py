@@ -5,6 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 from common import inprocess
+from fairseq.optim.lr_scheduler.cosine_lr_scheduler import CosineLRSchedule
+from fairseq.optim.lr_scheduler.manual_lr_scheduler import ManualSchedule
 from fairseq.optim.lr_scheduler.polynomial_decay_schedule import PolynomialDecayLRSchedule
 from fairseq.optim.lr_scheduler.tri_stage_lr_scheduler import TriStageLRSchedule
 
@@ -116,3 +118,45 @@ def test_a_plateau_begins_anew(tiny_training, tmp_path, monkeypatch):
     assert rates(*again) == [0.002]  # as the checkpoint says
     assert rates(*again, "--reset-lr-scheduler") == [0.0005]
     assert rates(*again, "--reset-lr-scheduler", "--warmup-updates", 1) == [0.0005]
+
+
+def manual(epochs="{}", updates="{}"):
+    return ManualSchedule(
+        SimpleNamespace(epoch2lr=epochs, update2lr=updates, lr=[9.0]), Optimizer()
+    )
+
+
+@pytest.mark.parametrize("text", ['{1: 4, "2-3": 2, 5: 1}', "{'1': 4, '2, 3': 2, '5': 1}"])
+def test_rates_have_numbers_or_ranges_as_keys(text):
+    schedule = manual(text)
+    assert [schedule.step_begin_epoch(epoch) for epoch in range(1, 6)] == [4, 2, 2, 2, 1]
+    assert manual(updates=text).step_update(3) == 2
+
+
+@pytest.mark.parametrize("text", ["[1]", "{1: 'a'}", "{'x': 1}", "{", "{'1-': 2}"])
+def test_rates_that_cannot_be_read_are_named(text):
+    with pytest.raises(ValueError, match="--update2lr .*: allowed: a dictionary"):
+        manual(updates=text)
+
+
+def cosine(factor, updates):
+    cfg = SimpleNamespace(
+        lr=[1.0], min_lr=0.0, t_mult=factor, lr_period_updates=10.0, max_update=updates
+    )
+    return CosineLRSchedule(
+        SimpleNamespace(**vars(cfg), warmup_updates=2, warmup_init_lr=-1.0, lr_shrink=1.0),
+        Optimizer(),
+    )
+
+
+@pytest.mark.parametrize("factor, updates", [(0.5, 21), (0.9, 101), (1, 1000), (2, 1000)])
+def test_periods_that_reach_the_end(factor, updates):
+    schedule = cosine(factor, updates)
+    rates = [schedule.step_update(update) for update in range(updates + 1)]
+    assert rates[2] == 1 and 0 <= min(rates) and max(rates) == 1
+
+
+@pytest.mark.parametrize("factor, updates", [(0.5, 22), (0.5, 0), (0, 5), (-1, 5)])
+def test_periods_that_end_before_the_training_are_refused(factor, updates):
+    with pytest.raises(ValueError, match=rf"--t-mult {factor} with --lr-period-updates 10: allow"):
+        cosine(factor, updates)
