@@ -49,7 +49,8 @@ class SmallExperiment:
         docs = self.folder / "docs"
         shutil.copytree(DOCS / "results", docs / "results")
         experiment = dataclasses.replace(read_experiment(str(self.file)), name=self.name)
-        report(experiment, self.data, self.runs, [1], docs=docs / "results" / "data")
+        # the copies of the stored values are of larger runs
+        report(experiment, self.data, self.runs, [1], docs=docs / "results" / "data", force=True)
         name = self.name.replace("/", "-")
         facts = json.loads((docs / "results" / "data" / "experiments.json").read_text("utf-8"))
         assert facts[name]["recipe"] == f"`{self.name}`"
