@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Iterable, List, Optional, Sequence, Tuple, Union
 
 import torch
+from fairseq.criterions import FairseqCriterion
 from fairseq.data import ConcatSentencesDataset, Dictionary, LanguagePairDataset
 from fairseq.dataclass import ChoiceEnum
 from fairseq.models import BaseFairseqModel
@@ -113,10 +114,23 @@ class MultiwayTranslationTask(StreamsTask):
             )
         return super().build_generator(models, args, **options)
 
+    def build_criterion(self, cfg: Any) -> FairseqCriterion:
+        """Return the criterion; ValueError for --source-average late, of which it has no loss."""
+        if self._averages_late():
+            raise ValueError(
+                "--source-average late: the loss of several sources is that of the early average; "
+                "allowed: early; fairseq-generate --score-reference scores with late"
+            )
+        return super().build_criterion(cfg)
+
+    def _averages_late(self) -> bool:
+        """Return whether a direction of several sources was asked for, with the late average."""
+        return "+" in (self.pair or "") and str(self.cfg.source_average) == "late"
+
     def _directions(self, models: Sequence[Any]) -> List[Any]:
         """Return the directions that the search runs; several of a model that averages late."""
         # late averaging is fairseq's ensemble: each direction is a member with its own beam state
-        if self.pair and "+" in self.pair and str(self.cfg.source_average) == "late":
+        if self._averages_late():
             return [
                 direction
                 for model in models

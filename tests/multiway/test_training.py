@@ -143,6 +143,12 @@ def test_validate_takes_a_direction_or_several_sources(trained, toy_corpus):
         assert records[-1][f"valid_{source}-yy_loss"] > 0
 
 
+def test_validate_refuses_the_late_average(trained, toy_corpus):
+    words = (toy_corpus.three, *TASK, "-s", "xx+zz", "-t", "yy", "--path", trained)
+    with pytest.raises(ValueError, match="--source-average late: .*allowed: early"):
+        inprocess.validate(*words, "--batch-size", 8, "--source-average", "late")
+
+
 def test_any_stock_criterion_and_bleu_of_every_pair(toy_corpus, tmp_path):
     for criterion in ("cross_entropy", "label_smoothed_cross_entropy"):
         records = train(
