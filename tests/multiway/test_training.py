@@ -46,20 +46,20 @@ def generate(data, checkpoint, source, target, *flags):
 def test_scoring_gives_the_scores_of_beam_search(trained, toy_corpus, tmp_path, direction):
     """Teacher-forced scores of the hypotheses are those that the search found step by step."""
     source, target = direction.split("-")
-    found = inprocess.hypotheses(generate(toy_corpus.three, trained, source, target))
+    searched = inprocess.hypotheses(generate(toy_corpus.three, trained, source, target))
     text = tmp_path / "text"
     text.mkdir()
     langs = [*source.split("+"), target]
     for lang in langs[:-1]:
         (text / f"test.{lang}").write_text(toy_corpus.text.joinpath(f"test.{lang}").read_text())
-    lines = [found[number][0][1] for number in range(len(found))]
+    lines = [searched[number][0][1] for number in range(len(searched))]
     (text / f"test.{target}").write_text("".join(line + "\n" for line in lines))
     data = binarise(text, tmp_path / "bin", toy_corpus.dictionary, langs)
     scored = inprocess.hypotheses(
         generate(data, trained, source, target, "--score-reference", "--batch-size", 5)
     )
     assert len(scored) == 24
-    for number, (score, line) in ((number, nbest[0]) for number, nbest in found.items()):
+    for number, (score, line) in ((number, nbest[0]) for number, nbest in searched.items()):
         if len(line.split()) < 50:  # a hypothesis without an end is scored without it
             assert abs(scored[number][0][0] - score) < 2e-4
 
@@ -96,15 +96,15 @@ def test_late_averaging_is_the_mean_of_the_distributions(trained, toy_corpus):
     alone = [first_word("xx"), first_word("zz")]
     early = first_word("xx+zz")
     for label, score in late.items():
-        mean = torch.tensor([one[label] for one in alone]).double().exp2().mean().log2()
+        mean = torch.tensor([scores[label] for scores in alone]).double().exp2().mean().log2()
         assert abs(score - mean) < 2e-4  # printed with four digits
     assert any(abs(early[label] - late[label]) > 1e-3 for label in late)
 
 
 def test_interactive_takes_several_sources_in_a_line(trained, toy_corpus, tmp_path):
     lines = [
-        f"{one} ||| {two}"
-        for one, two in zip(
+        f"{first} ||| {second}"
+        for first, second in zip(
             toy_corpus.text.joinpath("test.xx").read_text().splitlines()[:5],
             toy_corpus.text.joinpath("test.zz").read_text().splitlines()[:5],
         )
@@ -114,8 +114,8 @@ def test_interactive_takes_several_sources_in_a_line(trained, toy_corpus, tmp_pa
     flags = [*TASK, "-s", "xx+zz", "-t", "yy", "--path", trained, "--beam", 3]
     output = inprocess.interactive(toy_corpus.three, *flags, "--input", file)
     whole = inprocess.hypotheses(generate(toy_corpus.three, trained, "xx+zz", "yy"))
-    found = inprocess.hypotheses(output)
-    assert [found[n][0][1] for n in range(5)] == [whole[n][0][1] for n in range(5)]
+    typed = inprocess.hypotheses(output)
+    assert [typed[n][0][1] for n in range(5)] == [whole[n][0][1] for n in range(5)]
     assert f"S-0\t{lines[0]}" in output
 
 
@@ -227,8 +227,8 @@ def test_six_directions_are_learnt(run, tmp_path):
             for lang in langs:
                 order = reversed(words) if lang == "yy" else words
                 lines[lang].append(" ".join(f"{lang}{word}" for word in order))
-        for lang, found in lines.items():
-            text = "".join(line + "\n" for line in found)
+        for lang, texts in lines.items():
+            text = "".join(line + "\n" for line in texts)
             (tmp_path / f"{split}.{lang}").write_text(text)
     words = "".join(f"{lang}{word} 1\n" for lang in langs for word in range(12))
     (tmp_path / "dict.txt").write_text(words)
@@ -240,7 +240,7 @@ def test_six_directions_are_learnt(run, tmp_path):
             "--srcdict", tmp_path / "dict.txt", "--tgtdict", tmp_path / "dict.txt",
             "--destdir", tmp_path / "bin",
         )  # fmt: skip
-    both = [f"{one}-{two}" for pair in pairs for one, two in (pair, pair[::-1])]
+    both = [f"{source}-{target}" for pair in pairs for source, target in (pair, pair[::-1])]
     train(
         tmp_path / "bin", tmp_path / "run", 2400, "--lang-pairs", ",".join(both),
         "--lr-scheduler", "polynomial_decay", "--total-num-update", 2400,
@@ -249,6 +249,6 @@ def test_six_directions_are_learnt(run, tmp_path):
     for pair in both:
         source, target = pair.split("-")
         output = generate(tmp_path / "bin", tmp_path / "run/checkpoint_last.pt", source, target)
-        found, wanted = inprocess.hypotheses(output), inprocess.references(output)
-        right = sum(found[number][0][1] == text for number, text in wanted.items())
-        assert right >= 90, f"{pair}: {right} of {len(wanted)}"
+        hypotheses, references = inprocess.hypotheses(output), inprocess.references(output)
+        right = sum(hypotheses[number][0][1] == text for number, text in references.items())
+        assert right >= 90, f"{pair}: {right} of {len(references)}"
