@@ -1,7 +1,7 @@
 """What unmodified fairseq 0.12.2 needs on current versions of Python, torch, numpy and hydra.
 
 Nothing here is about any of our systems. Importing this package imports neither fairseq nor torch.
-`docs/compat.md` lists the patches; each is a function with its reason in one of the folders here:
+`docs/patches.md` lists the patches; each is a function with its reason in one of the folders here:
 
     versions/      what current versions of Python, torch, numpy, hydra and others need
     checkpoints/   files that are read as data, refused by name, and written whole

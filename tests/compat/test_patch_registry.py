@@ -10,7 +10,7 @@ from fairseq_ext import compat
 from fairseq_ext.compat import patch_registry as registry
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PAGE = REPOSITORY / "docs" / "compat.md"
+PAGE = REPOSITORY / "docs" / "patches.md"
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def test_every_patch_says_why():
 def test_every_patch_is_documented():
     page = PAGE.read_text(encoding="utf-8")
     missing = [row.name for row in compat.status() if f"`{row.name}`" not in page]
-    assert not missing, f"docs/compat.md does not name {missing}"
+    assert not missing, f"docs/patches.md does not name {missing}"
 
 
 def test_nothing_failed_or_came_too_late():
