@@ -8,6 +8,7 @@ import torch
 from common.inprocess import generate, hypotheses, interactive, train
 
 from fairseq_ext import __main__ as command
+from fairseq_ext.dual.commands import tune_alpha
 from fairseq_ext.tools.evaluate.scores import Metric
 
 TINY = ("--criterion", "cross_entropy", "--optimizer", "adam", "--lr", 0.01, "--max-tokens", 300)
@@ -182,3 +183,11 @@ def test_tune_alpha_scores_what_generate_prints(checkpoint, search, toy_corpus, 
     assert printed_table.rstrip().endswith(f"--dual-alpha {float(max(scores, key=scores.get)):g}")
     assert output.read_bytes().startswith(b"\x89PNG")
     assert output.with_suffix(".md").read_text(encoding="utf-8") in printed_table
+
+
+def test_tune_alpha_reads_the_checkpoint_with_the_suffix(checkpoint, toy_corpus, tmp_path):
+    shutil.copy(checkpoint("dual"), tmp_path / "model-late.pt")
+    words = [toy_corpus.two, "-s", "xx", "-t", "yy", "--path", tmp_path / "model.pt", "--cpu"]
+    words += ["--checkpoint-suffix=-late"]
+    _, models, _ = tune_alpha.prepare(tune_alpha.configuration([str(word) for word in words]))
+    assert len(models) == 1

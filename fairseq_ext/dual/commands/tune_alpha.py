@@ -153,7 +153,15 @@ def prepare(
     overrides = ast.literal_eval(cfg.common_eval.model_overrides)
     paths = utils.split_paths(cfg.common_eval.path)
     # as in fairseq_cli.generate: architecture and dictionaries come from the checkpoint
-    models, saved = checkpoint_utils.load_model_ensemble(paths, overrides, task)
+    shards = cfg.checkpoint.checkpoint_shard_count
+    models, saved = checkpoint_utils.load_model_ensemble(
+        paths,
+        overrides,
+        task,
+        strict=shards == 1,
+        suffix=cfg.checkpoint.checkpoint_suffix,
+        num_shards=shards,
+    )
     task.load_dataset(cfg.dataset.gen_subset, task_cfg=saved.task)
     for model in models:
         if cfg.common.fp16:
