@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 @patch(
     "fairseq_cli.validate",
-    because="fairseq 0.12.2: --max-valid-steps, --combine-valid-subsets and another --criterion "
-    "than the checkpoint's do nothing in fairseq-validate: the numbers are of other batches, of "
-    "another set or of another loss than those asked for",
+    because="fairseq 0.12.2: --max-valid-steps, --combine-valid-subsets, --num-shards, "
+    "--gen-subset and another --criterion than the checkpoint's do nothing in fairseq-validate: "
+    "the numbers are of other batches, of another set or of another loss than those asked for",
 )
 def unread_options_are_refused(module: PatchedModule) -> None:
     """Refuse them by name."""
     stock = module.main
 
     @functools.wraps(stock)
-    def main(cfg: FairseqConfig, *args: Any, **kwargs: Any) -> Any:
+    def main(cfg: FairseqConfig, override_args: Any = None, *args: Any, **kwargs: Any) -> Any:
         dataset = getattr(cfg, "dataset", cfg)  # a Namespace holds all options itself
         steps = getattr(dataset, "max_valid_steps", None)
         if steps is not None:
@@ -38,7 +38,19 @@ def unread_options_are_refused(module: PatchedModule) -> None:
                 "--combine-valid-subsets: fairseq-validate reads each set by itself; allowed: "
                 "their names, for example --valid-subset valid,valid1"
             )
-        return stock(cfg, *args, **kwargs)
+        shards = getattr(dataset, "num_shards", 1)
+        if shards > 1:
+            raise OptionError(
+                f"--num-shards {shards}: fairseq-validate reads whole sets; allowed: leave it out"
+            )
+        # what stands on the command line, without defaults
+        subset = getattr(override_args, "gen_subset", None)
+        if subset is not None:
+            raise OptionError(
+                f"--gen-subset {subset}: fairseq-validate reads the sets of --valid-subset; "
+                f"allowed: --valid-subset {subset}"
+            )
+        return stock(cfg, override_args, *args, **kwargs)
 
     def load_model_ensemble_and_task(paths: Any, *args: Any, **options: Any) -> Any:
         """Load the checkpoint; OptionError where the user has named another criterion."""

@@ -22,7 +22,8 @@ def words(tiny_training, tmp_path):
 
 
 def test_unread_options_are_refused(words):
-    for option in ("--max-valid-steps 1", "--combine-valid-subsets", "--criterion cross_entropy"):
+    options = ["--max-valid-steps 1", "--combine-valid-subsets", "--criterion cross_entropy"]
+    for option in [*options, "--num-shards 2", "--gen-subset test"]:
         with pytest.raises(OptionError, match=f"^{option}: fairseq-validate .*; allowed: "):
             inprocess.validate(*words, *option.split())
     asked = "--criterion", "label_smoothed_cross_entropy", "--label-smoothing"
