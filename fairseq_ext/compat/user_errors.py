@@ -81,6 +81,8 @@ FAIRSEQ_ERRORS: tuple[tuple[type[Exception], str, str | None], ...] = (
     ),
     (AssertionError, r"Sentences lengths should not exceed max_tokens", None),
     (AssertionError, r"must be divisible by num_heads|is not divisible by", None),
+    # of a checkpoint that is gone on from with another --criterion or --optimizer
+    (AssertionError, r"^(Criterion|Optimizer) does not match", None),
     (AssertionError, r"^Sharded datasets|valid subset|Valid subset", None),
     (
         Exception,

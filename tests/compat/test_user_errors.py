@@ -37,6 +37,8 @@ def finish(capsys):
         (FileNotFoundError(2, "No such file or directory", "a/b"), 1, "a/b: No such file"),
         (ValueError("first\n\n  second"), 1, "first; second"),
         (AssertionError("--path required for generation!"), 1, "--path required"),
+        (AssertionError("Criterion does not match; please reset"), 1, "Criterion does not match"),
+        (AssertionError("Optimizer does not match; please reset"), 1, "Optimizer does not match"),
         (Exception("Could not infer language pair, please"), 1, "name the languages with"),
         (Exception("Size of sample #4 is invalid (=(np.int32(1701), 3))"), 1, "(=(1701, 3))"),
         (ImportError("Please install sacremoses with: pip"), 1, "Please install sacremoses"),
