@@ -10,6 +10,7 @@ twice the first vector counts.
 Every error is a ValueError that names the file, and the line or the word's number in it.
 """
 
+import codecs
 import gzip
 import logging
 import struct
@@ -79,6 +80,7 @@ def _read_text(
     count, number = 0, 0
     for number, line in enumerate(stream, start=1):
         if number == 1:
+            line = line.removeprefix(codecs.BOM_UTF8)  # no part of the first word
             header = _header(line)
             if header:
                 announced, width = header

@@ -1,5 +1,6 @@
 """Files of word vectors: every format, and what is wrong with a file by file and line."""
 
+import codecs
 import gzip
 import logging
 import struct
@@ -28,6 +29,8 @@ FORMATS = {
     "glove.txt": TEXT.encode(),
     "word2vec.vec": (HEADER + TEXT).encode(),
     "fasttext.vec": (HEADER + TEXT.replace("\n", " \n")).encode(),  # spaces at the ends of lines
+    "marked.txt": codecs.BOM_UTF8 + TEXT.encode(),
+    "windows.vec": codecs.BOM_UTF8 + (HEADER + TEXT).replace("\n", "\r\n").encode(),
     "dots.txt": ". . 9 9 9\n".encode() + b"" + TEXT.encode(),
     "word2vec.bin": binary(b"\n"),
     "gensim.bin": binary(b""),
