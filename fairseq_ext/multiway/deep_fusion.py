@@ -135,6 +135,12 @@ class Start:
         translation, language = _checkpoints(cfg)
         self.translation = read_checkpoint(TRANSLATION, translation, "multiway_gru")
         self.language = read_checkpoint(LANGUAGE, language, "gru_lm")
+        if self.language.task.get("add_bos_token"):
+            # y_0 of fusion.py is the end symbol, and nothing stands before it
+            raise self.language.error(
+                "was trained with --add-bos-token, whose texts begin with a symbol that a "
+                "translation does not have; allowed: a model that was trained without it"
+            )
         self._check_translation(dictionaries)
         check_dictionary(
             self.language,

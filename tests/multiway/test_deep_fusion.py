@@ -214,6 +214,15 @@ def test_missing_and_other_checkpoints(runs, tmp_path):
         runs.build(*runs.start(language=runs.fused))
 
 
+def test_a_language_model_that_reads_another_first_symbol(runs, tmp_path):
+    """Its states are those behind <s> and </s>, a translation begins with </s> alone."""
+    state = torch.load(runs.lm, weights_only=True)
+    state["cfg"]["task"]["add_bos_token"] = True
+    torch.save(state, tmp_path / "lm.pt")
+    with pytest.raises(ValueError, match="^--language-model .*: was trained with --add-bos-token"):
+        runs.build(*runs.start(language=tmp_path / "lm.pt"))
+
+
 def test_dictionaries_of_other_sizes(runs, tmp_path):
     data = write_dictionaries(tmp_path)
     with pytest.raises(ValueError, match=r"--translation-model .* words, dict.xx.txt .* has 13"):
