@@ -60,6 +60,7 @@ PATCH_MODULES = (
     "training.best_scores",
     "training.later_checkpoints",  # after best_scores, whose search it wraps
     "training.run_limits",
+    "training.skipped_updates",
     "training.schedules",
     "training.adafactor_rates",
     "training.optimizer_settings",
