@@ -84,6 +84,30 @@ def tied_parameters_have_one_average(module: PatchedModule) -> None:
     ema._step_internal = _step_internal
 
 
+@patch(
+    "fairseq.models.ema.ema",
+    because="fairseq 0.12.2: --store-ema with BatchNorm, as of s2t_conformer, ends at its first "
+    'update in "result type Float can\'t be cast to the desired output type Long"',
+)
+def counters_are_copied(module: PatchedModule) -> None:
+    """Copy what is no floating-point number, such as the batches that BatchNorm has counted."""
+    ema = module.EMA
+    build = ema.__init__
+
+    @functools.wraps(build)
+    def __init__(self: EMA, model: nn.Module, *args: Any, **kwargs: Any) -> None:
+        build(self, model, *args, **kwargs)
+        state = self.model.state_dict()
+        counters = {
+            name
+            for name, value in state.items()
+            if module.torch.is_tensor(value) and not value.is_floating_point()
+        }
+        self.skip_keys = {*self.skip_keys, *counters}
+
+    ema.__init__ = __init__
+
+
 class _NamedOnce:
     """The state of a model without further names of what has the same average.
 

@@ -93,6 +93,21 @@ def test_a_parameter_with_several_names_has_one_average(half, settings):
             )
 
 
+@pytest.mark.parametrize("settings", [{}, {"ema_fp32": True}])
+def test_batches_are_counted_and_not_averaged(settings):
+    """BatchNorm counts them as an integer; its mean and variance are averaged."""
+    torch.manual_seed(0)
+    layers = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.BatchNorm1d(3))
+    averages = EMA(layers, EMAConfig(store_ema=True, ema_decay=0.75, **settings))
+    for _ in range(2):
+        mean = averages.model[1].running_mean.clone()
+        layers(torch.randn(4, 3))
+        averages.step(layers)
+        expected = 0.75 * mean + 0.25 * layers[1].running_mean
+        torch.testing.assert_close(averages.model[1].running_mean, expected)
+    assert averages.model[1].num_batches_tracked == 2
+
+
 def test_training_with_averages_resumes(toy_corpus, tmp_path):
     """fairseq-train --store-ema with fconv: the averages of two runs are those of a single one."""
     words = [toy_corpus.two, *FCONV, *AVERAGED, "--max-tokens", 200, "--lr", 0.1, "--seed", 1]
