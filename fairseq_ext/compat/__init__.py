@@ -79,6 +79,7 @@ PATCH_MODULES = (
     "training.alignment_losses",
     "training.padded_frames",
     "training.padded_speech",
+    "training.checkpointed_layers",
     "training.speech_logits",
     "training.convolutional_models",
     "training.conformer_options",
