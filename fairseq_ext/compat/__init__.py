@@ -122,6 +122,7 @@ PATCH_MODULES = (
     "data.zipped_sets",
     "data.word_noise",
     "data.wrapped_sets",
+    "data.resampled_sets",
     "data.back_translations",  # after stock_tasks, whose step it wraps
     "data.shared_directions",
     "data.length_buckets",

@@ -1,0 +1,95 @@
+"""Tasks that draw sentences of several languages anew in each epoch."""
+
+import shutil
+
+import pytest
+from common import inprocess
+
+SIZES = ("--encoder-layers", 1, "--encoder-embed-dim", 8, "--encoder-ffn-embed-dim", 8)
+SIZES += ("--encoder-attention-heads", 2)
+MASKED = ("--task", "multilingual_masked_lm", "--arch", "roberta_base", *SIZES)
+DENOISED = ("--task", "multilingual_denoising", "--arch", "bart_base", *SIZES)
+DENOISED += ("--mask-length", "span-poisson", "--replace-length", 1)
+DENOISED += (
+    "--decoder-attention-heads",
+    2,
+    "--decoder-layers",
+    1,
+    "--decoder-embed-dim",
+    8,
+    "--decoder-ffn-embed-dim",
+    8,
+)
+MODELLED = ("--task", "multilingual_language_modeling", "--arch", "transformer_lm")
+MODELLED += (
+    "--decoder-attention-heads",
+    2,
+    "--decoder-layers",
+    1,
+    "--decoder-embed-dim",
+    8,
+    "--decoder-ffn-embed-dim",
+    8,
+)
+TASKS = pytest.mark.parametrize("words", [MASKED, DENOISED, MODELLED], ids=lambda w: w[1])
+
+
+@pytest.fixture(scope="module")
+def folder(toy_corpus, tmp_path_factory):
+    """40 lines of one language and 10 of another."""
+    folder = tmp_path_factory.mktemp("languages")
+    shutil.copy(toy_corpus.dictionary, folder / "dict.txt")
+    for language, number in (("xx", 40), ("yy", 10)):
+        (folder / language).mkdir()
+        lines = "".join(line + "\n" for line in toy_corpus.lines["xx"][:number])
+        for split in ("train", "valid"):
+            (folder / language / split).write_text(lines, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def loaded(folder):
+    """Function (epoch, options...) -> a task that has read its training set."""
+    from fairseq import options, tasks
+
+    def loaded(epoch, *words):
+        fixed = ("--dataset-impl", "raw", "--tokens-per-sample", 32, "--cpu")
+        parser = options.get_training_parser()
+        cfg = inprocess.configuration(
+            parser, [folder, *words, *fixed, "--sample-break-mode", "eos"]
+        )
+        task = tasks.setup_task(cfg.task)
+        task.load_dataset("train", epoch=epoch)
+        return task
+
+    return loaded
+
+
+def batches(task, epoch):
+    """The items of each batch of an epoch, in the order of their lengths."""
+    iterator = task.get_batch_iterator(
+        task.datasets["train"], max_tokens=60, max_positions=512, epoch=epoch
+    )
+    return [list(batch) for batch in iterator.frozen_batches]
+
+
+@TASKS
+def test_batches_depend_on_the_epoch_alone(words, loaded):
+    """A run that goes on reads its set in that epoch."""
+    alpha = ("--multilang-sampling-alpha", 0.5)
+    uninterrupted = loaded(1, *words, *alpha)
+    batches(uninterrupted, 1)
+    later = batches(uninterrupted, 2)
+    assert later == batches(loaded(2, *words, *alpha), 2)
+    lengths = [uninterrupted.datasets["train"].size(item) for batch in later for item in batch]
+    assert lengths == sorted(lengths) and len(set(lengths)) > 1
+
+
+@TASKS
+def test_everything_is_seen_unless_it_is_resampled(words, loaded):
+    """With --multilang-sampling-alpha 1.0, the default."""
+    dataset = loaded(1, *words).datasets["train"]
+    for epoch in (1, 2):
+        dataset.set_epoch(epoch)
+        seen = [part._cur_indices.array for part in dataset.dataset.datasets]
+        assert [sorted(numbers) for numbers in seen] == [list(range(40)), list(range(10))]
