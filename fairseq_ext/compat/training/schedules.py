@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import logging
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from fairseq.optim.lr_scheduler.polynomial_decay_schedule import PolynomialDecayLRSchedule
     from fairseq.optim.lr_scheduler.tri_stage_lr_scheduler import TriStageLRSchedule
     from fairseq.trainer import Trainer
+
+logger = logging.getLogger(__name__)
 
 
 @patch(
@@ -36,6 +39,43 @@ def rates_begin_with_the_first(module: PatchedModule) -> None:
         return float(self.cfg.lr[min(epoch, len(self.cfg.lr)) - 1])
 
     schedule.get_next_lr = get_next_lr
+
+
+@patch(
+    "fairseq.optim.lr_scheduler.polynomial_decay_schedule",
+    because="fairseq 0.12.2: with polynomial_decay --force-anneal, a run that goes on has other "
+    "rates than without the interruption: those of an epoch decay from the rate at its beginning, "
+    "which no checkpoint holds",
+)
+def annealed_rates_are_resumed(module: PatchedModule) -> None:
+    """Keep the rate that an annealed epoch has begun with in the checkpoint."""
+    schedule = module.PolynomialDecayLRSchedule
+    stock, save, load = schedule.get_next_lr, schedule.state_dict, schedule.load_state_dict
+    schedule.annealed = None  # (epoch, the rate at its beginning)
+
+    @functools.wraps(stock)
+    def get_next_lr(self: Any, epoch: int) -> float:
+        anneal = self.cfg.force_anneal
+        if anneal is None or epoch < anneal:
+            return float(stock(self, epoch))
+        if self.annealed is None or self.annealed[0] != epoch:
+            self.annealed = epoch, float(stock(self, epoch))
+        return float(self.annealed[1])
+
+    @functools.wraps(save)
+    def state_dict(self: Any) -> dict[str, Any]:
+        annealed = {} if self.annealed is None else {"annealed": self.annealed}
+        return {**save(self), **annealed}
+
+    @functools.wraps(load)
+    def load_state_dict(self: Any, state_dict: dict[str, Any]) -> None:
+        load(self, state_dict)
+        if self.cfg.force_anneal is not None and "annealed" in state_dict:
+            self.annealed = state_dict["annealed"]
+            self.lr = self.annealed[1]  # the rate of the last update follows from it
+
+    schedule.get_next_lr = get_next_lr
+    schedule.state_dict, schedule.load_state_dict = state_dict, load_state_dict
 
 
 @patch(
@@ -136,6 +176,34 @@ def rates_have_numbers_as_keys(module: PatchedModule) -> None:
         build(self, args, optimizer)
 
     schedule.parse_manuallr_args, schedule.__init__ = parse_manuallr_args, __init__
+
+
+@patch(
+    "fairseq.optim.lr_scheduler.manual_lr_scheduler",
+    because="fairseq 0.12.2: --update2lr silently wins over --epoch2lr; without it, each update "
+    "logs a warning of what is missing there",
+)
+def winning_rates_are_named(module: PatchedModule) -> None:
+    """Warn where both options are given; leave the rate alone, without a word, if one is not."""
+    schedule = module.ManualSchedule
+    build, step = schedule.__init__, schedule.step_update
+
+    @functools.wraps(build)
+    def __init__(self: ManualSchedule, args: Any, optimizer: FairseqOptimizer) -> None:
+        build(self, args, optimizer)
+        if self.epoch2lr and self.update2lr:
+            logger.warning(
+                "--update2lr holds from update %s on, whatever --epoch2lr says",
+                min(self.update2lr),
+            )
+
+    @functools.wraps(step)
+    def step_update(self: ManualSchedule, num_updates: int) -> float:
+        if self.update2lr:
+            return float(step(self, num_updates))
+        return float(self.optimizer.get_lr())
+
+    schedule.__init__, schedule.step_update = __init__, step_update
 
 
 @patch(

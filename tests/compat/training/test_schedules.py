@@ -47,6 +47,31 @@ def test_annealing_keeps_the_rate_there_is():
     assert schedule.step_begin_epoch(2) == 3
 
 
+def annealed_rates(schedule, updates):
+    """The rate behind each update; 5 of them are an epoch, the second is the first annealed one."""
+    rates = []
+    for update in updates:
+        if update % 5 == 0 or not rates:
+            schedule.step_begin_epoch(1 + update // 5)
+            schedule.step_update(update)
+        rates.append(schedule.step_update(update + 1))
+    return rates
+
+
+@pytest.mark.parametrize("stop", [5, 8, 10, 13])
+def test_annealed_rates_go_on(stop):
+    """At the beginning of an epoch and in its middle."""
+    rates = annealed_rates(polynomial([4.0], force_anneal=2), range(20))
+    assert rates[5] < 0.96 * rates[4]  # from the rate at the end of the epoch before
+    before = polynomial([4.0], force_anneal=2)
+    annealed_rates(before, range(stop))
+    after = polynomial([4.0], force_anneal=2)
+    after.load_state_dict(before.state_dict())
+    after.optimizer.set_lr(before.optimizer.get_lr())
+    after.step_update(stop)
+    assert annealed_rates(after, range(stop, 20)) == rates[stop:]
+
+
 def tri_stage(ratios):
     cfg = SimpleNamespace(
         lr=[1.0], init_lr_scale=0.1, final_lr_scale=0.1, phase_ratio=ratios, max_update=100
@@ -137,6 +162,21 @@ def test_rates_have_numbers_or_ranges_as_keys(text):
 def test_rates_that_cannot_be_read_are_named(text):
     with pytest.raises(ValueError, match="--update2lr .*: allowed: a dictionary"):
         manual(updates=text)
+
+
+def test_the_rates_that_win_are_named(caplog):
+    """Those of the updates, from the first one that has a rate."""
+    schedule = manual("{1: 4, 2: 2}", "{3: 0.5}")
+    assert "--update2lr holds from update 3 on, whatever --epoch2lr says" in caplog.text
+    assert [schedule.step_begin_epoch(1), schedule.step_update(2)] == [4, 4]
+    assert [schedule.step_update(3), schedule.step_begin_epoch(2)] == [0.5, 2]
+    assert schedule.step_update(4) == 0.5
+
+
+def test_epochs_alone_have_rates(caplog):
+    schedule = manual("{1: 4, 2: 2}")
+    assert [schedule.step_begin_epoch(2), schedule.step_update(7)] == [2, 2]
+    assert "WARNING" not in caplog.text
 
 
 def cosine(factor, updates):
