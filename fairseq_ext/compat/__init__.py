@@ -139,6 +139,7 @@ PATCH_MODULES = (
     "generation.length_limits",
     "generation.sampled_words",
     "generation.diverse_searches",
+    "generation.constraint_states",
     "generation.ended_hypotheses",  # after diverse_searches, whose step it wraps
     "generation.hub_interfaces",
     "generation.speech_hub",
