@@ -1,4 +1,4 @@
-"""--mask-whole-words of the task `masked_lm`."""
+"""--mask-whole-words of the tasks `masked_lm` and `multilingual_masked_lm`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from ..patch_registry import PatchedModule, patch
 
 if TYPE_CHECKING:
     from fairseq.tasks import FairseqTask
+    from fairseq.tasks.multilingual_masked_lm import MultiLingualMaskedLMTask
+    from torch import Tensor
 
 
 @patch(
@@ -33,3 +35,23 @@ def whole_words_are_those_of_bpe(module: PatchedModule) -> None:
         stock(task, split, *args, **kwargs)
 
     task_class.load_dataset = load_dataset
+
+
+@patch(
+    "fairseq.tasks.multilingual_masked_lm",
+    because="fairseq 0.12.2: multilingual_masked_lm with --mask-whole-words, but without --bpe, "
+    "ends in UnboundLocalError",
+)
+def tokens_are_words_without_bpe(module: PatchedModule) -> None:
+    """Mask single tokens where no --bpe says where words begin, as masked_lm does."""
+    task = module.MultiLingualMaskedLMTask
+    stock = task._get_whole_word_mask
+
+    @functools.wraps(stock)
+    def _get_whole_word_mask(self: MultiLingualMaskedLMTask) -> Tensor | None:
+        if getattr(self.args, "bpe", None) is None:
+            return None
+        mask: Tensor | None = stock(self)
+        return mask
+
+    task._get_whole_word_mask = _get_whole_word_mask

@@ -1,11 +1,14 @@
-"""--mask-whole-words of masked_lm masks all sub-words of a word, or none."""
+"""--mask-whole-words masks all sub-words of a word, or none."""
 
 import shutil
+from argparse import Namespace
 
 import pytest
 from common import inprocess
+from common.words import numbered_words
 from fairseq import options, tasks
 from fairseq.data.encoders.gpt2_bpe import GPT2BPE
+from fairseq.tasks.multilingual_masked_lm import MultiLingualMaskedLMTask
 
 
 @pytest.fixture
@@ -45,3 +48,14 @@ def test_without_sub_words_tokens_are_words(load):
         for _, dataset in (load("--mask-whole-words"), load())
     ]
     assert rows[0] == rows[1]
+
+
+def test_languages_have_words_of_tokens_or_of_bpe(monkeypatch):
+    monkeypatch.setattr(GPT2BPE, "__init__", lambda self, cfg: None)
+    monkeypatch.setattr(GPT2BPE, "is_beginning_of_word", lambda self, word: word[-1] != "7")
+    args = Namespace(seed=1, mask_whole_words=True, bpe=None)
+    task = MultiLingualMaskedLMTask(args, numbered_words(12))
+    assert task._get_whole_word_mask() is None
+    args.bpe = "gpt2"
+    beginnings = task._get_whole_word_mask().tolist()
+    assert beginnings.count(0) == 1 and len(beginnings) == len(task.source_dictionary)
