@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
@@ -60,4 +61,30 @@ def workers_share_one_list_of_batches(module: PatchedModule) -> None:
         if self.distributed_rank is not None:
             self.distributed_rank = 0
 
+    dataset.__init__ = __init__
+
+
+@patch(
+    "fairseq.data.multi_corpus_dataset",
+    because="fairseq 0.12.2: MultiCorpusDataset refuses ten corpora of 0.1 each, whose sum differs "
+    "from 1 in its 16th digit, by an AssertionError without a message",
+)
+def shares_are_added_exactly(module: PatchedModule) -> None:
+    """Add the shares without rounding errors between them; ValueError unless they give 1."""
+    dataset = module.MultiCorpusDataset
+    build = dataset.__init__
+
+    @functools.wraps(build)
+    def __init__(
+        self: MultiCorpusDataset,
+        datasets: Any,
+        distribution: list[float],
+        *more: Any,
+        **options: Any,
+    ) -> None:
+        if abs(math.fsum(distribution) - 1) > 1e-6:
+            raise ValueError(f"the distribution {distribution} of corpora has to add up to 1")
+        build(self, datasets, distribution, *more, **options)
+
+    module.sum = lambda shares: round(math.fsum(shares), 6)  # the module's only sum
     dataset.__init__ = __init__

@@ -70,3 +70,18 @@ def test_workers_share_one_list_of_batches():
 
     assert batches(0) == batches(1)
     assert sorted(batches(0)) == sorted(batches(None))
+
+
+@pytest.mark.parametrize("shares", [[0.1] * 10, [1 / 3] * 3, [0.7, 0.2, 0.1], [0.3333333] * 3])
+def test_shares_add_up(shares):
+    """Also those that were rounded to seven digits."""
+    corpora = OrderedDict((str(number), Lines()) for number in range(len(shares)))
+    dataset = MultiCorpusDataset(corpora, shares, seed=1)
+    dataset.set_epoch(1)
+    assert len(dataset.ordered_indices()) == len(dataset) == len(shares) * len(LENGTHS)
+
+
+def test_shares_that_do_not_add_up_are_named():
+    corpora = OrderedDict(a=Lines(), b=Lines())
+    with pytest.raises(ValueError, match=r"\[0.5, 0.4\] of corpora has to add up to 1"):
+        MultiCorpusDataset(corpora, [0.5, 0.4], seed=1)
