@@ -129,7 +129,8 @@ def interpreter(name):
     """The path of a Python that starts; the test is skipped where there is none."""
     # where pyenv keeps those that are not on PATH
     folder = Path.home() / ".pyenv" / "versions"
-    ours = sorted(folder.glob(f"{name.replace('python', '')}.*/bin/{name}"))
+    program = Path(name).name
+    ours = sorted(folder.glob(f"{program.replace('python', '')}.*/bin/{program}"))
     for path in filter(None, [shutil.which(name), *ours]):
         if subprocess.run([path, "-c", ""], capture_output=True, check=False).returncode == 0:
             return path
