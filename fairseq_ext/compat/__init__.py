@@ -112,6 +112,7 @@ PATCH_MODULES = (
     "versions.missing_files",
     "versions.waveforms",
     "data.speech_tasks",
+    "data.speech_configurations",
     "data.speech_features",
     "versions.scripting",
     "data.stock_tasks",
