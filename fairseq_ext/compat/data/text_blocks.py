@@ -9,7 +9,7 @@ from ..patch_registry import PatchedModule, patch
 
 if TYPE_CHECKING:
     import numpy as np
-    from fairseq.data import MonolingualDataset
+    from fairseq.data import MonolingualDataset, TokenBlockDataset
     from numpy.typing import NDArray
 
     Indices = NDArray[np.integer[Any]]
@@ -38,6 +38,27 @@ def blocks_have_their_size(module: PatchedModule) -> None:
         return sizes, blocks, slices
 
     dataset._build_slice_indices = staticmethod(_build_slice_indices)
+
+
+@patch(
+    "fairseq.data.token_block_dataset",
+    because="fairseq 0.12.2: with --past-target, a block of one token, such as an empty line, has "
+    "three targets and more",
+)
+def past_targets_have_the_length_of_their_block(module: PatchedModule) -> None:
+    """Predict one token for each token of the block."""
+    dataset = module.TokenBlockDataset
+    stock = dataset.__getitem__
+
+    @functools.wraps(stock)
+    def __getitem__(self: TokenBlockDataset, index: int) -> Any:
+        item = stock(self, index)
+        if not self.include_targets:
+            return item
+        source, future, past = item
+        return source, future, past[: len(future)]
+
+    dataset.__getitem__ = __getitem__
 
 
 @patch(

@@ -37,3 +37,15 @@ def test_every_word_is_read(targets):
     if targets == ["future"]:
         written = [dataset[block]["target"].tolist() for block in range(3)]
         assert written == [[4, 3, 5], [3, 6, 3], [2]]
+
+
+@pytest.mark.parametrize("mode, size", [("none", 1), ("none", 2), ("complete", 2), ("eos", None)])
+def test_past_targets_are_two_tokens_before(mode, size):
+    """Within the line, or behind padding and </s>; the second line is empty."""
+    lines = [torch.tensor(tokens) for tokens in ([4, 5, 6, 2], [2], [7, 8, 2])]
+    blocks = TokenBlockDataset(
+        lines, [4, 1, 3], size, pad=1, eos=2, break_mode=mode, include_targets=True
+    )
+    assert [len(past) for _, _, past in blocks] == blocks.sizes.tolist()
+    if mode == "eos":
+        assert [past.tolist() for _, _, past in blocks] == [[1, 2, 4, 5], [1], [1, 2, 7]]
