@@ -1,10 +1,11 @@
-"""torch.jit.script of language models and RoBERTa, whose forward takes arguments of any name.
+"""torch.jit.script of searches, and of models whose forward takes arguments of any name.
 
 `torch.jit.script` asks a module for `__prepare_scriptable__` and compiles what that returns.
 """
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
@@ -13,6 +14,34 @@ if TYPE_CHECKING:
     from typing import Dict, List, Optional, Tuple
 
     from torch import Tensor, nn
+
+
+@patch(
+    "fairseq.sequence_generator",
+    because="the patches of SequenceGenerator for fairseq 0.12.2: torch.jit.script reads the code "
+    "of stock behind them, and ends in 'undefined value torch'",
+)
+def searches_are_scriptable(module: PatchedModule) -> None:
+    """Compile the search of stock, without the patches of its methods."""
+    generator = module.SequenceGenerator
+    patches = __name__.rsplit(".", 2)[0] + "."  # the package of all of them
+
+    def __prepare_scriptable__(self: Any) -> Any:
+        searched_with = type(self)
+        methods = {
+            name: inspect.unwrap(method)
+            for name, method in vars(generator).items()
+            if inspect.isfunction(method)
+            # stock has wrappers of its own, such as no_grad, which torch knows
+            and method.__globals__["__name__"].startswith(patches)
+            and getattr(searched_with, name) is method  # a class that derives has its own
+        }
+        stock: Any = type(searched_with.__name__, (searched_with,), methods)
+        scriptable = stock.__new__(stock)
+        scriptable.__dict__.update(self.__dict__)
+        return scriptable
+
+    generator.__prepare_scriptable__ = __prepare_scriptable__
 
 
 @patch(

@@ -1,4 +1,4 @@
-"""torch.jit.script of language models and RoBERTa."""
+"""torch.jit.script of searches, language models and RoBERTa."""
 
 from argparse import Namespace
 
@@ -68,3 +68,24 @@ def test_heads_of_roberta(roberta, name, classes):
     scores, _ = scripted(TOKENS, classification_head_name=name)
     assert scores.shape == (2, classes)
     torch.testing.assert_close(scores, roberta(TOKENS, classification_head_name=name)[0])
+
+
+def test_searches_are_those_of_stock(task):
+    """tests/compat/test_matrix.py compiles one."""
+    from fairseq import sequence_generator
+
+    class Generator(sequence_generator.SequenceGenerator):
+        def finalize_hypos(self, *words):
+            return words
+
+    dictionary = task.target_dictionary
+    for kind in (sequence_generator.SequenceGenerator, Generator):
+        generator = kind([torch.nn.Identity()], dictionary, beam_size=2)
+        scriptable = generator.__prepare_scriptable__()
+        assert isinstance(scriptable, kind) and scriptable.beam_size == 2
+        for name in ("_generate", "is_finished", "finalize_hypos"):
+            read = getattr(type(scriptable), name)
+            expected = kind if name in vars(kind) else sequence_generator.SequenceGenerator
+            assert read.__module__ == expected.__module__
+            assert read.__globals__["__name__"] == expected.__module__
+        assert scriptable.model is generator.model
