@@ -121,6 +121,26 @@ def test_one_direction_of_a_model_of_several(tmp_path, capsys):
     assert "--pair de-fr: allowed: de-en, en-de" in capsys.readouterr().err
 
 
+def test_a_pair_has_no_figures_of_others(tmp_path, capsys):
+    """A log of other pairs, and BLEU, of which tags have none."""
+    line = "valid | epoch 001 | valid on 'valid' subset | loss 4 | bleu 8 | "
+    tags = "de-en_loss 3 | de-en_bleu 8 | de-ner_loss 5 | num_updates 30"
+    others = "fr-en_loss 3 | num_updates 30"
+    logs = [
+        str(write(tmp_path / f"{name}.log", stamped([*FIRST, (95, line + figures)])))
+        for name, figures in (("tags", tags), ("others", others))
+    ]
+    words = ["--output", str(tmp_path / "a.png"), "--pair", "de-ner", "--metric"]
+    assert command.main(["compare", *logs, *words, "loss"]) == 2
+    assert "--pair de-ner: the log of others has fr-en instead" in capsys.readouterr().err
+    assert command.main(["compare", logs[0], *words, "bleu"]) == 2
+    assert "--metric bleu is in none of the logs" in capsys.readouterr().err
+    assert command.main(["compare", logs[0], *words, "loss"]) == 0
+    assert "| tags | 5 |" in capsys.readouterr().out
+    assert command.main(["compare", logs[0], *words, "loss", "--per-pair"]) == 2
+    assert "--pair de-ner with --per-pair" in capsys.readouterr().err
+
+
 def test_languages_may_have_an_underscore(tmp_path, capsys):
     losses = "pt_BR-zh_Hans_loss 3 | pt_BR-zh_Hans_nll_loss 2 | zh_Hans-pt_BR_backward_loss 1"
     line = f"valid | epoch 001 | valid on 'valid' subset | loss 4 | {losses} | "

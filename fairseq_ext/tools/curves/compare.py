@@ -63,28 +63,47 @@ def by_time(run: Run) -> Run:
     return Run(run.label, curves)
 
 
+def pairs_in(run: Run) -> List[str]:
+    """Return the language pairs of which the run logs losses; none of one direction."""
+    names = filter(PAIR_LOSS.fullmatch, run.metrics())
+    return sorted({name.rpartition("_")[0] for name in names})
+
+
 def of_pair(run: Run, pair: str) -> Run:
-    """Return the run with PAIR_metric, where its log has that, in the place of metric."""
+    """Return the run with PAIR_metric in the place of metric, as far as it measures pairs."""
     begin = f"{pair}_"
     of_the_pair = {
         (split, name[len(begin) :]): points
         for (split, name), points in run.curves.items()
         if name.startswith(begin)
     }
-    return Run(run.label, {**run.curves, **of_the_pair}, run.times)
+    # what is measured of each pair, BLEU of texts alone: without PAIR_metric it is of others
+    totals = {
+        name[len(other) + 1 :]
+        for other in pairs_in(run)
+        for name in run.metrics()
+        if name.startswith(f"{other}_")
+    }
+    rest = {key: points for key, points in run.curves.items() if key[1] not in totals}
+    return Run(run.label, {**rest, **of_the_pair}, run.times)
 
 
 def check_pair(runs: Sequence[Run], pair: Optional[str]) -> None:
-    """Raise UsageError where no log has the pair; warn of a sum beside one direction."""
-    several = {
-        run.label: sorted(
-            {name.rpartition("_")[0] for name in run.metrics() if PAIR_LOSS.fullmatch(name)}
-        )
-        for run in runs
-    }
+    """Raise UsageError where no log has the pair, or one of several pairs does not.
+
+    Warn of a sum beside one direction.
+    """
+    several = {run.label: pairs_in(run) for run in runs}
     logged = sorted({name for pairs in several.values() for name in pairs})
     if pair and pair not in logged:
         raise UsageError(f"--pair {pair}: allowed: {', '.join(logged) or 'leave it out'}")
+    for label, pairs in several.items():
+        # its totals are those of other pairs
+        if pair and pairs and pair not in pairs:
+            raise UsageError(
+                f"--pair {pair}: the log of {label} has {', '.join(pairs)} instead; allowed: a "
+                "pair that all logs of several pairs have"
+            )
     if not pair and logged and not all(several.values()):
         which = ", ".join(label for label, pairs in several.items() if pairs)
         print(
@@ -193,6 +212,8 @@ def draw(
 
 def compare_runs(args: Namespace) -> int:
     """Write the picture and beside it .tsv (all points) and .md (the summary, also printed)."""
+    if args.pair and args.per_pair:
+        raise UsageError(f"--pair {args.pair} with --per-pair, which compares all pairs: give one")
     runs = read_runs(args, [".tsv", ".md"])
     check_pair(runs, args.pair)
     if args.pair:
