@@ -1,8 +1,8 @@
 """The direction that -s and -t ask for."""
 
-import os
 from typing import Optional, Tuple
 
+from ..compat.data.language_pairs import language_pairs
 from .config import StreamsConfig
 from .lang_pairs import check_direction
 from .language_pair import LanguagePair
@@ -15,7 +15,7 @@ def requested_direction(cfg: StreamsConfig, folder: str) -> Optional[LanguagePai
     translates it. The options stay as the user has given them.
 
     Raises ValueError, naming the options, for one language of two, for names that cannot be, and
-    for a folder without a binarised pair.
+    for a folder without a binarised pair or with several.
     """
     source, target = cfg.source_lang, cfg.target_lang
     if (source is None) != (target is None):
@@ -23,23 +23,20 @@ def requested_direction(cfg: StreamsConfig, folder: str) -> Optional[LanguagePai
     if source is None and cfg.lang_pairs:
         return None
     if source is None:
-        # from the names of the files, SPLIT.SRC-TGT.LANG: (None, None) where there are none
         source, target = _pair_of_files(folder)
-        if source is None:
-            raise ValueError(f"{folder}: holds no binarised pair; give -s and -t")
     check_direction(source, target)
     return LanguagePair(source, target)
 
 
-def _pair_of_files(folder: str) -> Tuple[Optional[str], Optional[str]]:
-    """Return the languages of the first binarised pair; (None, None) where there is none.
-
-    As fairseq's ``infer_language_pair``, which takes monolingual text, train.de-None.de, for a
-    pair as well.
-    """
-    for name in sorted(os.listdir(folder)):
-        parts = name.split(".")
-        langs = parts[1].split("-") if len(parts) >= 3 else []
-        if len(langs) == 2 and langs[1] != "None":
-            return langs[0], langs[1]
-    return None, None
+def _pair_of_files(folder: str) -> Tuple[str, str]:
+    """Return the languages of the binarised pair; its files may be there in both directions."""
+    pairs = language_pairs(folder)
+    if not pairs:
+        raise ValueError(f"{folder}: holds no binarised pair; give -s and -t")
+    if len(set(map(frozenset, pairs))) > 1:
+        present = ", ".join(map("-".join, pairs))
+        raise ValueError(
+            f"{folder}: holds several pairs, {present}; give -s and -t, or --lang-pairs in a "
+            "training"
+        )
+    return pairs[0]

@@ -27,6 +27,15 @@ def test_without_options_the_folder_decides(tmp_path):
     assert requested_direction(options(lang_pairs="de-en"), tmp_path) is None
 
 
+def test_a_folder_of_several_pairs_decides_nothing(tmp_path):
+    for name in ("fr-en.fr", "fr-en.en", "en-fr.en", "fr-None.fr"):
+        (tmp_path / f"train.{name}.idx").touch()
+    assert requested_direction(options(), tmp_path) == LanguagePair("en", "fr")
+    (tmp_path / "train.de-en.de.idx").touch()
+    with pytest.raises(ValueError, match="several pairs, de-en, en-fr, fr-en; give -s and -t"):
+        requested_direction(options(), tmp_path)
+
+
 @pytest.mark.parametrize(
     "cfg, message",
     [
