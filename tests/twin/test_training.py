@@ -302,7 +302,7 @@ def test_distance_in_a_language_model(runs, data, toy_corpus, tmp_path):
     assert all(float(row[3]) > 0 and float(row[4]) > 0 for row in found)
 
 
-def test_multiway_model(toy_corpus, tmp_path):
+def test_multiway_model(toy_corpus, tmp_path, capsys):
     """Directions of a multi-way model have a twin each, around an attention of their own."""
     records = inprocess.train(
         *(toy_corpus.two, "--task", "multiway_translation", "--lang-pairs", "xx-yy,yy-xx"),
@@ -318,8 +318,10 @@ def test_multiway_model(toy_corpus, tmp_path):
     assert {f"network.decoders.{lang}.output.bias" for lang in ("xx", "yy")} <= names
     assert "network.attention.energy" in names
     words = ["twin-distance", tmp_path / "checkpoint_last.pt", toy_corpus.two, "--subset", "valid"]
-    words += ["--pair", "yy-xx", "--output", tmp_path / "distance"]
-    assert command.main([str(word) for word in words]) == 0
+    words += ["--output", tmp_path / "distance"]
+    assert command.main([str(word) for word in words]) == 2
+    assert "--pair is missing; allowed: xx-yy, yy-xx" in capsys.readouterr().err
+    assert command.main([*map(str, words), "--pair", "yy-xx"]) == 0
     lines = (tmp_path / "distance.tokens.tsv").read_text(encoding="utf-8").splitlines()
     text = (toy_corpus.text / "valid.xx").read_text(encoding="utf-8").split()
     assert [line.split("\t")[2] for line in lines[1:]] == text

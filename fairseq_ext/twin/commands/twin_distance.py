@@ -187,8 +187,8 @@ def batches(
     if isinstance(task, StreamsTask):
         datasets = dataset.datasets
         if pair not in datasets:
-            given = f"--pair {pair}:" if pair else "--pair is missing;"
-            raise UsageError(f"{given} allowed: {', '.join(datasets)}")
+            what = f"--pair {pair}:" if pair else "--pair is missing;"
+            raise UsageError(f"{what} allowed: {', '.join(datasets)}")
         dataset = datasets[pair]
     elif pair:
         raise UsageError(f"--pair {pair}: {args.checkpoint} is of one direction; leave it out")
