@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 from typing import TYPE_CHECKING, Any
 
 from ..checkpoints.configurations import stored_name
@@ -12,6 +13,8 @@ from ..user_errors import OptionError
 
 if TYPE_CHECKING:
     from fairseq.dataclass.configs import FairseqConfig
+
+logger = logging.getLogger(__name__)
 
 
 @patch(
@@ -50,6 +53,8 @@ def unread_options_are_refused(module: PatchedModule) -> None:
                 f"--gen-subset {subset}: fairseq-validate reads the sets of --valid-subset; "
                 f"allowed: --valid-subset {subset}"
             )
+        if getattr(getattr(cfg, "common", cfg), "bf16", False):
+            logger.warning("--bf16: fairseq-validate computes in single precision all the same")
         return stock(cfg, override_args, *args, **kwargs)
 
     def load_model_ensemble_and_task(paths: Any, *args: Any, **options: Any) -> Any:

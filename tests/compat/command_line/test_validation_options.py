@@ -30,3 +30,8 @@ def test_unread_options_are_refused(words):
     first, second = (inprocess.validate(*words, *asked, size)[-1] for size in (0.0, 0.5))
     assert first["valid_loss"] == first["valid_nll_loss"] == second["valid_nll_loss"]
     assert second["valid_loss"] != first["valid_loss"]
+
+
+def test_the_precision_is_named(words, caplog):
+    inprocess.validate(*words, "--bf16")
+    assert "--bf16: fairseq-validate computes in single precision" in caplog.text
