@@ -176,6 +176,17 @@ def test_marks_stand_before_blocks(page):
     assert all(block.language == "bash" for block in marked if block.kind != "file")
 
 
+@pytest.mark.parametrize("page", pages.pages(), ids=pages.label)
+def test_files_of_a_page_are_named(page):
+    """The text, without marks and tables, names a file before it shows it."""
+    lines = page.read_text(encoding="utf-8").splitlines()
+    for block in pages.blocks(page):
+        if block.kind == "file":
+            before = "\n".join(line for line in lines[: block.line] if line[:1] not in ("|", "<"))
+            names = (block.name, Path(block.name).name)
+            assert any(f"`{name}`" in before for name in names), f"line {block.line}"
+
+
 @pytest.fixture(scope="module")
 def options():
     return pages.existing_options()
