@@ -64,8 +64,8 @@ def unknown(name: str) -> str:
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     """Run the command line `arguments` (default: the process's) and return the exit status.
 
-    2 for bad usage, as argparse does; 1 for a file that cannot be used; otherwise what the
-    sub-command returns.
+    2 for bad usage, as argparse does, and for a file that is not there; 1 for one that cannot be
+    used, such as a damaged checkpoint; otherwise what the sub-command returns.
     """
     argv = list(sys.argv[1:] if arguments is None else arguments)
     if not argv:
