@@ -22,7 +22,7 @@ from typing import Any, Optional, Tuple
 import torch
 from torch import Tensor
 
-from ..common.attention_gradient import AdditiveScores, by_position
+from ..common.attention_gradient import AdditiveAttention, by_position
 from ..common.products import repeated_linear
 
 
@@ -81,16 +81,14 @@ class _AttentiveGRU(torch.autograd.Function):
         queries = torch.empty_like(query_inputs)  # d, (T, B, A)
         gates = state.new_empty(steps, sentences, 4 * units)  # r, u, c, U_c h
         weights = state.new_empty(steps, sentences, positions)
-        attention = AdditiveScores(keys, energy)
+        attention = AdditiveAttention(keys, energy)
         from_state = repeated_linear(state_weight, sentences)
         from_query = repeated_linear(query_weight, sentences)
         for t in range(steps):
             # both products with the state in one: W_z h for the query, U h for the gates
             projected = from_state(states[t])  # (B, A + 3H)
             torch.add(query_inputs[t], projected[:, :width], out=queries[t]).tanh_()
-            # e_t, up to a number that the softmax takes no notice of
-            scores = attention.scores(from_query(queries[t])).masked_fill_(padding, float("-inf"))
-            torch.softmax(scores, dim=1, out=weights[t])
+            attention.weigh(from_query(queries[t]), padding, weights[t])
             # W x + b: the part known before the loop, and the average of the values
             gates_x = torch.baddbmm(
                 gate_inputs[t].unsqueeze(1), weights[t].unsqueeze(1), gate_values
@@ -126,7 +124,7 @@ class _AttentiveGRU(torch.autograd.Function):
         grad_projected = states.new_empty(steps, sentences, width + 3 * units)
         grad_gates = states.new_empty(steps, sentences, 3 * units)
         grad_query = torch.empty_like(queries)
-        attention = AdditiveScores(keys, energy)
+        attention = AdditiveAttention(keys, energy)
         attention.start_backward()
         from_query = repeated_linear(query_weight, sentences)
         to_query = repeated_linear(query_weight.t(), sentences)
@@ -141,10 +139,8 @@ class _AttentiveGRU(torch.autograd.Function):
             grad_a = by_position(grad_gates[t], gate_values)  # (B, S)
             if grad_weights is not None:
                 grad_a += grad_weights[t]
-            # of the softmax: a (g - sum a g)
-            grad_e = weights[t] * (grad_a - (weights[t] * grad_a).sum(dim=1, keepdim=True))
             # L d_t is computed again, which costs less than storing it for every step
-            grad_query[t] = attention.backward(from_query(queries[t]), grad_e)
+            grad_query[t] = attention.backward(from_query(queries[t]), weights[t], grad_a)
             grad_d = to_query(grad_query[t])  # (B, A)
             grad_projected[t, :, :width] = torch.ops.aten.tanh_backward(grad_d, queries[t])
             update = gates[t, :, units : 2 * units]

@@ -20,7 +20,7 @@ from typing import Any, List, NamedTuple, Optional, Sequence, Tuple, cast
 import torch
 from torch import Tensor
 
-from ..common.attention_gradient import AdditiveScores, by_position
+from ..common.attention_gradient import AdditiveAttention, by_position
 from ..common.products import repeated_linear
 from .routed_gru import Layer, Recurrence
 
@@ -100,16 +100,14 @@ class _AttentiveStack(torch.autograd.Function):
             layers = [_start(layer, projected) for layer in stack]
             weights = projected.new_empty(steps, rows, keys.size(1))  # a
             queries = projected.new_empty(steps, rows, keys.size(2))  # q
-            attention = AdditiveScores(keys, energy)
+            attention = AdditiveAttention(keys, energy)
             to_query = repeated_linear(query_weight, rows)
             for t in range(steps):
                 # the query reads the states of all layers before the step
                 # (B, O_1 + .. + O_L)
                 before = torch.cat([layer.outputs[t] for layer in layers], dim=1)
                 queries[t] = to_query(before)
-                # e_t, up to a number that the softmax takes no notice of
-                scores = attention.scores(queries[t]).masked_fill_(padding, float("-inf"))
-                torch.softmax(scores, dim=1, out=weights[t])
+                attention.weigh(queries[t], padding, weights[t])
                 # the context as a sum of projected annotations: no product with W in the loop
                 torch.baddbmm(
                     projected[t].unsqueeze(1),
@@ -255,8 +253,8 @@ class _AttentionGradient:
     ):
         self.values, self.weights, self.queries = values, weights, queries
         self.grad_queries = torch.empty_like(queries)
-        self.scores = AdditiveScores(keys, energy)
-        self.scores.start_backward()
+        self.attention = AdditiveAttention(keys, energy)
+        self.attention.start_backward()
         self.to_states = repeated_linear(query_weight.t(), keys.size(0))
 
     def backward(self, t: int, grad_projected: Tensor, grad_weights: Optional[Tensor]) -> Tensor:
@@ -264,14 +262,11 @@ class _AttentionGradient:
 
         grad_projected: of the first layer's projections (B, G_1). grad_weights: of a_t (B, S).
         """
-        weights = self.weights[t]
         # h^1 reads sum_i a_ti values_i: the gradient of a_ti is g . values_i
         grad_a = by_position(grad_projected, self.values)  # (B, S)
         if grad_weights is not None:
             grad_a = grad_a + grad_weights
-        # of the softmax: a (g - sum a g)
-        grad_e = weights * (grad_a - (weights * grad_a).sum(dim=1, keepdim=True))
-        self.grad_queries[t] = self.scores.backward(self.queries[t], grad_e)
+        self.grad_queries[t] = self.attention.backward(self.queries[t], self.weights[t], grad_a)
         return self.to_states(self.grad_queries[t])
 
     def result(self, before: Tensor, grad_projected: Tensor) -> Tuple[Optional[Tensor], ...]:
@@ -279,7 +274,7 @@ class _AttentionGradient:
 
         before: [h^1 ; .. ; h^L] before all steps. grad_projected: of all steps (T, B, G_1).
         """
-        grad_keys, grad_energy = self.scores.gradients()
+        grad_keys, grad_energy = self.attention.gradients()
         # (B, S, G_1)
         grad_values = torch.bmm(self.weights.permute(1, 2, 0), grad_projected.transpose(0, 1))
         # one product over all steps: sum_t g_t [h^1 ; .. ; h^L]_{t-1}

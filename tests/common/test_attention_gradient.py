@@ -5,7 +5,7 @@ Dimensions: B sentences, S source positions, T steps, A attention.
 
 import torch
 
-from fairseq_ext.common.attention_gradient import AdditiveScores, by_position
+from fairseq_ext.common.attention_gradient import AdditiveAttention, by_position
 
 SENTENCES, POSITIONS, STEPS, WIDTH = 3, 5, 4, 6
 
@@ -14,13 +14,16 @@ def draw(*shape):
     return torch.randn(*shape, dtype=torch.float64)
 
 
-def test_scores_differ_from_the_equation_by_a_constant():
-    """e_i = energy . tanh(keys_i + query), up to a number that softmax does not see."""
+def test_weights_are_those_of_the_equation():
+    """softmax over energy . tanh(keys_i + query), without the hidden positions."""
     torch.manual_seed(0)
     keys, energy, query = draw(SENTENCES, POSITIONS, WIDTH), draw(WIDTH), draw(SENTENCES, WIDTH)
-    expected = torch.tanh(keys + query.unsqueeze(1)) @ energy
-    difference = AdditiveScores(keys, energy).scores(query) - expected
-    torch.testing.assert_close(difference, difference[:, :1].expand_as(difference))
+    hidden = torch.arange(POSITIONS) >= torch.tensor([[POSITIONS], [2], [1]])
+    scores = torch.tanh(keys + query.unsqueeze(1)) @ energy
+    expected = scores.masked_fill(hidden, float("-inf")).softmax(dim=1)
+    weights = torch.empty_like(expected)
+    AdditiveAttention(keys, energy).weigh(query, hidden, weights)
+    torch.testing.assert_close(weights, expected)
 
 
 def test_gradients_over_several_steps_are_those_of_autograd():
@@ -29,13 +32,15 @@ def test_gradients_over_several_steps_are_those_of_autograd():
     energy, queries = draw(WIDTH).requires_grad_(), draw(STEPS, SENTENCES, WIDTH).requires_grad_()
     upstream = draw(STEPS, SENTENCES, POSITIONS)
     scores = torch.tanh(keys + queries.unsqueeze(2)) @ energy  # (T, B, S)
-    loss = (scores.softmax(dim=2) * upstream).sum()
-    slopes, *expected = torch.autograd.grad(loss, [scores, keys, energy, queries])
-    attention = AdditiveScores(keys.detach(), energy.detach())
+    weights = scores.softmax(dim=2)
+    expected = torch.autograd.grad((weights * upstream).sum(), [keys, energy, queries])
+    attention = AdditiveAttention(keys.detach(), energy.detach())
     attention.start_backward()
     grad_queries = torch.empty_like(queries)
     for step in reversed(range(STEPS)):
-        grad_queries[step] = attention.backward(queries[step].detach(), slopes[step])
+        grad_queries[step] = attention.backward(
+            queries[step].detach(), weights[step].detach(), upstream[step]
+        )
     for ours, autograd in zip((*attention.gradients(), grad_queries), expected):
         torch.testing.assert_close(ours, autograd)
 

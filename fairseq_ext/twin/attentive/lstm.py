@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ...common.attention_gradient import AdditiveScores, by_position
+from ...common.attention_gradient import AdditiveAttention, by_position
 from ...common.products import repeated_linear
 
 sigmoid_backward, tanh_backward = torch.ops.aten.sigmoid_backward, torch.ops.aten.tanh_backward
@@ -88,8 +88,8 @@ def attentive_lstm(
     return _AttentiveLSTM.apply(hidden, first, *(tensor.to(dtype) for tensor in tensors))
 
 
-class _Scores(AdditiveScores):
-    """Scores and their gradients with location features."""
+class _LocationAttention(AdditiveAttention):
+    """An attention with location features, whose step ``look`` precedes."""
 
     def __init__(self, keys: Tensor, energy: Tensor, weight: Tensor):
         super().__init__(keys, energy)
@@ -107,10 +107,10 @@ class _Scores(AdditiveScores):
         self.grad_weight = torch.zeros_like(self.twice)
         self.scaled = 4 * self.energy.unsqueeze(1) * self.weight  # (A, N)
 
-    def features_backward(self, features: Tensor, grad: Tensor) -> Tensor:
+    def features_backward(self, features: Tensor) -> Tensor:
         """Return the gradient of a step's features (N, B S), right after its ``backward``."""
-        # what ``backward`` has left in ``hidden`` are the slopes z (1 - z)
-        through = self.hidden.mul_(grad.unsqueeze(2)).flatten(0, 1)  # (B S, A)
+        # what ``backward`` has left in ``squashed`` are the slopes z (1 - z)
+        through = self.squashed.mul_(self.grad_scores.unsqueeze(2)).flatten(0, 1)  # (B S, A)
         self.grad_weight += features.flatten(0, 1).t() @ through
         return self.scaled.t() @ through.t()
 
@@ -123,32 +123,30 @@ class _AttentionPass:
 
     def __init__(self, weights: Tensor, keys: Tensor, energy: Tensor, location: Sequence[Tensor]):
         self.weights, self.location = weights, location
-        self.scores: Any
+        self.attention: Any
         if location:
             self.initial, self.filters, weight = location
-            self.scores = _Scores(keys, energy, weight)
+            self.attention = _LocationAttention(keys, energy, weight)
         else:
-            self.scores = AdditiveScores(keys, energy)
+            self.attention = AdditiveAttention(keys, energy)
 
     def _look(self, number: int) -> Optional[Tensor]:
-        """Return the location features (B, S, N) of an attention, which the scores then hold."""
+        """Return the location features (B, S, N) of an attention, which then holds them."""
         if not self.location:
             return None
         before = self.weights[number - 1] if number else self.initial
         features = location_features(before, self.filters)  # (B, S, N)
-        self.scores.look(features)
+        self.attention.look(features)
         return features
 
     def forward(self, number: int, query: Tensor, hidden: Tensor) -> None:
         """Fill in the weights with this number from 0; query (B, A), hidden (B, S)."""
         self._look(number)
-        # up to a number that the softmax takes no notice of
-        scores = self.scores.scores(query).masked_fill_(hidden, float("-inf"))
-        torch.softmax(scores, dim=1, out=self.weights[number])
+        self.attention.weigh(query, hidden, self.weights[number])
 
     def start_backward(self) -> None:
         """Set the sums of gradients to zero."""
-        self.scores.start_backward()
+        self.attention.start_backward()
         # of the weights, through the location features that follow
         self.grad_before: Optional[Tensor] = None
         if self.location:
@@ -159,17 +157,13 @@ class _AttentionPass:
 
         grad: of the weights (B, S), but for what their location features pass on.
         """
-        weights = self.weights[number]
         if self.grad_before is not None:
             grad = grad + self.grad_before
-        # of the softmax: a (g - sum a g)
-        grad_e = weights * (grad - (weights * grad).sum(dim=1, keepdim=True))
-        # computed again, as the scores are: nothing of size (B, S, ..) was stored for a step
+        # computed again, as z is: nothing of size (B, S, ..) was stored for a step
         features = self._look(number)
-        grad_query = self.scores.backward(query, grad_e)
+        grad_query = self.attention.backward(query, self.weights[number], grad)
         if features is not None:
-            grad_features = self.scores.features_backward(features, grad_e)
-            self._filters_backward(number, grad_features)
+            self._filters_backward(number, self.attention.features_backward(features))
         return grad_query
 
     def _filters_backward(self, number: int, grad: Tensor) -> None:
@@ -183,10 +177,10 @@ class _AttentionPass:
 
     def gradients(self) -> Tuple[Optional[Tensor], ...]:
         """Return those of keys and energy, and of the fields of ``Location``."""
-        grad_keys, grad_energy = self.scores.gradients()
+        grad_keys, grad_energy = self.attention.gradients()
         if not self.location:
             return grad_keys, grad_energy
-        grad_weight = (4 * self.scores.energy) * self.scores.grad_weight  # (N, A)
+        grad_weight = (4 * self.attention.energy) * self.attention.grad_weight  # (N, A)
         return (grad_keys, grad_energy, self.grad_before, self.grad_filters, grad_weight.t())
 
 
