@@ -1,4 +1,4 @@
-"""LSTMs over padded sequences; gates in the order i, f, c, o.
+"""The LSTM cell, and LSTMs over padded sequences; gates in the order i, f, c, o.
 
     m' = sigmoid(f) * m + sigmoid(i) * tanh(c);  h' = sigmoid(o) * tanh(m')
 
@@ -12,6 +12,45 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .recurrent import Bidirectional
+
+sigmoid_backward, tanh_backward = torch.ops.aten.sigmoid_backward, torch.ops.aten.tanh_backward
+
+
+def lstm_cell(gates: Tensor, memory: Tensor) -> Tuple[Tensor, Tensor]:
+    """Return h' and m' (B, H) of the sums inside the gates (B, 4H) and the memory m (B, H)."""
+    i, f, c, o = gates.chunk(4, dim=1)  # (B, H) each
+    memory = torch.sigmoid(f) * memory + torch.sigmoid(i) * torch.tanh(c)
+    return torch.sigmoid(o) * torch.tanh(memory), memory
+
+
+def lstm_cell_backward(
+    grad_state: Tensor,
+    grad_memory: Tensor,
+    gates: Tensor,
+    memory: Tensor,
+    squashed: Tensor,
+    grad_gates: Tensor,
+) -> Tensor:
+    """Fill in the gradient of the sums inside the gates and return that of the memory m (B, H).
+
+    Args:
+        grad_state: of h' (B, H).
+        grad_memory: of m' (B, H), but for what h' passes on.
+        gates: i, f, c, o behind their sigmoid or tanh (B, 4H).
+        memory: m (B, H).
+        squashed: tanh(m') (B, H).
+        grad_gates: to be filled (B, 4H).
+    """
+    i, f, c, o = gates.chunk(4, dim=1)
+    grad_i, grad_f, grad_c, grad_o = grad_gates.chunk(4, dim=1)
+    # h' = o * tanh(m')
+    grad_o.copy_(sigmoid_backward(grad_state * squashed, o))
+    grad_memory = grad_memory + tanh_backward(grad_state * o, squashed)
+    # m' = f * m + i * c
+    grad_i.copy_(sigmoid_backward(grad_memory * c, i))
+    grad_f.copy_(sigmoid_backward(grad_memory * memory, f))
+    grad_c.copy_(tanh_backward(grad_memory * i, c))
+    return grad_memory * f
 
 
 class LSTM(nn.LSTM):
@@ -61,9 +100,7 @@ class LSTM(nn.LSTM):
         states: List[Tensor] = []
         for position in range(inputs.size(1)):
             gates = F.linear(inputs[:, position], self.weight_ih_l0, self.bias_ih_l0)
-            i, f, c, o = (gates + F.linear(state, self.weight_hh_l0)).chunk(4, dim=1)  # (B, H) each
-            memory = torch.sigmoid(f) * memory + torch.sigmoid(i) * torch.tanh(c)
-            state = torch.sigmoid(o) * torch.tanh(memory)
+            state, memory = lstm_cell(gates + F.linear(state, self.weight_hh_l0), memory)
             states.append(state)
         return torch.stack(states, dim=1)
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fairseq_ext.common.lstm import LSTM, BidirectionalLSTM
+from fairseq_ext.common.lstm import LSTM, BidirectionalLSTM, lstm_cell, lstm_cell_backward
 
 UNITS = 12
 
@@ -16,6 +16,20 @@ def test_forget_gate_starts_open():
     assert not lstm.bias_hh_l0.any() and not lstm.bias_hh_l0.requires_grad
     lstm(torch.randn(2, 3, 5)).sum().backward()
     assert lstm.bias_hh_l0.grad is None
+
+
+def test_the_gradient_of_a_cell_is_that_of_autograd():
+    torch.manual_seed(0)
+    gates = torch.randn(2, 4 * UNITS, dtype=torch.float64, requires_grad=True)
+    memory = torch.randn(2, UNITS, dtype=torch.float64, requires_grad=True)
+    after = lstm_cell(gates, memory)
+    upstream = [torch.randn_like(tensor) for tensor in after]
+    expected = torch.autograd.grad(after, [gates, memory], upstream)
+    i, f, c, o = gates.detach().chunk(4, dim=1)
+    active = torch.cat([i.sigmoid(), f.sigmoid(), c.tanh(), o.sigmoid()], dim=1)
+    grad_gates, squashed = torch.empty_like(active), after[1].detach().tanh()
+    grad_memory = lstm_cell_backward(*upstream, active, memory.detach(), squashed, grad_gates)
+    torch.testing.assert_close((grad_gates, grad_memory), expected)
 
 
 @pytest.mark.parametrize("positions", [1, 5])

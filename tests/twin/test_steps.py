@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional as F
 
 from fairseq_ext.common import products
-from fairseq_ext.twin.stock.steps import linear_steps, lstm_cell, position_steps
+from fairseq_ext.twin.stock.steps import linear_steps, lstm_cell_step, position_steps
 
 ROWS, UNITS, PLACES, STEPS = 3, 5, 4, 6
 
@@ -23,7 +23,7 @@ def loop(parts, fast):
         product, (compare, mix), cell = (
             linear_steps(weight, ROWS),
             position_steps(source),
-            lstm_cell,
+            lstm_cell_step,
         )
     else:
         cell = cell_by_hand

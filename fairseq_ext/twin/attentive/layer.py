@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from ...common.decoding import Cache
 from ...common.dropout import RetainsDropout
 from ...common.layers import linear
+from ...common.lstm import lstm_cell
 from .lstm import Location, Weights, attentive_lstm, location_features
 
 # what a step shows, what it leaves to the next
@@ -126,10 +127,7 @@ class AttentiveLSTM(nn.Module):
             self.attend(carried, source, hidden)
         gates = self.gates_input(inputs) + self.gates_context(carried["glimpse"])
         gates = gates + self.gates_state(carried["state"])  # (R, 4H)
-        i, f, c, o = gates.chunk(4, dim=1)
-        # m_j, then h_j
-        memory = torch.sigmoid(f) * carried["memory"] + torch.sigmoid(i) * torch.tanh(c)
-        carried.update(state=torch.sigmoid(o) * torch.tanh(memory), memory=memory)
+        carried["state"], carried["memory"] = lstm_cell(gates, carried["memory"])
         # a_j looks with h_j: the readout sees it now, the LSTM in the next step
         if self.first == 1:
             self.attend(carried, source, hidden)

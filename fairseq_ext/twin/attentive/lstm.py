@@ -28,9 +28,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ...common.attention_gradient import AdditiveAttention, by_position
+from ...common.lstm import lstm_cell_backward
 from ...common.products import repeated_linear
-
-sigmoid_backward, tanh_backward = torch.ops.aten.sigmoid_backward, torch.ops.aten.tanh_backward
 
 
 class Location(NamedTuple):
@@ -270,8 +269,9 @@ class _AttentiveLSTM(torch.autograd.Function):
                 if j:
                     grad_state += grad_states[j - 1]
                     into = grad_projected[j - 1, :, :width]
-                    grad_memory = _cell_backward(
-                        grad_state, grad_memory, gates[j - 1], memories[j - 1 : j + 1], into
+                    squashed = torch.tanh(memories[j])
+                    grad_memory = lstm_cell_backward(
+                        grad_state, grad_memory, gates[j - 1], memories[j - 1], squashed, into
                     )
             # the gates of step j + 1 and what they read of the source, z_j
             grad_gates = grad_projected[first:steps, :, :width].flatten(0, 1)
@@ -297,25 +297,3 @@ def _cell(gates: Tensor, memory: Tensor, new_memory: Tensor, new_state: Tensor) 
     i, f, c, o = gates.chunk(4, dim=1)
     torch.mul(i, c, out=new_memory).addcmul_(f, memory)
     torch.tanh(new_memory, out=new_state).mul_(o)
-
-
-def _cell_backward(
-    grad_state: Tensor, grad_memory: Tensor, gates: Tensor, memories: Tensor, grad_gates: Tensor
-) -> Tensor:
-    """Fill in the gradient of g (B, 4H) and return that of the memory before.
-
-    grad_memory: of the memory after the step, through the steps that follow. memories: before and
-    after.
-    """
-    i, f, c, o = gates.chunk(4, dim=1)
-    grad_i, grad_f, grad_c, grad_o = grad_gates.chunk(4, dim=1)
-    squashed = torch.tanh(memories[1])  # tanh(m_j)
-    # h = o * tanh(m)
-    grad_o.copy_(sigmoid_backward(grad_state * squashed, o))
-    # m feeds h and the memory of the next step
-    grad_memory = grad_memory + tanh_backward(grad_state * o, squashed)
-    grad_i.copy_(sigmoid_backward(grad_memory * c, i))
-    grad_f.copy_(sigmoid_backward(grad_memory * memories[0], f))
-    grad_c.copy_(tanh_backward(grad_memory * i, c))
-    # m_j = f * m_{j-1} + ..
-    return grad_memory * f

@@ -29,7 +29,7 @@ from torch.nn import functional as F
 from ...common.architectures import architecture
 from ...common.padding_sides import check_right_padding
 from ..contract import BackwardDecoder, TwinCall, decode
-from .steps import linear_steps, lstm_cell, position_steps
+from .steps import linear_steps, lstm_cell_step, position_steps
 
 # of the stock encoder, time first: states (S, B, C), h and m of each layer, padding (S, B) or None
 EncoderOut = Tuple[Tensor, Tensor, Tensor, Optional[Tensor]]
@@ -164,7 +164,7 @@ def _fed_steps(decoder: LSTMDecoder, vectors: Tensor, encoder_out: EncoderOut) -
             sums = layer(torch.cat([inputs, hidden[number]], dim=1)) + (
                 bias if number else word_gates
             )
-            hidden[number], cell[number] = lstm_cell(sums, cell[number])
+            hidden[number], cell[number] = lstm_cell_step(sums, cell[number])
             inputs = decoder.dropout_out_module(hidden[number])
         feed = hidden[-1]
         if attend is not None:

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from ...common.attention_gradient import by_position
+from ...common.lstm import lstm_cell_backward
 from ...common.products import repeated_linear
 
 Pairs = List[Tuple[Tensor, Tensor]]
 Map = Callable[[Tensor], Tensor]
-sigmoid_backward, tanh_backward = torch.ops.aten.sigmoid_backward, torch.ops.aten.tanh_backward
 
 
 class _Noted(torch.autograd.Function):
@@ -132,20 +132,14 @@ class _LSTMCell(torch.autograd.Function):
         ctx: Any, grad_state: Tensor, grad_after: Tensor
     ) -> Tuple[Tensor, Tensor]:
         active, memory, squashed = ctx.saved_tensors
-        i, f, c, o = active.chunk(4, dim=1)
-        grad_after = grad_after + tanh_backward(grad_state * o, squashed)
         grad = torch.empty_like(active)
-        grad_i, grad_f, grad_c, grad_o = grad.chunk(4, dim=1)
-        grad_i.copy_(sigmoid_backward(grad_after * c, i))
-        grad_f.copy_(sigmoid_backward(grad_after * memory, f))
-        grad_c.copy_(tanh_backward(grad_after * i, c))
-        grad_o.copy_(sigmoid_backward(grad_state * squashed, o))
-        return grad, grad_after * f  # of m, through the forget gate
+        grad_memory = lstm_cell_backward(grad_state, grad_after, active, memory, squashed, grad)
+        return grad, grad_memory
 
 
-def lstm_cell(gates: Tensor, memory: Tensor) -> Tuple[Tensor, Tensor]:
-    """Return h', m' (B, H) of sums inside the gates i, f, c, o (B, 4H) and the memory m (B, H).
+def lstm_cell_step(gates: Tensor, memory: Tensor) -> Tuple[Tensor, Tensor]:
+    """Return what ``common.lstm.lstm_cell`` does, as one node of autograd's graph.
 
-    m' = sigmoid(f) * m + sigmoid(i) * tanh(c);  h' = sigmoid(o) * tanh(m')
+    The values are those of ``lstm_cell`` but for the last bits.
     """
     return _LSTMCell.apply(gates, memory)
