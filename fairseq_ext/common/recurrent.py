@@ -17,6 +17,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from .padding import reorder, reversal
+
 
 def gru_cell(gates_x: Tensor, gates_h: Tensor, state: Tensor) -> Tensor:
     """Return h' (B, H) of one step from W x + b (B, 3H), U h (B, 3H) and h (B, H)."""
@@ -73,55 +75,6 @@ class GRU(nn.GRU):
             state = gru_cell(gates_x, F.linear(state, self.weight_hh_l0), state)
             states.append(state)
         return torch.stack(states, dim=1)  # (B, S, H)
-
-
-def leading_padding(tokens: Tensor, padding_index: int) -> Tensor:
-    """Return the number of padding symbols in front of each row: (B, S) -> (B, 1)."""
-    # the product is 1 as long as no real word has come
-    return tokens.eq(padding_index).long().cumprod(dim=1).sum(dim=1, keepdim=True)
-
-
-def align_left(tokens: Tensor, padding_index: int) -> Tensor:
-    """Move padding from the front of each row to its end; (B, S) -> (B, S)."""
-    position = torch.arange(tokens.size(1), device=tokens.device)
-    # rows are rotated by their leading padding: the order of the words stays as it is
-    return tokens.gather(1, (position + leading_padding(tokens, padding_index)) % tokens.size(1))
-
-
-def put_back(values: Tensor, leading: Tensor, dim: int) -> Tensor:
-    """Undo ``align_left`` for what was made of its result.
-
-    Args:
-        values: (R, ..); their dimension ``dim`` is that of the positions, S.
-        leading: ``leading_padding`` of the tokens, (R, 1).
-    """
-    position = torch.arange(values.size(dim), device=values.device)
-    index = (position - leading) % values.size(dim)  # (R, S)
-    shape = [1] * values.dim()
-    shape[0], shape[dim] = index.shape
-    return values.gather(dim, index.view(shape).expand_as(values))
-
-
-def reversal(padding: Tensor) -> Tensor:
-    """Return positions (B, S) that reverse every sentence within its length.
-
-    Padding stays at the end.
-
-    The permutation is its own inverse: ``reorder(reorder(x, p), p)`` is x.
-    """
-    length = (~padding).sum(dim=1, keepdim=True)  # (B, 1)
-    position = torch.arange(padding.size(1), device=padding.device)
-    # behind a sentence the modulus counts down from the last position: padding stays padding
-    return (length - 1 - position) % padding.size(1)
-
-
-def reorder(rows: Tensor, positions: Tensor) -> Tensor:
-    """Return rows[b, positions[b, s]] at [b, s]; (B, S, I), (B, S) -> (B, S, I)."""
-    size, length, width = rows.shape
-    first = length * torch.arange(size, device=rows.device).unsqueeze(1)  # (B, 1)
-    # whole rows of I numbers are copied; ``gather`` would need an index for each number
-    flat = rows.reshape(size * length, width)
-    return flat.index_select(0, (first + positions).view(-1)).view(size, length, width)
 
 
 class Bidirectional(nn.Module):

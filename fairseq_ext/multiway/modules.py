@@ -34,7 +34,8 @@ from ..common.attention import additive_attention
 from ..common.decoding import Cache
 from ..common.dropout import RetainsDropout
 from ..common.layers import embedding, linear
-from ..common.recurrent import align_left, gru_cell
+from ..common.padding import align_left
+from ..common.recurrent import gru_cell
 from ..common.sizes import check_sizes
 from .attentive_gru import attentive_gru
 from .encoders import ENCODERS

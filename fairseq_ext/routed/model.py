@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from ..common.decoding import Cache
 from ..common.layers import embedding
-from ..common.recurrent import leading_padding, put_back
+from ..common.padding import leading_padding, put_back
 from ..streams.direction import Direction, SourceSide, TargetSide
 from ..streams.language_pair import LanguagePair, sides
 from ..streams.model import StreamsModel

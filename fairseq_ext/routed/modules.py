@@ -34,7 +34,7 @@ from torch.nn import functional as F
 from ..common import products
 from ..common.dropout import RetainsDropout
 from ..common.layers import linear
-from ..common.recurrent import reorder, reversal
+from ..common.padding import reorder, reversal
 from .routed_gru import Recurrence, routed_gru
 
 COMMON = "common"  # the name of a block that is no task's own

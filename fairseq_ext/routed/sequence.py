@@ -33,7 +33,7 @@ from ..common.attention import additive_attention
 from ..common.decoding import Cache
 from ..common.dropout import RetainsDropout
 from ..common.layers import embedding, linear
-from ..common.recurrent import align_left
+from ..common.padding import align_left, mean_of_real
 from ..common.sizes import check_sizes
 from .attentive_stack import StackedLayer, attentive_stack
 from .modules import RoutedUnit, State, UnitStack
@@ -158,8 +158,7 @@ class Decoder(RetainsDropout, nn.Module):
 
     def prepare(self, annotations: Tensor, padding: Tensor, task: str) -> Source:
         """Return all that depends on the source alone."""
-        real = (~padding).unsqueeze(2).type_as(annotations)
-        mean = (annotations * real).sum(dim=1) / real.sum(dim=1)  # (B, C)
+        mean = mean_of_real(annotations, padding)  # (B, C)
         # the context enters the first unit through a linear map, and its weights sum to one: map
         # the annotations once instead of the context at every step
         weight, _ = self.units[0].projection(task)

@@ -36,7 +36,7 @@ import torch
 from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
-from ..common.recurrent import reorder, reversal
+from ..common.padding import reorder, reversal
 
 # (decoder, tokens (B, T), condition) -> (logits, anything), states
 Unroll = Callable[[Any, Tensor, Any], Tuple[Tuple[Tensor, Any], Tensor]]

@@ -11,7 +11,6 @@ from fairseq_ext.common import recurrent
 from reference import gradient
 from reference import recurrent as reference
 
-PAD = 1
 # (I, H, lengths of the sentences)
 CASES = [(3, 4, [1]), (1, 1, [4]), (5, 2, [3, 1, 5]), (2, 3, [2, 2])]
 NAMES = {
@@ -153,42 +152,3 @@ def test_initial_weights():
     for part in gru.weight_hh_l0.chunk(3):
         torch.testing.assert_close(part @ part.t(), torch.eye(4), atol=1e-5, rtol=0)
     assert not gru.bias_ih_l0.any()
-
-
-def test_reversal_stays_within_each_sentence():
-    padding = torch.tensor([[0, 0, 0, 1, 1], [0, 0, 0, 0, 0], [0, 1, 1, 1, 1]]).bool()
-    positions = recurrent.reversal(padding)
-    assert positions[0, :3].tolist() == [2, 1, 0]
-    assert positions[1].tolist() == [4, 3, 2, 1, 0]
-    assert positions[2, 0] == 0
-    for row, hidden in zip(positions, padding):
-        assert sorted(row.tolist()) == list(range(5))
-        assert hidden[row][hidden].all()
-    rows = torch.randn(3, 5, 2)
-    twice = recurrent.reorder(recurrent.reorder(rows, positions), positions)
-    assert torch.equal(twice, rows)
-
-
-def test_reorder_is_a_gather_along_positions():
-    rows, positions = torch.randn(2, 3, 4), torch.tensor([[2, 0, 0], [1, 1, 2]])
-    expected = torch.stack([rows[0, [2, 0, 0]], rows[1, [1, 1, 2]]])
-    assert torch.equal(recurrent.reorder(rows, positions), expected)
-
-
-def test_alignment_moves_padding_to_the_end():
-    tokens = torch.tensor([[1, 1, 5, 6], [4, 5, 6, 7], [5, 6, 1, 1], [1, 1, 1, 9]])
-    aligned = recurrent.align_left(tokens, PAD)
-    assert aligned.tolist() == [[5, 6, 1, 1], [4, 5, 6, 7], [5, 6, 1, 1], [9, 1, 1, 1]]
-    assert torch.equal(recurrent.align_left(aligned, PAD), aligned)
-
-
-@pytest.mark.parametrize("dim", [1, 2])
-def test_what_was_aligned_is_put_back(dim):
-    """Values along dimension 1 or 2, one number for each token."""
-    tokens = torch.tensor([[1, 1, 5, 6], [4, 5, 6, 7], [5, 6, 1, 1], [1, 1, 1, 9]])
-    leading = recurrent.leading_padding(tokens, PAD)
-    assert leading.tolist() == [[2], [0], [0], [3]]
-    values = torch.stack([tokens, 10 * tokens], dim=3 - dim)
-    aligned = recurrent.align_left(tokens, PAD)
-    moved = torch.stack([aligned, 10 * aligned], dim=3 - dim)
-    assert torch.equal(recurrent.put_back(moved, leading, dim), values)

@@ -26,6 +26,10 @@ TESTS = {
                 *_tests("common", "recurrent", "initial_values"),
                 *_tests("multiway", "modules", "properties"),
             ],
+            "padding": [
+                *_tests("common", "padding", "recurrent"),
+                *_tests("multiway", "properties"),
+            ],
             "lstm": [*_tests("common", "lstm", "initial_values"), *_tests("multiway", "encoders")],
             "beam_search": _tests("common", "beam_search"),
             "fast_search": _tests("common", "fast_search"),

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from ...common import labels
 from ...common.decoding import Cache
-from ...common.recurrent import align_left
+from ...common.padding import align_left
 from ...streams.direction import Direction, SourceSide, TargetSide
 from ...streams.language_pair import LanguagePair, languages
 from ...streams.model import StreamsModel

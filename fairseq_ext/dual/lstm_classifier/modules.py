@@ -25,7 +25,7 @@ from torch.nn import functional as F
 from ...common.dropout import RetainsDropout
 from ...common.layers import embedding, linear
 from ...common.lstm import LSTM
-from ...common.recurrent import align_left
+from ...common.padding import align_left
 from ...common.sizes import check_sizes
 
 State = Tuple[Tensor, Tensor]

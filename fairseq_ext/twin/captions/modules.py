@@ -32,6 +32,7 @@ from ...common.decoding import Cache
 from ...common.dropout import RetainsDropout
 from ...common.layers import embedding, linear
 from ...common.lstm import LSTM
+from ...common.padding import mean_of_real
 from ...common.sizes import check_sizes
 from ..attentive.layer import AttentiveDecoder, AttentiveLSTM
 
@@ -72,12 +73,6 @@ class Annotations(nn.Module):
         return features, padding
 
 
-def mean(annotations: Tensor, padding: Tensor) -> Tensor:
-    """Return the mean over real positions: (B, P, D), (B, P) -> (B, D)."""
-    real = (~padding).unsqueeze(2).type_as(annotations)  # (B, P, 1)
-    return (annotations * real).sum(dim=1) / real.sum(dim=1)
-
-
 class PlainDecoder(RetainsDropout, nn.Module):
     """Show and Tell.
 
@@ -97,7 +92,7 @@ class PlainDecoder(RetainsDropout, nn.Module):
 
     def inputs(self, prev_tokens: Tensor, annotations: Tensor, padding: Tensor) -> Tensor:
         """Return the image, then the words: (R, T) -> (R, 1 + T, E)."""
-        image = self.image(mean(annotations, padding))  # (B, E)
+        image = self.image(mean_of_real(annotations, padding))  # (B, E)
         image = image.repeat_interleave(prev_tokens.size(0) // image.size(0), dim=0)  # (R, E)
         return self.drop(torch.cat([image.unsqueeze(1), self.embedding(prev_tokens)], dim=1))
 
@@ -166,7 +161,7 @@ class CaptionDecoder(AttentiveDecoder):
 
     def initial(self, annotations: Tensor, padding: Tensor) -> Tuple[Tensor, Tensor]:
         """Return h_0 and m_0 (B, H) of the image's mean."""
-        image = mean(annotations, padding)  # (B, D)
+        image = mean_of_real(annotations, padding)  # (B, D)
         return torch.tanh(self.initial_state(image)), torch.tanh(self.initial_memory(image))
 
     def readout(self, vectors: Tensor, states: Tensor, contexts: Tensor) -> Tensor:

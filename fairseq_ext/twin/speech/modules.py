@@ -34,7 +34,7 @@ from torch import Tensor, nn
 from ...common.dropout import RetainsDropout
 from ...common.layers import embedding, linear
 from ...common.lstm import BidirectionalLSTM
-from ...common.recurrent import reorder, reversal
+from ...common.padding import reorder, reversal
 from ...common.sizes import check_sizes
 from ..attentive.layer import AttentiveDecoder, AttentiveLSTM
 
