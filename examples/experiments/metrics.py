@@ -11,19 +11,9 @@ import numpy as np
 from fairseq_ext.routed import scores as counts
 from fairseq_ext.tools.evaluate.scores import METRICS as SACREBLEU
 from fairseq_ext.tools.evaluate.scores import Metric, Scorer
+from fairseq_ext.twin.metrics import edit_distance
 
 from . import UsageError
-
-
-def edit_distance(hypothesis: Sequence[str], reference: Sequence[str]) -> int:
-    """Return the least number of insertions, deletions and exchanges between two sequences."""
-    row = list(range(len(reference) + 1))
-    for number, symbol in enumerate(hypothesis, start=1):
-        diagonal, row[0] = row[0], number
-        for place, reference_symbol in enumerate(reference, start=1):
-            best = min(row[place] + 1, row[place - 1] + 1, diagonal + (symbol != reference_symbol))
-            diagonal, row[place] = row[place], best
-    return row[-1]
 
 
 def mcnemar(first: np.ndarray, second: np.ndarray) -> float:

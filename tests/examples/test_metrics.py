@@ -1,34 +1,14 @@
 """Metrics as functions of sums over lines."""
 
-import itertools
 import math
 import random
 
 import numpy as np
 import pytest
 from experiments import UsageError
-from experiments.metrics import NAMES, edit_distance, mcnemar, metric_named
+from experiments.metrics import NAMES, mcnemar, metric_named
 
 from fairseq_ext.routed import scores as routed
-
-
-def by_recursion(first, second):
-    """The edit distance as it is defined."""
-    if not first or not second:
-        return len(first) + len(second)
-    return min(
-        by_recursion(first[1:], second) + 1,
-        by_recursion(first, second[1:]) + 1,
-        by_recursion(first[1:], second[1:]) + (first[0] != second[0]),
-    )
-
-
-def test_edit_distance_is_that_of_the_definition():
-    texts = [
-        "".join(signs) for length in range(4) for signs in itertools.product("ab", repeat=length)
-    ]
-    for first, second in itertools.product(texts, texts):
-        assert edit_distance(first, second) == by_recursion(first, second)
 
 
 @pytest.mark.parametrize(
