@@ -18,7 +18,7 @@ import numpy as np
 
 from fairseq_ext.tools import atomic_path
 from fairseq_ext.tools.evaluate.intervals import UNKNOWN, Seeds, interval_of_difference, pooled
-from fairseq_ext.tools.evaluate.report import cell, rows, spread
+from fairseq_ext.tools.evaluate.report import cell, markdown_table, spread
 from fairseq_ext.tools.evaluate.scores import TESTS, Scored, paired_test, resample
 
 from . import UsageError, surroundings
@@ -299,7 +299,7 @@ def markdown(experiment: Experiment, lines: Sequence[Mapping[str, str]]) -> str:
                 [name, *(cells.get(head, "") for head in heads)] for name, cells in body.items()
             ]
             blocks += [f"{metric}{', differences' if is_difference else ''}:"]
-            blocks += [rows(["system", *heads], table)]
+            blocks += [markdown_table(["system", *heads], table)]
     return "\n\n".join(blocks) + "\n"
 
 

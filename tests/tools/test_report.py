@@ -19,4 +19,6 @@ def test_a_range_below_zero_has_no_two_dashes(values, text):
 
 
 def test_a_bar_in_a_name_begins_no_column():
-    assert report.rows(["system", "BLEU"], [["a|b", 1]]).splitlines()[-1] == "| a\\|b | 1 |"
+    assert (
+        report.markdown_table(["system", "BLEU"], [["a|b", 1]]).splitlines()[-1] == "| a\\|b | 1 |"
+    )

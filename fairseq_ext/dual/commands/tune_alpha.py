@@ -21,7 +21,7 @@ from ...compat.user_errors import option_of
 from ...tools import UsageError, atomic_path, check_apart
 from ...tools.curves.figures import SUFFIXES, new_figure, save, write_table
 from ...tools.evaluate.inputs import read_lines
-from ...tools.evaluate.report import rows
+from ...tools.evaluate.report import markdown_table
 from ...tools.evaluate.scores import METRICS, Metric, Scorer
 
 if TYPE_CHECKING:
@@ -328,7 +328,7 @@ def choose_alpha(args: Namespace) -> int:
     points = curve(lists, references, args.alpha, metric, str(cfg.task.dual_length_norm))
     winner = best(points, args.metric)
     body = [[f"{alpha:g}", f"{score:.2f}", f"{changed:.1%}"] for alpha, score, changed in points]
-    text = rows(["alpha", metric.title, "changed sentences"], body) + "\n"
+    text = markdown_table(["alpha", metric.title, "changed sentences"], body) + "\n"
     save(draw(points, winner, metric.title), args.output)
     header = f"alpha\t{args.metric}\tchanged"
     write_table([header, *("\t".join(map(str, point)) for point in points)], args.output)

@@ -14,7 +14,7 @@ from typing import Any, Iterator, List, Optional, Sequence
 import numpy as np
 
 from .. import UsageError, atomic_path
-from ..evaluate.report import rows
+from ..evaluate.report import markdown_table
 from .figures import new_figure, save, write_table
 from .plot import Panel, add_log_arguments, curves_of, draw_panel, read_runs, select
 from .training_log import Curves, Point, Run
@@ -182,7 +182,7 @@ def summary(runs: Sequence[Run], metric: str) -> str:
         reached = first_to_reach(points, metric, goal)
         hours = hours_at(run, [at, reached])
         body.append([label, f"{value:g}", at, f"{hours[0]:.3f}", reached, f"{hours[1]:.3f}"])
-    return rows(header, body)
+    return markdown_table(header, body)
 
 
 def table(runs: Sequence[Run], panels: Sequence[Panel]) -> Iterator[str]:

@@ -26,7 +26,7 @@ def cell(values: Dict[str, Any]) -> str:
     return f"{mean} ({least}{' to ' if least.startswith('-') else '-'}{most})"
 
 
-def rows(header: Sequence[Any], body: Iterable[Sequence[Any]]) -> str:
+def markdown_table(header: Sequence[Any], body: Iterable[Sequence[Any]]) -> str:
     """Return a Markdown table; the first column is text, the others are numbers."""
     lines = [header, ["---", *["---:"] * (len(header) - 1)], *body]
     # a bar in a name would begin another column
@@ -55,7 +55,7 @@ def score_table(result: Result) -> str:
     for label, scores in result["scores"].items():
         cells = [f"{cell(scores[name])} ± {scores[name]['interval']:.2f}" for name in titles]
         body.append([label, len(result["files"][label]), *cells])
-    return rows(["system", "runs", *titles.values()], body)
+    return markdown_table(["system", "runs", *titles.values()], body)
 
 
 def ends(test: Dict[str, float]) -> str:
@@ -79,7 +79,7 @@ def test_table(result: Result) -> str:
             cells = [(f"{t['difference']:+.2f}", ends(t), f"{t['p']:.4f}") for t in values]
             line = f"{label}, {name}" if len(tests) > 1 else label
             body.append([line, *(text for triple in cells for text in triple)])
-    return rows(header, body)
+    return markdown_table(header, body)
 
 
 def markdown(result: Result) -> str:
