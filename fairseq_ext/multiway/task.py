@@ -105,11 +105,16 @@ class MultiwayTranslationTask(StreamsTask):
             return JointDictionary([self.dictionaries[lang] for lang in sources])
         return super().source_dictionary
 
+    @property
+    def _sources(self) -> Tuple[str, ...]:
+        """Return the source languages of the chosen direction; none where none is chosen."""
+        return LanguagePair.parse(self.pair).sources if self.pair else ()
+
     def build_generator(self, models: List[BaseFairseqModel], args: Any, **options: Any) -> Any:
         """Return the search; ValueError for --match-source-len with several sources."""
-        if self.pair and "+" in self.pair and getattr(args, "match_source_len", False):
+        if len(self._sources) > 1 and getattr(args, "match_source_len", False):
             raise ValueError(
-                f"--match-source-len with -s {LanguagePair.parse(self.pair).source}: several "
+                f"--match-source-len with -s {'+'.join(self._sources)}: several "
                 "sources have several lengths; allowed with one source"
             )
         return super().build_generator(models, args, **options)
@@ -125,7 +130,7 @@ class MultiwayTranslationTask(StreamsTask):
 
     def _averages_late(self) -> bool:
         """Return whether a direction of several sources was asked for, with the late average."""
-        return "+" in (self.pair or "") and str(self.cfg.source_average) == "late"
+        return len(self._sources) > 1 and str(self.cfg.source_average) == "late"
 
     def _directions(self, models: Sequence[Any]) -> List[Any]:
         """Return the directions that the search runs; several of a model that averages late."""
@@ -173,15 +178,15 @@ class MultiwayTranslationTask(StreamsTask):
         self, lines: List[str], encode_fn: Callable[[str], str]
     ) -> Tuple[List[Tensor], List[int]]:
         """Return the tokens of lines and their numbers; "|||" stands between several sources."""
-        if not (self.pair and "+" in self.pair):
+        langs = self._sources
+        if len(langs) < 2:
             return super().get_interactive_tokens_and_lengths(lines, encode_fn)
-        source, langs = LanguagePair.parse(self.pair).source, LanguagePair.parse(self.pair).sources
         tokens = []
         for line in lines:
             texts = [text.strip() for text in line.split(SEPARATOR)]
             if len(texts) != len(langs) or not all(texts):
                 raise ValueError(
-                    f"-s {source}: {line!r} must hold {len(langs)} texts with "
+                    f"-s {'+'.join(langs)}: {line!r} must hold {len(langs)} texts with "
                     f"{SEPARATOR} between them"
                 )
             encoded = [
