@@ -10,8 +10,9 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Tuple
 
-from ...tools import UsageError, atomic_path
+from ...tools import UsageError
 from ...tools.checkpoint.reading import read
+from ...tools.curves.figures import save, write_table
 from .figures import draw_categories, draw_layers
 from .token_shares import Row, collect, rows_of, table
 
@@ -131,10 +132,8 @@ def report_router_usage(args: Namespace) -> int:
         token = task.task_token(pair)
         rows += rows_of(pair, sums, task.dictionaries, bounds, args.tokens, token)
     figures = {".png": draw_layers(rows), ".categories.png": draw_categories(rows)}
-    with atomic_path(f"{args.output}.tsv") as path:
-        path.write_text("\n".join(table(rows)) + "\n", encoding="utf-8")
+    write_table(table(rows), f"{args.output}.tsv")
     for ending, figure in figures.items():
-        with atomic_path(f"{args.output}{ending}") as path:
-            figure.savefig(path, dpi=120)
+        save(figure, f"{args.output}{ending}")
     print("\n".join(f"{args.output}{ending}" for ending in (".tsv", *figures)))
     return 0

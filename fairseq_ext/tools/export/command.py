@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple, Optional, Tuple
 
 from ...compat.checkpoints.dictionary_digests import ENTRY, digest, stored_digests
-from .. import UsageError, atomic_path
+from .. import UsageError, atomic_path, check_new
 from ..checkpoint.reading import model_of, read
 from .protocol import (
     Checkpoint,
@@ -68,8 +68,7 @@ def check_output(args: Namespace) -> None:
         return
     if output.samefile(args.checkpoint):
         raise UsageError(f"--output {output} is the checkpoint itself; allowed: another file")
-    if not args.force:
-        raise UsageError(f"--output {output} exists; give another name, or --force to replace it")
+    check_new(output, args.force)
     # --force replaces what an earlier export wrote, never a folder with something else in it
     if args.to == "fairseq" and not output.is_file():
         raise UsageError(f"--output {output} is a folder; --to fairseq writes a file")
@@ -78,7 +77,7 @@ def check_output(args: Namespace) -> None:
 
 
 def chosen_parameters(state: Checkpoint, ema: bool, path: str) -> Parameters:
-    """The model's state dict, or that of its moving average; UsageError when there is none."""
+    """Return the model's state dict, or its moving average's; UsageError when there is none."""
     if not ema:
         return state["model"]
     average = state.get("extra_state", {}).get("ema")
@@ -88,7 +87,7 @@ def chosen_parameters(state: Checkpoint, ema: bool, path: str) -> Parameters:
 
 
 def data_folder(args: Namespace, exporter: DirectionExporter, state: Checkpoint) -> Optional[Path]:
-    """The folder with the dictionaries; UsageError unless it fits the checkpoint.
+    """Return the folder with the dictionaries; UsageError unless it fits the checkpoint.
 
     None for --to fairseq without --data, which needs no dictionaries.
     """

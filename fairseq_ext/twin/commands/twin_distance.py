@@ -28,9 +28,9 @@ from zipfile import BadZipFile
 from ...compat.checkpoints.configurations import chosen_name, options_of, stored_name
 from ...compat.text_lines import UnreadableText, lines_of
 from ...streams.language_pair import LanguagePair
-from ...tools import UsageError, atomic_path
+from ...tools import UsageError
 from ...tools.checkpoint.reading import read
-from ...tools.curves.figures import save
+from ...tools.curves.figures import save, write_table
 from .export import twin_models
 from .figures import draw_frequency, draw_sentences
 from .ranks import spearman
@@ -315,8 +315,7 @@ def write_rows(
 ) -> None:
     """Write a table of tab-separated values under the names of its columns."""
     lines = ("\t".join(map(str, row)) for row in [names, *rows])
-    with atomic_path(output) as partial:
-        partial.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_table(lines, output)
 
 
 def shown(args: Namespace, sentences: Sentences) -> List[List[Token]]:
