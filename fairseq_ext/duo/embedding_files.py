@@ -24,6 +24,8 @@ import torch
 from fairseq.data import Dictionary
 from torch import nn
 
+from ..common.labels import MADE_UP
+
 logger = logging.getLogger(__name__)
 
 GZIP, FASTTEXT_MODEL = b"\x1f\x8b", struct.pack("<i", 793712314)
@@ -124,12 +126,12 @@ def _read_binary(
     for number in range(1, announced + 1):
         place = f"{path}: word {number} of {announced}"
         word = _binary_word(stream, place)
-        data = stream.read(4 * width)  # float32
-        if len(data) < 4 * width:
+        numbers = stream.read(4 * width)  # float32
+        if len(numbers) < 4 * width:
             raise ValueError(f"{place}: the file ends within its vector")
         if word in requested and word not in vectors:
             # little-endian, whatever the machine
-            vectors[word] = np.frombuffer(data, dtype="<f4")
+            vectors[word] = np.frombuffer(numbers, dtype="<f4")
             _check_finite(vectors[word], place)
     return vectors, width
 
@@ -207,7 +209,7 @@ def _report_coverage(
         (word, dictionary.count[index])
         for index, word in enumerate(dictionary.symbols)
         # special symbols and fairseq-preprocess's filling are not expected in any file
-        if index >= dictionary.nspecial and not word.startswith("madeupword")
+        if index >= dictionary.nspecial and not word.startswith(MADE_UP)
     ]
     if not vectors:
         raise ValueError(f"{path}: has none of the {len(real)} words of the dictionary ({label})")

@@ -133,7 +133,7 @@ class DuoNorm(RetainsDropout, nn.Module):
         self.norms = nn.ModuleList(nn.LayerNorm(size.embed_dim) for _ in range(size.streams))
 
     def forward(self, states: Streams, changes: Streams) -> Streams:
-        """Per stream (R, T, D)."""
+        """Return x' of each stream (R, T, D) from its x and its A, or from the other one's A."""
         # Eq. 6: S is normalised with what P has attended to
         if self.crossed:
             changes = changes[::-1]

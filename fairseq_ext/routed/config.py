@@ -164,7 +164,8 @@ SMALL = dict(embed_dim=200, hidden_size=200, attention_size=200, dropout=0.3)
 TINY = dict(embed_dim=48, hidden_size=48, attention_size=48, dropout=0.0)
 
 
-SYSTEMS: Dict[str, Dict[str, Any]] = {
+# {name: what the tasks share}; each is also there as NAME_small and NAME_tiny
+ARCHITECTURES: Dict[str, Dict[str, Any]] = {
     "routed_gru": {},
     "mtl_full_gru": FULL,
     "mtl_partial_gru": PARTIAL,
@@ -173,7 +174,7 @@ SYSTEMS: Dict[str, Dict[str, Any]] = {
 
 def register_architectures() -> None:
     """Register the named architectures; the model class has to be registered before."""
-    for name, sharing in SYSTEMS.items():
+    for name, sharing in ARCHITECTURES.items():
         if sharing:  # "routed_gru" itself is the model's name
             architecture("routed_gru", name, **sharing)
         architecture("routed_gru", f"{name}_small", **sharing, **SMALL)

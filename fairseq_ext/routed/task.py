@@ -1,6 +1,5 @@
 """Routed multi-task learning's task: a main lang pair and auxiliary ones, from text to anything."""
 
-import logging
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
@@ -35,8 +34,6 @@ from .task_tokens import (
 )
 from .validation import TaskScores, log_scores, parse_target_kinds
 from .well_formed import Constraint, constraint_of
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass

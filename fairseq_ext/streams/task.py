@@ -174,7 +174,7 @@ class StreamsTask(Loading):
         self.choose_direction()
 
     def _check_training_options(self) -> None:
-        """ValueError for options of a translation, or of two kinds of pairs at once."""
+        """Raise ValueError for options of a translation, or of two kinds of pairs at once."""
         if self.cfg.bpe_models:
             raise ValueError(
                 f"--bpe-models {self.cfg.bpe_models!r}: only fairseq-interactive and "

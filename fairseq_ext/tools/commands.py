@@ -32,12 +32,12 @@ class Command(NamedTuple):
 
     @property
     def module(self) -> str:
-        """The module of the entry point, relative to this package."""
+        """Return the module of the entry point, relative to this package."""
         return self.entry_point.partition(":")[0]
 
     @property
     def function(self) -> str:
-        """The name of the function in that module."""
+        """Return the name of the function in that module."""
         return self.entry_point.partition(":")[2]
 
 

@@ -159,7 +159,10 @@ def first_to_reach(points: Sequence[Point], metric: str, goal: float) -> Any:
 
 
 def summary(runs: Sequence[Run], metric: str) -> str:
-    """Return Markdown: each run's best value and when; when it reached the worst of these."""
+    """Return Markdown: each run's best value and when; when it reached the worst of these.
+
+    Says on stderr which subsets are compared where no subset is in all logs.
+    """
     split = common_split(runs, metric)
     having = [run for run in runs if splits_of(run, metric)]
     if split is None and having:

@@ -110,8 +110,8 @@ class Comet:
         import torch
 
         lines = zip(self.sources, hypotheses, references)
-        data = [{"src": source, "mt": line, "ref": reference} for source, line, reference in lines]
-        scores = self.model.predict(data, batch_size=16, gpus=int(torch.cuda.is_available()))
+        items = [{"src": source, "mt": line, "ref": reference} for source, line, reference in lines]
+        scores = self.model.predict(items, batch_size=16, gpus=int(torch.cuda.is_available()))
         scores = np.array(scores["scores"], dtype=np.float64)
         return np.stack([scores, np.ones_like(scores)], axis=1)
 

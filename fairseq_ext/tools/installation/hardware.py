@@ -53,11 +53,11 @@ def cpu_bf16(torch: Any) -> Tuple[str, str]:
         torch.ones(2, 2, dtype=torch.bfloat16) @ torch.ones(2, 2, dtype=torch.bfloat16)
     except RuntimeError as error:
         return "no", str(error).splitlines()[0]
-    info = Path("/proc/cpuinfo")
-    if not info.is_file():
+    processors = Path("/proc/cpuinfo")
+    if not processors.is_file():
         return "unknown", "it computes; whether in hardware cannot be read on this system"
     # of all lines: what matters is whether the word is there
-    flags = set(info.read_text(encoding="utf-8", errors="replace").split())
+    flags = set(processors.read_text(encoding="utf-8", errors="replace").split())
     present = [flag for flag in BF16_FLAGS if flag in flags]
     if present:
         return "yes", f"in hardware ({', '.join(present)})"

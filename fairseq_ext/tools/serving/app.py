@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import logging
 from pathlib import Path
 from typing import Any, Awaitable, Callable, Dict, List, Mapping, Optional, Set, cast
 
@@ -22,7 +21,6 @@ from .requests import Requests
 from .schemas import LISTS, Refused
 from .served import Key, ServedModel
 
-logger = logging.getLogger(__name__)
 PAGE = Path(__file__).with_name("page")
 # a client that sends too much reads the answer only when all is sent: so much is read and thrown
 # away, in multiples of what is allowed
