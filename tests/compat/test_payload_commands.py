@@ -161,7 +161,7 @@ def test_every_reader_is_known():
     inside = {file: names for file, names in readers().items() if not file.startswith("compat/")}
     assert inside == {
         "common/stored.py": {"load_checkpoint_to_cpu"},
-        "dual/commands/tune_alpha.py": {"load_model_ensemble"},
+        "dual/commands/nbest_lists.py": {"load_model_ensemble"},
         "dual/reverse_models.py": {"load_checkpoint_to_cpu", "load_model_ensemble_and_task"},
         "dual/supervised/marginals.py": {"read_stored"},
         "duo/freezing.py": {"read_stored"},

@@ -1,12 +1,11 @@
 """`fairseq-ext tune-alpha`: the curve and the choice; test_reranker_commands.py runs it."""
 
-import math
-
 import pytest
 
 from fairseq_ext import __main__ as command
 from fairseq_ext.dual.commands import tune_alpha
-from fairseq_ext.dual.commands.tune_alpha import Candidate, Point
+from fairseq_ext.dual.commands.nbest_lists import FAULTY, Candidate
+from fairseq_ext.dual.commands.tune_alpha import Point
 from fairseq_ext.dual.reranker import Terms
 from fairseq_ext.tools.evaluate.scores import Metric
 
@@ -41,19 +40,13 @@ def test_alpha_1_is_the_beam_whatever_the_terms_say():
     assert tune_alpha.chosen(nbest, 1, "tokens") == "first"
 
 
-def test_candidates_that_the_search_rules_out():
-    scores = [{"score": score} for score in (-2.0, -math.inf, -1.0)]
-    assert tune_alpha.allowed(scores) == [scores[0], scores[2]]
-    assert tune_alpha.allowed(scores[1:2]) == scores[1:2]
-
-
 def test_the_best_point():
     points = [Point(0, 3, 1), Point(0.5, 7, 0.5), Point(0.9, 7, 0.1), Point(1, 5, 0)]
     assert tune_alpha.best(points, "bleu").alpha == 0.9
     assert tune_alpha.best(points, "ter").alpha == 0
 
 
-@pytest.mark.parametrize("error", tune_alpha.FAULTY)
+@pytest.mark.parametrize("error", FAULTY)
 def test_what_does_not_load_is_no_traceback(tmp_path, monkeypatch, capsys, error):
     def fails(cfg):
         raise error("of another size")

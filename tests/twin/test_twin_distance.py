@@ -15,6 +15,7 @@ from twin.toy import END, ToyModel, batch, criterion, sentences
 
 from fairseq_ext import __main__ as command
 from fairseq_ext.twin.commands import twin_distance as tool
+from fairseq_ext.twin.commands.token_distances import collect
 from reference import twin as reference
 
 
@@ -35,7 +36,7 @@ def test_tokens_against_the_reference():
     model, own = ToyModel().eval(), criterion().eval()
     targets = sentences((3, 5, 0))
     sample = {**batch(targets), "id": torch.tensor([7, 2, 9])}
-    found = tool.collect(model, own, [sample], words(toy.WORDS - 4))
+    found = collect(model, own, [sample], words(toy.WORDS - 4))
     params = toy.arrays(model, own)
     expected = []
     for number, sentence in sorted(zip((7, 2, 9), targets)):
