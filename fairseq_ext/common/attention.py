@@ -1,4 +1,4 @@
-"""Additive attention (Bahdanau et al. 2014) as a function.
+"""Additive attention (Bahdanau et al. 2014) as a function, and its softmax.
 
 Dimensions: B sentences, R = B * K rows (K beams of a sentence stand together), S source
 positions, A attention, C values. Masks are bool, True = padding.
@@ -8,6 +8,15 @@ from typing import Tuple
 
 import torch
 from torch import Tensor
+
+
+def masked_softmax(scores: Tensor, hidden: Tensor) -> Tensor:
+    """Return softmax over the last axis, 0 where ``hidden``; in single precision at least.
+
+    Under autocast, too: 16 bits are too few for a sum of exponentials.
+    """
+    at_least_single = torch.promote_types(scores.dtype, torch.float32)
+    return scores.masked_fill(hidden, float("-inf")).softmax(dim=-1, dtype=at_least_single)
 
 
 def additive_attention(
@@ -30,8 +39,6 @@ def additive_attention(
     # tanh(x) = 2 sigmoid(2 x) - 1, which is faster; the softmax takes no notice of the -1
     hidden = torch.sigmoid(2 * keys.unsqueeze(1) + 2 * query)  # (B, K, S, A)
     scores = hidden @ (2 * energy)  # (B, K, S)
-    scores = scores.masked_fill(padding.unsqueeze(1), float("-inf"))
-    at_least_single = torch.promote_types(scores.dtype, torch.float32)
-    weights = scores.softmax(dim=2, dtype=at_least_single).type_as(scores)  # (B, K, S)
+    weights = masked_softmax(scores, padding.unsqueeze(1)).type_as(scores)  # (B, K, S)
     context = weights @ values  # (B, K, C)
     return context.flatten(0, 1), weights.view(-1, positions)

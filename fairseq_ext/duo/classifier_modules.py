@@ -26,6 +26,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ..common.attention import masked_softmax
 from ..common.dropout import RetainsDropout
 from ..common.layers import linear
 from ..common.sizes import check_rate
@@ -42,9 +43,7 @@ def attention_weights(w: Tensor, keys: Tensor, padding: Tensor, kind: str) -> Te
     scores = keys @ w  # (B, T)
     if kind != "softmax":
         return scores.masked_fill(padding, 0.0)
-    # exp and its sum are taken in single precision at least, also under autocast
-    exact = torch.promote_types(scores.dtype, torch.float32)
-    return scores.masked_fill(padding, float("-inf")).softmax(dim=1, dtype=exact)
+    return masked_softmax(scores, padding)
 
 
 def duo_attention(w: Tensor, keys: Tensor, values: Tensor, padding: Tensor, kind: str) -> Tensor:

@@ -10,6 +10,7 @@ from typing import Dict, Mapping, NamedTuple, Optional, Tuple, cast
 import torch
 from torch import Tensor, nn
 
+from ...common.attention import masked_softmax
 from ...common.decoding import Cache
 from ...common.dropout import RetainsDropout
 from ...common.layers import linear
@@ -103,10 +104,7 @@ class AttentiveLSTM(nn.Module):
             inside = inside + self.location(features).unflatten(0, (sentences, -1))
         # the sum inside of tanh is the largest array of a step: (B, K, S, A)
         scores = torch.tanh(inside) @ self.energy  # (B, K, S)
-        scores = scores.masked_fill(hidden.unsqueeze(1), float("-inf"))
-        # 16 bits are too few for a sum of exponentials
-        at_least_single = torch.promote_types(scores.dtype, torch.float32)
-        weights = scores.softmax(dim=2, dtype=at_least_single).type_as(scores)
+        weights = masked_softmax(scores, hidden.unsqueeze(1)).type_as(scores)
         carried["weights"] = weights.flatten(0, 1)  # (R, S)
         carried["glimpse"] = (weights @ source.values).flatten(0, 1)  # z (R, C)
 
