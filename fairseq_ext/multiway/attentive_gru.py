@@ -25,6 +25,8 @@ from torch import Tensor
 from ..common.attention_gradient import AdditiveAttention, by_position
 from ..common.products import repeated_linear
 
+sigmoid_backward, tanh_backward = torch.ops.aten.sigmoid_backward, torch.ops.aten.tanh_backward
+
 
 def attentive_gru(
     state: Tensor,
@@ -142,7 +144,7 @@ class _AttentiveGRU(torch.autograd.Function):
             # L d_t is computed again, which costs less than storing it for every step
             grad_query[t] = attention.backward(from_query(queries[t]), weights[t], grad_a)
             grad_d = to_query(grad_query[t])  # (B, A)
-            grad_projected[t, :, :width] = torch.ops.aten.tanh_backward(grad_d, queries[t])
+            grad_projected[t, :, :width] = tanh_backward(grad_d, queries[t])
             update = gates[t, :, units : 2 * units]
             # through both products, and directly where the update gate let h_t pass
             grad_state = to_state(grad_projected[t]).addcmul_(grad_h, update)
@@ -170,10 +172,6 @@ def _gates_backward(
     reset, update, candidate, product = gates.chunk(4, dim=1)
     units = state.size(1)
     grad_r, grad_u, grad_c = grad_x.chunk(3, dim=1)
-    sigmoid_backward, tanh_backward = (
-        torch.ops.aten.sigmoid_backward,
-        torch.ops.aten.tanh_backward,
-    )
     # h' = u h + (1 - u) c
     grad_c.copy_(tanh_backward(grad_h * (1 - update), candidate))
     grad_u.copy_(sigmoid_backward(grad_h * (state - candidate), update))
