@@ -38,10 +38,10 @@ def test_a_layer_has_its_gradients(layers, offload, has_gradient, autocast):
     checkpointed = checkpoint_wrapper(copy.deepcopy(trained), offload_to_cpu=offload)
     expected = gradients(trained, inputs, autocast)
     assert len(expected) == 4
-    given, inputs.grad = inputs.grad, None
+    gradient_of_inputs, inputs.grad = inputs.grad, None
     for name, gradient in gradients(checkpointed, inputs, autocast).items():
         assert torch.equal(gradient, expected[name])
-    assert not has_gradient or torch.equal(inputs.grad, given)
+    assert not has_gradient or torch.equal(inputs.grad, gradient_of_inputs)
 
 
 @BOTH
