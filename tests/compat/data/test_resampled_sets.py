@@ -7,30 +7,13 @@ from common import inprocess
 
 SIZES = ("--encoder-layers", 1, "--encoder-embed-dim", 8, "--encoder-ffn-embed-dim", 8)
 SIZES += ("--encoder-attention-heads", 2)
+DECODER = ("--decoder-layers", 1, "--decoder-embed-dim", 8, "--decoder-ffn-embed-dim", 8)
+DECODER += ("--decoder-attention-heads", 2)
 MASKED = ("--task", "multilingual_masked_lm", "--arch", "roberta_base", *SIZES)
 DENOISED = ("--task", "multilingual_denoising", "--arch", "bart_base", *SIZES)
 DENOISED += ("--mask-length", "span-poisson", "--replace-length", 1)
-DENOISED += (
-    "--decoder-attention-heads",
-    2,
-    "--decoder-layers",
-    1,
-    "--decoder-embed-dim",
-    8,
-    "--decoder-ffn-embed-dim",
-    8,
-)
-MODELLED = ("--task", "multilingual_language_modeling", "--arch", "transformer_lm")
-MODELLED += (
-    "--decoder-attention-heads",
-    2,
-    "--decoder-layers",
-    1,
-    "--decoder-embed-dim",
-    8,
-    "--decoder-ffn-embed-dim",
-    8,
-)
+DENOISED += DECODER
+MODELLED = ("--task", "multilingual_language_modeling", "--arch", "transformer_lm", *DECODER)
 TASKS = pytest.mark.parametrize("words", [MASKED, DENOISED, MODELLED], ids=lambda w: w[1])
 
 
