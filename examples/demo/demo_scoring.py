@@ -50,14 +50,18 @@ def score(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
     )
 
 
+def one_decimal(value: float, required: float) -> str:
+    """Return a score rounded to one decimal; one that misses the threshold never looks like it."""
+    return f"{value if value >= required else math.floor(value * 10) / 10:.1f}"
+
+
 def verdict(bleu: Dict[str, float], required: float) -> Tuple[str, int]:
     """Return the last line of the demo and its exit status.
 
     :param bleu: BLEU by direction, such as {"en-de": 97.2, "de-en": 96.8}
     :param required: what every direction has to reach
     """
-    # rounded down: a score just below the threshold must not look like one that reaches it
-    numbers = " ".join(f"{pair}={math.floor(value * 10) / 10:.1f}" for pair, value in bleu.items())
+    numbers = " ".join(f"{pair}={one_decimal(value, required)}" for pair, value in bleu.items())
     if all(value >= required for value in bleu.values()):
         return f"demo: OK {numbers}", 0
     return f"demo: FAILED {numbers}, at least {required:.1f} BLEU is needed in each direction", 1

@@ -37,6 +37,8 @@ def progress(demo_module):
     [
         ({"en-de": 97.25, "de-en": 96.0}, "demo: OK en-de=97.2 de-en=96.0", 0),
         ({"en-de": 90.0, "de-en": 90.0}, "demo: OK en-de=90.0 de-en=90.0", 0),
+        # printed above it with two decimals: 97.20
+        ({"en-de": 90.0, "de-en": 97.199}, "demo: OK en-de=90.0 de-en=97.2", 0),
         # 89.99 must neither pass nor look like 90.0
         ({"en-de": 97.25, "de-en": 89.99}, "demo: FAILED en-de=97.2 de-en=89.9", 1),
         ({"en-de": 0.0, "de-en": 100.0}, "demo: FAILED en-de=0.0 de-en=100.0", 1),
