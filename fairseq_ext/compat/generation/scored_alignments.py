@@ -1,4 +1,4 @@
-"""--score-reference: soft alignments, and targets that are padded on the left."""
+"""--score-reference: soft alignments, ensembles, and targets that are padded on the left."""
 
 from __future__ import annotations
 
@@ -16,10 +16,14 @@ if TYPE_CHECKING:
 @patch(
     "fairseq.sequence_scorer",
     because="fairseq 0.12.2: --score-reference with --print-alignment soft ends in a TypeError; "
-    "with --left-pad-target the scores are those of padding",
+    "with --left-pad-target the scores are those of padding; an ensemble of a model with attention "
+    "and one without ends in a TypeError",
 )
 def references_are_scored_as_asked(module: PatchedModule) -> None:
-    """Give the weights of each target word where asked for; begin where the target begins."""
+    """Give the weights of each target word where asked for; begin where the target begins.
+
+    An ensemble has the mean of the weights of those models that have any.
+    """
     scorer = module.SequenceScorer
     generate = scorer.generate
 
@@ -34,7 +38,12 @@ def references_are_scored_as_asked(module: PatchedModule) -> None:
         if bool(is_padding[:, 0].any()):
             _check_masks(models)
             sample = {**sample, "start_indices": is_padding.sum(dim=1).tolist()}
-        lists: list[list[dict[str, Any]]] = generate(self, models, sample, **options)
+        scored = [_ScoredModel(model) for model in models]
+        lists: list[list[dict[str, Any]]] = generate(self, scored, sample, **options)
+        aligned_models = sum(model.has_attention for model in scored)
+        for (hypothesis,) in lists:
+            if 0 < aligned_models < len(models):
+                hypothesis["attention"] *= len(models) / aligned_models
         if self.compute_alignment != "soft":
             return lists
         sources, targets = sample["net_input"]["src_tokens"], sample["target"]
@@ -46,6 +55,28 @@ def references_are_scored_as_asked(module: PatchedModule) -> None:
         return lists
 
     scorer.generate = aligned
+
+
+class _ScoredModel:
+    """A model whose output has no entry of attention where it has none, which stock cannot add."""
+
+    def __init__(self, model: BaseFairseqModel):
+        self.model, self.has_attention = model, False
+
+    def __call__(self, **inputs: Any) -> tuple[Any, ...]:
+        output: tuple[Any, ...] = self.model(**inputs)
+        extra = output[1] if len(output) > 1 else None
+        if not isinstance(extra, dict):
+            self.has_attention = extra is not None
+            return output
+        attention = extra.get("attn")
+        if isinstance(attention, list):
+            attention = attention[0] if attention else None
+        self.has_attention = attention is not None
+        return output if self.has_attention else (output[0], {**extra, "attn": None})
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.model, name)
 
 
 def _check_masks(models: Sequence[BaseFairseqModel]) -> None:

@@ -55,6 +55,23 @@ def test_scores_begin_where_the_target_begins():
     assert scored(left, "soft")[1]["alignment"][0] == ["0.130000", "0.140000"]
 
 
+class NoAttention(Model):
+    """As decoders are that were not asked for it."""
+
+    def forward(self, src_tokens, prev_output_tokens):
+        scores, _ = super().forward(src_tokens, prev_output_tokens)
+        return scores, {"attn": [None]}
+
+
+@pytest.mark.parametrize("types", [(Model, NoAttention), (NoAttention, Model, NoAttention)])
+def test_models_without_attention_join_an_ensemble(types):
+    words = dictionary_with(*(f"word{number}" for number in range(8)))
+    inputs = {"src_tokens": SOURCE, "prev_output_tokens": TARGET}
+    scorer = SequenceScorer(words, compute_alignment="soft")
+    lists = scorer.generate([kind() for kind in types], {"net_input": inputs, "target": TARGET})
+    assert lists[0][0]["alignment"][1] == ["0.030000", "0.040000", "0.050000"]
+
+
 def test_decoders_without_a_mask_are_refused():
     model = LightConvModel.__new__(LightConvModel)
     words = dictionary_with("word")
