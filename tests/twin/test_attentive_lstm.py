@@ -48,14 +48,14 @@ class Case:
         source = self.layer.source(self.given["annotations"], self.padding)
         carried = self.layer.start(self.given["state"], self.given["memory"], source)
         run = self.layer if fused else self.layer.literal
-        found: StepOutputs = run(self.given["inputs"], carried, source, self.hidden)
-        loss = sum((one * factor).sum() for one, factor in zip(found, self.factors))
+        outputs: StepOutputs = run(self.given["inputs"], carried, source, self.hidden)
+        loss = sum((tensor * factor).sum() for tensor, factor in zip(outputs, self.factors))
         named = {**self.given, **dict(self.layer.named_parameters())}
         gradients = torch.autograd.grad(loss, list(named.values()), allow_unused=True)
-        values = {name: one.detach() for name, one in found._asdict().items()}
+        values = {name: tensor.detach() for name, tensor in outputs._asdict().items()}
         # with one position the attention's gradient is zero; with one step some weights are unused
         zero = torch.zeros(1)
-        grads = [zero if one is None or not one.any() else one for one in gradients]
+        grads = [zero if tensor is None or not tensor.any() else tensor for tensor in gradients]
         return {**values, **dict(zip(named, grads))}
 
 
@@ -71,16 +71,16 @@ def test_fused_is_literal(kind, size, windowed, dtype, tolerance):
 def test_no_array_of_keys_is_kept_for_every_step():
     """The largest thing that waits for the backward pass grows with S or with T, not with both."""
     case = Case("location", (2, 40, 30), torch.float32, False)
-    kept = []
+    sizes = []
     with torch.autograd.graph.saved_tensors_hooks(
-        lambda x: kept.append(x.numel()) or x, lambda x: x
+        lambda x: sizes.append(x.numel()) or x, lambda x: x
     ):
         source = case.layer.source(case.given["annotations"], case.padding)
         carried = case.layer.start(case.given["state"], case.given["memory"], source)
-        fused = [case.layer(case.given["inputs"], carried, source, case.hidden), sum(kept)]
-        kept.clear()
+        fused = [case.layer(case.given["inputs"], carried, source, case.hidden), sum(sizes)]
+        sizes.clear()
         case.layer.literal(case.given["inputs"], carried, source, case.hidden)
-    assert 4 * fused[1] < sum(kept)
+    assert 4 * fused[1] < sum(sizes)
 
 
 def test_half_precision_runs_in_that_of_the_weights():
@@ -88,6 +88,6 @@ def test_half_precision_runs_in_that_of_the_weights():
     case = Case("location", (4, 9, 5), torch.float32, False)
     expected = case.run(True)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = case.run(True)
-    assert all(one.dtype == torch.float32 for one in found.values())
-    check_same_numbers(found, expected, 0.1)
+        outputs = case.run(True)
+    assert all(tensor.dtype == torch.float32 for tensor in outputs.values())
+    check_same_numbers(outputs, expected, 0.1)

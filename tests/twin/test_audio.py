@@ -18,28 +18,28 @@ def noise(length, seed=0, scale=3000):
 def test_against_loops(rate, bins, window_ms, hop_ms, length):
     banks = Banks(rate, bins, window_ms, hop_ms)
     samples = noise(length) + 500 + 2000 * np.sin(np.arange(length))
-    found = filter_banks(samples, banks, triangles(banks))
+    features = filter_banks(samples, banks, triangles(banks))
     expected = reference.filter_banks(list(samples), rate, bins, banks.window, banks.hop)
-    assert found.dtype == np.float32 and found.shape == expected.shape
-    assert found.shape[1] == banks.features
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    assert features.dtype == np.float32 and features.shape == expected.shape
+    assert features.shape[1] == banks.features
+    np.testing.assert_allclose(features, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_silence_is_finite():
     banks = Banks(8000)
-    found = filter_banks(np.zeros(400), banks, triangles(banks))
+    features = filter_banks(np.zeros(400), banks, triangles(banks))
     expected = np.full((3, banks.features), np.log(reference.FLOOR))
     expected[:, 41:] = 0
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    np.testing.assert_allclose(features, expected, atol=1e-6)
 
 
 def test_a_tone_is_where_it_belongs():
     """The bank whose triangle has its tip nearest to the tone is the loudest."""
     banks, tone = Banks(8000), 1000.0
     samples = 8000 * np.sin(2 * np.pi * tone / 8000 * np.arange(4000))
-    found = filter_banks(samples, banks, triangles(banks))[10, :40]
+    energies = filter_banks(samples, banks, triangles(banks))[10, :40]
     low, high = reference.mel(20), reference.mel(4000)
-    assert found.argmax() == round((reference.mel(tone) - low) / (high - low) * 41) - 1
+    assert energies.argmax() == round((reference.mel(tone) - low) / (high - low) * 41) - 1
 
 
 def test_deltas_of_a_line_are_its_slope():

@@ -46,9 +46,9 @@ def test_a_training_set_is_shuffled_within_lengths(data):
 def test_shapes_of_features(tmp_path, shape):
     array = np.arange(np.prod(shape), dtype=np.float64).reshape(shape)
     np.save(tmp_path / "a.npy", array)
-    found = read_features(str(tmp_path / "a.npy"))
-    assert found.dtype == torch.float32 and found.shape == (array.size // 5, 5)
-    assert found.flatten().tolist() == array.flatten().tolist()
+    features = read_features(str(tmp_path / "a.npy"))
+    assert features.dtype == torch.float32 and features.shape == (array.size // 5, 5)
+    assert features.flatten().tolist() == array.flatten().tolist()
 
 
 def test_files_that_hold_no_features_are_named(tmp_path):

@@ -88,7 +88,7 @@ def test_trained_resumed_scored_and_searched(data, runs, tmp_path, arch):
     checkpoint = folder / "checkpoint_last.pt"
     assert any("train_L_t" in record for record in records)
     more = train(data, tmp_path / "more", arch, "--restore-file", checkpoint, "--max-update", 5)
-    assert [one["train_num_updates"] for one in more if "train_num_updates" in one] == [5]
+    assert [entry["train_num_updates"] for entry in more if "train_num_updates" in entry] == [5]
     named = ("--task", "image_captioning", "--path", checkpoint, "--max-tokens", 100)
     (valid,) = inprocess.validate(data, *named)
     printed = inprocess.generate(data, *named, "--gen-subset", "valid", "--score-reference")
@@ -97,16 +97,20 @@ def test_trained_resumed_scored_and_searched(data, runs, tmp_path, arch):
     # base-2 logarithms of the words, and bits for each
     assert valid["valid_nll_loss"] == pytest.approx(-sum(scores) / len(scores), abs=2e-3)
     beams = ("--beam", 3, "--nbest", 2, "--max-len-b", 6)
-    found = inprocess.hypotheses(inprocess.generate(data, *named, "--gen-subset", "valid", *beams))
-    assert sorted(found) == list(range(10)) and all(len(one) == 2 for one in found.values())
+    hypotheses = inprocess.hypotheses(
+        inprocess.generate(data, *named, "--gen-subset", "valid", *beams)
+    )
+    assert sorted(hypotheses) == list(range(10)) and all(
+        len(beam) == 2 for beam in hypotheses.values()
+    )
     names = (data / "valid.features").read_text().splitlines()
     # as SPLIT.features names them, and from where one stands
     lines = [name if number % 2 else data / name for number, name in enumerate(names)]
     (tmp_path / "paths").write_text("".join(f"{line}\n" for line in lines))
     printed = inprocess.interactive(data, *named, *beams, "--input", tmp_path / "paths")
     again = inprocess.hypotheses(printed)
-    assert [one[0][1] for _, one in sorted(again.items())] == [
-        one[0][1] for _, one in sorted(found.items())
+    assert [beam[0][1] for _, beam in sorted(again.items())] == [
+        beam[0][1] for _, beam in sorted(hypotheses.items())
     ]
     model = inprocess.parameters(checkpoint)
     assert sum(name.endswith("embedding.weight") for name in model) == 1
@@ -123,11 +127,11 @@ def test_exported_without_the_twin(data, runs, tmp_path, arch):
     assert trained["criterion"] and not plain["criterion"]
     assert set(plain["model"]) == set(trained["model"])
     named = ("--task", "image_captioning", "--gen-subset", "valid", "--max-len-b", 6)
-    found = [
+    outputs = [
         inprocess.hypotheses(inprocess.generate(data, *named, "--path", path))
         for path in (checkpoint, exported)
     ]
-    assert found[0] and found[0] == found[1]
+    assert outputs[0] and outputs[0] == outputs[1]
 
 
 def test_distance_refuses_a_folder_with_two_words_exchanged(data, runs, tmp_path, capsys):
@@ -168,12 +172,14 @@ def test_images_are_described(tmp_path, arch):
     checkpoint = tmp_path / "run" / "checkpoint_best.pt"
     named = ("--task", "image_captioning", "--path", checkpoint, "--gen-subset", "valid")
     printed = inprocess.generate(data, *named, "--beam", 3, "--max-len-b", 6, "--max-tokens", 200)
-    found, wanted = inprocess.hypotheses(printed), inprocess.references(printed)
+    hypotheses, references = inprocess.hypotheses(printed), inprocess.references(printed)
     # Show and Tell sees the mean of the positions alone: which words, not their order
     order = list if arch.endswith("attention") else sorted
-    right = sum(order(found[n][0][1].split()) == order(text.split()) for n, text in wanted.items())
+    right = sum(
+        order(hypotheses[n][0][1].split()) == order(text.split()) for n, text in references.items()
+    )
     # by chance about one in forty
-    assert right >= (0.9 if order is list else 0.6) * len(wanted)
+    assert right >= (0.9 if order is list else 0.6) * len(references)
 
 
 def task_of(data, *words):

@@ -32,7 +32,7 @@ def check_alignment(functions, lengths, extra):
     data = batch(targets, extra=extra)
     prev, target = data["net_input"]["src_tokens"], data["target"]
     padding = target.eq(PAD)
-    tokens, wanted = functions.backward_tokens(prev, target, padding)
+    tokens, predicted = functions.backward_tokens(prev, target, padding)
     forward, backward = Reads(prev), Reads(tokens)
     aligned, matched = functions.align(backward.states, padding), functions.matched(padding)
     for row, sentence in enumerate(targets):
@@ -48,7 +48,7 @@ def check_alignment(functions, lengths, extra):
         numbers = [number for _, number in predictions(sentence, END, True)]
         tokens_wanted = [END if number is None else sentence[number] for number in numbers]
         padded = tokens_wanted + [PAD] * (target.size(1) - len(tokens_wanted))
-        assert wanted[row].tolist() == padded, f"what the backward network predicts in {row}"
+        assert predicted[row].tolist() == padded, f"what the backward network predicts in {row}"
 
 
 @pytest.mark.parametrize("extra", [0, 3])
@@ -118,10 +118,10 @@ def test_block_of_a_text_without_end_symbols():
     """Inputs w_0 .. w_3, targets w_1 .. w_4: the last target, whose future is unknown, is free."""
     prev, target = torch.tensor([[5, 6, 7, 8]]), torch.tensor([[6, 7, 8, 9]])
     padding = torch.zeros(1, 4, dtype=torch.bool)
-    tokens, wanted = contract.backward_tokens(prev, target, padding)
+    tokens, predicted = contract.backward_tokens(prev, target, padding)
     assert tokens.tolist() == [[9, 8, 7, 6]]
-    assert wanted.tolist() == [[8, 7, 6, 5]]
-    aligned = contract.align(wanted.double().unsqueeze(2), padding).squeeze(2)
+    assert predicted.tolist() == [[8, 7, 6, 5]]
+    aligned = contract.align(predicted.double().unsqueeze(2), padding).squeeze(2)
     assert contract.matched(padding).tolist() == [[True, True, True, False]]
     assert aligned[0, :3].tolist() == target[0, :3].tolist()
 

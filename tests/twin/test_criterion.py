@@ -19,10 +19,10 @@ from reference.gradient import central_difference, random_entries
 BATCHES = [(4, 2, 6, 1), (3,), (1, 0), (0,)]
 
 
-def expected(targets, params, own, learnt, frozen=None):
+def expected(targets, params, twin_loss, learnt, frozen=None):
     """The sum of reference.objective over the sentences; frozen: h^b of each sentence."""
     frozen = frozen or [None] * len(targets)
-    options = (own.weight, own.penalty.kind, learnt, own.epsilon)
+    options = (twin_loss.weight, twin_loss.penalty.kind, learnt, twin_loss.epsilon)
     return sum(
         reference.objective(sentence, END, params, *options, targets=states)
         for sentence, states in zip(targets, frozen)
@@ -33,29 +33,29 @@ def expected(targets, params, own, learnt, frozen=None):
 @pytest.mark.parametrize("kind, learnt", [("mse", True), ("euclidean", True), ("mse", False)])
 def test_objective(lengths, kind, learnt):
     """sum_t [-log P_f - log P_b + alpha L_t] of a padded batch, with label smoothing."""
-    model, own = ToyModel(), criterion(kind=kind, learnt=learnt, label_smoothing=0.1)
+    model, twin_loss = ToyModel(), criterion(kind=kind, learnt=learnt, label_smoothing=0.1)
     targets = sentences(lengths)
-    loss, size, _ = own(model, batch(targets, extra=2))
+    loss, size, _ = twin_loss(model, batch(targets, extra=2))
     assert loss.item() == pytest.approx(
-        expected(targets, arrays(model, own), own, learnt), rel=1e-11
+        expected(targets, arrays(model, twin_loss), twin_loss, learnt), rel=1e-11
     )
     assert size == sum(lengths) + len(lengths)
 
 
 def test_gradient_of_the_objective():
     """Numerical derivatives with h^b of the penalty held: only the likelihood moves it."""
-    model, own = ToyModel(), criterion(kind="euclidean", label_smoothing=0.1)
+    model, twin_loss = ToyModel(), criterion(kind="euclidean", label_smoothing=0.1)
     targets, rng = sentences((3, 1, 4)), np.random.default_rng(0)
-    params = arrays(model, own)
-    frozen = [np.copy(reference.matched_targets(one, END, params)) for one in targets]
-    own(model, batch(targets))[0].backward()
-    gradients = arrays(model, own, of=lambda parameter: parameter.grad.numpy())
+    params = arrays(model, twin_loss)
+    frozen = [np.copy(reference.matched_targets(sentence, END, params)) for sentence in targets]
+    twin_loss(model, batch(targets))[0].backward()
+    gradients = arrays(model, twin_loss, of=lambda parameter: parameter.grad.numpy())
     for name, array in params.items():
         for index in random_entries(array, 3, rng):
-            wanted = central_difference(
-                lambda: expected(targets, params, own, True, frozen), array, index
+            derivative = central_difference(
+                lambda: expected(targets, params, twin_loss, True, frozen), array, index
             )
-            assert gradients[name][index] == pytest.approx(wanted, rel=1e-6, abs=1e-7), name
+            assert gradients[name][index] == pytest.approx(derivative, rel=1e-6, abs=1e-7), name
 
 
 @pytest.mark.parametrize(
@@ -70,12 +70,12 @@ def test_gradient_of_the_objective():
 )
 def test_objective_of_a_wrong_matching_differs(monkeypatch, name, broken):
     """Broken twins of the test above: flipped, off, with the end symbol, unmasked."""
-    model, own = ToyModel(), criterion()
+    model, twin_loss = ToyModel(), criterion()
     targets = sentences(BATCHES[0])
     monkeypatch.setattr(module, name, broken)
-    loss, _, _ = own(model, batch(targets, extra=2))
-    wanted = expected(targets, arrays(model, own), own, True)
-    assert abs(loss.item() / wanted - 1) > 1e-6  # the right one is equal to 1e-11
+    loss, _, _ = twin_loss(model, batch(targets, extra=2))
+    right_value = expected(targets, arrays(model, twin_loss), twin_loss, True)
+    assert abs(loss.item() / right_value - 1) > 1e-6  # the right one is equal to 1e-11
 
 
 class Leaking(torch.nn.Module):
@@ -87,44 +87,46 @@ class Leaking(torch.nn.Module):
         return (states - aligned).square().mean(dim=2) * matched
 
 
-def terms(model, own, data):
+def terms(model, twin_loss, data):
     """The penalty and the backward likelihood by themselves."""
-    call, wanted = own.call(data)
+    call, predicted = twin_loss.call(data)
     _, twin = model(**data["net_input"], twin=call)
-    penalty, _ = own.distance(twin, data["target"].eq(PAD))
-    return penalty.sum(), own._likelihoods(twin.backward_logits, wanted)[0].sum()
+    penalty, _ = twin_loss.distance(twin, data["target"].eq(PAD))
+    return penalty.sum(), twin_loss._likelihoods(twin.backward_logits, predicted)[0].sum()
 
 
 def test_gradients_go_where_the_paper_says():
     """L_t into the forward network and the encoder alone; -log P_b not into the forward one."""
-    model, own = ToyModel(), criterion()
+    model, twin_loss = ToyModel(), criterion()
     data = batch(sentences((4, 2)), sentences((3, 3), seed=1))
-    penalty, backward = terms(model, own, data)
+    penalty, backward = terms(model, twin_loss, data)
     forward = [(name, p) for name, p in model.decoder.named_parameters() if "output" not in name]
-    check_no_gradient(penalty, own.network.named_parameters())
+    check_no_gradient(penalty, twin_loss.network.named_parameters())
     check_gradient_everywhere(penalty, [*forward, ("encoder", model.encoder)])
-    check_gradient_everywhere(penalty, own.penalty.named_parameters())
-    check_gradient_everywhere(backward, [*own.network.named_parameters(), ("e", model.encoder)])
+    check_gradient_everywhere(penalty, twin_loss.penalty.named_parameters())
+    check_gradient_everywhere(
+        backward, [*twin_loss.network.named_parameters(), ("e", model.encoder)]
+    )
     check_no_gradient(backward, model.decoder.named_parameters())
 
 
 def test_a_leak_into_the_backward_network_would_be_found(monkeypatch):
-    model, own = ToyModel(), criterion()
-    own.penalty = Leaking()
+    model, twin_loss = ToyModel(), criterion()
+    twin_loss.penalty = Leaking()
     monkeypatch.setattr(torch.Tensor, "detach", lambda tensor: tensor)
-    penalty, _ = terms(model, own, batch(sentences((4, 2))))
+    penalty, _ = terms(model, twin_loss, batch(sentences((4, 2))))
     with pytest.raises(AssertionError, match="moves"):
-        check_no_gradient(penalty, own.network.named_parameters())
+        check_no_gradient(penalty, twin_loss.network.named_parameters())
 
 
-def by_sentence(own, targets, sources, mate=None):
+def by_sentence(twin_loss, targets, sources, mate=None):
     """The terms of sentence 0 in a batch."""
     data = batch(targets, sources)
-    call, wanted = own.call(data)
+    call, predicted = twin_loss.call(data)
     (logits, _), twin = ToyModel()(**data["net_input"], twin=call)
     padding = data["target"].eq(PAD)
-    rows = [own.distance(twin, padding)[0]]
-    for scores, target in ((logits, data["target"]), (twin.backward_logits, wanted)):
+    rows = [twin_loss.distance(twin, padding)[0]]
+    for scores, target in ((logits, data["target"]), (twin.backward_logits, predicted)):
         picked = scores.log_softmax(dim=2).gather(2, target.unsqueeze(2)).squeeze(2)
         rows.append(picked.masked_fill(padding, 0.0))
     return torch.stack([row[0].sum() for row in rows])
@@ -132,33 +134,37 @@ def by_sentence(own, targets, sources, mate=None):
 
 def test_batch_mates_and_padding_do_not_count():
     """All terms of a sentence are the same alone, beside a longer one, and beside other words."""
-    own = criterion(learnt=True)
+    twin_loss = criterion(learnt=True)
     first, source = sentences((3,)), sentences((4,), seed=1)
-    alone = by_sentence(own, first, source)
+    alone = by_sentence(twin_loss, first, source)
     for seed in (2, 3):
         mates = sentences((7, 1), seed=seed)
-        together = by_sentence(own, first + mates, source + mates)
+        together = by_sentence(twin_loss, first + mates, source + mates)
         torch.testing.assert_close(together, alone, rtol=1e-12, atol=0)
 
 
 def test_evaluation_is_that_of_the_forward_network():
     """Neither the backward network nor g is run."""
-    model, own = ToyModel(), criterion().eval()
+    model, twin_loss = ToyModel(), criterion().eval()
     targets = sentences((4, 2))
-    own.network.forward = own.penalty.forward = None
-    loss, _, log = own(model, batch(targets))
+    twin_loss.network.forward = twin_loss.penalty.forward = None
+    loss, _, log = twin_loss(model, batch(targets))
     params = {f"forward.{name}": p.detach().numpy() for name, p in model.decoder.named_parameters()}
-    wanted = sum(
+    likelihood = sum(
         reference.likelihood(
-            one, END, reference.network_states(one, END, params, "forward"), params, "forward"
+            sentence,
+            END,
+            reference.network_states(sentence, END, params, "forward"),
+            params,
+            "forward",
         )[0]
-        for one in targets
+        for sentence in targets
     )
-    assert loss.item() == pytest.approx(wanted, rel=1e-12)
+    assert loss.item() == pytest.approx(likelihood, rel=1e-12)
     assert set(log) == {"loss", "nll_loss", "ntokens", "nsentences", "sample_size"}
-    losses, *_ = own(model, batch(targets), reduce=False)
+    losses, *_ = twin_loss(model, batch(targets), reduce=False)
     assert losses.shape == (2 * 5,) and losses.ne(0).sum() == 5 + 3
-    assert losses.sum().item() == pytest.approx(wanted, rel=1e-12)
+    assert losses.sum().item() == pytest.approx(likelihood, rel=1e-12)
 
 
 def test_losses_of_single_tokens_are_refused_in_training():
@@ -169,27 +175,27 @@ def test_losses_of_single_tokens_are_refused_in_training():
 @pytest.mark.parametrize("options", [{"target": "zeros"}, {"target": "noise"}, {"stabilise": True}])
 def test_rows_without_a_backward_network(options):
     """Table 1: the loss is -log P_f + alpha L_t, and the criterion has no parameters."""
-    model, own = ToyModel(), criterion(weight=2.0, **options)
-    assert not list(own.parameters())
+    model, twin_loss = ToyModel(), criterion(weight=2.0, **options)
+    assert not list(twin_loss.parameters())
     data = batch(sentences((4, 2)))
     torch.manual_seed(1)
-    loss, _, log = own(model, data)
+    loss, _, log = twin_loss(model, data)
     assert loss.item() == pytest.approx((log["nll_loss"] + 2.0 * log["L_t"]).item(), rel=1e-12)
     assert "backward_nll_loss" not in log
     assert log["L_t"] > 0
 
 
 def test_weight_zero_leaves_both_likelihoods():
-    model, own = ToyModel(), criterion(weight=0.0)
-    loss, _, log = own(model, batch(sentences((4, 2))))
+    model, twin_loss = ToyModel(), criterion(weight=0.0)
+    loss, _, log = twin_loss(model, batch(sentences((4, 2))))
     assert loss.item() == pytest.approx((log["nll_loss"] + log["backward_nll_loss"]).item())
 
 
 def test_terms_are_logged_by_name():
     """Likelihoods in bits per token, L_t per matched token; sums over workers."""
-    model, own = ToyModel(), criterion()
+    model, twin_loss = ToyModel(), criterion()
     parts = [batch(sentences(lengths, seed=seed)) for seed, lengths in enumerate([(4, 2), (0,)])]
-    logs = [own(model, part)[2] for part in parts]
+    logs = [twin_loss(model, part)[2] for part in parts]
     with metrics.aggregate(new_root=True) as meters:
         TwinCriterion.reduce_metrics(logs)
     nats = sum(float(log["nll_loss"]) for log in logs)
@@ -207,8 +213,8 @@ def test_perplexity_does_not_hide_an_empty_batch():
 
 
 def test_per_sentence_average():
-    own = criterion(sentence_avg=True)
-    assert own(ToyModel(), batch(sentences((4, 2))))[1] == 2
+    twin_loss = criterion(sentence_avg=True)
+    assert twin_loss(ToyModel(), batch(sentences((4, 2))))[1] == 2
 
 
 # ---------------------------------------------------------------- bad input
@@ -316,17 +322,17 @@ def test_batch_without_targets(target):
 
 
 def test_training_without_the_backward_network():
-    own = criterion()
-    own.network = None
+    twin_loss = criterion()
+    twin_loss.network = None
     with pytest.raises(ValueError, match="--twin-stored"):
-        own(ToyModel(), batch(sentences((2,))))
+        twin_loss(ToyModel(), batch(sentences((2,))))
 
 
 def test_checkpoint_of_a_plain_run_leaves_the_network_as_it_is():
-    own = criterion()
-    before = {name: value.clone() for name, value in own.state_dict().items()}
-    own.load_state_dict(None, strict=True)
-    assert all(torch.equal(before[name], value) for name, value in own.state_dict().items())
-    own.load_state_dict({name: value + 1 for name, value in before.items()})
-    assert torch.equal(own.network.decoder.bias, before["network.decoder.bias"] + 1)
-    assert isinstance(own.network.decoder, SimpleDecoder)
+    twin_loss = criterion()
+    before = {name: value.clone() for name, value in twin_loss.state_dict().items()}
+    twin_loss.load_state_dict(None, strict=True)
+    assert all(torch.equal(before[name], value) for name, value in twin_loss.state_dict().items())
+    twin_loss.load_state_dict({name: value + 1 for name, value in before.items()})
+    assert torch.equal(twin_loss.network.decoder.bias, before["network.decoder.bias"] + 1)
+    assert isinstance(twin_loss.network.decoder, SimpleDecoder)

@@ -44,6 +44,6 @@ def test_two_workers_are_one_worker_with_twice_the_batches(
     launcher = ["python", "-m", "torch.distributed.run", "--nproc_per_node", 2]
     launcher += ["--standalone", script]
     run(*launcher, *common, *workers, "--save-dir", tmp_path / "two", cwd=Path(tmp_path))
-    one, two = parameters(tmp_path / "one"), parameters(tmp_path / "two")
-    assert one.keys() == two.keys()
-    assert max((one[name] - two[name]).abs().max().item() for name in one) < 1e-5
+    single, double = parameters(tmp_path / "one"), parameters(tmp_path / "two")
+    assert single.keys() == double.keys()
+    assert max((single[name] - double[name]).abs().max().item() for name in single) < 1e-5

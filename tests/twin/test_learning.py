@@ -14,9 +14,9 @@ def test_the_toy_language_is_translated(toy_corpus, tmp_path, arch):
         *("--optimizer", "adam", *ANNEALED, "--clip-norm", 1, "--max-tokens", 400),
         *("--max-epoch", 60, "--no-save", "--dropout", 0.1, "--twin-weight", 1),
     )
-    training = [one for one in records if "train_L_t" in one]
-    valid = [one for one in records if "valid_ppl" in one]
+    training = [record for record in records if "train_L_t" in record]
+    valid = [record for record in records if "valid_ppl" in record]
     assert valid[-1]["valid_ppl"] < 1.3
     assert training[-1]["train_backward_ppl"] < 2
     # g learns what of the future can be told from the past: the states come closer again
-    assert training[-1]["train_L_t"] < max(one["train_L_t"] for one in training)
+    assert training[-1]["train_L_t"] < max(record["train_L_t"] for record in training)

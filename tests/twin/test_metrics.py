@@ -15,15 +15,15 @@ from fairseq_ext.twin import metrics
 WORDS = "abcd"
 
 
-def distance_by_loops(found, reference):
+def distance_by_loops(hypothesis, reference):
     """Levenshtein's table, cell by cell."""
-    table = np.zeros((len(found) + 1, len(reference) + 1))
-    for i in range(len(found) + 1):
+    table = np.zeros((len(hypothesis) + 1, len(reference) + 1))
+    for i in range(len(hypothesis) + 1):
         for j in range(len(reference) + 1):
             if not i or not j:
                 table[i, j] = i + j
                 continue
-            changed = found[i - 1] != reference[j - 1]
+            changed = hypothesis[i - 1] != reference[j - 1]
             table[i, j] = min(
                 table[i - 1, j] + 1, table[i, j - 1] + 1, table[i - 1, j - 1] + changed
             )
@@ -33,8 +33,10 @@ def distance_by_loops(found, reference):
 def test_edit_distance():
     rng = random.Random(1)
     for _ in range(200):
-        found, reference = ("".join(rng.choices("abc", k=rng.randint(0, 7))) for _ in range(2))
-        assert metrics.edit_distance(found, reference) == distance_by_loops(found, reference)
+        hypothesis, reference = ("".join(rng.choices("abc", k=rng.randint(0, 7))) for _ in range(2))
+        assert metrics.edit_distance(hypothesis, reference) == distance_by_loops(
+            hypothesis, reference
+        )
     assert metrics.edit_distance("kitten", "sitting") == 3
 
 
@@ -55,9 +57,9 @@ def all_grams(texts, order):
     return sorted(grams)
 
 
-def sim(caption, line, found, references, order):
+def sim(caption, line, line_words, references, order):
     """All n-grams as columns of an array; the equations of the module."""
-    grams = all_grams([*found, *sum(references, [])], order)
+    grams = all_grams([*line_words, *sum(references, [])], order)
     count = np.array([[times(text, gram) for gram in grams] for text in (caption, line)])
     seen = [sum(any(times(text, gram) for text in group) for group in references) for gram in grams]
     g_c, g_s = count * (np.log(len(references)) - np.log(np.maximum(1, seen)))
@@ -66,10 +68,12 @@ def sim(caption, line, found, references, order):
     return (np.minimum(g_c, g_s) * g_s).sum() / norm * math.exp(-(gap**2) / 72) if norm else 0.0
 
 
-def cider_by_arrays(found, references):
+def cider_by_arrays(lines, references):
     values = [
-        np.mean([sim(one, line, found, references, n) for line in known for n in (1, 2, 3, 4)])
-        for one, known in zip(found, references)
+        np.mean(
+            [sim(caption, line, lines, references, n) for line in several for n in (1, 2, 3, 4)]
+        )
+        for caption, several in zip(lines, references)
     ]
     return 1000 * np.mean(values)
 
@@ -77,10 +81,10 @@ def cider_by_arrays(found, references):
 def test_cider_against_arrays():
     rng = random.Random(2)
     references = [lines(rng, rng.randint(1, 3)) for _ in range(5)]
-    found = [rng.choice([*known, *lines(rng, 1)]) for known in references]
-    sums = metrics.Cider(references).sums(found, references)
+    captions = [rng.choice([*several, *lines(rng, 1)]) for several in references]
+    sums = metrics.Cider(references).sums(captions, references)
     value = sums["_cider_sum"] / sums["_cider_images"]
-    assert value == pytest.approx(cider_by_arrays(found, references), rel=1e-9) and value > 10
+    assert value == pytest.approx(cider_by_arrays(captions, references), rel=1e-9) and value > 10
 
 
 def test_a_caption_that_is_its_only_reference():
@@ -94,11 +98,13 @@ def test_a_caption_that_is_its_only_reference():
 def test_bleu_of_several_references():
     rng = random.Random(3)
     references = [lines(rng, 1 + number % 3) for number in range(6)]
-    found = [known[-1][:-1] + "a" for known in references]
-    parts = [metrics.bleu_sums(found[k : k + 2], references[k : k + 2]) for k in (0, 2, 4)]
+    hypotheses = [several[-1][:-1] + "a" for several in references]
+    parts = [metrics.bleu_sums(hypotheses[k : k + 2], references[k : k + 2]) for k in (0, 2, 4)]
     total = {name: sum(part[name] for part in parts) for name in parts[0]}
-    padded = [[known[n] if n < len(known) else None for known in references] for n in range(3)]
-    whole = sacrebleu.metrics.BLEU(tokenize="none", force=True).corpus_score(found, padded)
+    padded = [
+        [several[n] if n < len(several) else None for several in references] for n in range(3)
+    ]
+    whole = sacrebleu.metrics.BLEU(tokenize="none", force=True).corpus_score(hypotheses, padded)
     assert [total[f"_bleu_counts_{n}"] for n in range(4)] == whole.counts
     assert [total[f"_bleu_totals_{n}"] for n in range(4)] == whole.totals
     assert (total["_bleu_sys_len"], total["_bleu_ref_len"]) == (whole.sys_len, whole.ref_len)
@@ -151,13 +157,14 @@ def test_error_rates_choose_the_checkpoint(tmp_path):
     output = inprocess.generate(
         *[*words, "--path", path, "--gen-subset", "valid", "--beam", 2, "--max-len-b", 6]
     )
-    found, truth = inprocess.hypotheses(output), inprocess.references(output)
+    hypotheses, truth = inprocess.hypotheses(output), inprocess.references(output)
     # T- lines are texts, H- lines letters with a blank between
     pairs = [
-        (found[n][0][1].replace(" ", "").replace("\u2581", " "), text) for n, text in truth.items()
+        (hypotheses[n][0][1].replace(" ", "").replace("\u2581", " "), text)
+        for n, text in truth.items()
     ]
     for name, cut in (("cer", list), ("wer", str.split)):
-        errors = sum(distance_by_loops(cut(one), cut(two)) for one, two in pairs)
+        errors = sum(distance_by_loops(cut(first), cut(second)) for first, second in pairs)
         rate = 100 * errors / sum(len(cut(two)) for _, two in pairs)
         for size in (2, 5):
             (record,) = inprocess.validate(*words, *search, "--path", path, "--batch-size", size)
@@ -176,13 +183,15 @@ def test_captions_are_scored(tmp_path):
     path = folder / "checkpoint_last.pt"
     subset = ["--gen-subset", "valid", "--beam", 2, "--max-len-b", 5]
     output = inprocess.generate(*words, "--path", path, *subset, "--max-tokens", 100)
-    found, truth = inprocess.hypotheses(output), inprocess.references(output)
+    hypotheses, truth = inprocess.hypotheses(output), inprocess.references(output)
     names = (data / "valid.features").read_text().split()
     images = {name: [n for n in truth if names[n] == name] for name in names}
-    lines_found = [found[numbers[0]][0][1] for numbers in images.values()]
+    lines_found = [hypotheses[numbers[0]][0][1] for numbers in images.values()]
     references = [[truth[n] for n in sorted(numbers)] for numbers in images.values()]
-    assert any(len(known) > 1 for known in references)
-    padded = [[known[n] if n < len(known) else None for known in references] for n in range(2)]
+    assert any(len(several) > 1 for several in references)
+    padded = [
+        [several[n] if n < len(several) else None for several in references] for n in range(2)
+    ]
     bleu = sacrebleu.metrics.BLEU(tokenize="none", force=True).corpus_score(lines_found, padded)
     cider = cider_by_arrays(lines_found, references)
     for size in (1, 3):

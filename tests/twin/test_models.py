@@ -61,13 +61,13 @@ def inputs(stock, lengths=(6, 4, 4, 1)):
 def test_function_is_the_stock_models(data, stock, flags):
     """The same weights under the same names, the same logits, with and without ``twin``."""
     twin, plain = couple(data, stock, *flags)
-    given = inputs(stock)
+    net_input = inputs(stock)
     with torch.no_grad():
-        expected, extra = plain(**given)
-        found, more = twin(**given)
-        (again, _), output = twin(**given, twin=TwinCall())
-    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(again, found)
+        expected, extra = plain(**net_input)
+        logits, more = twin(**net_input)
+        (again, _), output = twin(**net_input, twin=TwinCall())
+    torch.testing.assert_close(logits, expected, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(again, logits)
     assert output.backward_states is None and output.backward_logits is None
     if stock == "lstm" and extra is not None:
         torch.testing.assert_close(more, extra, atol=1e-5, rtol=1e-5)
@@ -88,17 +88,17 @@ def test_the_adaptive_softmax_reads_the_states(data, stock):
 def test_state_is_the_one_that_predicts(data, stock, flags):
     """Of a recurrent decoder: the top h that stock fairseq keeps after each step, word by word."""
     twin, plain = couple(data, stock, *flags)
-    given = inputs(stock, lengths=(5, 5))
-    prev = given.get("prev_output_tokens", given["src_tokens"])
+    net_input = inputs(stock, lengths=(5, 5))
+    prev = net_input.get("prev_output_tokens", net_input["src_tokens"])
     with torch.no_grad():
-        (logits, _), output = twin(**given, twin=TwinCall())
+        (logits, _), output = twin(**net_input, twin=TwinCall())
         if stock == "transformer":
             expected = plain.decoder.output_layer(output.states)
             torch.testing.assert_close(logits, expected)
             return
         source = None
         if stock == "lstm":
-            source = plain.encoder(given["src_tokens"], given["src_lengths"])
+            source = plain.encoder(net_input["src_tokens"], net_input["src_lengths"])
         cache = {}
         for t in range(prev.size(1)):
             plain.decoder(prev[:, : t + 1], encoder_out=source, incremental_state=cache)
@@ -148,9 +148,9 @@ def test_properties_of_a_language_model(data, flags):
 def test_the_fused_layers_train_like_the_loop(data):
     """Gradients of the fused kernel and of stock fairseq's steps."""
     models = couple(data, "lstm_lm", "--decoder-layers", "2", "--residuals")
-    given = inputs("lstm_lm")
+    net_input = inputs("lstm_lm")
     for model in models:
-        model(**given)[0].square().sum().backward()
+        model(**net_input)[0].square().sum().backward()
     gradients = [dict(model.named_parameters()) for model in models]
     for name, parameter in gradients[0].items():
         torch.testing.assert_close(parameter.grad, gradients[1][name].grad, atol=1e-4, rtol=1e-4)
@@ -162,14 +162,14 @@ def test_dropout_where_the_stock_model_has_it(data, monkeypatch, rate, flags):
     """Every dropout keeps a share that depends on its input alone: no random numbers."""
 
     def dropout(module, tensor, inplace=False):
-        kept = tensor.detach().mul(997).sin().gt(2 * rate - 1)
-        return tensor * kept / (1 - rate) if module.training else tensor
+        is_kept = tensor.detach().mul(997).sin().gt(2 * rate - 1)
+        return tensor * is_kept / (1 - rate) if module.training else tensor
 
     monkeypatch.setattr(FairseqDropout, "forward", dropout)
     twin, plain = couple(data, "lstm", *flags)
-    given = inputs("lstm")
+    net_input = inputs("lstm")
     twin.decoder.train(), plain.decoder.train()
-    torch.testing.assert_close(twin(**given)[0], plain(**given)[0], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(twin(**net_input)[0], plain(**net_input)[0], atol=1e-5, rtol=1e-5)
 
 
 # ---------------------------------------------------------------- the backward network
@@ -181,18 +181,18 @@ def test_backward_network_is_a_second_decoder(data, stock):
     cfg = configured(data, f"twin_{stock}", criterion="twin")
     task, model = built(cfg)
     criterion = task.build_criterion(cfg.criterion)
-    own = {id(parameter) for parameter in model.parameters()}
+    model_parameters = {id(parameter) for parameter in model.parameters()}
     network = criterion.network.decoder
     shapes = [
         {name: parameter.shape for name, parameter in decoder.named_parameters()}
         for decoder in (model.decoder, network)
     ]
     assert shapes[0] == shapes[1]
-    assert not own & {id(parameter) for parameter in criterion.parameters()}
+    assert not model_parameters & {id(parameter) for parameter in criterion.parameters()}
     assert criterion.penalty.map.in_features == criterion.network.state_size
-    given = inputs(stock)
-    prev = given.get("prev_output_tokens", given["src_tokens"])
-    (logits, _), output = model(**given, twin=TwinCall(criterion.network, prev))
+    net_input = inputs(stock)
+    prev = net_input.get("prev_output_tokens", net_input["src_tokens"])
+    (logits, _), output = model(**net_input, twin=TwinCall(criterion.network, prev))
     assert output.backward_states.shape == output.states.shape
     assert output.states.size(2) == criterion.network.state_size
     assert output.backward_logits.shape == logits.shape
@@ -215,14 +215,14 @@ def test_all_embeddings_shared_are_those_of_the_forward_network(tmp_path, stock)
 
 def test_forward_weights_do_not_depend_on_the_criterion(data):
     """The same seed starts a twin run and its baseline with the same forward network."""
-    found = []
+    states = []
     for criterion in ("twin", "label_smoothed_cross_entropy"):
         torch.manual_seed(3)
         cfg = configured(data, "twin_lstm", criterion=criterion)
         task, model = built(cfg)
         task.build_criterion(cfg.criterion)
-        found.append(model.state_dict())
-    assert all(torch.equal(found[0][name], value) for name, value in found[1].items())
+        states.append(model.state_dict())
+    assert all(torch.equal(states[0][name], value) for name, value in states[1].items())
 
 
 @pytest.mark.parametrize("flags", [("--twin-target", "zeros"), ("--twin-stabilise",)])
@@ -244,20 +244,20 @@ def test_the_loop_with_gradients_after_it_trains_like_the_literal_one(data, flag
     torch.manual_seed(0)
     model = couple(data, "lstm", *flags, "--dropout", "0.4")[0].double().train()
     model.decoder.need_attn = True
-    given = inputs("lstm")
-    found = []
+    net_input = inputs("lstm")
+    trainings = []
     for function in (lstm._fed, lstm._literal):
         torch.manual_seed(1)
-        encoder_out = model.encoder(given["src_tokens"], given["src_lengths"])
-        vectors = model.decoder.embed_tokens(given["prev_output_tokens"]).transpose(0, 1)
+        encoder_out = model.encoder(net_input["src_tokens"], net_input["src_lengths"])
+        vectors = model.decoder.embed_tokens(net_input["prev_output_tokens"]).transpose(0, 1)
         states, outputs, attention = function(model.decoder, vectors, encoder_out)
         model.zero_grad()
         total = (states.sin() + outputs.cos()).sum()
         total = total if attention is None else total + attention.square().sum()
         total.backward()
-        grads = {name: one.grad for name, one in model.named_parameters()}
-        found.append((states, outputs, attention, grads))
-    torch.testing.assert_close(found[0], found[1])
+        grads = {name: parameter.grad for name, parameter in model.named_parameters()}
+        trainings.append((states, outputs, attention, grads))
+    torch.testing.assert_close(trainings[0], trainings[1])
 
 
 def test_training_takes_the_fast_loop(data, monkeypatch):

@@ -27,8 +27,8 @@ def reference_sum(states, others, keep, kind, penalty):
     rows = zip(states, others, keep)
     return sum(
         value
-        for one, other, kept in rows
-        for value, counts in zip(reference.penalty(one, other, kind, *g), kept)
+        for state, other, counted in rows
+        for value, counts in zip(reference.penalty(state, other, kind, *g), counted)
         if counts
     )
 
@@ -47,8 +47,8 @@ def check_gradient(loss, leaf, array, expected):
     """
     loss.backward()
     for index in random_entries(array, 6, np.random.default_rng(1)):
-        wanted = central_difference(expected, array, index)
-        assert leaf.grad[index].item() == pytest.approx(wanted, rel=1e-6, abs=1e-8)
+        derivative = central_difference(expected, array, index)
+        assert leaf.grad[index].item() == pytest.approx(derivative, rel=1e-6, abs=1e-8)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -58,11 +58,11 @@ def test_distance_to_backward_states(kind, learnt, shape):
     """L_t = || g(h^f_t) - h^b_t ||, its gradient in h^f, W and b, and none in h^b."""
     states, others, keep = random_case(shape)
     penalty = randomise(TwinPenalty("backward", kind, False, shape[2] if learnt else None))
-    tensors = [torch.from_numpy(one).requires_grad_() for one in (states, others)]
-    found = penalty(tensors[0], torch.from_numpy(keep), tensors[1])
-    assert found.shape == shape[:2]
-    assert (found[~torch.from_numpy(keep)] == 0).all()
-    loss = found.sum()
+    tensors = [torch.from_numpy(array).requires_grad_() for array in (states, others)]
+    distances = penalty(tensors[0], torch.from_numpy(keep), tensors[1])
+    assert distances.shape == shape[:2]
+    assert (distances[~torch.from_numpy(keep)] == 0).all()
+    loss = distances.sum()
 
     def expected():
         return reference_sum(states, others, keep, kind, penalty)
@@ -75,8 +75,8 @@ def test_distance_to_backward_states(kind, learnt, shape):
     for leaf in leaves:
         array = leaf.detach().numpy()
         for index in random_entries(array, 6, rng):
-            wanted = central_difference(expected, array, index)
-            assert leaf.grad[index].item() == pytest.approx(wanted, rel=1e-6, abs=1e-8)
+            derivative = central_difference(expected, array, index)
+            assert leaf.grad[index].item() == pytest.approx(derivative, rel=1e-6, abs=1e-8)
 
 
 @pytest.mark.parametrize("kind", DISTANCES)
@@ -84,13 +84,13 @@ def test_zeros_penalise_the_norm_of_the_states(kind):
     """Table 1, AR."""
     states, others, keep = random_case((3, 4, 5))
     penalty, tensor = TwinPenalty("zeros", kind), torch.from_numpy(states).requires_grad_()
-    found = penalty(tensor, torch.from_numpy(keep)).sum()
+    distance = penalty(tensor, torch.from_numpy(keep)).sum()
 
     def expected():
         return reference_sum(states, np.zeros_like(others), keep, kind, penalty)
 
-    assert found.item() == pytest.approx(expected(), rel=1e-12)
-    check_gradient(found, tensor, states, expected)
+    assert distance.item() == pytest.approx(expected(), rel=1e-12)
+    check_gradient(distance, tensor, states, expected)
 
 
 @pytest.mark.parametrize("kind", DISTANCES)
@@ -101,14 +101,14 @@ def test_noise_is_gaussian_and_new_each_time(kind):
     torch.manual_seed(5)
     noise = torch.randn_like(tensor).numpy()
     torch.manual_seed(5)
-    found, again = (penalty(tensor, torch.from_numpy(keep)) for _ in range(2))
+    distances, again = (penalty(tensor, torch.from_numpy(keep)) for _ in range(2))
 
     def expected():
         return reference_sum(states, noise, keep, kind, penalty)
 
-    assert found.sum().item() == pytest.approx(expected(), rel=1e-12)
-    assert not torch.equal(found, again)
-    check_gradient(found.sum(), tensor, states, expected)
+    assert distances.sum().item() == pytest.approx(expected(), rel=1e-12)
+    assert not torch.equal(distances, again)
+    check_gradient(distances.sum(), tensor, states, expected)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -118,17 +118,17 @@ def test_stabilising_norm(shape):
     keep = np.maximum.accumulate(keep[:, ::-1], axis=1)[:, ::-1].copy()  # no holes, as in batches
     penalty = TwinPenalty(stabilise=True)
     tensor = torch.from_numpy(states).requires_grad_()
-    found = penalty(tensor, torch.from_numpy(keep))
-    found.sum().backward()
+    penalties = penalty(tensor, torch.from_numpy(keep))
+    penalties.sum().backward()
 
     def expected():
         pairs = zip(states, keep)
-        return sum(sum(reference.stabilising_norm(one[kept])) for one, kept in pairs)
+        return sum(sum(reference.stabilising_norm(sentence[places])) for sentence, places in pairs)
 
-    assert found.sum().item() == pytest.approx(expected(), rel=1e-12, abs=1e-15)
+    assert penalties.sum().item() == pytest.approx(expected(), rel=1e-12, abs=1e-15)
     for index in random_entries(states, 6, np.random.default_rng(1)):
-        wanted = central_difference(expected, states, index)
-        assert tensor.grad[index].item() == pytest.approx(wanted, rel=1e-6, abs=1e-8)
+        derivative = central_difference(expected, states, index)
+        assert tensor.grad[index].item() == pytest.approx(derivative, rel=1e-6, abs=1e-8)
 
 
 @pytest.mark.parametrize("kind", DISTANCES)
@@ -143,9 +143,9 @@ def test_equal_states_have_no_distance_and_no_gradient(kind):
 
 def test_half_precision_is_computed_in_single():
     states = torch.full((1, 1, 64), 300.0, dtype=torch.half)  # squares are above 65504
-    found = TwinPenalty("zeros")(states, torch.ones(1, 1).bool())
-    assert found.dtype == torch.float32
-    assert found.item() == 90000.0
+    distance = TwinPenalty("zeros")(states, torch.ones(1, 1).bool())
+    assert distance.dtype == torch.float32
+    assert distance.item() == 90000.0
 
 
 def test_which_rows_need_a_backward_network():

@@ -47,13 +47,13 @@ def test_the_lines_of_before_are_replaced_with_force_alone(tmp_path, images, cap
 def test_sampling_has_the_intensities_as_probabilities(tmp_path):
     images = np.tile(np.array([0, 51, 204, 255], dtype=np.uint8), (6000, 1, 1))
     (tmp_path / "a").write_bytes(idx(images))
-    found = {}
+    texts = {}
     for seed in (1, 1, 2):
         call(tmp_path / "a", "--output", tmp_path / "out", "--sample", seed, "--force")
         text = (tmp_path / "out").read_text()
-        assert found.setdefault(seed, text) == text
-    assert found[1] != found[2]
-    rows = np.array([line.split() for line in found[1].splitlines()]).astype(int)
+        assert texts.setdefault(seed, text) == text
+    assert texts[1] != texts[2]
+    rows = np.array([line.split() for line in texts[1].splitlines()]).astype(int)
     # four standard deviations of a mean over 6,000 draws
     assert rows.mean(axis=0) == pytest.approx([0, 0.2, 0.8, 1], abs=4 * 0.4 / 6000**0.5)
     assert rows[:, 0].max() == 0 and rows[:, 3].min() == 1

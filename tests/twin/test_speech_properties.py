@@ -124,7 +124,7 @@ def test_source_is_kept_once_per_sentence(kind):
     prefixes = torch.full((len(owners), 1), END)
     model.decoder(prefixes, encoder_out=encoder_out, incremental_state=state)
     (cache,) = state.values()
-    sizes = {name: len(one) for name, one in cache.items()}
+    sizes = {name: len(rows) for name, rows in cache.items()}
     of_source = {name for name in sizes if name.startswith("context_")}
     assert of_source and all(sizes[name] == len(FULL) for name in of_source)
     assert all(sizes[name] == len(owners) for name in set(sizes) - of_source)
@@ -185,9 +185,9 @@ def test_a_forgotten_part_of_the_state_is_found(name, monkeypatch):
 @pytest.mark.parametrize("name", attentive_layer.CARRIED)
 def test_a_part_that_stays_behind_is_found(name, monkeypatch):
     def all_but_one(cache, new_order):
-        kept = cache[name]
+        tensor = cache[name]
         decoding.reorder_cache(cache, new_order)
-        cache[name] = kept[: len(new_order)]
+        cache[name] = tensor[: len(new_order)]
 
     monkeypatch.setattr("fairseq_ext.streams.direction.reorder_cache", all_but_one)
     with pytest.raises(AssertionError, match="after re-ordering"):
@@ -200,8 +200,10 @@ def test_a_source_that_is_read_backwards_in_part_is_found(monkeypatch):
     expected = [row[:length].flip(0) for row, length in zip(annotations, (5, 3))]
 
     def same():
-        found = speech_modules.mirrored(annotations, padding)
-        return all(torch.equal(row[: len(one)], one) for row, one in zip(found, expected))
+        mirrored = speech_modules.mirrored(annotations, padding)
+        return all(
+            torch.equal(row[: len(sentence)], sentence) for row, sentence in zip(mirrored, expected)
+        )
 
     assert same()
     monkeypatch.setattr(speech_modules, "reversal", flipped)

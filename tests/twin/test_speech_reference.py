@@ -31,8 +31,8 @@ def check_gradients(loss, expected, named, seed=0):
     for name, tensor in named.items():
         array = tensor.detach().numpy()
         for index in random_entries(array, 2, rng):
-            wanted = central_difference(expected, array, index)
-            assert gradients[name][index].item() == pytest.approx(wanted, abs=2e-6), name
+            derivative = central_difference(expected, array, index)
+            assert gradients[name][index].item() == pytest.approx(derivative, abs=2e-6), name
 
 
 @pytest.mark.parametrize("reduction", REDUCTIONS, ids=str)
@@ -41,23 +41,25 @@ def test_encoder(lengths, reduction):
     frames, padding = support.batch_of_rows(lengths[0], support.FEATURES)
     states, left = encoder(frames, padding)
     params, rng = support.arrays(encoder), np.random.default_rng(1)
-    wanted = [
+    sentences = [
         reference.speech_encoder(row[:length].detach().numpy(), params, reduction)
         for row, length in zip(frames, lengths[0])
     ]
-    for found, mask, expected in zip(states, left, wanted):
+    for computed, mask, expected in zip(states, left, sentences):
         assert (~mask).sum() == len(expected)
-        np.testing.assert_allclose(found[: len(expected)].detach(), expected, atol=1e-12)
+        np.testing.assert_allclose(computed[: len(expected)].detach(), expected, atol=1e-12)
     weights = torch.from_numpy(rng.normal(size=states.shape)).masked_fill(left.unsqueeze(2), 0)
 
     def expected():
         total = 0.0
         for row, length, weight in zip(frames, lengths[0], weights):
-            found = reference.speech_encoder(row[:length].detach().numpy(), params, reduction)
-            total += (found * weight[: len(found)].numpy()).sum()
+            encoded = reference.speech_encoder(row[:length].detach().numpy(), params, reduction)
+            total += (encoded * weight[: len(encoded)].numpy()).sum()
         return total
 
-    trained = {name: one for name, one in encoder.named_parameters() if one.requires_grad}
+    trained = {
+        name: parameter for name, parameter in encoder.named_parameters() if parameter.requires_grad
+    }
     check_gradients((states * weights).sum(), expected, trained)
 
 
@@ -69,7 +71,7 @@ def test_speech_decoder(lengths, window, literal):
     annotations, padding = support.batch_of_rows(lengths[0], width)
     sentences, prev, target = support.batch_of_words(lengths[1])
     hidden = window.hidden(padding, prev.size(1)) if window else None
-    readout, found = decoder.unroll(prev, annotations, padding, hidden, literal)
+    readout, steps = decoder.unroll(prev, annotations, padding, hidden, literal)
     logits, params = decoder.logits(readout), support.arrays(decoder)
 
     def run(number):
@@ -78,10 +80,10 @@ def test_speech_decoder(lengths, window, literal):
 
     for number, length in enumerate(lengths[1]):
         scores, states, weights = run(number)
-        got = (logits[number], found.states[number], found.weights[number, :, : weights.shape[1]])
-        for one, wanted in zip(got, (scores, states, weights)):
-            np.testing.assert_allclose(one[:length].detach(), wanted, atol=1e-12)
-        assert not found.weights[number, :length, weights.shape[1] :].any()
+        got = (logits[number], steps.states[number], steps.weights[number, :, : weights.shape[1]])
+        for tensor, array in zip(got, (scores, states, weights)):
+            np.testing.assert_allclose(tensor[:length].detach(), array, atol=1e-12)
+        assert not steps.weights[number, :length, weights.shape[1] :].any()
 
     def expected():
         return sum(
@@ -101,21 +103,21 @@ def test_captions(lengths, kind, literal):
     oracle = reference.plain_caption if kind == "plain" else reference.attentive_caption
     features, padding = support.batch_of_rows(lengths[0], support.FEATURES)
     sentences, prev, target = support.batch_of_words(lengths[1])
-    readout, found = decoder.unroll(prev, features, padding, literal=literal)
+    readout, steps = decoder.unroll(prev, features, padding, literal=literal)
     logits, params = decoder.logits(readout), support.arrays(decoder)
-    states = found if kind == "plain" else found.states
+    states = steps if kind == "plain" else steps.states
 
     def run(number):
         image = features[number, : lengths[0][number]].detach().numpy()
         return oracle(sentences[number].tolist(), image, params, END)
 
     for number, length in enumerate(lengths[1]):
-        wanted = run(number)
-        np.testing.assert_allclose(logits[number, :length].detach(), wanted[0], atol=1e-12)
-        np.testing.assert_allclose(states[number, :length].detach(), wanted[1], atol=1e-12)
+        from_loops = run(number)
+        np.testing.assert_allclose(logits[number, :length].detach(), from_loops[0], atol=1e-12)
+        np.testing.assert_allclose(states[number, :length].detach(), from_loops[1], atol=1e-12)
         if kind == "attentive":
-            looks = found.weights[number, :length, : lengths[0][number]].detach()
-            np.testing.assert_allclose(looks, wanted[2], atol=1e-12)
+            looks = steps.weights[number, :length, : lengths[0][number]].detach()
+            np.testing.assert_allclose(looks, from_loops[2], atol=1e-12)
 
     def expected():
         return sum(
@@ -123,5 +125,5 @@ def test_captions(lengths, kind, literal):
             for number, sentence in enumerate(sentences)
         )
 
-    trained = {name: one for name, one in decoder.named_parameters() if one.requires_grad}
+    trained = {name: tensor for name, tensor in decoder.named_parameters() if tensor.requires_grad}
     check_gradients(support.likelihood(logits, target), expected, trained)

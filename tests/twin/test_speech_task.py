@@ -87,9 +87,11 @@ def test_beams_and_single_recordings(data, run, tmp_path):
     folder, _ = run
     checkpoint = folder / "checkpoint_last.pt"
     printed = generate(data, checkpoint, "--beam", 4, "--nbest", 2, "--max-len-b", 8)
-    found = inprocess.hypotheses(printed)
-    assert sorted(found) == list(range(6)) and all(len(one) == 2 for one in found.values())
-    assert all(one[0][0] >= one[1][0] for one in found.values())
+    hypotheses = inprocess.hypotheses(printed)
+    assert sorted(hypotheses) == list(range(6)) and all(
+        len(beam) == 2 for beam in hypotheses.values()
+    )
+    assert all(beam[0][0] >= beam[1][0] for beam in hypotheses.values())
     paths = tmp_path / "paths"
     features = sorted((data / "features" / "valid").glob("*.npy"))
     paths.write_text("".join(f"{path}\n" for path in features), encoding="utf-8")
@@ -98,8 +100,8 @@ def test_beams_and_single_recordings(data, run, tmp_path):
         data, *words, "--beam", 4, "--nbest", 2, "--max-len-b", 8, "--max-tokens", 600
     )
     again = inprocess.hypotheses(printed)
-    assert {number: [text for _, text in one] for number, one in again.items()} == {
-        number: [text for _, text in one] for number, one in found.items()
+    assert {number: [text for _, text in beam] for number, beam in again.items()} == {
+        number: [text for _, text in beam] for number, beam in hypotheses.items()
     }
 
 
@@ -111,8 +113,8 @@ def test_exported_without_the_twin(data, run, tmp_path, capsys):
     assert "--user-dir" in capsys.readouterr().out
     stored = [load(path) for path in (folder / "checkpoint_last.pt", exported)]
     assert stored[0]["criterion"] and not stored[1]["criterion"]
-    found = [generate(data, path, *words) for path in (folder / "checkpoint_last.pt", exported)]
-    assert inprocess.hypotheses(found[0]) == inprocess.hypotheses(found[1])
+    outputs = [generate(data, path, *words) for path in (folder / "checkpoint_last.pt", exported)]
+    assert inprocess.hypotheses(outputs[0]) == inprocess.hypotheses(outputs[1])
 
 
 def test_distance_names_bad_features(data, run, tmp_path, capsys):
@@ -141,7 +143,9 @@ def test_recordings_are_transcribed(tmp_path):
     train(data, tmp_path / "run", *words, "--window-updates", 40, "--window", "4,2,4", sizes=sizes)
     checkpoint = tmp_path / "run" / "checkpoint_best.pt"
     printed = generate(data, checkpoint, "--beam", 3, "--max-len-b", 10)
-    found, wanted = inprocess.hypotheses(printed), inprocess.references(printed)
+    hypotheses, references = inprocess.hypotheses(printed), inprocess.references(printed)
     # hypotheses are printed letter by letter
-    texts = {number: Characters.decode(one[0][1]) for number, one in found.items()}
-    assert sum(texts[number] == text for number, text in wanted.items()) >= 0.9 * len(wanted)
+    texts = {number: Characters.decode(beam[0][1]) for number, beam in hypotheses.items()}
+    assert sum(texts[number] == text for number, text in references.items()) >= 0.9 * len(
+        references
+    )

@@ -80,15 +80,15 @@ def batch(source_lengths=(5, 7, 3), target_lengths=(4, 1, 3)):
     return {"net_input": inputs, "target": target, "ntokens": sum(target_lengths)}, sentences
 
 
-def objective(kind, model, own, sample, sentences):
+def objective(kind, model, twin_loss, sample, sentences):
     """The sum over the batch, by the loops."""
     oracle = {
         "speech": reference.speech_decoder,
         "plain": reference.plain_caption,
         "attentive": reference.attentive_caption,
     }[kind]
-    forward, backward = map(support.arrays, (model.decoder.module, own.network.decoder))
-    penalty, total = support.arrays(own.penalty), 0.0
+    forward, backward = map(support.arrays, (model.decoder.module, twin_loss.network.decoder))
+    penalty, total = support.arrays(twin_loss.penalty), 0.0
     inputs = sample["net_input"]
     for rows, length, sentence in zip(inputs["src_tokens"], inputs["src_lengths"], sentences):
         source = reversed_source = rows[:length].numpy()
@@ -111,37 +111,41 @@ def objective(kind, model, own, sample, sentences):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_objective(kind):
-    (model, own), (sample, sentences) = build(kind), batch()
-    loss, sample_size, log = own(model, sample)
-    expected = objective(kind, model, own, sample, sentences)
+    (model, twin_loss), (sample, sentences) = build(kind), batch()
+    loss, sample_size, log = twin_loss(model, sample)
+    expected = objective(kind, model, twin_loss, sample, sentences)
     assert loss.item() == pytest.approx(expected, rel=1e-9) and sample_size == 8
     assert log["matched"] == 8 - 3
 
 
 def test_a_source_that_is_not_mirrored_is_found(monkeypatch):
-    (model, own), (sample, sentences) = build("speech"), batch()
-    own.network.unroll = speech.unroll
-    loss, _, _ = own(model, sample)
-    expected = objective("speech", model, own, sample, sentences)
+    (model, twin_loss), (sample, sentences) = build("speech"), batch()
+    twin_loss.network.unroll = speech.unroll
+    loss, _, _ = twin_loss(model, sample)
+    expected = objective("speech", model, twin_loss, sample, sentences)
     assert abs(loss.item() - expected) > 1e-3
 
 
 def trained(module):
-    return [(name, one) for name, one in module.named_parameters() if one.requires_grad]
+    return [
+        (name, parameter)
+        for name, parameter in module.named_parameters()
+        if parameter.requires_grad
+    ]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients_go_where_the_paper_says(kind):
-    (model, own), (sample, _) = build(kind), batch()
-    call, wanted = own.call(sample)
+    (model, twin_loss), (sample, _) = build(kind), batch()
+    call, predicted = twin_loss.call(sample)
     (logits, _), output = model(**sample["net_input"], twin=call)
-    penalty, _ = own.distance(output, sample["target"].eq(PAD))
+    penalty, _ = twin_loss.distance(output, sample["target"].eq(PAD))
     forward_loss = support.likelihood(logits, sample["target"])
-    backward_loss = support.likelihood(output.backward_logits, wanted)
-    check_no_gradient(penalty.sum(), trained(own.network))
-    check_gradient_everywhere(penalty.sum(), trained(own.penalty))
-    check_no_gradient(forward_loss, trained(own.network))
-    check_gradient_everywhere(backward_loss, trained(own.network))
+    backward_loss = support.likelihood(output.backward_logits, predicted)
+    check_no_gradient(penalty.sum(), trained(twin_loss.network))
+    check_gradient_everywhere(penalty.sum(), trained(twin_loss.penalty))
+    check_no_gradient(forward_loss, trained(twin_loss.network))
+    check_gradient_everywhere(backward_loss, trained(twin_loss.network))
     check_no_gradient(backward_loss, trained(model.decoder))
     if kind == "speech":
         for term in (forward_loss, backward_loss, penalty.sum()):
@@ -150,15 +154,15 @@ def test_gradients_go_where_the_paper_says(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_encoder_runs_once_for_both(kind):
-    (model, own), (sample, _) = build(kind), batch()
+    (model, twin_loss), (sample, _) = build(kind), batch()
     calls = []
     model.encoder.module.register_forward_hook(lambda *_: calls.append(1))
-    own(model, sample)
+    twin_loss(model, sample)
     assert len(calls) == 1
 
 
 def test_window_moves_in_pre_training_alone():
-    model, own = build("speech", window_updates=3)
+    model, twin_loss = build("speech", window_updates=3)
     sample, _ = batch()
 
     def looks(training, updates):
@@ -172,8 +176,8 @@ def test_window_moves_in_pre_training_alone():
     assert torch.equal(looks(False, 0), open_wide)
     model.train().set_num_updates(0)
     seen = []
-    own.network.register_forward_pre_hook(lambda _module, given: seen.append(given[1]))
-    model(**sample["net_input"], twin=own.call(sample)[0])
+    twin_loss.network.register_forward_pre_hook(lambda _module, given: seen.append(given[1]))
+    model(**sample["net_input"], twin=twin_loss.call(sample)[0])
     ((_, _, window),) = seen
     assert window == model.window
 

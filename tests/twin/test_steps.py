@@ -37,12 +37,12 @@ def loop(parts, fast):
         def mix(attention):
             return (attention.unsqueeze(1) @ source).squeeze(1)
 
-    found = []
+    states = []
     for _ in range(STEPS):
         seen = mix(compare(state).softmax(dim=1))
         state, memory = cell(product(torch.cat([state, seen], dim=1)), memory)
-        found.append(state)
-    return torch.stack(found)
+        states.append(state)
+    return torch.stack(states)
 
 
 def random_parts(dtype):
@@ -58,10 +58,12 @@ def test_gradients_are_those_of_autograd(arranged, monkeypatch):
         monkeypatch.setattr(products, "WORTH_ARRANGING", 1)
     parts = random_parts(dtype)
     upstream = torch.randn(STEPS, ROWS, UNITS, dtype=dtype)
-    found, wanted = (loop(parts, fast) for fast in (True, False))
-    torch.testing.assert_close(found, wanted)
-    for one, other in zip(*(torch.autograd.grad(out, parts, upstream) for out in (found, wanted))):
-        torch.testing.assert_close(one, other)
+    fused, literal = (loop(parts, fast) for fast in (True, False))
+    torch.testing.assert_close(fused, literal)
+    for gradient, expected in zip(
+        *(torch.autograd.grad(out, parts, upstream) for out in (fused, literal))
+    ):
+        torch.testing.assert_close(gradient, expected)
 
 
 def test_going_back_twice():
@@ -69,8 +71,8 @@ def test_going_back_twice():
     parts = random_parts(torch.float64)
     total = loop(parts, True).sum()
     once, again = (torch.autograd.grad(total, parts, retain_graph=True) for _ in range(2))
-    for one, other in zip(once, again):
-        assert torch.equal(one, other)
+    for gradient, repeated in zip(once, again):
+        assert torch.equal(gradient, repeated)
 
 
 def test_only_what_is_asked_for():
@@ -79,10 +81,10 @@ def test_only_what_is_asked_for():
         parts = random_parts(torch.float64)
         parts[fixed].requires_grad_(False)
         asked = [part for part in parts if part.requires_grad]
-        found, wanted = (
+        computed, expected = (
             torch.autograd.grad(loop(parts, fast)[:2].sum(), asked) for fast in (True, False)
         )
-        for one, other in zip(found, wanted):
-            torch.testing.assert_close(one, other)
+        for gradient, reference in zip(computed, expected):
+            torch.testing.assert_close(gradient, reference)
     with torch.no_grad():
         assert not loop(parts, True).requires_grad

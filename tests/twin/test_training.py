@@ -73,8 +73,8 @@ def load(path):
 @pytest.mark.parametrize("stock", STOCK)
 def test_terms_in_the_log_and_parameters_in_the_checkpoint(runs, stock):
     checkpoint, records = runs(stock)
-    training = [one for one in records if "train_loss" in one][-1]
-    valid = [one for one in records if "valid_loss" in one][-1]
+    training = [record for record in records if "train_loss" in record][-1]
+    valid = [record for record in records if "valid_loss" in record][-1]
     assert {"train_nll_loss", "train_backward_nll_loss", "train_L_t"} <= set(training)
     assert training["train_loss"] > training["train_nll_loss"] + training["train_backward_nll_loss"]
     assert training["train_L_t"] > 0
@@ -93,12 +93,12 @@ def test_g_and_the_backward_network_are_trained(runs, data, tmp_path):
     train(data["lstm"], tmp_path, "lstm", "--max-epoch", 1, "--dropout", 0.1)
     first = load(tmp_path / "checkpoint_last.pt")
     train(data["lstm"], tmp_path, "lstm", "--max-epoch", 2, "--dropout", 0.1)
-    found = load(tmp_path / "checkpoint_last.pt")
+    last = load(tmp_path / "checkpoint_last.pt")
     for part in ("model", "criterion"):
         for name, value in expected[part].items():
-            torch.testing.assert_close(found[part][name], value, msg=f"{part} {name}")
+            torch.testing.assert_close(last[part][name], value, msg=f"{part} {name}")
     for name in ("penalty.map.weight", "penalty.map.bias", "network.decoder.layers.0.weight_hh"):
-        assert not torch.equal(first["criterion"][name], found["criterion"][name]), name
+        assert not torch.equal(first["criterion"][name], last["criterion"][name]), name
 
 
 @contextlib.contextmanager
@@ -120,18 +120,18 @@ def counted():
 
 def evaluated(stock, data, path, lines):
     """What the commands say of a checkpoint, and how many parameters they make."""
-    found, named = {}, ("--path", path, "--max-tokens", 400)
+    results, named = {}, ("--path", path, "--max-tokens", 400)
     with counted() as sizes:
         if stock == "lstm_lm":
-            found["generate"] = perplexity(data, path)
+            results["generate"] = perplexity(data, path)
         else:
             printed = inprocess.generate(data, *named, "--beam", 3, "--nbest", 3)
-            found["generate"] = inprocess.hypotheses(printed)
+            results["generate"] = inprocess.hypotheses(printed)
             printed = inprocess.interactive(data, *named, "--beam", 2, "--input", lines)
-            found["interactive"] = inprocess.hypotheses(printed)
+            results["interactive"] = inprocess.hypotheses(printed)
         record = inprocess.validate(data, *task_of(stock)[:2], *named)[-1]
-        found["validate"] = record["valid_loss"], record["valid_ppl"]
-    return found, sum(sizes)
+        results["validate"] = record["valid_loss"], record["valid_ppl"]
+    return results, sum(sizes)
 
 
 def perplexity(data, path):
@@ -158,7 +158,7 @@ def test_evaluation_is_that_of_the_stock_model(
     monkeypatch.setattr(MODELS[stock], "build_backward", None)
     lines = tmp_path / "lines"
     lines.write_text("\n".join(toy_corpus.lines["xx"][:3]) + "\n", encoding="utf-8")
-    twin, plain = (evaluated(stock, data[stock], one, lines) for one in (checkpoint, exported))
+    twin, plain = (evaluated(stock, data[stock], path, lines) for path in (checkpoint, exported))
     assert twin == plain
     assert twin[0]["generate"]
 
@@ -177,7 +177,7 @@ def test_exported_checkpoint(runs, tmp_path, stock):
     assert cfg["criterion"]["_name"] == "label_smoothed_cross_entropy"
     assert not [name for name in vars(cfg["model"]) if "twin" in name]
     assert "twin" not in str(cfg)
-    digests = [one["extra_state"]["dictionaries"] for one in (state, trained)]
+    digests = [stored["extra_state"]["dictionaries"] for stored in (state, trained)]
     assert digests[0] == digests[1] != {}
 
 
@@ -218,8 +218,8 @@ def test_exported_multiway(toy_corpus, tmp_path):
     assert command.main([str(word) for word in words]) == 0
     assert load(checkpoint)["criterion"] and not load(exported)["criterion"]
     named = ("--task", "multiway_translation", "-s", "yy", "-t", "xx", "--max-len-b", 6, "--path")
-    found = [inprocess.generate(toy_corpus.two, *named, path) for path in (checkpoint, exported)]
-    assert inprocess.hypotheses(found[0]) == inprocess.hypotheses(found[1])
+    outputs = [inprocess.generate(toy_corpus.two, *named, path) for path in (checkpoint, exported)]
+    assert inprocess.hypotheses(outputs[0]) == inprocess.hypotheses(outputs[1])
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_a_plain_model_goes_on_with_a_twin(data, tmp_path):
     restored = ("--restore-file", plain / "checkpoint_last.pt", "--reset-optimizer")
     options = (*restored, "--reset-meters", "--reset-dataloader", "--max-epoch", 1)
     records = train(data["lstm"], tmp_path / "twin", "lstm", *options)
-    assert [one for one in records if "train_L_t" in one]
+    assert [record for record in records if "train_L_t" in record]
     state = load(tmp_path / "twin" / "checkpoint_last.pt")
     assert "penalty.map.weight" in state["criterion"]
 
@@ -267,7 +267,7 @@ def test_a_plain_model_goes_on_with_a_twin(data, tmp_path):
 @pytest.mark.parametrize("options", [("--twin-target", "noise"), ("--twin-stabilise",)])
 def test_rows_of_table_1_without_a_backward_network(data, tmp_path, options):
     records = train(data["lstm_lm"], tmp_path, "lstm_lm", "--max-epoch", 1, *options)
-    training = [one for one in records if "train_loss" in one][-1]
+    training = [record for record in records if "train_loss" in record][-1]
     assert "train_L_t" in training and "train_backward_nll_loss" not in training
     assert load(tmp_path / "checkpoint_last.pt")["criterion"] is None
 
@@ -277,7 +277,7 @@ def test_language_model_in_16_bits(data, tmp_path):
     for updates in (2, 4):
         options = ("--bf16", "--max-update", updates, "--disable-validation")
         records = train(data["lstm_lm"], tmp_path, "lstm_lm", *options)
-        training = [one for one in records if "train_L_t" in one][-1]
+        training = [record for record in records if "train_L_t" in record][-1]
         assert training["train_num_updates"] == updates
         assert 0 < training["train_L_t"] < float("inf")
         assert 0 < training["train_loss"] < float("inf")
@@ -295,11 +295,11 @@ def test_distance_in_a_language_model(runs, data, toy_corpus, tmp_path):
     words += ["--output", tmp_path / "distance"]
     assert command.main([str(word) for word in words]) == 0
     table = (tmp_path / "distance.tokens.tsv").read_text(encoding="utf-8").splitlines()
-    found = [line.split("\t") for line in table[1:]]
+    rows = [line.split("\t") for line in table[1:]]
     lines = (toy_corpus.text / "valid.yy").read_text(encoding="utf-8").splitlines()
-    wanted = [(str(number), word) for number, line in enumerate(lines) for word in line.split()]
-    assert [(row[0], row[2]) for row in found] == wanted
-    assert all(float(row[3]) > 0 and float(row[4]) > 0 for row in found)
+    places = [(str(number), word) for number, line in enumerate(lines) for word in line.split()]
+    assert [(row[0], row[2]) for row in rows] == places
+    assert all(float(row[3]) > 0 and float(row[4]) > 0 for row in rows)
 
 
 def test_multiway_model(toy_corpus, tmp_path, capsys):
@@ -310,7 +310,7 @@ def test_multiway_model(toy_corpus, tmp_path, capsys):
         *("--max-tokens", 400, "--max-epoch", 1, "--save-dir", tmp_path, "--embed-dim", 8),
         *("--hidden-size", 9, "--context-size", 10, "--readout-size", 7, "--no-epoch-checkpoints"),
     )
-    training = [one for one in records if "train_loss" in one][-1]
+    training = [record for record in records if "train_loss" in record][-1]
     assert {"train_xx-yy_L_t", "train_yy-xx_L_t", "train_yy-xx_backward_nll_loss"} <= set(training)
     state = load(tmp_path / "checkpoint_last.pt")
     assert state["criterion"]["penalty.map.weight"].shape == (9, 9)

@@ -33,11 +33,11 @@ def words(count):
 
 def test_tokens_against_the_reference():
     """L_t and -log P_f of every token of a ragged batch; the end symbol is not among them."""
-    model, own = ToyModel().eval(), criterion().eval()
+    model, twin_loss = ToyModel().eval(), criterion().eval()
     targets = sentences((3, 5, 0))
     sample = {**batch(targets), "id": torch.tensor([7, 2, 9])}
-    found = collect(model, own, [sample], words(toy.WORDS - 4))
-    params = toy.arrays(model, own)
+    tokens = collect(model, twin_loss, [sample], words(toy.WORDS - 4))
+    params = toy.arrays(model, twin_loss)
     expected = []
     for number, sentence in sorted(zip((7, 2, 9), targets)):
         states = reference.network_states(sentence, END, params, "forward")
@@ -45,12 +45,12 @@ def test_tokens_against_the_reference():
         targets_b = reference.matched_targets(sentence, END, params)
         g = params["map.weight"], params["map.bias"]
         for t, value in enumerate(reference.penalty(forward, targets_b, "mse", *g)):
-            one = {t: states[t]}
-            nll = reference.likelihood(sentence, END, one, params, "forward")[0]
+            single = {t: states[t]}
+            nll = reference.likelihood(sentence, END, single, params, "forward")[0]
             expected.append((number, t, f"w{sentence[t] - 4}", value, nll))
-    assert [token[:3] for token in found] == [token[:3] for token in expected]
-    for token, wanted in zip(found, expected):
-        assert token[3:] == pytest.approx(wanted[3:], rel=1e-5)
+    assert [token[:3] for token in tokens] == [token[:3] for token in expected]
+    for token, values in zip(tokens, expected):
+        assert token[3:] == pytest.approx(values[3:], rel=1e-5)
 
 
 @pytest.fixture(scope="module")
@@ -72,23 +72,23 @@ def distance(*arguments):
 
 def test_checkpoint(checkpoint, toy_corpus, tmp_path, capsys):
     """Every token of the subset once, whatever the batches are; the files are all there."""
-    found = []
+    tables = []
     for name, size in (("one", 4000), ("many", 40)):
         output = tmp_path / name
         options = ("--output", output, "--max-tokens", size, "--show", "0,3")
         assert distance(checkpoint, toy_corpus.two, *options) == 0
-        found.append(rows_of(f"{output}.tokens.tsv"))
+        tables.append(rows_of(f"{output}.tokens.tsv"))
         for ending in tool.ENDINGS:
             assert (tmp_path / f"{name}{ending}").stat().st_size > 0
     lines = (toy_corpus.text / "test.yy").read_text(encoding="utf-8").splitlines()
     tokens = [(str(number), word) for number, line in enumerate(lines) for word in line.split()]
-    for rows in found:
+    for rows in tables:
         assert [(row["sentence"], row["token"]) for row in rows] == tokens
-    for one, other in zip(*found):
-        assert float(one["L_t"]) == pytest.approx(float(other["L_t"]), rel=1e-4)
-        assert float(one["-log P_f"]) == pytest.approx(float(other["-log P_f"]), rel=1e-4)
+    for once, again in zip(*tables):
+        assert float(once["L_t"]) == pytest.approx(float(again["L_t"]), rel=1e-4)
+        assert float(once["-log P_f"]) == pytest.approx(float(again["-log P_f"]), rel=1e-4)
     numbers = {row["quantity"]: float(row["value"]) for row in rows_of(tmp_path / "one.tsv")}
-    mean = sum(float(row["L_t"]) for row in found[0]) / len(tokens)
+    mean = sum(float(row["L_t"]) for row in tables[0]) / len(tokens)
     assert numbers["tokens"] == len(tokens)
     assert numbers["mean L_t"] == pytest.approx(mean, rel=1e-4)
     table = rows_of(tmp_path / "one.words.tsv")
@@ -127,9 +127,9 @@ def test_words_outside_the_dictionary(toy_corpus, run, tmp_path, capsys):
     assert "<unk>" not in {row["text"] for row in rows_of(tmp_path / "out.words.tsv")}
     assert distance(*more, "--text", text / "train.yy") == 0
     (row,) = [row for row in rows_of(tmp_path / "out.words.tsv") if row["text"] == "<unk>"]
-    known = Dictionary.load(str(data / "dict.yy.txt"))
+    dictionary = Dictionary.load(str(data / "dict.yy.txt"))
     words = (text / "train.yy").read_text(encoding="utf-8").split()
-    assert int(row["frequency"]) == sum(word not in known for word in words) > 0
+    assert int(row["frequency"]) == sum(word not in dictionary for word in words) > 0
 
 
 def test_as_many_sentences_are_drawn_as_there_are(checkpoint, toy_corpus, tmp_path):

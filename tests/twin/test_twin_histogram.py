@@ -11,19 +11,19 @@ def test_histogram_of_rare_and_frequent_words():
     rng = np.random.default_rng(1)
     names = [f"w{number}" for number in range(7)]
     values = {name: rng.random(9 - number).tolist() for number, name in enumerate(names)}
-    found = histogram(values, names, rare=2)
-    assert found.rare == values["w5"] + values["w6"]
-    assert sorted(found.rare + found.frequent) == sorted(sum(values.values(), []))
-    shares = np.array(found.shares())
-    for column, group in ((2, found.rare), (3, found.frequent)):
-        counts, edges = np.histogram(group, bins=BINS, range=(found.edges[0], found.edges[-1]))
+    bars = histogram(values, names, rare=2)
+    assert bars.rare == values["w5"] + values["w6"]
+    assert sorted(bars.rare + bars.frequent) == sorted(sum(values.values(), []))
+    shares = np.array(bars.shares())
+    for column, group in ((2, bars.rare), (3, bars.frequent)):
+        counts, edges = np.histogram(group, bins=BINS, range=(bars.edges[0], bars.edges[-1]))
         np.testing.assert_allclose(shares[:, column], counts / len(group))
         np.testing.assert_allclose(shares[:, 0], edges[:-1])
         np.testing.assert_allclose(shares[:, 1], edges[1:])
-    numbers = dict(found.summary())
-    assert numbers["mean L_t of rare words"] == pytest.approx(np.mean(found.rare))
+    numbers = dict(bars.summary())
+    assert numbers["mean L_t of rare words"] == pytest.approx(np.mean(bars.rare))
     deviation = numbers["standard deviation of L_t of frequent words"]
-    assert deviation == pytest.approx(np.std(found.frequent))
+    assert deviation == pytest.approx(np.std(bars.frequent))
     assert histogram(values, names, rare=1500).rare == sum((values[n] for n in names[4:]), [])
     same = histogram({"a": [1.0], "b": [1.0]}, ["a", "b"], 1)
     assert same.shares()[0][2:] == (1.0, 1.0)

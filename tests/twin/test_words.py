@@ -27,7 +27,7 @@ def test_means_of_words():
     values = [("a@@", 1.0), ("b", 3.0), ("c", 5.0), ("c", 7.0)]
     tokens = [tool.Token(0, t, text, value, 0.0) for t, (text, value) in enumerate(values)]
     values = tool.occurrences({0: tokens}, "subword_nmt")
-    found = tool.words_with_frequency(values, {"ab": 4, "c": 9})
-    assert found == [tool.Word("c", 9, 2, 6.0, 1.0), tool.Word("ab", 4, 1, 2.0, 0.0)]
-    found = tool.words_with_frequency(values, None)
-    assert [word.frequency for word in found] == [2, 1]
+    means = tool.words_with_frequency(values, {"ab": 4, "c": 9})
+    assert means == [tool.Word("c", 9, 2, 6.0, 1.0), tool.Word("ab", 4, 1, 2.0, 0.0)]
+    means = tool.words_with_frequency(values, None)
+    assert [word.frequency for word in means] == [2, 1]

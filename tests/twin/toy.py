@@ -91,12 +91,12 @@ def batch(targets, sources=None, extra=0):
     width = 1 + extra + max(len(sentence) for sentence in targets)
 
     def rows(lists):
-        return collate([torch.tensor(one) for one in lists], PAD, width=width)
+        return collate([torch.tensor(tokens) for tokens in lists], PAD, width=width)
 
     prev = rows([[END, *sentence] for sentence in targets])
     inputs = {"src_tokens": prev}
     if sources is not None:
-        source = collate([torch.tensor([*one, END]) for one in sources], PAD)
+        source = collate([torch.tensor([*tokens, END]) for tokens in sources], PAD)
         inputs = {"src_tokens": source, "prev_output_tokens": prev}
     return {
         "net_input": inputs,
@@ -105,12 +105,12 @@ def batch(targets, sources=None, extra=0):
     }
 
 
-def arrays(model, own, of=lambda parameter: parameter.detach().numpy()):
+def arrays(model, twin_loss, of=lambda parameter: parameter.detach().numpy()):
     """The parameters under the names of the reference, as views."""
-    found = {}
-    for label, decoder in (("forward", model.decoder), ("backward", own.network.decoder)):
-        found.update({f"{label}.{name}": of(getattr(decoder, name)) for name in NAMES})
-    if hasattr(own.penalty.map, "weight"):
-        found["map.weight"] = of(own.penalty.map.weight)
-        found["map.bias"] = of(own.penalty.map.bias)
-    return found
+    values = {}
+    for label, decoder in (("forward", model.decoder), ("backward", twin_loss.network.decoder)):
+        values.update({f"{label}.{name}": of(getattr(decoder, name)) for name in NAMES})
+    if hasattr(twin_loss.penalty.map, "weight"):
+        values["map.weight"] = of(twin_loss.penalty.map.weight)
+        values["map.bias"] = of(twin_loss.penalty.map.bias)
+    return values
