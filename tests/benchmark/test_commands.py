@@ -35,10 +35,10 @@ def test_a_whole_run(monkeypatch, tmp_path, capsys):
     record = json.loads((tmp_path / "speed.json").read_text(encoding="utf-8"))
     (setting,) = record["families"]["multiway"]
     assert list(setting["results"]) == ["stock lstm", "stock lstm, equal FLOP", "multiway"]
-    for found in setting["results"].values():
-        for part in (found["training"], found["beam 2, batch 4"]):
+    for measured in setting["results"].values():
+        for part in (measured["training"], measured["beam 2, batch 4"]):
             assert part["rate"] > 0 and 0 < part["share of the limit"] and len(part["turns"]) == 1
-        assert found["first update"] > 0 and found["parameters"] > 0 and "peak" in found
+        assert measured["first update"] > 0 and measured["parameters"] > 0 and "peak" in measured
     assert setting["results"]["stock lstm"]["training"]["ratio at equal FLOP"] == 1
     assert record["machine"][0]["operations"] > 0 and record["torch"] and record["date"]
     table = (tmp_path / "speed.md").read_text(encoding="utf-8")
@@ -109,8 +109,8 @@ def smoke(monkeypatch):
     monkeypatch.setattr(module, "prepare", lambda *settings: None)
 
     def ratios_of(family, data, folder, settings, say):
-        found = module.speeds.get(family, 1.2)
-        training = found.pop(0) if isinstance(found, list) else found
+        speed = module.speeds.get(family, 1.2)
+        training = speed.pop(0) if isinstance(speed, list) else speed
         return {f"{family}, training": training, f"{family}, translation": 1.1}
 
     monkeypatch.setattr(module, "ratios_of", ratios_of)
@@ -155,8 +155,10 @@ def test_another_processor_is_mentioned(smoke, tmp_path, capsys):
 def test_the_file_in_the_repository_fits():
     module = smoke_script
     stored = module.read_expected(module.EXPECTED)
-    wanted = {f"{one}, {what}" for one in module.FAMILIES for what in ("training", "translation")}
-    assert set(stored["ratios"]) == wanted and 0 < stored["tolerance"] < 1
+    names = {
+        f"{family}, {what}" for family in module.FAMILIES for what in ("training", "translation")
+    }
+    assert set(stored["ratios"]) == names and 0 < stored["tolerance"] < 1
     assert all(ratio > 0 for ratio in stored["ratios"].values())
 
 
@@ -244,11 +246,11 @@ def test_start_up(monkeypatch):
         return float(len(asked)), "0.0005"
 
     monkeypatch.setattr(startup, "run", run)
-    found = startup.startup(2, say=lambda text: None)
-    assert found["fairseq-train --help"] == {
+    times = startup.startup(2, say=lambda text: None)
+    assert times["fairseq-train --help"] == {
         "stock": None, "compatibility layer": 8.0, "--user-dir": 9.0
     }  # fmt: skip
-    assert found["any process"] == {"compatibility layer": 0.0005}
+    assert times["any process"] == {"compatibility layer": 0.0005}
     assert len(asked) == 3 * 4
 
 

@@ -35,8 +35,8 @@ def test_some_of_the_batches(dual_checkpoint, toy_corpus):
     args = Namespace(data=toy_corpus.two, source_lang="xx", target_lang="yy", beam=2, longest=20)
     args.gen_subset = "valid"
     member = Translator(args, dual_checkpoint, "dual_translation", 4)
-    wanted = member.batches[1]["id"].tolist()
-    assert list(member.translate(member.batches[1:2])) == wanted and len(wanted) <= 4
+    ids = member.batches[1]["id"].tolist()
+    assert list(member.translate(member.batches[1:2])) == ids and len(ids) <= 4
     assert len(member.translate()) == sum(len(batch["id"]) for batch in member.batches)
 
 
@@ -46,7 +46,7 @@ def test_plain_search_is_not_what_is_measured(words):
 
 
 @pytest.mark.parametrize(
-    "sizes, limit, kept",
+    "sizes, limit, firsts",
     [
         ([1] * 10, 4, [1, 3, 6, 8]),
         ([4, 4, 4, 2], 4, [2]),
@@ -54,7 +54,7 @@ def test_plain_search_is_not_what_is_measured(words):
         ([4, 4, 4, 2], 100, [0, 1, 2, 3]),
     ],
 )
-def test_batches_are_evenly_spaced(sizes, limit, kept):
+def test_batches_are_evenly_spaced(sizes, limit, firsts):
     batches = [{"id": [number] * size} for number, size in enumerate(sizes)]
-    found = dual_inference.some(batches, limit)
-    assert [batch["id"][0] for batch in found] == kept
+    some = dual_inference.some(batches, limit)
+    assert [batch["id"][0] for batch in some] == firsts

@@ -97,15 +97,17 @@ def test_a_family_from_start_to_tables(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(Stub, "opened", [])
     monkeypatch.setattr(Stub, "closed", [])
     monkeypatch.setattr(harness, "rows_of", lambda family, data, args: families.rows(family, args))
-    found, machine = measure_family(
+    by_system, machine = measure_family(
         "dual", tmp_path, tmp_path, tiny, start=Stub, say=lambda text: None
     )
-    assert list(found) == Stub.opened == ["two stock", "dual"]
+    assert list(by_system) == Stub.opened == ["two stock", "dual"]
     assert sorted(Stub.closed) == sorted(Stub.opened)
-    assert found["dual"]["training"]["rate"] == 50 and found["dual"]["training"]["ratio"] == 2
-    assert found["dual"]["beam 2, batch 4"]["ratio"] == 2
-    assert found["dual"]["peak"] == 3 and machine["bytes"] == 1e10
-    setting = {"precision": "fp32", "threads": 1, "results": found}
+    assert (
+        by_system["dual"]["training"]["rate"] == 50 and by_system["dual"]["training"]["ratio"] == 2
+    )
+    assert by_system["dual"]["beam 2, batch 4"]["ratio"] == 2
+    assert by_system["dual"]["peak"] == 3 and machine["bytes"] == 1e10
+    setting = {"precision": "fp32", "threads": 1, "results": by_system}
     text = family_tables("dual", [setting])
     assert "| fp32, 1 | dual | 50.0 | 2.00 | 1.00 | 2.00 |" in text
     assert "beam 2, batch 4: sentences/s" in text

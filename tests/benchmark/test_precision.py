@@ -56,21 +56,21 @@ def test_ways_differ_in_how_alone(system, precision, tmp_path):
     module, commands = precision
     words = [str(tmp_path), *WORDS, "--output", str(tmp_path / "found"), "--system", system]
     module.main(words)
-    own = {"optimizer", "bf16", "amp", "seed", "save_dir", "criterion"}
-    own |= {"fp16_adam_stats", "adam_betas", "use_old_adam"}  # of adam; a fused one differs
-    found = []
+    of_ways = {"optimizer", "bf16", "amp", "seed", "save_dir", "criterion"}
+    of_ways |= {"fp16_adam_stats", "adam_betas", "use_old_adam"}  # of adam; a fused one differs
+    others = []
     for command, more in commands:
         place = command.index("--user-dir")
         args = options.parse_args_and_arch(
             options.get_training_parser(), command[1:place] + command[place + 2 :]
         )
-        found.append({key: value for key, value in vars(args).items() if key not in own})
+        others.append({key: value for key, value in vars(args).items() if key not in of_ways})
         literal = args.optimizer == "adam"
         assert more == ({"FAIRSEQ_EXT_ONEDNN": "0"} if literal else {})
         assert "fused" in args.optimizer or literal
         assert args.criterion.startswith("chunked") == (not literal and system == "dual")
-    for other in found[1:]:
-        different = {key for key in found[0] | other if found[0].get(key) != other.get(key)}
+    for other in others[1:]:
+        different = {key for key in others[0] | other if others[0].get(key) != other.get(key)}
         assert not different
     assert [command[command.index("--seed") :].count("2") for command, _ in commands][1]
 

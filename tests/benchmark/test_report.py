@@ -114,11 +114,11 @@ def test_slopes():
     # a constant hides the growth of small inputs, not of the last step
     seconds = [50 + x**1.5 for x in (1, 10, 100, 1000)]
     curve = growth.Curve([1, 10, 100, 1000], seconds, [1.0, 10.0, 100.0, 1000.0])
-    found = growth.slopes(curve)
-    assert found["slope"] < found["last step"] < 1.5
-    assert found["predicted"] == pytest.approx(1) == found["last predicted"]
-    assert growth.steeper(found)
-    assert not growth.steeper({**found, "last step": 1.05})
+    slopes = growth.slopes(curve)
+    assert slopes["slope"] < slopes["last step"] < 1.5
+    assert slopes["predicted"] == pytest.approx(1) == slopes["last predicted"]
+    assert growth.steeper(slopes)
+    assert not growth.steeper({**slopes, "last step": 1.05})
 
 
 def test_table_and_picture_of_growth(tmp_path):

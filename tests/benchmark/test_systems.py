@@ -54,10 +54,10 @@ def test_an_lstm_of_equal_operations(tiny, data):
     tiny.context = 64
     stock, equal, ours = rows_of("multiway", data, tiny)
     assert equal.name == families.EQUAL and equal.models != stock.models
-    wanted = systems.operations_per_token(data, ours.models[0], tiny)
-    found = systems.operations_per_token(data, equal.models[0], tiny)
+    expected = systems.operations_per_token(data, ours.models[0], tiny)
+    operations = systems.operations_per_token(data, equal.models[0], tiny)
     # widths are multiples of eight: half of that to either side, here
-    assert found == pytest.approx(wanted, rel=0.3)
+    assert operations == pytest.approx(expected, rel=0.3)
 
 
 @pytest.mark.parametrize("system", families.SHARED)
@@ -66,8 +66,8 @@ def test_several_pairs_are_in_every_update(system, tiny, data):
     costs = []
     for pairs in (1, 3):
         row = families.several_pairs(system, tiny, star(pairs))
-        found = systems.System(data, row.models[0], tiny).products()
-        costs.append(found.operations())
+        products = systems.System(data, row.models[0], tiny).products()
+        costs.append(products.operations())
     assert costs[1] == pytest.approx(3 * costs[0], rel=0.4)
 
 
@@ -76,28 +76,30 @@ def test_all_systems_have_the_same_batches_in_every_turn(family, tiny, data):
     """Otherwise one would be compared on longer sentences, or with more padding."""
     tiny.updates = 3
     rows = families.rows(family, tiny)
-    found = [[systems.System(data, flags, tiny) for flags in row.models] for row in rows]
-    tokens = [sum(one.seconds()[1] for one in members) for members in found]
-    again = [sum(one.seconds()[1] for one in members) for members in found]
+    table = [[systems.System(data, flags, tiny) for flags in row.models] for row in rows]
+    tokens = [sum(member.seconds()[1] for member in members) for members in table]
+    again = [sum(member.seconds()[1] for member in members) for members in table]
     assert tokens == again
-    paddings = [tuple(map(sum, zip(*(one.padding() for one in members)))) for members in found]
+    paddings = [
+        tuple(map(sum, zip(*(member.padding() for member in members)))) for members in table
+    ]
     assert tokens[0] == tokens[1]
     (padding, places), (same, others) = paddings
     assert padding == same
     # routed puts a token in front of every source
-    more = sum(len(indices) for indices in found[0][0].indices) if family == "routed" else 0
+    more = sum(len(indices) for indices in table[0][0].indices) if family == "routed" else 0
     assert others == places + more
 
 
 def test_minibatches_are_those_of_fairseq(tiny, data):
     """For a stock model fairseq's own, in the order of their lengths, whatever it shuffles."""
     system = systems.System(data, families.rows("duo", tiny)[0].models[0], tiny)
-    own = systems.minibatches(data, system.cfg.dataset)
+    batches = systems.minibatches(data, system.cfg.dataset)
     sizes = system.iterator.dataset.src_sizes
-    assert sorted(sorted(sizes[batch]) for batch in own) == sorted(
+    assert sorted(sorted(sizes[batch]) for batch in batches) == sorted(
         sorted(sizes[batch]) for batch in system.iterator.frozen_batches
     )
-    longest = [max(sizes[batch]) for batch in own]
+    longest = [max(sizes[batch]) for batch in batches]
     assert longest == sorted(longest)
 
 
@@ -112,14 +114,16 @@ def test_the_first_update_is_one(tiny, data, tmp_path):
     tiny.updates = 3
     for row in families.rows("dual", tiny):
         member = Inline(row, data, tmp_path, tiny).member
-        assert [one.trainer.get_num_updates() for one in member.systems] == [1] * len(row.models)
+        assert [system.trainer.get_num_updates() for system in member.systems] == [1] * len(
+            row.models
+        )
 
 
 def test_the_shortest_sentences_are_not_what_is_translated(tiny, data, tmp_path):
     member = Inline(families.rows("duo", tiny)[0], data, tmp_path, tiny).member
-    found = member._translator(1, 4)
-    shortest = sorted(found.task.dataset("valid").src_sizes)[:4]
-    (batch,) = found.batches
+    translator = member._translator(1, 4)
+    shortest = sorted(translator.task.dataset("valid").src_sizes)[:4]
+    (batch,) = translator.batches
     assert sorted(batch["net_input"]["src_lengths"].tolist()) > shortest
 
 
@@ -143,8 +147,8 @@ def test_corpus(data):
         for lang in ("aa", "bb")
     ]
     # a sentence and its translation are about as long, sentences of different lines are not
-    apart = [abs(one - other) for one, other in zip(*lengths)]
-    shifted = [abs(one - other) for one, other in zip(lengths[0], lengths[1][1:])]
+    apart = [abs(first - second) for first, second in zip(*lengths)]
+    shifted = [abs(first - second) for first, second in zip(lengths[0], lengths[1][1:])]
     assert sum(apart) / len(apart) < 0.7 * sum(shifted) / len(shifted)
     assert all((data / f"train.{pair}.aa.bin").exists() for pair in star(3))
 
@@ -164,11 +168,11 @@ def test_peak_of_memory_is_seen(tiny):
     member.forget_peak()
     before = member.peak()
     # straight from the kernel: the allocator may keep pages that the process has already
-    held = mmap.mmap(-1, 64 << 20)
+    pages = mmap.mmap(-1, 64 << 20)
     for page in range(0, 64 << 20, mmap.PAGESIZE):
-        held[page] = 1
+        pages[page] = 1
     assert member.peak() >= before + (60 << 20)
-    held.close()
+    pages.close()
     if systems.os.access(systems.CLEAR_REFS, systems.os.W_OK):
         member.forget_peak()
         assert member.peak() <= before + (32 << 20)

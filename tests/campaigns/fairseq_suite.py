@@ -120,7 +120,7 @@ def own_failures(results: dict[str, Result], plain: dict[str, Result]) -> set[tu
 
 def table(results: dict[str, Result], plain: dict[str, Result]) -> str:
     """Return the page: the sums, a row of each file, and the names of what failed."""
-    own = own_failures(results, plain)
+    of_fairseq = own_failures(results, plain)
     sums = {
         outcome: sum(len(result.names(outcome)) for result in results.values())
         for outcome in OUTCOMES
@@ -129,7 +129,7 @@ def table(results: dict[str, Result], plain: dict[str, Result]) -> str:
         f"fairseq's tests with the layer, {datetime.date.today()}, Python "
         f"{sys.version.split()[0]}: {sums['passed']} passed, {sums['failed']} failed, "
         f"{sums['skipped']} skipped, in {len(results)} files. "
-        + (f"Of the failures {len(own)} happen without the layer too." if plain else ""),
+        + (f"Of the failures {len(of_fairseq)} happen without the layer too." if plain else ""),
         "",
         "| file | passed | failed | skipped | without the layer: passed | failed |",
         "|---|---|---|---|---|---|",
@@ -143,7 +143,7 @@ def table(results: dict[str, Result], plain: dict[str, Result]) -> str:
     has_failures = failed or any(result.problem for result in results.values())
     lines += ["", "Failed:" if has_failures else "No test failed.", ""]
     for file, name in failed:
-        remark = " (without the layer too)" if (file, name) in own else ""
+        remark = " (without the layer too)" if (file, name) in of_fairseq else ""
         lines.append(f"- `{file}` {name}{remark}")
     problems = {file: result.problem for file, result in results.items() if result.problem}
     lines += [f"- `{file}` {problem}" for file, problem in problems.items()]

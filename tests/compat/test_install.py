@@ -59,8 +59,8 @@ def test_requirements_do_not_name_fairseq():
     """Its own requirements cannot be met by pip 24.1 and later."""
     tree = ast.parse((REPOSITORY / "setup.py").read_text(encoding="utf-8"))
     (call,) = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and _name(n) == "setup"]
-    given = {each.arg: each.value for each in call.keywords}
-    required = ast.literal_eval(given["install_requires"])
+    keywords = {keyword.arg: keyword.value for keyword in call.keywords}
+    required = ast.literal_eval(keywords["install_requires"])
     assert not [text for text in required if text.startswith("fairseq")]
     assert "torch>=1.13" in required
 

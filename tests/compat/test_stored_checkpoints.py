@@ -72,12 +72,14 @@ by_system = pytest.mark.parametrize(
 def test_translations_are_the_same(system, checkpoint, data):
     if system in CHANGED_TRANSLATIONS:
         pytest.skip(CHANGED_TRANSLATIONS[system])
-    found = translations(inprocess.generate(*generate_words(system, str(data), str(checkpoint))))
+    hypotheses = translations(
+        inprocess.generate(*generate_words(system, str(data), str(checkpoint)))
+    )
     expected = json.loads((STORED / f"{system}.json").read_text(encoding="utf-8"))
-    assert [text for _, text in found] == [text for _, text in expected]
+    assert [text for _, text in hypotheses] == [text for _, text in expected]
     scores = [score for score, _ in expected]
     # other processors and versions of torch round otherwise
-    assert [score for score, _ in found] == pytest.approx(scores, rel=1e-4)
+    assert [score for score, _ in hypotheses] == pytest.approx(scores, rel=1e-4)
 
 
 def dropout_by_uniform_numbers(values, p=0.5, training=True, inplace=False):
@@ -124,11 +126,11 @@ def check_parameters(system, resumed, folder, **tolerance):
     for part in ("model", "criterion"):
         assert list(resumed[part]) == list(expected[part])
         for name, value in expected[part].items():
-            found = resumed[part][name]
+            tensor = resumed[part][name]
             if tolerance["rtol"]:
-                found, value = with_gradient(name, found), with_gradient(name, value)
+                tensor, value = with_gradient(name, tensor), with_gradient(name, value)
             torch.testing.assert_close(
-                found, value, **tolerance, msg=lambda message, name=name: f"{name}: {message}"
+                tensor, value, **tolerance, msg=lambda message, name=name: f"{name}: {message}"
             )
             moved += not torch.equal(before[part][name], expected[part][name])
     assert moved > len(expected["model"]) / 2

@@ -129,17 +129,17 @@ def test_translation_is_not_word_for_word(sentences):
             totals[word] += 1
         for word, other in itertools.product(set(german), set(english)):
             votes[word][other] += 1
-    best = {w: max(found, key=lambda o: found[o] ** 2 / totals[o]) for w, found in votes.items()}
+    best = {w: max(counts, key=lambda o: counts[o] ** 2 / totals[o]) for w, counts in votes.items()}
     exact = sum([best[word] for word in german] == english for german, english in rows)
     assert exact < 0.2 * len(rows)
 
 
 @pytest.mark.parametrize("source, target", list(itertools.permutations(("en", "de", "qaa"), 2)))
 def test_every_sentence_has_one_translation(sentences, source, target):
-    found = defaultdict(set)
+    translations_of = defaultdict(set)
     for text, translation in zip(sentences[source], sentences[target]):
-        found[text].add(translation)
-    assert [text for text, translations in found.items() if len(translations) > 1] == []
+        translations_of[text].add(translation)
+    assert [text for text, translations in translations_of.items() if len(translations) > 1] == []
 
 
 @pytest.mark.parametrize(
@@ -157,14 +157,16 @@ def test_every_sentence_has_one_translation(sentences, source, target):
     ],
 )
 def test_ambiguous_words_have_several_translations(sentences, source, word, target, translations):
-    found = [
+    translated = [
         translation
         for text, translation in zip(sentences[source], sentences[target])
         if re.search(rf"\b{word}\b", text, re.IGNORECASE)
     ]
     for expected in translations:
-        share = sum(bool(re.search(rf"\b{expected}", text)) for text in found) / len(found)
-        assert 0.05 < share < 0.95, (expected, share, len(found))
+        share = sum(bool(re.search(rf"\b{expected}", text)) for text in translated) / len(
+            translated
+        )
+        assert 0.05 < share < 0.95, (expected, share, len(translated))
 
 
 def test_the_invented_language_agrees_in_class(say):

@@ -65,10 +65,10 @@ def test_hypotheses_come_back_in_the_order_of_the_file(scoring):
     assert scoring.read_hypotheses(output, 3) == ["a", "", "c"]
 
 
-@pytest.mark.parametrize("found, count", [({0: "a"}, 2), ({0: "a", 2: "c"}, 2), ({}, 1)])
-def test_missing_hypotheses_are_an_error(scoring, found, count):
+@pytest.mark.parametrize("printed, count", [({0: "a"}, 2), ({0: "a", 2: "c"}, 2), ({}, 1)])
+def test_missing_hypotheses_are_an_error(scoring, printed, count):
     with pytest.raises(ValueError, match=f"each of the {count} sentences"):
-        scoring.read_hypotheses(generated(found), count)
+        scoring.read_hypotheses(generated(printed), count)
 
 
 def test_a_hypothesis_that_comes_twice_is_an_error(scoring):

@@ -32,10 +32,10 @@ def write_raw(folder, sizes=SIZES, languages=("de", "en")):
     for stem, size in sizes:
         sides = {"de": [], "en": [], "fr": []}
         for _ in range(size):
-            one, two, deed = rng.randrange(6), rng.randrange(6), rng.randrange(5)
-            sides["de"].append(f"Der Mann{one}, den Frau{two} sieht{deed}.")
-            sides["en"].append(f"man{one} is seen{deed} by woman{two}!")
-            sides["fr"].append(f"La femme{two} est vue{deed} par homme{one}.")
+            man, woman, deed = rng.randrange(6), rng.randrange(6), rng.randrange(5)
+            sides["de"].append(f"Der Mann{man}, den Frau{woman} sieht{deed}.")
+            sides["en"].append(f"man{man} is seen{deed} by woman{woman}!")
+            sides["fr"].append(f"La femme{woman} est vue{deed} par homme{man}.")
         for language in languages:
             lines = sides[language]
             text = "".join(line + "\n" for line in lines)

@@ -10,7 +10,7 @@ from fairseq_ext.tools import UsageError
 
 
 @pytest.fixture
-def kept(tmp_path):
+def kept_lines(tmp_path):
     """Function (text, sets) -> the lines that are written."""
 
     def run(text, *sets):
@@ -31,20 +31,20 @@ def kept(tmp_path):
     return run
 
 
-def test_lines_of_a_set_and_empty_ones_are_left_out(kept, capsys):
+def test_lines_of_a_set_and_empty_ones_are_left_out(kept_lines, capsys):
     text = ["ein Hund", "", "eine Katze", "ein Hund", "  ein Haus ", "noch eins"]
-    assert kept(text, ["eine Katze"], ["ein Haus"]) == ["ein Hund", "ein Hund", "noch eins"]
+    assert kept_lines(text, ["eine Katze"], ["ein Haus"]) == ["ein Hund", "ein Hund", "noch eins"]
     assert "3 lines, 2 of a set to be scored left out" in capsys.readouterr().out
 
 
-def test_code_points_and_blanks_are_no_difference(kept):
+def test_code_points_and_blanks_are_no_difference(kept_lines):
     text = ["cafe\u0301 noir", "un\u00a0the\u0301", "une  eau"]
-    assert kept(text, ["caf\u00e9 noir"], ["un th\u00e9"]) == ["une  eau"]
+    assert kept_lines(text, ["caf\u00e9 noir"], ["un th\u00e9"]) == ["une  eau"]
 
 
-def test_text_that_is_nothing_but_a_set_is_refused(kept):
+def test_text_that_is_nothing_but_a_set_is_refused(kept_lines):
     with pytest.raises(UsageError, match=r"--text .*mono\.de has no line that is not in --without"):
-        kept(["ein Hund", ""], ["ein Hund"])
+        kept_lines(["ein Hund", ""], ["ein Hund"])
 
 
 def test_the_text_itself_is_not_replaced(tmp_path, write):

@@ -64,8 +64,8 @@ def test_each_row_has_the_additions_of_those_above_it(tmp_path):
     assert off["share"] == {"--duo-norm", "--duo-fusion"} and off["norm"] == {"--duo-fusion"}
     assert off["fusion"] == off["fusion_long"] == off["transformer"] == set()
     vectors = Run(read_experiment("duo/multi30k").system("vectors.en-de"), 1, tmp_path, tmp_path)
-    made, trained = vectors.lines("train")
-    assert "--width 128" in made and shlex.split(made)[-1] in shlex.split(trained)
+    making, trained = vectors.lines("train")
+    assert "--width 128" in making and shlex.split(making)[-1] in shlex.split(trained)
 
 
 @pytest.mark.parametrize("name", ["mr", "r8", "imdb"])

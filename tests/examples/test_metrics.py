@@ -46,10 +46,10 @@ def test_f1_of_lines_is_that_of_the_set():
     rng = random.Random(1)
     tags = ["O", "B-PER", "I-PER", "B-LOC"]
     gold = [" ".join(rng.choice(["O", "B-PER", "B-LOC"]) for _ in range(5)) for _ in range(20)]
-    found = [" ".join(rng.choice(tags) for _ in range(5)) for _ in range(20)]
+    tagged = [" ".join(rng.choice(tags) for _ in range(5)) for _ in range(20)]
     metric = metric_named("ner_f1")
-    value = metric.score(metric.statistics(found, gold).sum(axis=0))
-    assert value == pytest.approx(routed.f1(routed.ner_f1(found, gold)))
+    value = metric.score(metric.statistics(tagged, gold).sum(axis=0))
+    assert value == pytest.approx(routed.f1(routed.ner_f1(tagged, gold)))
 
 
 @pytest.mark.parametrize(

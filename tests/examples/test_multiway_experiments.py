@@ -136,11 +136,11 @@ def test_cuts_are_percentages_of_a_third(built):
     for name in read_experiment("multiway/cut").systems:
         if name.startswith("single"):
             system = read_experiment("multiway/cut").system(name)
-            percent, kept = next(
+            percent, remaining = next(
                 text.split("pairs kept=")[1].split(")")[0].split("% (") for text in system.evaluate
                 if "pairs kept=" in text
             )  # fmt: skip
-            assert int(kept) == round(lines * int(percent) / 100)
+            assert int(remaining) == round(lines * int(percent) / 100)
 
 
 @pytest.fixture

@@ -17,15 +17,15 @@ class Printed(NamedTuple):
 
 def printed(output: str) -> Dict[int, List[Printed]]:
     """{number of the line: its hypotheses} of what fairseq-interactive has printed."""
-    found: Dict[int, List[Printed]] = {}
+    by_sentence: Dict[int, List[Printed]] = {}
     for line in output.splitlines():
         label, _, rest = line.partition("\t")
         if label.startswith("D-"):
             score, _, text = rest.partition("\t")
-            found.setdefault(int(label[2:]), []).append(Printed(text, float(score), []))
+            by_sentence.setdefault(int(label[2:]), []).append(Printed(text, float(score), []))
         elif label.startswith("P-"):
-            found[int(label[2:])][-1].token_scores.extend(map(float, rest.split()))
-    return found
+            by_sentence[int(label[2:])][-1].token_scores.extend(map(float, rest.split()))
+    return by_sentence
 
 
 def interactive(name, data, checkpoint, file, *more):

@@ -31,15 +31,15 @@ def row(card, title):
 
 
 def test_a_translation_model(facts, data):
-    made = facts("dual_transformer", scores="BLEU 12.3 on test\n")
-    card = model_card(made, "my-model")
+    model_facts = facts("dual_transformer", scores="BLEU 12.3 on test\n")
+    card = model_card(model_facts, "my-model")
     head = card.split("---")[1]
     assert "pipeline_tag: translation" in head and "  - xx\n  - yy\n" in head
     assert card.count("\n# ") == 1 and "# my-model" in card
     assert "A `dual_transformer` of the task `dual_translation`. Directions: xx-yy, yy-xx." in card
-    parameters = sum(p.numel() for p in made.model.loaded.models[0].parameters())
+    parameters = sum(p.numel() for p in model_facts.model.loaded.models[0].parameters())
     assert row(card, "parameters") == f"{parameters:,}"
-    assert row(card, "vocabulary of xx") == f"{len(made.model.task.dictionaries['xx']):,}"
+    assert row(card, "vocabulary of xx") == f"{len(model_facts.model.task.dictionaries['xx']):,}"
     lines = (data["two"].parent / "text" / "train.xx").read_text().splitlines()
     words = sum(len(line.split()) for line in lines)
     assert f"| train.xx-yy.xx | {len(lines):,} | {words:,} |" in card
@@ -56,9 +56,11 @@ def test_an_ensemble_has_a_row_for_each(facts):
 
 
 def test_the_backward_network_is_counted(facts):
-    made = facts("twin_lstm")
-    count = sum(p.numel() for p in made.model.loaded.twin.parameters())
-    assert row(model_card(made, "twin"), "parameters of the backward network") == f"{count:,}"
+    model_facts = facts("twin_lstm")
+    count = sum(p.numel() for p in model_facts.model.loaded.twin.parameters())
+    assert (
+        row(model_card(model_facts, "twin"), "parameters of the backward network") == f"{count:,}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -77,14 +79,14 @@ def test_other_kinds(facts, name, tag, use):
 
 
 def test_data_that_are_gone_are_said_to_be(facts, tmp_path):
-    made = facts("transformer")._replace(data=tmp_path)
-    assert "The data were not there when the model was packed." in model_card(made, "name")
+    model_facts = facts("transformer")._replace(data=tmp_path)
+    assert "The data were not there when the model was packed." in model_card(model_facts, "name")
 
 
 def test_tokens_are_counted_in_64_bits(facts, monkeypatch):
-    made = facts("transformer")
+    model_facts = facts("transformer")
     monkeypatch.setattr(indexed_dataset, "make_dataset", lambda *_unused: Many())
-    assert f"{3 * 2**30 - 3:,}" in model_card(made, "name")
+    assert f"{3 * 2**30 - 3:,}" in model_card(model_facts, "name")
 
 
 class Many:

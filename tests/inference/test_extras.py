@@ -36,11 +36,11 @@ def test_router_weights_are_those_of_the_model(data, checkpoint_of):
             assert set(hypothesis.extras) == {"router"}
             assert hypothesis.extras["router"].keys() == expected.keys()
             for layer, tau in expected.items():
-                found = hypothesis.extras["router"][layer]
+                weights = hypothesis.extras["router"][layer]
                 size = len(source if layer.startswith("encoder") else target)
-                assert len(found) == size
-                assert np.allclose(found, tau[0].numpy(), atol=1e-5)
-                assert np.allclose(found.sum(axis=1), 1, atol=1e-5)
+                assert len(weights) == size
+                assert np.allclose(weights, tau[0].numpy(), atol=1e-5)
+                assert np.allclose(weights.sum(axis=1), 1, atol=1e-5)
 
 
 def test_models_without_routers_have_no_weights(data, checkpoint_of):
@@ -67,10 +67,10 @@ def test_twin_distance_is_that_of_the_criterion(name, data, checkpoint_of):
             with torch.no_grad():
                 _, twin = network(**inputs, twin=call)
                 expected, _ = criterion.distance(twin, target.eq(words.pad()))
-            found = hypothesis.extras["twin_distance"]
-            assert len(found) == len(hypothesis.tokens) and math.isnan(found[-1])
-            assert found[:-1] == pytest.approx(expected[0, :-1].numpy(), rel=1e-3, abs=1e-5)
-            assert (found[:-1] > 0).all()
+            distances = hypothesis.extras["twin_distance"]
+            assert len(distances) == len(hypothesis.tokens) and math.isnan(distances[-1])
+            assert distances[:-1] == pytest.approx(expected[0, :-1].numpy(), rel=1e-3, abs=1e-5)
+            assert (distances[:-1] > 0).all()
 
 
 def test_terms_of_dual_inference(data, checkpoint_of):

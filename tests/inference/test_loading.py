@@ -109,11 +109,11 @@ def test_checkpoints_from_before_fairseq_0_10(data, checkpoint_of, tmp_path):
     state = torch.load(checkpoint_of("transformer"), weights_only=True)
     state["args"], state["cfg"] = state["cfg"]["model"], None
     torch.save(state, tmp_path / "old.pt")
-    found, expected = (
+    translations, expected = (
         fairseq_ext.load(path, data["two"]).translate(LINES)
         for path in (tmp_path / "old.pt", checkpoint_of("transformer"))
     )
-    assert [t.text for t in found] == [t.text for t in expected]
+    assert [t.text for t in translations] == [t.text for t in expected]
 
 
 def test_an_ensemble_has_the_same_words(data, checkpoint_of, other_words):

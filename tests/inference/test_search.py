@@ -132,11 +132,11 @@ def test_batches_change_no_translation(name, data, sharp):
 def test_rankings_of_ensembles(data, checkpoint_of):
     """Dual inference with an ensemble, in both directions, has all hypotheses of the beam."""
     paths = [checkpoint_of("dual_transformer")] * 2
-    model, one = (fairseq_ext.load(names, data["two"]) for names in (paths, paths[:1]))
+    model, alone = (fairseq_ext.load(names, data["two"]) for names in (paths, paths[:1]))
     options = dict(beam=3, nbest=3, dual_alpha=0.5, max_len_b=4)
     for both, single, text in [
-        (model, one, "an1 av2"),
-        (model.toward("yy-xx"), one.toward("yy-xx"), "un1"),
+        (model, alone, "an1 av2"),
+        (model.toward("yy-xx"), alone.toward("yy-xx"), "un1"),
     ]:
         (result,), (other,) = (entry.translate([text], **options) for entry in (both, single))
         # twice the same model is that model

@@ -56,15 +56,15 @@ def test_the_first_folder_wins_and_half_a_set_is_none(folder, models):  # noqa: 
     second.mkdir()
     (first / "xx.model").write_bytes(models["xx"].read_bytes())
     (second / "spm.model").write_bytes(models["yy"].read_bytes())
-    found = find_subwords([first, second], ["xx", "yy"])
-    assert set(found.by_language.values()) == {second / "spm.model"}
+    subwords = find_subwords([first, second], ["xx", "yy"])
+    assert set(subwords.by_language.values()) == {second / "spm.model"}
     assert find_subwords([first], ["xx", "yy"]) == SubwordModels()
 
 
 def test_what_the_training_had_is_found_where_it_was_moved(folder, models):  # noqa: F811
     stored = {"_name": "sentencepiece", "sentencepiece_model": str(models["xx"])}
-    found = find_subwords([folder], ["xx"], {**stored, "sentencepiece_alpha": 0.1})
-    assert found.by_language == {"xx": models["xx"]} and found.options == {
+    subwords = find_subwords([folder], ["xx"], {**stored, "sentencepiece_alpha": 0.1})
+    assert subwords.by_language == {"xx": models["xx"]} and subwords.options == {
         "sentencepiece_alpha": 0.1
     }
     (folder / "moved.model").write_bytes(models["xx"].read_bytes())
@@ -125,8 +125,8 @@ def test_dictionaries_of_pieces_need_what_makes_them(models):  # noqa: F811
 
 
 def test_each_side_of_a_direction_has_its_coder(models):  # noqa: F811
-    found = SubwordModels("sentencepiece", models)
-    coder = DirectionCoder(found.coder("xx"), found.coder("yy"))
+    subwords = SubwordModels("sentencepiece", models)
+    coder = DirectionCoder(subwords.coder("xx"), subwords.coder("yy"))
     text = "an1 av2"
     expected = sentencepiece.SentencePieceProcessor(str(models["xx"])).encode(text, out_type=str)
     assert coder.encode(text).split() == expected

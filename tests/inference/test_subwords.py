@@ -119,11 +119,11 @@ def test_each_source_has_its_own_words(models, data, checkpoint, tmp_path, monke
 
 def test_bad_values_are_named(models, data, checkpoint, tmp_path):
     (tmp_path / "text").write_text("an1\n")
-    given = (data, checkpoint, tmp_path / "text", "xx", "--bpe-models", option(models, "xx"))
+    arguments = (data, checkpoint, tmp_path / "text", "xx", "--bpe-models", option(models, "xx"))
     with pytest.raises(ValueError, match="no model for yy; allowed: .* --sentencepiece-model"):
-        typed(*given, "--bpe", "sentencepiece")
+        typed(*arguments, "--bpe", "sentencepiece")
     with pytest.raises(ValueError, match="--bpe-models .* with --bpe None: allowed: --bpe sent"):
-        typed(*given)
+        typed(*arguments)
     with pytest.raises(ValueError, match="'xx' is not of the form LANGUAGE=FILE"):
         parse_bpe_models("xx")
     with pytest.raises(ValueError, match="'xx' is named twice"):

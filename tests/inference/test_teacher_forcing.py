@@ -22,11 +22,11 @@ def batches(model, size=2):
 @pytest.mark.parametrize("name", ["transformer", "routed_gru"])
 def test_rows_know_their_places(name, data, checkpoint_of):
     model = fairseq_ext.load(checkpoint_of(name), data[ALL[name].data])
-    translator, sources, targets, made = batches(model)
+    translator, sources, targets, forced = batches(model)
     pad = translator.target_dictionary.pad()
-    assert sorted(place for _, places in made for place in places) == [0, 1, 2]
-    assert [len(places) for _, places in made] in ([2, 1], [1, 2])
-    for sample, places in made:
+    assert sorted(place for _, places in forced for place in places) == [0, 1, 2]
+    assert [len(places) for _, places in forced] in ([2, 1], [1, 2])
+    for sample, places in forced:
         inputs = sample["net_input"]
         for row, place in enumerate(places):
             target, previous = sample["target"][row], inputs["prev_output_tokens"][row]

@@ -103,7 +103,7 @@ def cannot_matter(node, name: str) -> bool:
 
 def candidates(path: str, source: str) -> List[Mutant]:
     """All mutants of a file that differ from it and can be compiled."""
-    found, seen = [], {ast.dump(ast.parse(source))}
+    mutants, seen = [], {ast.dump(ast.parse(source))}
     tree = get_ast(source)
     for name, operator in operators().items():
         occurrence = -1
@@ -119,8 +119,8 @@ def candidates(path: str, source: str) -> List[Mutant]:
                     continue
                 if dump not in seen:
                     seen.add(dump)
-                    found += _mutant(path, node, name, source, code)
-    return found
+                    mutants += _mutant(path, node, name, source, code)
+    return mutants
 
 
 def _mutant(path: str, node, operator: str, source: str, code: str) -> List[Mutant]:

@@ -95,8 +95,8 @@ def stock_groups() -> List[Group]:
 
 def system(name: str) -> System:
     """Return a system; recordings with the suite's task."""
-    found = SYSTEMS[name]
-    return found._replace(task="transcription") if name == "twin_speech_lstm" else found
+    kind = SYSTEMS[name]
+    return kind._replace(task="transcription") if name == "twin_speech_lstm" else kind
 
 
 def listed_options(command: str) -> Dict[str, str]:

@@ -249,5 +249,5 @@ def first_batch(task, split: str = "valid"):
 def output_of(model, batch) -> torch.Tensor:
     """The first output of the model: logits or scores."""
     with torch.no_grad():
-        found = model(**batch["net_input"])
-    return found[0].float()
+        output = model(**batch["net_input"])
+    return output[0].float()

@@ -37,6 +37,6 @@ def test_the_manual_has_the_table():
 @pytest.mark.slow
 @pytest.mark.timeout(7200)  # a command for every row
 def test_verdicts_are_those_of_runs():
-    with audit.made() as made:
+    with audit.made() as models:
         for row in audit.rows():
-            assert audit.judged(row, made).verdict == row.verdict, row.words
+            assert audit.judged(row, models).verdict == row.verdict, row.words

@@ -74,10 +74,10 @@ def test_fairseq_generate(data, tmp_path, name):
     words = system.inference_words(folder, tmp_path / "checkpoint_last.pt", "--max-tokens", 600)
 
     def scores(*more):
-        found = inprocess.hypotheses(inprocess.generate(*words, *more))
+        hypotheses = inprocess.hypotheses(inprocess.generate(*words, *more))
         return {number: [(round(score, 4), text) for score, text in nbest]
-                for number, nbest in found.items()}  # fmt: skip
+                for number, nbest in hypotheses.items()}  # fmt: skip
 
     assert scores("--seed", 1) == scores("--seed", 2)
-    kept = "--retain-dropout", "--seed"
-    assert scores(*kept, 1) == scores(*kept, 1) != scores(*kept, 2)
+    seeded = "--retain-dropout", "--seed"
+    assert scores(*seeded, 1) == scores(*seeded, 1) != scores(*seeded, 2)

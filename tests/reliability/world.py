@@ -110,15 +110,15 @@ class World:
 
     def listing(self):
         """{path: (size, time of change)} of all files, to see what a command has written."""
-        found = {}
+        entries = {}
         for top, folders, files in os.walk(self.folder):
             for name in files:
                 about = os.stat(os.path.join(top, name))
                 path = os.path.relpath(os.path.join(top, name), self.folder)
-                found[path] = (about.st_size, about.st_mtime_ns)
+                entries[path] = (about.st_size, about.st_mtime_ns)
             for name in folders:
-                found[os.path.relpath(os.path.join(top, name), self.folder)] = None
-        return found
+                entries[os.path.relpath(os.path.join(top, name), self.folder)] = None
+        return entries
 
     def _write_text(self):
         text, rng = self.folder / "text", random.Random(5)
@@ -146,14 +146,16 @@ class World:
             words = f"fairseq-preprocess -s text -t label {prefixes} --destdir {name}"
             self.command(*words.split())
         elif name == "bin-three":
-            known = ""
+            dictionaries = ""
             for source, target in (("xx", "yy"), ("xx", "zz"), ("yy", "zz")):
-                known = f" --srcdict {name}/dict.{source}.txt" if known or source == "yy" else ""
+                dictionaries = (
+                    f" --srcdict {name}/dict.{source}.txt" if dictionaries or source == "yy" else ""
+                )
                 if (source, target) == ("yy", "zz"):
-                    known += f" --tgtdict {name}/dict.zz.txt"
+                    dictionaries += f" --tgtdict {name}/dict.zz.txt"
                 words = f"fairseq-preprocess -s {source} -t {target} {prefixes} --destdir {name}"
-                self.command(*(words + known).split())
-                known = "known"
+                self.command(*(words + dictionaries).split())
+                dictionaries = "known"
         else:
             words = f"fairseq-preprocess -s xx -t yy {prefixes} --destdir {name}"
             self.command(*words.split())

@@ -29,29 +29,29 @@ def gradient(parameter):
 
 
 def block_arrays(blocks, number, of):
-    found = {}
+    arrays = {}
     names = {"W": blocks.weight_input, "U": blocks.weight_state, "b": blocks.bias}
     for letter, parameter in names.items():
         for gate, part in zip("zrh", np.split(of(parameter)[number], 3)):
-            found[f"{letter}_{gate}"] = part
-    return found
+            arrays[f"{letter}_{gate}"] = part
+    return arrays
 
 
 def unit_arrays(unit, task, of=value):
     """A unit in the reference's form; of: ``value`` or ``gradient``."""
-    own = unit.own[COMMON if COMMON in unit.own else task]
-    found = {"shared": [], "task": block_arrays(own, 0, of)}
+    task_blocks = unit.own[COMMON if COMMON in unit.own else task]
+    arrays = {"shared": [], "task": block_arrays(task_blocks, 0, of)}
     if unit.shared_blocks:
         blocks, router = range(unit.shared_blocks), unit.router
-        found["shared"] = [block_arrays(unit.shared, number, of) for number in blocks]
-        found["router"] = {
+        arrays["shared"] = [block_arrays(unit.shared, number, of) for number in blocks]
+        arrays["router"] = {
             "W_x": of(router.input.weight),
             "b_s": of(router.input.bias),
             "W_h": of(router.state.weight),
             "W_tau": of(router.output.weight),
             "b_tau": of(router.output.bias),
         }
-    return found
+    return arrays
 
 
 def both_ways(layer, task, of=value):
@@ -87,10 +87,10 @@ def flat(arrays, prefix=""):
     if isinstance(arrays, np.ndarray):
         return {prefix: arrays}
     items = enumerate(arrays) if isinstance(arrays, list) else arrays.items()
-    found = {}
+    by_path = {}
     for name, part in items:
-        found.update(flat(part, f"{prefix}.{name}" if prefix else str(name)))
-    return found
+        by_path.update(flat(part, f"{prefix}.{name}" if prefix else str(name)))
+    return by_path
 
 
 @torch.no_grad()
@@ -154,8 +154,8 @@ class Case:
         self.table = embedding(words[0], size.embed_dim, PAD)
         self.modules = torch.nn.ModuleList([self.encoder, self.decoder, self.target, self.table])
         randomise(self.modules, seed)
-        self.sources = [random_sentence(self.rng, one, words[0]) for one in source_lengths]
-        self.targets = [random_sentence(self.rng, one, words[1]) for one in target_lengths]
+        self.sources = [random_sentence(self.rng, length, words[0]) for length in source_lengths]
+        self.targets = [random_sentence(self.rng, length, words[1]) for length in target_lengths]
 
     def arrays(self, of=value):
         """{name: array} for the reference, as two dictionaries: encoder and decoder."""
@@ -178,9 +178,9 @@ class Case:
 
     def loss(self, logits):
         """Minus the log-likelihood of the batch, summed."""
-        log_probs, wanted = logits.log_softmax(dim=-1), rows(self.targets)
-        picked = log_probs.gather(2, wanted.unsqueeze(2)).squeeze(2)
-        return -(picked * wanted.ne(PAD)).sum()
+        log_probs, targets = logits.log_softmax(dim=-1), rows(self.targets)
+        picked = log_probs.gather(2, targets.unsqueeze(2)).squeeze(2)
+        return -(picked * targets.ne(PAD)).sum()
 
     def reference_logits(self, number):
         """(T, V) of row ``number``."""

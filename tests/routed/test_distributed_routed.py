@@ -27,39 +27,39 @@ def runs(run, user_dir, toy_corpus, tmp_path_factory):
 
 @pytest.mark.parametrize("backend", ["legacy_ddp", "pytorch_ddp"])
 def test_two_workers_are_one_worker_with_twice_the_batches(runs, backend):
-    one, two = runs(1, TRAIN), runs(2, TRAIN, backend)
-    assert largest_difference(parameters(one), parameters(two)) < 1e-5
-    assert largest_difference(parameters(one), after_update(one, 4)) > 1e-3
+    single, double = runs(1, TRAIN), runs(2, TRAIN, backend)
+    assert largest_difference(parameters(single), parameters(double)) < 1e-5
+    assert largest_difference(parameters(single), after_update(single, 4)) > 1e-3
 
 
 def own_blocks_that_moved(folder):
     """For each update, the tasks whose blocks are not what they were."""
-    found = []
+    moved_tasks = []
     for number in range(2, 9):
         before, after = after_update(folder, number - 1), after_update(folder, number)
         moved = [name.split(".") for name in before if not torch.equal(before[name], after[name])]
-        found.append({parts[parts.index("own") + 1] for parts in moved if "own" in parts})
-    return found
+        moved_tasks.append({parts[parts.index("own") + 1] for parts in moved if "own" in parts})
+    return moved_tasks
 
 
 def test_both_workers_have_the_same_tasks_in_an_update(runs):
-    one, two = (own_blocks_that_moved(runs(workers, TRAIN)) for workers in (1, 2))
-    assert one == two and all(len(tasks) == 2 and "xx-yy" in tasks for tasks in one)
-    assert set.union(*one) == set(SCORES), "both helpers have had their turn"
+    single, double = (own_blocks_that_moved(runs(workers, TRAIN)) for workers in (1, 2))
+    assert single == double and all(len(tasks) == 2 and "xx-yy" in tasks for tasks in single)
+    assert set.union(*single) == set(SCORES), "both helpers have had their turn"
 
 
 def test_validation_on_two_workers_logs_what_one_worker_logs(runs, tmp_path):
-    found = []
+    last_records = []
     for workers in (1, 2):
         records = runs.train(tmp_path / str(workers), workers, VALIDATE)
-        found.append([record for record in records if "valid_loss" in record][-1])
-    one, two = found
+        last_records.append([record for record in records if "valid_loss" in record][-1])
+    single, double = last_records
     for pair, scores in SCORES.items():
         for score in ("loss", "ppl", *scores):
             name = f"valid_{pair}_{score}"
             # no reference of a graph holds a triple: there is no F1
-            if score == "f1" and name not in one:
-                assert name not in two
+            if score == "f1" and name not in single:
+                assert name not in double
                 continue
-            assert two[name] == pytest.approx(one[name], abs=0.011), name
-    assert one["valid_xx-zz_accuracy"] > 0
+            assert double[name] == pytest.approx(single[name], abs=0.011), name
+    assert single["valid_xx-zz_accuracy"] > 0

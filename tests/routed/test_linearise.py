@@ -221,10 +221,10 @@ def test_conll2003(real_data):
     path = corpus(real_data, "conll2003/eng.train.gz")
     # a document's mark and the blank line around it are no sentences
     lines = gzip.decompress(path.read_bytes()).decode().split("\n\n")
-    expected = sum(1 for one in lines if one.strip() and "-DOCSTART-" not in one)
-    found = list(module.pairs("ner", [path]))
-    assert len(found) == expected == 14041
-    entities = [tag for _, tags in found for tag in tags.split() if tag.startswith("B-")]
+    expected = sum(1 for line in lines if line.strip() and "-DOCSTART-" not in line)
+    examples = list(module.pairs("ner", [path]))
+    assert len(examples) == expected == 14041
+    entities = [tag for _, tags in examples for tag in tags.split() if tag.startswith("B-")]
     # Tjong Kim Sang and De Meulder (2003), Table 2
     counts = {kind: entities.count(f"B-{kind}") for kind in ("LOC", "MISC", "ORG", "PER")}
     assert counts == {"LOC": 7140, "MISC": 3438, "ORG": 6321, "PER": 6600}
@@ -232,9 +232,9 @@ def test_conll2003(real_data):
 
 def test_treebank_sample(real_data):
     path = corpus(real_data, "wsj_sample/treebank.zip")
-    found = list(module.pairs("tree", [path]))
-    assert len(found) == 3914 and not any(isinstance(one, Exception) for one in found)
-    for source, target in found[::50]:
+    examples = list(module.pairs("tree", [path]))
+    assert len(examples) == 3914 and not any(isinstance(example, Exception) for example in examples)
+    for source, target in examples[::50]:
         text = module.trees.backward(source, target)
         assert module.trees.forward(text) == (source, target)
         assert "-NONE-" not in text
@@ -242,9 +242,9 @@ def test_treebank_sample(real_data):
 
 def test_little_prince(real_data):
     path = corpus(real_data, "amr_little_prince/amr-bank-struct-v1.6.txt")
-    found = list(module.pairs("amr", [path]))
-    assert len(found) == 1562 and not any(isinstance(one, Exception) for one in found)
-    for source, target in found[::50]:
+    examples = list(module.pairs("amr", [path]))
+    assert len(examples) == 1562 and not any(isinstance(example, Exception) for example in examples)
+    for source, target in examples[::50]:
         again = module.graphs.forward(module.graphs.backward(source, target).strip())
         assert again == (source, target)
 

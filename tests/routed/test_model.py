@@ -26,8 +26,8 @@ def units_of(arch):
     if arch == "routed_gru":
         context = 4 * H
         return 2 * routed_unit(D) + routed_unit(D + context), context, 2 * H, 2 * H
-    own = {"mtl_full_gru": ([1, 1, 1], [1, 1, 1]), "mtl_partial_gru": ([3, 1, 1], [3, 3, 1])}
-    encoder, decoder = own[arch]
+    layers = {"mtl_full_gru": ([1, 1, 1], [1, 1, 1]), "mtl_partial_gru": ([3, 1, 1], [3, 3, 1])}
+    encoder, decoder = layers[arch]
     inputs = [D, 2 * H, 2 * H], [D + 2 * H, H, H]
     total = sum(2 * blocks(count, width) for count, width in zip(encoder, inputs[0]))
     total += sum(blocks(count, width) for count, width in zip(decoder, inputs[1]))
@@ -40,8 +40,8 @@ def test_number_of_parameters(built, arch):
     around = states * context + A * (context + 1) + A * states + A + top * (context + D)
     vocabularies = D * (sum(SOURCES.values()) + sum(TARGETS.values()))
     vocabularies += sum(TARGETS.values()) * (top + 1)
-    found = sum(parameter.numel() for parameter in built[arch].parameters())
-    assert found == units + around + vocabularies
+    number = sum(parameter.numel() for parameter in built[arch].parameters())
+    assert number == units + around + vocabularies
 
 
 @pytest.mark.parametrize("arch", ARCHS)
@@ -63,9 +63,9 @@ def test_groups_of_parameters_are_all_parameters(built):
     for arch, model in built.items():
         groups = model.parameter_groups()
         assert set(groups["output"]) <= set(groups["target.yy"]) | set(groups["target.zz"])
-        names = [name for group, own in groups.items() if group != "output" for name in own]
+        names = [name for group, members in groups.items() if group != "output" for name in members]
         assert sorted(names) == sorted(name for name, _ in model.named_parameters())
-        empty = {group for group, own in groups.items() if not own}
+        empty = {group for group, members in groups.items() if not members}
         assert empty == ({f"task.{pair}" for pair in TASKS} if arch == "mtl_full_gru" else set())
 
 
@@ -84,23 +84,23 @@ def test_router_weights(routed):
     routed.eval()
     sources, targets = [[5, 6, 7, END], [4, END], [6]], [[END, 5], [END, 6, 7], [END]]
     right, prev = rows(sources), rows(targets)
-    found = routed.router_weights(right, prev, "xx-yy")
-    assert list(found) == ["encoder.0.forwards", "encoder.0.backwards", "decoder.0"]
+    by_layer = routed.router_weights(right, prev, "xx-yy")
+    assert list(by_layer) == ["encoder.0.forwards", "encoder.0.backwards", "decoder.0"]
     both, of_decoder = literal_weights(routed, right, prev, "xx-yy")
-    expected = dict(zip(found, [*both, of_decoder]))
-    for name, tokens in zip(found, (right, right, prev)):
-        assert found[name].shape == (*tokens.shape, 3)
+    expected = dict(zip(by_layer, [*both, of_decoder]))
+    for name, tokens in zip(by_layer, (right, right, prev)):
+        assert by_layer[name].shape == (*tokens.shape, 3)
         real = tokens.ne(PAD)
-        assert torch.allclose(found[name].sum(dim=2), real.float())
-        assert torch.allclose(found[name][real], expected[name][real], atol=1e-6)
-        assert found[name][real].std() > 1e-3, "a router that does not look"
+        assert torch.allclose(by_layer[name].sum(dim=2), real.float())
+        assert torch.allclose(by_layer[name][real], expected[name][real], atol=1e-6)
+        assert by_layer[name][real].std() > 1e-3, "a router that does not look"
     left = rows(sources, left=True)
     moved = routed.router_weights(left, prev, "xx-yy")
-    for name, one in found.items():
+    for name, shares in by_layer.items():
         tokens = (left, right) if "encoder" in name else (prev, prev)
-        assert torch.allclose(moved[name][tokens[0].ne(PAD)], one[tokens[1].ne(PAD)], atol=1e-6)
+        assert torch.allclose(moved[name][tokens[0].ne(PAD)], shares[tokens[1].ne(PAD)], atol=1e-6)
     other = routed.router_weights(right, prev, "xx-zz")
-    assert not torch.allclose(found["decoder.0"], other["decoder.0"], atol=1e-3)
+    assert not torch.allclose(by_layer["decoder.0"], other["decoder.0"], atol=1e-3)
 
 
 def test_a_model_without_routers_says_so(built):
@@ -115,14 +115,14 @@ def test_a_model_without_routers_says_so(built):
 def test_attention_is_over_the_tokens_where_they_stood(routed):
     sources, prev = [[5, 6, 7, END], [4, END]], rows([[END, 5], [END, 6]])
     direction = routed.direction("xx-yy", need_attention=True).eval()
-    found = []
+    by_padding = []
     for left in (False, True):
         source = rows(sources, left)
         out = direction.encoder(source, None)
         [attention] = direction.decoder(prev, encoder_out=out)[1]["attn"]
         assert not attention[source.eq(PAD).unsqueeze(1).expand_as(attention)].any()
-        found.append([row[:, real.ne(PAD)] for row, real in zip(attention, source)])
-    assert all(torch.allclose(*pair, atol=1e-6) for pair in zip(*found))
+        by_padding.append([row[:, real.ne(PAD)] for row, real in zip(attention, source)])
+    assert all(torch.allclose(*pair, atol=1e-6) for pair in zip(*by_padding))
 
 
 def test_sizes_of_this_file_are_those_of_the_fixture():

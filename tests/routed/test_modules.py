@@ -36,11 +36,11 @@ def test_router(rows, inputs, states, shared):
     unit = RoutedUnit(inputs, states // 2, shared, TASKS, 3)
     unit.router = router
     arrays = unit_arrays(unit, TASKS[0])["router"]
-    found = router(x, h)
+    shares = router(x, h)
     for row in range(rows):
         expected = reference.router(x[row].numpy(), h[row].numpy(), arrays)
-        np.testing.assert_allclose(value(found[row]), expected, atol=1e-12)
-    assert torch.allclose(found.sum(dim=1), torch.ones(rows, dtype=torch.float64))
+        np.testing.assert_allclose(value(shares[row]), expected, atol=1e-12)
+    assert torch.allclose(shares.sum(dim=1), torch.ones(rows, dtype=torch.float64))
 
 
 @pytest.mark.parametrize("rows, inputs, units", [(1, 1, 1), (3, 4, 2), (2, 3, 5)])
@@ -48,10 +48,10 @@ def test_block(rows, inputs, units):
     blocks = randomise(Blocks(3, inputs, units), 1)
     x, h = numbers(rows, inputs, seed=2), numbers(rows, units, seed=3)
     for number in range(3):
-        arrays, found = block_arrays(blocks, number, value), blocks.step(number, x, h)
+        arrays, states = block_arrays(blocks, number, value), blocks.step(number, x, h)
         for row in range(rows):
             expected = reference.block(x[row].numpy(), h[row].numpy(), arrays)
-            np.testing.assert_allclose(value(found[row]), expected, atol=1e-12)
+            np.testing.assert_allclose(value(states[row]), expected, atol=1e-12)
 
 
 UNITS = [(0, 3, 2, 4), (1, 1, 1, 1), (1, 2, 3, 3), (3, 4, 3, 5), (3, 4, 3, 1)]
@@ -84,8 +84,8 @@ def test_unit(shared, inputs, units, length, literal):
         np.testing.assert_allclose(value(states[row]), expected[0], atol=1e-12)
         np.testing.assert_allclose(value(tau[row]), expected[1], atol=1e-12)
     ((states * weights).sum() + (tau * tau_weights).sum()).backward()
-    found = {"x": gradient(x), "first": gradient(first)}
-    assert_gradients(loss, arrays, {**found, **unit_arrays(unit, TASKS[1], gradient)}, rng)
+    gradients = {"x": gradient(x), "first": gradient(first)}
+    assert_gradients(loss, arrays, {**gradients, **unit_arrays(unit, TASKS[1], gradient)}, rng)
     assert unit.own[TASKS[0]].bias.grad is None, "the other task's block is not used"
 
 
@@ -95,10 +95,10 @@ def test_bidirectional_unit(shared, literal):
     layer = randomise(BidirectionalUnit(3, 2, shared, TASKS, 2), 5)
     lengths, x = [4, 1, 2], numbers(3, 4, 3, seed=6)
     padding = torch.arange(4) >= torch.tensor(lengths).unsqueeze(1)
-    found, *_ = layer(x, padding, TASKS[0], literal)
+    outputs, *_ = layer(x, padding, TASKS[0], literal)
     for row, length in enumerate(lengths):
         expected = reference.bidirectional(x[row, :length].numpy(), both_ways(layer, TASKS[0]))
-        np.testing.assert_allclose(value(found[row, :length]), expected, atol=1e-12)
+        np.testing.assert_allclose(value(outputs[row, :length]), expected, atol=1e-12)
 
 
 @LITERAL

@@ -79,8 +79,8 @@ def every_step_starts_anew(monkeypatch):
     real = sequence.attentive_stack
 
     def twin(projected, *rest):
-        top, weights, tau = zip(*(real(one, *rest) for one in projected.split(1)))
-        return torch.cat(top), torch.cat(weights), [torch.cat(one) for one in zip(*tau)]
+        top, weights, tau = zip(*(real(row, *rest) for row in projected.split(1)))
+        return torch.cat(top), torch.cat(weights), [torch.cat(row) for row in zip(*tau)]
 
     monkeypatch.setattr(sequence, "attentive_stack", twin)
 
@@ -88,8 +88,8 @@ def every_step_starts_anew(monkeypatch):
 def encoder_reads_forwards_only(monkeypatch):
     real = modules.BidirectionalUnit.forward
 
-    def twin(self, *given, **named):
-        outputs, *tau = real(self, *given, **named)
+    def twin(self, *inputs, **named):
+        outputs, *tau = real(self, *inputs, **named)
         ahead, back = outputs.chunk(2, dim=2)
         return (torch.cat([ahead, torch.zeros_like(back)], dim=2), *tau)
 
@@ -99,9 +99,9 @@ def encoder_reads_forwards_only(monkeypatch):
 def blocks_start_from_zero_in_teacher_forcing(monkeypatch):
     real = sequence.attentive_stack
 
-    def twin(*given):
-        layers = [one._replace(state=torch.zeros_like(one.state)) for one in given[-1]]
-        return real(*given[:-1], layers)
+    def twin(*inputs):
+        layers = [layer._replace(state=torch.zeros_like(layer.state)) for layer in inputs[-1]]
+        return real(*inputs[:-1], layers)
 
     monkeypatch.setattr(sequence, "attentive_stack", twin)
 
@@ -111,10 +111,10 @@ def blocks_are_not_reordered(monkeypatch):
     real = direction_file.reorder_cache
 
     def twin(cache, new_order):
-        kept = {name: one for name, one in cache.items() if name.startswith("blocks")}
+        blocks = {name: tensor for name, tensor in cache.items() if name.startswith("blocks")}
         real(cache, new_order)
-        for name, one in kept.items():
-            cache[name] = one[: new_order.numel()]
+        for name, tensor in blocks.items():
+            cache[name] = tensor[: new_order.numel()]
 
     monkeypatch.setattr(direction_file, "reorder_cache", twin)
 

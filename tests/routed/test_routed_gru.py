@@ -58,10 +58,10 @@ def test_paths_agree_with_dropout(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_parameter_of_the_task_has_a_gradient_and_no_other(kind):
     case = Case(kind, 3, [5, 3], [4, 2])
-    found = outcome(case, False)
+    gradients = outcome(case, False)
     for name, _ in case.modules.named_parameters():
-        assert (name in found) == (f"own.{TASKS[0]}." not in name), name
-    for name, grad in found.items():
+        assert (name in gradients) == (f"own.{TASKS[0]}." not in name), name
+    for name, grad in gradients.items():
         assert grad.abs().max() > 1e-9, name
 
 
@@ -93,7 +93,7 @@ def test_gradients_may_be_taken_twice():
     first, again = (
         torch.autograd.grad(loss, list(unit.parameters()), retain_graph=True) for _ in range(2)
     )
-    assert all(torch.equal(one, other) for one, other in zip(first, again))
+    assert all(torch.equal(once, again_too) for once, again_too in zip(first, again))
 
 
 def test_backward_gives_the_memory_back():
@@ -112,11 +112,11 @@ def test_half_precision_by_autocast():
     case = Case("routed, stacked", 6, [8, 3, 1, 8], [5, 9, 2, 1])
     expected = outcome(case, False, torch.float32)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = outcome(case, False, torch.float32)
-    assert found["loss"].item() == pytest.approx(expected["loss"].item(), rel=0.03)
+        halved = outcome(case, False, torch.float32)
+    assert halved["loss"].item() == pytest.approx(expected["loss"].item(), rel=0.03)
     largest = max(grad.abs().max() for grad in expected.values())
     for name, grad in expected.items():
-        assert (found[name] - grad).abs().max() < 0.1 * largest, name
+        assert (halved[name] - grad).abs().max() < 0.1 * largest, name
 
 
 def reset_gate_is_left_out(monkeypatch):
@@ -126,12 +126,12 @@ def reset_gate_is_left_out(monkeypatch):
     def twin(self, number, inputs, before):
         reset = slice(self.weight_state.size(2), 2 * self.weight_state.size(2))
         with torch.no_grad():
-            kept = self.bias[number, reset].clone()
+            bias = self.bias[number, reset].clone()
             self.bias[number, reset] = 1000
-        found = real(self, number, inputs, before)
+        outputs = real(self, number, inputs, before)
         with torch.no_grad():
-            self.bias[number, reset] = kept
-        return found
+            self.bias[number, reset] = bias
+        return outputs
 
     monkeypatch.setattr(modules.Blocks, "step", twin)
 
@@ -167,6 +167,6 @@ def router_gets_no_gradient_through_the_inputs(monkeypatch):
 def test_broken_twin_is_noticed(monkeypatch, twin, name):
     case = Case("routed", 1, [4, 2], [3, 5])
     twin(monkeypatch)
-    found, expected = outcome(case, False), outcome(case, True)
-    differing = {one for one in expected if not torch.allclose(found[one], expected[one])}
-    assert any(name in one for one in differing)
+    outcomes, expected = outcome(case, False), outcome(case, True)
+    differing = {key for key in expected if not torch.allclose(outcomes[key], expected[key])}
+    assert any(name in key for key in differing)

@@ -35,10 +35,10 @@ class Fake:
             logits = torch.stack([tokens * 0.3, tokens * 0 + offset, tokens.cumsum(1) * 0.1], 2)
             return logits.softmax(dim=2)
 
-        found = {"encoder.0.forwards": weights(src_tokens, 1.0)}
-        found["encoder.0.backwards"] = weights(src_tokens, 2.0)
-        found["decoder.0"] = weights(prev_output_tokens, 0.5)
-        return found
+        by_layer = {"encoder.0.forwards": weights(src_tokens, 1.0)}
+        by_layer["encoder.0.backwards"] = weights(src_tokens, 2.0)
+        by_layer["decoder.0"] = weights(prev_output_tokens, 0.5)
+        return by_layer
 
 
 def samples(rng):
@@ -75,9 +75,9 @@ def literal_mean(batches, layers, side, chosen):
                 for place in range(tokens.size(1)):
                     if tokens[row, place] != PAD and int(tokens[row, place]) in chosen:
                         tau = weights[layer][row, place].tolist()
-                        total = [one + other for one, other in zip(total, tau)]
+                        total = [sums + addend for sums, addend in zip(total, tau)]
                         count += 1
-    return [one / count for one in total] if count else None, count
+    return [sums / count for sums in total] if count else None, count
 
 
 BOTH = ["encoder.0.forwards", "encoder.0.backwards"]
@@ -95,9 +95,9 @@ def symbols_of(row, encoder):
 
 
 def test_means_against_loops(batches):
-    found = token_shares.collect(Fake(), "xx-yy", batches, DICTIONARIES)
-    assert list(found) == ["encoder", BOTH[0], BOTH[1], "decoder.0"]
-    rows = token_shares.rows_of("xx-yy", found, DICTIONARIES, [2, 4], 3, task_token=10)
+    by_layer = token_shares.collect(Fake(), "xx-yy", batches, DICTIONARIES)
+    assert list(by_layer) == ["encoder", BOTH[0], BOTH[1], "decoder.0"]
+    rows = token_shares.rows_of("xx-yy", by_layer, DICTIONARIES, [2, 4], 3, task_token=10)
     seen = set()
     for row in rows:
         encoder = row.layer.startswith("encoder")
@@ -115,21 +115,21 @@ def test_means_against_loops(batches):
 
 
 def test_kinds_part_the_tokens(batches):
-    found = token_shares.collect(Fake(), "xx-yy", batches, DICTIONARIES)
-    rows = token_shares.rows_of("xx-yy", found, DICTIONARIES, [1, 3], 99)
-    for layer in found:
-        own = [row for row in rows if row.layer == layer]
-        whole = next(row.tokens for row in own if row.kind == "all")
-        assert whole == sum(row.tokens for row in own if row.kind in ("symbol", "frequency"))
+    by_layer = token_shares.collect(Fake(), "xx-yy", batches, DICTIONARIES)
+    rows = token_shares.rows_of("xx-yy", by_layer, DICTIONARIES, [1, 3], 99)
+    for layer in by_layer:
+        of_layer = [row for row in rows if row.layer == layer]
+        whole = next(row.tokens for row in of_layer if row.kind == "all")
+        assert whole == sum(row.tokens for row in of_layer if row.kind in ("symbol", "frequency"))
         if layer == "decoder.0":
-            words = sum(row.tokens for row in own if row.kind == "frequency")
-            assert words == sum(row.tokens for row in own if row.kind == "token")
+            words = sum(row.tokens for row in of_layer if row.kind == "frequency")
+            assert words == sum(row.tokens for row in of_layer if row.kind == "token")
 
 
 def test_means_do_not_depend_on_padding(batches):
     def shares(samples):
-        found = token_shares.collect(Fake(), "xx-yy", samples, DICTIONARIES)
-        return {layer: sums.share() for layer, sums in found.items() if layer == "decoder.0"}
+        by_layer = token_shares.collect(Fake(), "xx-yy", samples, DICTIONARIES)
+        return {layer: sums.share() for layer, sums in by_layer.items() if layer == "decoder.0"}
 
     wider = [dict(sample) for sample in batches]
     for sample in wider:
@@ -178,18 +178,18 @@ def check_layers(figure, rows):
     layers = list(dict.fromkeys(row["layer"] for row in whole))
     assert [panel.get_title() for panel in figure.axes] == layers
     for panel in figure.axes:
-        own = {row["task"]: row["share"] for row in whole if row["layer"] == panel.get_title()}
+        shares = {row["task"]: row["share"] for row in whole if row["layer"] == panel.get_title()}
         drawn, right_ends, colours = groups_of(panel), {}, set()
-        assert list(drawn) == list(own)
+        assert list(drawn) == list(shares)
         for task, bars in drawn.items():
-            assert [bar.get_height() for bar in bars] == pytest.approx(own[task], abs=1e-6)
+            assert [bar.get_height() for bar in bars] == pytest.approx(shares[task], abs=1e-6)
             colours |= {bar.get_facecolor() for bar in bars}
             for block, bar in enumerate(bars):
                 assert bar.get_y() == 0 and round(bar.get_x() + bar.get_width() / 2) == block
                 # from left to right in the order of the tasks, no bar over another
                 assert bar.get_x() >= right_ends.get(block, block - 0.5) - 1e-9
                 right_ends[block] = bar.get_x() + bar.get_width()
-        assert len(colours) == len(own)
+        assert len(colours) == len(shares)
         names = [label.get_text() for label in panel.get_xticklabels()]
         assert names == [f"Block {block + 1}" for block in range(len(whole[0]["share"]))]
 
@@ -201,12 +201,12 @@ def check_categories(figure, rows):
     places = [(task, layer) for task in tasks for layer in ("encoder", top)]
     assert [panel.get_title() for panel in figure.axes] == [", ".join(place) for place in places]
     for panel, place in zip(figure.axes, places):
-        own = [row for row in rows if (row["task"], row["layer"]) == place]
+        of_panel = [row for row in rows if (row["task"], row["layer"]) == place]
         names = [label.get_text() for label in panel.get_xticklabels()]
-        assert names == [row["category"] for row in own]
+        assert names == [row["category"] for row in of_panel]
         drawn = groups_of(panel)
-        assert list(drawn) == [f"Block {block + 1}" for block in range(len(own[0]["share"]))]
-        for number, row in enumerate(own):
+        assert list(drawn) == [f"Block {block + 1}" for block in range(len(of_panel[0]["share"]))]
+        for number, row in enumerate(of_panel):
             bars, floor = [patches[number] for patches in drawn.values()], 0.0
             assert [bar.get_height() for bar in bars] == pytest.approx(row["share"], abs=1e-6)
             for bar in bars:
@@ -225,12 +225,12 @@ PICTURES = [
 @pytest.fixture
 def rows(batches):
     """Of two tasks whose shares differ."""
-    found, own = [], {"xx-yy": batches, "xx-zz": batches[:1]}
+    table, by_pair = [], {"xx-yy": batches, "xx-zz": batches[:1]}
     words = {**DICTIONARIES, "zz": DICTIONARIES["yy"]}
-    for pair, some in own.items():
+    for pair, some in by_pair.items():
         sums = token_shares.collect(Fake(), pair, some, words)
-        found += token_shares.rows_of(pair, sums, words, [2, 4], 3)
-    return found
+        table += token_shares.rows_of(pair, sums, words, [2, 4], 3)
+    return table
 
 
 @pytest.mark.parametrize("draw, check", PICTURES)

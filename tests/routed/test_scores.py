@@ -83,7 +83,7 @@ def random_tags(rng, length):
 
 def literal_entities(tags):
     """The entities by trying every type, beginning and end, one position after the other."""
-    found = set()
+    entities = set()
     for kind in "AB":
         for start in range(len(tags)):
             inside = start > 0 and tags[start - 1][2:] == kind
@@ -92,19 +92,19 @@ def literal_entities(tags):
             end = start + 1
             while end < len(tags) and tags[end] == f"I-{kind}":
                 end += 1
-            found.add((kind, start, end))
-    return found
+            entities.add((kind, start, end))
+    return entities
 
 
 def test_entities_against_loops():
     rng, lines = random.Random(1), []
     matched = predicted = gold = 0
     for _ in range(150):
-        one, other = (random_tags(rng, rng.randint(1, 7)) for _ in range(2))
-        lines.append((" ".join(one), " ".join(other)))
-        found, wanted = literal_entities(one), literal_entities(other)
-        matched += sum(entity in wanted for entity in found)
-        predicted, gold = predicted + len(found), gold + len(wanted)
+        first, second = (random_tags(rng, rng.randint(1, 7)) for _ in range(2))
+        lines.append((" ".join(first), " ".join(second)))
+        entities, gold_entities = literal_entities(first), literal_entities(second)
+        matched += sum(entity in gold_entities for entity in entities)
+        predicted, gold = predicted + len(entities), gold + len(gold_entities)
     counts = scores.ner_f1(*zip(*lines))
     assert (counts["matched"], counts["predicted"], counts["gold"]) == (matched, predicted, gold)
     assert matched > 50
@@ -162,10 +162,10 @@ def test_constituents_against_the_brackets_of_the_line():
             while depth:
                 end += 1
                 depth += symbols[end].startswith("(") - symbols[end].startswith(")")
-            leaves = [not one.startswith(("(", ")")) for one in symbols]
+            leaves = [not piece.startswith(("(", ")")) for piece in symbols]
             expected.append((symbol[1:], sum(leaves[:place]), sum(leaves[:end])))
-    found = scores.constituents(scores.trees.read_line(GOLD))
-    assert sorted(found.elements()) == sorted(expected) and len(expected) == 6
+    spans = scores.constituents(scores.trees.read_line(GOLD))
+    assert sorted(spans.elements()) == sorted(expected) and len(expected) == 6
 
 
 # ---------------------------------------------------------------- graphs

@@ -82,8 +82,8 @@ def test_every_task_has_its_scores(trained):
     folder, records = trained
     last = [record for record in records if "valid_loss" in record][-1]
     text, both = {"bleu", "ter"}, {"accuracy", "exact", "f1"}
-    wanted = {"xx-yy": text, "xx-ner": both, "xx-parse": both, "xx-amr": both}
-    for pair, names in wanted.items():
+    scores = {"xx-yy": text, "xx-ner": both, "xx-parse": both, "xx-amr": both}
+    for pair, names in scores.items():
         for score in ("loss", "ppl", "weight", *names):
             assert last[f"valid_{pair}_{score}"] >= 0, (pair, score)
         assert not {f"valid_{pair}_{score}" for score in (text | both) - names} & set(last)
@@ -100,8 +100,8 @@ def test_scores_of_validation_are_those_of_the_translations(trained, data):
 
     def lines(target):
         output = generate(data, folder / "checkpoint_last.pt", target, *flags)
-        found, wanted = inprocess.hypotheses(output), inprocess.references(output)
-        return [found[number][0][1] for number in wanted], list(wanted.values())
+        hypotheses, references = inprocess.hypotheses(output), inprocess.references(output)
+        return [hypotheses[number][0][1] for number in references], list(references.values())
 
     def check(name, expected):
         assert last[f"valid_xx-{name}"] == pytest.approx(expected, abs=0.01)
@@ -110,7 +110,7 @@ def test_scores_of_validation_are_those_of_the_translations(trained, data):
     check("yy_ter", TER().corpus_score(hypotheses, [references]).score)
     for target in AUX:
         both = lines(target)
-        exact = sum(found == wanted for found, wanted in zip(*both))
+        exact = sum(hypothesis == reference for hypothesis, reference in zip(*both))
         check(f"{target}_exact", 100 * exact / len(both[0]))
         check(f"{target}_accuracy", scores.accuracy(scores.token_accuracy(*both)))
         assert last[f"valid_xx-{target}_accuracy"] > 0
@@ -123,11 +123,11 @@ def test_scoring_gives_the_scores_of_beam_search(trained, data, tmp_path, target
     """Teacher-forced scores of the hypotheses are those that the search found step by step."""
     checkpoint = trained[0] / "checkpoint_last.pt"
     flags = ["--max-len-a", 1, "--max-len-b", 5]
-    found = inprocess.hypotheses(generate(data, checkpoint, target, *flags))
+    hypotheses = inprocess.hypotheses(generate(data, checkpoint, target, *flags))
     text = tmp_path / "text"
     text.mkdir()
     shutil.copy(data.parent / "test.xx", text)
-    lines = [found[number][0][1] for number in range(len(found))]
+    lines = [hypotheses[number][0][1] for number in range(len(hypotheses))]
     (text / f"test.{target}").write_text("".join(line + "\n" for line in lines))
     run(
         "fairseq-preprocess", "-s", "xx", "-t", target, "--testpref", text / "test",
@@ -139,13 +139,13 @@ def test_scoring_gives_the_scores_of_beam_search(trained, data, tmp_path, target
     words = ["--score-reference", "--batch-size", 5]
     scored = inprocess.hypotheses(generate(tmp_path / "bin", checkpoint, target, *words))
     ended = 0
-    for number, nbest in found.items():
+    for number, nbest in hypotheses.items():
         score, line = nbest[0]
         if abs(scored[number][0][0] - score) < 2e-4:
             ended += 1
         else:  # a hypothesis that was cut off is scored without its end
             assert len(line.split()) >= 7
-    assert ended >= len(found) // 2
+    assert ended >= len(hypotheses) // 2
 
 
 def test_interactive_puts_the_token_first_too(trained, data):
@@ -154,8 +154,8 @@ def test_interactive_puts_the_token_first_too(trained, data):
         flags = [*TASK, "-s", "xx", "-t", target, "--path", checkpoint, "--beam", 3]
         output = inprocess.interactive(data, *flags, "--input", data.parent / "test.xx")
         whole = inprocess.hypotheses(generate(data, checkpoint, target))
-        found = inprocess.hypotheses(output)
-        assert [found[n][0] for n in range(5)] == [
+        hypotheses = inprocess.hypotheses(output)
+        assert [hypotheses[n][0] for n in range(5)] == [
             (pytest.approx(whole[n][0][0], abs=1e-4), whole[n][0][1]) for n in range(5)
         ]
         sentences = (data.parent / "test.xx").read_text().splitlines()
@@ -218,7 +218,7 @@ def test_a_resumed_run_is_the_uninterrupted_run(data, tmp_path, monkeypatch):
     assert all(torch.equal(model[name], again[1][name]) for name in model)
     plain = tmp_path / "plain"
     train(data, plain, 12, *flags[:-2])
-    assert any(not torch.equal(model[name], one) for name, one in ends(plain)[1].items())
+    assert any(not torch.equal(model[name], tensor) for name, tensor in ends(plain)[1].items())
 
 
 def test_the_real_loss_decides(data, tmp_path):
@@ -327,8 +327,8 @@ def test_two_tasks_are_learnt(run, tmp_path, arch):
             lines["xx"].append(" ".join(f"a{word}" for word in words))
             lines["yy"].append(" ".join(f"b{word}" for word in reversed(words)))
             lines["ner"].append(" ".join("B-PER" if word < 4 else "O" for word in words))
-        for lang, found in lines.items():
-            (tmp_path / f"{split}.{lang}").write_text("".join(line + "\n" for line in found))
+        for lang, sentences in lines.items():
+            (tmp_path / f"{split}.{lang}").write_text("".join(line + "\n" for line in sentences))
     (tmp_path / "dict.txt").write_text("".join(f"a{word} 1\n" for word in range(12)))
     for target in ("yy", "ner"):
         prefixes = [f"--{split}pref={tmp_path / split}" for split in ("train", "valid", "test")]
@@ -344,6 +344,6 @@ def test_two_tasks_are_learnt(run, tmp_path, arch):
     )  # fmt: skip
     for target in ("yy", "ner"):
         output = generate(tmp_path / "bin", tmp_path / "run/checkpoint_last.pt", target)
-        found, wanted = inprocess.hypotheses(output), inprocess.references(output)
-        right = sum(found[number][0][1] == text for number, text in wanted.items())
-        assert right >= 90, f"{target}: {right} of {len(wanted)}"
+        hypotheses, references = inprocess.hypotheses(output), inprocess.references(output)
+        right = sum(hypotheses[number][0][1] == text for number, text in references.items())
+        assert right >= 90, f"{target}: {right} of {len(references)}"

@@ -257,8 +257,8 @@ def generated(data, checkpoint, kind, *more):
     )  # fmt: skip
     lines = output.splitlines()
     sources = {line[2:].split("\t")[0]: line.split("\t")[1] for line in lines if line[:2] == "S-"}
-    found = [line[2:].split("\t") for line in lines if line[:2] == "H-"]
-    return [(len(sources[number].split()), text) for number, _, text in found]
+    rows = [line[2:].split("\t") for line in lines if line[:2] == "H-"]
+    return [(len(sources[number].split()), text) for number, _, text in rows]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -64,8 +64,8 @@ def test_sentences_without_words_are_searched(engines):
     options = {"beam": 2, "nbest": 2, "max_len_b": 4}
     expected = stock.run(key("translate", **options), ["", "  "])
     for answer, fairseqs in zip(other.run(key("translate", **options), ["", "  "]), expected):
-        for found, hypothesis in zip(answer["hypotheses"], fairseqs["hypotheses"]):
-            assert found == {**hypothesis, "token_scores": None}
+        for translation, hypothesis in zip(answer["hypotheses"], fairseqs["hypotheses"]):
+            assert translation == {**hypothesis, "token_scores": None}
 
 
 def test_translations_end_at_the_last_position_of_the_model(loaded, checkpoint_of):

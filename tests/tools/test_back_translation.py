@@ -61,11 +61,11 @@ def test_pairs_are_those_that_the_model_translates(checkpoint, toy_corpus, lines
     assert read(tmp_path / "bt.yy") == texts
     rows = table(tmp_path / "bt.tsv")
     assert [row["left_out"] for row in rows] == ["", "", "empty", *[""] * 11]
-    kept = [row for row in rows if not row["left_out"]]
-    scores = [float(row["score"]) for row in kept]
+    remaining = [row for row in rows if not row["left_out"]]
+    scores = [float(row["score"]) for row in remaining]
     assert scores == pytest.approx([r.hypotheses[0].score for r in expected], abs=1e-4)
     back = model.toward("xx-yy").score(read(tmp_path / "bt.xx"), texts)
-    assert [float(row["round_trip"]) for row in kept] == pytest.approx(
+    assert [float(row["round_trip"]) for row in remaining] == pytest.approx(
         [score.score for score in back], abs=1e-4
     )
     assert not (tmp_path / "bt.partial").exists()

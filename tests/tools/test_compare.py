@@ -41,7 +41,7 @@ def write(path, lines):
 
 
 def hours(run, *updates):
-    return [round(3600 * each) for each in compare.hours_at(run, updates)]
+    return [round(3600 * hour) for hour in compare.hours_at(run, updates)]
 
 
 def test_time_is_that_of_the_stamps_without_pauses(tmp_path):
@@ -190,19 +190,19 @@ def test_nan_is_neither_the_best_value_nor_the_goal():
 
 def test_all_runs_are_compared_on_one_subset(capsys):
     """Whatever the order in which their logs name the subsets."""
-    one = Run("one", {("valid", "loss"): [(5, 5)], ("test", "loss"): [(5, 9)]}, [(5, 60)])
+    first = Run("one", {("valid", "loss"): [(5, 5)], ("test", "loss"): [(5, 9)]}, [(5, 60)])
     other = Run("other", {("test", "loss"): [(5, 8)], ("valid", "loss"): [(5, 4)]}, [(5, 60)])
-    table = compare.summary([one, other], "loss")
+    table = compare.summary([first, other], "loss")
     assert "| one | 5 | 5 |" in table and "| other | 4 | 5 |" in table
     assert table.splitlines()[0].startswith("| loss |")
-    tested = compare.summary([other, one], "loss")
+    tested = compare.summary([other, first], "loss")
     assert tested.splitlines()[0].startswith("| loss, test |") and "| one | 9 | 5 |" in tested
     # runs without a validation are compared with others by the loss in training
     plain = Run("plain", {("train", "loss"): [(5, 3)]}, [(5, 60)])
-    both = Run("both", {**one.curves, ("train", "loss"): [(5, 2)]}, [(5, 60)])
+    both = Run("both", {**first.curves, ("train", "loss"): [(5, 2)]}, [(5, 60)])
     assert compare.summary([both, plain], "loss").splitlines()[0].startswith("| loss, train |")
     assert not capsys.readouterr().err
-    compare.summary([one, plain], "loss")
+    compare.summary([first, plain], "loss")
     assert "loss: no subset is in all logs; compared are one: valid, plain: train" in (
         capsys.readouterr().err
     )

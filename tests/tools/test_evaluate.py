@@ -28,11 +28,11 @@ def fails(capsys, *words):
 def files(tmp_path):
     """ref, and two runs each of a baseline and of a better system."""
     references = sentences(30)
-    made = {"ref": references}
+    texts = {"ref": references}
     for name, share in (("base", 0.6), ("good", 0.2)):
         for seed in (1, 2):
-            made[f"{name}{seed}"] = damaged(references, share, seed)
-    return {name: write(tmp_path / name, lines) for name, lines in made.items()}
+            texts[f"{name}{seed}"] = damaged(references, share, seed)
+    return {name: write(tmp_path / name, lines) for name, lines in texts.items()}
 
 
 def test_tables(files, tmp_path, capsys):
@@ -155,7 +155,7 @@ def test_comet_where_it_is_installed(files, tmp_path, capsys, monkeypatch):
     class Model:
         @staticmethod
         def predict(data, batch_size, gpus):
-            return {"scores": [0.9 if one["mt"] == one["ref"] else 0.5 for one in data]}
+            return {"scores": [0.9 if entry["mt"] == entry["ref"] else 0.5 for entry in data]}
 
     package = types.ModuleType("comet")
     package.__version__ = "2.2"

@@ -39,16 +39,16 @@ def by_the_dual_model(checkpoint, data, source, target):
     return generated(data, source, target, checkpoint, *TASK)
 
 
-def assert_same(found, expected, tolerance):
+def assert_same(exported, expected, tolerance):
     """Both {sentence: [(score, text)]}: the same texts in the same order, scores within tolerance.
 
     Neighbours whose scores differ by less than the tolerance may have changed places.
     """
-    assert found.keys() == expected.keys() and len(expected) == 24
+    assert exported.keys() == expected.keys() and len(expected) == 24
     for number, hypotheses in expected.items():
-        scores = [score for score, _ in found[number]]
+        scores = [score for score, _ in exported[number]]
         assert scores == pytest.approx([score for score, _ in hypotheses], abs=tolerance)
-        by_text = {text: score for score, text in found[number]}
+        by_text = {text: score for score, text in exported[number]}
         assert by_text == pytest.approx({t: s for s, t in hypotheses}, abs=tolerance)
 
 
@@ -138,10 +138,10 @@ def test_it_holds_one_direction_and_no_training_state(two, tmp_path):
     dual = inprocess.parameters(two[0])
     unused = [name for name in dual if ".xx." in name and "context_attention" in name]
     expected = sum(tensor.numel() for name, tensor in dual.items() if name not in unused)
-    kept = {tensor.data_ptr(): tensor.numel() for tensor in state["model"].values()}
+    storages = {tensor.data_ptr(): tensor.numel() for tensor in state["model"].values()}
     buffers = 4  # a version and a marker of the positions on each side
     shared = dual["components.xx.embedding.weight"].numel()
-    assert sum(kept.values()) == expected - shared + buffers
+    assert sum(storages.values()) == expected - shared + buffers
 
 
 @pytest.mark.slow
@@ -179,8 +179,8 @@ def test_stock_training_continues_from_it(two, tmp_path):
         if line.startswith("P-")
     )
     tokens = sum(len(line.split("\t")[1].split()) for line in dual.splitlines() if "P-" in line[:2])
-    found = [record["valid_loss"] for record in stock if "valid_loss" in record]
-    assert found[0] == pytest.approx(expected / tokens, abs=2e-3)
+    losses = [record["valid_loss"] for record in stock if "valid_loss" in record]
+    assert losses[0] == pytest.approx(expected / tokens, abs=2e-3)
 
 
 def test_the_moving_average_is_exported_on_demand(two, separate, tmp_path, capsys):
@@ -200,9 +200,9 @@ def test_an_average_of_checkpoints_is_exported(two, tmp_path):
     command.main(["average", "--inputs", str(two[0]), "--output", str(tmp_path / "mean.pt")])
     assert export(tmp_path / "mean.pt", "xx", "yy", "fairseq", tmp_path / "stock.pt") == 0
     export(two[0], "xx", "yy", "fairseq", tmp_path / "direct.pt")
-    found, expected = (inprocess.parameters(tmp_path / f"{n}.pt") for n in ("stock", "direct"))
-    assert found.keys() == expected.keys()
-    assert all(torch.equal(found[name], expected[name]) for name in expected)
+    stored, expected = (inprocess.parameters(tmp_path / f"{n}.pt") for n in ("stock", "direct"))
+    assert stored.keys() == expected.keys()
+    assert all(torch.equal(stored[name], expected[name]) for name in expected)
 
 
 @pytest.mark.parametrize("name", ["separate", "tagged"])
@@ -259,10 +259,10 @@ def test_what_ctranslate2_does_not_know_is_told(
 ):
     from fairseq_ext.tools.export import command as module
 
-    made = module.stock_checkpoint
+    convert = module.stock_checkpoint
 
     def with_one_norm_moved(*words):
-        state = made(*words)
+        state = convert(*words)
         state["cfg"]["model"].decoder_normalize_before = False
         return state
 

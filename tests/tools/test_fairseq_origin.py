@@ -76,8 +76,8 @@ GIT = {"url": "https://host/fairseq", "vcs_info": {"vcs": "git"}}
 
 @pytest.mark.parametrize("url", [None, WHEEL, GIT])
 def test_what_comes_before_an_installation(url, installed, tmp_path):
-    found = installed(Distribution(tmp_path / "site-packages", url))
-    assert found.source == f"{tmp_path}, which comes before the installed one"
+    origin = installed(Distribution(tmp_path / "site-packages", url))
+    assert origin.source == f"{tmp_path}, which comes before the installed one"
 
 
 def test_a_clone_with_setup_py_develop(installed, tmp_path):

@@ -95,12 +95,12 @@ def test_an_interval_has_both_parts():
 def test_intervals_hold_the_true_difference_as_often_as_they_say(runs, deviation):
     """Of five systems; the choice of sentences has a deviation of 0.1 for each run."""
     rng, resamples = np.random.default_rng(runs), resample(100, 100)
-    trials, held = 250, 0
+    trials, inside = 250, 0
     for _ in range(trials):
         systems = [
             Scored(Mean(), normal_runs(rng.normal(0, deviation, count), 1, 100, rng), resamples)
             for count in (runs, runs, 2, 2, 2)
         ]
         low, high = interval_of_difference(*systems[:2], pooled(systems))
-        held += low <= 0 <= high
-    assert 0.91 <= held / trials <= 0.99
+        inside += low <= 0 <= high
+    assert 0.91 <= inside / trials <= 0.99

@@ -78,9 +78,11 @@ def test_a_checkpoint_without_its_subwords_translates_pieces_alone(trained, pack
         model = fairseq_ext.load(checkpoint_of(trained), subwords="none")
     finally:
         (trained / "hidden").rename(trained / "xx.model")
-    found = model.translate(cut, max_len_b=8)
+    translations = model.translate(cut, max_len_b=8)
     expected = fairseq_ext.load(packed).translate(texts, max_len_b=8)
-    assert [r.hypotheses[0].tokens for r in found] == [r.hypotheses[0].tokens for r in expected]
+    assert [r.hypotheses[0].tokens for r in translations] == [
+        r.hypotheses[0].tokens for r in expected
+    ]
 
 
 def test_errors_name_the_argument(trained, packed, capsys):

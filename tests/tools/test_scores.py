@@ -33,66 +33,70 @@ def test_scores_intervals_and_p_values_are_those_of_sacrebleu(name):
     baseline, system = damaged(references, 0.5, 1), damaged(references, 0.45, 2)
     metric, before = scored(name, [baseline], references)
     _, after = scored(name, [system], references)
-    own = getattr(sacrebleu.metrics, SACREBLEU[name])()
-    whole = own.corpus_score(system, [references], n_bootstrap=1000)
+    their_metric = getattr(sacrebleu.metrics, SACREBLEU[name])()
+    whole = their_metric.corpus_score(system, [references], n_bootstrap=1000)
     assert after.mean == pytest.approx(whole.score)
     assert after.interval() == pytest.approx(whole._ci, abs=1e-3)
     named = [("baseline", baseline), ("system", system)]
     for test, kind, number in (("bootstrap", "bs", 1000), ("randomisation", "ar", 500)):
-        _, table = PairedTest(named, {name: own}, [references], kind, number)()
+        _, table = PairedTest(named, {name: their_metric}, [references], kind, number)()
         (paired,) = (values for key, values in table.items() if key != "System")
-        (found,) = paired_test(metric, before, after, test, number)
-        assert found["difference"] == pytest.approx(paired[1].score - paired[0].score)
+        (row,) = paired_test(metric, before, after, test, number)
+        assert row["difference"] == pytest.approx(paired[1].score - paired[0].score)
         # sacrebleu adds in float32: a resample may fall on the other side of the limit
         expected = pytest.approx(paired[1].p_value, abs=2.5 / number)
         # edits are whole numbers: many exchanges yield the observed difference, which counts here
         has_ties = (name, kind) == ("ter", "ar")
-        assert found["p"] > paired[1].p_value if has_ties else found["p"] == expected
-        assert 0.001 < found["p"] < 1
+        assert row["p"] > paired[1].p_value if has_ties else row["p"] == expected
+        assert 0.001 < row["p"] < 1
 
 
 @pytest.mark.parametrize("name", METRICS)
 def test_a_resample_is_the_corpus_of_its_sentences(name):
     references = sentences(9)
     run = damaged(references, 0.4, 3)
-    metric, found = scored(name, [run], references, samples=5)
-    for counts, score in zip(resample(9, 5), found.samples[0]):
+    metric, resampled = scored(name, [run], references, samples=5)
+    for counts, score in zip(resample(9, 5), resampled.samples[0]):
         assert counts.sum() == 9
         drawn = [place for place, often in enumerate(counts) for _ in range(often)]
         lines = [run[place] for place in drawn], [[references[place] for place in drawn]]
         assert score == pytest.approx(metric.metric.corpus_score(*lines).score)
 
 
-def mean_of_scores(own, runs, references, places):
+def mean_of_scores(their_metric, runs, references, places):
     """The mean over the runs of the score of the sentences at these places."""
     scores = [
-        own.corpus_score([run[place] for place in places], [[references[p] for p in places]]).score
+        their_metric.corpus_score(
+            [run[place] for place in places], [[references[p] for p in places]]
+        ).score
         for run in runs
     ]
     return sum(scores) / len(scores)
 
 
-def by_resampling(own, references, baseline, system, drawn):
+def by_resampling(their_metric, references, baseline, system, drawn):
     """What chance makes of the difference of the means, as loops over resamples and runs."""
     apart = []
     for places in drawn:
-        before = mean_of_scores(own, baseline, references, places)
-        apart.append(abs(mean_of_scores(own, system, references, places) - before))
-    return [each - sum(apart) / len(apart) for each in apart]
+        before = mean_of_scores(their_metric, baseline, references, places)
+        apart.append(abs(mean_of_scores(their_metric, system, references, places) - before))
+    return [difference - sum(apart) / len(apart) for difference in apart]
 
 
-def by_exchanging(own, references, baseline, system, drawn):
+def by_exchanging(their_metric, references, baseline, system, drawn):
     """The same after each exchange of translations, as loops over runs and lines."""
-    found, places = [], range(len(references))
+    differences, places = [], range(len(references))
     for exchange in drawn:
         apart = []
         for before, after in zip(baseline, system):
             first = [b if swap else a for swap, b, a in zip(exchange, before, after)]
             second = [a if swap else b for swap, b, a in zip(exchange, before, after)]
-            scores = [mean_of_scores(own, [run], references, places) for run in (first, second)]
+            scores = [
+                mean_of_scores(their_metric, [run], references, places) for run in (first, second)
+            ]
             apart.append(scores[0] - scores[1])
-        found.append(abs(sum(apart) / len(apart)))
-    return found
+        differences.append(abs(sum(apart) / len(apart)))
+    return differences
 
 
 @pytest.mark.parametrize("test", ["bootstrap", "randomisation"])
@@ -103,21 +107,21 @@ def test_several_runs_are_tested_by_their_mean(test):
     number = 40
     metric, before = scored("chrf", baseline, references, number)
     _, after = scored("chrf", system, references, number)
-    own, rng = sacrebleu.metrics.CHRF(), np.random.default_rng(12345)
+    their_metric, rng = sacrebleu.metrics.CHRF(), np.random.default_rng(12345)
     if test == "bootstrap":
         drawn = rng.choice(12, size=(number, 12))
-        chance = by_resampling(own, references, baseline, system, drawn)
+        chance = by_resampling(their_metric, references, baseline, system, drawn)
     else:
         drawn = rng.integers(2, size=(number, 12), dtype=bool)
-        chance = by_exchanging(own, references, baseline, system, drawn)
+        chance = by_exchanging(their_metric, references, baseline, system, drawn)
     difference = after.mean - before.mean
-    expected = (sum(each >= abs(difference) for each in chance) + 1) / (number + 1)
-    found = paired_test(metric, before, after, test, number)
-    assert found[0] == {"difference": pytest.approx(difference), "p": pytest.approx(expected)}
-    assert len(found) == 3 and len({each["p"] for each in found}) > 1
+    expected = (sum(value >= abs(difference) for value in chance) + 1) / (number + 1)
+    rows = paired_test(metric, before, after, test, number)
+    assert rows[0] == {"difference": pytest.approx(difference), "p": pytest.approx(expected)}
+    assert len(rows) == 3 and len({value["p"] for value in rows}) > 1
     for place in (0, 1):
         apart = after.values[place] - before.values[place]
-        assert found[1 + place]["difference"] == pytest.approx(apart)
+        assert rows[1 + place]["difference"] == pytest.approx(apart)
 
 
 def test_numbers_of_runs_may_differ():
@@ -131,9 +135,9 @@ def test_numbers_of_runs_may_differ():
 
 def test_equal_translations_do_not_differ():
     references = sentences(12)
-    metric, one = scored("bleu", [damaged(references, 0.5, 1)], references)
+    metric, run = scored("bleu", [damaged(references, 0.5, 1)], references)
     for test in ("bootstrap", "randomisation"):
-        assert paired_test(metric, one, one, test, 50) == [{"difference": 0.0, "p": 1.0}]
+        assert paired_test(metric, run, run, test, 50) == [{"difference": 0.0, "p": 1.0}]
 
 
 def test_a_few_better_sentences_are_no_evidence_of_a_better_system():
@@ -158,8 +162,8 @@ def test_exchanges_are_computed_in_blocks(monkeypatch):
     references = sentences(32)  # so many: the blocks draw what one draws
     metric, before = scored("bleu", [damaged(references, 0.5, 1)], references, 10)
     _, after = scored("bleu", [damaged(references, 0.4, 2)], references, 10)
-    found = []
+    tables = []
     for size in (100, 7):
         monkeypatch.setattr(scores, "TRIALS", size)
-        found.append(paired_test(metric, before, after, "randomisation", 50))
-    assert found[0] == found[1]
+        tables.append(paired_test(metric, before, after, "randomisation", 50))
+    assert tables[0] == tables[1]

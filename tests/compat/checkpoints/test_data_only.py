@@ -147,25 +147,25 @@ def test_meters_of_fairseq_before_0_10(save, load):
 
 
 def test_malicious_pickle_does_not_run(save, load, tmp_path):
-    made = tmp_path / "made"
-    path = save({"model": {}, "extra": Acts(made)})
+    trace = tmp_path / "made"
+    path = save({"model": {}, "extra": Acts(trace)})
     with pytest.raises(pickle.UnpicklingError, match=r"mkdir"):
         load(path)
-    assert not made.exists()
+    assert not trace.exists()
     # the file is what it is meant to be: loaded in the old way, it does run
     torch.load(path, weights_only=False)
-    assert made.is_dir()
+    assert trace.is_dir()
 
 
 def test_fairseq_refuses_a_malicious_checkpoint(tmp_path):
     from fairseq import checkpoint_utils
 
-    path, made = tmp_path / "checkpoint_last.pt", tmp_path / "made"
-    torch.save({"model": {}, "extra_state": Acts(made)}, path)
+    path, trace = tmp_path / "checkpoint_last.pt", tmp_path / "made"
+    torch.save({"model": {}, "extra_state": Acts(trace)}, path)
     with pytest.raises(data_only.RefusedCheckpoint) as caught:
         checkpoint_utils.load_checkpoint_to_cpu(str(path))
     assert str(path) in str(caught.value) and "mkdir" in str(caught.value)
-    assert not made.exists()
+    assert not trace.exists()
 
 
 def test_error_names_class_and_file(save, load):
@@ -179,11 +179,11 @@ def test_error_names_class_and_file(save, load):
 def test_callers_cannot_weaken_it(tmp_path):
     from fairseq import checkpoint_utils
 
-    path, made = tmp_path / "checkpoint.pt", tmp_path / "made"
-    torch.save(Acts(made), path)
+    path, trace = tmp_path / "checkpoint.pt", tmp_path / "made"
+    torch.save(Acts(trace), path)
     with pytest.raises(pickle.UnpicklingError):
         checkpoint_utils.torch.load(str(path), weights_only=False, pickle_module=pickle)
-    assert not made.exists()
+    assert not trace.exists()
 
 
 def test_environment_cannot_weaken_it(tmp_path, monkeypatch):
@@ -213,12 +213,12 @@ def test_pretrained_decoders_are_read_in_the_same_way(tmp_path):
     from fairseq.models.speech_to_text import xm_transformer
 
     assert xm_transformer.torch is torch
-    path, made = tmp_path / "decoder.pt", tmp_path / "made"
-    torch.save({"cfg": Acts(made)}, path)
+    path, trace = tmp_path / "decoder.pt", tmp_path / "made"
+    torch.save({"cfg": Acts(trace)}, path)
     args = argparse.Namespace(load_pretrained_decoder_from=str(path))
     with pytest.raises(data_only.RefusedCheckpoint, match=r"mkdir"):
         xm_transformer.XMTransformerModel.build_model(args, None)
-    assert not made.exists()
+    assert not trace.exists()
 
 
 @pytest.mark.parametrize("add", [checkpoints.add_safe_globals, checkpoints.allow])
@@ -259,10 +259,10 @@ def test_threads_load_beside_each_other(tmp_path):
 
 
 def test_another_thread_sees_the_unpickler_of_torch():
-    own = torch.serialization._weights_only_unpickler
+    of_torch = torch.serialization._weights_only_unpickler
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         with data_only._unpickled_by(torch.serialization, "unpickler", "load"):
             seen = torch.serialization._weights_only_unpickler
             assert (seen.Unpickler, seen.load) == ("unpickler", "load")
-            assert pool.submit(lambda: seen.Unpickler).result() is own.Unpickler
-    assert torch.serialization._weights_only_unpickler is own
+            assert pool.submit(lambda: seen.Unpickler).result() is of_torch.Unpickler
+    assert torch.serialization._weights_only_unpickler is of_torch

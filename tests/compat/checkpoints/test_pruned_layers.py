@@ -19,7 +19,7 @@ def layers(*sides):
 
 
 @pytest.mark.parametrize(
-    "encoder, decoder, kept",
+    "encoder, decoder, remaining",
     [
         ("0,2", None, {"encoder": [0, 2], "decoder": [0, 1, 2]}),
         (None, "1", {"encoder": [0, 1, 2], "decoder": [1]}),
@@ -27,7 +27,7 @@ def layers(*sides):
         (None, None, {"encoder": [0, 1, 2], "decoder": [0, 1, 2]}),
     ],
 )
-def test_layers_that_remain(encoder, decoder, kept):
+def test_layers_that_remain(encoder, decoder, remaining):
     options = Namespace(
         arch="transformer", encoder_layers_to_keep=encoder, decoder_layers_to_keep=decoder
     )
@@ -35,7 +35,7 @@ def test_layers_that_remain(encoder, decoder, kept):
     assert pruned.pop("encoder.embed_tokens.weight") == 7
     assert pruned == {
         f"{side}.layers.{place}.fc1.weight": number
-        for side, numbers in kept.items()
+        for side, numbers in remaining.items()
         for place, number in enumerate(numbers)
     }
     # they were pruned once: fairseq asks again when it loads the next checkpoint
@@ -87,16 +87,16 @@ def test_overrides_name_layers_of_the_checkpoint():
 def test_a_training_begins_with_layers_that_are_there(tiny_training, tmp_path):
     sizes = "--encoder-layers", 2, "--decoder-layers", 1, "--max-update", 1
     inprocess.train(*tiny_training, *sizes, "--save-dir", tmp_path / "whole")
-    kept = [*tiny_training, *sizes, "--save-dir", tmp_path / "kept", "--finetune-from-model"]
-    kept += [tmp_path / "whole" / "checkpoint_last.pt", "--lr", 0, "--encoder-layers-to-keep"]
+    pruned = [*tiny_training, *sizes, "--save-dir", tmp_path / "kept", "--finetune-from-model"]
+    pruned += [tmp_path / "whole" / "checkpoint_last.pt", "--lr", 0, "--encoder-layers-to-keep"]
     with pytest.raises(OptionError, match="--encoder-layers-to-keep 0,2 .*from 0 to 1"):
-        inprocess.train(*kept, "0,2")
-    inprocess.train(*kept, "1")
+        inprocess.train(*pruned, "0,2")
+    inprocess.train(*pruned, "1")
     ends = (tmp_path / name / "checkpoint_last.pt" for name in ("whole", "kept"))
-    whole, one = map(inprocess.parameters, ends)
-    assert torch.equal(one["encoder.layers.0.fc1.weight"], whole["encoder.layers.1.fc1.weight"])
+    whole, single = map(inprocess.parameters, ends)
+    assert torch.equal(single["encoder.layers.0.fc1.weight"], whole["encoder.layers.1.fc1.weight"])
     # resumed: it was pruned
-    inprocess.train(*kept, "1", "--max-update", 2)
+    inprocess.train(*pruned, "1", "--max-update", 2)
 
 
 def test_without_a_model_nothing_is_pruned():

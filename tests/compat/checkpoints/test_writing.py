@@ -187,5 +187,5 @@ def test_checkpoints_are_tried_the_newest_first(tmp_path):
     for age, name in enumerate([*names, "checkpoint_last.pt", "crash.pt"]):
         (tmp_path / name).write_text("")
         os.utime(tmp_path / name, (1000 + age, 1000 + age))
-    found = [os.path.basename(path) for path in writing.newest_first(str(tmp_path))]
-    assert found == names[::-1]
+    order = [os.path.basename(path) for path in writing.newest_first(str(tmp_path))]
+    assert order == names[::-1]

@@ -16,7 +16,7 @@ TINY = ["--arch", "transformer_tiny", "--task", "translation", "-s", "xx", "-t",
 def open_files():
     """The files that the loggers write to."""
     handlers = (handler for name in LOGGERS for handler in logging.getLogger(name).handlers)
-    return [each.baseFilename for each in handlers if isinstance(each, logging.FileHandler)]
+    return [opened.baseFilename for opened in handlers if isinstance(opened, logging.FileHandler)]
 
 
 @pytest.fixture

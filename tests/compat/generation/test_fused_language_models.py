@@ -28,15 +28,15 @@ def loaded(path, arg_overrides, task):
 
 def test_the_dictionary_is_that_of_the_target(task, tmp_path):
     overrides = {"data": str(tmp_path), "other": 1}
-    paths, text, given, no_task = load_language_model(loaded, "lm.pt", overrides, task)
-    assert (paths, text, given["other"], no_task) == (["lm.pt"], "un1 1\nuv2 1\n", 1, None)
-    assert overrides["data"] == str(tmp_path) and not os.path.exists(given["data"])
+    paths, text, override, no_task = load_language_model(loaded, "lm.pt", overrides, task)
+    assert (paths, text, override["other"], no_task) == (["lm.pt"], "un1 1\nuv2 1\n", 1, None)
+    assert overrides["data"] == str(tmp_path) and not os.path.exists(override["data"])
 
 
 def test_a_dictionary_of_the_folder_goes_first(task, tmp_path):
     (tmp_path / "dict.txt").write_text("un1 7\nuv2 1\n", encoding="utf-8")
-    given = load_language_model(loaded, "lm.pt", {"data": str(tmp_path)}, task)
-    assert given[1] == "un1 7\nuv2 1\n"
+    arguments = load_language_model(loaded, "lm.pt", {"data": str(tmp_path)}, task)
+    assert arguments[1] == "un1 7\nuv2 1\n"
 
 
 @pytest.mark.parametrize("text", ["uv2 1\nun1 1\n", "un1 1\n"], ids=["order", "size"])

@@ -81,30 +81,33 @@ def test_coders_run_in_their_order(translator):
         def decode(self, text):
             return text.replace(" ", "-")
 
-    made = translator(coders=Coders(Upper(), Marks()))
-    assert made.encode("AN1-AV2") == "an1 av2" and made.decode("un1 uv2") == "UN1-UV2"
-    assert made.encode("AN1-AV2", bpe=Upper()) == "an1-av2"  # the task's coder instead of --bpe
+    coded = translator(coders=Coders(Upper(), Marks()))
+    assert coded.encode("AN1-AV2") == "an1 av2" and coded.decode("un1 uv2") == "UN1-UV2"
+    assert coded.encode("AN1-AV2", bpe=Upper()) == "an1-av2"  # the task's coder instead of --bpe
 
 
 def test_words_spelt_like_symbols_are_unknown(translator):
-    made = translator()
-    assert made.encode("an1 </s> <pad> <s> av2") == "an1 <unk> <unk> <unk> av2"
-    assert made.encode("an1  av2") == "an1  av2"  # nothing else changes
+    plain = translator()
+    assert plain.encode("an1 </s> <pad> <s> av2") == "an1 <unk> <unk> <unk> av2"
+    assert plain.encode("an1  av2") == "an1  av2"  # nothing else changes
 
 
 def test_constraints_are_packed_for_each_line(translator):
-    made = translator(constraints="ordered")
+    constrained = translator(constraints="ordered")
     several = [Line(0, "an1 av2", ("un1 uv2", "ut1")), Line(1, "an3")]
-    first, second = made.answers(several)
-    assert made.constraint_texts(first) == ["un1 uv2", "ut1"] and not made.constraint_texts(second)
-    assert "ut1" in made.hypothesis_text(first, first.hypotheses[0]).split()
+    first, second = constrained.answers(several)
+    assert constrained.constraint_texts(first) == [
+        "un1 uv2",
+        "ut1",
+    ] and not constrained.constraint_texts(second)
+    assert "ut1" in constrained.hypothesis_text(first, first.hypotheses[0]).split()
 
 
 def test_texts_of_answers(translator):
-    made = translator(coders=Coders(post_process="@@ "))
-    (answer,) = made.answers(lines("an1 unknown"))
-    assert made.source_text(answer) == "an1 <unk>"
-    assert made.text(answer.hypotheses[0]["tokens"]) == made.hypothesis_text(
+    joined = translator(coders=Coders(post_process="@@ "))
+    (answer,) = joined.answers(lines("an1 unknown"))
+    assert joined.source_text(answer) == "an1 <unk>"
+    assert joined.text(answer.hypotheses[0]["tokens"]) == joined.hypothesis_text(
         answer, answer.hypotheses[0]
     )
 
@@ -120,9 +123,9 @@ class OnGpu(torch.Tensor):
 
 
 def test_texts_are_made_of_tokens_on_the_cpu(translator):
-    made = translator()
-    tokens = made.target_dictionary.encode_line("at1 at2", add_if_not_exist=False).long()
-    assert made.text(tokens.as_subclass(OnGpu)) == made.text(tokens)
-    (answer,) = made.answers(lines("an1 av2"))
+    plain = translator()
+    tokens = plain.target_dictionary.encode_line("at1 at2", add_if_not_exist=False).long()
+    assert plain.text(tokens.as_subclass(OnGpu)) == plain.text(tokens)
+    (answer,) = plain.answers(lines("an1 av2"))
     there = answer._replace(tokens=answer.tokens.as_subclass(OnGpu))
-    assert made.source_text(there) == made.source_text(answer) == "an1 av2"
+    assert plain.source_text(there) == plain.source_text(answer) == "an1 av2"

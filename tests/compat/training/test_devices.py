@@ -74,7 +74,7 @@ def test_tied_tensors_stay_tied():
     assert moved["a"].data_ptr() == moved["deep"][0]["b"].data_ptr() and moved["other"] == 1
     assert torch.equal(moved["rows"], weight[:1].float())
     empty = move_to_cpu([torch.zeros(0), torch.zeros(0, dtype=torch.long)])
-    assert [one.dtype for one in empty] == [torch.float32, torch.long]
+    assert [tensor.dtype for tensor in empty] == [torch.float32, torch.long]
 
 
 def test_checkpoints_hold_a_tied_parameter_once(tiny_training, run, tmp_path):

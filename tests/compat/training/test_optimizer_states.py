@@ -5,9 +5,9 @@ from fairseq_ext.compat.training.optimizer_states import SavedParameter, without
 
 def test_other_states_are_left_alone():
     state = {"state": {0: {"step": 1}}, "param_groups": [{"params": [0, 1]}]}
-    kept, dropped = SavedParameter(4, False), SavedParameter(4, True)
-    assert without_dropped_parameters(state, [kept, kept]) is state
-    assert without_dropped_parameters(state, [kept, dropped, kept]) is state
+    staying, dropped = SavedParameter(4, False), SavedParameter(4, True)
+    assert without_dropped_parameters(state, [staying, staying]) is state
+    assert without_dropped_parameters(state, [staying, dropped, staying]) is state
     assert without_dropped_parameters({"loss_scale": 2}, [dropped]) == {"loss_scale": 2}
-    cut = without_dropped_parameters(state, [kept, dropped])
+    cut = without_dropped_parameters(state, [staying, dropped])
     assert cut["param_groups"] == [{"params": [0]}] and cut["state"] == {0: {"step": 1}}

@@ -111,10 +111,10 @@ def sgd(parameters):
 )
 def test_states_reach_the_parameters_of_their_names(options):
     old, new = Run(NAMES, **options).step(), Run(("cc", "aa", "bb"), **options)
-    found = new.resume(old.checkpoint())
+    states = new.resume(old.checkpoint())
     kind = "momentum_buffer" if options.get("build") is sgd else "exp_avg"
     factor = 1 if kind == "momentum_buffer" else 0.1
-    for name, state in found.items():
+    for name, state in states.items():
         expected = torch.full_like(state[kind], factor * sum(map(ord, name)))
         torch.testing.assert_close(state[kind], expected)
 

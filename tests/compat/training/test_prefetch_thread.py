@@ -59,11 +59,11 @@ def test_stock_fairseq_aborts():
 @pytest.mark.parametrize("size", [1, 5])
 def test_a_thread_that_waits_for_a_place_ends(size):
     """Also when nobody takes its batches any more; no batch is made after the present one."""
-    made, full = [], threading.Event()
+    numbers, full = [], threading.Event()
 
     def batches():
         for number in range(100):
-            made.append(number)
+            numbers.append(number)
             if number == size:
                 full.set()
             yield number
@@ -73,7 +73,7 @@ def test_a_thread_that_waits_for_a_place_ends(size):
     consumer.start()
     assert full.wait(10)
     consumer.stop(10)
-    assert not consumer.is_alive() and len(made) <= size + 2
+    assert not consumer.is_alive() and len(numbers) <= size + 2
 
 
 def test_batches_come_as_before():

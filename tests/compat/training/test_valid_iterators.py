@@ -32,11 +32,11 @@ def test_the_training_is_the_same(words, tmp_path):
     subsets = {"one": "valid", "two": "valid,train"}
     for name, subset in subsets.items():
         inprocess.train(*words, *SMALL, "--valid-subset", subset, "--save-dir", tmp_path / name)
-    one, two = (compared(tmp_path / name / "checkpoint_last.pt") for name in subsets)
-    assert one["history"]["num_updates"] > 4
-    for end in (one, two):
+    single, double = (compared(tmp_path / name / "checkpoint_last.pt") for name in subsets)
+    assert single["history"]["num_updates"] > 4
+    for end in (single, double):
         end["extra"].pop("best", None)
-    assert differences(one, two) == []
+    assert differences(single, double) == []
 
 
 @pytest.mark.parametrize("steps", [1, 2])

@@ -18,7 +18,7 @@ def test_the_type_is_kept_where_none_is_asked_for():
     from fairseq.modules.multihead_attention import _mask_for_xformers
 
     # xformers keeps where fairseq masks
-    kept = _mask_for_xformers(torch.tensor([1, 0], dtype=torch.uint8))
-    assert torch.equal(kept, torch.tensor([0, 1], dtype=torch.uint8))
+    mask = _mask_for_xformers(torch.tensor([1, 0], dtype=torch.uint8))
+    assert torch.equal(mask, torch.tensor([0, 1], dtype=torch.uint8))
     added = torch.tensor([float("-inf"), 0.0])
     assert torch.equal(_mask_for_xformers(added), added)

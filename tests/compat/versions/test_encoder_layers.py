@@ -109,8 +109,8 @@ class Pair(torch.nn.Module):
         self.shared = self.layers[0].self_attn.k_proj
 
     def forward(self, states, padding):
-        for each in self.layers:
-            states = each(states, padding)
+        for layer in self.layers:
+            states = layer(states, padding)
         return self.output(states * self.scale).pow(2).sum()
 
 
@@ -167,12 +167,12 @@ def test_flat_states_are_cut(plain_layer):
     adam.step()
     places = parameters_with_copies([ours])
     entry = without_dropped_parameters(adam.state_dict(), places)["state"][0]
-    kept = [
+    slices = [
         part
         for part, place in zip(flat.grad.split([p.size for p in places]), places)
         if not place.is_dropped
     ]
-    torch.testing.assert_close(entry["exp_avg"], 0.1 * torch.cat(kept))
+    torch.testing.assert_close(entry["exp_avg"], 0.1 * torch.cat(slices))
     assert entry["exp_avg"].numel() == sum(p.numel() for p in trainable(ours))
 
 
