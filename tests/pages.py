@@ -54,14 +54,14 @@ def label(path):
 def blocks(page):
     """The fenced blocks of a page, in order."""
     text = page.read_text(encoding="utf-8")
-    found = []
+    listed = []
     for match in FENCE.finditer(text):
         before = text[: match.start()].rstrip("\n")
         mark = MARK.fullmatch(before.rpartition("\n")[2].strip())
         kind, name = mark.groups() if mark else ("", "")
         line = text.count("\n", 0, match.start()) + 1
-        found.append(Block(page, line, kind, name, match.group(1), match.group(2)))
-    return found
+        listed.append(Block(page, line, kind, name, match.group(1), match.group(2)))
+    return listed
 
 
 def sessions(kind):
@@ -124,30 +124,30 @@ def existing_options():
     from fairseq.registry import REGISTRIES
     from fairseq.tasks import TASK_REGISTRY
 
-    found = set(FOREIGN) | own_options()  # first: it registers what this package has
+    known_options = set(FOREIGN) | own_options()  # first: it registers what this package has
     for make in fairseq_parsers().values():
-        found |= {o for action in make()._actions for o in action.option_strings}
+        known_options |= {o for action in make()._actions for o in action.option_strings}
     classes = [*TASK_REGISTRY.values(), *MODEL_REGISTRY.values()]
     for entry in REGISTRIES.values():
         classes += entry["registry"].values()
         for name, options in entry["dataclass_registry"].items():
             names = (name, *options.__dataclass_fields__)
-            found.update("--" + each.replace("_", "-") for each in names)
+            known_options.update("--" + field.replace("_", "-") for field in names)
     for registered in classes:
         if hasattr(registered, "add_args"):
-            found |= _added_by(registered.add_args)
-    return found
+            known_options |= _added_by(registered.add_args)
+    return known_options
 
 
 def own_options():
     """Options of `fairseq-ext` and of the scripts in examples/ and benchmarks/."""
     from fairseq_ext import __main__ as command
 
-    found = {o for action in command.overview()._actions for o in action.option_strings}
+    names = {o for action in command.overview()._actions for o in action.option_strings}
     for entry in command.COMMANDS.values():
         module = importlib.import_module(f"fairseq_ext.{entry.module}")
-        found |= _added_by(module.add_arguments)
+        names |= _added_by(module.add_arguments)
     folders = (REPOSITORY / "examples", REPOSITORY / "benchmarks")
     for path in (path for folder in folders for path in folder.rglob("*.py")):
-        found |= set(re.findall(r'"(--[a-z][\w-]*)"', path.read_text(encoding="utf-8")))
-    return found
+        names |= set(re.findall(r'"(--[a-z][\w-]*)"', path.read_text(encoding="utf-8")))
+    return names

@@ -42,12 +42,12 @@ def shift(sentences):
     return [torch.cat([sentence[-1:], sentence[:-1]]) for sentence in sentences]
 
 
-def check_same_numbers(found, expected, tolerance):
+def check_same_numbers(computed, expected, tolerance):
     """{name: array} of two paths; the tolerance is of the largest number of each array."""
-    assert found.keys() == expected.keys()
-    for name, one in expected.items():
-        error = (found[name] - one).abs().max().item()
-        scale = max(one.abs().max().item(), 1e-3)
+    assert computed.keys() == expected.keys()
+    for name, expected_tensor in expected.items():
+        error = (computed[name] - expected_tensor).abs().max().item()
+        scale = max(expected_tensor.abs().max().item(), 1e-3)
         assert error <= tolerance * scale, f"{name}: {error:.3g} of {scale:.3g}"
 
 
@@ -79,12 +79,12 @@ def check_padding_invariance(model, sources, targets, pad, *, left_pad_source, e
     model.eval()
     inputs = shift(targets)
     source = collate(
-        sources, pad, left=left_pad_source, width=extra + max(len(one) for one in sources)
+        sources, pad, left=left_pad_source, width=extra + max(len(sentence) for sentence in sources)
     )
-    prev_output = collate(inputs, pad, width=extra + max(len(one) for one in inputs))
+    prev_output = collate(inputs, pad, width=extra + max(len(sentence) for sentence in inputs))
     together = _logits(model, source, prev_output, pad)  # (B, T, V)
-    for number, (one, prev) in enumerate(zip(sources, inputs)):
-        alone = _logits(model, one.unsqueeze(0), prev.unsqueeze(0), pad)[0]  # (T, V)
+    for number, (sentence, prev) in enumerate(zip(sources, inputs)):
+        alone = _logits(model, sentence.unsqueeze(0), prev.unsqueeze(0), pad)[0]  # (T, V)
         _assert_close(together[number, : len(prev)], alone, f"padding of sentence {number}")
 
 
@@ -196,21 +196,21 @@ def gradients(loss, named_parameters):
     """{name: gradient or None} of ``loss``, leaving ``.grad`` of the parameters alone."""
     named = dict(named_parameters)
     assert named, "no parameters to check"
-    found = torch.autograd.grad(loss, list(named.values()), allow_unused=True, retain_graph=True)
-    return dict(zip(named, found))
+    tensors = torch.autograd.grad(loss, list(named.values()), allow_unused=True, retain_graph=True)
+    return dict(zip(named, tensors))
 
 
 def check_no_gradient(loss, named_parameters):
     """``loss`` reaches none of the parameters: gradients are absent or zero to the last bit."""
-    found = gradients(loss, named_parameters)
-    reached = [name for name, grad in found.items() if grad is not None and grad.any()]
+    by_name = gradients(loss, named_parameters)
+    reached = [name for name, grad in by_name.items() if grad is not None and grad.any()]
     assert not reached, f"the loss moves {reached}"
 
 
 def check_gradient_everywhere(loss, named_parameters):
     """``loss`` reaches each of the parameters."""
-    found = gradients(loss, named_parameters)
-    missed = [name for name, grad in found.items() if grad is None or not grad.any()]
+    by_name = gradients(loss, named_parameters)
+    missed = [name for name, grad in by_name.items() if grad is None or not grad.any()]
     assert not missed, f"the loss does not move {missed}"
 
 

@@ -88,9 +88,9 @@ def test_generate_and_n_best(chain, run, user_dir, toy_corpus, source, target):
         *["--scoring", "sacrebleu", "--max-len-b", 20],
         cwd=folder,
     )
-    found = inprocess.hypotheses(output)
-    assert sorted(found) == list(range(toy_corpus.sizes["test"]))
-    for nbest in found.values():
+    hypotheses = inprocess.hypotheses(output)
+    assert sorted(hypotheses) == list(range(toy_corpus.sizes["test"]))
+    for nbest in hypotheses.values():
         assert len(nbest) == 3
         assert [score for score, _ in nbest] == sorted((s for s, _ in nbest), reverse=True)
         assert len({text for _, text in nbest}) == 3
@@ -117,10 +117,10 @@ def test_data_binarised_as_xx_yy_trains_as_yy_xx(chain, tmp_path):
 
 @pytest.mark.parametrize("source, target", DIRECTIONS)
 def test_batch_size_does_not_change_the_hypotheses(generate, source, target):
-    one = inprocess.hypotheses(generate(source, target, "--batch-size", 1, "--nbest", 2))
+    single = inprocess.hypotheses(generate(source, target, "--batch-size", 1, "--nbest", 2))
     many = inprocess.hypotheses(generate(source, target, "--batch-size", 24, "--nbest", 2))
-    assert one.keys() == many.keys()
-    for number, nbest in one.items():
+    assert single.keys() == many.keys()
+    for number, nbest in single.items():
         assert [text for _, text in nbest] == [text for _, text in many[number]]
         for (score, _), (other, _) in zip(nbest, many[number]):
             assert score == pytest.approx(other, abs=2e-4)
@@ -140,31 +140,31 @@ def test_ensemble(chain, generate, source, target):
     parts = [positional_scores(generate(*score, path=path)) for path in (early, late)]
     both = positional_scores(generate(*score, path=f"{early}:{late}"))
     for number, scores in both.items():
-        for found, one, other in zip(scores, parts[0][number], parts[1][number]):
-            mean = math.log2((2**one + 2**other) / 2)
-            assert found == pytest.approx(mean, abs=1e-3)
+        for together, first, second in zip(scores, parts[0][number], parts[1][number]):
+            mean = math.log2((2**first + 2**second) / 2)
+            assert together == pytest.approx(mean, abs=1e-3)
     assert inprocess.hypotheses(generate(source, target, path=f"{early}:{late}"))
 
 
 def positional_scores(output):
     """{sentence number: scores of the tokens of the first hypothesis} of the P lines, base 2."""
-    found = {}
+    by_sentence = {}
     for line in output.splitlines():
         if line.startswith("P-"):
             label, scores = line.split("\t")
-            found.setdefault(int(label[2:]), [float(score) for score in scores.split()])
-    return found
+            by_sentence.setdefault(int(label[2:]), [float(score) for score in scores.split()])
+    return by_sentence
 
 
 @pytest.mark.parametrize("source, target", DIRECTIONS)
 def test_prefix_tokens(generate, source, target):
     output = generate(source, target, "--prefix-size", 2, "--beam", 3)
-    wanted, found = inprocess.references(output), inprocess.hypotheses(output)
-    assert len(found) == len(wanted)
-    for number, nbest in found.items():
-        assert nbest[0][1].split()[:2] == wanted[number].split()[:2]
+    references, hypotheses = inprocess.references(output), inprocess.hypotheses(output)
+    assert len(hypotheses) == len(references)
+    for number, nbest in hypotheses.items():
+        assert nbest[0][1].split()[:2] == references[number].split()[:2]
     free = inprocess.hypotheses(generate(source, target, "--beam", 3))
-    assert free != found
+    assert free != hypotheses
 
 
 @pytest.mark.parametrize("source, target", DIRECTIONS)
@@ -210,8 +210,8 @@ def test_reference_score_is_the_generation_score(
     ids=lambda flags: flags[0],
 )
 def test_other_ways_to_generate(generate, toy_corpus, flags):
-    found = inprocess.hypotheses(generate("xx", "yy", *flags))
-    assert len(found) == toy_corpus.sizes["test"]
+    hypotheses = inprocess.hypotheses(generate("xx", "yy", *flags))
+    assert len(hypotheses) == toy_corpus.sizes["test"]
 
 
 def test_alignments_point_into_the_source(generate):
@@ -238,9 +238,9 @@ def test_interactive(chain, run, user_dir, toy_corpus, generate, source, target)
         cwd=folder,
         stdin="".join(line + "\n" for line in typed),
     )
-    found = [nbest[0][1] for _, nbest in sorted(inprocess.hypotheses(output).items())]
+    texts = [nbest[0][1] for _, nbest in sorted(inprocess.hypotheses(output).items())]
     all_of_test = sorted(inprocess.hypotheses(generate(source, target, "--beam", 3)).items())
-    assert found == [nbest[0][1] for _, nbest in all_of_test][-6:]
+    assert texts == [nbest[0][1] for _, nbest in all_of_test][-6:]
 
 
 @pytest.mark.parametrize("kind", ["ordered", "unordered"])
@@ -249,9 +249,11 @@ def test_lexical_constraints(chain, toy_corpus, tmp_path, source, target, kind):
     """Words that the model would not choose appear in the hypotheses; batches are mixed."""
     folder, _ = chain
     first = "u" if target == "yy" else "a"
-    wanted = [[f"{first}n8", f"{first}v7"], [f"{first}v0"], [], [f"{first}n1"]]
+    constraints = [[f"{first}n8", f"{first}v7"], [f"{first}v0"], [], [f"{first}n1"]]
     typed = tmp_path / "typed"
-    lines = ["\t".join([line, *words]) for line, words in zip(toy_corpus.lines[source], wanted)]
+    lines = [
+        "\t".join([line, *words]) for line, words in zip(toy_corpus.lines[source], constraints)
+    ]
     typed.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
     output = inprocess.interactive(
         folder / "bin",
@@ -259,10 +261,10 @@ def test_lexical_constraints(chain, toy_corpus, tmp_path, source, target, kind):
         *["--path", checkpoint(folder), "--input", typed, "--beam", 8, "--constraints", kind],
         *["--buffer-size", 4, "--batch-size", 4, "--max-len-b", 15],
     )
-    found = inprocess.hypotheses(output)
-    assert len(found) == 4
-    for number, words in enumerate(wanted):
-        hypothesis = found[number][0][1].split()
+    hypotheses = inprocess.hypotheses(output)
+    assert len(hypotheses) == 4
+    for number, words in enumerate(constraints):
+        hypothesis = hypotheses[number][0][1].split()
         assert set(words) <= set(hypothesis)
         if kind == "ordered":
             positions = [hypothesis.index(word) for word in words]
@@ -279,10 +281,10 @@ def test_validate(chain, run, user_dir, source, target):
         cwd=folder,
     )
     line = next(line for line in output.splitlines() if f"{source}-{target}_loss" in line)
-    found = float(json.loads(line[line.index("{") :])[f"valid_{source}-{target}_loss"])
+    loss = float(json.loads(line[line.index("{") :])[f"valid_{source}-{target}_loss"])
     trained = [line for line in log.splitlines() if "valid on 'valid' subset" in line][-1]
     expected = float(trained.split(f"{source}-{target}_loss ")[1].split()[0])
-    assert found == pytest.approx(expected, abs=2e-3)
+    assert loss == pytest.approx(expected, abs=2e-3)
 
 
 @pytest.mark.parametrize("source, target", DIRECTIONS)
@@ -299,17 +301,17 @@ def test_python_interface(chain, toy_corpus, generate, source, target):
         target_lang=target,
     )
     typed = toy_corpus.lines[source][-3:]
-    found = hub.translate(typed, beam=3, max_len_b=20)
+    texts = hub.translate(typed, beam=3, max_len_b=20)
     generated = sorted(inprocess.hypotheses(generate(source, target, "--beam", 3)).items())
-    assert found == [nbest[0][1] for _, nbest in generated][-3:]
+    assert texts == [nbest[0][1] for _, nbest in generated][-3:]
 
 
 def test_model_has_learnt_something(generate, toy_corpus):
     """What the tests above compare is not noise: most words of the output are right."""
     output = generate("xx", "yy")
-    wanted, found = inprocess.references(output), inprocess.hypotheses(output)
+    references, hypotheses = inprocess.references(output), inprocess.hypotheses(output)
     right = sum(
-        len(set(nbest[0][1].split()) & set(wanted[number].split()))
-        for number, nbest in found.items()
+        len(set(nbest[0][1].split()) & set(references[number].split()))
+        for number, nbest in hypotheses.items()
     )
-    assert right / sum(len(text.split()) for text in wanted.values()) > 0.3
+    assert right / sum(len(text.split()) for text in references.values()) > 0.3

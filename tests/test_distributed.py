@@ -33,9 +33,9 @@ def runs(run, user_dir, toy_corpus, tmp_path_factory):
     [pytest.param(JOINT, id="joint", marks=pytest.mark.slow), pytest.param(CYCLE, id="cycle")],
 )
 def test_two_workers_are_one_worker_with_twice_the_batches(runs, pairs):
-    one, two = runs(1, pairs), runs(2, pairs)
-    assert largest_difference(parameters(one), parameters(two)) < 1e-5
-    assert largest_difference(parameters(one), after_update(one, 4)) > 1e-3
+    single, double = runs(1, pairs), runs(2, pairs)
+    assert largest_difference(parameters(single), parameters(double)) < 1e-5
+    assert largest_difference(parameters(single), after_update(single, 4)) > 1e-3
 
 
 @pytest.mark.parametrize(
@@ -48,8 +48,8 @@ def test_two_workers_are_one_worker_with_twice_the_batches(runs, pairs):
     ],
 )
 def test_other_backends(runs, pairs, backend):
-    one, two = runs(1, pairs), runs(2, pairs, backend)
-    assert largest_difference(parameters(one), parameters(two)) < 1e-5
+    single, double = runs(1, pairs), runs(2, pairs, backend)
+    assert largest_difference(parameters(single), parameters(double)) < 1e-5
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -69,16 +69,16 @@ def test_validation_on_two_workers_logs_what_one_worker_logs(runs, tmp_path):
     """5 batches of each pair: one worker of the two has none left at the end of each pair."""
     flags = [*JOINT, "--eval-bleu", "--eval-bleu-args", '{"beam": 2, "max_len_b": 8}']
     flags += ["--batch-size-valid", 5]
-    found = []
+    last_records = []
     for workers in (1, 2):
         records = runs.train(tmp_path / str(workers), workers, flags)
-        found.append([record for record in records if "valid_loss" in record][-1])
-    one, two = found
+        last_records.append([record for record in records if "valid_loss" in record][-1])
+    single, double = last_records
     names = [
         f"valid_{pair}_{name}" for pair in ("xx-yy", "yy-xx") for name in ("loss", "ppl", "bleu")
     ]
     for name in ["valid_loss", "valid_bleu", "valid_worst_bleu", *names]:
-        assert two[name] == pytest.approx(one[name], abs=0.011), name
+        assert double[name] == pytest.approx(single[name], abs=0.011), name
 
 
 @pytest.mark.slow
@@ -124,10 +124,10 @@ original_plan = StreamsTask._plan
 
 def states(folder):
     """{"number.name": tensor or number} of the optimiser's states in the last checkpoint."""
-    found = torch.load(folder / "checkpoint_last.pt", weights_only=True)["last_optimizer_state"]
+    stored = torch.load(folder / "checkpoint_last.pt", weights_only=True)["last_optimizer_state"]
     return {
         f"{number}.{name}": torch.as_tensor(value, dtype=torch.float32)
-        for number, state in found["state"].items()
+        for number, state in stored["state"].items()
         for name, value in state.items()
     }
 
@@ -166,16 +166,16 @@ def test_pairs_of_their_own_are_one_worker_with_both_workers_pairs(parallel, mer
 def test_a_worker_has_only_what_its_pairs_use(parallel):
     _, (first, second) = parallel
     assert len(first) == len(second) == 8
-    for number, held in enumerate(zip(first, second)):
+    for number, workers in enumerate(zip(first, second)):
         slots = [pairs[number % 2] for pairs in WORKERS]
-        for worker, seen in enumerate(held):
+        for worker, seen in enumerate(workers):
             components = [
                 {name.split(".")[1] for name in seen[kind]} for kind in ("gradients", "states")
             ]
             touched = {"yy", *slots[worker].split("-")}
             assert components[0] == touched and components[1] <= {"yy"} | OWN[worker]
-        assert held[0]["gnorm"] == held[1]["gnorm"] > 0
-        shared = [{n for n in seen["gradients"] if ".yy." in n} for seen in held]
+        assert workers[0]["gnorm"] == workers[1]["gnorm"] > 0
+        shared = [{n for n in seen["gradients"] if ".yy." in n} for seen in workers]
         assert shared[0] == shared[1]
 
 
@@ -197,7 +197,7 @@ def test_pairs_of_their_own_with_an_idle_worker(runs, tmp_path):
     runs.train(tmp_path / "two", 2, [*flags, "--save-interval-updates", 4])
     alone = ["--lang-pairs", "xx-yy,yy-zz", "--schedule", "cycle", "--max-update", 6]
     runs.train(tmp_path / "one", 1, [*alone, "--update-freq", 1, "--join-at", "yy-zz=4,zz-yy=4"])
-    one, two = after_update(tmp_path / "one", 4), after_update(tmp_path / "two", 4)
-    assert largest_difference(one, two) < 1e-5
+    single, double = after_update(tmp_path / "one", 4), after_update(tmp_path / "two", 4)
+    assert largest_difference(single, double) < 1e-5
     end = parameters(tmp_path / "two")
-    assert any((end[name] - two[name]).abs().max() > 1e-3 for name in end if ".zz." in name)
+    assert any((end[name] - double[name]).abs().max() > 1e-3 for name in end if ".zz." in name)

@@ -210,8 +210,8 @@ def test_make_targets_exist():
 def documents():
     """All Markdown files of the repository."""
     folders = ("docs", "examples", "fairseq_ext")
-    found = [path for folder in folders for path in (REPOSITORY / folder).rglob("*.md")]
-    return sorted([*REPOSITORY.glob("*.md"), *found])
+    pages = [path for folder in folders for path in (REPOSITORY / folder).rglob("*.md")]
+    return sorted([*REPOSITORY.glob("*.md"), *pages])
 
 
 @pytest.mark.parametrize("page", documents(), ids=pages.label)

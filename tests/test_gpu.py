@@ -72,9 +72,9 @@ def gradients(step):
     for _, parameter in named:
         parameter.grad = None
     loss, sample_size, _ = step()
-    found = {name: value.grad for name, value in named if value.grad is not None}
-    found = {name: gradient.flatten().double().cpu() for name, gradient in found.items()}
-    return float(loss), float(sample_size), found
+    gradients = {name: value.grad for name, value in named if value.grad is not None}
+    gradients = {name: gradient.flatten().double().cpu() for name, gradient in gradients.items()}
+    return float(loss), float(sample_size), gradients
 
 
 def on_device(step):

@@ -38,7 +38,9 @@ class Watch(TorchDispatchMode):
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         name = function.overloadpacket.__name__
         indices = args[1] if name in INDEXING else ()
-        by_mask = any(one is not None and one.dtype in (torch.bool, torch.uint8) for one in indices)
+        by_mask = any(
+            index is not None and index.dtype in (torch.bool, torch.uint8) for index in indices
+        )
         counted = name == "repeat_interleave" and not (kwargs or {}).get("output_size")
         if name in ASKING or by_mask or counted:
             self.note(name)
@@ -57,11 +59,11 @@ def watched(monkeypatch):
     def run(step):
         watch = Watch()
         for name in ("tolist", "numpy", "cpu"):  # these are not dispatched
-            own = getattr(torch.Tensor, name)
+            real = getattr(torch.Tensor, name)
 
-            def spy(tensor, *words, own=own, name=name, **more):
+            def spy(tensor, *words, real=real, name=name, **more):
                 watch.note(name)
-                return own(tensor, *words, **more)
+                return real(tensor, *words, **more)
 
             monkeypatch.setattr(torch.Tensor, name, spy)
         with watch:
@@ -81,25 +83,25 @@ def test_a_step_asks_for_nothing(data, watched, name):
     """But for one question of a search: whether all translations have ended."""
     step = Step([data, *SYSTEMS[name]], has_lines(name))
     step()  # what is computed once, such as the rounded rate of dropout, is no part of a step
-    found = watched(step)
+    calls = watched(step)
     assert any(parameter.grad is not None for parameter in step.model.parameters())
-    unasked = [asked for asked in found if not is_of_search(asked[1])]
-    assert not unasked and has_lines(name) == bool(found)
+    unasked = [asked for asked in calls if not is_of_search(asked[1])]
+    assert not unasked and has_lines(name) == bool(calls)
 
 
 def test_what_asks_is_seen(watched):
-    one = torch.arange(4.0)
+    numbers = torch.arange(4.0)
     for step in (
-        lambda: one.sum().item(),
-        lambda: bool(one.sum() > 0),
-        lambda: one[one > 1],
+        lambda: numbers.sum().item(),
+        lambda: bool(numbers.sum() > 0),
+        lambda: numbers[numbers > 1],
         # not a number: torch 2.14 fills by a mask, without asking where it is
-        lambda: one.__setitem__(one > 1, torch.ones(2) + 1),
-        lambda: one.tolist(),
-        lambda: one.cpu(),
-        lambda: one.nonzero(),
-        lambda: torch.equal(one, one),
-        lambda: one.repeat_interleave(torch.tensor([1, 2, 0, 1])),
+        lambda: numbers.__setitem__(numbers > 1, torch.ones(2) + 1),
+        lambda: numbers.tolist(),
+        lambda: numbers.cpu(),
+        lambda: numbers.nonzero(),
+        lambda: torch.equal(numbers, numbers),
+        lambda: numbers.repeat_interleave(torch.tensor([1, 2, 0, 1])),
     ):
         assert watched(step)
-    assert not watched(lambda: one.masked_fill(one > 1, 0).sum())
+    assert not watched(lambda: numbers.masked_fill(numbers > 1, 0).sum())

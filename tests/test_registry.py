@@ -54,16 +54,16 @@ def our_architectures():
 
 def our_configs():
     """{label: dataclass} of every option group that the package registers."""
-    found = {}
+    by_name = {}
     for name in ours(TASK_REGISTRY):
-        found[f"task {name}"] = TASK_DATACLASS_REGISTRY[name]
+        by_name[f"task {name}"] = TASK_DATACLASS_REGISTRY[name]
     for name in ours(CRITERION_REGISTRY):
-        found[f"criterion {name}"] = CRITERION_DATACLASS_REGISTRY[name]
+        by_name[f"criterion {name}"] = CRITERION_DATACLASS_REGISTRY[name]
     for name in ours(MODEL_REGISTRY):
         # twin_lstm and such have the options of a stock model, which are no dataclass
         if MODEL_REGISTRY[name].add_args.__module__.startswith("fairseq.models.fairseq_model"):
-            found[f"model {name}"] = MODEL_DATACLASS_REGISTRY[name]
-    return found
+            by_name[f"model {name}"] = MODEL_DATACLASS_REGISTRY[name]
+    return by_name
 
 
 def relative(path):

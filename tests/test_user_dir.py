@@ -21,7 +21,7 @@ def installed(user_dir, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def found(run, user_dir, toy_corpus, installed, tmp_path_factory):
+def outcomes(run, user_dir, toy_corpus, installed, tmp_path_factory):
     """{way: what the probe reports}."""
     elsewhere = str(tmp_path_factory.mktemp("elsewhere"))
     inside = str(user_dir.parent)
@@ -59,21 +59,21 @@ def found(run, user_dir, toy_corpus, installed, tmp_path_factory):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_model_is_built(way, found, user_dir, installed):
-    outcome = found[way]
+def test_model_is_built(way, outcomes, user_dir, installed):
+    outcome = outcomes[way]
     assert "error" not in outcome, outcome["error"]
     assert outcome["model"] == "fairseq_ext.dual.transformer.model"
     package = installed / "fairseq_ext" if way.startswith("installed") else user_dir
     assert Path(outcome["file"]) == package / "__init__.py"
 
 
-def test_two_copies_are_refused_by_name(found):
-    assert "is not globally unique" in found["another-copy-imported-before"]["error"]
+def test_two_copies_are_refused_by_name(outcomes):
+    assert "is not globally unique" in outcomes["another-copy-imported-before"]["error"]
 
 
-def test_missing_folder_is_named(found):
-    assert "FileNotFoundError" in found["missing"]["error"]
-    assert "nothing" in found["missing"]["error"]
+def test_missing_folder_is_named(outcomes):
+    assert "FileNotFoundError" in outcomes["missing"]["error"]
+    assert "nothing" in outcomes["missing"]["error"]
 
 
 @pytest.mark.slow

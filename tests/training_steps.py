@@ -101,9 +101,9 @@ def asking_line(helpers=()):
 
     helpers: names of functions of the test itself.
     """
-    frames = [one for one in traceback.extract_stack() if not one.filename.startswith(TORCH)]
+    frames = [frame for frame in traceback.extract_stack() if not frame.filename.startswith(TORCH)]
     helpers = {"asking_line", *helpers}
-    asking = next(one for one in reversed(frames) if one.name not in helpers)
+    asking = next(frame for frame in reversed(frames) if frame.name not in helpers)
     is_stock = asking.filename.startswith(STOCK) or asking.filename.endswith(LENGTHS)
     return None if is_stock else (asking.filename, asking.lineno)
 

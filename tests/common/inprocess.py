@@ -37,15 +37,15 @@ def logged_lines():
     fairseq-validate removes the handlers of the root logger: they are put back afterwards.
     """
     handler, root = _Lines(), logging.getLogger()
-    own = [logging.getLogger(name) for name in ("fairseq", "fairseq_cli", "fairseq_ext")]
+    loggers = [logging.getLogger(name) for name in ("fairseq", "fairseq_cli", "fairseq_ext")]
     before = root.level, list(root.handlers)
     root.setLevel(logging.INFO)
-    for logger in own:
+    for logger in loggers:
         logger.addHandler(handler)
     try:
         yield handler.lines
     finally:
-        for logger in own:
+        for logger in loggers:
             logger.removeHandler(handler)
         root.setLevel(before[0])
         root.handlers[:] = before[1]
@@ -137,12 +137,12 @@ def validate(*arguments):
 
 def hypotheses(output):
     """{sentence number: [(score, text)]} of the H lines that fairseq-generate printed."""
-    found = {}
+    by_sentence = {}
     for line in output.splitlines():
         if line.startswith("H-"):
             label, score, text = line.split("\t")
-            found.setdefault(int(label[2:]), []).append((float(score), text))
-    return found
+            by_sentence.setdefault(int(label[2:]), []).append((float(score), text))
+    return by_sentence
 
 
 def references(output):

@@ -46,13 +46,15 @@ def validated(task, model, criterion, size):
     batches = task.get_batch_iterator(
         task.dataset("valid"), max_sentences=size, disable_iterator_cache=True
     ).next_epoch_itr(shuffle=False)
-    with metrics.aggregate(new_root=True) as found:
+    with metrics.aggregate(new_root=True) as aggregated:
         for sample in batches:
             sample = utils.apply_to_sample(precise, sample)
             _, _, log = task.valid_step(sample, model, criterion)
             task.reduce_metrics([log], criterion)
-        values = dict(found.get_smoothed_values())
-    exact = {name: meter.avg for name, meter in found.items() if isinstance(meter, AverageMeter)}
+        values = dict(aggregated.get_smoothed_values())
+    exact = {
+        name: meter.avg for name, meter in aggregated.items() if isinstance(meter, AverageMeter)
+    }
     counts = ("bsz", "ntokens", "nsentences", "wpb", "wps", "_bleu")
     return {
         name: float(exact.get(name, value))

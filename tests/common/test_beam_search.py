@@ -87,16 +87,16 @@ def sample(words):
     return {"id": torch.arange(SENTENCES), "net_input": net_input}
 
 
-def same(found, wanted):
-    assert len(found) == len(wanted)
-    for ours, theirs in zip(found, wanted):
-        assert [one["tokens"].tolist() for one in ours] == [
-            one["tokens"].tolist() for one in theirs
+def same(lists, expected):
+    assert len(lists) == len(expected)
+    for ours, theirs in zip(lists, expected):
+        assert [hypothesis["tokens"].tolist() for hypothesis in ours] == [
+            hypothesis["tokens"].tolist() for hypothesis in theirs
         ]
-        for one, other in zip(ours, theirs):
+        for hypothesis, reference in zip(ours, theirs):
             for name in ("score", "positional_scores", "attention"):
-                torch.testing.assert_close(one[name], other[name])
-            assert list(one["alignment"]) == list(other["alignment"])
+                torch.testing.assert_close(hypothesis[name], reference[name])
+            assert list(hypothesis["alignment"]) == list(reference["alignment"])
 
 
 OPTIONS = {
@@ -133,8 +133,8 @@ def test_hypotheses_are_those_of_fairseq(name, size):
 def test_the_toy_ends_its_sentences_at_different_steps():
     words = numbered_words(40)
     stock = SequenceGenerator([model(words)], words, beam_size=4, max_len_b=12)
-    found = stock.generate(None, sample(words))
-    assert len({max(len(one["tokens"]) for one in nbest) for nbest in found}) > 1
+    lists = stock.generate(None, sample(words))
+    assert len({max(len(hypothesis["tokens"]) for hypothesis in nbest) for nbest in lists}) > 1
 
 
 class OtherDecoder(Decoder):
@@ -152,8 +152,8 @@ class WholeDecoder(FairseqDecoder):
     def forward(self, prev_output_tokens, encoder_out=None, **_unused):
         state = {}
         for length in range(1, prev_output_tokens.size(1) + 1):
-            found = self.inside(prev_output_tokens[:, :length], encoder_out, state)
-        return found
+            decoded = self.inside(prev_output_tokens[:, :length], encoder_out, state)
+        return decoded
 
     def max_positions(self):
         return 100
@@ -162,15 +162,15 @@ class WholeDecoder(FairseqDecoder):
 @pytest.mark.parametrize("beam", [1, 4])
 def test_other_decoders(beam):
     words = numbered_words(40)
-    wanted = SequenceGenerator([model(words)], words, beam_size=beam, max_len_b=12)
-    wanted = wanted.generate(None, sample(words))
+    expected = SequenceGenerator([model(words)], words, beam_size=beam, max_len_b=12)
+    expected = expected.generate(None, sample(words))
     for kind in (lambda: OtherDecoder(words, False), lambda: WholeDecoder(words)):
         other = model(words)
         decoder = kind()
         getattr(decoder, "inside", decoder).load_state_dict(other.decoder.state_dict())
         other.decoder = decoder.eval()
         ours = BeamSearchGenerator([other], words, beam_size=beam, max_len_b=12)
-        same(ours.generate(None, sample(words)), wanted)
+        same(ours.generate(None, sample(words)), expected)
 
 
 @pytest.mark.parametrize("beam", [1, 4])
@@ -201,9 +201,9 @@ def test_rows_move_only_when_they_have_to(beam):
 def test_sentences_may_stay_longer_than_needed(monkeypatch, every):
     words = numbered_words(40)
     generator = BeamSearchGenerator([model(words)], words, beam_size=4, max_len_b=12)
-    wanted = SequenceGenerator([model(words)], words, beam_size=4, max_len_b=12)
+    stock_search = SequenceGenerator([model(words)], words, beam_size=4, max_len_b=12)
     monkeypatch.setattr(beam_search, "_check_every", lambda source: every)
-    same(generator.generate(None, sample(words)), wanted.generate(None, sample(words)))
+    same(generator.generate(None, sample(words)), stock_search.generate(None, sample(words)))
 
 
 def test_ensemble_and_words_that_are_no_numbers():

@@ -15,25 +15,25 @@ def test_what_is_remembered_follows_its_rows():
     """Against torch.cat and index_select; sentences leave at some steps."""
     torch.manual_seed(0)
     sentences, cache = 5, {"context_visible": torch.arange(5)}
-    wanted = [torch.zeros(5 * BEAM, 2, 0, WIDTH)] * 2
+    whole = [torch.zeros(5 * BEAM, 2, 0, WIDTH)] * 2
     for step in range(2 * ROOM + 3):
-        newest = [torch.randn(sentences * BEAM, 2, 1, WIDTH) for _ in wanted]
-        wanted = [torch.cat([before, one], dim=2) for before, one in zip(wanted, newest)]
-        found, visible = append_to_cache(cache, "layer", newest)
-        for one, other in zip(found, wanted):
-            assert one.size(2) % ROOM == 0
-            assert visible.shape == (1, 1, 1, one.size(2))
-            assert torch.equal(one[:, :, visible.flatten()], other)
-            assert not one[:, :, ~visible.flatten()].any()
-        kept = torch.arange(sentences)
+        newest = [torch.randn(sentences * BEAM, 2, 1, WIDTH) for _ in whole]
+        whole = [torch.cat([before, tensor], dim=2) for before, tensor in zip(whole, newest)]
+        cached, visible = append_to_cache(cache, "layer", newest)
+        for tensor, expected in zip(cached, whole):
+            assert tensor.size(2) % ROOM == 0
+            assert visible.shape == (1, 1, 1, tensor.size(2))
+            assert torch.equal(tensor[:, :, visible.flatten()], expected)
+            assert not tensor[:, :, ~visible.flatten()].any()
+        staying = torch.arange(sentences)
         if step in (4, 5, ROOM):
-            kept = kept[kept != step % sentences]
+            staying = staying[staying != step % sentences]
         elif step == 7:  # rows may also become more
-            kept = torch.cat([kept, kept[:1]])
-        order = kept.unsqueeze(1) * BEAM + torch.randint(0, BEAM, (len(kept), BEAM))
-        order, sentences = order.flatten(), len(kept)
+            staying = torch.cat([staying, staying[:1]])
+        order = staying.unsqueeze(1) * BEAM + torch.randint(0, BEAM, (len(staying), BEAM))
+        order, sentences = order.flatten(), len(staying)
         reorder_cache(cache, order)
-        wanted = [one.index_select(0, order) for one in wanted]
+        whole = [tensor.index_select(0, order) for tensor in whole]
         assert len(cache["context_visible"]) == sentences
 
 
@@ -42,12 +42,12 @@ def test_sentences_stay_with_their_rows(beam):
     """Sentences may leave; with one hypothesis each they may also change places."""
     rows = torch.arange(4 * beam)
     cache = {"state": rows.clone(), "context_keys": torch.arange(4), "context_padding": -rows[:4]}
-    kept = torch.tensor([3, 0, 2] if beam > 1 else [3, 0, 2, 1])
-    order = (kept.unsqueeze(1) * beam + torch.arange(beam).flip(0)).flatten()
+    staying = torch.tensor([3, 0, 2] if beam > 1 else [3, 0, 2, 1])
+    order = (staying.unsqueeze(1) * beam + torch.arange(beam).flip(0)).flatten()
     reorder_cache(cache, order)
     assert torch.equal(cache["state"], order)
-    assert torch.equal(cache["context_keys"], kept)
-    assert torch.equal(cache["context_padding"], -kept)
+    assert torch.equal(cache["context_keys"], staying)
+    assert torch.equal(cache["context_padding"], -staying)
 
 
 def test_what_is_visible_may_be_used_with_gradients_later():
@@ -71,6 +71,6 @@ def test_few_queries_attend_like_many(monkeypatch, queries, masked, small):
     visible = torch.rand(6, 1, 1, 16) > 0.3 if masked else None
     monkeypatch.setattr(transformer, "SMALL", small)
     with torch.no_grad():
-        found, _ = attend(query, key, value, visible, 0.0)
+        by_torch, _ = attend(query, key, value, visible, 0.0)
         monkeypatch.setattr(transformer, "FEW", 0)
-        torch.testing.assert_close(found, attend(query, key, value, visible, 0.0)[0])
+        torch.testing.assert_close(by_torch, attend(query, key, value, visible, 0.0)[0])

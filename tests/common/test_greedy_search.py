@@ -29,12 +29,12 @@ class WithoutAttention(toy.ToyDecoder):
 @pytest.fixture(params=range(6))
 def model(request):
     torch.manual_seed(request.param)
-    found = toy.build(decoder=WithoutAttention).eval()
+    built = toy.build(decoder=WithoutAttention).eval()
     # otherwise a random model rarely ends
     with torch.no_grad():
-        found.decoder.output.bias[toy.END] += 1.0
-    found.decoder.dictionary = Symbols()
-    return found
+        built.decoder.output.bias[toy.END] += 1.0
+    built.decoder.dictionary = Symbols()
+    return built
 
 
 def batch(lengths=(5, 1, 3, 7), seed=1):
@@ -55,9 +55,9 @@ def test_words_are_those_of_beam_search_with_beam_1(model, seed):
     net_input, limit = batch(seed=seed), 12
     search = SequenceGenerator([model], Symbols(), beam_size=1, max_len_a=0, max_len_b=limit)
     expected = search.generate([model], {"net_input": net_input})
-    found = words_of(model, net_input, torch.full((4,), limit))
-    assert found == [hypotheses[0]["tokens"][:-1].tolist() for hypotheses in expected]
-    assert all(found), "a translation has at least one word"
+    translated = words_of(model, net_input, torch.full((4,), limit))
+    assert translated == [hypotheses[0]["tokens"][:-1].tolist() for hypotheses in expected]
+    assert all(translated), "a translation has at least one word"
 
 
 def test_each_sentence_has_its_limit(model):
@@ -87,8 +87,8 @@ def test_the_choice_is_told_which_sentences_are_left(model):
         assert torch.isinf(logits[:, toy.PAD]).all()
         return torch.where(ends[sentences] <= step, toy.END, 4 + (sentences + step) % 9)
 
-    found = words_of(model, batch(), torch.full((4,), 12), choose=choose)
-    assert found == [
+    translated = words_of(model, batch(), torch.full((4,), 12), choose=choose)
+    assert translated == [
         [4 + (row + step) % 9 for step in range(end)] for row, end in enumerate(ends.tolist())
     ]
 

@@ -24,14 +24,14 @@ def calls(monkeypatch):
     """The products that oneDNN was asked for."""
     if products._linear is None:
         pytest.skip("torch without oneDNN")
-    found, own = [], products._linear
+    arguments, real = [], products._linear
 
     def counted(*args):
-        found.append(args)
-        return own(*args)
+        arguments.append(args)
+        return real(*args)
 
     monkeypatch.setattr(products, "_linear", counted)
-    return found
+    return arguments
 
 
 def factors(shape, outputs=7, layout="plain"):
@@ -45,33 +45,35 @@ def factors(shape, outputs=7, layout="plain"):
     return inputs, weight, bias
 
 
-def value_and_gradients(function, given, needed, grad):
-    given = [one.detach().requires_grad_(wanted) for one, wanted in zip(given, needed)]
-    found = function(*given)
-    assert found.requires_grad == any(needed)
+def value_and_gradients(function, leaves, needed, grad):
+    leaves = [
+        tensor.detach().requires_grad_(is_needed) for tensor, is_needed in zip(leaves, needed)
+    ]
+    output = function(*leaves)
+    assert output.requires_grad == any(needed)
     if any(needed):
-        found.backward(grad)
-    return [found.detach(), *(one.grad for one in given)]
+        output.backward(grad)
+    return [output.detach(), *(tensor.grad for tensor in leaves)]
 
 
-def check(given, needed=(True, True, True)):
-    grad = torch.randn(*given[0].shape[:-1], given[1].size(0))
-    for found, wanted in zip(
-        value_and_gradients(products.linear, given, needed, grad),
-        value_and_gradients(F.linear, given, needed, grad),
+def check(inputs, needed=(True, True, True)):
+    grad = torch.randn(*inputs[0].shape[:-1], inputs[1].size(0))
+    for tensor, expected in zip(
+        value_and_gradients(products.linear, inputs, needed, grad),
+        value_and_gradients(F.linear, inputs, needed, grad),
     ):
-        assert (found is None) == (wanted is None)
-        if wanted is not None:
-            assert found.shape == wanted.shape
-            torch.testing.assert_close(found, wanted, rtol=1e-6, atol=3e-6)
+        assert (tensor is None) == (expected is None)
+        if expected is not None:
+            assert tensor.shape == expected.shape
+            torch.testing.assert_close(tensor, expected, rtol=1e-6, atol=3e-6)
 
 
 @pytest.mark.parametrize("layout", ["plain", "transposed", "sliced"])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_equals_torch(calls, shape, layout):
-    given = factors(shape, layout=layout)
-    check(given)
-    check(given[:2])
+    inputs = factors(shape, layout=layout)
+    check(inputs)
+    check(inputs[:2])
     assert len(calls) == 4  # forwards and the gradient of the inputs, twice
     for _, weight, *_ in calls:  # for a part of a wider matrix oneDNN has but a loop
         assert weight.is_contiguous() or weight.t().is_contiguous()
@@ -83,60 +85,60 @@ def test_whoever_needs_a_gradient(needed):
 
 
 def test_repeated_backward_accumulates():
-    given = [one.requires_grad_() for one in factors((5, 6))]
-    loss = products.linear(*given).square().sum()
+    inputs = [tensor.requires_grad_() for tensor in factors((5, 6))]
+    loss = products.linear(*inputs).square().sum()
     loss.backward(retain_graph=True)
-    once = [one.grad.clone() for one in given]
+    once = [tensor.grad.clone() for tensor in inputs]
     loss.backward()
-    for one, grad in zip(given, once):
-        torch.testing.assert_close(one.grad, 2 * grad)
+    for tensor, grad in zip(inputs, once):
+        torch.testing.assert_close(tensor.grad, 2 * grad)
 
 
 def test_gradient_of_an_expanded_gradient_and_of_a_gradient(calls):
     """sum().backward() hands down one number with strides of zero."""
-    found = []
+    gradients = []
     for function in (products.linear, F.linear):
         torch.manual_seed(1)
-        given = [one.requires_grad_() for one in factors((3, 4, 6))]
-        first = torch.autograd.grad(function(*given).sum(), given, retain_graph=True)
-        loss = function(*given).pow(3).mean()
-        second = torch.autograd.grad(loss, given, create_graph=True)
-        penalty = sum(one.square().sum() for one in second)
-        found.append([*first, *second, *torch.autograd.grad(penalty, given)])
-    for ours, theirs in zip(*found):
+        inputs = [tensor.requires_grad_() for tensor in factors((3, 4, 6))]
+        first = torch.autograd.grad(function(*inputs).sum(), inputs, retain_graph=True)
+        loss = function(*inputs).pow(3).mean()
+        second = torch.autograd.grad(loss, inputs, create_graph=True)
+        penalty = sum(tensor.square().sum() for tensor in second)
+        gradients.append([*first, *second, *torch.autograd.grad(penalty, inputs)])
+    for ours, theirs in zip(*gradients):
         torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
 def test_without_gradients(calls):
-    given = [one.requires_grad_() for one in factors((3, 6))]
+    inputs = [tensor.requires_grad_() for tensor in factors((3, 6))]
     with torch.no_grad():
-        found = products.linear(*given)
-    assert found.grad_fn is None and len(calls) == 1
-    torch.testing.assert_close(found, F.linear(*given), rtol=1e-6, atol=3e-6)
+        output = products.linear(*inputs)
+    assert output.grad_fn is None and len(calls) == 1
+    torch.testing.assert_close(output, F.linear(*inputs), rtol=1e-6, atol=3e-6)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 def test_other_precisions_are_torchs(calls, dtype):
-    given = [one.to(dtype) for one in factors((3, 6))]
-    assert torch.equal(products.linear(*given), F.linear(*given)) and not calls
-    assert products.linear(*(one.to("meta") for one in given)).shape == (3, 7) and not calls
+    inputs = [tensor.to(dtype) for tensor in factors((3, 6))]
+    assert torch.equal(products.linear(*inputs), F.linear(*inputs)) and not calls
+    assert products.linear(*(tensor.to("meta") for tensor in inputs)).shape == (3, 7) and not calls
 
 
 def test_autocast_is_torchs(calls):
-    given = factors((3, 6))
+    inputs = factors((3, 6))
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = products.linear(*given)
-        assert found.dtype == torch.bfloat16 and torch.equal(found, F.linear(*given))
+        output = products.linear(*inputs)
+        assert output.dtype == torch.bfloat16 and torch.equal(output, F.linear(*inputs))
     assert not calls
-    assert products.linear(*given).dtype == torch.float32 and calls
+    assert products.linear(*inputs).dtype == torch.float32 and calls
 
 
 def test_small_products_are_torchs(calls, monkeypatch):
-    given = factors((3, 6))
+    inputs = factors((3, 6))
     monkeypatch.setattr(products, "WORTH_ONEDNN", 3 * 6 * 7 + 1)
-    assert torch.equal(products.linear(*given), F.linear(*given)) and not calls
+    assert torch.equal(products.linear(*inputs), F.linear(*inputs)) and not calls
     monkeypatch.setattr(products, "WORTH_ONEDNN", 3 * 6 * 7)
-    products.linear(*given)
+    products.linear(*inputs)
     assert calls
 
 

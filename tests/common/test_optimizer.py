@@ -42,13 +42,13 @@ def test_steps_are_those_of_fairseq(monkeypatch, fused, epsilon):
             built[0][0].step()  # moves nothing; the checkpoint's steps count afterwards
             built[0][0].load_state_dict(state)
         gradients = [torch.randn(3, 4), torch.randn(5)]
-        for one, params in built:
-            one.set_lr(0.01 * (1 + step))
+        for built_optimizer, params in built:
+            built_optimizer.set_lr(0.01 * (1 + step))
             for param, gradient in zip(params, gradients):
                 param.grad = gradient.clone()
             if step % 3 == 1:
                 params[1].grad = None
-            one.step()
+            built_optimizer.step()
     for ours, theirs in zip(built[0][1], built[1][1]):
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
 
@@ -92,11 +92,11 @@ def test_groups():
 
 
 @pytest.mark.parametrize(
-    "given", ["0.9", "(0.9, 1.0)", "(1.0, 0.9)", "(0.9,)", "(-0.1, 0.9)", "two", "('a', 1)"]
+    "betas", ["0.9", "(0.9, 1.0)", "(1.0, 0.9)", "(0.9,)", "(-0.1, 0.9)", "two", "('a', 1)"]
 )
-def test_bad_betas_name_themselves(given):
+def test_bad_betas_name_themselves(betas):
     with pytest.raises(ValueError, match="--adam-betas .*allowed: two numbers"):
-        parse_betas(given)
+        parse_betas(betas)
 
 
 def test_a_resumed_run_is_the_uninterrupted_run(toy_corpus, tmp_path):

@@ -45,10 +45,10 @@ def test_mates_in_the_batch_change_nothing(data, arch, left):
         collate(rows, PAD, left=side) for rows, side in zip((sources, inputs), left)
     )
     together = model(source, lengths, previous)[0]
-    for row, (one, prev) in enumerate(zip(sources, inputs)):
-        alone = model(one[None], lengths[row : row + 1], prev[None])[0][0]
-        found = together[row, -len(prev) :] if left[1] else together[row, : len(prev)]
-        torch.testing.assert_close(found, alone, rtol=1e-4, atol=1e-4)
+    for row, (sentence, prev) in enumerate(zip(sources, inputs)):
+        alone = model(sentence[None], lengths[row : row + 1], prev[None])[0][0]
+        in_batch = together[row, -len(prev) :] if left[1] else together[row, : len(prev)]
+        torch.testing.assert_close(in_batch, alone, rtol=1e-4, atol=1e-4)
 
 
 @torch.no_grad()

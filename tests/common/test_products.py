@@ -33,7 +33,7 @@ def test_weights_at_rest_are_arranged_once(monkeypatch):
     monkeypatch.setattr(products, "FEW_ROWS", 14)
     weight = torch.nn.Parameter(torch.randn(40, 24), requires_grad=False)
     bias, x = torch.randn(40), torch.randn(2, 7, 24)
-    wanted = torch.nn.functional.linear(x, weight, bias)
+    expected = torch.nn.functional.linear(x, weight, bias)
     arranged = []
     arrange = products._arranged
     if arrange is None:
@@ -41,7 +41,7 @@ def test_weights_at_rest_are_arranged_once(monkeypatch):
     monkeypatch.setattr(products, "_arranged", lambda *a: arranged.append(a) or arrange(*a))
     with torch.no_grad(), products.WeightCache().active():
         for _ in range(4):
-            torch.testing.assert_close(products.linear(x, weight, bias), wanted)
+            torch.testing.assert_close(products.linear(x, weight, bias), expected)
         assert len(arranged) == 1
         for _ in range(4):  # a matrix that the caller made may be another one next time
             products.linear(x, weight * 1, bias)
@@ -53,8 +53,8 @@ def test_weights_at_rest_are_arranged_once(monkeypatch):
             assert products.active_cache() is None
     weight.add_(1)  # afterwards it may change
     with torch.no_grad():
-        found = products.linear(x, weight, bias)
-    torch.testing.assert_close(found, torch.nn.functional.linear(x, weight, bias))
+        output = products.linear(x, weight, bias)
+    torch.testing.assert_close(output, torch.nn.functional.linear(x, weight, bias))
     assert products.active_cache() is None
 
 

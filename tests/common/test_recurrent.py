@@ -70,7 +70,7 @@ def test_cell(rng, case):
     gates_x = x @ params["g.input.weight"].T + params["g.input.bias"]
     gates_h = h @ params["g.recurrent.weight"].T
     ours = recurrent.gru_cell(tensor(gates_x), tensor(gates_h), tensor(h))
-    expected = [reference.gru_cell(one, state, params, "g") for one, state in zip(x, h)]
+    expected = [reference.gru_cell(vector, state, params, "g") for vector, state in zip(x, h)]
     np.testing.assert_allclose(ours.numpy(), expected, atol=1e-12)
 
 
@@ -126,15 +126,15 @@ def test_torch_is_literal(rng):
         _, module = bidirectional(rng, 6, 5)
         rows, padding = padded([rng.normal(size=(length, 6)) for length in (7, 1, 4)])
         module, rows = module.to(dtype), rows.to(dtype)
-        found = []
+        outcomes = []
         for literal in (False, True):
             module.zero_grad()
             states = module(rows, padding, literal=literal)[~padding]
             states.pow(2).sum().backward()
             grads = [p.grad.clone() for p in module.parameters() if p.requires_grad]
-            found.append([states.detach(), *grads])
-        for one, other in zip(*found):
-            assert (one - other).abs().max() <= tolerance * other.abs().max()
+            outcomes.append([states.detach(), *grads])
+        for fused, other in zip(*outcomes):
+            assert (fused - other).abs().max() <= tolerance * other.abs().max()
 
 
 def test_recurrent_bias_is_zero_and_stays_so():

@@ -66,7 +66,7 @@ def test_hypotheses_beyond_the_beam_are_not_stored(record):
 
 def test_without_attention():
     record = SearchRecord(1, 1, 1, torch.zeros(1))
-    one = torch.zeros(1, 1).long()
-    record.end(0, torch.arange(1), one.eq(0), one, one - 5.0)
+    single = torch.zeros(1, 1).long()
+    record.end(0, torch.arange(1), single.eq(0), single, single - 5.0)
     words, sums, attention = record.trace(PAD, EOS)
     assert (words.tolist(), sums.tolist(), attention) == ([[[EOS]]], [[[-5]]], None)

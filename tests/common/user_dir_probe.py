@@ -37,9 +37,9 @@ def attempt(data, way):
     if way.get("before"):
         __import__("fairseq_ext")
     for _ in range(way.get("times", 1)):
-        found = build(data, way["user_dir"])
-    del found["cfg"]
-    return found
+        outcome = build(data, way["user_dir"])
+    del outcome["cfg"]
+    return outcome
 
 
 def in_fork(function, *arguments):

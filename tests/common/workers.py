@@ -62,9 +62,9 @@ def parameters(folder, name="checkpoint_last.pt"):
     ]
 
 
-def largest_difference(one, other):
-    assert one.keys() == other.keys()
-    return max((one[name] - other[name]).abs().max().item() for name in one)
+def largest_difference(first, second):
+    assert first.keys() == second.keys()
+    return max((first[name] - second[name]).abs().max().item() for name in first)
 
 
 def after_update(folder, number):

@@ -33,7 +33,9 @@ def order(hidden):
 @torch.no_grad()
 def fill(network, params):
     """Copy the reference's arrays; every trained parameter must be covered."""
-    named = {name: one for name, one in network.named_parameters() if one.requires_grad}
+    named = {
+        name: parameter for name, parameter in network.named_parameters() if parameter.requires_grad
+    }
     assert set(named) == {NAMES[name] for name in params}
     for name, array in params.items():
         tensor = torch.from_numpy(array)

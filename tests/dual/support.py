@@ -50,14 +50,14 @@ def block_places(width):
 
 def places(shape):
     """{name in the reference: (torch parameter, rows)} of a whole component."""
-    found = {"embedding": ("embedding.weight", slice(None))}
+    by_name = {"embedding": ("embedding.weight", slice(None))}
     for number in range(shape.layers):
         for name, (parameter, rows) in block_places(shape.embed_dim).items():
-            found[f"blocks.{number}.{name}"] = (f"blocks.{number}.{parameter}", rows)
+            by_name[f"blocks.{number}.{name}"] = (f"blocks.{number}.{parameter}", rows)
     if shape.normalize_before:
         for kind in ("weight", "bias"):
-            found[f"last_norm.{kind}"] = (f"final_norm.{kind}", slice(None))
-    return found
+            by_name[f"last_norm.{kind}"] = (f"final_norm.{kind}", slice(None))
+    return by_name
 
 
 @torch.no_grad()
@@ -106,12 +106,12 @@ def stock_places(shape):
 
     The key's first part is ``encoder`` or ``decoder``: the stack that holds the component's part.
     """
-    own = {"self.query": "q_proj", "self.key": "k_proj", "self.value": "v_proj"}
-    found = {}
+    projections = {"self.query": "q_proj", "self.key": "k_proj", "self.value": "v_proj"}
+    by_place = {}
     for number in range(shape.layers):
         for stack in ("encoder", "decoder"):
             layer = f"{stack}.layers.{number}"
-            modules = {name: f"self_attn.{part}" for name, part in own.items()}
+            modules = {name: f"self_attn.{part}" for name, part in projections.items()}
             modules.update(
                 {
                     "self.output": "self_attn.out_proj",
@@ -122,19 +122,19 @@ def stock_places(shape):
                 }
             )
             if stack == "decoder":
-                for name, part in own.items():
+                for name, part in projections.items():
                     modules[name.replace("self", "context")] = f"encoder_attn.{part}"
                 modules["context.output"] = "encoder_attn.out_proj"
                 modules["context_norm"] = "encoder_attn_layer_norm"
             for name, module in modules.items():
                 for kind in ("weight", "bias"):
-                    found[stack, f"blocks.{number}.{name}.{kind}"] = f"{layer}.{module}.{kind}"
+                    by_place[stack, f"blocks.{number}.{name}.{kind}"] = f"{layer}.{module}.{kind}"
     for stack in ("encoder", "decoder"):
-        found[stack, "embedding"] = f"{stack}.embed_tokens.weight"
+        by_place[stack, "embedding"] = f"{stack}.embed_tokens.weight"
         if shape.normalize_before:
             for kind in ("weight", "bias"):
-                found[stack, f"last_norm.{kind}"] = f"{stack}.layer_norm.{kind}"
-    return found
+                by_place[stack, f"last_norm.{kind}"] = f"{stack}.layer_norm.{kind}"
+    return by_place
 
 
 @torch.no_grad()

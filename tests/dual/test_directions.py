@@ -18,8 +18,8 @@ for _side in ("encoder", "decoder"):
 def inference(data, source, target, cfg, *flags):
     """(task of fairseq-generate, model with the checkpoint's configuration)."""
     words = [data, "--task", "dual_translation", "-s", source, "-t", target, "--path", "x.pt"]
-    found = configuration(options.get_generation_parser(), [*words, *flags])
-    task = tasks.setup_task(found.task)
+    parsed = configuration(options.get_generation_parser(), [*words, *flags])
+    task = tasks.setup_task(parsed.task)
     return task, task.build_model(cfg, from_checkpoint=True)
 
 
@@ -136,9 +136,9 @@ def test_size_of_the_paper_s_nist_model(tmp_path):
     cfg = configuration(options.get_training_parser(), words)
     with torch.device("meta"):
         model = tasks.setup_task(cfg.task).build_model(cfg.model)
-    found = sum(parameter.numel() for parameter in model.parameters())
-    assert found == closed_formula(counts.values(), 1024, 4096, 6)
-    assert round(found / 1e6) == 322
+    size = sum(parameter.numel() for parameter in model.parameters())
+    assert size == closed_formula(counts.values(), 1024, 4096, 6)
+    assert round(size / 1e6) == 322
 
 
 def test_the_softmax_of_its_own_is_what_writes(dual_task):
@@ -154,7 +154,7 @@ def test_the_softmax_of_its_own_is_what_writes(dual_task):
         yy.softmax.weight.mul_(2)
         torch.testing.assert_close(model(source, None, previous, pair="xx-yy")[0], 2 * scores)
     names = set(model.pair_parameters("xx-yy"))
-    moved = {name for name, one in model.named_parameters() if one.grad is not None}
+    moved = {name for name, parameter in model.named_parameters() if parameter.grad is not None}
     assert moved <= names and "components.xx.softmax.weight" not in names
     deviation = yy.softmax.weight.std().item() / 2
     assert deviation == pytest.approx(12**-0.5, rel=0.15)

@@ -32,7 +32,7 @@ def trained(data, folder, arch, languages, *more):
     words = [data, "--task", "dual_translation", *languages, *arch, *RUN, *SEARCH, *BEST]
     words += ["--criterion", "cross_entropy", "--save-dir", folder, "--validate-interval", 99]
     log = train(*words, *more)
-    return folder / "checkpoint_best.pt", [one for one in log if "valid_bleu" in one][-1]
+    return folder / "checkpoint_best.pt", [record for record in log if "valid_bleu" in record][-1]
 
 
 @ARCHS
@@ -50,8 +50,8 @@ def test_two_languages_and_what_follows(toy_corpus, tmp_path, arch):
     for pair in pairs:
         source, target = pair.split("-")
         words = [data, "--task", "dual_translation", "-s", source, "-t", target, "--path", best]
-        (found,) = validate(*words, "--max-tokens", 400)
-        assert found[f"valid_{pair}_bleu"] > 1
+        (validated,) = validate(*words, "--max-tokens", 400)
+        assert validated[f"valid_{pair}_bleu"] > 1
         assert len(hypotheses(generate(*words, "--beam", 2, "--max-tokens", 400))) == 24
 
 

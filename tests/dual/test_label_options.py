@@ -59,7 +59,7 @@ def test_the_criterion_of_labels_asks_for_a_side_of_labels(dual_task):
 def test_padded_labels_count_what_labels_count(counted, kind, label_weight):
     """--required-seq-len-multiple 8: losses and gradients of both directions stay as they are."""
     case = Case(counted, kind)
-    found = []
+    outcomes = []
     for multiple in (1, 8):
         sample = case.sample()
         for part in sample.values():
@@ -76,12 +76,12 @@ def test_padded_labels_count_what_labels_count(counted, kind, label_weight):
         loss, size, logs = case.criterion(0.5, label_weight)(case.model, sample)
         loss.backward()
         grads = [p.grad for p in case.model.parameters() if p.grad is not None]
-        found.append((loss, size, logs, grads))
-    (loss, size, logs, grads), (padded_loss, padded_size, padded_logs, padded_grads) = found
+        outcomes.append((loss, size, logs, grads))
+    (loss, size, logs, grads), (padded_loss, padded_size, padded_logs, padded_grads) = outcomes
     assert padded_loss.item() == pytest.approx(loss.item(), rel=1e-9)
     assert int(padded_size) == int(size)
     assert {name: sorted(log) for name, log in logs.items()} == {
         name: sorted(log) for name, log in padded_logs.items()
     }
-    for one, other in zip(grads, padded_grads, strict=True):
-        torch.testing.assert_close(one, other)
+    for gradient, expected_gradient in zip(grads, padded_grads, strict=True):
+        torch.testing.assert_close(gradient, expected_gradient)

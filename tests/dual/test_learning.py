@@ -49,7 +49,7 @@ def test_reversal_is_learnt_in_both_directions(reversal, tmp_path, norm):
             *[*task, "-s", source, "-t", target, "--beam", 4, "--max-len-b", 12],
             *["--path", tmp_path / "checkpoint_last.pt", "--batch-size", 50],
         )
-        found = inprocess.hypotheses(output)
-        wanted = inprocess.references(output)
-        right = sum(found[number][0][1] == text for number, text in wanted.items())
-        assert len(wanted) == SIZES["test"] and right >= 90
+        hypotheses = inprocess.hypotheses(output)
+        references = inprocess.references(output)
+        right = sum(hypotheses[number][0][1] == text for number, text in references.items())
+        assert len(references) == SIZES["test"] and right >= 90

@@ -73,13 +73,13 @@ def test_a_padded_batch_is_eq_2_3_and_6_of_single_sentences(lengths, left):
     params = reference.random_parameters(WORDS, LABELS, *rng.integers(2, 6, size=2), rng)
     pairs, network = random_pairs(lengths, rng), network_of(params)
     primal, dual = module_logs(network, pairs, left)
-    wanted = [reference.log_label(*pair, params, END) for pair in pairs]
-    assert primal.tolist() == pytest.approx(wanted, rel=1e-9)
-    wanted = [reference.log_words(*pair, params, END).sum() for pair in pairs]
-    assert dual.tolist() == pytest.approx(wanted, rel=1e-9)
+    expected = [reference.log_label(*pair, params, END) for pair in pairs]
+    assert primal.tolist() == pytest.approx(expected, rel=1e-9)
+    expected = [reference.log_words(*pair, params, END).sum() for pair in pairs]
+    assert dual.tolist() == pytest.approx(expected, rel=1e-9)
     # the label reaches the text, the broken twin of the condition
     other = [reference.log_words(text, (y + 1) % LABELS, params, END).sum() for text, y in pairs]
-    assert np.abs(np.subtract(other, wanted)).min() > 1e-3
+    assert np.abs(np.subtract(other, expected)).min() > 1e-3
 
 
 @pytest.mark.parametrize("name", list(NAMES))
@@ -89,7 +89,7 @@ def test_gradient_of_the_pair_loss(name):
     pairs, network = random_pairs([3, 1, 4], rng), network_of(params)
     primal, dual = module_logs(network, pairs)
     (-primal - dual).sum().backward()
-    found = gradient_of(network, name)
+    gradient = gradient_of(network, name)
 
     def objective():
         return reference.objective(pairs, params, END)
@@ -98,15 +98,17 @@ def test_gradient_of_the_pair_loss(name):
     for index in random_entries(params[name], 4, rng):
         if name == "embedding":
             index = (sorted(used)[index[0] % len(used)], index[1])
-        wanted = central_difference(objective, params[name], index)
-        assert found[index].item() == pytest.approx(wanted, rel=1e-5, abs=1e-7), index
+        expected = central_difference(objective, params[name], index)
+        assert gradient[index].item() == pytest.approx(expected, rel=1e-5, abs=1e-7), index
 
 
 def test_e_y_learns_from_both_roles():
     rng = np.random.default_rng(2)
     network = network_of(reference.random_parameters(WORDS, LABELS, 3, 4, rng))
     primal, dual = (log.sum() for log in module_logs(network, random_pairs([3, 2], rng)))
-    shared = {name: one for name, one in network.named_parameters() if one.requires_grad}
+    shared = {
+        name: parameter for name, parameter in network.named_parameters() if parameter.requires_grad
+    }
     only_dual = {name: shared.pop(name) for name in list(shared) if name[:3] in ("con", "out")}
     for loss in (primal, dual):
         check_gradient_everywhere(loss, shared)
@@ -220,8 +222,8 @@ def last_input_is_read(monkeypatch):
 def texts_are_mixed(monkeypatch):
     real = DualLSTM.states
 
-    def twin(self, *given):
-        h, last = real(self, *given)
+    def twin(self, *inputs):
+        h, last = real(self, *inputs)
         return h - h.mean(dim=0), last
 
     monkeypatch.setattr(DualLSTM, "states", twin)
@@ -282,7 +284,7 @@ def test_one_way_models_have_what_they_need(built):
         ("generator", ("--one-way",), ("-s", "label", "-t", "text")),
     ):
         _, model, _ = built(*flags, sides=sides)
-        sizes[name] = sum(one.numel() for one in model.parameters())
+        sizes[name] = sum(parameter.numel() for parameter in model.parameters())
     dual_only = 4 * 6 * 6 + WORDS * 6 + WORDS
     assert sizes["classifier"] == sizes["both"] - dual_only
     assert sizes["generator"] == sizes["both"]
@@ -293,7 +295,7 @@ def test_pair_parameters_are_those_that_the_pair_moves(built, pair):
     _, model, criterion = built()
     model.zero_grad(set_to_none=True)
     criterion(model, sample_of(random_pairs([3, 2], np.random.default_rng(1)), pair))[0].backward()
-    moved = [name for name, one in model.named_parameters() if one.grad is not None]
+    moved = [name for name, parameter in model.named_parameters() if parameter.grad is not None]
     assert moved == model.pair_parameters(pair)
 
 
@@ -338,4 +340,4 @@ def test_sizes_of_the_paper(tmp_path):
     _, model, _ = build(write_dictionaries(tmp_path), "--embed-dim", 500, "--hidden-size", 1024)
     gates = 4 * 1024 * (500 + 1024 + 2)  # torch's second bias stays zero
     expected = WORDS * 500 + gates + 3 * 1024 + 4 * 1024**2 + WORDS * 1025
-    assert sum(one.numel() for one in model.parameters()) == expected
+    assert sum(parameter.numel() for parameter in model.parameters()) == expected

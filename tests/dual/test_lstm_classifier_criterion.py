@@ -47,15 +47,15 @@ def test_losses_error_and_perplexity(built, weight):
         assert loss.item() == pytest.approx(times_nll * sum(nll), rel=1e-5)
         losses, *_ = criterion(model, sample_of(pairs, pair), reduce=False)
         assert losses.tolist() == pytest.approx([times_nll * value for value in nll], rel=1e-5)
-    found = [
+    wrong = [
         max(range(LABELS), key=lambda y: reference.log_label(text, y, params, END)) != label
         for text, label in pairs
     ]
-    assert 0 < sum(found) < 3
-    with metrics.aggregate(new_root=True) as own:
+    assert 0 < sum(wrong) < 3
+    with metrics.aggregate(new_root=True) as logged:
         criterion.reduce_metrics(list(logs.values()))
-    values = own.get_smoothed_values()
-    assert values["error"] == pytest.approx(100 * sum(found) / 3, abs=0.01)
+    values = logged.get_smoothed_values()
+    assert values["error"] == pytest.approx(100 * sum(wrong) / 3, abs=0.01)
     assert values["ppl"] == pytest.approx(reference.perplexity(pairs, params, END), abs=0.01)
     total = (times * sum(primal) + sum(words)) / (times * 3 + 13) / math.log(2)
     assert values["loss"] == pytest.approx(total, abs=1e-4)

@@ -25,12 +25,12 @@ def trained(data, folder, *options, sides=("-s", "text", "-t", "label"), updates
 @pytest.fixture(scope="module")
 def run_of(reviews, tmp_path_factory):
     """{"dual", "classifier", "generator": folder of the run, "log": the dual run's records}."""
-    found = {name: tmp_path_factory.mktemp(name) for name in ("dual", "classifier", "generator")}
-    found["log"] = trained(reviews / "bin", found["dual"])
-    trained(reviews / "bin", found["classifier"], "--one-way")
+    by_name = {name: tmp_path_factory.mktemp(name) for name in ("dual", "classifier", "generator")}
+    by_name["log"] = trained(reviews / "bin", by_name["dual"])
+    trained(reviews / "bin", by_name["classifier"], "--one-way")
     other = ("-s", "label", "-t", "text")
-    trained(reviews / "bin", found["generator"], "--one-way", sides=other, updates=40)
-    return found
+    trained(reviews / "bin", by_name["generator"], "--one-way", sides=other, updates=40)
+    return by_name
 
 
 @pytest.fixture(scope="module")
@@ -47,18 +47,18 @@ def search(reviews, run_of):
 
 def token_scores(output, last=False):
     """{number: log P of the (first or last) hypothesis, natural} of the P lines."""
-    found = {}
+    by_sentence = {}
     for line in output.splitlines():
         if line.startswith("P-"):
             label, scores = line.split("\t")
             value = sum(map(float, scores.split())) * math.log(2)
-            if last or int(label[2:]) not in found:
-                found[int(label[2:])] = value
-    return found
+            if last or int(label[2:]) not in by_sentence:
+                by_sentence[int(label[2:])] = value
+    return by_sentence
 
 
 def test_both_directions_are_learnt_and_logged(run_of):
-    record = [one for one in run_of["log"] if "valid_loss" in one][-1]
+    record = [entry for entry in run_of["log"] if "valid_loss" in entry][-1]
     assert record["valid_text-label_error"] <= 10
     assert 1 < record["valid_label-text_ppl"] < 20
     uniform = len(OTHERS) + 4 + 1
@@ -75,7 +75,7 @@ def test_directions_that_do_not_improve_leave(reviews, tmp_path):
 
 
 def test_validate_logs_the_direction_that_is_named(reviews, run_of):
-    last = [one for one in run_of["log"] if "valid_loss" in one][-1]
+    last = [entry for entry in run_of["log"] if "valid_loss" in entry][-1]
     path = run_of["dual"] / "checkpoint_last.pt"
     for source, target, name in (("text", "label", "error"), ("label", "text", "ppl")):
         words = [reviews / "bin", *TASK, "-s", source, "-t", target, "--path", path]
@@ -98,8 +98,10 @@ def test_interactive_says_the_same(reviews, run_of, search):
     words = [reviews / "bin", *TASK, "-s", "text", "-t", "label", "--input"]
     words += [reviews / "test.text", "--path", run_of["dual"] / "checkpoint_last.pt"]
     typed = hypotheses(interactive(*words, "--buffer-size", 20, "--batch-size", 7))
-    found = hypotheses(search("dual", "text", "label"))
-    assert {n: text for n, [(_, text)] in typed.items()} == {n: h[0][1] for n, h in found.items()}
+    generated = hypotheses(search("dual", "text", "label"))
+    assert {n: text for n, [(_, text)] in typed.items()} == {
+        n: h[0][1] for n, h in generated.items()
+    }
 
 
 @pytest.mark.parametrize("norm", ["tokens", "none"])
@@ -118,8 +120,8 @@ def test_dual_inference_is_eq_7_over_all_labels(search, norm):
         scores = {label: score for score, label in nbest}
         label = truth[number]
         terms = Terms(plain[number, label], 2, log_x_y[number], words[number])
-        wanted = dual_score(terms, 0.3, norm) / math.log(2)
-        assert scores[label] == pytest.approx(wanted, abs=2e-3)
+        expected = dual_score(terms, 0.3, norm) / math.log(2)
+        assert scores[label] == pytest.approx(expected, abs=2e-3)
         assert [score for score, _ in nbest] == sorted(scores.values(), reverse=True)
 
 
@@ -139,7 +141,9 @@ def test_several_checkpoints_give_the_mean_probability(reviews, run_of, search):
              "classifier")]  # fmt: skip
     for number, nbest in both.items():
         for score, label in nbest:
-            parts = [{text: 2**one for one, text in each[number]}[label] for each in alone]
+            parts = [
+                {text: 2**log_score for log_score, text in path[number]}[label] for path in alone
+            ]
             assert 2**score == pytest.approx(sum(parts) / 2, abs=1e-5)
 
 
@@ -185,9 +189,9 @@ def test_tune_alpha_by_accuracy(search, reviews, run_of, tmp_path, capsys):
     rows = [line.split("\t") for line in output.with_suffix(".tsv").read_text().splitlines()[1:]]
     assert [float(alpha) for alpha, *_ in rows] == [0, 0.5, 1]
     for alpha, accuracy, _ in rows:
-        found = search("dual", "text", "label", "--dual-alpha", alpha)
-        truth = references(found)
-        right = sum(hypotheses(found)[n][0][1] == label for n, label in truth.items())
+        printed = search("dual", "text", "label", "--dual-alpha", alpha)
+        truth = references(printed)
+        right = sum(hypotheses(printed)[n][0][1] == label for n, label in truth.items())
         assert float(accuracy) == pytest.approx(100 * right / 20)
 
 
@@ -208,8 +212,8 @@ def test_bad_lines_are_named(run_of, reviews, tmp_path, lines, message):
         texts = lines
     else:
         labels = lines
-    for side, given in (("text", texts), ("label", labels)):
-        (tmp_path / f"test.{side}").write_text("\n".join(given) + "\n", encoding="utf-8")
+    for side, entries in (("text", texts), ("label", labels)):
+        (tmp_path / f"test.{side}").write_text("\n".join(entries) + "\n", encoding="utf-8")
     data = reviews / "bin"
     options = ["--srcdict", data / "dict.text.txt", "--tgtdict", data / "dict.label.txt"]
     bad = binarise(tmp_path, *options, splits=("test",))

@@ -34,8 +34,8 @@ def test_labels_have_their_share_of_the_training_data(data):
     frequencies = LabelFrequencies(task.dictionaries["label"], "label")
     labels = torch.tensor([[FIRST + number, END] for number in range(LABELS)])
     prev = labels.roll(1, dims=1)
-    found = Marginals({"label": frequencies})("label", prev, labels, PAD)
-    assert found.exp().tolist() == pytest.approx([count / sum(SEEN) for count in SEEN])
+    log_shares = Marginals({"label": frequencies})("label", prev, labels, PAD)
+    assert log_shares.exp().tolist() == pytest.approx([count / sum(SEEN) for count in SEEN])
     assert not list(frequencies.parameters())
 
 
@@ -71,8 +71,8 @@ def test_marginals_stay_in_float32_under_autocast():
     target = torch.tensor([[8, 9, 2]])
     plain = marginals("xx", PREVIOUS, target, PAD)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = marginals("xx", PREVIOUS, target, PAD)
-    assert found.dtype == torch.float32 and torch.equal(found, plain)
+        under_autocast = marginals("xx", PREVIOUS, target, PAD)
+    assert under_autocast.dtype == torch.float32 and torch.equal(under_autocast, plain)
 
 
 def test_padding_and_batch_mates_do_not_matter():

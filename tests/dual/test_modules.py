@@ -56,9 +56,9 @@ class Case:
     def nll(self, source, target, reader, writer):
         """Sum of -log P over the batch."""
         log_probs = self.logits(source, target, reader, writer).log_softmax(dim=-1)
-        wanted = self.tokens(target)
-        picked = log_probs.gather(2, wanted.unsqueeze(2)).squeeze(2)
-        return -(picked * wanted.ne(PAD)).sum()
+        targets = self.tokens(target)
+        picked = log_probs.gather(2, targets.unsqueeze(2)).squeeze(2)
+        return -(picked * targets.ne(PAD)).sum()
 
     def reference_pair_loss(self):
         return sum(
@@ -250,8 +250,8 @@ def test_attention_without_the_fused_kernel(case, monkeypatch):
     loss, plain = outcome()
     torch.testing.assert_close(loss, fused_loss, rtol=1e-5, atol=1e-6)
     assert len(plain) == len(fused)
-    for one, other in zip(plain, fused):
-        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+    for literal, by_kernel in zip(plain, fused):
+        torch.testing.assert_close(literal, by_kernel, rtol=1e-4, atol=1e-5)
 
 
 def test_long_sentences_extend_the_table_of_positions():

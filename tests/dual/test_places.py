@@ -179,20 +179,20 @@ def test_models_of_dual_path_are_where_and_as_those_of_path_are(monkeypatch, dev
     cfg = SimpleNamespace(dual_path="a.pt:b.pt", data="folder")
     task = SimpleNamespace(pair="xx-yy", cfg=cfg)
     models = [torch.nn.Linear(3, 3, device=device, dtype=dtype)]
-    found = DualTranslationTask._reverse_models(task, models)
-    assert calls == [("a.pt:b.pt", "yy-xx", "folder")] and len(found) == 2
-    for model in found:
+    loaded = DualTranslationTask._reverse_models(task, models)
+    assert calls == [("a.pt:b.pt", "yy-xx", "folder")] and len(loaded) == 2
+    for model in loaded:
         assert (model.weight.device.type, model.weight.dtype) == (device, dtype)
 
 
 @pytest.mark.parametrize("log_probs", [True, False])
 def test_probabilities_of_half_precision_are_float32(log_probs):
     logits = torch.randn(2, 3, 500, generator=torch.Generator().manual_seed(5)).half()
-    found = StreamsModel.get_normalized_probs(None, (logits, {}), log_probs)
+    probabilities = StreamsModel.get_normalized_probs(None, (logits, {}), log_probs)
     expected = logits.double().log_softmax(dim=-1)
     expected = expected if log_probs else expected.exp()
-    assert found.dtype == torch.float32
-    torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-7)
+    assert probabilities.dtype == torch.float32
+    torch.testing.assert_close(probabilities.double(), expected, rtol=1e-5, atol=1e-7)
 
 
 class Words:
@@ -222,6 +222,6 @@ def test_the_sum_over_a_long_source_is_in_float32():
     """In bfloat16 it would be rounded to a multiple of 8."""
     dictionary = Words()
     source = torch.tensor([*[7] * 200, END])
-    found = PairScorer([HalfScores()], dictionary, True)([torch.tensor([6, END])], [source])
-    assert found.dtype == torch.float32
-    assert found.item() == pytest.approx(-7.03125 * 201, rel=1e-6)
+    score = PairScorer([HalfScores()], dictionary, True)([torch.tensor([6, END])], [source])
+    assert score.dtype == torch.float32
+    assert score.item() == pytest.approx(-7.03125 * 201, rel=1e-6)

@@ -77,14 +77,14 @@ def test_reverse_is_the_likelihood_of_the_source(pair, left_pad, limit, monkeypa
     monkeypatch.setitem(reranker.LOGITS, "cpu", limit)
     models = [pair.model.direction("yy-xx")]
     reverse = PairScorer(models, pair.task.dictionaries["xx"], left_pad)
-    rows = [[torch.tensor(one) for one in side] for side in (pair.targets, pair.sources)]
+    rows = [[torch.tensor(words) for words in side] for side in (pair.targets, pair.sources)]
     with torch.no_grad():
-        found = reverse(*rows)
-    wanted = [pair.log_p(x, y, "yy-xx") for x, y in zip(pair.sources, pair.targets)]
-    assert found.tolist() == pytest.approx(wanted, rel=1e-4)
+        scores = reverse(*rows)
+    expected = [pair.log_p(x, y, "yy-xx") for x, y in zip(pair.sources, pair.targets)]
+    assert scores.tolist() == pytest.approx(expected, rel=1e-4)
     # the broken twin: the other model gives something else
     others = [pair.log_p(x, y, "xx-yy") for x, y in zip(pair.sources, pair.targets)]
-    assert np.abs(np.subtract(others, wanted)).min() > 1e-2
+    assert np.abs(np.subtract(others, expected)).min() > 1e-2
 
 
 def test_reverse_models_are_told_the_lengths_of_what_they_read():
@@ -118,10 +118,10 @@ def test_reverse_models_read_the_longest_first():
     read = [torch.tensor(row) for row in ([4, END], [5, 6, 7, END], [END], [6, 4, END])]
     sources = [torch.tensor(row) for row in ([7, END], [5, 4, END], [6, END], [4, END])]
     with torch.no_grad():
-        found = reverse(read, sources)
+        scores = reverse(read, sources)
         alone = [reverse([y], [x]).item() for y, x in zip(read, sources)]
-    assert found.tolist() == pytest.approx(alone, rel=1e-5)
-    assert len(set(found.tolist())) == 4
+    assert scores.tolist() == pytest.approx(alone, rel=1e-5)
+    assert len(set(scores.tolist())) == 4
 
 
 def test_improbable_sources_do_not_underflow():
@@ -136,20 +136,20 @@ def test_improbable_sources_do_not_underflow():
 
     words = dictionary_with("a", "b")
     reverse = PairScorer([Model(), Model()], words, True)
-    found = reverse([torch.tensor([4, END])], [torch.tensor([5, END])])
-    assert found.item() == pytest.approx(-220)
+    score = reverse([torch.tensor([4, END])], [torch.tensor([5, END])])
+    assert score.item() == pytest.approx(-220)
 
 
 def test_several_models_give_the_mean_of_their_probabilities(pair):
-    models = [pair.model.direction(each) for each in ("yy-xx", "xx-yy")]
+    models = [pair.model.direction(direction) for direction in ("yy-xx", "xx-yy")]
     reverse = PairScorer(models, pair.task.dictionaries["xx"], True)
     x, y = [7, END], [5, 6, END]
     with torch.no_grad():
-        found = reverse([torch.tensor(y)], [torch.tensor(x)])
-    both = [pair.token_probabilities(x, y, each) for each in ("yy-xx", "xx-yy")]
-    wanted = sum(np.log((one + other) / 2) for one, other in zip(*both))
-    assert found.item() == pytest.approx(wanted, rel=1e-4)
-    assert abs(np.log(both).sum(axis=1) - wanted).min() > 1e-3
+        score = reverse([torch.tensor(y)], [torch.tensor(x)])
+    both = [pair.token_probabilities(x, y, direction) for direction in ("yy-xx", "xx-yy")]
+    expected = sum(np.log((first + second) / 2) for first, second in zip(*both))
+    assert score.item() == pytest.approx(expected, rel=1e-4)
+    assert abs(np.log(both).sum(axis=1) - expected).min() > 1e-3
 
 
 def test_of_matched_lengths_the_end_symbol_counts(pair):
@@ -183,10 +183,10 @@ def test_the_beam_is_ranked_by_eq_7(pair):
     orders = set()
     for alpha, norm in itertools.product((0.0, 0.4, 0.9), ("tokens", "none")):
         ranked = pair.search(alpha, norm)
-        for x, beam, found, nbest in zip(pair.sources, beams, logs, ranked):
+        for x, beam, logged, nbest in zip(pair.sources, beams, logs, ranked):
             losses = [
                 reference.dual_objective(f, len(y), g, len(x), alpha, norm == "tokens")
-                for y, (f, g) in zip(beam, found)
+                for y, (f, g) in zip(beam, logged)
             ]
             order = sorted(range(len(beam)), key=losses.__getitem__)
             assert [hypothesis["rank"] for hypothesis in nbest] == order
@@ -202,13 +202,13 @@ class MatchedLengths:
     """A search that has ruled its second hypothesis out, as --match-source-len does: by -inf."""
 
     def generate(self, models, sample):
-        scores, found = [-1.0, -math.inf, -2.0], []
+        scores, entries = [-1.0, -math.inf, -2.0], []
         for place, score in enumerate(scores):
             tokens = torch.tensor([7 + place, END])
             positional = torch.tensor([-2.0, 0.0]) if place != 1 else torch.tensor([-0.1, 0.0])
             entry = {"tokens": tokens, "score": torch.tensor(score)}
-            found.append({**entry, "positional_scores": positional})
-        return [found]
+            entries.append({**entry, "positional_scores": positional})
+        return [entries]
 
 
 @pytest.mark.parametrize("alpha", [0, 0.5])

@@ -86,23 +86,23 @@ def test_interactive_gives_the_same_lists(checkpoint, search, toy_corpus):
 
 
 def test_a_second_checkpoint_that_is_the_same_changes_nothing(checkpoint, search):
-    own = search(checkpoint("dual"), "--dual-alpha", 0.3)
+    by_itself = search(checkpoint("dual"), "--dual-alpha", 0.3)
     named = search(checkpoint("dual"), "--dual-alpha", 0.3, "--dual-path", checkpoint("dual"))
-    assert printed(own) == printed(named)
+    assert printed(by_itself) == printed(named)
 
 
 def test_two_stock_models(checkpoint, search):
-    one, other = checkpoint("xx-yy"), checkpoint("yy-xx")
-    plain = search(one, task="translation")
-    assert printed(search(one, "--dual-alpha", 1)) == printed(plain)
-    ranked = search(one, "--dual-alpha", 0.3, "--dual-path", other)
+    forward, backward = checkpoint("xx-yy"), checkpoint("yy-xx")
+    plain = search(forward, task="translation")
+    assert printed(search(forward, "--dual-alpha", 1)) == printed(plain)
+    ranked = search(forward, "--dual-alpha", 0.3, "--dual-path", backward)
     before, after = hypotheses(plain), hypotheses(ranked)
     assert [nbest[0] for nbest in after.values()] != [nbest[0] for nbest in before.values()]
     for number, nbest in after.items():
         assert sorted(text for _, text in nbest) == sorted(text for _, text in before[number])
     # the dual model scores the candidates of a stock model, and the other way round
-    assert printed(search(one, "--dual-alpha", 0.3, "--dual-path", checkpoint("dual")))
-    assert printed(search(checkpoint("dual"), "--dual-alpha", 0.3, "--dual-path", other))
+    assert printed(search(forward, "--dual-alpha", 0.3, "--dual-path", checkpoint("dual")))
+    assert printed(search(checkpoint("dual"), "--dual-alpha", 0.3, "--dual-path", backward))
 
 
 @pytest.mark.parametrize(
@@ -175,8 +175,8 @@ def test_tune_alpha_scores_what_generate_prints(checkpoint, search, toy_corpus, 
     metric, references = Metric("chrf"), reference.read_text(encoding="utf-8").splitlines()
     scores = {}
     for alpha, score, _ in points[1:]:
-        found = hypotheses(search(checkpoint("dual"), "--dual-alpha", alpha))
-        lines = [found[number][0][1] for number in range(24)]
+        ranked = hypotheses(search(checkpoint("dual"), "--dual-alpha", alpha))
+        lines = [ranked[number][0][1] for number in range(24)]
         scores[alpha] = metric.score(metric.statistics(lines, references).sum(axis=0))
         assert float(score) == pytest.approx(scores[alpha])
     assert len(set(scores.values())) == 3

@@ -96,11 +96,11 @@ def test_gradient_equals_the_reference(case, smoothing):
         case.params[lang]["softmax"] = case.params[lang]["embedding"]
         grad = gradient_of(case.model.components[lang], SHAPE, name)
         for index in random_entries(array, 2, rng):
-            wanted = central_difference(lambda: case.expected(smoothing, 0.5), array, index)
-            assert grad[index].item() == pytest.approx(wanted, rel=1e-4, abs=1e-6)
+            derivative = central_difference(lambda: case.expected(smoothing, 0.5), array, index)
+            assert grad[index].item() == pytest.approx(derivative, rel=1e-4, abs=1e-6)
     # the broken twin: the gradient without the term
     plain = central_difference(lambda: case.expected(smoothing, 0.0), array, index)
-    assert abs(wanted - plain) > 1e-2
+    assert abs(derivative - plain) > 1e-2
 
 
 def test_the_marginals_have_no_gradient_and_no_place_in_a_checkpoint(case):
@@ -130,7 +130,9 @@ def test_one_direction_is_the_plain_criterion(case):
     criterion = criterion_of(case.task, 1.0, case.tables, smoothing=0.1)
     plain = ChunkedLabelSmoothedCrossEntropy(case.task, False, 0.1)
     for sample in couple(case.x, case.y).values():
-        (ours, size, log), (theirs, *rest) = (one(case.model, sample) for one in (criterion, plain))
+        (ours, size, log), (theirs, *rest) = (
+            objective(case.model, sample) for objective in (criterion, plain)
+        )
         assert ours == theirs and [size, log] == rest
 
 
@@ -165,9 +167,9 @@ class Rounded(torch.nn.Module):
 
 def test_low_precision_is_summed_in_float32(case):
     """Logits in half precision: the gap is no worse than their rounding."""
-    criterion, found = criterion_of(case.task, 1.0, case.tables, smoothing=0.1), {}
+    criterion, gaps = criterion_of(case.task, 1.0, case.tables, smoothing=0.1), {}
     for dtype in (torch.float64, torch.float16):
         loss, _, logs = criterion(Rounded(case.model, dtype), couple(case.x, case.y))
-        found[dtype] = logs["xx-yy"]["l_duality"].item()
+        gaps[dtype] = logs["xx-yy"]["l_duality"].item()
         assert loss.dtype != torch.float16 and torch.isfinite(loss)
-    assert found[torch.float16] == pytest.approx(found[torch.float64], rel=1e-2)
+    assert gaps[torch.float16] == pytest.approx(gaps[torch.float64], rel=1e-2)

@@ -39,8 +39,10 @@ class Case:
             fill(self.model.network, self.f)
         else:
             self.networks = [self.model.models[pair].network for pair in PAIRS]
-            own = {name: one for name, one in self.f.items() if name not in ("P", "W_o", "b_o")}
-            for network, params in zip(self.networks, (own, self.g)):
+            without_output = {
+                name: array for name, array in self.f.items() if name not in ("P", "W_o", "b_o")
+            }
+            for network, params in zip(self.networks, (without_output, self.g)):
                 fill(network, params)
         self.table = rng.normal(size=(WORDS, WORDS))
         self.texts = [[int(w) for w in rng.integers(FIRST, WORDS, size=n)] for n in LENGTHS]
@@ -138,22 +140,25 @@ def test_gradient_equals_the_reference(case, number, pair):
         for index in random_entries(params[name], 2, rng):
             if name == "embedding":
                 index = (used[index[0] % len(used)], index[1])
-            wanted = central_difference(objective, params[name], index)
-            assert grad[index].item() == pytest.approx(wanted, rel=1e-4, abs=1e-6), (name, index)
+            derivative = central_difference(objective, params[name], index)
+            assert grad[index].item() == pytest.approx(derivative, rel=1e-4, abs=1e-6), (
+                name,
+                index,
+            )
             plain = central_difference(lambda: objective(0.0), params[name], index)
-            differences.append(abs(wanted - plain))
+            differences.append(abs(derivative - plain))
     assert max(differences) > 1e-2  # the broken twin: the gradient without the term
 
 
 def test_a_single_sum_would_move_the_models_otherwise(case, monkeypatch):
     """The broken twin: the penalty of each direction reaches both."""
-    found = []
+    gradients = []
     for twin in (DualSupervisedLabels.penalties, DualityGap.penalties):
         monkeypatch.setattr(DualSupervisedLabels, "penalties", twin)
         case.model.zero_grad()
         case.found(0.5)[0].backward()
-        found.append(case.networks[0].label_embedding.grad.clone())
-    assert (found[0] - found[1]).abs().max() > 1e-2
+        gradients.append(case.networks[0].label_embedding.grad.clone())
+    assert (gradients[0] - gradients[1]).abs().max() > 1e-2
 
 
 def test_sentences_have_to_be_matched(case, monkeypatch):
@@ -179,7 +184,7 @@ def test_mates_and_padding_change_nothing(case, kind, same):
 def test_one_direction_is_the_plain_criterion(case, data):
     _, _, plain = build(data)
     for sample in case.sample().values():
-        ours, theirs = (one(case.model, sample) for one in (case.criterion(1.0), plain))
+        ours, theirs = (objective(case.model, sample) for objective in (case.criterion(1.0), plain))
         assert ours == theirs
 
 
@@ -200,12 +205,16 @@ def test_two_models_are_a_classifier_and_a_generator(data):
         for loss in losses:
             loss.backward()
         theirs = dict(alone.named_parameters())
-        moved = {n: one.grad for n, one in case.model.named_parameters() if one.grad is not None}
+        moved = {
+            n: parameter.grad
+            for n, parameter in case.model.named_parameters()
+            if parameter.grad is not None
+        }
         moved = {name: grad for name, grad in moved.items() if grad.any()}
         assert set(moved) == set(case.model.pair_parameters(pair))
         for name, grad in moved.items():
             torch.testing.assert_close(grad, theirs[name[len(f"models.{pair}.") :]].grad)
-        count += sum(one.numel() for one in alone.parameters())
-    assert sum(one.numel() for one in case.model.parameters()) == count
+        count += sum(parameter.numel() for parameter in alone.parameters())
+    assert sum(parameter.numel() for parameter in case.model.parameters()) == count
     with pytest.raises(ValueError, match="'text-other': the model has text-label, label-text"):
         case.model.direction("text-other")

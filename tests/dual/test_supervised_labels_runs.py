@@ -61,8 +61,8 @@ def runs(tmp_path_factory, reviews):
 def test_all_commands(runs, reviews, tmp_path, arch):
     """Train, resume, then, without the language model, validate, label, rank and write."""
     copy = shutil.copy(runs.path, tmp_path / "lm.pt")
-    given = ["--language-models", f"text={copy}", "--dsl-weight", 0.25]
-    words = [*runs.words(*given, arch=arch), "--save-dir", tmp_path]
+    supervised = ["--language-models", f"text={copy}", "--dsl-weight", 0.25]
+    words = [*runs.words(*supervised, arch=arch), "--save-dir", tmp_path]
     train(*words, "--max-update", 6)
     log = train(*words, "--max-update", 80)
     trained = [entry for entry in log if "train_l_duality" in entry]
@@ -89,12 +89,14 @@ def test_all_commands(runs, reviews, tmp_path, arch):
 
 @pytest.mark.slow
 def test_the_gap_is_what_the_weight_makes_small(runs, tmp_path):
-    found = {}
+    gaps = {}
     for weight in (1e-6, 5):
         words = runs.words("--language-models", runs.given(), "--dsl-weight", weight)
         log = train(*words, "--max-update", 60, "--save-dir", tmp_path / str(weight))
-        found[weight] = [one["train_l_duality"] for one in log if "train_l_duality" in one][-1]
-    assert found[5] < 0.5 * found[1e-6]
+        gaps[weight] = [record["train_l_duality"] for record in log if "train_l_duality" in record][
+            -1
+        ]
+    assert gaps[5] < 0.5 * gaps[1e-6]
 
 
 @pytest.mark.parametrize("arch", ARCHS)
@@ -104,8 +106,8 @@ def test_weight_0_is_the_plain_criterion(runs, tmp_path, arch):
     train(*words, "--dsl-weight", 0, "--save-dir", tmp_path / "zero")
     plain = ["--criterion", "dual_label_cross_entropy", "--save-dir", tmp_path / "plain"]
     train(*words, *plain)
-    given = ["--language-models", runs.given(), "--dsl-weight", 0.5]
-    train(*words, *given, "--save-dir", tmp_path / "dsl")
+    supervised = ["--language-models", runs.given(), "--dsl-weight", 0.5]
+    train(*words, *supervised, "--save-dir", tmp_path / "dsl")
     zero, plain, dsl = (
         parameters(tmp_path / name / "checkpoint_last.pt") for name in ("zero", "plain", "dsl")
     )

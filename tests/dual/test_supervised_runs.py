@@ -238,15 +238,15 @@ def test_the_gap_ties_two_stacks(stacks):
     tables = {lang: torch.zeros(words, words) for lang in ("xx", "yy")}
     sample = couple([[5, 6, 7, 2]], [[9, 2]])
     for weight, tied in ((1.0, True), (0.0, False)):
-        found = []
+        gradients = []
         for scale in (1.0, 1.1):
             model.zero_grad()
             other = next(model.direction("yy-xx").parameters())
             other.data.mul_(scale)
             criterion_of(task, weight, tables)(model, sample)[0].backward()
-            found.append(next(model.direction("xx-yy").parameters()).grad.clone())
+            gradients.append(next(model.direction("xx-yy").parameters()).grad.clone())
             other.data.div_(scale)
-        assert torch.allclose(*found) is not tied
+        assert torch.allclose(*gradients) is not tied
 
 
 def test_stacks_refuse_what_they_cannot_do(runs, stacks):
@@ -268,8 +268,8 @@ def test_weight_0_is_the_plain_criterion(runs, tmp_path):
     train(*words, "--dsl-weight", 0, "--save-dir", tmp_path / "zero")
     plain = ["--criterion", "chunked_label_smoothed_cross_entropy"]
     train(*words, *plain, "--save-dir", tmp_path / "plain")
-    given = ["--language-models", runs.given(), "--dsl-weight", 0.1]
-    train(*words, *given, "--save-dir", tmp_path / "dsl")
+    supervised = ["--language-models", runs.given(), "--dsl-weight", 0.1]
+    train(*words, *supervised, "--save-dir", tmp_path / "dsl")
     zero, plain, dsl = (
         parameters(tmp_path / name / "checkpoint_last.pt") for name in ("zero", "plain", "dsl")
     )
@@ -285,8 +285,8 @@ def test_weight_0_is_the_plain_criterion(runs, tmp_path):
 def test_all_commands(runs, toy_corpus, tmp_path, model):
     """Train, resume, then, without the language models, validate and translate."""
     copies = {lang: shutil.copy(path, tmp_path / f"{lang}.pt") for lang, path in runs.paths.items()}
-    given = ["--language-models", runs.given(**copies), "--dsl-weight", 0.05]
-    words = [*runs.words(*given, model=model), "--save-dir", tmp_path]
+    supervised = ["--language-models", runs.given(**copies), "--dsl-weight", 0.05]
+    words = [*runs.words(*supervised, model=model), "--save-dir", tmp_path]
     train(*words, "--max-update", 6)
     log = train(*words, "--max-update", 40)
     trained = [entry for entry in log if "train_l_duality" in entry]
@@ -300,9 +300,9 @@ def test_all_commands(runs, toy_corpus, tmp_path, model):
     for source, target in (("xx", "yy"), ("yy", "xx")):
         search = [runs.two, "--task", "dual_translation", "-s", source, "-t", target]
         search += ["--path", last, "--max-tokens", 400]
-        found, loss = validate(*search)[-1]["valid_loss"], f"valid_{source}-{target}_loss"
+        validated, loss = validate(*search)[-1]["valid_loss"], f"valid_{source}-{target}_loss"
         logged = [entry[loss] for entry in log if loss in entry][-1]
-        assert found == pytest.approx(logged, abs=2e-3)
+        assert validated == pytest.approx(logged, abs=2e-3)
         printed = hypotheses(generate(*search, "--beam", 2))
         typed = interactive(*search, "--input", toy_corpus.text / f"test.{source}")
         assert len(printed) == 24 and len(hypotheses(typed)) == 24

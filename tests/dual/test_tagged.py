@@ -112,10 +112,10 @@ def test_training_resumes_and_translates_both_ways(toy_corpus, tmp_path):
     words = [data, *TAGGED, *XX_YY, *ADAM, "--disable-validation", "--max-update", 40]
     train(*words, "--save-dir", folder, "--save-interval-updates", 20)
     train(*words, "--save-dir", again, "--restore-file", next(folder.glob("checkpoint_*_20.pt")))
-    expected, found = (parameters(run / "checkpoint_last.pt") for run in (folder, again))
+    expected, resumed = (parameters(run / "checkpoint_last.pt") for run in (folder, again))
     # fairseq stores an empty tensor for the device of its sinusoidal positions
     trained = [name for name in expected if not name.endswith("_float_tensor")]
-    assert all(torch.equal(found[name], expected[name]) for name in trained)
+    assert all(torch.equal(resumed[name], expected[name]) for name in trained)
     for pair in ("xx-yy", "yy-xx"):
         source, target = pair.split("-")
         search = ["--task", "dual_translation", "-s", source, "-t", target, "--beam", 3]

@@ -65,9 +65,9 @@ class Pair(nn.Module):
         """Sum of -log P over sentences."""
         prev = rows([[END, *target[:-1]] for target in targets])
         log_probs = self.logits(rows(sources, left), prev).log_softmax(dim=-1)
-        wanted = rows(targets)
-        picked = log_probs.gather(2, wanted.unsqueeze(2)).squeeze(2)
-        return -(picked * wanted.ne(PAD)).sum()
+        predicted = rows(targets)
+        picked = log_probs.gather(2, predicted.unsqueeze(2)).squeeze(2)
+        return -(picked * predicted.ne(PAD)).sum()
 
 
 def rows(sentences, left=False):
@@ -78,35 +78,35 @@ def places(shape):
     """{name in the reference: (torch parameter, rows)} of a whole Pair."""
     whole, width = slice(None), shape.embed_dim
     halves = slice(0, width), slice(width, 2 * width)
-    found = {}
+    by_name = {}
 
     def add(name, module, part=whole):
         for kind in ("weight", "bias"):
-            found[f"{name}.{kind}"] = f"{module}.{kind}", part
+            by_name[f"{name}.{kind}"] = f"{module}.{kind}", part
 
     for side in ("encoder", "decoder"):
-        for z, own in enumerate(shape.widths):
-            found[f"{side}.embedding.{z}"] = f"{side}.embedding.tables.{z}.weight", whole
-            if own != width:
-                found[f"{side}.adapter.{z}"] = f"{side}.embedding.adapters.{z}.weight", whole
+        for z, size in enumerate(shape.widths):
+            by_name[f"{side}.embedding.{z}"] = f"{side}.embedding.tables.{z}.weight", whole
+            if size != width:
+                by_name[f"{side}.adapter.{z}"] = f"{side}.embedding.adapters.{z}.weight", whole
         for number in range(shape.depth):
             name, layer = f"{side}.{number}", f"{side}.layers.{number}"
             for kind in ("self",) if side == "encoder" else ("self", "context"):
                 for z in range(len(shape.widths)):
-                    own, module = f"{name}.{kind}.{z}", f"{layer}.{kind}_attention"
-                    add(f"{own}.query", f"{module}.query.{z}")
-                    add(f"{own}.key", f"{module}.key_value.{z}", halves[0])
+                    place, module = f"{name}.{kind}.{z}", f"{layer}.{kind}_attention"
+                    add(f"{place}.query", f"{module}.query.{z}")
+                    add(f"{place}.key", f"{module}.key_value.{z}", halves[0])
                     if not shape.share_kv:
-                        add(f"{own}.value", f"{module}.key_value.{z}", halves[1])
-                    add(f"{own}.output", f"{module}.output.{z}")
+                        add(f"{place}.value", f"{module}.key_value.{z}", halves[1])
+                    add(f"{place}.output", f"{module}.output.{z}")
                     add(f"{name}.{kind}_norm.{z}", f"{module}_norm.norms.{z}")
             add(f"{name}.inner", f"{layer}.feed_forward_in")
             add(f"{name}.outer", f"{layer}.feed_forward_out")
             add(f"{name}.ffn_norm", f"{layer}.feed_forward_norm")
     if shape.fusion:
-        found["fuse"] = "decoder.fuse.weight", whole
-        found["project"] = "decoder.project.weight", whole
-    return found
+        by_name["fuse"] = "decoder.fuse.weight", whole
+        by_name["project"] = "decoder.project.weight", whole
+    return by_name
 
 
 @torch.no_grad()

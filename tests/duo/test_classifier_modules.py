@@ -37,7 +37,7 @@ def make(method, kind="softmax", words=WORDS, widths=WIDTHS, out=OUT, count=LABE
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.normal_()
-    params = {NAMES[name]: one.detach().numpy() for name, one in model.named_parameters()}
+    params = {NAMES[name]: tensor.detach().numpy() for name, tensor in model.named_parameters()}
     return model, params
 
 
@@ -57,10 +57,10 @@ def test_classifier_is_eq_1_to_3(method, kind, two):
     def expected(text):
         return reference.classify(text, params, method, linear)
 
-    found = model(rows(TEXTS)).log_softmax(dim=1)
-    for row, text in zip(found, TEXTS):
+    log_probs = model(rows(TEXTS)).log_softmax(dim=1)
+    for row, text in zip(log_probs, TEXTS):
         np.testing.assert_allclose(row.detach().numpy(), expected(text), atol=1e-9)
-    found[:, 1].sum().backward()
+    log_probs[:, 1].sum().backward()
     rng = np.random.default_rng(0)
     for name, parameter in model.named_parameters():
         array = params[NAMES[name]]  # the same memory
@@ -80,8 +80,8 @@ def test_padding_contributes_nothing(method, kind):
         alone = [model(torch.tensor([text]))[0] for text in TEXTS]
         for left in (False, True):
             wide = rows([*TEXTS, [4] * 9], left=left)
-            for found, expected in zip(model(wide), alone):
-                torch.testing.assert_close(found, expected)
+            for logits, expected in zip(model(wide), alone):
+                torch.testing.assert_close(logits, expected)
 
 
 def test_unmasked_linear_attention_would_be_noticed():
@@ -111,7 +111,9 @@ def test_parameters_besides_embeddings(method, expected):
     """Sec. 3.1.4: 372,600 for 300 + 300, d_ff 600 and 20 labels, without any bias."""
     model, _ = make(method, widths=(300, 300), out=600, count=20)
     named = model.named_parameters()
-    count = sum(one.numel() for name, one in named if name not in ("s.weight", "p.weight"))
+    count = sum(
+        parameter.numel() for name, parameter in named if name not in ("s.weight", "p.weight")
+    )
     assert count == expected
     assert method != "duo" or count == 372_600
 

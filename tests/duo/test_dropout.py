@@ -98,13 +98,15 @@ def test_attention_is_the_mean_of_both_streams(monkeypatch):
     weights, real = [], layer.attend
 
     def spy(*arguments):
-        mixed, found = real(*arguments)
-        weights.append(found)
-        return mixed, found
+        mixed, stream_weights = real(*arguments)
+        weights.append(stream_weights)
+        return mixed, stream_weights
 
     monkeypatch.setattr(layer, "attend", spy)
     _, attention = decoder.decode(PREVIOUS, context, padding, need_weights=True)
-    of_streams = [found.mean(dim=1) for found in weights if found is not None]
+    of_streams = [
+        stream_weights.mean(dim=1) for stream_weights in weights if stream_weights is not None
+    ]
     assert len(of_streams) == 2  # the last layer's alone
     assert not torch.allclose(*of_streams, atol=1e-4)
     torch.testing.assert_close(attention, (of_streams[0] + of_streams[1]) / 2)
@@ -133,8 +135,8 @@ def test_the_first_vector_of_a_word_counts(name, tmp_path):
         header = "3 2\n" * name.endswith("vec")
         data = (header + "".join(f"{word} {x} {y}\n" for word, (x, y) in rows)).encode()
     (tmp_path / name).write_bytes(data)
-    found, _ = embedding_files.read(str(tmp_path / name), ["a", "b"])
-    assert found["a"].tolist() == [1, 2] and found["b"].tolist() == [3, 4]
+    vectors, _ = embedding_files.read(str(tmp_path / name), ["a", "b"])
+    assert vectors["a"].tolist() == [1, 2] and vectors["b"].tolist() == [3, 4]
 
 
 def test_attention_starts_with_the_deviation_of_a_row():
@@ -155,8 +157,8 @@ def test_softmax_of_half_precision_is_single(monkeypatch):
     monkeypatch.setattr(torch.Tensor, "softmax", spy)
     for dtype in (torch.bfloat16, torch.float64):
         keys, padding = torch.randn(2, 3, 4, dtype=dtype), torch.zeros(2, 3, dtype=torch.bool)
-        found = classifier_modules.duo_attention(keys[0, 0], keys, keys, padding, "softmax")
-        assert found.dtype == dtype
+        attention = classifier_modules.duo_attention(keys[0, 0], keys, keys, padding, "softmax")
+        assert attention.dtype == dtype
     assert asked == [torch.float32, torch.float64]
 
 

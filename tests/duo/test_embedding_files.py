@@ -38,10 +38,10 @@ FORMATS = {
 
 
 def dictionary(*words):
-    made = Dictionary()
+    counted = Dictionary()
     for count, word in enumerate(words, start=1):
-        made.add_symbol(word, n=count)
-    return made
+        counted.add_symbol(word, n=count)
+    return counted
 
 
 @pytest.mark.parametrize("compressed", [False, True], ids=["plain", "gzip"])
@@ -52,9 +52,9 @@ def test_formats(name, compressed, tmp_path):
     path.write_bytes(gzip.compress(data) if compressed else data)
     if name == "dots.txt":  # a word with spaces is no trouble where the width is known
         path.write_bytes(b"4 3\n" + data)
-    found, width = embedding_files.read(str(path), ["the", "café", "absent"])
-    assert width == 3 and sorted(found) == ["café", "the"]
-    for word, vector in found.items():
+    vectors, width = embedding_files.read(str(path), ["the", "café", "absent"])
+    assert width == 3 and sorted(vectors) == ["café", "the"]
+    for word, vector in vectors.items():
         assert vector.dtype == np.float32
         np.testing.assert_allclose(vector, VECTORS[word], rtol=1e-6)
 
@@ -93,8 +93,8 @@ def test_table_of_a_dictionary(tmp_path, caplog):
     assert table.weight[words.index("of")].tolist() == VECTORS["of"]
     assert not table.weight[words.pad()].any() and table.weight[words.index("rare")].all()
     scaled = embedding_files.embedding("S", words, str(path), 3, unit=True)
-    known = scaled.weight[[words.index("the"), words.index("of")]]
-    torch.testing.assert_close(known.square().mean(), torch.tensor(1 / 3))
+    rows = scaled.weight[[words.index("the"), words.index("of")]]
+    torch.testing.assert_close(rows.square().mean(), torch.tensor(1 / 3))
 
 
 def test_drawn_without_a_file():

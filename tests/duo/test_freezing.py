@@ -82,10 +82,10 @@ def test_the_transformer_freezes_what_its_checkpoint_has_frozen(build, data, vec
     path = tmp_path / "a" / "checkpoint_last.pt"
     words += ["--embed-dim-s", 4, "--finetune-from-model", path, "--lr", 0.1]
     inprocess.train(*words, "--max-update", 1, "--save-dir", tmp_path / "b")
-    one, two = (inprocess.parameters(tmp_path / run / "checkpoint_last.pt") for run in "ab")
+    first, second = (inprocess.parameters(tmp_path / run / "checkpoint_last.pt") for run in "ab")
     name = "encoder.module.embedding.tables.{}.weight"
-    assert torch.equal(one[name.format(0)], two[name.format(0)])
-    assert not torch.equal(one[name.format(1)], two[name.format(1)])
+    assert torch.equal(first[name.format(0)], second[name.format(0)])
+    assert not torch.equal(first[name.format(1)], second[name.format(1)])
 
 
 def test_nothing_to_freeze_is_refused(duo):
@@ -108,8 +108,8 @@ class Logits(nn.Module):
         return padded, {}
 
     def get_normalized_probs(self, output, log_probs):
-        found = output[0].float().log_softmax(dim=-1)
-        return found if log_probs else found.exp()
+        scores = output[0].float().log_softmax(dim=-1)
+        return scores if log_probs else scores.exp()
 
 
 EXTREME = [-900.0, 700.0, -1200.0]
@@ -123,8 +123,8 @@ def test_labels_that_are_next_to_impossible_keep_their_order(search, models):
     positions = 2 if search is LabelSearch else None
     sample = {"net_input": {"src_tokens": torch.tensor([[5, 2]]), "src_lengths": torch.tensor([2])}}
     network = [Logits(EXTREME, positions) for _ in range(models)]
-    made = search(dictionary) if search is LabelGenerator else search(network, dictionary)
-    (hypotheses,) = made.generate(network, sample)
-    assert [int(one["tokens"][0]) - 4 for one in hypotheses] == [1, 0, 2]
-    scores = [float(one["score"]) for one in hypotheses]
+    generator = search(dictionary) if search is LabelGenerator else search(network, dictionary)
+    (hypotheses,) = generator.generate(network, sample)
+    assert [int(hypothesis["tokens"][0]) - 4 for hypothesis in hypotheses] == [1, 0, 2]
+    scores = [float(hypothesis["score"]) for hypothesis in hypotheses]
     assert scores == pytest.approx([0, -1600, -1900], abs=1e-2)

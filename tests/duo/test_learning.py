@@ -48,6 +48,6 @@ def test_reversal_is_learnt(reversal, tmp_path):
         *[*TASK, "--beam", 4, "--max-len-b", 12, "--batch-size", 50],
         *["--path", tmp_path / "checkpoint_last.pt"],
     )
-    found, wanted = inprocess.hypotheses(output), inprocess.references(output)
-    right = sum(found[number][0][1] == text for number, text in wanted.items())
-    assert len(wanted) == SIZES["test"] and right >= 90
+    hypotheses, references = inprocess.hypotheses(output), inprocess.references(output)
+    right = sum(hypotheses[number][0][1] == text for number, text in references.items())
+    assert len(references) == SIZES["test"] and right >= 90

@@ -57,19 +57,21 @@ def test_a_stream_without_its_cache_would_be_noticed(name, check, monkeypatch):
         real = DuoDecoder.decode
 
         def forgetful(self, prev, context, padding, cache=None, need_weights=False):
-            for place in [one for one in cache or {} if ".1." in one and "context" not in one]:
+            for place in [key for key in cache or {} if ".1." in key and "context" not in key]:
                 del cache[place]
             return real(self, prev, context, padding, cache, need_weights)
 
         monkeypatch.setattr(DuoDecoder, "decode", forgetful)
     with pytest.raises((AssertionError, RuntimeError)):
-        next(one for one in CHECKS if one.__name__ == check)(model)
+        next(function for function in CHECKS if function.__name__ == check)(model)
 
 
 def test_loss_reaches_every_parameter():
     model = model_of("fusion").train()
     scores, _ = model(some_rows([4, 3], 1), None, some_rows([5, 2], 2))
-    named = [(name, one) for name, one in model.named_parameters() if "tables" not in name]
+    named = [
+        (name, parameter) for name, parameter in model.named_parameters() if "tables" not in name
+    ]
     check_gradient_everywhere(scores.log_softmax(dim=-1)[..., END].sum(), named)
 
 
@@ -96,7 +98,9 @@ def test_number_of_parameters_is_the_closed_formula(duo, row):
         flags += [f"--duo-{name}", "on" if value else OFF]
     _, task, model = duo(*flags)
     words = len(task.source_dictionary), len(task.target_dictionary)
-    assert sum(one.numel() for one in model.parameters()) == counted(words, 12, 20, 2, row)
+    assert sum(parameter.numel() for parameter in model.parameters()) == counted(
+        words, 12, 20, 2, row
+    )
 
 
 def vectors(path, words, width):

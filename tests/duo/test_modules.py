@@ -29,11 +29,11 @@ def test_model_is_eq_4_to_6(row, lengths):
             scores = case.model.logits(rows(case.sources, left), rows(prev))
         for number, source in enumerate(case.sources):
             expected, _ = reference.encode(source, case.shape, case.params, PAD)
-            found = states[number][~padding[number]].numpy()
-            np.testing.assert_allclose(found, np.concatenate(expected, axis=1), atol=TOLERANCE)
+            computed = states[number][~padding[number]].numpy()
+            np.testing.assert_allclose(computed, np.concatenate(expected, axis=1), atol=TOLERANCE)
             expected = reference.translate(source, prev[number], case.shape, case.params, PAD)
-            found = scores[number, : len(prev[number])].numpy()
-            np.testing.assert_allclose(found, expected, atol=10 * TOLERANCE)
+            computed = scores[number, : len(prev[number])].numpy()
+            np.testing.assert_allclose(computed, expected, atol=10 * TOLERANCE)
 
 
 @pytest.mark.parametrize("row", ["share-kv", "fusion", "norm-everywhere"])
@@ -62,12 +62,12 @@ def test_crossed_values_would_be_noticed():
 
     class Broken(DuoAttention):
         def keys_values(self, states):
-            made = keys_values(self, states)
-            return [[two[0], one[0]] for one, two in zip(made, made[::-1])]
+            pair = keys_values(self, states)
+            return [[second[0], first[0]] for first, second in zip(pair, pair[::-1])]
 
     case.model.encoder.layers[0].self_attention.__class__ = Broken
-    found = case.model.loss(case.sources, case.targets).item()
-    assert abs(found - case.reference_loss()) > 1e-3
+    crossed = case.model.loss(case.sources, case.targets).item()
+    assert abs(crossed - case.reference_loss()) > 1e-3
 
 
 def test_both_orders_of_the_output_product_are_one_function():
@@ -88,5 +88,5 @@ def test_shared_projection_is_kept_once_while_decoding():
         case, cache = Case(row, [3], [2], seed=4), {}
         encoded = case.model.encoder.encode(rows(case.sources))
         case.model.decoder.decode(torch.tensor([[END]]), *encoded, cache)
-        own = [name for name in cache if not name.startswith("context_")]
-        assert len(own) == 2 * case.shape.depth * parts
+        self_keys = [name for name in cache if not name.startswith("context_")]
+        assert len(self_keys) == 2 * case.shape.depth * parts

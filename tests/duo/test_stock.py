@@ -44,7 +44,7 @@ def twins(build, duo):
     _, task, model = duo(*OFF, "--dropout", 0)
     _, _, stock = build("transformer", *STOCK)
     randomise(stock)
-    named, left = dict(model.named_parameters()), {id(one) for one in model.parameters()}
+    named, left = dict(model.named_parameters()), {id(tensor) for tensor in model.parameters()}
     with torch.no_grad():
         for name, parameter in stock.named_parameters():
             place, part = ours(name)
@@ -67,11 +67,11 @@ def test_same_scores_and_attention(twins):
     _, model, stock = twins
     source, lengths, prev = batch([5, 1, 3], [2, 4, 1])
     with torch.no_grad():
-        found, extra = model(source, lengths, prev)
+        logits, extra = model(source, lengths, prev)
         expected, stock_extra = stock(source, lengths, prev)
         real = prev != PAD
         assert expected[real].std() > 0.1
-        torch.testing.assert_close(found[real], expected[real], rtol=0, atol=2e-5)
+        torch.testing.assert_close(logits[real], expected[real], rtol=0, atol=2e-5)
         torch.testing.assert_close(
             extra["attn"][0][real], stock_extra["attn"][0][real], rtol=0, atol=1e-5
         )
@@ -95,10 +95,12 @@ def test_same_n_best_of_beam_search(twins):
     source, lengths, _ = batch([7, 1, 4], [1])
     sample = {"id": torch.arange(3), "net_input": {"src_tokens": source, "src_lengths": lengths}}
     arguments = argparse.Namespace(beam=4, nbest=4, max_len_b=8)
-    found, expected = (
+    lists, expected = (
         task.build_generator([model], arguments).generate([model], sample) for model in models
     )
-    for one, other in zip(found, expected):
-        assert [h["tokens"].tolist() for h in one] == [h["tokens"].tolist() for h in other]
-        for hypothesis, wanted in zip(one, other):
-            torch.testing.assert_close(hypothesis["score"], wanted["score"], rtol=0, atol=1e-5)
+    for nbest, stock_nbest in zip(lists, expected):
+        assert [h["tokens"].tolist() for h in nbest] == [h["tokens"].tolist() for h in stock_nbest]
+        for hypothesis, stock_hypothesis in zip(nbest, stock_nbest):
+            torch.testing.assert_close(
+                hypothesis["score"], stock_hypothesis["score"], rtol=0, atol=1e-5
+            )

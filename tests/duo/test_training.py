@@ -64,8 +64,8 @@ def f1_by_hand(pairs):
     """Macro-F1 in percent of (found, true) pairs."""
     total, names = 0.0, sorted({name for pair in pairs for name in pair})
     for name in names:
-        hits = sum(found == true == name for found, true in pairs)
-        total += 2 * hits / sum((found == name) + (true == name) for found, true in pairs)
+        hits = sum(said == true == name for said, true in pairs)
+        total += 2 * hits / sum((said == name) + (true == name) for said, true in pairs)
     return 100 * total / len(names)
 
 
@@ -76,10 +76,10 @@ def test_test_scores_are_those_of_the_labels_said(data, trained):
     )
     (scores,) = (record for record in records if "test_accuracy" in record)
     output = inprocess.generate(data, *TASK, "--path", trained[0], "--batch-size", 10)
-    found, wanted = inprocess.hypotheses(output), inprocess.references(output)
-    pairs = [(found[number][0][1], label) for number, label in wanted.items()]
+    hypotheses, references = inprocess.hypotheses(output), inprocess.references(output)
+    pairs = [(hypotheses[number][0][1], label) for number, label in references.items()]
     assert len(pairs) == SIZES["test"]
-    right = sum(one == other for one, other in pairs)
+    right = sum(said == true for said, true in pairs)
     assert right < len(pairs)  # one label is wrong
     assert scores["test_accuracy"] == pytest.approx(100 * right / len(pairs), abs=0.01)
     assert scores["test_macro_f1"] == pytest.approx(f1_by_hand(pairs), abs=0.01)
@@ -92,11 +92,11 @@ def test_lines_are_labelled_with_probabilities(data, trained, tmp_path):
     output = inprocess.interactive(
         data, *TASK, "--path", trained[0], "--input", file, "--nbest", 3, "--buffer-size", 2
     )
-    found = inprocess.hypotheses(output)
-    assert [found[number][0][1] for number in (0, 1)] == ["good", "bad"]
+    labelled = inprocess.hypotheses(output)
+    assert [labelled[number][0][1] for number in (0, 1)] == ["good", "bad"]
     printed = [line.split("\t") for line in output.splitlines() if line.startswith("P-")]
     for number in (0, 1):
-        probabilities = [2**score for score, _ in found[number]]
+        probabilities = [2**score for score, _ in labelled[number]]
         assert sum(probabilities) == pytest.approx(1, abs=1e-4)
         assert probabilities == sorted(probabilities, reverse=True)
         assert [float(prob) for name, prob in printed if name == f"P-{number}"] == pytest.approx(
@@ -108,10 +108,10 @@ def test_true_labels_are_scored(data, trained, tmp_path):
     words = (data, *TASK, "--path", trained[0], "--batch-size", 10)
     scored = inprocess.hypotheses(inprocess.generate(*words, "--nbest", 3))
     output = inprocess.generate(*words, "--score-reference")
-    found, truth = inprocess.hypotheses(output), inprocess.references(output)
+    hypotheses, truth = inprocess.hypotheses(output), inprocess.references(output)
     assert len(truth) == SIZES["test"]
     for number, label in truth.items():
-        ((score, text),) = found[number]
+        ((score, text),) = hypotheses[number]
         assert text == label
         assert score == next(other for other, name in scored[number] if name == label)
     (tmp_path / "lines").write_text("is-bad\n", encoding="utf-8")

@@ -198,9 +198,9 @@ class Case:
 
     def loss(self, logits):
         """Minus the log-likelihood (Eq. 8) of the batch, summed."""
-        log_probs, wanted = logits.log_softmax(dim=-1), rows(self.targets)
-        picked = log_probs.gather(2, wanted.unsqueeze(2)).squeeze(2)
-        return -(picked * wanted.ne(PAD)).sum()
+        log_probs, targets = logits.log_softmax(dim=-1), rows(self.targets)
+        picked = log_probs.gather(2, targets.unsqueeze(2)).squeeze(2)
+        return -(picked * targets.ne(PAD)).sum()
 
     def reference_logits(self, number, average=reference.early_average):
         """(T, V) of row ``number``; of several sources by ``average``."""

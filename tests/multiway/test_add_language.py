@@ -105,12 +105,12 @@ def test_a_training_with_synthetic_pairs_gains_a_language(toy_corpus, tmp_path):
 
 
 def test_seed_decides_what_is_new(trained, toy_corpus, tmp_path):
-    found = []
+    weights = []
     for number, seed in enumerate((1, 1, 2)):
         output = tmp_path / f"{number}.pt"
         add(trained, toy_corpus.three, output, "--pair", "zz-yy", "--seed", seed)
-        found.append(inprocess.parameters(output)["encoders.zz.adapt.weight"])
-    assert torch.equal(found[0], found[1]) and not torch.equal(found[0], found[2])
+        weights.append(inprocess.parameters(output)["encoders.zz.adapt.weight"])
+    assert torch.equal(weights[0], weights[1]) and not torch.equal(weights[0], weights[2])
 
 
 def test_digests_of_old_and_new_dictionaries(trained, toy_corpus, tmp_path):
@@ -189,9 +189,9 @@ def test_other_dictionaries_and_other_files_are_named(trained, toy_corpus, tmp_p
     assert add(tmp_path / "moved.pt", data, tmp_path / "out.pt", "--pair", "zz-xx") == 2
     assert "dict.yy.txt is not the dictionary" in capsys.readouterr().err
     torch.save({"args": None, "model": {}}, tmp_path / "other.pt")
-    for name, held in (("none.pt", "is not a file"), ("other.pt", "not a model of fairseq")):
+    for name, reason in (("none.pt", "is not a file"), ("other.pt", "not a model of fairseq")):
         assert add(tmp_path / name, toy_corpus.three, tmp_path / "out.pt", "--pair", "zz-xx") == 2
-        assert held in capsys.readouterr().err
+        assert reason in capsys.readouterr().err
     assert not (tmp_path / "out.pt").exists()
 
 

@@ -31,9 +31,9 @@ def step_by_step(
     query_part, gates_part = state_weight[:width], state_weight[width:]
     states, all_weights = [], []
     for query_input, gate_input in zip(query_inputs, gate_inputs):
-        wanted = torch.tanh(query_input + state @ query_part.t())
+        hidden = torch.tanh(query_input + state @ query_part.t())
         read, weights = additive_attention(
-            wanted @ query_weight.t(), keys, gate_values, energy, padding
+            hidden @ query_weight.t(), keys, gate_values, energy, padding
         )
         state = recurrent.gru_cell(gate_input + read, state @ gates_part.t(), state)
         states.append(state)
@@ -79,25 +79,25 @@ def test_gradient_of_the_fused_loop(shape):
 def test_fused_loop_is_step_by_step(shape, dtype, tolerance):
     arguments = attentive_arguments(*shape, dtype=dtype, scale=0.5)
     leaves = [argument for argument in arguments if argument.requires_grad]
-    found = []
+    outcomes = []
     for function in (attentive_gru, step_by_step):
         states, weights = function(*arguments)
         loss = (states * states).sum() + (weights * weights).sum()
-        found.append([states, weights, *torch.autograd.grad(loss, leaves)])
-    for one, other in zip(*found):
-        assert (one - other).abs().max() <= tolerance * max(1.0, other.abs().max())
+        outcomes.append([states, weights, *torch.autograd.grad(loss, leaves)])
+    for fused, literal in zip(*outcomes):
+        assert (fused - literal).abs().max() <= tolerance * max(1.0, literal.abs().max())
 
 
 @pytest.mark.parametrize("output", [0, 1], ids=["states", "weights"])
 def test_gradient_of_one_output_alone(output):
     arguments = attentive_arguments([3, 1], 2, 2, 3)
     leaves = [argument for argument in arguments if argument.requires_grad]
-    found = []
+    gradients = []
     for function in (attentive_gru, step_by_step):
         loss = function(*arguments)[output].pow(2).sum()
-        found.append(torch.autograd.grad(loss, leaves, allow_unused=True))
-    for one, other in zip(*found):
-        torch.testing.assert_close(one, torch.zeros_like(one) if other is None else other)
+        gradients.append(torch.autograd.grad(loss, leaves, allow_unused=True))
+    for fused, literal in zip(*gradients):
+        torch.testing.assert_close(fused, torch.zeros_like(fused) if literal is None else literal)
 
 
 def test_padding_gets_no_gradient_and_is_not_read():
@@ -125,8 +125,8 @@ def test_saved_numbers_survive_a_change_of_the_output():
         states, _ = attentive_gru(*arguments)
         states = states.mul_(2.0) if write else states * 2.0
         grads.append(torch.autograd.grad(states.sum(), leaves))
-    for one, other in zip(*grads):
-        torch.testing.assert_close(one, other)
+    for gradient, expected in zip(*grads):
+        torch.testing.assert_close(gradient, expected)
 
 
 # ---------------------------------------------------------------- inside whole modules
@@ -262,10 +262,10 @@ def test_half_precision_by_autocast():
     batch = Batch(([8, 3, 1, 8], [5, 9, 2, 1]), torch.float32)
     expected = batch.outcome(False, False)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = batch.outcome(False, False)
-    assert found["loss"].item() == pytest.approx(expected["loss"].item(), rel=0.03)
-    for name, grad in found.items():
+        halved = batch.outcome(False, False)
+    assert halved["loss"].item() == pytest.approx(expected["loss"].item(), rel=0.03)
+    for name, grad in halved.items():
         assert grad.isfinite().all(), name
     largest = max(grad.abs().max() for grad in expected.values())
     for name, grad in expected.items():
-        assert (found[name] - grad).abs().max() < 0.1 * largest, name
+        assert (halved[name] - grad).abs().max() < 0.1 * largest, name

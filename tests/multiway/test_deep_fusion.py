@@ -144,8 +144,8 @@ def test_only_the_output_and_the_controller_are_trained(runs):
         )
     }
     # v_g starts at random, so that it always differs from that of another start
-    found = moved(runs) - {"decoders.zz.readout_gate.weight"}
-    assert found == trained
+    changed = moved(runs) - {"decoders.zz.readout_gate.weight"}
+    assert changed == trained
 
 
 def test_training_moves_what_is_not_frozen(runs, tmp_path, monkeypatch):
@@ -187,16 +187,16 @@ def test_gradients_of_frozen_parameters_are_not_computed(runs):
 
 
 @pytest.mark.parametrize(
-    "given, message",
+    "flags, message",
     [
         ([], "--translation-model and --language-model: not given"),
         (["--translation-model", "x.pt"], "--language-model: not given"),
         (["--language-model", "x.pt"], "--translation-model: not given"),
     ],
 )
-def test_both_models_have_to_be_named(runs, given, message):
+def test_both_models_have_to_be_named(runs, flags, message):
     with pytest.raises(ValueError, match=message):
-        runs.build("--arch", "deep_fusion_gru", *given)
+        runs.build("--arch", "deep_fusion_gru", *flags)
 
 
 def test_missing_and_other_checkpoints(runs, tmp_path):
@@ -253,8 +253,8 @@ def test_dictionary_of_the_language_model(runs, tmp_path):
     dictionary = deep_fusion.Dictionary.load(str(data / "dict.zz.txt"))
     stored = read_checkpoint(LANGUAGE, str(runs.lm), "gru_lm")
 
-    def check(one):
-        deep_fusion.check_dictionary(one, "decoder.language", "dict.txt", "zz", dictionary)
+    def check(stored):
+        deep_fusion.check_dictionary(stored, "decoder.language", "dict.txt", "zz", dictionary)
 
     check(stored)
     (data / "dict.txt").write_text("".join(lines[::-1]), encoding="utf-8")

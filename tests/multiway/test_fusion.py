@@ -109,11 +109,11 @@ def test_gradient_reaches_the_end_symbol_of_the_language_model():
     case = FusedCase(12, [2, 3], [3, 1])
     case.loss(case.logits()).backward()
     array = case.language["embedding"]
-    found = case.modules["decoder"].language.embedding.weight.grad
+    grads = case.modules["decoder"].language.embedding.weight.grad
     for word in range(len(array)):
         expected = gradient.central_difference(case.reference_loss, array, (word, 0))
-        assert found[word, 0].item() == pytest.approx(expected, rel=1e-5, abs=1e-8)
-    assert found[END].any()
+        assert grads[word, 0].item() == pytest.approx(expected, rel=1e-5, abs=1e-8)
+    assert grads[END].any()
 
 
 def test_start_of_the_parameters():
@@ -215,9 +215,9 @@ def test_language_state_is_per_hypothesis(model):
 
 def language_state_is_not_reordered(monkeypatch):
     def twin(cache, new_order):
-        kept = cache[fusion.STATE]
+        state = cache[fusion.STATE]
         reorder_cache(cache, new_order)
-        cache[fusion.STATE] = kept[: new_order.numel()]
+        cache[fusion.STATE] = state[: new_order.numel()]
 
     monkeypatch.setattr(direction_file, "reorder_cache", twin)
 

@@ -89,8 +89,8 @@ def test_language_model(lengths, shared):
             if name == "embedding":
                 index = (case.targets[-1][0], index[1])
             expected = gradient.central_difference(case.reference_loss, array, index)
-            found = named[parameter].grad[index].item()
-            assert found == pytest.approx(expected, rel=1e-5, abs=1e-8), name
+            computed = named[parameter].grad[index].item()
+            assert computed == pytest.approx(expected, rel=1e-5, abs=1e-8), name
 
 
 class NoSource(nn.Module):

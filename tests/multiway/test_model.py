@@ -83,11 +83,11 @@ def model_of(pairs, words, cfg=None, **fields):
 
 def test_number_of_parameters_grows_linearly():
     """2, 4, 6 and 10 languages: the closed formula, and the same step for every language."""
-    found = {count: trained(model_of(around_a_hub(count), 30)) for count in (2, 4, 6, 10)}
+    numbers = {count: trained(model_of(around_a_hub(count), 30)) for count in (2, 4, 6, 10)}
     language = encoder_parameters(V=30, G=12, **TEST) + decoder_parameters(V=30, **TEST)
-    for count, number in found.items():
+    for count, number in numbers.items():
         assert number == count * language + shared_parameters(**TEST)
-    assert found[4] - found[2] == found[6] - found[4] == (found[10] - found[6]) / 2
+    assert numbers[4] - numbers[2] == numbers[6] - numbers[4] == (numbers[10] - numbers[6]) / 2
 
 
 def test_one_direction_has_one_encoder_and_one_decoder():
@@ -293,9 +293,9 @@ def test_a_pair_moves_its_own_components_alone(model, pair):
     named = dict(model.named_parameters())
     moved = {name for name, p in named.items() if p.grad is not None and p.grad.any()}
     absent = {name for name, p in named.items() if p.grad is None}
-    own = {name for name in model.pair_parameters(pair) if named[name].requires_grad}
-    assert moved == own
-    assert absent == set(named) - own
+    of_pair = {name for name in model.pair_parameters(pair) if named[name].requires_grad}
+    assert moved == of_pair
+    assert absent == set(named) - of_pair
     encoder, decoder = pair.split("-")
     assert {name.split(".")[1] for name in moved if name.startswith("encoders")} == {encoder}
     assert {name.split(".")[1] for name in moved if name.startswith("decoders")} == {decoder}

@@ -40,8 +40,8 @@ def random_queries(case, count):
     """d_t of ``count`` rows, made of random embeddings and states by Eq. 12."""
     width, units = case.size.embed_dim, case.size.hidden_size
     before, states = case.rng.normal(size=(count, width)), case.rng.normal(size=(count, units))
-    wanted = [reference.query(e, z, case.params["decoder"]) for e, z in zip(before, states)]
-    return before, states, np.array(wanted)
+    queries = [reference.query(e, z, case.params["decoder"]) for e, z in zip(before, states)]
+    return before, states, np.array(queries)
 
 
 def test_annotations_are_eq_9(case, left):
@@ -60,9 +60,9 @@ def test_attention_is_eq_10_3_and_4(case, left, beams):
     source = shared.prepare(*case.encode(left)[0])
     _, _, queries = random_queries(case, beams * len(case.targets))
     context, weights = shared(torch.from_numpy(queries), source)
-    for row, wanted in enumerate(queries):
+    for row, query in enumerate(queries):
         annotations = reference_annotations(case, row // beams)
-        expected = reference.attention_weights(annotations, wanted, case.params["shared"])
+        expected = reference.attention_weights(annotations, query, case.params["shared"])
         close(weights[row, : len(annotations)], expected)
         assert not weights[row, len(annotations) :].any()
         close(context[row], reference.context(annotations, expected, case.params["shared"]))
@@ -86,13 +86,13 @@ def test_step_is_eq_12_and_5(case):
     after, contexts, [weights] = decoder.step(
         torch.from_numpy(before), torch.from_numpy(states), shared, [source]
     )
-    for row, wanted in enumerate(queries):
+    for row, query in enumerate(queries):
         annotations = reference_annotations(case, row)
-        alpha = reference.attention_weights(annotations, wanted, case.params["shared"])
+        alpha = reference.attention_weights(annotations, query, case.params["shared"])
 
         def context_of(d, annotations=annotations):
-            found = reference.attention_weights(annotations, d, case.params["shared"])
-            return reference.context(annotations, found, case.params["shared"])
+            weights = reference.attention_weights(annotations, d, case.params["shared"])
+            return reference.context(annotations, weights, case.params["shared"])
 
         expected = reference.step(before[row], states[row], context_of, case.params["decoder"])
         close(after[row], expected[0])
@@ -137,12 +137,12 @@ def assert_gradients(case, entries=2):
     checked = 0
     for part, params in case.params.items():
         for name, array in params.items():
-            found = gradient_of(case.modules[part], case.places[part], name, array.shape)
+            computed = gradient_of(case.modules[part], case.places[part], name, array.shape)
             for index in gradient.random_entries(array, entries, case.rng):
                 if name == "embedding":
                     index = (used_word(case, part), index[1])
                 expected = gradient.central_difference(case.reference_loss, array, index)
-                assert found[index] == pytest.approx(expected, rel=1e-5, abs=1e-8), (part, name)
+                assert computed[index] == pytest.approx(expected, rel=1e-5, abs=1e-8), (part, name)
                 checked += abs(expected) > 1e-6
     assert checked > 10  # the loss depends on what was compared
 
@@ -163,10 +163,10 @@ def test_embedding_gradient_is_that_of_the_words_read():
     case.loss(case.logits()).backward()
     for part in ("encoder0", "decoder"):
         array = case.params[part]["embedding"]
-        found = case.modules[part].embedding.weight.grad
+        computed = case.modules[part].embedding.weight.grad
         for word in range(len(array)):
             expected = gradient.central_difference(case.reference_loss, array, (word, 0))
-            assert found[word, 0].item() == pytest.approx(expected, rel=1e-5, abs=1e-8), part
+            assert computed[word, 0].item() == pytest.approx(expected, rel=1e-5, abs=1e-8), part
     assert case.modules["encoder0"].embedding.weight.grad[END].any()
     assert not case.modules["decoder"].embedding.weight.grad[END].any()
 

@@ -96,8 +96,8 @@ def every_step_starts_anew(monkeypatch):
 
     def twin(state, query_inputs, gate_inputs, **rest):
         steps = zip(query_inputs.split(1), gate_inputs.split(1))
-        found = [real(state, query_inputs=q, gate_inputs=g, **rest) for q, g in steps]
-        return tuple(torch.cat(parts) for parts in zip(*found))
+        outputs = [real(state, query_inputs=q, gate_inputs=g, **rest) for q, g in steps]
+        return tuple(torch.cat(parts) for parts in zip(*outputs))
 
     monkeypatch.setattr(modules, "attentive_gru", twin)
 

@@ -91,9 +91,9 @@ def test_attention_over_one_word_is_that_word(rng, model):
 
 def test_attention_does_not_know_the_order_of_the_annotations(rng, model):
     encoders, shared, _ = model
-    annotations, wanted = multiway.encode(SOURCES[0], encoders[0]), rng.normal(size=5)
-    weights = multiway.attention_weights(annotations, wanted, shared)
-    turned = multiway.attention_weights(annotations[::-1], wanted, shared)
+    annotations, query = multiway.encode(SOURCES[0], encoders[0]), rng.normal(size=5)
+    weights = multiway.attention_weights(annotations, query, shared)
+    turned = multiway.attention_weights(annotations[::-1], query, shared)
     np.testing.assert_allclose(turned[::-1], weights)
     assert np.ptp(weights) > 1e-3
 
@@ -119,10 +119,10 @@ def test_first_token_sees_no_embedding(model):
 
 def test_scores_do_not_depend_on_later_tokens(model):
     encoders, shared, decoder = model
-    one = multiway.translate(SOURCES[0], [4, 5, 6], encoders[0], shared, decoder)
-    other = multiway.translate(SOURCES[0], [4, 7, 3], encoders[0], shared, decoder)
-    np.testing.assert_array_equal(one[:2], other[:2])
-    assert np.abs(one[2] - other[2]).max() > 1e-3
+    first = multiway.translate(SOURCES[0], [4, 5, 6], encoders[0], shared, decoder)
+    second = multiway.translate(SOURCES[0], [4, 7, 3], encoders[0], shared, decoder)
+    np.testing.assert_array_equal(first[:2], second[:2])
+    assert np.abs(first[2] - second[2]).max() > 1e-3
 
 
 def test_averages_of_the_same_source_are_that_source(model):

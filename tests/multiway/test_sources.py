@@ -22,10 +22,10 @@ TWO_SOURCES = [[5, 6, END, 7, END], [4, END, 8, 9, 6, END], [END, END]]
 @pytest.mark.parametrize("left", [False, True], ids=["right-padded", "left-padded"])
 def test_sources_are_told_apart_by_their_end_symbols(left):
     tokens = rows(TWO_SOURCES, left)
-    found = [select_source(tokens, number, PAD, END) for number in (0, 1)]
-    assert found[0][0].tolist() == [[5, 6, END], [4, END, PAD], [END, PAD, PAD]]
-    assert found[1][0].tolist() == [[7, END, PAD, PAD], [8, 9, 6, END], [END, PAD, PAD, PAD]]
-    for words, positions in found:
+    selected = [select_source(tokens, number, PAD, END) for number in (0, 1)]
+    assert selected[0][0].tolist() == [[5, 6, END], [4, END, PAD], [END, PAD, PAD]]
+    assert selected[1][0].tolist() == [[7, END, PAD, PAD], [8, 9, 6, END], [END, PAD, PAD, PAD]]
+    for words, positions in selected:
         real = words.ne(PAD)
         assert torch.equal(tokens.gather(1, positions)[real], words[real])
 
@@ -87,18 +87,21 @@ def test_late_average(case, joined):
     encoded = ensemble.forward_encoder({"src_tokens": joined, "src_lengths": None})
     prev = previous(case.targets)
     for t in range(prev.size(1)):
-        found, _ = ensemble.forward_decoder(prev[:, : t + 1], encoded, states)  # (B, V)
+        probabilities, _ = ensemble.forward_decoder(prev[:, : t + 1], encoded, states)  # (B, V)
         for number, target in enumerate(case.targets):
             if t < len(target):
                 expected = case.reference_logits(number, reference.late_average)[t]
-                np.testing.assert_allclose(found[number], expected, atol=1e-5)
+                np.testing.assert_allclose(probabilities[number], expected, atol=1e-5)
 
 
 @torch.no_grad()
 def test_the_two_averages_differ(case, joined):
     model, prev = model_of(case), previous(case.targets)
     early = model.direction("s0+s1-t")(joined, None, prev)[0].softmax(dim=-1)
-    late = [one(joined, None, prev)[0].softmax(dim=-1) for one in model.directions("s0+s1-t")]
+    late = [
+        translate(joined, None, prev)[0].softmax(dim=-1)
+        for translate in model.directions("s0+s1-t")
+    ]
     assert (early - sum(late) / 2).abs().max() > 1e-4
 
 
@@ -118,8 +121,8 @@ def test_scores_of_beam_search_are_those_of_the_references(case, joined, kind):
     sample = {"net_input": {"src_tokens": source, "src_lengths": lengths}}
     for number, hypotheses in enumerate(generator.generate(directions, sample)):
         assert len(hypotheses) == 4
-        for one in hypotheses:
-            case.targets[number] = one["tokens"].tolist()
+        for hypothesis in hypotheses:
+            case.targets[number] = hypothesis["tokens"].tolist()
             if kind == "late":
                 log_probs = case.reference_logits(number, reference.late_average)
             elif kind == "early":
@@ -129,16 +132,16 @@ def test_scores_of_beam_search_are_those_of_the_references(case, joined, kind):
                 logits = reference.translate(*alone, case.params["shared"], case.params["decoder"])
                 log_probs = [log_softmax(scores) for scores in logits]
             expected = [row[token] for row, token in zip(log_probs, case.targets[number])]
-            np.testing.assert_allclose(one["positional_scores"], expected, atol=1e-5)
+            np.testing.assert_allclose(hypothesis["positional_scores"], expected, atol=1e-5)
 
 
 @torch.no_grad()
 def test_order_of_the_sources_does_not_matter(case, joined):
     model, prev = model_of(case), previous(case.targets)
     turned = rows([sum(reversed(parts), []) for parts in zip(*case.sources)])
-    one = model.direction("s0+s1-t")(joined, None, prev)[0]
+    in_order = model.direction("s0+s1-t")(joined, None, prev)[0]
     other = model.direction("s1+s0-t")(turned, None, prev)[0]
-    torch.testing.assert_close(one, other)
+    torch.testing.assert_close(in_order, other)
 
 
 @torch.no_grad()
@@ -153,14 +156,16 @@ def test_attention_stands_at_the_positions_of_the_words(case, joined):
         real = joined[number].ne(PAD)
         assert not attention[number][:, ~real].any()
         lengths = [len(sentences[number]) for sentences in case.sources]
-        weights = [own[number, :, :length] for own, length in zip(per_source, lengths)]
+        weights = [
+            weights_of[number, :, :length] for weights_of, length in zip(per_source, lengths)
+        ]
         expected = torch.cat(weights, dim=1) / 2
         torch.testing.assert_close(attention[number][:, real], expected)
 
 
 def outcome_of_literal(case, prev):
     decoder, shared = case.modules["decoder"], case.modules["shared"]
-    sources = [shared.prepare(*one) for one in case.encode()]
+    sources = [shared.prepare(*encoded) for encoded in case.encode()]
     return decoder.literal(decoder.embed(prev, first=True), shared, sources)
 
 

@@ -47,7 +47,7 @@ def bidirectional_lstm(inputs, params, name):
     """[forward_t ; backward_t], both from zero: (T, I) -> (T, 2H)."""
     ahead = lstm(inputs, params, f"{name}.forwards")
     behind = lstm(inputs[::-1], params, f"{name}.backwards")[::-1]
-    return np.array([[*one, *other] for one, other in zip(ahead, behind)])
+    return np.array([[*left, *right] for left, right in zip(ahead, behind)])
 
 
 def speech_encoder(frames, params, reductions):
@@ -62,13 +62,13 @@ def speech_encoder(frames, params, reductions):
 def location_features(weights, filters):
     """f[s, n] = sum_k filters[n, k] a[s + k - w], w the middle; beyond the ends a is zero."""
     middle = filters.shape[1] // 2
-    found = np.zeros((len(weights), len(filters)))
+    features = np.zeros((len(weights), len(filters)))
     for s in range(len(weights)):
         for n in range(len(filters)):
             for k in range(filters.shape[1]):
                 if 0 <= s + k - middle < len(weights):
-                    found[s, n] += filters[n, k] * weights[s + k - middle]
-    return found
+                    features[s, n] += filters[n, k] * weights[s + k - middle]
+    return features
 
 
 def attention(state, before, annotations, params, seen):

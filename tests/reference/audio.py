@@ -53,11 +53,11 @@ def frame_features(frame, rate, banks):
 def deltas(rows):
     """(T, F) -> (T, F); where a neighbour is missing the first or last row stands for it."""
     last = len(rows) - 1
-    found = np.zeros_like(rows)
+    slopes = np.zeros_like(rows)
     for t in range(len(rows)):
         for n in (1, 2):
-            found[t] += n * (rows[min(t + n, last)] - rows[max(t - n, 0)])
-    return found / (2 * (1 + 4))
+            slopes[t] += n * (rows[min(t + n, last)] - rows[max(t - n, 0)])
+    return slopes / (2 * (1 + 4))
 
 
 def filter_banks(samples, rate, banks, window, hop):

@@ -38,7 +38,7 @@ def random_parameters(words, labels, embed_dim, hidden, rng):
 def states(inputs, y, params):
     """h_1 .. of the inputs x_0 ..: (T,) words, one-hot y (L,) or None -> (T, H)."""
     hidden = len(params["U_a"][0])
-    h, memory, found = np.zeros(hidden), np.zeros(hidden), []
+    h, memory, outputs = np.zeros(hidden), np.zeros(hidden), []
     condition = np.zeros(4 * hidden)
     if y is not None:
         condition = affine(affine(y, params["E_y"].T), params["P"])
@@ -51,8 +51,8 @@ def states(inputs, y, params):
             memory[unit] = f * memory[unit] + i * math.tanh(z[3 * hidden + unit])
             following[unit] = o * math.tanh(memory[unit])
         h = following
-        found.append(h)
-    return np.array(found)
+        outputs.append(h)
+    return np.array(outputs)
 
 
 def log_label(text, label, params, end):
@@ -64,8 +64,8 @@ def log_label(text, label, params, end):
 def log_words(text, label, params, end):
     """log P of each word of the text and of its end given the label, Eq. 3: (T + 1,)."""
     y = np.eye(len(params["E_y"]))[label]
-    found = states([end, *text], y, params)
-    scores = [log_softmax(affine(h, params["W_o"], params["b_o"])) for h in found]
+    outputs = states([end, *text], y, params)
+    scores = [log_softmax(affine(h, params["W_o"], params["b_o"])) for h in outputs]
     return np.array([score[word] for score, word in zip(scores, [*text, end])])
 
 

@@ -48,10 +48,10 @@ def random_parameters(shape, words, rng):
         params[name + ".bias"] = 0.3 * rng.normal(size=width)
 
     for side in ("encoder", "decoder"):
-        for z, own in enumerate(shape.widths):
-            params[f"{side}.embedding.{z}"] = rng.normal(size=(words, own)) * own**-0.5
-            if own != width:
-                matrix(f"{side}.adapter.{z}", width, own)
+        for z, size in enumerate(shape.widths):
+            params[f"{side}.embedding.{z}"] = rng.normal(size=(words, size)) * size**-0.5
+            if size != width:
+                matrix(f"{side}.adapter.{z}", width, size)
         for number in range(shape.depth):
             layer = f"{side}.{number}"
             for kind in ("self",) if side == "encoder" else ("self", "context"):
@@ -88,7 +88,7 @@ def multi_head(query, key, value, allowed, heads):
 
 def attention(states, memory, allowed, shape, params, name):
     """Eq. 4 and 5: [A_S, A_P] of streams (T, D) that look at streams (S, D)."""
-    found = []
+    outputs = []
     for z in range(len(states)):
         other = 1 - z if len(states) == 2 else z
         values = "key" if shape.share_kv else "value"
@@ -99,8 +99,8 @@ def attention(states, memory, allowed, shape, params, name):
             allowed,
             shape.heads,
         )
-        found.append(layers.named_linear(mixed, params, f"{name}.{z}.output"))
-    return found
+        outputs.append(layers.named_linear(mixed, params, f"{name}.{z}.output"))
+    return outputs
 
 
 def normalised(states, changes, crossed, params, name):
@@ -130,13 +130,13 @@ def run_layer(states, padding, memory, memory_padding, side, shape, params, name
 
 def embed(tokens, side, shape, params, padding_index):
     """sqrt(D) W_z E_z[token] + sinusoid(position), for each stream; rows of padding are zero."""
-    found = []
+    vectors = []
     for z in range(len(shape.widths)):
         table = params[f"{side}.embedding.{z}"]
         if f"{side}.adapter.{z}" in params:
             table = layers.linear(table, params[f"{side}.adapter.{z}"])
-        found.append(layers.embed(tokens, table, padding_index))
-    return found
+        vectors.append(layers.embed(tokens, table, padding_index))
+    return vectors
 
 
 def run(tokens, memory, memory_padding, side, shape, params, padding_index):

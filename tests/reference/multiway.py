@@ -148,9 +148,9 @@ def query(previous, state, decoder):
     )
 
 
-def attention_weights(annotations, wanted, shared):
+def attention_weights(annotations, query, shared):
     """Eq. 10, 3: alpha of the annotations (S, A) for the query d_t (K,) -> (S,)."""
-    from_decoder = affine(wanted, shared["attention.decoder.weight"])  # (K,)
+    from_decoder = affine(query, shared["attention.decoder.weight"])  # (K,)
     scores = []
     for h in annotations:
         key = tanh(affine(h, shared["attention.encoder.weight"], shared["attention.encoder.bias"]))
@@ -214,10 +214,10 @@ def decode(annotations_of_sources, target, shared, decoder, lm_states=None):
     starts = [initial_state(annotations, shared, decoder) for annotations in sources]
     state = sum(starts) / len(starts)
 
-    def mean_context(wanted):
+    def mean_context(query):
         contexts = []
         for annotations in sources:
-            weights = attention_weights(annotations, wanted, shared)
+            weights = attention_weights(annotations, query, shared)
             contexts.append(context(annotations, weights, shared))
         return sum(contexts) / len(contexts)
 

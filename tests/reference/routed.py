@@ -45,10 +45,10 @@ def block(x, h, params):
     """Sec. 2.2: a block's input x~ (I,) and its own state (H,) -> its next state (H,)."""
     update_inputs = affine(x, params["W_z"], params["b_z"]) + affine(h, params["U_z"])
     reset_inputs = affine(x, params["W_r"], params["b_r"]) + affine(h, params["U_r"])
-    kept = np.zeros(len(h))
+    remembered = np.zeros(len(h))
     for i, value in enumerate(h):
-        kept[i] = sigmoid(reset_inputs[i]) * value
-    candidate = tanh(affine(x, params["W_h"], params["b_h"]) + affine(kept, params["U_h"]))
+        remembered[i] = sigmoid(reset_inputs[i]) * value
+    candidate = tanh(affine(x, params["W_h"], params["b_h"]) + affine(remembered, params["U_h"]))
     following = np.zeros(len(h))
     for i, value in enumerate(h):
         z = sigmoid(update_inputs[i])
@@ -67,16 +67,16 @@ def start(h, params):
 
 def step(x, h, shared, task, params):
     """One step of the unit: x_t (I,), h_{t-1} (O,), the blocks' states -> the same after, tau."""
-    own = block(x, task, params["task"])
+    task_state = block(x, task, params["task"])
     if not params["shared"]:
-        return own, [], own, np.zeros(0)
+        return task_state, [], task_state, np.zeros(0)
     tau = router(x, h, params["router"])
-    following, mixed = [], np.zeros(len(own))
+    following, mixed = [], np.zeros(len(task_state))
     for i, state in enumerate(shared):
         following.append(block(tau[i] * x, state, params["shared"][i]))
         for j, value in enumerate(following[i]):
             mixed[j] += tau[i] * value
-    return np.array([*mixed, *own]), following, own, tau
+    return np.array([*mixed, *task_state]), following, task_state, tau
 
 
 def unit(inputs, initial, params):
@@ -100,7 +100,7 @@ def bidirectional(inputs, params):
     """[forward_s ; backward_s] (S, 2O), from zero states; backward_s has read the inputs S..s."""
     ahead, _ = unit(inputs, np.zeros(state_size(params["forward"])), params["forward"])
     behind, _ = unit(inputs[::-1], np.zeros(state_size(params["backward"])), params["backward"])
-    return np.array([[*one, *other] for one, other in zip(ahead, behind[::-1])])
+    return np.array([[*left, *right] for left, right in zip(ahead, behind[::-1])])
 
 
 def encode(tokens, encoder):
@@ -122,11 +122,11 @@ def initial_state(annotations, decoder):
 
 def attend(annotations, h, decoder):
     """alpha (S,) and the context c (C,) for the decoder's last state (sum O,)."""
-    wanted, scores = affine(h, decoder["query"]), []
+    projected, scores = affine(h, decoder["query"]), []
     for annotation in annotations:
         key = affine(annotation, decoder["key.weight"], decoder["key.bias"])
         scores.append(
-            sum(v * math.tanh(key[i] + wanted[i]) for i, v in enumerate(decoder["energy"]))
+            sum(v * math.tanh(key[i] + projected[i]) for i, v in enumerate(decoder["energy"]))
         )
     weights, context = softmax(scores), np.zeros(annotations.shape[1])
     for weight, annotation in zip(weights, annotations):

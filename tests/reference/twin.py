@@ -53,11 +53,11 @@ def predictions(sentence, end, backward):
     numbers = list(range(len(sentence)))
     if backward:
         numbers.reverse()
-    found, so_far = [], [end]
+    steps, so_far = [], [end]
     for number in numbers:
-        found.append((list(so_far), number))
+        steps.append((list(so_far), number))
         so_far.append(sentence[number])
-    return [*found, (so_far, None)]
+    return [*steps, (so_far, None)]
 
 
 def network_states(sentence, end, params, name):
@@ -85,11 +85,11 @@ def distance(mapped, target, kind):
 
 def penalty(forward, backward, kind, weight=None, bias=None):
     """[L_1 .. L_T] of the states (T, D) of both networks; g is the identity without ``weight``."""
-    found = []
+    distances = []
     for state, target in zip(forward, backward):
         mapped = state if weight is None else affine(state, weight, bias)
-        found.append(distance(mapped, target, kind))
-    return found
+        distances.append(distance(mapped, target, kind))
+    return distances
 
 
 def stabilising_norm(states):

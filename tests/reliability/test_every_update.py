@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import Dict, List
 
 import pytest
-from campaigns.scenarios import JOIN, MULTIWAY, OPTIMISE, SCENARIOS, SYNTHETIC, TWO, write_synthetic
+from campaigns.scenarios import (
+    DUAL,
+    JOIN,
+    MULTIWAY,
+    OPTIMISE,
+    SCENARIOS,
+    SYNTHETIC,
+    write_synthetic,
+)
 from common import inprocess
 from common.checkpoints import compared, differences, is_time, meters
 from dual.reviews import binarise, write_reviews
@@ -44,8 +52,8 @@ MORE = {
     ),
     "dual, --join-at": (
         "three",
-        [*SCENARIOS["dual, joint"][1], *TWO[4:], "--lang-pairs", "xx-yy,zz-yy", "--join-at"]
-        + ["zz-yy=7,yy-zz=7", "--schedule", "temperature"],
+        [*DUAL, "--batch-size", 24, "--schedule", "temperature"]
+        + ["--lang-pairs", "xx-yy,zz-yy", "--join-at", "zz-yy=7,yy-zz=7"],
     ),
 }
 ALL = {**SCENARIOS, **SYNTHETIC, **MORE}

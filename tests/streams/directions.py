@@ -143,8 +143,8 @@ def next_token_is_read(monkeypatch, decoder):
     """decoder: a class whose ``embed`` makes (R, T, D)."""
     real = decoder.embed
 
-    def twin(*given, **named):
-        vectors = real(*given, **named)
+    def twin(*inputs, **named):
+        vectors = real(*inputs, **named)
         return torch.cat([vectors[:, 1:], vectors[:, :1]], dim=1)
 
     monkeypatch.setattr(decoder, "embed", twin)
@@ -152,11 +152,11 @@ def next_token_is_read(monkeypatch, decoder):
 
 def state_stays_on_the_model(monkeypatch, module):
     """module: where ``decode`` is called; the cache is its last argument."""
-    real, kept = module.decode, {}
+    real, remembered = module.decode, {}
 
-    def twin(*given):
-        *rest, cache = given
-        return real(*rest, None if cache is None else kept)
+    def twin(*inputs):
+        *rest, cache = inputs
+        return real(*rest, None if cache is None else remembered)
 
     monkeypatch.setattr(module, "decode", twin)
 

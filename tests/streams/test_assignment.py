@@ -29,24 +29,24 @@ def assigned(workers, **loads):
 
 def test_pairs_with_the_same_decoder_stay_together():
     """With equal loads 2 + 2: into en on one worker, out of en on the other."""
-    found = assigned(2, de_en=9, en_de=9, fr_en=9, en_fr=9)
-    assert found == [["de-en", "fr-en"], ["en-de", "en-fr"]]
+    by_worker = assigned(2, de_en=9, en_de=9, fr_en=9, en_fr=9)
+    assert by_worker == [["de-en", "fr-en"], ["en-de", "en-fr"]]
 
 
 def test_loads_go_before_sharing():
     """xx-zz is as long as the others together, although all have the same decoder."""
-    found = assigned(2, xx_zz=30, yy_zz=10, vv_zz=10, ww_zz=10)
-    assert found == [["xx-zz"], ["yy-zz", "vv-zz", "ww-zz"]]
+    by_worker = assigned(2, xx_zz=30, yy_zz=10, vv_zz=10, ww_zz=10)
+    assert by_worker == [["xx-zz"], ["yy-zz", "vv-zz", "ww-zz"]]
 
 
 def test_every_pair_has_one_worker_and_every_worker_a_pair():
     langs = "abcdef"
     loads = {f"{s}-{t}": 5 + ord(s) % 3 for s in langs for t in langs if s != t}
-    found = assign_pairs(loads, uses(loads), 4)
-    assert sorted(pair for pairs in found for pair in pairs) == sorted(loads)
-    totals = [sum(loads[pair] for pair in pairs) for pairs in found]
+    by_worker = assign_pairs(loads, uses(loads), 4)
+    assert sorted(pair for pairs in by_worker for pair in pairs) == sorted(loads)
+    totals = [sum(loads[pair] for pair in pairs) for pairs in by_worker]
     assert min(totals) > 0 and max(totals) <= 1.15 * sum(totals) / 4
-    assert found == assign_pairs(loads, uses(loads), 4)
+    assert by_worker == assign_pairs(loads, uses(loads), 4)
 
 
 def plan(dataset, assignment, update_freq=1, seed=1, schedule="cycle", **more):
@@ -73,25 +73,25 @@ ASSIGNMENT = [["x-y", "y-x"], ["z-y"]]
 @pytest.mark.parametrize("update_freq", [1, 2])
 @pytest.mark.parametrize("schedule", ["cycle", "temperature"])
 def test_each_worker_trains_its_own_pairs(dataset, schedule, update_freq):
-    made = plan(dataset, ASSIGNMENT, update_freq, schedule=schedule)
+    planned = plan(dataset, ASSIGNMENT, update_freq, schedule=schedule)
     for worker, pairs in enumerate(ASSIGNMENT):
-        iterator = StreamsIterator(dataset, made, num_shards=2, shard_id=worker)
+        iterator = StreamsIterator(dataset, planned, num_shards=2, shard_id=worker)
         batches = iterator.ordered_batches(1, False, False)
         seen = [pairs_of(dataset, batch) for batch in batches]
-        assert {pair for found in seen for pair in found} == set(pairs)
-        assert len(seen) == len(made.slots(1)) * update_freq
-        for number, slot in enumerate(made.slots(1)):
+        assert {pair for drawn in seen for pair in drawn} == set(pairs)
+        assert len(seen) == len(planned.slots(1)) * update_freq
+        for number, slot in enumerate(planned.slots(1)):
             part = seen[number * update_freq : (number + 1) * update_freq]
             assert set(part) == {slot[worker]}
         assert pairs_of(dataset, iterator.frozen_batches[worker]) == seen[0]
         assert set(iterator.first_batch) <= set(pairs)
-    assert made(1) == plan(dataset, ASSIGNMENT, update_freq, schedule=schedule)(1) != made(2)
+    assert planned(1) == plan(dataset, ASSIGNMENT, update_freq, schedule=schedule)(1) != planned(2)
 
 
 def test_the_worker_with_the_most_to_do_sets_the_length(dataset):
-    made = plan(dataset, ASSIGNMENT)
-    assert len(made.slots(1)) == made.begin(2) == 18  # 9 batches of 2 pairs
-    seen = collections.Counter(index for batch in made(1) for index in batch)
+    planned = plan(dataset, ASSIGNMENT)
+    assert len(planned.slots(1)) == planned.begin(2) == 18  # 9 batches of 2 pairs
+    seen = collections.Counter(index for batch in planned(1) for index in batch)
     assert all(seen[index] == 1 for index in range(50))
     assert all(seen[index] in (4, 5) for index in range(50, 61))  # 18 batches of 4
 
@@ -107,12 +107,12 @@ def test_one_worker_for_all_pairs_is_the_plain_plan(dataset):
 
 
 def test_a_worker_whose_pairs_take_no_part_has_empty_batches(dataset):
-    made = plan(dataset, ASSIGNMENT, join_at={"z-y": 4})
-    assert [slot[1] for slot in made.slots(1)] == [()] * 4 + [("z-y",)] * 14
-    made.state.left["z-y"] = 2
-    assert made.begin(2) == 18 and {slot[1] for slot in made.slots(2)} == {()}
-    iterator = StreamsIterator(dataset, made, num_shards=2, shard_id=1, epoch=2)
+    planned = plan(dataset, ASSIGNMENT, join_at={"z-y": 4})
+    assert [slot[1] for slot in planned.slots(1)] == [()] * 4 + [("z-y",)] * 14
+    planned.state.left["z-y"] = 2
+    assert planned.begin(2) == 18 and {slot[1] for slot in planned.slots(2)} == {()}
+    iterator = StreamsIterator(dataset, planned, num_shards=2, shard_id=1, epoch=2)
     assert iterator.ordered_batches(2, False, False) == [[]] * 18
     assert iterator.first_batch, "the trainer needs some batch where there is none"
-    made.state.left.update({"x-y": 3, "y-x": 3})
-    assert made.is_over(3) and not made.is_over(2)
+    planned.state.left.update({"x-y": 3, "y-x": 3})
+    assert planned.is_over(3) and not planned.is_over(2)

@@ -60,7 +60,7 @@ def test_sources_are_those_of_stock_beam_search_with_beam_1(system, more, data_o
     direction = copy.deepcopy(run.model).eval().direction("yy-xx")
     marks = {pair: run.task.source_marks(pair) for pair in ("xx-yy", "yy-xx")}
     assert [len(tokens) for tokens in marks.values()] == [int(system == "routed")] * 2
-    found = sentences(sample["net_input"]["src_tokens"])
+    sources = sentences(sample["net_input"]["src_tokens"])
     for row, line in enumerate(sentences(lines["src_tokens"])):
         assert line == [*marks["yy-xx"], *sentences(batch[STREAM]["target"])[row]]
         search = SequenceGenerator(
@@ -72,7 +72,7 @@ def test_sources_are_those_of_stock_beam_search_with_beam_1(system, more, data_o
         )
         alone = {"src_tokens": torch.tensor([line]), "src_lengths": torch.tensor([len(line)])}
         expected = search.generate(None, {"net_input": alone})[0][0]["tokens"].tolist()
-        assert found[row] == [*marks["xx-yy"], *expected]
+        assert sources[row] == [*marks["xx-yy"], *expected]
     tokens = sample["net_input"]["src_tokens"]
     lengths = tokens.ne(1).sum(dim=1)
     assert torch.equal(sample["net_input"]["src_lengths"], lengths)
@@ -97,8 +97,8 @@ def test_an_update_is_one_on_the_pairs_that_were_made(system, data_of):
         assert not others or system == "routed"
         run.model.zero_grad(set_to_none=True)
         loss, size, log = run.task.train_step(step, run.model, run.criterion, Optimizer, 7)
-        found = {name: parameter.grad for name, parameter in run.model.named_parameters()}
-        gradients.append((loss, size, log["ntokens"], found))
+        grads = {name: parameter.grad for name, parameter in run.model.named_parameters()}
+        gradients.append((loss, size, log["ntokens"], grads))
     first, second = gradients
     assert torch.equal(first[0], second[0]) and first[1:3] == second[1:3]
     for name, gradient in first[3].items():
@@ -186,8 +186,8 @@ def test_noised_sources_are_those_of_the_beam_without_the_noise(data, monkeypatc
     )
     inputs = {name: net_input[name] for name in ("src_tokens", "src_lengths")}
     expected = search.generate(None, {"net_input": inputs})
-    found = sentences(made(run, batch)["net_input"]["src_tokens"])
-    assert found == [hypotheses[0]["tokens"].tolist() for hypotheses in expected]
+    sources = sentences(made(run, batch)["net_input"]["src_tokens"])
+    assert sources == [hypotheses[0]["tokens"].tolist() for hypotheses in expected]
 
 
 def test_words_are_drawn_by_their_probabilities():

@@ -45,8 +45,8 @@ def test_a_set_has_the_sentences_that_fit_in_both_directions():
         for part in (dataset.datasets["x-y"], dataset.datasets["y-x"])
     ]
     assert sum(fits[0]) > sum(fits[0] & fits[1]) > 0, "the test must leave out some of each"
-    kept = sorted(index for batch in batches["x-y"] for index in batch)
-    assert kept == np.flatnonzero(fits[0] & fits[1]).tolist()
+    fitting = sorted(index for batch in batches["x-y"] for index in batch)
+    assert fitting == np.flatnonzero(fits[0] & fits[1]).tolist()
 
 
 def test_a_pair_without_sentences_is_named():
@@ -65,6 +65,6 @@ def test_limits_of_both_sides(toy_corpus, schedule, left):
     within = partial(task.filter_indices_by_size, ignore_invalid_inputs=True)
     batches = pair_batches(task.dataset("train"), 1, {"max_sentences": 8}, (9, 4), within)
     part = task.dataset("train").datasets["xx-yy"]
-    kept = [index for batch in batches["xx-yy"] for index in batch]
-    wanted = (part.src_sizes <= left[0]) & (part.tgt_sizes <= left[1])
-    assert sorted(kept) == np.flatnonzero(wanted).tolist()
+    indices = [index for batch in batches["xx-yy"] for index in batch]
+    fits = (part.src_sizes <= left[0]) & (part.tgt_sizes <= left[1])
+    assert sorted(indices) == np.flatnonzero(fits).tolist()

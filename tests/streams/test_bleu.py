@@ -74,8 +74,8 @@ def test_each_target_is_detokenised_as_its_language(dictionary, monkeypatch):
     bleu, _ = scored(dictionary, ["a"], ["a"], eval_bleu_detok="moses")
     lines = [bleu.detokenize(pair, "a") for pair in ("xx-yy", "yy-xx")]
     assert lines == ["a (yy)", "a (xx)"]
-    one = {"eval_bleu_detok": "moses", "eval_bleu_detok_args": '{"target_lang": "zz"}'}
-    bleu, _ = scored(dictionary, ["a"], ["a"], **one)
+    moses = {"eval_bleu_detok": "moses", "eval_bleu_detok_args": '{"target_lang": "zz"}'}
+    bleu, _ = scored(dictionary, ["a"], ["a"], **moses)
     assert bleu.detokenize("xx-yy", "a") == "a (zz)"
 
 

@@ -44,8 +44,8 @@ def trained(request, data, tmp_path_factory):
 
 def printed(output, letter):
     """{sentence number: the last column without a task token} of the lines S-, T- or H-."""
-    found = re.findall(rf"^{letter}-(\d+)\t(?:.*\t)?(?:__task_\S+ )?(.*)$", output, re.MULTILINE)
-    return {int(number): text for number, text in found}
+    lines = re.findall(rf"^{letter}-(\d+)\t(?:.*\t)?(?:__task_\S+ )?(.*)$", output, re.MULTILINE)
+    return {int(number): text for number, text in lines}
 
 
 NAMED = ["--lang-pairs", "xx-yy,yy-xx,zz-xx,xx-zz"]
@@ -61,8 +61,10 @@ def test_generate_prints_the_words_of_the_direction(trained, data, direction, na
     output = inprocess.generate(*words, "--beam", 2, "--max-len-b", 4)
     assert printed(output, "S") == dict(enumerate(LINES[source]))
     assert printed(output, "T") == dict(enumerate(LINES[target]))
-    found = " ".join(printed(output, "H").values()).split()
-    assert set(found) <= {*words_of(target), "<unk>"} and not set(found) <= {"<unk>"}
+    printed_words = " ".join(printed(output, "H").values()).split()
+    assert set(printed_words) <= {*words_of(target), "<unk>"} and not set(printed_words) <= {
+        "<unk>"
+    }
 
 
 def test_interactive_and_validate_read_the_words_of_the_direction(trained, data, tmp_path):
@@ -94,12 +96,12 @@ def test_bleu_leaves_the_dictionaries_of_the_task_alone(task, data):
     words += ["--eval-bleu-args", '{"beam": 1}', "--schedule", "cycle"]
     words += ["--optimizer", "adam"]
     cfg = inprocess.configuration(options.get_training_parser(), words)
-    made = tasks.setup_task(cfg.task)
-    before = made.source_dictionary, made.target_dictionary
-    made.build_model(cfg.model)
-    assert (made.source_dictionary, made.target_dictionary) == before
-    for pair, generator in made.bleu.generators.items():
-        expected = made.dictionaries[pair.split("-")[1]]
+    fresh = tasks.setup_task(cfg.task)
+    before = fresh.source_dictionary, fresh.target_dictionary
+    fresh.build_model(cfg.model)
+    assert (fresh.source_dictionary, fresh.target_dictionary) == before
+    for pair, generator in fresh.bleu.generators.items():
+        expected = fresh.dictionaries[pair.split("-")[1]]
         assert generator.eos == expected.eos() and generator.vocab_size == len(expected)
 
 

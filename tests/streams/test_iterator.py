@@ -13,31 +13,33 @@ from fairseq_ext.streams.iterator import StreamsIterator
 @pytest.mark.parametrize("shards, update_freq", [(1, 1), (2, 1), (1, 2), (2, 3)])
 def test_an_update_has_the_same_pairs_on_all_workers(dataset, schedule, shards, update_freq):
     group = shards * update_freq
-    made = training_plan(dataset, schedule, group=group)
+    planned = training_plan(dataset, schedule, group=group)
     iterators = [
-        StreamsIterator(dataset, made, seed=1, num_shards=shards, shard_id=shard, epoch=1)
+        StreamsIterator(dataset, planned, seed=1, num_shards=shards, shard_id=shard, epoch=1)
         for shard in range(shards)
     ]
     per_worker = []
     for iterator in iterators:
         batches = iterator.ordered_batches(1, False, True)
-        assert len(batches) == len(iterator) == math.ceil(len(made(1)) / shards)
+        assert len(batches) == len(iterator) == math.ceil(len(planned(1)) / shards)
         per_worker.append([pairs_of(dataset, batch) for batch in batches])
     updates = len(per_worker[0]) / update_freq
-    assert updates == int(updates) == len(made.slots(1))
-    for number, slot in enumerate(made.slots(1)):
+    assert updates == int(updates) == len(planned.slots(1))
+    for number, slot in enumerate(planned.slots(1)):
         part = slice(number * update_freq, (number + 1) * update_freq)
         assert {pairs for worker in per_worker for pairs in worker[part]} == {slot}
 
 
 def test_workers_together_see_what_one_worker_sees(dataset, schedule):
-    made = training_plan(dataset, schedule, group=2)
+    planned = training_plan(dataset, schedule, group=2)
     shards = [
-        StreamsIterator(dataset, made, num_shards=2, shard_id=shard).ordered_batches(1, False, True)
+        StreamsIterator(dataset, planned, num_shards=2, shard_id=shard).ordered_batches(
+            1, False, True
+        )
         for shard in range(2)
     ]
     together = [batch for batches in zip(*shards) for batch in batches]
-    assert together == made(1)
+    assert together == planned(1)
 
 
 def indices_seen(iterator, count):
@@ -164,8 +166,8 @@ def test_curriculum_orders_the_first_epochs_and_survives_a_resumption(dataset, s
         batches = iterator.next_epoch_itr(shuffle=shuffle)
         return [next(batches)[pair]["id"].tolist() for _ in range(count) for pair in ("x-y",)]
 
-    made = training_plan(dataset, "joint")
-    iterator = StreamsIterator(dataset, made, seed=1)
+    planned = training_plan(dataset, "joint")
+    iterator = StreamsIterator(dataset, planned, seed=1)
     first = walk(iterator, False, 4)
     assert sorted(sum(first, [])) == list(range(12))
     stored = iterator.state_dict()

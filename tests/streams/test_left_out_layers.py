@@ -59,18 +59,19 @@ def train(rank, folder, data, backend):
     torch.manual_seed(1)
     trainer = Trainer(cfg, task, task.build_model(cfg.model), task.build_criterion(cfg.criterion))
     batches = trainer.get_train_iterator(1).next_epoch_itr()
-    kept = []
+    kept_layers = []
     layers = trainer.get_model().transformer.encoder.layers  # to iterate over them draws anew
     for number in range(LAYERS):
-        layers[number].register_forward_hook(lambda *_, number=number: kept[-1].add(number))
+        layers[number].register_forward_hook(lambda *_, number=number: kept_layers[-1].add(number))
     history = []
     for _ in range(UPDATES):
-        kept.append(set())
+        kept_layers.append(set())
         trainer.train_step([next(batches)])
         named = trainer.get_model().named_parameters()
         history.append({name: parameter.detach().clone() for name, parameter in named})
     torch.save(
-        {"kept": [sorted(numbers) for numbers in kept], "history": history}, folder / str(rank)
+        {"kept": [sorted(numbers) for numbers in kept_layers], "history": history},
+        folder / str(rank),
     )
     dist.barrier()
     dist.destroy_process_group()
@@ -78,12 +79,12 @@ def train(rank, folder, data, backend):
 
 @pytest.mark.parametrize("backend", ["legacy_ddp", "pytorch_ddp"])
 def test_workers_that_keep_other_layers_stay_equal(backend, toy_corpus, tmp_path):
-    found = in_two_processes(train, tmp_path, toy_corpus.two, backend)
-    first, second = (worker["kept"] for worker in found)
+    workers = in_two_processes(train, tmp_path, toy_corpus.two, backend)
+    first, second = (worker["kept"] for worker in workers)
     # with as many layers on both, gradients of different layers would meet
     assert any(a != b and len(a) == len(b) for a, b in zip(first, second))
     assert any(len(set(a) | set(b)) < LAYERS for a, b in zip(first, second))
-    histories = [worker["history"] for worker in found]
+    histories = [worker["history"] for worker in workers]
     for update in range(1, UPDATES):
         here, there = (history[update] for history in histories)
         before = histories[0][update - 1]

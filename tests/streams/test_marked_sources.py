@@ -22,7 +22,9 @@ def test_marks_stand_in_front_of_a_place():
 def test_other_sources_leave_targets_as_they_are():
     plain = pair_dataset(5)
     dataset = with_sources(plain, marked(plain.src, [9]))
-    batch, before = (one.collater([one[index] for index in range(5)]) for one in (dataset, plain))
+    batch, before = (
+        pairs.collater([pairs[index] for index in range(5)]) for pairs in (dataset, plain)
+    )
     order = torch.argsort(before["id"])
     assert torch.equal(batch["target"][torch.argsort(batch["id"])], before["target"][order])
     lengths = batch["net_input"]["src_lengths"] - 1

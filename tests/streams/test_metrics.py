@@ -39,9 +39,9 @@ def criterion_log(loss, tokens):
 
 def reduced(outputs, log):
     """{name: value} of what ``log(outputs)`` logs."""
-    with metrics.aggregate(new_root=True) as found:
+    with metrics.aggregate(new_root=True) as aggregator:
         log(outputs)
-    return found.get_smoothed_values()
+    return aggregator.get_smoothed_values()
 
 
 def test_totals_and_parts():
@@ -90,11 +90,11 @@ def test_each_pair_is_logged_like_a_run_of_its_own():
         merge_logs({"x-y": criterion_log(2.0, 1)}, PAIRS),
     ]
     for pair, loss, tokens in (("x-y", 8.0, 4), ("y-x", 1.0, 1)):
-        found = reduced(outputs, lambda logs, p=pair: log_pairs(CRITERION, logs, [p]))
+        values = reduced(outputs, lambda logs, p=pair: log_pairs(CRITERION, logs, [p]))
         bits = loss / tokens / math.log(2)
-        assert found[f"{pair}_loss"] == pytest.approx(bits, abs=1e-3)
-        assert found[f"{pair}_nll_loss"] == pytest.approx(bits / 2, abs=1e-3)
-        assert found[f"{pair}_ppl"] == pytest.approx(2 ** (bits / 2), abs=0.02)
+        assert values[f"{pair}_loss"] == pytest.approx(bits, abs=1e-3)
+        assert values[f"{pair}_nll_loss"] == pytest.approx(bits / 2, abs=1e-3)
+        assert values[f"{pair}_ppl"] == pytest.approx(2 ** (bits / 2), abs=0.02)
 
 
 def test_a_pair_without_a_batch_logs_nothing():
@@ -105,9 +105,9 @@ def test_a_pair_without_a_batch_logs_nothing():
 def test_what_is_derived_is_there_for_every_pair_and_empty_without_a_value():
     """So that it can be logged again after meters were reset, or read from a checkpoint."""
     outputs = [merge_logs({"x-y": criterion_log(6.0, 3)}, PAIRS)]
-    found = reduced(outputs, lambda logs: log_pairs(CRITERION, logs, PAIRS))
-    assert found["y-x_ppl"] is None and found["x-y_ppl"] > 1
-    assert "y-x_loss" not in found
+    values = reduced(outputs, lambda logs: log_pairs(CRITERION, logs, PAIRS))
+    assert values["y-x_ppl"] is None and values["x-y_ppl"] > 1
+    assert "y-x_loss" not in values
 
 
 def test_what_is_derived_without_a_look_at_the_count_is_left_alone():
@@ -156,12 +156,12 @@ def test_bleu_is_that_of_the_corpus_not_the_mean_over_batches():
             log_pair_bleu(logs, pair)
         log_bleu_summary(logs, PAIRS)
 
-    found = reduced(outputs, log)
+    values = reduced(outputs, log)
     expected = sacrebleu.corpus_bleu(hypotheses, [references]).score
-    assert found["x-y_bleu"] == pytest.approx(expected, abs=0.011)
-    assert found["y-x_bleu"] == pytest.approx(100, abs=0.011)
-    assert found["worst_bleu"] == pytest.approx(expected, abs=0.011)
-    assert found["bleu"] == pytest.approx((expected + 100) / 2, abs=0.011)
+    assert values["x-y_bleu"] == pytest.approx(expected, abs=0.011)
+    assert values["y-x_bleu"] == pytest.approx(100, abs=0.011)
+    assert values["worst_bleu"] == pytest.approx(expected, abs=0.011)
+    assert values["bleu"] == pytest.approx((expected + 100) / 2, abs=0.011)
 
 
 @pytest.fixture
@@ -203,17 +203,17 @@ def test_bleu_without_a_match_of_three_words_is_smoothed_as_by_default():
     outputs = [merge_logs({"x-y": {**criterion_log(1.0, 1), **bleu_sums(hypotheses, references)}},
                           PAIRS)]  # fmt: skip
     assert not any(name.startswith("_bleu") for name in outputs[0])  # of all pairs: no such sum
-    found = reduced(outputs, lambda logs: log_pair_bleu(logs, "x-y"))["x-y_bleu"]
-    assert found == round(sacrebleu.corpus_bleu(hypotheses, [references]).score, 2) > 0
+    bleu = reduced(outputs, lambda logs: log_pair_bleu(logs, "x-y"))["x-y_bleu"]
+    assert bleu == round(sacrebleu.corpus_bleu(hypotheses, [references]).score, 2) > 0
 
 
 def test_mean_log_likelihood_of_references():
     """Sums over batches and workers, divided by sentences; then the mean over the pairs."""
     smoothed = criterion_log(9.0, 3)  # nll_loss 4.5
     plain = {"loss": torch.tensor(6.0), "ntokens": 2, "nsentences": 2, "sample_size": 2}
-    found = likelihood_log(CRITERION, smoothed), likelihood_log(PLAIN, plain)
-    assert [float(log["_log_p"]) for log in found] == [-4.5, -6.0]
-    assert [log["_references"] for log in found] == [1, 2]
+    both_logs = likelihood_log(CRITERION, smoothed), likelihood_log(PLAIN, plain)
+    assert [float(log["_log_p"]) for log in both_logs] == [-4.5, -6.0]
+    assert [log["_references"] for log in both_logs] == [1, 2]
     assert likelihood_log(CRITERION, plain) == {}  # a loss that is no likelihood
     outputs = [
         merge_logs({"x-y": {**criterion_log(9.0, 3), "_log_p": torch.tensor(-p), "_references": n}},

@@ -85,7 +85,7 @@ def test_the_cycle_goes_on_over_epochs(dataset):
     mixed = plan(dataset, "cycle", "0.05")
     slots = [slot for epoch in range(1, 8) for slot in mixed.slots(epoch) if is_synthetic(slot)]
     assert len(slots) > 4
-    assert all(one != other for one, other in zip(slots, slots[1:]))
+    assert all(before != following for before, following in zip(slots, slots[1:]))
 
 
 def test_streams_join_by_the_number_of_updates(dataset):

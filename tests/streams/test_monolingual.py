@@ -19,13 +19,13 @@ def data(tmp_path_factory):
 
 def lines_of(run):
     """The texts of the lines that an epoch sees, by number."""
-    words, found = run.task.dictionaries["yy"], {}
+    words, by_number = run.task.dictionaries["yy"], {}
     for batch in run.batches():
         if STREAM in batch:
             part = batch[STREAM]
             for number, target in zip(part["id"].tolist(), part["target"]):
-                found[number] = words.string(target[target.ne(words.pad())])
-    return found
+                by_number[number] = words.string(target[target.ne(words.pad())])
+    return by_number
 
 
 def test_empty_and_long_lines_are_left_out(data):

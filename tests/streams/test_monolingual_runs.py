@@ -130,10 +130,10 @@ def test_validation_and_inference_are_as_before(data, tmp_path):
     assert len(inprocess.hypotheses(output)) == 30
     # the options of the training may be named again
     words = [folder, "--task", "dual_translation", "--path", best, "--batch-size", 30]
-    (found,) = inprocess.validate(*words, "--lang-pairs", "xx-yy")
-    assert not any("@" in name for name in found)
-    assert found["valid_loss"] == pytest.approx(valid["valid_loss"], abs=2e-3)
-    assert {"valid_xx-yy_loss", "valid_yy-xx_loss"} <= set(found)
+    (validated,) = inprocess.validate(*words, "--lang-pairs", "xx-yy")
+    assert not any("@" in name for name in validated)
+    assert validated["valid_loss"] == pytest.approx(valid["valid_loss"], abs=2e-3)
+    assert {"valid_xx-yy_loss", "valid_yy-xx_loss"} <= set(validated)
 
 
 def test_the_average_that_translates_is_not_validated(data, tmp_path):

@@ -55,8 +55,8 @@ def test_temperatures_that_mean_nothing_are_refused(temperature):
 def test_probabilities_are_sizes_to_the_power_of_1_over_the_temperature(temperature):
     sizes = [7, 1, 300]
     weights = np.array(sizes, dtype=float) ** (1 / temperature)
-    found = pair_probabilities(sizes, temperature)
-    np.testing.assert_allclose(found, weights / weights.sum(), rtol=1e-12)
+    probabilities = pair_probabilities(sizes, temperature)
+    np.testing.assert_allclose(probabilities, weights / weights.sum(), rtol=1e-12)
 
 
 @pytest.mark.parametrize("temperature", [1e-9, 1e-300])

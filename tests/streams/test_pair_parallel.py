@@ -11,14 +11,14 @@ from fairseq_ext.streams import pair_parallel
 from fairseq_ext.streams.pair_parallel import PairParallel, check_pair_parallel, pair_sizes
 
 
-def options(**given):
-    known = dict(ddp_backend="legacy_ddp", zero_sharding="none")
+def options(**named):
+    defaults = dict(ddp_backend="legacy_ddp", zero_sharding="none")
     flags = ("fp16", "bf16", "amp", "store_ema", "use_bmuf", "no_save_optimizer_state")
-    return SimpleNamespace(**{**known, **dict.fromkeys(flags, False), **given})
+    return SimpleNamespace(**{**defaults, **dict.fromkeys(flags, False), **named})
 
 
 @pytest.mark.parametrize(
-    "given, workers, message",
+    "named, workers, message",
     [
         ({"schedule": "joint"}, 2, "--schedule joint: must be one of cycle, temperature"),
         ({"schedule": "main+aux"}, 2, "--schedule main.aux: must be one of"),
@@ -30,10 +30,10 @@ def options(**given):
         ({"no_save_optimizer_state": True}, 2, "--no-save-optimizer-state"),
     ],
 )
-def test_what_does_not_go_together_is_refused(given, workers, message):
+def test_what_does_not_go_together_is_refused(named, workers, message):
     with pytest.raises(ValueError, match=message):
         check_pair_parallel(
-            options(**given), ["a-b", "b-a"], workers, given.get("schedule", "cycle")
+            options(**named), ["a-b", "b-a"], workers, named.get("schedule", "cycle")
         )
     check_pair_parallel(options(), ["a-b", "b-a"], 2, "cycle")
 

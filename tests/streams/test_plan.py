@@ -91,10 +91,10 @@ def test_joint_trains_both_directions_on_the_same_sentences(dataset):
 @pytest.mark.parametrize("joins", JOINS, ids=str)
 def test_a_pair_joins_after_its_number_of_updates_of_the_run(dataset, schedule, joins):
     """Counted over the epochs, from 1, and right after that it does take part."""
-    made = training_plan(dataset, schedule, group=2, join_at=joins)
-    slots = [slot for epoch in range(1, 12) for slot in made.slots(epoch)]
-    assert [made.begin(epoch) for epoch in (1, 2)] == [0, len(made.slots(1))]
-    assert made.begin(12) == len(slots)
+    planned = training_plan(dataset, schedule, group=2, join_at=joins)
+    slots = [slot for epoch in range(1, 12) for slot in planned.slots(epoch)]
+    assert [planned.begin(epoch) for epoch in (1, 2)] == [0, len(planned.slots(1))]
+    assert planned.begin(12) == len(slots)
     for pair in dataset.datasets:
         taken = [number for number, slot in enumerate(slots) if pair in slot]
         join = joins.get(pair, 0)
@@ -117,46 +117,46 @@ def test_the_update_at_which_an_epoch_begins_needs_no_history(dataset, schedule,
 
 
 def test_a_pair_may_not_join_after_the_end_of_the_run(dataset):
-    made = training_plan(dataset, "cycle", join_at={"z-y": 20})
+    planned = training_plan(dataset, "cycle", join_at={"z-y": 20})
     # 2 pairs of 9 batches: 18 updates, then 18 + 2 ...
-    made.check_joins(max_update=21, max_epoch=2)
-    made.check_joins(max_update=0, max_epoch=0)
+    planned.check_joins(max_update=21, max_epoch=2)
+    planned.check_joins(max_update=0, max_epoch=0)
     with pytest.raises(ValueError, match="--join-at z-y=20: the run ends after --max-update 20"):
-        made.check_joins(max_update=20, max_epoch=0)
+        planned.check_joins(max_update=20, max_epoch=0)
     with pytest.raises(ValueError, match="after --max-epoch 1, which is 18 updates; must be less"):
-        made.check_joins(max_update=0, max_epoch=1)
-    assert made.state.begins == {1: 0}
+        planned.check_joins(max_update=0, max_epoch=1)
+    assert planned.state.begins == {1: 0}
 
 
 @pytest.mark.parametrize("shards", [1, 2, 3])
 def test_validation_walks_each_pair_once_in_step(dataset, shards):
-    made = ValidationPlan(dataset, in_batches(dataset, 3), shards)
-    assert made(1) == made(5)
-    assert len(made(1)) % shards == 0
-    seen = [index for batch in made(1) for index in batch]
+    validation = ValidationPlan(dataset, in_batches(dataset, 3), shards)
+    assert validation(1) == validation(5)
+    assert len(validation(1)) % shards == 0
+    seen = [index for batch in validation(1) for index in batch]
     assert seen == list(range(61))
-    for start in range(0, len(made(1)), shards):
-        step = made(1)[start : start + shards]
+    for start in range(0, len(validation(1)), shards):
+        step = validation(1)[start : start + shards]
         assert len({pairs_of(dataset, batch) for batch in step if batch}) == 1
         assert step[0], "worker 0 always has a batch"
 
 
 def test_in_order_each_pass_goes_through_the_batches_as_they_are(dataset, schedule):
     """--curriculum: the first epochs, shortest sentences first."""
-    made = training_plan(dataset, schedule, group=2)
+    planned = training_plan(dataset, schedule, group=2)
     drawn = collections.defaultdict(list)
-    for batch in made(1, shuffle=False):
+    for batch in planned(1, shuffle=False):
         for pair in pairs_of(dataset, batch):
             start, end = dataset.starts[pair], dataset.starts[pair] + len(dataset.datasets[pair])
             drawn[pair].append([index - start for index in batch if start <= index < end])
     assert drawn
     for pair, batches in drawn.items():
-        whole = made.batches[pair]
+        whole = planned.batches[pair]
         assert batches == [whole[number % len(whole)] for number in range(len(batches))]
-    assert made(1, shuffle=False) != made(1)
+    assert planned(1, shuffle=False) != planned(1)
 
 
 @pytest.mark.parametrize("schedule", ["main+aux", "temperature"])
 def test_drawn_pairs_differ_between_epochs(dataset, schedule):
-    made = training_plan(dataset, schedule, batch_size=1)
-    assert made.slots(1) != made.slots(2) and made.slots(1) == made.slots(1)
+    planned = training_plan(dataset, schedule, batch_size=1)
+    assert planned.slots(1) != planned.slots(2) and planned.slots(1) == planned.slots(1)

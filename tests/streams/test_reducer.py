@@ -34,32 +34,32 @@ def worker(rank, store, results):
     }
     reducer = PairReducer(model, optimizer, ASSIGNMENT, uses)
     named = dict(model.named_parameters())
-    found = {"held": [name for name, parameter in named.items() if parameter in states]}
+    seen = {"held": [name for name, parameter in named.items() if parameter in states]}
     with reducer.step():
         for name, by_rank in GRADIENTS.items():
             if rank in by_rank:
                 named[name].grad = torch.full((2,), by_rank[rank])
     reducer.reduce_gradients()
-    found["gradients"] = {n: p.grad[0].item() for n, p in named.items() if p.grad is not None}
-    found["norm"] = reducer.clip_grad_norm(1.0).item()
-    found["clipped"] = {n: p.grad[0].item() for n, p in named.items() if p.grad is not None}
+    seen["gradients"] = {n: p.grad[0].item() for n, p in named.items() if p.grad is not None}
+    seen["norm"] = reducer.clip_grad_norm(1.0).item()
+    seen["clipped"] = {n: p.grad[0].item() for n, p in named.items() if p.grad is not None}
     reducer.complete()
-    found["values"] = {name: parameter[0].item() for name, parameter in named.items()}
-    found["states"] = {n: states[p]["exp_avg"][0].item() for n, p in named.items() if p in states}
+    seen["values"] = {name: parameter[0].item() for name, parameter in named.items()}
+    seen["states"] = {n: states[p]["exp_avg"][0].item() for n, p in named.items() if p in states}
     with reducer.step():
-        found["held again"] = [name for name, p in named.items() if p in states]
+        seen["held again"] = [name for name, p in named.items() if p in states]
     with pytest.raises(ZeroDivisionError), reducer.step():
         raise ZeroDivisionError
     if rank == 1:
         reducer.complete()  # after a failure of its own it waits for nobody
-    torch.save(found, f"{results}/{rank}")
+    torch.save(seen, f"{results}/{rank}")
     dist.barrier()
     dist.destroy_process_group()
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory):
-    """[what each worker found]."""
+def workers(tmp_path_factory):
+    """[what each worker has seen]."""
     folder = tmp_path_factory.mktemp("workers")
     torch.multiprocessing.start_processes(
         worker, args=(folder / "store", folder), nprocs=3, start_method="fork"
@@ -71,33 +71,33 @@ def used_by(rank):
     return [name for name, ranks in USERS.items() if rank in ranks]
 
 
-def test_states_of_what_others_use_are_dropped(found):
-    for rank, own in enumerate(found):
-        assert own["held"] == own["held again"] == [*used_by(rank), "none"]
+def test_states_of_what_others_use_are_dropped(workers):
+    for rank, of_worker in enumerate(workers):
+        assert of_worker["held"] == of_worker["held again"] == [*used_by(rank), "none"]
 
 
-def test_gradients_are_sums_over_the_users_divided_by_all_workers(found):
-    for rank, own in enumerate(found):
+def test_gradients_are_sums_over_the_users_divided_by_all_workers(workers):
+    for rank, of_worker in enumerate(workers):
         expected = {
             name: sum(GRADIENTS[name].values()) / 3 for name in used_by(rank) if name in GRADIENTS
         }
-        assert own["gradients"] == pytest.approx(expected)
+        assert of_worker["gradients"] == pytest.approx(expected)
 
 
-def test_the_norm_is_that_of_the_whole_gradient(found):
+def test_the_norm_is_that_of_the_whole_gradient(workers):
     means = [sum(by_rank.values()) / 3 for by_rank in GRADIENTS.values()]
     norm = math.sqrt(sum(2 * mean**2 for mean in means))
-    for own in found:
-        assert own["norm"] == found[0]["norm"] == pytest.approx(norm)
-        clipped = {name: value / norm for name, value in own["gradients"].items()}
-        assert own["clipped"] == pytest.approx(clipped, rel=1e-5)
+    for of_worker in workers:
+        assert of_worker["norm"] == workers[0]["norm"] == pytest.approx(norm)
+        clipped = {name: value / norm for name, value in of_worker["gradients"].items()}
+        assert of_worker["clipped"] == pytest.approx(clipped, rel=1e-5)
 
 
-def test_all_receive_the_values_and_the_first_worker_the_states(found):
-    for rank, own in enumerate(found):
+def test_all_receive_the_values_and_the_first_worker_the_states(workers):
+    for rank, of_worker in enumerate(workers):
         expected = {name: float(ranks[0]) for name, ranks in USERS.items() if 0 < len(ranks) < 3}
         expected.update(all=float(rank), none=float(rank))  # those are the same in a run
-        assert own["values"] == expected
+        assert of_worker["values"] == expected
     states = {name: 100.0 + (ranks[0] if ranks else 0) for name, ranks in USERS.items()}
-    assert found[0]["states"] == states
-    assert set(found[1]["states"]) == {*used_by(1), "none"}
+    assert workers[0]["states"] == states
+    assert set(workers[1]["states"]) == {*used_by(1), "none"}

@@ -126,7 +126,7 @@ def test_each_pass_has_an_order_of_its_own():
     plan = TrainingPlan(dataset, in_batches(dataset, 1), "joint", 1, lambda epoch: 1)
     small = [[index - 40 for index in batch if index >= 40][0] for batch in plan(1)]
     passes = [tuple(small[start : start + 10]) for start in range(0, 40, 10)]
-    assert len(set(passes)) == 4 and all(sorted(one) == list(range(10)) for one in passes)
+    assert len(set(passes)) == 4 and all(sorted(order) == list(range(10)) for order in passes)
 
 
 class Generator:

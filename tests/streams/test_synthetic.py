@@ -186,12 +186,12 @@ def test_other_dictionaries_in_the_folder_of_a_label_are_refused(data, tmp_path)
 
 
 def meters(**losses):
-    found = MetersDict()
+    by_name = MetersDict()
     for name, value in losses.items():
         meter = AverageMeter()
         meter.update(value)
-        found.add_meter(name.replace("_", "-", 1), meter, priority=1)
-    return found
+        by_name.add_meter(name.replace("_", "-", 1), meter, priority=1)
+    return by_name
 
 
 def test_streams_join_when_the_translating_direction_is_good_enough():

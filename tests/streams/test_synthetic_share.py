@@ -29,9 +29,9 @@ def expected(points, begin, start, others):
 @pytest.mark.parametrize("begin, start", [(0, 0), (0, 7), (13, 7), (30, 0), (0, 100)])
 def test_chosen_updates(text, begin, start):
     share = parse_share(text)
-    found = share.chosen(begin, start, 40).tolist()
-    assert found == expected(share.points, begin, start, 40)
-    assert found.count(False) == 40 and not found[-1]
+    chosen = share.chosen(begin, start, 40).tolist()
+    assert chosen == expected(share.points, begin, start, 40)
+    assert chosen.count(False) == 40 and not chosen[-1]
 
 
 def test_epochs_follow_each_other():

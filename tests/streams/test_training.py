@@ -25,10 +25,10 @@ def stored(path):
     return checkpoint_utils.torch.load(path, weights_only=True)
 
 
-def differing(one, other):
+def differing(first, second):
     """Names of the tensors that are not equal to the last bit; the names must be the same."""
-    assert one.keys() == other.keys()
-    return [name for name in one if not torch.equal(one[name], other[name])]
+    assert first.keys() == second.keys()
+    return [name for name in first if not torch.equal(first[name], second[name])]
 
 
 def optimiser_tensors(checkpoint):
@@ -171,9 +171,9 @@ def validated(toy_corpus, train_small, tmp_path_factory):
 
 def test_each_pair_is_validated_on_its_own(validated):
     _, records = validated
-    found = [record for record in records if "valid_loss" in record]
-    assert len(found) == 2
-    for record in found:
+    validations = [record for record in records if "valid_loss" in record]
+    assert len(validations) == 2
+    for record in validations:
         for pair in ("xx-yy", "yy-xx"):
             for name in ("loss", "nll_loss", "ppl", "bleu"):
                 assert isinstance(record[f"valid_{pair}_{name}"], float)
@@ -184,7 +184,7 @@ def test_each_pair_is_validated_on_its_own(validated):
         bleus = [record[f"valid_{pair}_bleu"] for pair in ("xx-yy", "yy-xx")]
         assert record["valid_bleu"] == pytest.approx(sum(bleus) / 2, abs=0.011)
         assert record["valid_worst_bleu"] == pytest.approx(min(bleus), abs=0.011)
-    assert found[0]["valid_xx-yy_loss"] != found[0]["valid_yy-xx_loss"]
+    assert validations[0]["valid_xx-yy_loss"] != validations[0]["valid_yy-xx_loss"]
 
 
 def test_each_pair_is_logged_in_training(validated):
@@ -225,14 +225,14 @@ def test_validation_bleu_is_that_of_generate(validated, toy_corpus, pair):
 def test_validation_loss_is_that_of_fairseq_validate(validated, toy_corpus, pair):
     folder, records = validated
     source, target = pair.split("-")
-    found = inprocess.validate(
+    validated_again = inprocess.validate(
         toy_corpus.two,
         *["--task", "dual_translation", "-s", source, "-t", target],
         *["--path", folder / "checkpoint_last.pt", "--batch-size", 9],
     )
     last = [record for record in records if "valid_loss" in record][-1]
     name = f"valid_{pair}_loss"
-    assert found[-1][name] == pytest.approx(last[name], abs=2e-3)
+    assert validated_again[-1][name] == pytest.approx(last[name], abs=2e-3)
 
 
 @pytest.mark.parametrize("metric", ["bleu", "yy-xx_bleu", "xx-yy_loss", "log_likelihood"])
@@ -279,12 +279,12 @@ def test_inference_needs_only_source_and_target(three, toy_corpus, pair):
 @pytest.mark.parametrize("pair", ["xx-yy", "zz-xx"])
 def test_validation_of_one_of_many_pairs(three, toy_corpus, pair):
     source, target = pair.split("-")
-    found = inprocess.validate(
+    validated = inprocess.validate(
         toy_corpus.three,
         *["--task", "dual_translation", "-s", source, "-t", target],
         *["--path", three, "--batch-size", 8],
     )
-    (record,) = [record for record in found if "valid_loss" in record]
+    (record,) = [record for record in validated if "valid_loss" in record]
     assert record[f"valid_{pair}_loss"] == record["valid_loss"]
     assert not any("yy-zz" in name for name in record)
 
