@@ -45,6 +45,11 @@ def test_names_in_scripts_say_something(path):
     assert not measure.vague_names(path)
 
 
+def test_names_in_tests_say_something():
+    paths = sorted((measure.REPOSITORY / "tests").rglob("*.py"))
+    assert {name(path): vague for path in paths if (vague := measure.vague_names(path))} == {}
+
+
 def test_a_file_is_measured(tmp_path):
     path = tmp_path / "sample.py"
     path.write_text(SAMPLE, encoding="utf-8")
