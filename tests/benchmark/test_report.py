@@ -128,7 +128,8 @@ def test_table_and_picture_of_growth(tmp_path):
         curves[system] = {"training": {**curve._asdict(), "slopes": growth.slopes(curve)}}
     record = {**report.circumstances("cpu"), "threads": 1, "axes": {"length": curves}}
     text = growth.markdown(record)
-    assert "| length | lstm | training | 8 | 32 | 0.008 to 0.032 | 1.00 | 1.00 | 1.00 | 1.00 |  |"
+    row = "| length | lstm | training | 8 | 32 | 0.008 to 0.032 | 1.00 | 1.00 | 1.00 | 1.00 |  |"
+    assert row in text
     assert "| 2.00 | 1.00 | 2.00 | 1.00 | yes |" in text
     growth.draw(record, tmp_path / "growth.png")
     assert (tmp_path / "growth.png").read_bytes().startswith(b"\x89PNG")

@@ -109,8 +109,14 @@ def test_what_is_written(mnist, tmp_path, capsys):
 
 
 def test_what_was_written_is_written_again(mnist, tmp_path):
-    for _ in range(2):
-        run(mnist, tmp_path / "out", "--features", "whole")
+    out = tmp_path / "out"
+    run(mnist, out, "--features", "whole")
+    before = lines(out / "text" / "train")
+    for written in (out / "text" / "train", out / "bin" / "train.features"):
+        written.write_text("an older line\n", encoding="utf-8")
+    run(mnist, out, "--features", "whole")
+    assert lines(out / "text" / "train") == before
+    assert len(lines(out / "bin" / "train.features")) == len(before)
 
 
 def test_faults_are_named(mnist, tmp_path):

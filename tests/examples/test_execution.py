@@ -108,11 +108,11 @@ evaluate = "cat $RUNS/base.$SEED_1/made $RUNS/base.${SEED_2}/made > $RUN/found"
         call("both", 2)
     with pytest.raises(UsageError, match=r"SEED 0: both is of 2 seeds; allowed: 1 \.\.\."):
         call("both", 0)
+    places["file"].write_text(FILE + both.replace("= 2", "= 3"), encoding="utf-8")
     with pytest.raises(UsageError, match=r"both\]: seeds = 3; allowed: 1 or 2"):
-        places["file"].write_text(FILE + both.replace("= 2", "= 3"), encoding="utf-8")
         call("both", 1)
+    places["file"].write_text(FILE + both.replace("seeds = 2\n", ""), encoding="utf-8")
     with pytest.raises(UsageError, match=r"SEED_2 is not known here; allowed: .*SEED_1"):
-        places["file"].write_text(FILE + both.replace("seeds = 2\n", ""), encoding="utf-8")
         call("both", 5)
 
 

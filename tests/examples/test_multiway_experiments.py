@@ -133,14 +133,16 @@ def test_parameters_grow_with_languages_not_with_pairs(built):
 
 def test_cuts_are_percentages_of_a_third(built):
     lines = 29000 / 3
-    for name in read_experiment("multiway/cut").systems:
-        if name.startswith("single"):
-            system = read_experiment("multiway/cut").system(name)
-            percent, remaining = next(
-                text.split("pairs kept=")[1].split(")")[0].split("% (") for text in system.evaluate
-                if "pairs kept=" in text
-            )  # fmt: skip
-            assert int(remaining) == round(lines * int(percent) / 100)
+    experiment = read_experiment("multiway/cut")
+    singles = [name for name in experiment.systems if name.startswith("single")]
+    assert singles
+    for name in singles:
+        percent, remaining = next(
+            text.split("pairs kept=")[1].split(")")[0].split("% (")
+            for text in experiment.system(name).evaluate
+            if "pairs kept=" in text
+        )
+        assert int(remaining) == round(lines * int(percent) / 100)
 
 
 @pytest.fixture

@@ -29,17 +29,18 @@ def test_lines_are_taken_apart():
 
 
 @pytest.mark.parametrize(
-    "words",
+    "line, message",
     [
-        ["fairseq-train", "DATA", "--arch", "lstm", "--optimizer", "adam", "--no-such-option"],
-        ["fairseq-ext", "average", "--lust", "3"],
-        ["python", "examples/score.py", "text", "blue", "--hyp", "a", "--ref", "b", "--into", "c"],
-        ["python", "examples/prepare.py", "parallel"],
+        ("fairseq-train DATA --arch lstm --optimizer adam --no-such-option", "--no-such-option"),
+        ("fairseq-ext average --inputs a --output b --lust 3", "--lust"),
+        ("python examples/score.py text blue --hyp a --ref b --into c", "'blue'"),
+        ("python examples/prepare.py parallel", "are required"),
     ],
 )
-def test_wrong_commands_are_noticed(words, capsys):
+def test_wrong_commands_are_noticed(line, message, capsys):
     with pytest.raises(SystemExit):
-        shell.parse(words)
+        shell.parse(line.split())
+    assert message in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")

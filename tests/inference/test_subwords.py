@@ -130,7 +130,7 @@ def test_bad_values_are_named(models, data, checkpoint, tmp_path):
         parse_bpe_models(f"{option(models, 'xx')},{option(models, 'xx')}")
     with pytest.raises(FileNotFoundError, match="--bpe-models: there is no file nowhere for xx"):
         parse_bpe_models("xx=nowhere")
+    words = SYSTEMS["multiway_gru"].words(data, "--lang-pairs", "xx-yy")
+    words += ["--batch-size", 8, "--save-dir", tmp_path]
     with pytest.raises(ValueError, match="--bpe-models .* allowed in training: leave it out"):
-        words = SYSTEMS["multiway_gru"].words(data, "--lang-pairs", "xx-yy")
-        words += ["--batch-size", 8, "--save-dir", tmp_path]
         inprocess.train(*words, "--bpe-models", option(models, "xx"))

@@ -58,10 +58,10 @@ def test_paths_agree_with_dropout(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_parameter_of_the_task_has_a_gradient_and_no_other(kind):
     case = Case(kind, 3, [5, 3], [4, 2])
-    gradients = outcome(case, False)
+    computed = outcome(case, False)
     for name, _ in case.modules.named_parameters():
-        assert (name in gradients) == (f"own.{TASKS[0]}." not in name), name
-    for name, grad in gradients.items():
+        assert (name in computed) == (f"own.{TASKS[0]}." not in name), name
+    for name, grad in computed.items():
         assert grad.abs().max() > 1e-9, name
 
 
@@ -93,7 +93,7 @@ def test_gradients_may_be_taken_twice():
     first, again = (
         torch.autograd.grad(loss, list(unit.parameters()), retain_graph=True) for _ in range(2)
     )
-    assert all(torch.equal(once, again_too) for once, again_too in zip(first, again))
+    assert all(torch.equal(gradient, repeated) for gradient, repeated in zip(first, again))
 
 
 def test_backward_gives_the_memory_back():
@@ -108,15 +108,15 @@ def test_backward_gives_the_memory_back():
 
 
 def test_half_precision_by_autocast():
-    """What --amp does: bfloat16 products around the loop change the loss by a few per cent."""
+    """What --amp does: bfloat16 products around the loop change all numbers but little."""
     case = Case("routed, stacked", 6, [8, 3, 1, 8], [5, 9, 2, 1])
     expected = outcome(case, False, torch.float32)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        halved = outcome(case, False, torch.float32)
-    assert halved["loss"].item() == pytest.approx(expected["loss"].item(), rel=0.03)
-    largest = max(grad.abs().max() for grad in expected.values())
-    for name, grad in expected.items():
-        assert (halved[name] - grad).abs().max() < 0.1 * largest, name
+        half = outcome(case, False, torch.float32)
+    assert half["loss"].item() == pytest.approx(expected["loss"].item(), rel=0.03)
+    for name, exact in expected.items():
+        # of each by itself: next to the loss, which is the largest, every gradient would be small
+        assert (half[name] - exact).abs().max() < 0.3 * exact.abs().max(), name
 
 
 def reset_gate_is_left_out(monkeypatch):
@@ -128,10 +128,10 @@ def reset_gate_is_left_out(monkeypatch):
         with torch.no_grad():
             bias = self.bias[number, reset].clone()
             self.bias[number, reset] = 1000
-        outputs = real(self, number, inputs, before)
+        state = real(self, number, inputs, before)
         with torch.no_grad():
             self.bias[number, reset] = bias
-        return outputs
+        return state
 
     monkeypatch.setattr(modules.Blocks, "step", twin)
 
@@ -167,6 +167,6 @@ def router_gets_no_gradient_through_the_inputs(monkeypatch):
 def test_broken_twin_is_noticed(monkeypatch, twin, name):
     case = Case("routed", 1, [4, 2], [3, 5])
     twin(monkeypatch)
-    outcomes, expected = outcome(case, False), outcome(case, True)
-    differing = {key for key in expected if not torch.allclose(outcomes[key], expected[key])}
+    computed, expected = outcome(case, False), outcome(case, True)
+    differing = {key for key in expected if not torch.allclose(computed[key], expected[key])}
     assert any(name in key for key in differing)

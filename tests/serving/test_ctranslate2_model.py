@@ -50,6 +50,7 @@ def test_translations_are_those_of_fairseq(name, direction, engines):
     lines = LINES[:2]
     expected = stock.run(key("translate", direction, **options), lines)
     answers = other.run(key("translate", direction, **options), lines)
+    assert len(answers) == len(expected) == 2
     for answer, fairseqs in zip(answers, expected):
         assert answer["source_tokens"] == fairseqs["source_tokens"]
         first, other_first = answer["hypotheses"][0], fairseqs["hypotheses"][0]
@@ -63,9 +64,11 @@ def test_sentences_without_words_are_searched(engines):
     stock, other = engines("transformer")
     options = {"beam": 2, "nbest": 2, "max_len_b": 4}
     expected = stock.run(key("translate", **options), ["", "  "])
-    for answer, fairseqs in zip(other.run(key("translate", **options), ["", "  "]), expected):
-        for translation, hypothesis in zip(answer["hypotheses"], fairseqs["hypotheses"]):
-            assert translation == {**hypothesis, "token_scores": None}
+    answers = other.run(key("translate", **options), ["", "  "])
+    assert len(answers) == len(expected) == 2
+    for answer, fairseqs in zip(answers, expected):
+        hypotheses = [{**entry, "token_scores": None} for entry in fairseqs["hypotheses"]]
+        assert answer["hypotheses"] == hypotheses and len(hypotheses) == 2
 
 
 def test_translations_end_at_the_last_position_of_the_model(loaded, checkpoint_of):
@@ -107,6 +110,7 @@ def test_scores_are_those_of_fairseq(engines):
     pairs = [Pair("an1 av2 an3", "un1 un3 uv2"), Pair("", ""), Pair("an1", "un1 " * 5000)]
     pairs += [Pair("an1 " * 5000, "un1")]
     expected, answers = stock.run(key("score"), pairs), other.run(key("score"), pairs)
+    assert len(answers) == len(expected) == 4
     for answer, fairseqs in zip(answers, expected):
         assert answer["tokens"] == fairseqs["tokens"] and answer["error"] == fairseqs["error"]
         assert answer["score"] == pytest.approx(fairseqs["score"], abs=1e-3)

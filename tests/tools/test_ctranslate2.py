@@ -86,8 +86,8 @@ def test_options_that_its_converter_does_not_read_are_refused(options, tmp_path)
     """CTranslate2's own converter leaves them out, and the model translates something else."""
     model = Namespace(decoder_embed_dim=8, **options)
     named = f"--{next(iter(options))}".replace("_", "-")
+    stock = {**STOCK, "cfg": {"task": TASK, "model": model}}
     with pytest.raises(UsageError, match=f"trained with {named}, which CTranslate2 does not have"):
-        stock = {**STOCK, "cfg": {"task": TASK, "model": model}}
         ctranslate2.write_folder(Converter, stock, Path("data"), tmp_path / "model")
     assert not list(tmp_path.iterdir())
 

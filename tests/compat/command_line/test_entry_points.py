@@ -69,10 +69,11 @@ def test_metric_of_batches_that_are_left_out():
     assert ValidationStats({"loss": 1.0}, decides=False)["bleu"] is None
 
 
-def test_empty_save_dir_does_not_stay(call, tmp_path):
+def test_empty_save_dir_does_not_stay(call, tmp_path, capsys):
     import fairseq_cli.train
 
     base = ["--arch", "transformer", "--optimizer", "adam", "--max-tokens", 100, "--cpu"]
     with pytest.raises(SystemExit):
         call(fairseq_cli.train, tmp_path / "none", *base, "--save-dir", tmp_path / "a" / "b")
+    assert "none" in capsys.readouterr().err
     assert not (tmp_path / "a").exists()
