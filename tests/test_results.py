@@ -191,11 +191,11 @@ def test_how_far_seeds_lie_apart(small):
     (measured.DATA / "y.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     seeds = measured.spread("y", {"versus": "", "metric": "BLEU"})
     assert seeds == measured.Spread(pytest.approx((4.5 / 4) ** 0.5), 2.0, 4)
-    # the difference of two systems has twice the variance; two seeds halve it
-    assert seeds.margin(2) == pytest.approx(1.96 * (4.5 / 4) ** 0.5)
+    # the difference of two systems has twice the variance; two seeds halve it; Student's t is 2.776
+    assert seeds.margin(2) == pytest.approx(2.776 * (4.5 / 4) ** 0.5, rel=1e-3)
     table = small.spread('versus= metric=BLEU "all=>y" "three=>y system=a"')
-    assert "| all | ±2.9 | ±2.1 | ±1.7 | 1.06 | 2.0 | 4 |" in table
-    assert "| three | ±2.8 | ±2.0 | ±1.6 | 1.00 | 2.0 | 2 |" in table
+    assert "| all | ±4.2 | ±2.9 | ±2.4 | 1.06 | 2.0 | 4 |" in table
+    assert "| three | ±6.1 | ±4.3 | ±3.5 | 1.00 | 2.0 | 2 |" in table
     with pytest.raises(ValueError, match="y: no two seeds were measured with"):
         measured.spread("y", {"system": "e"})
 

@@ -1,6 +1,8 @@
 """What was measured: docs/results/data/*.csv, and the records of docs/benchmarks."""
 
+import bisect
 import csv
+import itertools
 import json
 import math
 from pathlib import Path
@@ -10,6 +12,8 @@ DOCS = Path(__file__).resolve().parent.parent
 DATA = DOCS / "results" / "data"
 
 Measurement = dict[str, str]
+# of the numerical integral: the quantile has three correct digits
+POINTS = 20_000
 
 
 class Summary(NamedTuple):
@@ -34,9 +38,21 @@ class Spread(NamedTuple):
     def margin(self, seeds: int) -> float:
         """Return half of the 95% interval of a difference of two systems with so many seeds each.
 
-        The quantile is the normal distribution's; sentences of the test set are not in it.
+        Sentences of the test set are not in it.
         """
-        return 1.96 * self.deviation * math.sqrt(2 / seeds)
+        return student_quantile(self.freedom) * self.deviation * math.sqrt(2 / seeds)
+
+
+def student_quantile(freedom: int) -> float:
+    """Return the t that Student's distribution exceeds in absolute value in 5% of cases.
+
+    As in fairseq_ext/tools/evaluate/intervals.py, which these pages are made without: with
+    t = sqrt(freedom) * tan(angle), the density of the angle is cos(angle) ^ (freedom - 1).
+    """
+    step = math.pi / (2 * POINTS)
+    density = [math.cos((count + 0.5) * step) ** (freedom - 1) for count in range(POINTS)]
+    sums = list(itertools.accumulate(density))
+    return math.sqrt(freedom) * math.tan(step * bisect.bisect(sums, 0.95 * sums[-1]))
 
 
 def measurements(name: str) -> list[Measurement]:
