@@ -69,6 +69,19 @@ def test_the_interval_of_single_runs_is_about_sentences(files, capsys):
     assert "over the sentences, not over other trainings." in evaluate(capsys, *words).out
 
 
+def test_a_baseline_that_is_a_system_as_well_counts_once(files, tmp_path, capsys):
+    base, good = (["--hyp", files[f"{name}1"], files[f"{name}2"]] for name in ("base", "good"))
+    rest = ["--baseline", *base[1:], "--ref", files["ref"], "--metric", "chrf", "--samples", 50]
+    intervals = []
+    for number, others in enumerate(([], base, [base[0], *base[:0:-1]])):
+        output = tmp_path / f"{number}.json"
+        evaluate(capsys, *good, *others, *rest, "--output", output)
+        tests = json.loads(output.read_text(encoding="utf-8"))["tests"]
+        mean = tests[str(files["good1"])]["chrf"][0]
+        intervals.append((mean["low"], mean["high"]))
+    assert intervals[1:] == [pytest.approx(intervals[0])] * 2
+
+
 def test_without_a_baseline(files, capsys):
     printed = evaluate(capsys, "--hyp", files["good1"], "--ref", files["ref"], "--metric", "chrf")
     assert "chrF" in printed.out and "BLEU" not in printed.out and "| p |" not in printed.out

@@ -187,6 +187,15 @@ def metrics_of(args: Namespace, references: Sequence[str]) -> List[Scorer]:
     return metrics
 
 
+def different(texts: Dict[str, List[List[str]]]) -> List[str]:
+    """Return the labels of the systems; of those with the same translations, one.
+
+    texts: {label: the lines of each run}. The baseline may be a --hyp as well; counted twice, its
+    runs would tell twice as much of how far seeds lie apart.
+    """
+    return list({tuple(sorted(map(tuple, runs))): label for label, runs in texts.items()}.values())
+
+
 def evaluate(args: Namespace) -> Result:
     """Return scores and tests, as the .json file holds it."""
     references = inputs.read_lines(args.ref)
@@ -234,7 +243,7 @@ def evaluate(args: Namespace) -> Result:
                 **spread(values),
                 "interval": scored[label].interval(),
             }
-        seeds = pooled(scored.values())
+        seeds = pooled(scored[label] for label in different(texts))
         for label in tested:
             both = scored["baseline"], scored[label]
             tests = paired_test(metric, *both, args.test, number)
