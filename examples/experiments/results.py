@@ -98,8 +98,8 @@ def difference(
     spread: how far seeds lie apart, for the interval, which is empty where sums are not resampled.
     Values are of the seeds that both have. p is of the paired bootstrap over the items, of the mean
     over the seeds; of a classification it is that of the McNemar test, of each seed. There is none
-    where the sums are not stored, and none of a run that diverged: no difference by chance reaches
-    NaN, so that p would be the lowest.
+    where the sums are not stored, none of a single item, whose resamples are all alike, and none of
+    a run that diverged: no difference by chance reaches NaN, so that p would be the lowest.
     """
     seeds = sorted(set(baseline) & set(system))
     values = {seed: system[seed].value - baseline[seed].value for seed in seeds}
@@ -112,6 +112,8 @@ def difference(
     if first.name in CLASSIFICATIONS:
         tests = [mcnemar(*pair) for pair in zip(before, after)]
         return {"values": values, "p": tests, "interval": ()}
+    if len(before[0]) < 2:
+        return untested
     resamples = resample(len(before[0]), TESTS[TEST])
     base, scored = Scored(metric, before, resamples), Scored(metric, after, resamples)
     if not (np.isfinite(base.samples).all() and np.isfinite(scored.samples).all()):

@@ -160,6 +160,20 @@ def test_what_only_resamples_make_infinite_is_not_tested():
     assert (test["p"], test["interval"]) == ([], ())
 
 
+def test_a_single_item_is_not_tested():
+    """All resamples are alike: p would be the lowest, and the interval would have no width."""
+    metric = metric_named("cer")
+
+    def score(hypothesis, items):
+        sums = metric.statistics([hypothesis] * items, ["four"] * items)
+        return Score("CER", metric.score(sums.sum(axis=0)), {}, "cer", sums.tolist())
+
+    for items, p in ((1, 0), (2, 1)):
+        test = difference({1: score("for", items)}, {1: score("four", items)})
+        assert (test["values"], len(test["p"])) == ({1: -25.0}, p)
+        assert len(test["interval"]) == 2 * p
+
+
 def test_differences_of_classifications_are_tested_seed_by_seed(runs):
     results, _ = collect(*runs, [1, 2])
     (line,) = (

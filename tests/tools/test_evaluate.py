@@ -131,11 +131,14 @@ def test_errors_name_what_is_wrong(files, tmp_path, capsys, monkeypatch):
     assert f"{short} has 2 lines and {files['ref']} 30" in message
     assert "holds no line" in fails(capsys, *hyp, "--ref", write(tmp_path / "empty", []))
     line = write(tmp_path / "line", sentences(1))
-    message = fails(capsys, "--hyp", line, "--ref", line, "--baseline", line)
-    assert f"--test bootstrap: --ref {line} has 1 line; allowed: 2 and more" in message
+    for words in ([], ["--test", "randomisation"]):
+        message = fails(capsys, "--hyp", line, "--ref", line, "--baseline", line, *words)
+        assert f"--baseline: --ref {line} has 1 line; allowed: 2 and more" in message
     assert "--label: 2 names for 1 --hyp" in fails(capsys, *hyp, *ref, "--label", "a", "b")
     assert "two systems" in fails(capsys, *hyp, *hyp, *ref)
-    assert "--samples 0: allowed" in fails(capsys, *hyp, *ref, "--samples", 0)
+    for samples, words in ((1, []), (0, ["--baseline", hyp[1], "--test", "randomisation"])):
+        message = fails(capsys, *hyp, *ref, *words, "--samples", samples)
+        assert f"--samples {samples}: allowed: {samples + 1} and more" in message
     twice = files["base1"], files["base1"]
     assert f"--hyp {twice[0]}: listed twice" in fails(capsys, "--hyp", *twice, *ref)
     assert f"--baseline {twice[0]}: listed" in fails(capsys, *hyp, *ref, "--baseline", *twice)

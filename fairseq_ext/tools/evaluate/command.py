@@ -108,8 +108,10 @@ def check(args: Namespace) -> None:
     """Raise UsageError for options that do not go together."""
     if args.label and len(args.label) != len(args.hyp):
         raise UsageError(f"--label: {len(args.label)} names for {len(args.hyp)} --hyp")
-    if args.samples is not None and args.samples < 1:
-        raise UsageError(f"--samples {args.samples}: allowed: 1 and more")
+    # a single resample has no variance, and its interval no width
+    least = 2 if args.test == "bootstrap" else 1
+    if args.samples is not None and args.samples < least:
+        raise UsageError(f"--samples {args.samples}: allowed: {least} and more")
     if args.comet and not args.source:
         raise UsageError(f"--comet {args.comet} needs --source")
     if args.source and not args.comet:
@@ -201,9 +203,9 @@ def evaluate(args: Namespace) -> Result:
     references = inputs.read_lines(args.ref)
     if not references:
         raise UsageError(f"--ref {args.ref} holds no line")
-    if len(references) < 2 and args.baseline and args.test == "bootstrap":
-        # every resample is the same: the test would take any difference for significant
-        raise UsageError(f"--test bootstrap: --ref {args.ref} has 1 line; allowed: 2 and more")
+    if len(references) < 2 and args.baseline:
+        # every resample is the same: intervals would have no width, any difference be significant
+        raise UsageError(f"--baseline: --ref {args.ref} has 1 line; allowed: 2 and more")
     if not args.tokenize and BLEU & set(args.metric) and lacks_blanks(references):
         print(
             f"warning: {args.ref}: no blanks between words, which BLEU counts; --tokenize zh, "
