@@ -3,6 +3,7 @@
 import pytest
 
 from fairseq_ext import __main__ as command
+from fairseq_ext.compat.training import best_scores
 from fairseq_ext.tools.curves import compare
 from fairseq_ext.tools.curves.training_log import Run, read_run
 
@@ -153,9 +154,10 @@ def test_languages_may_have_an_underscore(tmp_path, capsys):
 
 
 def test_what_less_is_better_of():
-    less = ("de-en_loss", "ppl", "text_nll", "wer", "l_duality", "L_t")
+    less = ("de-en_loss", "ppl", "text_nll", "wer", "cer", "l_duality", "L_t", "symm_kl", "latency")
     assert all(map(compare.is_lower_better, less))
-    assert not any(map(compare.is_lower_better, ("bleu", "worst_bleu", "f1", "accuracy")))
+    more = ("bleu", "worst_bleu", "macro_f1", "accuracy", *best_scores.HIGHER)
+    assert not any(map(compare.is_lower_better, more))
 
 
 def test_a_run_that_begins_again_in_its_log_begins_at_zero(tmp_path):

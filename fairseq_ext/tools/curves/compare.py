@@ -13,6 +13,7 @@ from typing import Any, Iterator, List, Optional, Sequence
 
 import numpy as np
 
+from ...compat.training import best_scores
 from .. import UsageError, atomic_path
 from ..evaluate.report import markdown_table
 from .figures import new_figure, save, write_table
@@ -22,8 +23,8 @@ from .training_log import Curves, Point, Run
 METRICS = ("loss", "ppl", "bleu")
 # de-en_loss and pt_BR-zh_Hans_loss, but not de-en_nll_loss
 PAIR_LOSS = re.compile(r"[^-]+-[^-]+(?<!_nll)(?<!_backward)_loss")
-# of other metrics more is better
-LOWER = ("loss", "ppl", "nll", "error", "ter", "wer", "uer", "duality", "L_t")
+# ends of the names of metrics of which less is better, those of training first
+LOWER = (*best_scores.LOWER, "kl", "latency", "duality", "L_t")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
