@@ -149,12 +149,19 @@ def test_commands_parse(page, name, tmp_path):
         check_parses(*words)
 
 
-@pytest.mark.parametrize("wrong", ["--dropuot 0.1", "--arch dual_transformer_none"])
-def test_a_wrong_option_would_be_found(wrong, tmp_path):
+@pytest.mark.parametrize(
+    "wrong, message",
+    [
+        ("--dropuot 0.1", "unrecognized arguments: --dropuot"),
+        ("--arch dual_transformer_none", "invalid choice: 'dual_transformer_none'"),
+    ],
+)
+def test_a_wrong_option_would_be_found(wrong, message, tmp_path, capsys):
     script = "fairseq-train d --user-dir $USER_DIR --task dual_translation --arch dual_transformer "
     (words,) = recorded(script + wrong, tmp_path)
     with pytest.raises(SystemExit):
         check_parses(*words)
+    assert message in capsys.readouterr().err
 
 
 # ---------------------------------------------------------------- pages as text
@@ -210,8 +217,8 @@ def test_make_targets_exist():
 def documents():
     """All Markdown files of the repository."""
     folders = ("docs", "examples", "fairseq_ext")
-    pages = [path for folder in folders for path in (REPOSITORY / folder).rglob("*.md")]
-    return sorted([*REPOSITORY.glob("*.md"), *pages])
+    nested = [path for folder in folders for path in (REPOSITORY / folder).rglob("*.md")]
+    return sorted([*REPOSITORY.glob("*.md"), *nested])
 
 
 @pytest.mark.parametrize("page", documents(), ids=pages.label)
@@ -231,7 +238,8 @@ def test_links_lead_somewhere(page):
 
 def named_experiments(page):
     """[(experiment, system or None)] of the commands of a page that run an experiment."""
-    words = re.findall(r"examples/run\.py (\w+/\w+)(?: '?([\w.*@-]+))?", pages.code(page))
+    command = r"examples/run\.py (\w+/\w+)\b(?!\.toml)(?: '?([\w.*@-]+))?"
+    words = re.findall(command, pages.code(page))
     return [(name, None if system in ("prepare", "report", "SYSTEM") else system or None)
             for name, system in words]  # fmt: skip
 
@@ -242,7 +250,8 @@ def test_experiments_of_the_pages_exist(monkeypatch):
 
     commands = [words for page in documents() for words in named_experiments(page)]
     for name, system in dict.fromkeys(commands):
-        assert not system or read_experiment(name).matching(system)
+        experiment = read_experiment(name)
+        assert not system or experiment.matching(system)
     assert ("dual/monolingual", "stock.twice.*") in commands
 
 

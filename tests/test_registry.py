@@ -4,6 +4,8 @@ import ast
 import dataclasses
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -54,16 +56,16 @@ def our_architectures():
 
 def our_configs():
     """{label: dataclass} of every option group that the package registers."""
-    by_name = {}
+    configs = {}
     for name in ours(TASK_REGISTRY):
-        by_name[f"task {name}"] = TASK_DATACLASS_REGISTRY[name]
+        configs[f"task {name}"] = TASK_DATACLASS_REGISTRY[name]
     for name in ours(CRITERION_REGISTRY):
-        by_name[f"criterion {name}"] = CRITERION_DATACLASS_REGISTRY[name]
+        configs[f"criterion {name}"] = CRITERION_DATACLASS_REGISTRY[name]
     for name in ours(MODEL_REGISTRY):
         # twin_lstm and such have the options of a stock model, which are no dataclass
         if MODEL_REGISTRY[name].add_args.__module__.startswith("fairseq.models.fairseq_model"):
-            by_name[f"model {name}"] = MODEL_DATACLASS_REGISTRY[name]
-    return by_name
+            configs[f"model {name}"] = MODEL_DATACLASS_REGISTRY[name]
+    return configs
 
 
 def relative(path):
@@ -177,8 +179,11 @@ def test_architecture_builds_with_its_defaults(arch, toy_corpus, tmp_path):
 
 
 def test_version_is_that_of_the_distribution():
-    text = (REPOSITORY / "setup.py").read_text(encoding="utf-8")
-    assert fairseq_ext.__version__ in text or "__version__" in text
+    words = [sys.executable, "setup.py", "--version"]
+    printed = subprocess.run(
+        words, cwd=REPOSITORY, stdout=subprocess.PIPE, encoding="utf-8", check=True
+    )
+    assert printed.stdout.split()[-1] == fairseq_ext.__version__
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=relative)

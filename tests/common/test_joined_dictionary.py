@@ -17,6 +17,6 @@ def test_equal_sizes_are_not_enough():
     """Entry N has to be the same word everywhere."""
     check_joined({"de": dictionary("ab"), "en": dictionary("ab")}, "--share-all-embeddings")
     message = r"^--x: the dictionaries of de \(6 entries\) and fr \(6 entries\) differ; binarise "
+    parts = {"de": dictionary("ab"), "en": dictionary("ab"), "fr": dictionary("ba")}
     with pytest.raises(ValueError, match=message + "with --joined-dictionary$"):
-        parts = {"de": dictionary("ab"), "en": dictionary("ab"), "fr": dictionary("ba")}
         check_joined(parts, "--x")

@@ -26,7 +26,9 @@ def tensor(array):
 
 def test_references_import_only_numpy_and_mathematics():
     allowed = {"numpy", "math", "cmath"}
-    for path in REFERENCE.glob("*.py"):
+    paths = list(REFERENCE.glob("*.py"))
+    assert len(paths) > 5
+    for path in paths:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
                 assert {name.name for name in node.names} <= allowed, path
@@ -128,9 +130,11 @@ def test_null_context_leaves_the_context_parameters_unread(rng):
 def test_encoding_sees_the_future_and_decoding_does_not(rng):
     shape = dual.Shape(embed_dim=4, ffn_dim=6, heads=2, layers=1)
     params = dual.random_parameters(shape, 9, rng)
-    first, second = [5, 6, 2], [5, 6, 7]
-    context, padding = dual.encode(first, shape, params, 1)
-    assert np.abs(context[0] - dual.encode(second, shape, params, 1)[0][0]).max() > 1e-3
-    states = [dual.decode(tokens, context, padding, shape, params, 1) for tokens in (first, second)]
+    sentence, changed = [5, 6, 2], [5, 6, 7]
+    context, padding = dual.encode(sentence, shape, params, 1)
+    assert np.abs(context[0] - dual.encode(changed, shape, params, 1)[0][0]).max() > 1e-3
+    states = [
+        dual.decode(tokens, context, padding, shape, params, 1) for tokens in (sentence, changed)
+    ]
     np.testing.assert_array_equal(states[0][:2], states[1][:2])
     assert np.abs(states[0][2] - states[1][2]).max() > 1e-3

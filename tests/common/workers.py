@@ -5,6 +5,7 @@ Gloo on CPU. fairseq-train begins the workers itself; for the probe, torchrun do
 
 from pathlib import Path
 
+import torch
 from common import inprocess
 from fairseq import checkpoint_utils
 
@@ -64,7 +65,8 @@ def parameters(folder, name="checkpoint_last.pt"):
 
 def largest_difference(first, second):
     assert first.keys() == second.keys()
-    return max((first[name] - second[name]).abs().max().item() for name in first)
+    # torch's maximum is NaN where a tensor has one, Python's depends on the order
+    return torch.stack([(first[name] - second[name]).abs().max() for name in first]).max().item()
 
 
 def after_update(folder, number):

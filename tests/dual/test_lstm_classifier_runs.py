@@ -25,12 +25,12 @@ def trained(data, folder, *options, sides=("-s", "text", "-t", "label"), updates
 @pytest.fixture(scope="module")
 def run_of(reviews, tmp_path_factory):
     """{"dual", "classifier", "generator": folder of the run, "log": the dual run's records}."""
-    by_name = {name: tmp_path_factory.mktemp(name) for name in ("dual", "classifier", "generator")}
-    by_name["log"] = trained(reviews / "bin", by_name["dual"])
-    trained(reviews / "bin", by_name["classifier"], "--one-way")
+    runs = {name: tmp_path_factory.mktemp(name) for name in ("dual", "classifier", "generator")}
+    runs["log"] = trained(reviews / "bin", runs["dual"])
+    trained(reviews / "bin", runs["classifier"], "--one-way")
     other = ("-s", "label", "-t", "text")
-    trained(reviews / "bin", by_name["generator"], "--one-way", sides=other, updates=40)
-    return by_name
+    trained(reviews / "bin", runs["generator"], "--one-way", sides=other, updates=40)
+    return runs
 
 
 @pytest.fixture(scope="module")
@@ -47,14 +47,14 @@ def search(reviews, run_of):
 
 def token_scores(output, last=False):
     """{number: log P of the (first or last) hypothesis, natural} of the P lines."""
-    by_sentence = {}
+    log_probs = {}
     for line in output.splitlines():
         if line.startswith("P-"):
             label, scores = line.split("\t")
             value = sum(map(float, scores.split())) * math.log(2)
-            if last or int(label[2:]) not in by_sentence:
-                by_sentence[int(label[2:])] = value
-    return by_sentence
+            if last or int(label[2:]) not in log_probs:
+                log_probs[int(label[2:])] = value
+    return log_probs
 
 
 def test_both_directions_are_learnt_and_logged(run_of):
@@ -94,7 +94,7 @@ def test_all_labels_are_hypotheses(search):
     assert len(truth) == 20 and right >= 18
 
 
-def test_interactive_says_the_same(reviews, run_of, search):
+def test_interactive_labels_like_generate(reviews, run_of, search):
     words = [reviews / "bin", *TASK, "-s", "text", "-t", "label", "--input"]
     words += [reviews / "test.text", "--path", run_of["dual"] / "checkpoint_last.pt"]
     typed = hypotheses(interactive(*words, "--buffer-size", 20, "--batch-size", 7))
@@ -116,7 +116,9 @@ def test_dual_inference_is_eq_7_over_all_labels(search, norm):
     scored = search("dual", "label", "text", "--score-reference")
     log_x_y, truth = token_scores(scored), references(output)
     words = {n: len(text.split()) + 1 for n, text in references(scored).items()}
-    for number, nbest in hypotheses(output).items():
+    ranked = hypotheses(output)
+    assert len(ranked) == 20
+    for number, nbest in ranked.items():
         scores = {label: score for score, label in nbest}
         label = truth[number]
         terms = Terms(plain[number, label], 2, log_x_y[number], words[number])
@@ -139,10 +141,11 @@ def test_several_checkpoints_give_the_mean_probability(reviews, run_of, search):
     both = hypotheses(generate(*words, "--path", ":".join(map(str, paths))))
     alone = [hypotheses(search(name, "text", "label", "--nbest", 2)) for name in ("dual",
              "classifier")]  # fmt: skip
+    assert len(both) == 20
     for number, nbest in both.items():
         for score, label in nbest:
             parts = [
-                {text: 2**log_score for log_score, text in path[number]}[label] for path in alone
+                {text: 2**log2_p for log2_p, text in labels[number]}[label] for labels in alone
             ]
             assert 2**score == pytest.approx(sum(parts) / 2, abs=1e-5)
 
@@ -189,9 +192,9 @@ def test_tune_alpha_by_accuracy(search, reviews, run_of, tmp_path, capsys):
     rows = [line.split("\t") for line in output.with_suffix(".tsv").read_text().splitlines()[1:]]
     assert [float(alpha) for alpha, *_ in rows] == [0, 0.5, 1]
     for alpha, accuracy, _ in rows:
-        printed = search("dual", "text", "label", "--dual-alpha", alpha)
-        truth = references(printed)
-        right = sum(hypotheses(printed)[n][0][1] == label for n, label in truth.items())
+        ranked = search("dual", "text", "label", "--dual-alpha", alpha)
+        truth = references(ranked)
+        right = sum(hypotheses(ranked)[n][0][1] == label for n, label in truth.items())
         assert float(accuracy) == pytest.approx(100 * right / 20)
 
 
@@ -212,8 +215,8 @@ def test_bad_lines_are_named(run_of, reviews, tmp_path, lines, message):
         texts = lines
     else:
         labels = lines
-    for side, entries in (("text", texts), ("label", labels)):
-        (tmp_path / f"test.{side}").write_text("\n".join(entries) + "\n", encoding="utf-8")
+    for side, side_lines in (("text", texts), ("label", labels)):
+        (tmp_path / f"test.{side}").write_text("\n".join(side_lines) + "\n", encoding="utf-8")
     data = reviews / "bin"
     options = ["--srcdict", data / "dict.text.txt", "--tgtdict", data / "dict.label.txt"]
     bad = binarise(tmp_path, *options, splits=("test",))

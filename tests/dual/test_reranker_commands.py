@@ -79,6 +79,7 @@ def test_interactive_gives_the_same_lists(checkpoint, search, toy_corpus):
     words += ["--dual-alpha", 0.3, "--dual-length-norm", "none", "--input"]
     words += [toy_corpus.text / "test.xx", "--buffer-size", 24, "--batch-size", 24]
     typed = hypotheses(interactive(*words))
+    assert len(ranked) == len(typed) == 24
     for number, nbest in ranked.items():
         assert [text for _, text in typed[number]] == [text for _, text in nbest]
         scores = [score for score, _ in nbest]
@@ -86,23 +87,23 @@ def test_interactive_gives_the_same_lists(checkpoint, search, toy_corpus):
 
 
 def test_a_second_checkpoint_that_is_the_same_changes_nothing(checkpoint, search):
-    by_itself = search(checkpoint("dual"), "--dual-alpha", 0.3)
+    default = search(checkpoint("dual"), "--dual-alpha", 0.3)
     named = search(checkpoint("dual"), "--dual-alpha", 0.3, "--dual-path", checkpoint("dual"))
-    assert printed(by_itself) == printed(named)
+    assert printed(default) == printed(named)
 
 
 def test_two_stock_models(checkpoint, search):
-    forward, backward = checkpoint("xx-yy"), checkpoint("yy-xx")
-    plain = search(forward, task="translation")
-    assert printed(search(forward, "--dual-alpha", 1)) == printed(plain)
-    ranked = search(forward, "--dual-alpha", 0.3, "--dual-path", backward)
+    forward_model, backward_model = checkpoint("xx-yy"), checkpoint("yy-xx")
+    plain = search(forward_model, task="translation")
+    assert printed(search(forward_model, "--dual-alpha", 1)) == printed(plain)
+    ranked = search(forward_model, "--dual-alpha", 0.3, "--dual-path", backward_model)
     before, after = hypotheses(plain), hypotheses(ranked)
     assert [nbest[0] for nbest in after.values()] != [nbest[0] for nbest in before.values()]
     for number, nbest in after.items():
         assert sorted(text for _, text in nbest) == sorted(text for _, text in before[number])
     # the dual model scores the candidates of a stock model, and the other way round
-    assert printed(search(forward, "--dual-alpha", 0.3, "--dual-path", checkpoint("dual")))
-    assert printed(search(checkpoint("dual"), "--dual-alpha", 0.3, "--dual-path", backward))
+    assert printed(search(forward_model, "--dual-alpha", 0.3, "--dual-path", checkpoint("dual")))
+    assert printed(search(checkpoint("dual"), "--dual-alpha", 0.3, "--dual-path", backward_model))
 
 
 @pytest.mark.parametrize(
@@ -175,8 +176,8 @@ def test_tune_alpha_scores_what_generate_prints(checkpoint, search, toy_corpus, 
     metric, references = Metric("chrf"), reference.read_text(encoding="utf-8").splitlines()
     scores = {}
     for alpha, score, _ in points[1:]:
-        ranked = hypotheses(search(checkpoint("dual"), "--dual-alpha", alpha))
-        lines = [ranked[number][0][1] for number in range(24)]
+        nbest = hypotheses(search(checkpoint("dual"), "--dual-alpha", alpha))
+        lines = [nbest[number][0][1] for number in range(24)]
         scores[alpha] = metric.score(metric.statistics(lines, references).sum(axis=0))
         assert float(score) == pytest.approx(scores[alpha])
     assert len(set(scores.values())) == 3

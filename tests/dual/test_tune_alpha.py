@@ -101,3 +101,4 @@ def test_bad_options(tmp_path, capsys):
     assert "--num-shards 2: alpha is chosen on the whole set" in fails(more=more)
     with pytest.raises(SystemExit):
         command.main(["tune-alpha", "--ref", "r", "--output", "o.png"])
+    assert "the following arguments are required: -- ..." in capsys.readouterr().err

@@ -43,9 +43,7 @@ def test_save_and_load():
     save_and_load(model_of("fusion"))
 
 
-@pytest.mark.parametrize(
-    "name, check", [("only S", "stepwise"), ("nothing", "beam_reorder")], ids=lambda one: one
-)
+@pytest.mark.parametrize("name, check", [("only S", "stepwise"), ("nothing", "beam_reorder")])
 def test_a_stream_without_its_cache_would_be_noticed(name, check, monkeypatch):
     """Broken twins: P's past is forgotten at each step; beams do not move what is cached."""
     model = model_of("fusion")
@@ -62,8 +60,9 @@ def test_a_stream_without_its_cache_would_be_noticed(name, check, monkeypatch):
             return real(self, prev, context, padding, cache, need_weights)
 
         monkeypatch.setattr(DuoDecoder, "decode", forgetful)
+    (check_model,) = (function for function in CHECKS if function.__name__ == check)
     with pytest.raises((AssertionError, RuntimeError)):
-        next(function for function in CHECKS if function.__name__ == check)(model)
+        check_model(model)
 
 
 def test_loss_reaches_every_parameter():

@@ -31,9 +31,9 @@ def step_by_step(
     query_part, gates_part = state_weight[:width], state_weight[width:]
     states, all_weights = [], []
     for query_input, gate_input in zip(query_inputs, gate_inputs):
-        hidden = torch.tanh(query_input + state @ query_part.t())
+        query = torch.tanh(query_input + state @ query_part.t())
         read, weights = additive_attention(
-            hidden @ query_weight.t(), keys, gate_values, energy, padding
+            query @ query_weight.t(), keys, gate_values, energy, padding
         )
         state = recurrent.gru_cell(gate_input + read, state @ gates_part.t(), state)
         states.append(state)
@@ -84,8 +84,8 @@ def test_fused_loop_is_step_by_step(shape, dtype, tolerance):
         states, weights = function(*arguments)
         loss = (states * states).sum() + (weights * weights).sum()
         outcomes.append([states, weights, *torch.autograd.grad(loss, leaves)])
-    for fused, literal in zip(*outcomes):
-        assert (fused - literal).abs().max() <= tolerance * max(1.0, literal.abs().max())
+    for fused, stepwise in zip(*outcomes):
+        assert (fused - stepwise).abs().max() <= tolerance * max(1.0, stepwise.abs().max())
 
 
 @pytest.mark.parametrize("output", [0, 1], ids=["states", "weights"])
@@ -96,8 +96,8 @@ def test_gradient_of_one_output_alone(output):
     for function in (attentive_gru, step_by_step):
         loss = function(*arguments)[output].pow(2).sum()
         gradients.append(torch.autograd.grad(loss, leaves, allow_unused=True))
-    for fused, literal in zip(*gradients):
-        torch.testing.assert_close(fused, torch.zeros_like(fused) if literal is None else literal)
+    for fused, stepwise in zip(*gradients):
+        torch.testing.assert_close(fused, torch.zeros_like(fused) if stepwise is None else stepwise)
 
 
 def test_padding_gets_no_gradient_and_is_not_read():
@@ -125,8 +125,8 @@ def test_saved_numbers_survive_a_change_of_the_output():
         states, _ = attentive_gru(*arguments)
         states = states.mul_(2.0) if write else states * 2.0
         grads.append(torch.autograd.grad(states.sum(), leaves))
-    for gradient, expected in zip(*grads):
-        torch.testing.assert_close(gradient, expected)
+    for scaled, overwritten in zip(*grads):
+        torch.testing.assert_close(scaled, overwritten)
 
 
 # ---------------------------------------------------------------- inside whole modules
@@ -258,14 +258,12 @@ def test_forward_alone_needs_no_gradient():
 
 
 def test_half_precision_by_autocast():
-    """What --amp does: bfloat16 products around the loop change the loss by a few per cent."""
+    """What --amp does: bfloat16 products around the loop change every number by a few per cent."""
     batch = Batch(([8, 3, 1, 8], [5, 9, 2, 1]), torch.float32)
     expected = batch.outcome(False, False)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        halved = batch.outcome(False, False)
-    assert halved["loss"].item() == pytest.approx(expected["loss"].item(), rel=0.03)
-    for name, grad in halved.items():
-        assert grad.isfinite().all(), name
-    largest = max(grad.abs().max() for grad in expected.values())
-    for name, grad in expected.items():
-        assert (halved[name] - grad).abs().max() < 0.1 * largest, name
+        in_bfloat16 = batch.outcome(False, False)
+    assert in_bfloat16["loss"].item() == pytest.approx(expected["loss"].item(), rel=0.01)
+    assert in_bfloat16["logits"].dtype == torch.bfloat16
+    for name, tensor in expected.items():
+        assert (in_bfloat16[name] - tensor).norm() < 0.1 * tensor.norm(), name

@@ -60,11 +60,12 @@ def test_gradient_of_every_parameter(kind):
     """Of sum_i w_i . h_i against central differences."""
     encoder, arrays, sentences = filled(kind, 5, [4, 1, 3])
     rng = np.random.default_rng(1)
-    weights = [rng.normal(size=(len(words), encoder.adapt.out_features)) for words in sentences]
+    units = encoder.adapt.out_features
+    weights = [rng.normal(size=(len(sentence), units)) for sentence in sentences]
 
     def value():
-        expected = (expected_annotations(kind, arrays, sentence) for sentence in sentences)
-        return sum((w * h).sum() for w, h in zip(weights, expected))
+        annotations = (expected_annotations(kind, arrays, sentence) for sentence in sentences)
+        return sum((w * h).sum() for w, h in zip(weights, annotations))
 
     annotations, _ = encoder.encode(rows(sentences, left=True))
     total = sum(
@@ -88,8 +89,8 @@ def test_convolutions_see_as_far_as_they_say():
     inputs = torch.randn(1, 20, 3, dtype=torch.double, requires_grad=True)
     states = layer(inputs, torch.zeros(1, 20, dtype=torch.bool))
     for position, seen in ((0, range(7)), (10, range(4, 17))):
-        (gradient,) = torch.autograd.grad(states[0, position].sum(), inputs, retain_graph=True)
-        assert gradient[0].abs().sum(dim=1).nonzero().flatten().tolist() == list(seen)
+        (grad,) = torch.autograd.grad(states[0, position].sum(), inputs, retain_graph=True)
+        assert grad[0].abs().sum(dim=1).nonzero().flatten().tolist() == list(seen)
     assert len(layer.filters) == LAYERS
 
 
@@ -135,7 +136,7 @@ def test_padding_has_to_be_masked(words_model, monkeypatch):
         return real(self, inputs, torch.zeros_like(padding), literal)
 
     monkeypatch.setattr(Convolutions, "forward", twin)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="padding of sentence"):
         CHECKS[0](words_model.direction("yy-xx"))
 
 

@@ -42,5 +42,5 @@ def test_directions_that_the_models_do_not_have(task):
         source, _, target = pair.partition("-")
         with pytest.raises(ValueError, match="the checkpoint translates xx-yy, xx-zz, yy-xx"):
             task_toward(task, pair)
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="'nonsense': not of the form SOURCE-TARGET"):
         task_toward(task, "nonsense")

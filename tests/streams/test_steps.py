@@ -101,7 +101,7 @@ def test_a_batch_without_memory_touches_nothing(first):
         def backward(loss):
             raise RuntimeError("out of memory")
 
-    with pytest.raises(RuntimeError):
+    with pytest.raises(RuntimeError, match="^out of memory$"):
         task.train_step(sample, model, criterion, Full, 1)
     assert len(task._untouched) == len(list(model.parameters()))
 
