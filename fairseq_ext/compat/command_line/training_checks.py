@@ -166,6 +166,21 @@ def _positions_have_their_attention(values: Values) -> None:
         )
 
 
+def _one_precision_is_chosen(values: Values) -> None:
+    """Raise OptionError for --amp with parameters of 16 bits, of which it keeps no others.
+
+    --amp computes in 16 bits with parameters in single precision. With --bf16 its optimiser would
+    move the parameters of 16 bits themselves, and small steps would be rounded away.
+    """
+    if not is_training(values) or not values.get("amp"):
+        return
+    for name in ("memory_efficient_fp16", "memory_efficient_bf16", "fp16", "bf16"):
+        if values.get(name):
+            raise OptionError(
+                f"--amp with {option_of(name)}: both choose the precision; allowed: one of the two"
+            )
+
+
 COMPARISONS: tuple[Callable[[Values], None], ...] = (
     _tpus_have_their_library,
     _sharding_has_its_library,
@@ -177,4 +192,5 @@ COMPARISONS: tuple[Callable[[Values], None], ...] = (
     _only_the_next_word_is_predicted,
     _targets_begin_with_words,
     _positions_have_their_attention,
+    _one_precision_is_chosen,
 )

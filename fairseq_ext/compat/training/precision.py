@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Sequence
 
 from ..module_overlay import overlay_names
 from ..patch_registry import PatchedModule, patch
+from ..user_errors import OptionError
 
 if TYPE_CHECKING:
     from fairseq.dataclass.configs import FairseqConfig
@@ -39,7 +40,17 @@ def bf16_without_tpu(module: PatchedModule) -> None:
         *more: Any,
         **kwargs: Any,
     ) -> Any:
-        parsed = parse(parser, input_args, parse_known, *more, **kwargs)
+        try:
+            parsed = parse(parser, input_args, parse_known, *more, **kwargs)
+        except ValueError as error:
+            # raised in front of the checks of options, also where nobody has asked for --tpu
+            if "Cannot combine --fp16 and --tpu" not in str(error):
+                raise
+            if _has_tpu_option(parser, input_args):
+                raise
+            raise OptionError(
+                "--fp16 with --bf16: both choose the precision; allowed: one of the two"
+            ) from error
         args = parsed[0] if parse_known else parsed
         if getattr(args, "bf16", False) and getattr(args, "tpu", False):
             # fairseq set it because of --bf16; read the command line again to see what the user set

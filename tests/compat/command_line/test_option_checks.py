@@ -140,6 +140,12 @@ SHARED = {"share_all_embeddings": True, "decoder_embed_dim": 8, "decoder_output_
         ({"attn_type": "esp", "pos_enc_type": "abs"}, "--attn-type esp is not known; allowed: esp"),
         ({"attn_type": None, "pos_enc_type": "rope"}, "--pos-enc-type rope: .* --attn-type espnet"),
         ({"attn_type": "", "pos_enc_type": "rel"}, "--pos-enc-type rel is not known; allowed: abs"),
+        ({"amp": True, "bf16": True}, "--amp with --bf16: .*; allowed: one of the two"),
+        ({"amp": True, "fp16": True}, "--amp with --fp16: .*; allowed: one of the two"),
+        (
+            {"amp": True, "bf16": True, "memory_efficient_bf16": True},
+            "--amp with --memory-efficient-bf16: ",
+        ),
     ],
     ids=str,
 )
@@ -158,6 +164,8 @@ def test_trainings_that_lack_something(values, message, monkeypatch):
     [
         {"zero_sharding": "os"},  # of fairseq-generate, which reads none of it
         {"profile": True},
+        {"amp": True, "bf16": True},
+        {**TRAINING, "amp": True},
         {**TRAINING, "optimizer": "composite", "groups": {"default": {}}},
         {**TRAINING, "optimizer": "composite", "groups": {"a": {}}, "lr_scheduler": "pass_through"},
         {**SHARED, "adaptive_softmax_cutoff": [4]},

@@ -6,6 +6,8 @@ import types
 import pytest
 import torch
 
+from fairseq_ext.compat.user_errors import OptionError
+
 
 @pytest.fixture
 def parse(tiny_training):
@@ -34,6 +36,12 @@ def test_tpu_is_still_tpu(parse, monkeypatch):
     )
     assert parse("--bf16", "--tpu").tpu is True
     assert parse("--tpu").tpu is True
+
+
+@pytest.mark.parametrize("flags", [["--fp16"], ["--memory-efficient-fp16"]], ids=str)
+def test_two_precisions_are_refused_by_name(parse, flags):
+    with pytest.raises(OptionError, match="^--fp16 with --bf16: .*; allowed: one of the two$"):
+        parse(*flags, "--bf16")
 
 
 def test_help_says_so():
