@@ -183,6 +183,19 @@ def test_average_refuses_what_computes_something_else(trained, tmp_path, group, 
         average.mean([tmp_path / "a.pt", tmp_path / "b.pt"])
 
 
+def test_average_refuses_models_of_other_pairs(trained, tmp_path):
+    """With one data folder, models of either direction alone have the same names and shapes."""
+    state = load(trained / "checkpoint1.pt")
+    paths = {pairs: tmp_path / f"{pairs}.pt" for pairs in ("xx-yy", "xx-yy,yy-xx", "yy-xx,xx-yy")}
+    for pairs, path in paths.items():
+        state["cfg"]["model"] = {"lang_pairs": pairs}
+        torch.save(state, path)
+    one_way, *both = paths.values()
+    average.mean(both)  # in another order
+    with pytest.raises(UsageError, match="yy-xx.pt was trained with lang_pairs 'xx-yy,yy-xx', the"):
+        average.mean([one_way, both[0]])
+
+
 def test_average_names_a_missing_input(capsys):
     assert command.main(["average", "--inputs", "none.pt", "--output", "x.pt"]) == 2
     assert "--inputs none.pt is not a file" in capsys.readouterr().err

@@ -117,6 +117,9 @@ def settings_of(state: Dict[str, Any]) -> Dict[str, Any]:
     """Return the options of a checkpoint that say what its parameters compute."""
     model, task = (options_of(stored_group(state, kind)) for kind in ("model", "task"))
     settings = {name: value for name, value in model.items() if FUNCTION.search(name)}
+    pairs = model.get("lang_pairs")
+    if isinstance(pairs, str):  # those that the model was trained for, in any order
+        settings["lang_pairs"] = ",".join(sorted(pairs.split(",")))
     # a task of several pairs has one model for all of them
     sides = () if "lang_pairs" in task else ("source_lang", "target_lang")
     return {**settings, **{side: task[side] for side in sides if side in task}}
