@@ -104,8 +104,8 @@ def architectures_have_latent_layers(module: PatchedModule) -> None:
     stock = task.build_model
 
     @functools.wraps(stock)
-    def build_model(self: Any, args: Any, *more: Any, **kwargs: Any) -> Any:
-        model = stock(self, args, *more, **kwargs)
+    def build_model(self: Any, args: Any, from_checkpoint: bool = False) -> Any:
+        model = stock(self, args, from_checkpoint)
         check_latent_layers(self, model, args.arch)
         # the order of the model's options, which is that of its logits
         self.src_langs, self.tgt_langs = zip(*(pair.split("-") for pair in args.lang_pairs))

@@ -25,8 +25,11 @@ def validations_join_words_of_the_target(module: PatchedModule) -> None:
     build = task.build_model
 
     @functools.wraps(build)
-    def build_model(self: TranslationTask, *args: Any, **kwargs: Any) -> BaseFairseqModel:
-        model = build(self, *args, **kwargs)
+    def build_model(
+        self: TranslationTask, cfg: Any, from_checkpoint: bool = False
+    ) -> BaseFairseqModel:
+        # fairseq looks for the second argument by its name, and gives it where it is there
+        model = build(self, cfg, from_checkpoint)
         if self.cfg.eval_bleu:
             options = {"tokenizer": self.cfg.eval_bleu_detok, "target_lang": self.cfg.target_lang}
             options.update(json.loads(self.cfg.eval_bleu_detok_args))
