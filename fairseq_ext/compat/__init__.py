@@ -145,8 +145,9 @@ PATCH_MODULES = (
     "generation.hub_interfaces",
     "generation.speech_hub",
     "generation.vocoders",
-    "generation.refinement_steps",
     "generation.unknown_words",
+    # after unknown_words, which chooses a search of its own where the task has none
+    "generation.refinement_steps",
     "generation.source_columns",
     "generation.scored_alignments",
     "generation.missing_references",  # after scored_alignments, which reads the target

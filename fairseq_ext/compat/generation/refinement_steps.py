@@ -38,12 +38,17 @@ def beams_have_no_steps(module: PatchedModule) -> None:
     stock = module.FairseqTask.build_generator
 
     def build_generator(
-        self: FairseqTask, models: list[BaseFairseqModel], args: Any, *more: Any, **options: Any
+        self: FairseqTask,
+        models: list[BaseFairseqModel],
+        args: Any,
+        seq_gen_cls: Any = None,
+        *more: Any,
+        **options: Any,
     ) -> Any:
         # a class of the task's own may have steps
-        if options.get("seq_gen_cls") is None:
+        if seq_gen_cls is None:
             check_steps(args)
-        return stock(self, models, args, *more, **options)
+        return stock(self, models, args, seq_gen_cls, *more, **options)
 
     module.FairseqTask.build_generator = build_generator
 

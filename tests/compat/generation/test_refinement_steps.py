@@ -17,10 +17,30 @@ from fairseq_ext.compat.user_errors import OptionError
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-def test_an_ordinary_search_refuses_the_option(name):
-    args = argparse.Namespace(**{name: True})
+@pytest.mark.parametrize("more", [{}, {"replace_unk": ""}])
+def test_an_ordinary_search_refuses_the_option(name, more):
+    args = argparse.Namespace(**{name: True}, **more)
     with pytest.raises(OptionError, match=f"--{name.replace('_', '-')}: there are no steps"):
         FairseqTask.build_generator(None, [], args)
+
+
+class SearchWithSteps:
+    """A search that a task has in the place of fairseq's ordinary one."""
+
+    def __init__(self, *_, **options):
+        pass
+
+
+class TaskOfSteps(FairseqTask):
+    """A task with words of a target."""
+
+    target_dictionary = dictionary_with("word")
+
+
+def test_a_search_of_a_task_may_have_steps():
+    args = argparse.Namespace(print_step=True)
+    search = TaskOfSteps(None).build_generator([], args, seq_gen_cls=SearchWithSteps)
+    assert isinstance(search, SearchWithSteps)
 
 
 def test_without_the_options_nothing_is_refused():
