@@ -27,6 +27,32 @@ NEWER_ARGUMENTS = {
     "load_dataset": ("data_selector", "tpu"),
 }
 
+# {module that reads --upsample-primary: class, method that reads a set, attribute with the options}
+UPSAMPLING = {
+    "fairseq.tasks.translation": ("TranslationTask", "load_dataset", "cfg"),
+    "fairseq.tasks.translation_lev": ("TranslationLevenshteinTask", "load_dataset", "cfg"),
+    "fairseq.tasks.translation_from_pretrained_bart": (
+        "TranslationFromPretrainedBARTTask",
+        "load_dataset",
+        "args",
+    ),
+    "fairseq.tasks.multilingual_translation": (
+        "MultilingualTranslationTask",
+        "load_dataset",
+        "args",
+    ),
+    "fairseq.tasks.online_backtranslation": (
+        "OnlineBackTranslationTask",
+        "load_translation_dataset",
+        "args",
+    ),
+    "fairseq.data.multilingual.multilingual_data_manager": (
+        "MultilingualDatasetManager",
+        "load_a_dataset",
+        "args",
+    ),
+}
+
 
 @patch(
     "fairseq.tasks.fairseq_task",
@@ -68,27 +94,30 @@ def parts_of_a_training_set_are_read(module: PatchedModule) -> None:
 
 
 @patch(
-    "fairseq.tasks.translation",
+    *UPSAMPLING,
     because="fairseq 0.12.2: with --combine-valid-subsets, --upsample-primary counts the sentences "
     "of the first validation set several times in loss and BLEU",
 )
 def only_training_is_upsampled(module: PatchedModule) -> None:
     """Read each sentence of other sets than --train-subset once."""
-    task = module.TranslationTask
-    stock = task.load_dataset
+    class_name, method, options = UPSAMPLING[module.__name__]
+    reader = getattr(module, class_name)
+    stock = getattr(reader, method)
 
     @functools.wraps(stock)
-    def load_dataset(self: FairseqTask, split: str, *args: Any, **options: Any) -> None:
-        cfg = self.cfg
-        if split != cfg.train_subset:
-            self.cfg = copy.copy(cfg)
-            self.cfg.upsample_primary = 1
+    def load(self: Any, split: str, *args: Any, **kwargs: Any) -> Any:
+        cfg = getattr(self, options)
+        if split == cfg.train_subset:
+            return stock(self, split, *args, **kwargs)
+        once = copy.copy(cfg)
+        once.upsample_primary = 1
+        setattr(self, options, once)
         try:
-            stock(self, split, *args, **options)
+            return stock(self, split, *args, **kwargs)
         finally:
-            self.cfg = cfg
+            setattr(self, options, cfg)
 
-    task.load_dataset = load_dataset
+    setattr(reader, method, load)
 
 
 @patch(
