@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 # criteria with a forward of their own
 DERIVED = {
     "label_smoothed_cross_entropy_with_ctc": "LabelSmoothedCrossEntropyWithCtcCriterion",
+    "label_smoothed_cross_entropy_latency_augmented": (
+        "LatencyAugmentedLabelSmoothedCrossEntropyCriterion"
+    ),
     "speech_to_speech_criterion": "SpeechToUnitMultitaskTaskCriterion",
 }
 
@@ -46,8 +49,9 @@ def ignored_words_are_not_counted(module: PatchedModule) -> None:
 
 @patch(
     *(f"fairseq.criterions.{name}" for name in DERIVED),
-    because="fairseq 0.12.2: --ignore-prefix-size of label_smoothed_cross_entropy_with_ctc and "
-    "speech_to_unit divides the loss by the number of all words",
+    because="fairseq 0.12.2: --ignore-prefix-size of label_smoothed_cross_entropy_with_ctc, "
+    "speech_to_unit and latency_augmented_label_smoothed_cross_entropy divides the loss by the "
+    "number of all words",
 )
 def ignored_words_of_speech_are_not_counted(module: PatchedModule) -> None:
     """Count the words of which there is a loss."""

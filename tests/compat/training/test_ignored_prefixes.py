@@ -51,6 +51,22 @@ class UniformSpeech(Uniform):
 
 
 @pytest.mark.parametrize("sentence_avg", [False, True])
+def test_criteria_of_latency_count_as_the_others(sentence_avg, monkeypatch):
+    from fairseq.criterions import label_smoothed_cross_entropy_latency_augmented as augmented
+
+    # an optional package has the measures
+    monkeypatch.setattr(augmented, "LATENCY_METRICS", {"differentiable_average_lagging": None})
+    kind = augmented.LatencyAugmentedLabelSmoothedCrossEntropyCriterion
+    monkeypatch.setattr(kind, "compute_latency_loss", lambda *_: (torch.zeros(()),) * 3)
+    task = SimpleNamespace(target_dictionary=SimpleNamespace(pad=lambda: PAD))
+    measure = ("differentiable_average_lagging", "variance_delay", "average", 0)
+    criterion = kind(task, sentence_avg, 0.0, 1, False, 0.0, 0.0, *measure)
+    sample = {"net_input": {}, "target": TARGET, "ntokens": 6}
+    _, size, log = criterion(Uniform(), sample)
+    assert log["ntokens"] == 4 and size == (2 if sentence_avg else 4)
+
+
+@pytest.mark.parametrize("sentence_avg", [False, True])
 @pytest.mark.parametrize("name", ["ctc", "unit"])
 def test_criteria_of_speech_count_as_the_others(name, sentence_avg):
     from fairseq.criterions import label_smoothed_cross_entropy_with_ctc as with_ctc
