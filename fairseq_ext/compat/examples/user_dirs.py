@@ -16,6 +16,7 @@ from typing import Any
 from ..checkpoints.data_only import EXAMPLE_PACKAGES
 from ..imported_examples import imported_copies
 from ..patch_registry import AFTER, Patch, PatchedModule, all_patches, apply_patch, patch
+from ..versions.dataclass_defaults import note_place
 
 EXAMPLES = EXAMPLE_PACKAGES[0]
 # examples that import their files as examples.NAME, and so would be imported twice
@@ -71,6 +72,7 @@ def import_file(file: str) -> None:
 
     Raises ImportError if another module has this name.
     """
+    note_place(file)  # its dataclasses have the rule of those of a folder
     folder, name = os.path.split(file[: -len(".py")])
     present = sys.modules.get(name)
     if present is None:

@@ -16,8 +16,8 @@ from typing import Any, Callable
 from ..patch_registry import BEFORE, PatchedModule, patch, since
 
 TOLERATED_PACKAGES = frozenset(("fairseq", "fairseq_cli", "hydra", "examples"))
-# folders of the plugins of this process and, as processes inherit it, of those that it starts:
-# unpickling imports a plugin there before fairseq asks for its --user-dir
+# folders, or single files, of the plugins of this process and, as processes inherit it, of those
+# that it starts: unpickling imports a plugin there before fairseq asks for its --user-dir
 USER_DIRS_VARIABLE = "FAIRSEQ_EXT_USER_DIRS"
 
 _dataclasses: Any = dataclasses  # its private functions have no declaration
@@ -34,12 +34,14 @@ def has_python_310_rule(owner: type) -> bool:
     base = getattr(configs, "FairseqDataclass", None)
     if base is not None and issubclass(owner, base):
         return True
-    folders = os.environ.get(USER_DIRS_VARIABLE)
+    noted = os.environ.get(USER_DIRS_VARIABLE)
     file = getattr(sys.modules.get(owner.__module__), "__file__", None)
-    if not folders or not file:
+    if not noted or not file:
         return False
     path = os.path.realpath(file)
-    return any(path.startswith(folder + os.sep) for folder in folders.split(os.pathsep))
+    return any(
+        f"{path}{os.sep}".startswith(f"{place}{os.sep}") for place in noted.split(os.pathsep)
+    )
 
 
 def field_by_python_310_rule(
@@ -118,7 +120,7 @@ def user_dirs_are_noted(module: PatchedModule) -> None:
 
 
 def note_user_dir(user_dir: str, package: str) -> None:
-    """Add the folder of a --user-dir to those of USER_DIRS_VARIABLE, as a path without links.
+    """Note the folder of a --user-dir with `note_place`.
 
     Args:
         user_dir: its value, relative to the present folder or to fairseq's.
@@ -127,7 +129,12 @@ def note_user_dir(user_dir: str, package: str) -> None:
     places = (os.path.abspath(user_dir), os.path.join(package, user_dir))
     folders = [place for place in places if os.path.exists(place)]
     # fairseq looks beside its package last, and refuses what is nowhere
-    path = os.path.realpath(folders[0] if folders else os.path.join(package, "..", user_dir))
+    note_place(folders[0] if folders else os.path.join(package, "..", user_dir))
+
+
+def note_place(place: str) -> None:
+    """Add a folder or file of a plugin to USER_DIRS_VARIABLE, as a path without links."""
+    path = os.path.realpath(place)
     noted = list(filter(None, os.environ.get(USER_DIRS_VARIABLE, "").split(os.pathsep)))
     if path not in noted:
         os.environ[USER_DIRS_VARIABLE] = os.pathsep.join([*noted, path])

@@ -1,5 +1,6 @@
 """--user-dir with examples and single files (fairseq_ext/compat/examples/user_dirs.py)."""
 
+import os
 import sys
 from argparse import Namespace
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_ext.compat.import_hook import PatchingFinder
+from fairseq_ext.compat.versions.dataclass_defaults import USER_DIRS_VARIABLE
 
 
 @pytest.fixture
@@ -37,16 +39,32 @@ def test_a_package_of_another_project_stays(path_without_examples, tmp_path):
     assert Path(PatchingFinder.find_spec("examples").origin).parent == tmp_path / "examples"
 
 
+# a default without a hash, as the files of a folder may have it
+SINGLE_FILE = """
+from dataclasses import dataclass
+
+@dataclass
+class Inner:
+    value: int = 1
+
+@dataclass
+class Outer:
+    inner: Inner = Inner(5)
+"""
+
+
 @pytest.mark.parametrize("ending", ["", ".py"])
 def test_user_dir_may_be_a_file(tmp_path, monkeypatch, ending):
     from fairseq import utils
 
     name = f"single_file_plugin{len(ending)}"
-    (tmp_path / f"{name}.py").write_text("VALUE = 5\n", encoding="utf-8")
+    (tmp_path / f"{name}.py").write_text(SINGLE_FILE, encoding="utf-8")
     monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setenv(USER_DIRS_VARIABLE, "")
     for _ in range(2):
         utils.import_user_module(Namespace(user_dir=str(tmp_path / (name + ending))))
-    assert sys.modules.pop(name).VALUE == 5
+    assert sys.modules.pop(name).Outer().inner.value == 5
+    assert os.environ[USER_DIRS_VARIABLE] == str(tmp_path / f"{name}.py")
 
 
 def test_file_needs_a_name_of_its_own(tmp_path):
