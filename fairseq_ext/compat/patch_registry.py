@@ -6,6 +6,7 @@ right after that module was imported, and only if every version condition holds.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import sys
@@ -181,12 +182,9 @@ def status() -> list[Status]:
 def installed_version(package: str) -> tuple[int, ...]:
     """Return (major, minor) of an importable package, read from its `__version__`."""
     module = sys.modules.get(package) or __import__(package)
-    numbers = []
-    for part in module.__version__.split(".")[:2]:
-        # "0a0" and "13rc1" are versions too
-        digits = "".join(character for character in part if character.isdigit())
-        numbers.append(int(digits or 0))
-    return tuple(numbers)
+    parts = module.__version__.split(".")[:2]
+    # "0a0" and "13rc1" are versions too
+    return tuple(int("".join(itertools.takewhile(str.isdigit, part)) or 0) for part in parts)
 
 
 def since(package: str, *version: int) -> Condition:

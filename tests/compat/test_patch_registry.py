@@ -1,6 +1,7 @@
 """The list of patches and what it reports."""
 
 import re
+import sys
 import types
 from pathlib import Path
 
@@ -48,6 +49,16 @@ def test_conditions():
     assert registry.until("python", 3, 9)().startswith("not needed with python 3.")
     assert registry.since("torch", 1, 0)() is None
     assert "torch" in registry.since("torch", 99, 0)()
+
+
+@pytest.mark.parametrize(
+    "text, version", [("2.13.0+cpu", (2, 13)), ("2.13rc1", (2, 13)), ("1.0a0", (1, 0)), ("3", (3,))]
+)
+def test_versions_are_read(text, version, monkeypatch):
+    package = types.ModuleType("package_of_a_version")
+    package.__version__ = text
+    monkeypatch.setitem(sys.modules, package.__name__, package)
+    assert registry.installed_version(package.__name__) == version
 
 
 def test_unneeded_patch_is_not_applied(own_patches):
