@@ -1,7 +1,6 @@
 """The `fairseq-ext` command; `python -m fairseq_ext` is the same."""
 
 import argparse
-import difflib
 import importlib
 import io
 import itertools
@@ -16,6 +15,7 @@ from .compat.user_errors import (
     discard_stdout,
     exit_message,
     exit_with,
+    hint_for,
     print_error,
 )
 from .tools import UsageError
@@ -56,9 +56,7 @@ def overview() -> argparse.ArgumentParser:
 
 def unknown(name: str) -> str:
     """Return the message for a COMMAND that is none."""
-    close = difflib.get_close_matches(name, COMMANDS, n=1)
-    hint = f" (did you mean {close[0]}?)" if close else ""
-    return f"COMMAND {name!r} is unknown{hint}; allowed: {', '.join(COMMANDS)}"
+    return f"COMMAND {name!r} is unknown{hint_for(name, COMMANDS)}; allowed: {', '.join(COMMANDS)}"
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:

@@ -10,12 +10,13 @@ from Python raise as before; only the commands end like this.
 from __future__ import annotations
 
 import builtins
+import difflib
 import functools
 import os
 import re
 import sys
 import traceback
-from typing import Any, Callable, NamedTuple, NoReturn, TextIO, TypeVar
+from typing import Any, Callable, Iterable, NamedTuple, NoReturn, TextIO, TypeVar
 
 # environment variables that show the traceback before the last line; the second is the old name
 DEBUG_VARIABLE = "FAIRSEQ_EXT_DEBUG"
@@ -41,6 +42,12 @@ def option_of(name: str, value: object = True) -> str:
     Without a value, and with True as of a switch, it is the name alone.
     """
     return "--" + name.replace("_", "-") + ("" if value is True else f" {value}")
+
+
+def hint_for(name: str, allowed: Iterable[str]) -> str:
+    """Return " (did you mean NAME?)" with the allowed name that is spelt alike; "" without one."""
+    close = difflib.get_close_matches(name, list(allowed), n=1)
+    return f" (did you mean {close[0]}?)" if close else ""
 
 
 class ExitMessage(NamedTuple):

@@ -1,7 +1,6 @@
 """The search of a model in one direction: its options, and its translator of lines."""
 
 import copy
-import difflib
 from dataclasses import fields
 from typing import Any, Dict, Iterator, Mapping, Sequence, Tuple
 
@@ -17,6 +16,7 @@ from omegaconf import DictConfig, OmegaConf, ValidationError, open_dict
 from ..compat.checkpoints.configurations import chosen_name, options_of_task
 from ..compat.command_line.option_checks import check_search
 from ..compat.generation.line_translator import Answer, BatchLimits, Coders, Line, LineTranslator
+from ..compat.user_errors import hint_for
 from ..dual.reranker import check_alpha
 
 # options of tasks that say how to search, not what the model is
@@ -103,8 +103,7 @@ def generation_options(values: Mapping[str, Any]) -> DictConfig:
         if name in ELSEWHERE:
             raise ValueError(f"{name}: no option of translate; allowed: {ELSEWHERE[name]}")
         if name not in allowed:
-            close = difflib.get_close_matches(name, [*allowed, *TASK_OPTIONS], n=1)
-            hint = f" (did you mean {close[0]}?)" if close else ""
+            hint = hint_for(name, [*allowed, *TASK_OPTIONS])
             raise ValueError(
                 f"{name}: no option of the search{hint}; allowed: those of fairseq-generate, with "
                 "underscores"

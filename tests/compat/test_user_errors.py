@@ -73,6 +73,11 @@ def test_options_as_they_are_typed():
     assert user_errors.option_of("max_tokens") == "--max-tokens"
 
 
+def test_names_that_are_spelt_alike_are_suggested():
+    assert user_errors.hint_for("drop_out", {"dropout", "lr"}) == " (did you mean dropout?)"
+    assert user_errors.hint_for("beam", {"dropout", "lr"}) == ""
+
+
 @pytest.mark.parametrize("variable", ["FAIRSEQ_EXT_DEBUG", "FAIRSEQ_EXT_TRACEBACK"])
 def test_traceback_on_request(finish, monkeypatch, variable):
     """The second variable is the name until this release."""

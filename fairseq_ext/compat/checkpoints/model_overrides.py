@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ast
 import contextvars
-import difflib
 import functools
 from typing import TYPE_CHECKING, Any, Iterator
 
 from ..command_line.chosen_classes import chosen_classes, declared_options, is_stock
 from ..patch_registry import PatchedModule, patch
-from ..user_errors import OptionError
+from ..user_errors import OptionError, hint_for
 from .configurations import stored_name
 from .refusals import path_being_read
 
@@ -79,11 +78,9 @@ def check_override_names(path: str, cfg: Any) -> None:
         # an option that was added after the checkpoint was written
         present |= declared_options(entry)
     for name in sorted(set(override_names.get()) - present):
-        close = difflib.get_close_matches(name, present, n=1)
-        hint = f" (did you mean {close[0]}?)" if close else ""
         raise OptionError(
-            f"--model-overrides: {name!r} is no option in the configuration of {path}{hint}; "
-            "allowed: those it was trained with"
+            f"--model-overrides: {name!r} is no option in the configuration of {path}"
+            f"{hint_for(name, present)}; allowed: those it was trained with"
         )
 
 

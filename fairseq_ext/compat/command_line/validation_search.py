@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import sys
 from typing import Container, Mapping
 
-from ..user_errors import OptionError
+from ..user_errors import OptionError, hint_for
 from .chosen_classes import Values, is_stock
 
 # {option that the commands read and no task's search: what validation does whatever its value}
@@ -37,11 +36,9 @@ def check_names(flag: str, parsed: Mapping[str, object], others: Container[str] 
     fields = GenerationConfig.__dataclass_fields__
     for name, value in parsed.items():
         if name not in fields and name not in others:
-            close = difflib.get_close_matches(name, fields, n=1)
-            hint = f" (did you mean {close[0]}?)" if close else ""
             raise OptionError(
-                f"{flag}: {name!r} is no option of the search{hint}; allowed: those of "
-                "fairseq-generate, with _ for -"
+                f"{flag}: {name!r} is no option of the search{hint_for(name, fields)}; allowed: "
+                "those of fairseq-generate, with _ for -"
             )
         # the value by which an option is off, as the commands have it
         if name in OF_COMMANDS and value is not None and value != fields[name].default:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextvars
-import difflib
 import functools
 import inspect
 import types
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, Mapping
 
 from ..command_line.chosen_classes import is_stock
 from ..patch_registry import PatchedModule, patch
-from ..user_errors import OptionError
+from ..user_errors import OptionError, hint_for
 
 if TYPE_CHECKING:
     from fairseq.hub_utils import GeneratorHubInterface
@@ -162,10 +161,9 @@ def check_options(interface: GeneratorHubInterface, names: list[str]) -> None:
     options |= {"prefix_allowed_tokens_fn", "verbose"}
     for name in names:
         if name not in options and is_stock(type(interface.task)):
-            close = difflib.get_close_matches(name, sorted(options), n=1)
-            hint = f" (did you mean {close[0]}?)" if close else ""
             raise OptionError(
-                f"{name!r} is no option of the search{hint}; allowed: those of fairseq-generate"
+                f"{name!r} is no option of the search{hint_for(name, options)}; allowed: those of "
+                "fairseq-generate"
             )
 
 
