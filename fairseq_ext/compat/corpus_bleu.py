@@ -37,7 +37,7 @@ def bleu_of_sums(
 def bleu_of_meters(meters: MetersDict, prefix: str = "_bleu") -> float:
     """Return BLEU of the sums in the meters ``prefix``_counts, _totals (4,), _sys_len, _ref_len.
 
-    The meters have these names in fairseq's translation task.
+    The meters have these names in fairseq's translation task and in its example of rerankers.
     """
     names = ("counts", "totals", "sys_len", "ref_len")
     return bleu_of_sums(*(meters[f"{prefix}_{name}"].sum for name in names))

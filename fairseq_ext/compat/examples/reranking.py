@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Callable
 
+from ..corpus_bleu import bleu_of_meters
 from ..module_overlay import overlay_names
 from ..patch_registry import PatchedModule, patch
 from .user_dirs import modules_of_example
@@ -29,7 +30,7 @@ def rerankers_are_validated(module: PatchedModule) -> None:
     stock = task.reduce_metrics
 
     def log_derived_metric(key: str, compute: Callable[[Any], Any], *more: Any) -> None:
-        log_derived(key, bleu_of_counts if key == "bleu" else compute, *more)
+        log_derived(key, bleu_of_meters if key == "bleu" else compute, *more)
 
     @functools.wraps(stock)
     def reduce_metrics(self: Any, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
@@ -44,20 +45,6 @@ def rerankers_are_validated(module: PatchedModule) -> None:
 
     overlay_names(module, "metrics", log_derived=log_derived_metric)
     task.reduce_metrics = reduce_metrics
-
-
-def bleu_of_counts(meters: Mapping[str, Any]) -> float:
-    """Return BLEU in percent of the sums of n-gram counts in the meters of the task."""
-    from sacrebleu.metrics import BLEU
-
-    score = BLEU.compute_bleu(
-        correct=[int(count) for count in meters["_bleu_counts"].sum],
-        total=[int(count) for count in meters["_bleu_totals"].sum],
-        sys_len=int(meters["_bleu_sys_len"].sum),
-        ref_len=int(meters["_bleu_ref_len"].sum),
-        smooth_method="exp",
-    )
-    return round(score.score, 2)
 
 
 @patch(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from fairseq_ext.compat.examples.reranking import bleu_of_counts
+from fairseq_ext.compat.corpus_bleu import bleu_of_meters
 
 FOLDER = "discriminative_reranking_nmt"
 HYPOTHESES = ["a b c d e", "a b d c e f"]
@@ -24,7 +24,7 @@ def test_bleu_is_that_of_sacrebleu():
         "_bleu_ref_len": torch.tensor(float(score.ref_len)),
     }
     meters = {name: SimpleNamespace(sum=value) for name, value in sums.items()}
-    assert bleu_of_counts(meters) == pytest.approx(score.score, abs=0.01)
+    assert bleu_of_meters(meters) == pytest.approx(score.score, abs=0.01)
 
 
 def test_validation_logs_bleu(example):
