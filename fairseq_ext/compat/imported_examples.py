@@ -1,10 +1,18 @@
-"""The modules of fairseq's examples that were imported, under whatever name."""
+"""The modules of fairseq's examples: their names, and those that were imported under any name."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
 from types import ModuleType
+
+# how the examples are imported: from an installation, and from a clone of fairseq
+EXAMPLE_PACKAGES = ("fairseq.examples", "examples")
+
+
+def modules_of_examples(*names: str) -> tuple[str, ...]:
+    """Return the full names of modules, given below the folder of examples, for `patch`."""
+    return tuple(f"{package}.{name}" for package in EXAMPLE_PACKAGES for name in names)
 
 
 def imported_copies(names: Iterable[str]) -> Iterator[tuple[str, ModuleType]]:

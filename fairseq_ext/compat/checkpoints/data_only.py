@@ -15,6 +15,7 @@ import threading
 from types import FunctionType, ModuleType
 from typing import Any, BinaryIO, Callable, Iterator, NoReturn
 
+from ..imported_examples import modules_of_examples
 from ..module_overlay import overlay_names
 from ..patch_registry import PatchedModule, patch, since
 from .files import CheckpointFile, file_name, inspect_container
@@ -53,8 +54,6 @@ EXAMPLE_LOADERS = (
     "textless_nlp.pgslm.data_utils",
     "textless_nlp.pgslm.naive_decoder",
 )
-# how they are imported: from an installation, and from a clone of fairseq
-EXAMPLE_PACKAGES = ("fairseq.examples", "examples")
 
 # parts of a checkpoint that hold the configuration: of fairseq 0.10 and later, and before
 CONFIGURATIONS = ("cfg", "args")
@@ -96,7 +95,7 @@ def _list_takes_names() -> bool:
 
 @patch(
     *LOADERS,
-    *(f"{package}.{name}" for package in EXAMPLE_PACKAGES for name in EXAMPLE_LOADERS),
+    *modules_of_examples(*EXAMPLE_LOADERS),
     because="torch 2.6 loads with weights_only=True by default and refuses what fairseq writes; "
     "before it, loading a checkpoint runs any code in it (all versions: functions that may be "
     "named have arguments that do harm)",

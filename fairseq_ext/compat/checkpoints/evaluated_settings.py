@@ -6,10 +6,9 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from ..data.data_files import UnreadableFile
-from ..imported_examples import imported_copies
+from ..imported_examples import imported_copies, modules_of_examples
 from ..module_overlay import overlay_names
 from ..patch_registry import PatchedModule, patch
-from .data_only import EXAMPLE_PACKAGES
 from .literal_evaluation import RefusedSetting, evaluate, literal_value
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ EVALUATING_EXAMPLES = (
 
 @patch(
     *EVALUATING_MODULES,
-    *(f"{package}.{name}" for package in EXAMPLE_PACKAGES for name in EVALUATING_EXAMPLES),
+    *modules_of_examples(*EVALUATING_EXAMPLES),
     because="fairseq 0.12.2 evaluates strings of a checkpoint's configuration, of manifests and of "
     "options as Python: a checkpoint could run any code",
 )

@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from ..imported_examples import modules_of_examples
 from ..patch_registry import PatchedModule, patch
-from .user_dirs import modules_of_example
 
 
 @patch(
-    *modules_of_example("adaptive_span.adaptive_span_loss"),
+    *modules_of_examples("adaptive_span.adaptive_span_loss"),
     because="fairseq 0.12.2: adaptive_span_loss divides by the number of words twice; it logs a "
     "nll_loss and a ppl that are far too small, 1.06 for 50 equally probable words",
 )
@@ -30,8 +30,9 @@ def perplexities_are_of_the_loss(module: PatchedModule) -> None:
 
 
 @patch(
-    *modules_of_example("adaptive_span.truncated_bptt_lm_task"),
-    *modules_of_example("truncated_bptt.truncated_bptt_lm_task"),
+    *modules_of_examples(
+        "adaptive_span.truncated_bptt_lm_task", "truncated_bptt.truncated_bptt_lm_task"
+    ),
     because="fairseq 0.12.2: truncated_bptt_lm counts the last word of each block and the padding "
     "as predicted; losses are too small by the share of them, 0.2% for blocks of 512 words",
 )

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..imported_examples import modules_of_examples
 from ..patch_registry import PatchedModule, patch
-from .user_dirs import modules_of_example
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
 @patch(
-    *modules_of_example("byte_level_bpe.gru_transformer"),
+    *modules_of_examples("byte_level_bpe.gru_transformer"),
     because="fairseq 0.12.2 calls forward_embedding with an argument that gru_transformer lacks; "
     "its GRU reads the padding, so that a translation depends on the batch",
 )

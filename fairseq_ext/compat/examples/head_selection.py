@@ -6,16 +6,16 @@ import copy
 import functools
 from typing import TYPE_CHECKING, Any
 
+from ..imported_examples import modules_of_examples
 from ..patch_registry import PatchedModule, patch
 from ..user_errors import OptionError
-from .user_dirs import modules_of_example
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
 @patch(
-    *modules_of_example("attention_head_selection.src.speech_to_text_head_selection"),
+    *modules_of_examples("attention_head_selection.src.speech_to_text_head_selection"),
     because="fairseq 0.12.2: fairseq-generate with the task speech_to_text_head_selection lacks "
     "options of the model and ends in an AttributeError; in training, the priors of encoder and "
     "decoder are exchanged, and --dec-enc-attn-head-select fails with a padded source",
@@ -55,7 +55,7 @@ def head_selection_translates(module: PatchedModule) -> None:
 
 
 @patch(
-    *modules_of_example("attention_head_selection.src.modules.attn_head_selector"),
+    *modules_of_examples("attention_head_selection.src.modules.attn_head_selector"),
     because="fairseq 0.12.2: in validation and at each word of a translation, other heads are "
     "drawn, so that a translation depends on the batch",
 )
@@ -72,7 +72,7 @@ def probable_heads_are_selected(module: PatchedModule) -> None:
 
 
 @patch(
-    *modules_of_example("attention_head_selection.src.speech_to_text_head_selection"),
+    *modules_of_examples("attention_head_selection.src.speech_to_text_head_selection"),
     because="fairseq 0.12.2: a batch of several languages or domains is translated with the heads "
     "of its first sentence",
 )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..imported_examples import modules_of_examples
 from ..patch_registry import PatchedModule, patch
-from .user_dirs import modules_of_example
 
 
 @patch(
-    *modules_of_example("laser.laser_src.laser_task"),
+    *modules_of_examples("laser.laser_src.laser_task"),
     because="fairseq 0.12.2: --task laser reads data of --dataset-impl lazy only; with those that "
     "fairseq-preprocess writes by default it ends in an AssertionError",
 )

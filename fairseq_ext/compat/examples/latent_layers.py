@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
+from ..imported_examples import modules_of_examples
 from ..patch_registry import PatchedModule, patch
 from ..user_errors import OptionError
-from .user_dirs import modules_of_example
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -16,7 +16,7 @@ FOLDER = "latent_depth.latent_depth_src"
 
 
 @patch(
-    *modules_of_example(f"{FOLDER}.modules.latent_layers"),
+    *modules_of_examples(f"{FOLDER}.modules.latent_layers"),
     because="fairseq 0.12.2: the logits of the layers begin as whatever the memory holds, which "
     "may be NaN and differs between runs of one seed",
 )
@@ -35,7 +35,7 @@ def layers_begin_with_equal_chances(module: PatchedModule) -> None:
 
 
 @patch(
-    *modules_of_example(f"{FOLDER}.modules.latent_layers"),
+    *modules_of_examples(f"{FOLDER}.modules.latent_layers"),
     because="fairseq 0.12.2: in validation and at each word of a translation, other layers are "
     "drawn, so that a translation depends on the batch; the hard selection of training ignores "
     "--soft-select",
@@ -93,7 +93,7 @@ def selection(select: Any, index: int) -> Tensor:
 
 
 @patch(
-    *modules_of_example(f"{FOLDER}.multilingual_translation_latent_depth"),
+    *modules_of_examples(f"{FOLDER}.multilingual_translation_latent_depth"),
     because="fairseq 0.12.2: the README of latent_depth names an --arch without latent layers, "
     "which ends in an AttributeError; --lang-pairs in another order than in training takes the "
     "layers of other languages",

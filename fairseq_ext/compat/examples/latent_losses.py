@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, Sequence
 
+from ..imported_examples import modules_of_examples
 from ..patch_registry import PatchedModule, patch
 from ..user_errors import OptionError
 from .latent_layers import FOLDER
-from .user_dirs import modules_of_example
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -17,7 +17,7 @@ PRIORS = ("uniform", "agged_posterior")
 
 
 @patch(
-    *modules_of_example(f"{FOLDER}.loss.latent_depth"),
+    *modules_of_examples(f"{FOLDER}.loss.latent_depth"),
     because="fairseq 0.12.2: before --soft-update the weight of the KL loss is negative; the loss "
     "of --target-layers has the weight --share-weight, squared while it is annealed; "
     "--share-weight has no effect without --target-layers",
@@ -75,7 +75,7 @@ def depth_loss(samples: Sequence[Tensor], args: Any) -> Tensor:
 
 
 @patch(
-    *modules_of_example(f"{FOLDER}.multilingual_translation_latent_depth"),
+    *modules_of_examples(f"{FOLDER}.multilingual_translation_latent_depth"),
     because="fairseq 0.12.2: with the loss of the number of layers, gradients pass the optimizer "
     "by, which scales those of --fp16; the loss fails with a language in several pairs",
 )

@@ -6,8 +6,8 @@ import functools
 import math
 from typing import TYPE_CHECKING, Any, Iterable
 
+from ..imported_examples import modules_of_examples
 from ..patch_registry import PatchedModule, patch
-from .user_dirs import modules_of_example
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -22,7 +22,7 @@ class DirectModels(list):  # type: ignore[type-arg]
 
 
 @patch(
-    *modules_of_example("fast_noisy_channel.noisy_channel_sequence_generator"),
+    *modules_of_examples("fast_noisy_channel.noisy_channel_sequence_generator"),
     because="fairseq 0.12.2: the limits of the length act after the candidates of a word were "
     "chosen; a hypothesis that is cut has the score -1e17 instead of that of its end",
 )

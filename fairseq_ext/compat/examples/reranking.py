@@ -6,9 +6,9 @@ import functools
 from typing import TYPE_CHECKING, Any, Callable
 
 from ..corpus_bleu import bleu_of_meters
+from ..imported_examples import modules_of_examples
 from ..module_overlay import overlay_names
 from ..patch_registry import PatchedModule, patch
-from .user_dirs import modules_of_example
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -17,7 +17,7 @@ FOLDER = "discriminative_reranking_nmt"
 
 
 @patch(
-    *modules_of_example(f"{FOLDER}.tasks.discriminative_reranking_task"),
+    *modules_of_examples(f"{FOLDER}.tasks.discriminative_reranking_task"),
     because="sacrebleu 2.0 dropped compute_bleu: the validation of a reranker ends in an "
     "AttributeError, and on a GPU already before",
 )
@@ -48,7 +48,7 @@ def rerankers_are_validated(module: PatchedModule) -> None:
 
 
 @patch(
-    *modules_of_example(f"{FOLDER}.models.discriminative_reranking_model"),
+    *modules_of_examples(f"{FOLDER}.models.discriminative_reranking_model"),
     because="fairseq 0.12.2: with several sentences in a batch, joint_classification=sent compares "
     "hypotheses of different sentences",
 )
@@ -69,7 +69,7 @@ def hypotheses_of_a_sentence_are_compared(module: PatchedModule) -> None:
 
 
 @patch(
-    *modules_of_example(f"{FOLDER}.tasks.discriminative_reranking_task"),
+    *modules_of_examples(f"{FOLDER}.tasks.discriminative_reranking_task"),
     because="fairseq 0.12.2: what a reranker logs has the scores of its hypotheses, which several "
     "workers sum, and fail to sum where their batches differ in size",
 )

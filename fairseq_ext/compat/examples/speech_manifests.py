@@ -7,8 +7,8 @@ import gc
 import io
 from typing import TYPE_CHECKING, Any
 
+from ..imported_examples import modules_of_examples
 from ..patch_registry import PatchedModule, patch
-from .user_dirs import modules_of_example
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy
 
 RECORDINGS = "flac.zip:"  # with the place of a recording in it
-DATA_UTILS = modules_of_example("speech_to_text.data_utils")
+DATA_UTILS = modules_of_examples("speech_to_text.data_utils")
 
 
 @patch(
@@ -128,7 +128,7 @@ def global_statistics_are_exact(module: PatchedModule) -> None:
 
 
 @patch(
-    *modules_of_example("speech_synthesis.preprocessing.speaker_embedder"),
+    *modules_of_examples("speech_synthesis.preprocessing.speaker_embedder"),
     because="torch 2 computes torch.stft only with return_complex: each recording ends in a "
     "RuntimeError, which get_speaker_embedding takes for one that is too short",
 )

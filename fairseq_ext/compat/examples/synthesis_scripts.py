@@ -7,14 +7,14 @@ import functools
 from types import SimpleNamespace
 from typing import Any
 
+from ..imported_examples import modules_of_examples
 from ..module_overlay import overlay_names
 from ..patch_registry import PatchedModule, patch
 from ..versions.waveforms import converted, sox_is_missing
-from .user_dirs import modules_of_example
 
 
 @patch(
-    *modules_of_example("speech_synthesis.evaluation.eval_sp"),
+    *modules_of_examples("speech_synthesis.evaluation.eval_sp"),
     because="fairseq 0.12.2: the evaluations read the quotes of a text as those of a field: a text "
     "that begins with one hides the recordings up to the next",
 )
@@ -29,7 +29,7 @@ def every_recording_is_evaluated(module: PatchedModule) -> None:
 
 
 @patch(
-    *modules_of_example("speech_synthesis.generate_waveform"),
+    *modules_of_examples("speech_synthesis.generate_waveform"),
     because="torchaudio 2.11 has no sox_effects: generate_waveform ends in an AttributeError with "
     "another --output-sample-rate",
     conditions=[sox_is_missing],
@@ -46,7 +46,7 @@ def generated_speech_has_any_rate(module: PatchedModule) -> None:
 
 
 @patch(
-    *modules_of_example("speech_synthesis.generate_waveform"),
+    *modules_of_examples("speech_synthesis.generate_waveform"),
     because="fairseq 0.12.2: generate_waveform --dump-attentions ends in an AttributeError",
 )
 def attentions_are_dumped(module: PatchedModule) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..imported_examples import modules_of_examples
 from ..module_overlay import overlay_names
 from ..patch_registry import PatchedModule, patch
-from .user_dirs import modules_of_example
 
 TACOTRON = "textless_nlp.gslm.unit2speech.tacotron2"
 BECAUSE = (
@@ -14,7 +14,7 @@ BECAUSE = (
 )
 
 
-@patch(*modules_of_example(f"{TACOTRON}.stft"), because=BECAUSE.format("its STFT"))
+@patch(*modules_of_examples(f"{TACOTRON}.stft"), because=BECAUSE.format("its STFT"))
 def tacotron_windows(module: PatchedModule) -> None:
     """Pad windows with the size by name."""
     pad_center = module.pad_center
@@ -22,7 +22,7 @@ def tacotron_windows(module: PatchedModule) -> None:
 
 
 @patch(
-    *modules_of_example(f"{TACOTRON}.audio_processing"),
+    *modules_of_examples(f"{TACOTRON}.audio_processing"),
     because=BECAUSE.format("its inverse STFT, which its denoiser computes,"),
 )
 def tacotron_window_sums(module: PatchedModule) -> None:
@@ -33,7 +33,7 @@ def tacotron_window_sums(module: PatchedModule) -> None:
     )
 
 
-@patch(*modules_of_example(f"{TACOTRON}.layers"), because=BECAUSE.format("its mel spectrogram"))
+@patch(*modules_of_examples(f"{TACOTRON}.layers"), because=BECAUSE.format("its mel spectrogram"))
 def tacotron_mel_filters(module: PatchedModule) -> None:
     """Make mel filters with names."""
     mel = module.librosa_mel_fn
@@ -44,7 +44,7 @@ def tacotron_mel_filters(module: PatchedModule) -> None:
     module.librosa_mel_fn = librosa_mel_fn
 
 
-@patch(*modules_of_example(f"{TACOTRON}.utils"), because=BECAUSE.format("audio of another rate"))
+@patch(*modules_of_examples(f"{TACOTRON}.utils"), because=BECAUSE.format("audio of another rate"))
 def tacotron_resampling(module: PatchedModule) -> None:
     """Resample with the rates by name."""
     resample = module.librosa.resample

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..imported_examples import modules_of_examples
 from ..patch_registry import PatchedModule, patch
-from .user_dirs import modules_of_example
 
 READER = "textless_nlp.gslm.speech2unit.pretrained.w2v2_feature_reader"
 
 
 @patch(
-    *modules_of_example(READER),
+    *modules_of_examples(READER),
     because="fairseq 0.12.2: --feature_type w2v2 reads checkpoints of fairseq before 0.11 only; "
     "with others it ends in an AssertionError",
 )

@@ -13,8 +13,7 @@ import os
 import sys
 from typing import Any
 
-from ..checkpoints.data_only import EXAMPLE_PACKAGES
-from ..imported_examples import imported_copies
+from ..imported_examples import EXAMPLE_PACKAGES, imported_copies
 from ..patch_registry import AFTER, Patch, PatchedModule, all_patches, apply_patch, patch
 from ..versions.dataclass_defaults import note_place
 
@@ -25,11 +24,6 @@ SELF_IMPORTING = ("simultaneous_translation", "speech_recognition", "speech_text
 NOT_IMPORTED = {
     os.path.join("attention_head_selection", "src"): ("speech_to_text_head_selection",),
 }
-
-
-def modules_of_example(name: str) -> tuple[str, ...]:
-    """Return the full names of an example's module, to be used with `patch`."""
-    return tuple(f"{package}.{name}" for package in EXAMPLE_PACKAGES)
 
 
 @patch(

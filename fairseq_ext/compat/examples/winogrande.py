@@ -5,15 +5,15 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
+from ..imported_examples import modules_of_examples
 from ..patch_registry import PatchedModule, patch
-from .user_dirs import modules_of_example
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
 @patch(
-    *modules_of_example("roberta.wsc.wsc_criterion"),
+    *modules_of_examples("roberta.wsc.wsc_criterion"),
     because="fairseq 0.12.2: --criterion winogrande with --wsc-cross-entropy takes all candidates "
     "of a batch for those of its first sentence, and trains on this sentence alone",
 )

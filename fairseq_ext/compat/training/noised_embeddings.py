@@ -6,7 +6,7 @@ import functools
 import inspect
 from typing import TYPE_CHECKING, Any
 
-from ..examples.user_dirs import modules_of_example
+from ..imported_examples import modules_of_examples
 from ..patch_registry import PatchedModule, patch
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def take_embeddings(encoder: Any) -> None:
 
 
 @patch(
-    *modules_of_example("rxf.rxf_src.label_smoothed_cross_entropy_r3f"),
+    *modules_of_examples("rxf.rxf_src.label_smoothed_cross_entropy_r3f"),
     because="fairseq 0.12.2: label_smoothed_cross_entropy_r3f gives token_embeddings to the model, "
     "which a translation model does not take; it ends in a TypeError",
 )
