@@ -6,7 +6,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from ..data.data_files import UnreadableFile
-from ..imported_examples import imported_copies, modules_of_examples
+from ..imported_examples import modules_of_examples
 from ..module_overlay import overlay_names
 from ..patch_registry import PatchedModule, patch
 from .literal_evaluation import RefusedSetting, evaluate, literal_value
@@ -37,7 +37,7 @@ EVALUATING_MODULES = (
     "fairseq_cli.eval_lm",
     "fairseq_cli.validate",
 )
-# the same of fairseq's examples, below their folder
+# the same of fairseq's examples, below their folder; `user_dirs` treats copies of them
 EVALUATING_EXAMPLES = (
     "criss.save_encoder",
     "data2vec.models.data2vec_audio",
@@ -59,24 +59,6 @@ EVALUATING_EXAMPLES = (
 def settings_are_literals(module: PatchedModule) -> None:
     """Give the module an `eval` that knows literals, + and * only."""
     module.eval = evaluate  # a global of the module comes before the built-in of this name
-
-
-@patch(
-    "fairseq.utils",
-    because="fairseq 0.12.2, as before: `--user-dir` imports an example of fairseq under "
-    "the name of its folder",
-)
-def settings_of_examples_are_literals(module: PatchedModule) -> None:
-    """Treat the examples that a --user-dir has imported, and copies of them, in the same way."""
-    stock = module.import_user_module
-
-    @functools.wraps(stock)
-    def import_user_module(args: Any) -> None:
-        stock(args)
-        for _, example in imported_copies(EVALUATING_EXAMPLES):
-            example.__dict__["eval"] = evaluate
-
-    module.import_user_module = import_user_module
 
 
 @patch(
