@@ -73,6 +73,7 @@ class StreamsIterator(EpochBatchIterator):
         begins = {1: 0, position["epoch"]: self._plan.begin(position["epoch"])}
         streams: Dict[str, Any] = {**self._plan.state.state_dict(), "begins": begins}
         streams["in_order"] = not self.shuffle
+        streams["synthetic"] = list(self._plan.synthetic)
         if position["iterations_in_epoch"]:
             group, length = self._group(self._plan)
             updates = position["iterations_in_epoch"] * self.num_shards // group
@@ -85,6 +86,9 @@ class StreamsIterator(EpochBatchIterator):
         if isinstance(self._plan, TrainingPlan) and "streams" in state_dict:
             streams = state_dict["streams"]
             self._plan.state.load_state_dict(streams)
+            begin = self._plan.begin(state_dict["epoch"])
+            updates = streams.get("position", {"of_run": begin})["of_run"]
+            self._plan.state.note_added(streams, self._plan.synthetic, updates)
             self._planned_epoch = None  # it was planned without this history
             # checkpoints from before --curriculum say "shuffle": False of a shuffled epoch
             state_dict = {**state_dict, "shuffle": not streams.get("in_order", False)}
@@ -115,7 +119,9 @@ class StreamsIterator(EpochBatchIterator):
             of_run: all updates of the run, which --join-at counts.
         """
         new_group, new_length = self._group(plan)
-        if (new_group, new_length) != (group, length):
+        # streams that are added now come behind the updates that are done
+        is_longer = new_group == group and of_run in plan.state.added_at.values()
+        if (new_group, new_length) != (group, length) and not is_longer:
             before, updates = updates, updates * new_length // length
             logger.info(
                 f"epoch {self.epoch}: {before} of {length} updates are done; its updates are "

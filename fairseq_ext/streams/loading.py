@@ -139,6 +139,7 @@ class Loading(Steps):
         if not is_forgotten:
             self.run_state.load_state_dict(history)
         self.run_state.count_epochs_anew(updates)
+        self.run_state.note_added(history, self.synthetic, updates)
         for pair in self.run_state.left:
             logger.info(
                 f"{pair}: has left the run before (--pair-patience) and takes no part; with "

@@ -44,7 +44,7 @@ class MixedPlan(TrainingPlan):
         left = self.state.has_left(epoch)
         present = [stream for stream in self.synthetic if pair_of(stream) not in left]
         if not self.waits:
-            return {stream: self.join_at.get(stream, 0) for stream in present}
+            return {stream: self._joins(stream) for stream in present}
         begins_at = self.state.begins_at
         for stream, first in self.state.joins_in.items():
             # epochs are planned one after the other, so that this one is not passed by
@@ -54,6 +54,10 @@ class MixedPlan(TrainingPlan):
             stream: begins_at[stream] if begins_at.get(stream, math.inf) <= begin else math.inf
             for stream in present
         }
+
+    def _joins(self, stream: str) -> int:
+        """Return the updates of the run before a stream takes part that waits for no loss."""
+        return max(self.join_at.get(stream, 0), self.state.added_at.get(stream, 0))
 
     def _chosen(self, epoch: int, begin: int) -> np.ndarray:
         """Return which updates of the epoch are synthetic, (N,) bool."""
@@ -82,9 +86,9 @@ class MixedPlan(TrainingPlan):
 
     def _origin(self) -> float:
         """Return the updates from which the share is counted: where a stream leaves, no others."""
-        of_streams: Mapping[str, float] = self.state.begins_at if self.waits else self.join_at
-        default = math.inf if self.waits else 0
-        return min(of_streams.get(stream, default) for stream in self.synthetic)
+        if not self.waits:
+            return min(map(self._joins, self.synthetic))
+        return min(self.state.begins_at.get(stream, math.inf) for stream in self.synthetic)
 
     def _length(self, epoch: int, begin: int) -> int:
         """Return the updates of an epoch, synthetic ones included."""

@@ -64,6 +64,7 @@ class TrainingPlan:
     ):
         self.dataset, self.batches = dataset, batches
         self.pairs = list(batches)  # those that the schedule is over
+        self.synthetic: List[str] = []  # the streams besides them
         self.schedule, self.seed, self.group = schedule, seed, group
         self.main_pair, self.temperature = main_pair, temperature
         self.join_at, self.state = dict(join_at or {}), state or RunState()

@@ -1,11 +1,12 @@
 """What the order of batches depends on besides the seed and the options."""
 
-from typing import Any, Dict, List, Mapping
+from typing import Any, Dict, List, Mapping, Sequence
 
 # {attribute: its name in "more", where checkpoints hold it}
 STORED_IN_MORE = {
     "joins_in": "synthetic_epoch",
     "begins_at": "synthetic_begin",
+    "added_at": "synthetic_added",
     "best_is_bleu": "best_is_bleu",
 }
 
@@ -25,6 +26,7 @@ class RunState:
         best_is_bleu: {pair: True if its best score is BLEU, False if it is the loss}.
         joins_in: {stream that waits for a validation: first epoch in which it takes part}.
         begins_at: {such a stream: updates of the run before that epoch}.
+        added_at: {stream that the run began without: updates of the run before it was added}.
         more: what a system adds, {name: {pair: value}}.
     """
 
@@ -38,6 +40,7 @@ class RunState:
         self.best_is_bleu: Dict[str, bool] = {}
         self.joins_in: Dict[str, int] = {}
         self.begins_at: Dict[str, int] = {}
+        self.added_at: Dict[str, int] = {}
         self.more: Dict[str, Dict[str, Any]] = {}
 
     def has_left(self, epoch: int) -> List[str]:
@@ -64,6 +67,21 @@ class RunState:
         for name in vars(self):
             if name in state:
                 setattr(self, name, dict(state[name]))
+
+    def note_added(self, history: Mapping[str, Any], streams: Sequence[str], updates: int) -> None:
+        """Note which streams the run has had no part of before.
+
+        Args:
+            history: what the checkpoint holds, of the streams as well ("synthetic"); of versions
+                that did not store these, all count as there from the first update on.
+            streams: the synthetic ones of the run that goes on.
+            updates: those that the run has done; fewer than before where they are counted anew.
+        """
+        before = history.get("more", {}).get(STORED_IN_MORE["added_at"], {})
+        added = {stream: min(number, updates) for stream, number in before.items()}
+        added.update(dict.fromkeys(set(streams) - set(history.get("synthetic", streams)), updates))
+        present = {name: number for name, number in added.items() if name in streams}
+        self.added_at = {name: number for name, number in present.items() if number}
 
     def count_epochs_anew(self, updates: int) -> None:
         """Begin the run's next epoch, after so many updates, as epoch 1 (--reset-dataloader).

@@ -6,6 +6,7 @@ import pytest
 from streams.support import in_batches, pairs_of, streams
 
 from fairseq_ext.streams.dataset import StreamsDataset
+from fairseq_ext.streams.iterator import StreamsIterator
 from fairseq_ext.streams.mixed_plan import MixedPlan
 from fairseq_ext.streams.plan import TrainingPlan
 from fairseq_ext.streams.state import RunState
@@ -205,3 +206,44 @@ def test_streams_with_shares_of_their_own(schedule, dataset):
 def test_a_share_of_a_stream_that_joins_late(dataset):
     late = plan(dataset, "joint", "a-b@mono=0.3,b-a@mono=0.3", join_at={"b-a@mono": 10**6})
     assert {slot for slot in late.slots(1) if is_synthetic(slot)} == {("a-b@mono",)}
+
+
+def batches_of(iterator, count):
+    """The names and sentence numbers of the next batches."""
+    seen = []
+    while len(seen) < count:
+        for batch in iterator.next_epoch_itr():
+            seen.append([(name, part["id"].tolist()) for name, part in batch.items()])
+            if len(seen) == count:
+                break
+    return seen
+
+
+@pytest.mark.parametrize("taken", [7, "an epoch"])
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_the_share_grows_from_the_update_at_which_streams_are_added(schedule, taken, dataset):
+    """A run without lines that is resumed with them goes on, as one that begins with them began."""
+
+    def make(share=None):
+        made = plan(dataset, schedule, share) if share else plain(dataset, schedule)
+        return StreamsIterator(dataset, made, seed=1)
+
+    def resumed(iterator, share):
+        again = make(share)
+        again.load_state_dict(iterator.state_dict())
+        return again
+
+    before, growing = make(), "0=0,20=0.8"
+    done = len(before.frozen_batches) if taken == "an epoch" else taken
+    batches_of(before, done)
+    after = batches_of(resumed(before, growing), 39)
+    chosen, expected = (
+        [is_synthetic(dict(batch)) for batch in run]
+        for run in (after, batches_of(make(growing), 39))
+    )
+    assert chosen == expected and any(chosen[:12])
+    real = [batch for batch in after if not is_synthetic(dict(batch))]
+    assert real[:4] == batches_of(make(), done + 4)[done:]
+    stopped = resumed(before, growing)
+    batches_of(stopped, 30)
+    assert batches_of(resumed(stopped, growing), 9) == after[30:]

@@ -10,6 +10,7 @@ def state():
     history.best["c-b"], history.waited["c-b"] = 2.5, 1
     history.best_is_bleu["c-b"] = True
     history.joins_in["b-a@mono"], history.begins_at["b-a@mono"] = 2, 30
+    history.added_at["a-b@bt"] = 25
     history.more["patience"] = {"c-b": 4}
     return history
 
@@ -33,6 +34,7 @@ def test_names_in_checkpoints_are_those_of_earlier_versions():
         "best_is_bleu": {"c-b": True},
         "synthetic_epoch": {"b-a@mono": 2},
         "synthetic_begin": {"b-a@mono": 30},
+        "synthetic_added": {"a-b@bt": 25},
     }
     stored = state().state_dict()
     assert stored["more"] == more
@@ -67,3 +69,17 @@ def test_epochs_are_counted_anew_and_nothing_else():
     assert history.joins_in == {"b-a@mono": 0, "a-b@mono": 1}
     assert history.begins_at == {"b-a@mono": 40}
     assert history.best == state().best and history.waited == state().waited
+
+
+def test_streams_are_added_when_the_run_goes_on_with_them():
+    """Where updates are counted anew, as with --finetune-from-model, they are there at once."""
+    history = {**state().state_dict(), "synthetic": ["a-b@bt"]}
+    resumed = RunState()
+    resumed.note_added(history, ["a-b@bt", "b-a@mono"], 40)
+    assert resumed.added_at == {"a-b@bt": 25, "b-a@mono": 40}
+    resumed.note_added(history, ["b-a@mono"], 40)
+    assert resumed.added_at == {"b-a@mono": 40}
+    resumed.note_added(history, ["a-b@bt", "b-a@mono"], 0)
+    assert resumed.added_at == {}
+    resumed.note_added({}, ["b-a@mono"], 40)  # of a version that did not note the streams
+    assert resumed.added_at == {}
