@@ -29,13 +29,18 @@ def check_names(flag: str, parsed: Mapping[str, object], others: Container[str] 
     Args:
         flag: the option that holds the JSON object, such as "--eval-bleu-args".
         parsed: {name: value} of the object.
-        others: names besides the options of fairseq-generate that are allowed.
+        others: names of other options of the run, which no search reads either.
     """
     from fairseq.dataclass.configs import GenerationConfig
 
     fields = GenerationConfig.__dataclass_fields__
     for name, value in parsed.items():
-        if name not in fields and name not in others:
+        if name not in fields and name in others:
+            raise OptionError(
+                f"{flag}: {name!r} is an option of the run, but the search of a validation does "
+                "not read it; allowed: options of fairseq-generate's search, with _ for -"
+            )
+        if name not in fields:
             raise OptionError(
                 f"{flag}: {name!r} is no option of the search{hint_for(name, fields)}; allowed: "
                 "those of fairseq-generate, with _ for -"

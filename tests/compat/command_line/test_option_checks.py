@@ -120,6 +120,12 @@ TIED = {
 SHARED = {"share_all_embeddings": True, "decoder_embed_dim": 8, "decoder_output_dim": 6}
 
 
+@pytest.mark.parametrize("name", ["dual_alpha", "max_tokens"])
+def test_searches_of_validations_read_no_other_options_of_the_run(name):
+    with pytest.raises(OptionError, match=f"--eval-bleu-args: '{name}' is an option of the run"):
+        check({name: 1, "eval_bleu_args": f'{{"beam": 4, "{name}": 2}}'})
+
+
 @pytest.mark.parametrize(
     "values, message",
     [
