@@ -75,7 +75,7 @@ def test_message_for_the_workers_that_fairseq_starts(monkeypatch):
     from fairseq.distributed import utils
     from torch.multiprocessing.spawn import ProcessExitedException
 
-    from fairseq_ext.compat.checkpoints.writing import workers_that_die_are_named
+    from fairseq_ext.compat.training.distributed import workers_that_die_are_named
 
     def call_main(cfg, main, **named):
         raise ProcessExitedException("died", 1, 77, exit_code=-9, signal_name="SIGKILL")

@@ -14,7 +14,6 @@ import re
 from typing import TYPE_CHECKING, Any, Callable
 
 from ..atomic_files import atomic_copy, atomic_write, remove_leftovers
-from ..command_line.termination_signals import exits_cleanly_on_signals
 from ..patch_registry import PatchedModule, patch
 from .data_only import RefusedCheckpoint
 from .folder_lock import folder_lock
@@ -200,52 +199,3 @@ def newest_first(folder: str) -> list[str]:
     paths = [os.path.join(folder, name) for name in os.listdir(folder) if pattern.fullmatch(name)]
     # fairseq copies a checkpoint to its other names at one moment: then the name decides
     return sorted(paths, key=lambda path: (os.path.getmtime(path), path), reverse=True)
-
-
-@patch(
-    "fairseq.distributed.utils",
-    because="fairseq 0.12.2: with --distributed-init-method on a machine without GPUs no process "
-    "is started, and the command ends well without any training; a worker that dies shows a "
-    "traceback of torch",
-)
-def workers_that_die_are_named(module: PatchedModule) -> None:
-    """Refuse to start no process at all; name the worker whose end ended the others."""
-    stock = module.call_main
-
-    @functools.wraps(stock)
-    def call_main(cfg: FairseqConfig, main: Callable[..., Any], **kwargs: Any) -> Any:
-        from torch.multiprocessing.spawn import ProcessExitedException
-
-        workers = cfg.distributed_training
-        # fairseq's condition for starting the processes itself
-        spawns = workers.distributed_init_method is not None and not workers.distributed_no_spawn
-        if spawns and not cfg.common.tpu and module.torch.cuda.device_count() == 0:
-            raise ValueError(
-                f"--distributed-init-method {workers.distributed_init_method}: fairseq starts a "
-                "process for each GPU, and there is none; start the processes yourself, with "
-                "torchrun or --distributed-rank, and add --distributed-no-spawn"
-            )
-        first = workers.distributed_rank or 0
-        try:
-            return stock(cfg, main, **kwargs)
-        except ProcessExitedException as error:
-            # error_index counts the processes that this command has
-            # started, the first of rank ``first``
-            ended = error.signal_name or f"status {error.exit_code}"
-            raise ChildProcessError(
-                f"the worker of rank {first + error.error_index} died ({ended}); the others were "
-                "ended"
-            ) from error
-
-    module.call_main = call_main
-
-
-@patch(
-    "fairseq_cli.train",
-    "fairseq_cli.hydra_train",
-    because="fairseq 0.12.2: Ctrl-C ends in a traceback, SIGTERM without a word",
-)
-def trainings_end_by_signals_in_one_line(module: PatchedModule) -> None:
-    """Print what to do next, leave nothing half-written, end by the signal."""
-    program = {"fairseq_cli.train": "fairseq-train"}.get(module.__name__, "fairseq-hydra-train")
-    module.cli_main = exits_cleanly_on_signals(program, module.cli_main)

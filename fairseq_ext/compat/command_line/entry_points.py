@@ -1,4 +1,7 @@
-"""The commands of fairseq: they check their options first, and report errors in one line."""
+"""The commands of fairseq: they check their options first, and end in one line.
+
+That is so on errors of the user and on signals. No folder is left that holds nothing.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Sequence
 from ..patch_registry import PatchedModule, patch
 from ..user_errors import OptionError, reports_user_errors
 from .option_checks import check
+from .termination_signals import exits_cleanly_on_signals
 
 if TYPE_CHECKING:
     from fairseq.dataclass.configs import FairseqConfig
-    from fairseq.trainer import Trainer
 
 # {module of fairseq: the command that its errors name}
 PROGRAMS = {
@@ -28,6 +31,16 @@ PROGRAMS = {
     "fairseq_cli.score": "fairseq-score",
     "fairseq_cli.hydra_train": "fairseq-hydra-train",
 }
+
+
+@patch(
+    "fairseq_cli.train",
+    "fairseq_cli.hydra_train",
+    because="fairseq 0.12.2: Ctrl-C ends in a traceback, SIGTERM without a word",
+)
+def trainings_end_by_signals_in_one_line(module: PatchedModule) -> None:
+    """Print what to do next, leave nothing half-written, end by the signal."""
+    module.cli_main = exits_cleanly_on_signals(PROGRAMS[module.__name__], module.cli_main)
 
 
 @patch(
@@ -219,46 +232,3 @@ def _missing_folders(path: str) -> list[str]:
         missing.append(path)
         path = os.path.dirname(path)
     return missing
-
-
-@patch(
-    "fairseq_cli.train",
-    because="fairseq 0.12.2: an unknown --best-checkpoint-metric ends in a KeyError",
-)
-def best_checkpoint_metric_is_known(module: PatchedModule) -> None:
-    """Refuse an unknown metric, at the end of the first validation, with those there are."""
-    stock = module.get_valid_stats
-
-    def get_valid_stats(
-        cfg: FairseqConfig, trainer: Trainer, stats: dict[str, Any], tracking_best: bool
-    ) -> dict[str, Any]:
-        # before a validation nobody knows the names:
-        # they are checked when fairseq looks one up
-        is_cut = cfg.dataset.max_valid_steps is not None
-        return stock(cfg, trainer, ValidationStats(stats, tracking_best, is_cut), tracking_best)
-
-    module.get_valid_stats = get_valid_stats
-
-
-class ValidationStats(dict):
-    """Statistics of one subset's validation by name.
-
-    Args:
-        stats: {name: value} of what was measured.
-        decides: the subset chooses the best checkpoint, as the first one does: to read what is
-            missing raises OptionError. Of the others it is None; fairseq reads it all the same.
-        is_cut: --max-valid-steps leaves batches out.
-    """
-
-    def __init__(self, stats: Mapping[str, Any], decides: bool = True, is_cut: bool = False):
-        super().__init__(stats)
-        self.decides, self.is_cut = decides, is_cut
-
-    def __missing__(self, name: str) -> None:
-        if not self.decides:
-            return
-        batches = " in the batches that --max-valid-steps leaves" if self.is_cut else ""
-        raise OptionError(
-            f"--best-checkpoint-metric {name} is not among what this training measures{batches}; "
-            f"allowed: {', '.join(sorted(self))}"
-        )

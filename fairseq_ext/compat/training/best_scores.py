@@ -11,9 +11,10 @@ import logging
 import math
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, Mapping
 
 from ..patch_registry import PatchedModule, patch
+from ..user_errors import OptionError
 
 if TYPE_CHECKING:
     from fairseq.dataclass.configs import CheckpointConfig, FairseqConfig
@@ -85,6 +86,49 @@ def directions_of_metrics_are_named(module: PatchedModule) -> None:
         return train(cfg, *args, **kwargs)
 
     module.main = main
+
+
+@patch(
+    "fairseq_cli.train",
+    because="fairseq 0.12.2: an unknown --best-checkpoint-metric ends in a KeyError",
+)
+def best_checkpoint_metric_is_known(module: PatchedModule) -> None:
+    """Refuse an unknown metric, at the end of the first validation, with those there are."""
+    stock = module.get_valid_stats
+
+    def get_valid_stats(
+        cfg: FairseqConfig, trainer: Trainer, stats: dict[str, Any], tracking_best: bool
+    ) -> dict[str, Any]:
+        # before a validation nobody knows the names:
+        # they are checked when fairseq looks one up
+        is_cut = cfg.dataset.max_valid_steps is not None
+        return stock(cfg, trainer, ValidationStats(stats, tracking_best, is_cut), tracking_best)
+
+    module.get_valid_stats = get_valid_stats
+
+
+class ValidationStats(dict):
+    """Statistics of one subset's validation by name.
+
+    Args:
+        stats: {name: value} of what was measured.
+        decides: the subset chooses the best checkpoint, as the first one does: to read what is
+            missing raises OptionError. Of the others it is None; fairseq reads it all the same.
+        is_cut: --max-valid-steps leaves batches out.
+    """
+
+    def __init__(self, stats: Mapping[str, Any], decides: bool = True, is_cut: bool = False):
+        super().__init__(stats)
+        self.decides, self.is_cut = decides, is_cut
+
+    def __missing__(self, name: str) -> None:
+        if not self.decides:
+            return
+        batches = " in the batches that --max-valid-steps leaves" if self.is_cut else ""
+        raise OptionError(
+            f"--best-checkpoint-metric {name} is not among what this training measures{batches}; "
+            f"allowed: {', '.join(sorted(self))}"
+        )
 
 
 @patch(

@@ -1,4 +1,4 @@
-"""Data-parallel training on CPUs, and the launchers of torch."""
+"""Data-parallel training: its processes, on CPUs too, and the averages of --use-bmuf."""
 
 from __future__ import annotations
 
@@ -88,6 +88,44 @@ def workers_on_cpus(module: PatchedModule) -> None:
         size = workers.distributed_world_size
         with _cuda_with(module, device_count=lambda: size):
             return stock(cfg, main, **kwargs)
+
+    module.call_main = call_main
+
+
+@patch(
+    "fairseq.distributed.utils",
+    because="fairseq 0.12.2: with --distributed-init-method on a machine without GPUs no process "
+    "is started, and the command ends well without any training; a worker that dies shows a "
+    "traceback of torch",
+)
+def workers_that_die_are_named(module: PatchedModule) -> None:
+    """Refuse to start no process at all; name the worker whose end ended the others."""
+    stock = module.call_main
+
+    @functools.wraps(stock)
+    def call_main(cfg: FairseqConfig, main: Callable[..., Any], **kwargs: Any) -> Any:
+        from torch.multiprocessing.spawn import ProcessExitedException
+
+        workers = cfg.distributed_training
+        # fairseq's condition for starting the processes itself
+        spawns = workers.distributed_init_method is not None and not workers.distributed_no_spawn
+        if spawns and not cfg.common.tpu and module.torch.cuda.device_count() == 0:
+            raise ValueError(
+                f"--distributed-init-method {workers.distributed_init_method}: fairseq starts a "
+                "process for each GPU, and there is none; start the processes yourself, with "
+                "torchrun or --distributed-rank, and add --distributed-no-spawn"
+            )
+        first = workers.distributed_rank or 0
+        try:
+            return stock(cfg, main, **kwargs)
+        except ProcessExitedException as error:
+            # error_index counts the processes that this command has
+            # started, the first of rank ``first``
+            ended = error.signal_name or f"status {error.exit_code}"
+            raise ChildProcessError(
+                f"the worker of rank {first + error.error_index} died ({ended}); the others were "
+                "ended"
+            ) from error
 
     module.call_main = call_main
 

@@ -50,25 +50,6 @@ def test_lists_of_words_need_no_quotes(words):
     assert eval_str_list(words, str) == ["prob", "temp"]
 
 
-def test_unknown_metric_names_those_there_are():
-    from fairseq_ext.compat.command_line.entry_points import ValidationStats
-
-    stats = ValidationStats({"loss": 1.0, "ppl": 2.0})
-    assert stats["loss"] == 1.0
-    with pytest.raises(OptionError, match="--best-checkpoint-metric bleu .* allowed: loss, ppl"):
-        stats["bleu"]
-
-
-def test_metric_of_batches_that_are_left_out():
-    """Only the first --valid-subset decides; of others the metric may be missing."""
-    from fairseq_ext.compat.command_line.entry_points import ValidationStats
-
-    message = "bleu is not .* measures in the batches that --max-valid-steps leaves; allowed: loss"
-    with pytest.raises(OptionError, match=message):
-        ValidationStats({"loss": 1.0}, is_cut=True)["bleu"]
-    assert ValidationStats({"loss": 1.0}, decides=False)["bleu"] is None
-
-
 def test_empty_save_dir_does_not_stay(call, tmp_path, capsys):
     import fairseq_cli.train
 

@@ -10,6 +10,7 @@ from fairseq import checkpoint_utils, options
 from fairseq_cli import train as train_command
 
 from fairseq_ext.compat.training import best_scores
+from fairseq_ext.compat.user_errors import OptionError
 
 
 @pytest.fixture
@@ -147,3 +148,18 @@ def test_other_metric_begins_anew(run, tmp_path, caplog):
     # and where the best one is to be forgotten there is nothing to say
     run(*flags, "--max-epoch", 4, "--best-checkpoint-metric", "wpb", "--reset-meters")
     assert "score is of" not in caplog.text
+
+
+def test_unknown_metric_names_those_there_are():
+    stats = best_scores.ValidationStats({"loss": 1.0, "ppl": 2.0})
+    assert stats["loss"] == 1.0
+    with pytest.raises(OptionError, match="--best-checkpoint-metric bleu .* allowed: loss, ppl"):
+        stats["bleu"]
+
+
+def test_metric_of_batches_that_are_left_out():
+    """Only the first --valid-subset decides; of others the metric may be missing."""
+    message = "bleu is not .* measures in the batches that --max-valid-steps leaves; allowed: loss"
+    with pytest.raises(OptionError, match=message):
+        best_scores.ValidationStats({"loss": 1.0}, is_cut=True)["bleu"]
+    assert best_scores.ValidationStats({"loss": 1.0}, decides=False)["bleu"] is None

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from fairseq_ext.compat.patch_registry import since
+from fairseq_ext.compat.training.distributed import workers_that_die_are_named
 
 
 @pytest.fixture
@@ -210,3 +211,17 @@ def test_block_updates_count_the_workers(toy_corpus, caplog, monkeypatch):
     assert trainer.cfg.bmuf.distributed_world_size == 1
     assert trainer.optimizer.world_size == 2
     assert not [text for text in caplog.messages if "--use-bmuf" in text]
+
+
+def test_no_process_for_each_gpu_where_there_is_none():
+    module = types.SimpleNamespace(call_main=None)
+    module.torch = types.SimpleNamespace(cuda=types.SimpleNamespace(device_count=lambda: 0))
+    workers_that_die_are_named(module)
+    workers = types.SimpleNamespace(
+        distributed_init_method="tcp://host:1", distributed_no_spawn=False
+    )
+    cfg = types.SimpleNamespace(
+        distributed_training=workers, common=types.SimpleNamespace(tpu=False)
+    )
+    with pytest.raises(ValueError, match="--distributed-init-method tcp://host:1: fairseq starts"):
+        module.call_main(cfg, None)
