@@ -35,7 +35,8 @@ FOLDERS = (
     "examples",
 )
 
-# modules with patches; of two patches of one function the later wraps the earlier
+# modules with patches; of two patches of one function the later wraps the earlier, and a comment
+# says where that matters
 PATCH_MODULES = (
     "versions.dataclass_defaults",
     "versions.dataclass_factories",
@@ -104,6 +105,8 @@ PATCH_MODULES = (
     "command_line.interactive",  # takes the place of a function that the next ones wrap
     "checkpoints.refusals",
     "checkpoints.model_overrides",
+    # after precision, which takes away the --tpu of --bf16, after writing, which makes --save-dir,
+    # and after scoring, whose errors it reports
     "command_line.entry_points",
     "command_line.validation_options",
     "command_line.result_files",
@@ -162,7 +165,7 @@ PATCH_MODULES = (
     "training.prefetch_thread",
     "versions.data_workers",
     "data.worker_epochs",
-    "examples.user_dirs",
+    "examples.user_dirs",  # after dataclass_defaults, which it leaves out for a single file
     "examples.gru_transformer",
     "examples.latent_layers",
     "examples.latent_losses",
