@@ -127,7 +127,7 @@ PATCH_MODULES = (
     "data.word_noise",
     "data.wrapped_sets",
     "data.resampled_sets",
-    "data.back_translations",  # after stock_tasks, whose step it wraps
+    "data.back_translations",
     "data.shared_directions",
     "data.length_buckets",
     "data.translation_options",

@@ -7,15 +7,11 @@ import copy
 import functools
 import inspect
 import logging
-from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Callable
 
 from ..patch_registry import PatchedModule, patch
 
 if TYPE_CHECKING:
-    from fairseq.criterions import FairseqCriterion
-    from fairseq.models import FairseqMultiModel
-    from fairseq.optim import FairseqOptimizer
     from fairseq.tasks import FairseqTask
 
 # options that models have too, with the same meaning
@@ -179,62 +175,6 @@ def denoising_shares_options(module: PatchedModule) -> None:
         add(OptionsOfTask(parser))
 
     module.DenoisingTask.add_args = staticmethod(add_args)
-
-
-@patch(
-    "fairseq.tasks.semisupervised_translation",
-    because="fairseq 0.12.2: semisupervised_translation fails in its first step with "
-    "KeyError: 'loss'",
-)
-def semisupervised_steps_are_logged(module: PatchedModule) -> None:
-    """Compute a step with a log that begins at zero."""
-    task_class = module.SemisupervisedTranslationTask
-
-    def train_step(
-        self: Any,
-        sample: dict[str, Any],
-        model: FairseqMultiModel,
-        criterion: FairseqCriterion,
-        optimizer: FairseqOptimizer,
-        update_num: int,
-        ignore_grad: bool = False,
-    ) -> tuple[float, float, dict[str, float]]:
-        model.train()
-        if update_num > 0:
-            self.update_step(update_num)
-        total, size = 0.0, 0.0
-        logged: dict[str, float] = defaultdict(float)
-        for key, name, weight in _parts_of_step(self, module):
-            if not sample.get(key):
-                continue
-            loss, sample_size, output = criterion(model.models[name], sample[key])
-            loss = loss * (0 if ignore_grad else weight)
-            optimizer.backward(loss)
-            total += loss.detach().item()
-            size += sample_size
-            for field, value in output.items():
-                logged[field] += value
-                logged[key] += value  # the losses of each kind of data
-        return total, size, logged
-
-    task_class.train_step = train_step
-
-
-def _parts_of_step(task: Any, module: PatchedModule) -> list[tuple[str, str, float]]:
-    """Return (key of the batch, name of the model, weight) for all that has a weight."""
-    parts = []
-    for pair in task.lang_pairs:
-        target = pair.split("-")[1]
-        parts += [
-            (pair, pair, task.lambda_parallel),
-            (module._get_bt_dataset_key(pair), pair, task.lambda_otf_bt),
-            (
-                module._get_denoising_dataset_key(pair),
-                f"{target}-{target}",
-                task.lambda_denoising,
-            ),
-        ]
-    return [part for part in parts if part[2] > 0]
 
 
 @patch(

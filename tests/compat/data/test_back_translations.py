@@ -1,4 +1,4 @@
-"""The back-translation of semisupervised_translation."""
+"""The steps of semisupervised_translation, and their back-translation."""
 
 from types import SimpleNamespace
 
@@ -54,3 +54,53 @@ def test_texts_are_translated_by_the_model_of_the_step():
         task_of(dataset, weight).train_step({"bt:xx-yy": batch}, model, criterion, optimizer, 0)
     assert steps == [(True, [[6, 6, 6], [6, 6, 6]])]
     assert model.modes == [False] and model.training
+
+
+class Loss:
+    """A stand-in for a loss; what is asked of it here is all that the step needs."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __mul__(self, weight):
+        return Loss(self.value * weight)
+
+    def detach(self):
+        return self
+
+    def item(self):
+        return self.value
+
+
+def semisupervised_step(sample, **options):
+    task = object.__new__(semisupervised_translation.SemisupervisedTranslationTask)
+    task.__dict__.update(
+        lang_pairs=["xx-yy"],
+        backtranslate_datasets={},
+        lambda_parallel=1.0,
+        lambda_otf_bt=0.5,
+        lambda_denoising=0.0,
+    )
+    backward = []
+    optimizer = SimpleNamespace(backward=lambda loss: backward.append(loss.value))
+    model = SimpleNamespace(models={"xx-yy": "forward", "yy-yy": "denoise"}, train=lambda: None)
+
+    def criterion(model, batch):
+        return Loss(batch["loss"]), 2, {"loss": batch["loss"], "ntokens": 3}
+
+    return backward, task.train_step(sample, model, criterion, optimizer, 0, **options)
+
+
+def test_semisupervised_steps_are_logged():
+    sample = {"xx-yy": {"loss": 4.0}, "bt:xx-yy": {"loss": 6.0}, "denoising:xx-yy": {"loss": 9.0}}
+    backward, (loss, size, logged) = semisupervised_step(sample)
+    assert backward == [4.0, 3.0] and (loss, size) == (7.0, 4)
+    # as in the log of several languages: all, and each kind of data by itself
+    assert logged == {"loss": 10.0, "ntokens": 6, "xx-yy": 7.0, "bt:xx-yy": 9.0}
+
+
+def test_semisupervised_steps_without_data_or_gradients():
+    backward, (loss, size, _) = semisupervised_step({"xx-yy": {"loss": 4.0}, "bt:xx-yy": None})
+    assert backward == [4.0] and size == 2
+    backward, (loss, _, logged) = semisupervised_step({"xx-yy": {"loss": 4.0}}, ignore_grad=True)
+    assert backward == [0.0] and loss == 0 and logged["loss"] == 4.0

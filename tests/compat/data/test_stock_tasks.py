@@ -136,58 +136,6 @@ def test_denoising_keeps_its_options_where_the_model_has_none():
         assert (options.max_source_positions, options.max_target_positions) == (1024, 5)
 
 
-class Loss:
-    """A stand-in for a loss; what is asked of it here is all that the step needs."""
-
-    def __init__(self, value):
-        self.value = value
-
-    def __mul__(self, weight):
-        return Loss(self.value * weight)
-
-    def detach(self):
-        return self
-
-    def item(self):
-        return self.value
-
-
-def semisupervised_step(sample, **options):
-    from fairseq.tasks.semisupervised_translation import SemisupervisedTranslationTask
-
-    task = object.__new__(SemisupervisedTranslationTask)
-    task.__dict__.update(
-        lang_pairs=["xx-yy"],
-        backtranslate_datasets={},
-        lambda_parallel=1.0,
-        lambda_otf_bt=0.5,
-        lambda_denoising=0.0,
-    )
-    backward = []
-    optimizer = Namespace(backward=lambda loss: backward.append(loss.value))
-    model = Namespace(models={"xx-yy": "forward", "yy-yy": "denoise"}, train=lambda: None)
-
-    def criterion(model, batch):
-        return Loss(batch["loss"]), 2, {"loss": batch["loss"], "ntokens": 3}
-
-    return backward, task.train_step(sample, model, criterion, optimizer, 0, **options)
-
-
-def test_semisupervised_steps_are_logged():
-    sample = {"xx-yy": {"loss": 4.0}, "bt:xx-yy": {"loss": 6.0}, "denoising:xx-yy": {"loss": 9.0}}
-    backward, (loss, size, logged) = semisupervised_step(sample)
-    assert backward == [4.0, 3.0] and (loss, size) == (7.0, 4)
-    # as in the log of several languages: all, and each kind of data by itself
-    assert logged == {"loss": 10.0, "ntokens": 6, "xx-yy": 7.0, "bt:xx-yy": 9.0}
-
-
-def test_semisupervised_steps_without_data_or_gradients():
-    backward, (loss, size, _) = semisupervised_step({"xx-yy": {"loss": 4.0}, "bt:xx-yy": None})
-    assert backward == [4.0] and size == 2
-    backward, (loss, _, logged) = semisupervised_step({"xx-yy": {"loss": 4.0}}, ignore_grad=True)
-    assert backward == [0.0] and loss == 0 and logged["loss"] == 4.0
-
-
 def test_data_may_be_resampled_whole():
     from fairseq.data import ListDataset, ResamplingDataset
 
