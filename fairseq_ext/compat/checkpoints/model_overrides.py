@@ -8,6 +8,7 @@ import functools
 from typing import TYPE_CHECKING, Any, Iterator
 
 from ..command_line.chosen_classes import chosen_classes, declared_options, is_stock
+from ..context_values import holding
 from ..patch_registry import PatchedModule, patch
 from ..user_errors import OptionError, hint_for
 from .configurations import stored_name
@@ -40,11 +41,8 @@ def overrides_name_options(module: PatchedModule) -> None:
         if not getattr(common, "path", None):
             raise OptionError("--path is missing; allowed: a checkpoint file")
         overrides = ast.literal_eval(getattr(common, "model_overrides", None) or "{}")
-        token = override_names.set(tuple(overrides))
-        try:
+        with holding(override_names, tuple(overrides)):
             return stock(cfg, *args, **kwargs)
-        finally:
-            override_names.reset(token)
 
     module.main = main
 

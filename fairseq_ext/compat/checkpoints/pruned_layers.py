@@ -7,6 +7,7 @@ import functools
 import re
 from typing import TYPE_CHECKING, Any, Optional
 
+from ..context_values import holding
 from ..patch_registry import PatchedModule, patch
 from ..user_errors import OptionError
 
@@ -86,11 +87,8 @@ def first_models_have_all_layers(module: PatchedModule) -> None:
     @functools.wraps(load)
     def load_checkpoint(self: Trainer, filename: str, *args: Any, **kwargs: Any) -> Any:
         is_first = filename == self.cfg.checkpoint.finetune_from_model
-        token = _reads_first_model.set(is_first)
-        try:
+        with holding(_reads_first_model, is_first):
             return load(self, filename, *args, **kwargs)
-        finally:
-            _reads_first_model.reset(token)
 
     module.Trainer.load_checkpoint = load_checkpoint
 

@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence
 
 from ..command_line.chosen_classes import is_stock
+from ..context_values import holding
 from ..data.data_files import UnreadableFile
 from ..patch_registry import PatchedModule, patch
 from ..user_errors import OptionError
@@ -60,17 +61,15 @@ def checkpoints_say_what_is_wrong(module: PatchedModule) -> None:
     ) -> dict[str, Any]:
         if os.path.isdir(path):
             raise IsADirectoryError(21, "a folder, not a checkpoint file", path)  # EISDIR
-        token = path_being_read.set(path)
         try:
-            return stock_read(path, arg_overrides, load_on_all_ranks)
+            with holding(path_being_read, path):
+                return stock_read(path, arg_overrides, load_on_all_ranks)
         except (RefusedCheckpoint, OptionError, UnreadableFile):
             raise
         except Exception as error:
             if isinstance(error, OSError) and error.filename is not None:
                 raise  # it names the file; torch's "Invalid argument" for a torn one does not
             raise UnreadableFile(_unreadable(path, error)) from error
-        finally:
-            path_being_read.reset(token)
 
     @functools.wraps(stock_load)
     def load_model_ensemble_and_task(

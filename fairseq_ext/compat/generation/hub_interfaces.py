@@ -9,6 +9,7 @@ import types
 from typing import TYPE_CHECKING, Any, Callable, Mapping
 
 from ..command_line.chosen_classes import is_stock
+from ..context_values import holding
 from ..patch_registry import PatchedModule, patch
 from ..user_errors import OptionError, hint_for
 
@@ -57,11 +58,8 @@ def noting_coders(stock: Callable[..., Any]) -> Callable[..., Any]:
     def from_pretrained(*args: Any, **kwargs: Any) -> Any:
         bound = inspect.signature(stock).bind(*args, **kwargs).arguments
         named = {**bound, **kwargs}
-        token = coders_by_name.set({name: named[name] for name in CODERS if name in named})
-        try:
+        with holding(coders_by_name, {name: named[name] for name in CODERS if name in named}):
             return stock(*args, **kwargs)
-        finally:
-            coders_by_name.reset(token)
 
     return from_pretrained
 

@@ -9,6 +9,7 @@ import functools
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TextIO
 
+from ..context_values import holding
 from ..patch_registry import PatchedModule, patch
 
 if TYPE_CHECKING:
@@ -44,11 +45,8 @@ def hidden_symbols_are_known(module: PatchedModule) -> None:
 
     @functools.wraps(stock_main)
     def _main(cfg: FairseqConfig, output_file: TextIO) -> Any:
-        token = _hidden.set(frozenset())
-        try:
+        with holding(_hidden, frozenset()):
             return stock_main(cfg, output_file)
-        finally:
-            _hidden.reset(token)
 
     module.get_symbols_to_strip_from_output = get_symbols_to_strip_from_output
     module._main = _main
