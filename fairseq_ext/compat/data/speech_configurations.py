@@ -4,16 +4,86 @@ from __future__ import annotations
 
 import functools
 import logging
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
 
 if TYPE_CHECKING:
-    from fairseq.data.audio.data_cfg import S2SDataConfig
+    import numpy as np
+    from fairseq.data.audio.data_cfg import S2SDataConfig, S2TDataConfig
+    from fairseq.data.audio.feature_transforms.delta_deltas import DeltaDeltas
     from fairseq.data.audio.speech_to_text_dataset import SpeechToTextDataset
     from fairseq.data.audio.speech_to_text_joint_dataset import S2TJointDataConfig
+    from numpy.typing import NDArray
 
 logger = logging.getLogger(__name__)
+STOCK_WINDOW = 5  # frames
+
+
+@patch(
+    "fairseq.data.audio.data_cfg",
+    because="fairseq 0.12.2: waveforms are standardised (use_audio_input: true) whatever the "
+    "configuration of the data says of standardize_audio",
+)
+def waveforms_are_standardised_as_asked(module: PatchedModule) -> None:
+    """Respect `standardize_audio`; where it is missing, standardise as stock does, and say so.
+
+    Models that were trained without the line have seen standardised waveforms.
+    """
+    config = module.S2TDataConfig
+    build = config.__init__
+
+    @functools.wraps(build)
+    def __init__(self: S2TDataConfig, yaml_path: Path) -> None:
+        build(self, yaml_path)
+        if self.use_audio_input and "standardize_audio" not in self.config:
+            logger.warning(
+                "%s: waveforms are standardised; write standardize_audio: true, or false for a "
+                "new model that is to read them as they are",
+                yaml_path,
+            )
+
+    def standardize_audio(self: S2TDataConfig) -> bool:
+        """Whether each waveform has mean 0 and variance 1."""
+        return bool(self.use_audio_input and self.config.get("standardize_audio", True))
+
+    config.__init__, config.standardize_audio = __init__, property(standardize_audio)
+
+
+@patch(
+    "fairseq.data.audio.feature_transforms.delta_deltas",
+    because="fairseq 0.12.2: win_length of the transform delta_deltas has no effect: the window "
+    "has 5 frames",
+)
+def deltas_have_their_window(module: PatchedModule) -> None:
+    """Compute both deltas in the window that the configuration names; warn where stock did not."""
+    transform = module.DeltaDeltas
+    build = transform.__init__
+
+    @functools.wraps(build)
+    def __init__(self: DeltaDeltas, win_length: int = STOCK_WINDOW) -> None:
+        build(self, win_length)
+        if win_length != STOCK_WINDOW:
+            logger.warning(
+                "delta_deltas: win_length %s is read; a model that was trained without this layer "
+                "needs win_length: %s, which stock takes in any case",
+                win_length,
+                STOCK_WINDOW,
+            )
+
+    def __call__(self: DeltaDeltas, spectrogram: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return features, deltas and their deltas, (frames, 3 * features)."""
+        from torchaudio.functional import compute_deltas
+
+        assert len(spectrogram.shape) == 2, "spectrogram must be a 2-D tensor."
+        features = module.torch.from_numpy(spectrogram).T
+        deltas = compute_deltas(features, self.win_length)
+        parts = [features, deltas, compute_deltas(deltas, self.win_length)]
+        rows: NDArray[np.float32] = module.torch.cat(parts).T.numpy()
+        return rows
+
+    transform.__init__, transform.__call__ = __init__, __call__
 
 
 @patch(

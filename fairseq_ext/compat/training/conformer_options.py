@@ -1,7 +1,8 @@
-"""Options of conformers that fairseq declares and does not read."""
+"""Options of conformers that fairseq declares and does not read, or reads as text."""
 
 from __future__ import annotations
 
+import argparse
 import logging
 import os
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,30 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 logger = logging.getLogger(__name__)
+# options that are numbers and declared without a type
+NUMBERS = ("--input-feat-per-channel", "--depthwise-conv-kernel-size", "--input-channels")
+
+
+@patch(
+    "fairseq.models.speech_to_text.s2t_conformer",
+    "fairseq.models.speech_to_speech.s2s_conformer",
+    because="fairseq 0.12.2: --depthwise-conv-kernel-size and others of conformers are read as "
+    "text: 'unsupported operand type(s) for -: 'str' and 'int''",
+)
+def options_of_conformers_are_numbers(module: PatchedModule) -> None:
+    """Read the options of NUMBERS as integers."""
+    is_text = module.__name__.endswith("s2t_conformer")
+    model = module.S2TConformerModel if is_text else module.S2UTConformerModel
+    add = model.add_args
+
+    def add_args(parser: argparse.ArgumentParser) -> None:
+        add(parser)
+        for name in NUMBERS:
+            action = parser._option_string_actions.get(name)
+            if action is not None:
+                action.type = int
+
+    model.add_args = staticmethod(add_args)
 
 
 @patch(

@@ -1,9 +1,7 @@
 """Speech models that do not train as they are in fairseq 0.12.2."""
 
-import sys
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import torch
 
@@ -39,20 +37,6 @@ def test_seq2seq_targets_are_batched(batch_targets):
         assert [tokens.tolist() for tokens in previous] == [[2, 4, 5, 6], [2, 7]]
 
 
-@pytest.mark.parametrize(
-    "arch, task", [("s2t_conformer", "speech_to_text"), ("s2ut_conformer", "speech_to_speech")]
-)
-def test_options_of_conformers_are_numbers(arch, task):
-    from fairseq import options
-
-    words = ["data", "--task", task, "--arch", arch, "--depthwise-conv-kernel-size", "5"]
-    parsed = options.parse_args_and_arch(options.get_training_parser(), words)
-    assert parsed.depthwise_conv_kernel_size == 5
-    assert getattr(parsed, "input_feat_per_channel", 80) == 80
-    parsed = options.parse_args_and_arch(options.get_training_parser(), words[:-2])
-    assert parsed.depthwise_conv_kernel_size == 31
-
-
 def test_figures_become_arrays():
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("agg")
@@ -82,48 +66,6 @@ def test_decoders_know_the_size_of_speech(projected, size):
     args = SimpleNamespace(adaptor_proj=False, encoder_proj=projected)
     Model.build_encoder(args)
     assert getattr(args, "encoder_embed_dim", None) == size
-
-
-@pytest.mark.parametrize(
-    "lines, standardised, warnings",
-    [
-        ("use_audio_input: true\nstandardize_audio: false", False, 0),
-        ("use_audio_input: true\nstandardize_audio: true", True, 0),
-        ("use_audio_input: true", True, 1),  # what models of stock have seen
-        ("standardize_audio: true", False, 0),
-    ],
-)
-def test_waveforms_are_standardised_as_asked(lines, standardised, warnings, tmp_path, caplog):
-    from fairseq.data.audio.data_cfg import S2TDataConfig
-
-    (tmp_path / "config.yaml").write_text(lines)
-    config = S2TDataConfig(tmp_path / "config.yaml")
-    assert config.standardize_audio is standardised
-    assert caplog.text.count("waveforms are standardised") == warnings
-
-
-def test_deltas_have_their_window(monkeypatch, caplog):
-    """The formula of torchaudio: a slope, sum_n n (c[t+n] - c[t-n]) / (2 sum_n n^2)."""
-    from fairseq.data.audio.feature_transforms.delta_deltas import DeltaDeltas
-
-    def slopes(values, win_length=5):
-        reach = win_length // 2
-        padded = np.pad(np.asarray(values), ((0, 0), (reach, reach)), mode="edge")
-        steps = np.arange(-reach, reach + 1)
-        frames = range(np.shape(values)[1])
-        sums = [padded[:, frame : frame + win_length] @ steps for frame in frames]
-        return torch.tensor(np.array(sums).T / (steps**2).sum())
-
-    functional = ModuleType("torchaudio.functional")
-    functional.compute_deltas = slopes
-    monkeypatch.setitem(sys.modules, "torchaudio", ModuleType("torchaudio"))
-    monkeypatch.setitem(sys.modules, "torchaudio.functional", functional)
-    spectrogram = np.random.RandomState(1).rand(9, 3)
-    for config, window in ((None, 5), ({"win_length": 3}, 3), ({"win_length": 7}, 7)):
-        deltas = slopes(spectrogram.T, window)
-        expected = np.vstack([spectrogram.T, deltas, slopes(deltas, window)]).T
-        np.testing.assert_allclose(DeltaDeltas.from_config_dict(config)(spectrogram), expected)
-    assert [record.args for record in caplog.records] == [(3, 5), (7, 5)]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])

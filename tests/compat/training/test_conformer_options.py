@@ -65,3 +65,17 @@ def test_models_without_scores_of_frames_are_named():
     forward = LabelSmoothedCrossEntropyWithCtcCriterion.forward
     with pytest.raises(ValueError, match="--ctc-weight 0.5 is not allowed with SimpleNamespace"):
         forward(criterion, SimpleNamespace(), {})
+
+
+@pytest.mark.parametrize(
+    "arch, task", [("s2t_conformer", "speech_to_text"), ("s2ut_conformer", "speech_to_speech")]
+)
+def test_options_of_conformers_are_numbers(arch, task):
+    from fairseq import options
+
+    words = ["data", "--task", task, "--arch", arch, "--depthwise-conv-kernel-size", "5"]
+    parsed = options.parse_args_and_arch(options.get_training_parser(), words)
+    assert parsed.depthwise_conv_kernel_size == 5
+    assert getattr(parsed, "input_feat_per_channel", 80) == 80
+    parsed = options.parse_args_and_arch(options.get_training_parser(), words[:-2])
+    assert parsed.depthwise_conv_kernel_size == 31
