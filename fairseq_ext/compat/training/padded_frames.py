@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, Iterable, Iterator
+import functools
+from typing import TYPE_CHECKING, Any, Callable, ContextManager, Iterable, Iterator
 
 from ..patch_registry import PatchedModule, patch
 
@@ -29,8 +30,7 @@ def subsampling_leaves_padding_out(module: PatchedModule) -> None:
             x = torch.nn.functional.glu(conv(x), dim=1)
             # a stride of 2
             lengths = torch.div(lengths - 1, 2, rounding_mode="floor") + 1
-            is_padding = torch.arange(x.size(2), device=x.device) >= lengths.unsqueeze(1)
-            x = x.masked_fill(is_padding.unsqueeze(1), 0)
+            x = _zeros_after(x, lengths)
         return x.permute(2, 0, 1).contiguous(), lengths
 
     module.Conv1dSubsampler.forward = forward
@@ -136,22 +136,15 @@ def waveforms_leave_padding_out(module: PatchedModule) -> None:
         features_only: bool = True,
     ) -> Any:
         """Return the encoded frames of waveforms (B, S), of which (B,) samples are no padding."""
-        import torch
-
         if padding_mask is None and src_lengths is not None:
-            samples = torch.arange(src_tokens.size(1), device=src_tokens.device)
-            padding_mask = samples >= src_lengths.unsqueeze(1)
+            padding_mask = behind(src_lengths, src_tokens.size(1))
         if padding_mask is not None and not padding_mask.any():
             padding_mask = None
         with contextlib.ExitStack() as stack:
             if padding_mask is not None:
                 sizes = _number_of_frames(self.subsample, padding_mask.logical_not().sum(1))
-
-                def without_padding(_layer: Any, inputs: tuple[Tensor]) -> tuple[Tensor]:
-                    return (_zeros_after(inputs[0], sizes),)
-
-                convolution = self.embed_positions[0]
-                stack.callback(convolution.register_forward_pre_hook(without_padding).remove)
+                without_padding = functools.partial(_zeros_after, lengths=sizes)
+                stack.enter_context(_reading(self.embed_positions[0], without_padding))
             return stock(
                 self, src_tokens, src_lengths, return_all_hiddens, padding_mask, features_only
             )
@@ -182,15 +175,15 @@ def adaptors_leave_padding_out(module: PatchedModule) -> None:
             return stock(self, x, padding_mask)
         lengths = padding_mask.logical_not().sum(1)
 
-        def without_padding(_layer: Any, inputs: tuple[Tensor]) -> tuple[Tensor]:
+        def without_padding(frames: Tensor) -> Tensor:
             nonlocal lengths  # a layer may be dropped
-            frames = _zeros_after(inputs[0], lengths)
+            frames = _zeros_after(frames, lengths)
             lengths = torch.div(lengths - 1, self.stride, rounding_mode="floor") + 1
-            return (frames,)
+            return frames
 
         with contextlib.ExitStack() as stack:
             for layer in self.layers:
-                stack.callback(layer.register_forward_pre_hook(without_padding).remove)
+                stack.enter_context(_reading(layer, without_padding))
             return stock(self, x, padding_mask)
 
     module.Conv1dAdaptor.forward = forward
@@ -207,10 +200,8 @@ def recordings_have_their_frames(module: PatchedModule) -> None:
 
     def forward_padding_mask(self: Any, features: Tensor, padding_mask: Tensor) -> Tensor:
         """Return the padding (B, T) among frames (B, T, C) of samples with padding (B, S)."""
-        import torch
-
         sizes = _number_of_frames(self.feature_extractor, padding_mask.logical_not().sum(1))
-        return torch.arange(features.size(1), device=features.device) >= sizes.unsqueeze(1)
+        return behind(sizes, features.size(1))
 
     module.HubertModel.forward_padding_mask = forward_padding_mask
 
@@ -248,30 +239,38 @@ def decoders_attend_to_no_padding(module: PatchedModule) -> None:
     encoder.forward, decoder.forward = forward_encoder, forward
 
 
-@contextlib.contextmanager
-def _weights_without(attention: Any, is_padding: Tensor) -> Iterator[None]:
+def _weights_without(attention: Any, is_padding: Tensor) -> ContextManager[None]:
     """Let an attention, (B * H, T, S) of H heads, divide its weights among words, (B, S)."""
 
-    def without_padding(_dropout: Any, inputs: tuple[Tensor]) -> tuple[Tensor]:
+    def without_padding(weights: Tensor) -> Tensor:
         padding = is_padding.repeat_interleave(attention.num_heads, dim=0).unsqueeze(1)
-        weights = inputs[0].masked_fill(padding, 0)
-        return (weights / weights.sum(2, keepdim=True),)
+        weights = weights.masked_fill(padding, 0)
+        return weights / weights.sum(2, keepdim=True)
 
     # what comes right after the softmax
-    dropout = attention.attention_module.dropout_module
-    hook = dropout.register_forward_pre_hook(without_padding)
+    return _reading(attention.attention_module.dropout_module, without_padding)
+
+
+@contextlib.contextmanager
+def _reading(part: nn.Module, change: Callable[[Tensor], Tensor]) -> Iterator[None]:
+    """Let a part of a model read what ``change`` makes of its input."""
+    hook = part.register_forward_pre_hook(lambda _part, inputs: (change(inputs[0]),))
     try:
         yield
     finally:
         hook.remove()
 
 
-def _zeros_after(frames: Tensor, lengths: Tensor) -> Tensor:
-    """Return frames (B, C, T), zeros behind the length of each recording, (B,)."""
+def behind(lengths: Tensor, size: int) -> Tensor:
+    """Return (B, size), True behind the length of each recording or text, (B,)."""
     import torch
 
-    is_padding = torch.arange(frames.size(2), device=frames.device) >= lengths.unsqueeze(1)
-    return frames.masked_fill(is_padding.unsqueeze(1), 0)
+    return torch.arange(size, device=lengths.device) >= lengths.unsqueeze(1)
+
+
+def _zeros_after(frames: Tensor, lengths: Tensor) -> Tensor:
+    """Return frames (B, C, T), zeros behind the length of each recording, (B,)."""
+    return frames.masked_fill(behind(lengths, frames.size(2)).unsqueeze(1), 0)
 
 
 def _number_of_frames(extractor: nn.Module, samples: Tensor) -> Tensor:
@@ -303,7 +302,7 @@ def zeros_behind(convolutions: Iterable[nn.Module], frames: int, lengths: Tensor
 
     with contextlib.ExitStack() as stack:
         for convolution in convolutions:
-            is_padding = torch.arange(frames, device=lengths.device) >= lengths.unsqueeze(1)
+            is_padding = behind(lengths, frames)
             stack.enter_context(zeros_at(convolution, is_padding[:, None, :, None]))
             kernel, stride, more = (
                 getattr(convolution, name)[0] for name in ("kernel_size", "stride", "padding")
@@ -313,18 +312,9 @@ def zeros_behind(convolutions: Iterable[nn.Module], frames: int, lengths: Tensor
         yield
 
 
-@contextlib.contextmanager
-def zeros_at(convolution: nn.Module, is_padding: Tensor) -> Iterator[None]:
+def zeros_at(convolution: nn.Module, is_padding: Tensor) -> ContextManager[None]:
     """Let a convolution read zeros where ``is_padding``, which fits its input, is True."""
-
-    def without_padding(_convolution: Any, inputs: tuple[Tensor]) -> tuple[Tensor]:
-        return (inputs[0].masked_fill(is_padding, 0),)
-
-    hook = convolution.register_forward_pre_hook(without_padding)
-    try:
-        yield
-    finally:
-        hook.remove()
+    return _reading(convolution, lambda frames: frames.masked_fill(is_padding, 0))
 
 
 @contextlib.contextmanager

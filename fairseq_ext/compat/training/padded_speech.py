@@ -9,7 +9,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
-from .padded_frames import convolutions_in, zeros_in_all
+from .padded_frames import behind, convolutions_in, zeros_in_all
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -31,8 +31,8 @@ def speech_leaves_padding_out(module: PatchedModule) -> None:
     encoder = module.Tacotron2Encoder if is_recurrent else module.TTSTransformerEncoder
     decoder = module.Tacotron2Decoder if is_recurrent else module.TTSTransformerDecoder
     convolutions = "convolutions" if is_recurrent else "prenet"
-    encoder.forward = _without_symbols_behind(encoder.forward, convolutions)
-    decoder.forward = _without_frames_behind(decoder.forward)
+    encoder.forward = _without_symbolsbehind(encoder.forward, convolutions)
+    decoder.forward = _without_framesbehind(decoder.forward)
 
 
 @patch("fairseq.models.text_to_speech.fastspeech2", because=BECAUSE)
@@ -61,7 +61,7 @@ def fastspeech_leaves_padding_out(module: PatchedModule) -> None:
             self.postnet = postnet
         smooth = None
         if postnet is not None:
-            with zeros_in_all(convolutions_in(postnet), _behind(lengths, frames.size(1))):
+            with zeros_in_all(convolutions_in(postnet), behind(lengths, frames.size(1))):
                 smooth = frames + postnet(frames)
         return (frames, smooth, lengths, *others)
 
@@ -86,7 +86,7 @@ def speech_ends_with_its_text(module: PatchedModule) -> None:
 
         def smooth(frames: Tensor) -> Tensor:
             assert lengths is not None  # after at least one step
-            with zeros_in_all(convolutions_in(postnet), _behind(lengths, frames.size(1))):
+            with zeros_in_all(convolutions_in(postnet), behind(lengths, frames.size(1))):
                 return type(postnet).forward(postnet, frames)
 
         decoder.forward, postnet.forward = step, smooth
@@ -129,7 +129,7 @@ def contexts_are_of_the_step_before(module: PatchedModule) -> None:
     decoder.forward = forward
 
 
-def _without_symbols_behind(stock: Any, name: str) -> Any:
+def _without_symbolsbehind(stock: Any, name: str) -> Any:
     """Return a forward of an encoder whose convolutions, in ``name``, read no padding."""
 
     @functools.wraps(stock)
@@ -140,7 +140,7 @@ def _without_symbols_behind(stock: Any, name: str) -> Any:
     return forward
 
 
-def _without_frames_behind(stock: Any) -> Any:
+def _without_framesbehind(stock: Any) -> Any:
     """Return a forward of a decoder whose postnet reads no padding; one step has none."""
 
     @functools.wraps(stock)
@@ -154,7 +154,7 @@ def _without_frames_behind(stock: Any) -> Any:
     ) -> Any:
         is_padding = None
         if incremental_state is None and target_lengths is not None:
-            is_padding = _behind(target_lengths, prev_output_tokens.size(1))
+            is_padding = behind(target_lengths, prev_output_tokens.size(1))
         with zeros_in_all(convolutions_in(self.postnet), is_padding):
             return stock(
                 self,
@@ -166,10 +166,3 @@ def _without_frames_behind(stock: Any) -> Any:
             )
 
     return forward
-
-
-def _behind(lengths: Tensor, steps: int) -> Tensor:
-    """Return (B, T), True behind the ends of texts with so many steps, (B,)."""
-    import torch
-
-    return torch.arange(steps, device=lengths.device) >= lengths.unsqueeze(1)
