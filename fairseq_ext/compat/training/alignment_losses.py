@@ -54,7 +54,10 @@ def alignment_losses_read_their_options(module: PatchedModule) -> None:
         if self.report_accuracy:
             log["n_correct"], log["total"] = self.compute_accuracy(model, output, sample)
         if sample.get("alignments") is not None:
-            check_alignment_options(model, output[1]["attn"][0])
+            # decoders other than fairseq's transformer return something else, or no attention
+            extra = output[1] if isinstance(output[1], dict) else {}
+            attentions = extra.get("attn") or [None]
+            check_alignment_options(model, attentions[0])
             alignment_loss = self.compute_alignment_loss(sample, output)
             if alignment_loss is not None:  # some sentence is aligned
                 log["alignment_loss"] = alignment_loss.detach()
@@ -86,6 +89,12 @@ def check_alignment_options(model: BaseFairseqModel, attention: Tensor | None) -
     heads = getattr(model, "alignment_heads", None)
     if heads is not None and heads < 1:
         raise ValueError(f"--alignment-heads {heads}: allowed: at least 1")
+    if attention is None and not hasattr(model, "alignment_layer"):
+        raise ValueError(
+            f"--criterion label_smoothed_cross_entropy_with_alignment: {type(model).__name__} "
+            "gives no attention in training that could be aligned; allowed: transformer_align, or "
+            "without --load-alignments"
+        )
     if attention is None:
         layer = getattr(model, "alignment_layer", None)
         raise ValueError(

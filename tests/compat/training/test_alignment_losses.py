@@ -86,3 +86,19 @@ def test_a_layer_that_may_be_dropped_is_refused(build):
     with pytest.raises(ValueError, match="^--decoder-layerdrop 0.5 is not allowed"):
         criterion(model.train(), batch)
     assert criterion(model.eval(), batch)[0].isfinite()
+
+
+@pytest.mark.parametrize("extra", [{}, {"attn": None}, {"attn": [None]}, None, torch.ones(2, 3)])
+def test_models_without_attention_are_refused(extra, build, monkeypatch):
+    """What dual, duo, multi-way and recurrent models return in training."""
+    _, criterion, batch = build()
+
+    class Model(torch.nn.Module):
+        def forward(self, **net_input):
+            return None, extra
+
+    nothing = torch.zeros(())
+    monkeypatch.setattr(criterion, "compute_loss", lambda *arguments, **more: (nothing, nothing))
+    message = "^--criterion label_smoothed_cross_entropy_with_alignment: Model gives no attention"
+    with pytest.raises(ValueError, match=message):
+        criterion(Model(), batch)
