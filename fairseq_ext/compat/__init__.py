@@ -21,7 +21,7 @@ import importlib.util
 import sys
 
 from .import_hook import PatchingFinder, install
-from .patch_registry import Status
+from .patch_registry import Status, put_in_order
 from .patch_registry import status as _status
 
 # its folders; an import statement that had to load one would import the outer package first
@@ -183,6 +183,7 @@ PATCH_MODULES = (
 
 for _name in (*FOLDERS, *PATCH_MODULES):
     importlib.import_module(f"{__name__}.{_name}")  # fills the registry of patches
+put_in_order([f"{__name__}.{_name}" for _name in PATCH_MODULES])
 
 
 def activate() -> type[PatchingFinder]:

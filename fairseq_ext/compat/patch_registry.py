@@ -128,8 +128,17 @@ def patch(
     return register
 
 
+def put_in_order(modules: Sequence[str]) -> None:
+    """Give the patches the order of the modules that define them, and within each that of its file.
+
+    They were added in the order of imports, in which a module comes before those that import it.
+    """
+    places = {name: place for place, name in enumerate(modules)}
+    _PATCHES.sort(key=lambda patch: places[patch.function.__module__])
+
+
 def all_patches() -> tuple[Patch, ...]:
-    """Return all patches, in the order of their definition."""
+    """Return all patches, in the order in which they are applied."""
     return tuple(_PATCHES)
 
 

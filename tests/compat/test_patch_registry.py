@@ -30,6 +30,14 @@ def test_every_patch_says_why():
         assert row.reason
 
 
+def test_patches_are_in_the_order_of_the_list():
+    """A module that another one imports is read before its turn."""
+    defined_in = [patch.function.__module__ for patch in registry.all_patches()]
+    modules = [f"fairseq_ext.compat.{name}" for name in compat.PATCH_MODULES]
+    assert list(dict.fromkeys(defined_in)) == modules
+    assert defined_in == sorted(defined_in, key=modules.index)
+
+
 def test_every_patch_is_documented():
     page = PAGE.read_text(encoding="utf-8")
     missing = [row.name for row in compat.status() if f"`{row.name}`" not in page]
