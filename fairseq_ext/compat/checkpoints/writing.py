@@ -14,9 +14,11 @@ import re
 from typing import TYPE_CHECKING, Any, Callable
 
 from ..atomic_files import atomic_copy, atomic_write, remove_leftovers
+from ..context_values import holding
 from ..patch_registry import PatchedModule, patch
 from .data_only import RefusedCheckpoint
 from .folder_lock import folder_lock
+from .refusals import path_being_read
 
 if TYPE_CHECKING:
     from fairseq.dataclass.configs import CheckpointConfig, FairseqConfig
@@ -140,7 +142,8 @@ def restoring_is_certain(module: PatchedModule) -> None:
     @functools.wraps(stock_read)
     def load_checkpoint_to_cpu(path: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
         def read(name: str) -> dict[str, Any]:
-            return stock_read(name, *args, **kwargs)
+            with holding(path_being_read, name):  # another one than what is to be restored
+                return stock_read(name, *args, **kwargs)
 
         return _read_or_fall_back(path, read) if path in replaceable else read(path)
 

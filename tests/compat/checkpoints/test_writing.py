@@ -3,6 +3,7 @@
 import errno
 import io
 import os
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from fairseq import checkpoint_utils
 
 from fairseq_ext.compat import atomic_files
 from fairseq_ext.compat.checkpoints import writing
+from fairseq_ext.compat.data.data_files import UnreadableFile
 
 
 class Killed(BaseException):
@@ -153,6 +155,22 @@ def test_a_torn_last_checkpoint_falls_back_to_the_newest_whole_one(train, tmp_pa
         path.write_bytes(b"")
     with pytest.raises(Exception, match="checkpoint_last.pt|Ran out of input|read"):
         train(tmp_path, 3)
+
+
+def test_what_is_wrong_with_the_next_checkpoint_is_said_of_its_own_file(tmp_path, caplog):
+    last, other = tmp_path / "checkpoint_last.pt", tmp_path / "checkpoint1.pt"
+    for path in (last, other):
+        torch.save({"model": {}}, path)
+    cfg = SimpleNamespace(save_dir=str(tmp_path), restore_file=last.name, continue_once=None)
+    cfg.finetune_from_model, cfg.reset_optimizer, cfg.reset_lr_scheduler = None, False, False
+    cfg.reset_meters = cfg.reset_dataloader = False
+    cfg.optimizer_overrides = "{}"
+    trainer = SimpleNamespace(checkpoint_suffix="")
+    trainer.load_checkpoint = lambda path, *_, **__: checkpoint_utils.load_checkpoint_to_cpu(path)
+    with pytest.raises(UnreadableFile, match=f"{last}: not a checkpoint of fairseq"):
+        checkpoint_utils.load_checkpoint(cfg, trainer)
+    (message,) = [record.getMessage() for record in caplog.records if "read" in record.msg]
+    assert f"{other} cannot be read (UnreadableFile: {other}: not a checkpoint" in message
 
 
 def test_a_restore_file_that_is_missing_is_refused(train, tmp_path):
