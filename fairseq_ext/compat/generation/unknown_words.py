@@ -122,6 +122,7 @@ def replacing_needs_an_alignment(module: PatchedModule) -> None:
         args: Namespace,
         seq_gen_cls: type[SequenceGenerator] | None = None,
         extra_gen_cls_kwargs: dict[str, Any] | None = None,
+        *more: Any,
         **kwargs: Any,
     ) -> Any:
         """Return the task's search, one that aligns where --replace-unk needs it."""
@@ -133,7 +134,7 @@ def replacing_needs_an_alignment(module: PatchedModule) -> None:
 
             seq_gen_cls = SequenceGeneratorWithAlignment
             extra_gen_cls_kwargs = {**(extra_gen_cls_kwargs or {}), "print_alignment": "hard"}
-        generator = build(self, models, args, seq_gen_cls, extra_gen_cls_kwargs, **kwargs)
+        generator = build(self, models, args, seq_gen_cls, extra_gen_cls_kwargs, *more, **kwargs)
         if is_on and scores:
             generator.compute_alignment = "hard"
         return generator

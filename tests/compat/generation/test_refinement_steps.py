@@ -41,6 +41,8 @@ def test_a_search_of_a_task_may_have_steps():
     args = argparse.Namespace(print_step=True)
     search = TaskOfSteps(None).build_generator([], args, seq_gen_cls=SearchWithSteps)
     assert isinstance(search, SearchWithSteps)
+    by_position = (SearchWithSteps, None, lambda *_: [])  # the last: prefix_allowed_tokens_fn
+    assert isinstance(TaskOfSteps(None).build_generator([], args, *by_position), SearchWithSteps)
 
 
 def test_without_the_options_nothing_is_refused():
