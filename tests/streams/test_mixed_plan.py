@@ -225,8 +225,8 @@ def test_the_share_grows_from_the_update_at_which_streams_are_added(schedule, ta
     """A run without lines that is resumed with them goes on, as one that begins with them began."""
 
     def make(share=None):
-        made = plan(dataset, schedule, share) if share else plain(dataset, schedule)
-        return StreamsIterator(dataset, made, seed=1)
+        planned = plan(dataset, schedule, share) if share else plain(dataset, schedule)
+        return StreamsIterator(dataset, planned, seed=1)
 
     def resumed(iterator, share):
         again = make(share)

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from fairseq_ext.compat.import_hook import PatchingFinder
-from fairseq_ext.compat.versions.dataclass_defaults import USER_DIRS_VARIABLE
 
 
 @pytest.fixture
@@ -60,11 +59,11 @@ def test_user_dir_may_be_a_file(tmp_path, monkeypatch, ending):
     name = f"single_file_plugin{len(ending)}"
     (tmp_path / f"{name}.py").write_text(SINGLE_FILE, encoding="utf-8")
     monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setenv(USER_DIRS_VARIABLE, "")
+    monkeypatch.setenv("FAIRSEQ_EXT_USER_DIRS", "")
     for _ in range(2):
         utils.import_user_module(Namespace(user_dir=str(tmp_path / (name + ending))))
     assert sys.modules.pop(name).Outer().inner.value == 5
-    assert os.environ[USER_DIRS_VARIABLE] == str(tmp_path / f"{name}.py")
+    assert os.environ["FAIRSEQ_EXT_USER_DIRS"] == str(tmp_path / f"{name}.py")
 
 
 def test_file_needs_a_name_of_its_own(tmp_path):
