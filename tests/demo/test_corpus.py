@@ -41,10 +41,10 @@ def say(grammar, meaning, lexicon):
         sense = next(n for n in lexicon.NOUNS if word in (n.de[0], n.en[0]))
         return meaning.NounPhrase(noun=sense, **more)
 
-    def build(lang, verb, subject, thing=None, tense="present", **more):
+    def build(lang, verb, subject, noun=None, tense="present", **more):
         sense = next(v for v in lexicon.VERBS if v.de[0] == verb)
         subject = meaning.NounPhrase(pronoun=subject) if subject in meaning.PRONOUNS else subject
-        clause = meaning.Clause(sense, subject, tense, object=thing, **more)
+        clause = meaning.Clause(sense, subject, tense, object=noun, **more)
         return grammar.LANGUAGES[lang](meaning.Sentence("statement", clause))
 
     build.noun = noun
@@ -68,9 +68,9 @@ def say(grammar, meaning, lexicon):
 )
 def test_gender_number_and_case_agree(say, lexicon, word, plural, tense, english, german):
     old = next(a for a in lexicon.ADJECTIVES if a.en == "old")
-    thing = say.noun(word, plural=plural, determiner="a", adjective=old)
-    assert say("en", "sehen", "she", thing, tense) == english
-    assert say("de", "sehen", "she", thing, tense) == german
+    phrase = say.noun(word, plural=plural, determiner="a", adjective=old)
+    assert say("en", "sehen", "she", phrase, tense) == english
+    assert say("de", "sehen", "she", phrase, tense) == german
 
 
 def test_the_verb_asks_for_the_case(say):

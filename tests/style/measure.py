@@ -19,9 +19,7 @@ from typing import Iterator, List, Set, Tuple, Union
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PACKAGE = REPOSITORY / "fairseq_ext"
-VAGUE_NAMES = frozenset(
-    ("one", "found", "each", "own", "it", "given", "wanted", "known", "made", "held", "kept")
-)
+VAGUE_NAMES = frozenset("one found each own it given wanted known made held kept thing".split())
 Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 DOCUMENTED = (ast.Module, ast.ClassDef, *FUNCTIONS)

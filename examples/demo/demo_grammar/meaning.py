@@ -116,8 +116,8 @@ def _relative(rng: random.Random, noun: Noun) -> Clause:
     verb = rng.choice(verbs)
     tense = rng.choice(("present", "perfect"))
     if person:
-        thing = _phrase(rng, verb.objects) if verb.frame == "acc" else None
-        return Clause(verb, None, tense, object=thing, missing="subject")
+        phrase = _phrase(rng, verb.objects) if verb.frame == "acc" else None
+        return Clause(verb, None, tense, object=phrase, missing="subject")
     return Clause(verb, _phrase(rng, ("person",), pronoun=0.3), tense, missing="object")
 
 

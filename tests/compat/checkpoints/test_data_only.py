@@ -57,12 +57,12 @@ def load(request):
 def save(request, tmp_path):
     """Function: write an object with torch.save in both formats, with names replaced in it."""
 
-    def save(thing, renamed=()):
+    def save(content, renamed=()):
         path = tmp_path / "checkpoint.pt"
-        torch.save(thing, path, _use_new_zipfile_serialization=request.param)
+        torch.save(content, path, _use_new_zipfile_serialization=request.param)
         if renamed:
             buffer = io.BytesIO()
-            torch.save(thing, buffer, _use_new_zipfile_serialization=False)
+            torch.save(content, buffer, _use_new_zipfile_serialization=False)
             raw = buffer.getvalue()
             for new, old in renamed:
                 assert new in raw
@@ -123,13 +123,13 @@ WRITTEN = {
 
 @pytest.mark.parametrize("name", WRITTEN)
 def test_what_fairseq_writes_loads(name, save, load):
-    thing = WRITTEN[name]()
-    loaded = load(save({"state": thing}))["state"]
-    assert type(loaded) is type(thing)
+    written = WRITTEN[name]()
+    loaded = load(save({"state": written}))["state"]
+    assert type(loaded) is type(written)
     if name == "sets":  # their order in print depends on their history
-        assert loaded == thing
+        assert loaded == written
     elif name not in ("meters", "dictionary"):
-        assert str(loaded) == str(thing)
+        assert str(loaded) == str(written)
 
 
 def test_numbers_as_numpy_1_and_2_wrote_them(save, load):
