@@ -13,6 +13,7 @@ FILE of --hyp is what fairseq-generate or fairseq-interactive printed, or plain 
 each one of the references.
 """
 
+import itertools
 import math
 import sys
 from argparse import ArgumentParser, Namespace
@@ -22,6 +23,7 @@ from typing import Optional, Sequence
 from experiments import UsageError, costs, metrics
 from experiments.scores import Score, fields, write_score
 
+from fairseq_ext.tools import check_once
 from fairseq_ext.tools.evaluate.inputs import read_hypotheses, read_lines
 
 USED = "parameters used"
@@ -92,12 +94,26 @@ def cost(args: Namespace) -> None:
         raise UsageError(f"--pairs {' '.join(args.pairs)}: does nothing without --checkpoint")
     if args.used != USED and not args.pairs:
         raise UsageError(f"--used {args.used}: does nothing without --pairs")
+    check_once("--log", args.log or [])
+    check_once("--checkpoint", args.checkpoint or [])
     values = costs.timed(args.log) if args.log else {}
     if args.checkpoint:
         counted = costs.parameters(args.checkpoint, args.data, args.pairs)
         values.update({args.used if name == USED else name: n for name, n in counted.items()})
     for name, value in values.items():
         write_score(args.into, Score(name, value, fields(args.where)))
+
+
+def places(points: Sequence[tuple[int, float]], unit: float, digits: int) -> list[str]:
+    """Return the places of points on a curve, their updates divided by a unit, each another.
+
+    A place that an earlier point has gets more digits: otherwise one value would replace the other.
+    """
+    texts: list[str] = []
+    for updates, _ in points:
+        precisions = (f"{updates / unit:.{more}f}" for more in itertools.count(digits))
+        texts.append(next(text for text in precisions if text not in texts))
+    return texts
 
 
 def curve(args: Namespace) -> None:
@@ -107,13 +123,24 @@ def curve(args: Namespace) -> None:
     unit = float(args.per)
     if args.by == "epoch":  # the last one may be cut off, none is longer than the others
         unit = max(updates for _, updates in costs.epochs_of(args.log)[0])
-    for metric in args.metrics:
-        name, _, title = metric.partition("=")
+    named = [metric.partition("=") for metric in args.metrics]
+    titles = [title or name for name, _, title in named]
+    twice = next((title for title in titles if titles.count(title) > 1), None)
+    if twice:
+        raise UsageError(
+            f"{' '.join(args.metrics)}: two are called {twice}; allowed: one of a name"
+        )
+    where = fields(args.where)
+    if args.by in where:
+        raise UsageError(f"--where {args.by}={where[args.by]}: it is what --by {args.by} tells")
+    for (name, _, _), title in zip(named, titles):
         points = costs.curve(args.log, name)
-        for updates, value in points if args.by else points[-1:]:
-            digits = 1 if args.by == "epoch" else 0
-            place = {args.by: f"{updates / unit:.{digits}f}"} if args.by else {}
-            write_score(args.into, Score(title or name, value, {**fields(args.where), **place}))
+        if not args.by:
+            write_score(args.into, Score(title, points[-1][1], where))
+            continue
+        texts = places(points, unit, 1 if args.by == "epoch" else 0)
+        for text, (_, value) in zip(texts, points):
+            write_score(args.into, Score(title, value, {**where, args.by: text}))
 
 
 def best(args: Namespace) -> None:
@@ -147,17 +174,28 @@ def arguments(words: list[str]) -> Namespace:
         "--tokenize",
         metavar="LANGUAGE=TOKENISER",
         nargs="+",
+        action="extend",
         default=[],
         help="how sacrebleu cuts references whose file ends in .LANGUAGE, for BLEU; such as zh=zh",
     )
     command = commands.add_parser("cost", help=cost.__doc__)
     command.set_defaults(function=cost)
     command.add_argument(
-        "--checkpoint", metavar="FILE", nargs="+", type=Path, help="models that are used together"
+        "--checkpoint",
+        metavar="FILE",
+        nargs="+",
+        action="extend",
+        type=Path,
+        help="models that are used together",
     )
     command.add_argument("--data", metavar="FOLDER", type=Path, help="binarised data of them")
     command.add_argument(
-        "--pairs", metavar="PAIR", nargs="+", default=[], help="directions that are translated"
+        "--pairs",
+        metavar="PAIR",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="directions that are translated",
     )
     command.add_argument(
         "--used",
@@ -166,7 +204,12 @@ def arguments(words: list[str]) -> Namespace:
         help="what to call the parameters that a translation of --pairs depends on",
     )
     command.add_argument(
-        "--log", metavar="FILE", nargs="+", type=Path, help="logs of fairseq-train"
+        "--log",
+        metavar="FILE",
+        nargs="+",
+        action="extend",
+        type=Path,
+        help="logs of fairseq-train",
     )
     command = commands.add_parser("curve", help=curve.__doc__)
     command.set_defaults(function=curve)
@@ -177,14 +220,21 @@ def arguments(words: list[str]) -> Namespace:
     command = commands.add_parser("best", help=best.__doc__)
     command.set_defaults(function=best)
     command.add_argument("metrics", nargs=1, choices=BEST, help="more must be better")
-    command.add_argument("--of", metavar="RUN", nargs="+", type=Path, required=True)
+    command.add_argument(
+        "--of", metavar="RUN", nargs="+", action="extend", type=Path, required=True
+    )
     for option, which in (("--by", "lines that choose"), ("--take", "lines that are scored")):
         command.add_argument(
             option, metavar=("HYP", "REF"), nargs=2, required=True, help=f"{which}: RUN/HYP, REF"
         )
     for command in commands.choices.values():
         command.add_argument(
-            "--where", metavar="FIELD=VALUE", nargs="+", default=[], help="what was scored"
+            "--where",
+            metavar="FIELD=VALUE",
+            nargs="+",
+            action="extend",
+            default=[],
+            help="what was scored",
         )
         command.add_argument("--into", metavar="FOLDER", type=Path, required=True)
     return parser.parse_args(words)

@@ -139,24 +139,45 @@ def read_by(model: Any, directions: Sequence[tuple[str, Any, Any]]) -> int:
     return sum(part.numel() for part in model.parameters() if part.grad is not None)
 
 
+def direction(pair: str, folder: Path) -> tuple[str, Any, Any]:
+    """Return (pair, source dictionary, target dictionary). Raises UsageError where there is none.
+
+    folder: the data, with the dictionaries.
+    """
+    from fairseq.data import Dictionary
+
+    sides = pair.split("-")
+    if len(sides) != 2:
+        raise UsageError(f"--pairs {pair}: allowed: SOURCE-TARGET, languages without a dash")
+    files = [folder / f"dict.{side}.txt" for side in sides]
+    for file in files:
+        if not file.is_file():
+            raise UsageError(f"--data {folder}: there is no {file}, for --pairs {pair}")
+    source, target = (Dictionary.load(str(file)) for file in files)
+    return pair, source, target
+
+
 def parameters(checkpoints: Sequence[Path], folder: Path, pairs: Sequence[str]) -> dict[str, float]:
     """Return the parameters of checkpoints that are used together.
 
     folder: the data, with the dictionaries. pairs: what they translate, a checkpoint those that it
     can; without pairs, those of the criterion are counted instead, which only training has.
+    Raises UsageError for a checkpoint that cannot be read.
     """
     import torch
     from fairseq import checkpoint_utils, utils
-    from fairseq.data import Dictionary
 
     import fairseq_ext
 
     utils.import_user_module(Namespace(user_dir=str(Path(fairseq_ext.__file__).parent)))
     values = {"parameters": 0.0}
     for checkpoint in checkpoints:
-        models, args, _ = checkpoint_utils.load_model_ensemble_and_task(
-            [str(checkpoint)], arg_overrides={"data": str(folder)}
-        )
+        try:
+            models, args, _ = checkpoint_utils.load_model_ensemble_and_task(
+                [str(checkpoint)], arg_overrides={"data": str(folder)}
+            )
+        except (OSError, ValueError) as error:  # whose messages name the file
+            raise UsageError(f"--checkpoint {checkpoint}: {error}") from error
         unique = list(models[0].parameters())  # yields shared ones once
         values["parameters"] += sum(part.numel() for part in unique)
         if not pairs:
@@ -166,10 +187,6 @@ def parameters(checkpoints: Sequence[Path], folder: Path, pairs: Sequence[str]) 
             continue
         stock = f"{args.task.source_lang}-{args.task.target_lang}"
         translated = pairs if hasattr(models[0], "direction") else [stock]
-        directions = []
-        for pair in translated:
-            sides = (Dictionary.load(str(folder / f"dict.{side}.txt")) for side in pair.split("-"))
-            directions.append((pair, *sides))
-        used = read_by(models[0], directions)
+        used = read_by(models[0], [direction(pair, folder) for pair in translated])
         values["parameters used"] = values.get("parameters used", 0) + used
     return values

@@ -40,14 +40,22 @@ class Score:
 def fields(
     words: Sequence[str], option: str = "--where", form: str = "FIELD=VALUE"
 ) -> dict[str, str]:
-    """Return {field: value} of words such as direction=de-en. Raises UsageError for others."""
-    pairs = [word.partition("=") for word in words]
-    for name, equals, value in pairs:
+    """Return {field: value} of words such as direction=de-en.
+
+    Raises UsageError for others, and for a field that is there twice.
+    """
+    values: dict[str, str] = {}
+    for name, equals, value in (word.partition("=") for word in words):
         if not (name and equals and value):
             raise UsageError(f"{option} {name}{equals}{value}: allowed: {form}")
         if name in (*COLUMNS, *MEASURED):
             raise UsageError(f"{option} {name}=...: a column of the results; name another field")
-    return {name: value for name, _, value in pairs}
+        if name in values:
+            raise UsageError(
+                f"{option} {name}={value}: {name} is {values[name]} already; allowed: each once"
+            )
+        values[name] = value
+    return values
 
 
 def write_score(folder: Path, score: Score) -> None:

@@ -4,7 +4,7 @@ import importlib.util
 
 import pytest
 import sacrebleu
-from experiments import UsageError
+from experiments import UsageError, costs
 from experiments.definition import FOLDER
 from experiments.scores import read_scores
 
@@ -131,6 +131,9 @@ def test_references_without_a_line_are_named(score, tmp_path, write, words):
         (["cost", "--log", "x", "--used", "all"], "--used all: does nothing without --pairs"),
         (["curve", "ppl", "--log", "x", "--per", "2"], "--per 2: allowed: 1 or more, with --by"),
         (["curve", "ppl", "--log", "x", "--by", "updates", "--per", "0"], "--per 0: allowed"),
+        (["curve", "ppl=x", "loss=x", "--log", "x"], "ppl=x loss=x: two are called x"),
+        (["cost", "--log", "x", "--log", "./x"], "--log x: listed twice"),
+        (["cost", "--checkpoint", "x", "x", "--data", "d"], "--checkpoint x: listed twice"),
     ],
 )
 def test_options_that_would_do_nothing_are_refused(score, tmp_path, words, message):
@@ -144,3 +147,45 @@ def test_the_best_run_is_not_that_with_the_highest_error(score, tmp_path, capsys
         with pytest.raises(SystemExit):
             score("best", metric, *choice)
         assert f"invalid choice: '{metric}'" in capsys.readouterr().err
+
+
+def test_points_that_are_close_to_each_other_keep_their_values(score, log, tmp_path):
+    """Such as an epoch's validation, and one a few updates later where the training ended."""
+    score(
+        "curve", "ppl", "--log", log, "--by", "updates", "--per", 10, "--into", tmp_path / "scores"
+    )
+    assert values(tmp_path) == {("ppl", "1"): 9.0, ("ppl", "1.2"): 5.0, ("ppl", "2"): 4.0}
+
+
+@pytest.mark.parametrize("repeated", [["set=val", "set=test"], ["set=val", "--where", "set=test"]])
+def test_a_field_has_one_value(score, log, tmp_path, repeated):
+    with pytest.raises(UsageError, match="--where set=test: set is val already"):
+        score("curve", "ppl", "--log", log, "--into", tmp_path, "--where", *repeated)
+
+
+def test_options_that_are_repeated_add_up(score, log, tmp_path):
+    where = ("--where", "set=val", "--where", "direction=de-en")
+    score("curve", "ppl", "--log", log, *where, "--into", tmp_path / "scores")
+    assert values(tmp_path) == {("ppl", "val", "de-en"): 4.0}
+
+
+def test_the_place_of_a_point_is_not_named_twice(score, log, tmp_path):
+    words = ("--by", "epoch", "--where", "epoch=3", "--into", tmp_path)
+    with pytest.raises(UsageError, match="--where epoch=3: it is what --by epoch tells"):
+        score("curve", "ppl", "--log", log, *words)
+
+
+def test_what_a_cost_cannot_be_counted_of_is_named(score, tmp_path, write):
+    damaged = write(tmp_path / "model.pt", ["no checkpoint"])
+    words = ("--data", tmp_path, "--into", tmp_path, "--checkpoint")
+    with pytest.raises(UsageError, match=r"--checkpoint \S*none\.pt: .*no such checkpoint"):
+        score("cost", *words, tmp_path / "none.pt")
+    with pytest.raises(UsageError, match=r"--checkpoint \S*model\.pt: .*cannot be read"):
+        score("cost", *words, damaged)
+
+
+def test_pairs_without_dictionaries_are_named(tmp_path):
+    with pytest.raises(UsageError, match="--pairs zh-Hans-en: allowed: SOURCE-TARGET"):
+        costs.direction("zh-Hans-en", tmp_path)
+    with pytest.raises(UsageError, match=r"--data \S+: there is no \S+dict\.de\.txt, for --pairs"):
+        costs.direction("de-en", tmp_path)
