@@ -118,6 +118,11 @@ def run(args: Namespace) -> None:
         splits["train"] = short
     splits["valid"] = splits["valid"][: args.valid_lines]
     for split in SPLITS:
+        if not splits[split]:
+            files = " ".join(map(str, files_of(args).values()))
+            longest = f" of at most --longest {args.longest} symbols" if args.longest else ""
+            raise UsageError(f"{files}: no sentence{longest} is left for {split}")
+    for split in SPLITS:
         for place, language in enumerate(languages):
             lines = (pair[place] for pair in splits[split])
             write_lines(args.output / f"{split}.{language}", lines)

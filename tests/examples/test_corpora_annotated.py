@@ -87,10 +87,20 @@ def test_the_rest_of_the_graphs_validates(linearised):
     assert files["valid.en"] == [f"It is {n} ." for n in (14, 15, 16)]
 
 
-def test_long_targets_leave_training_only(linearised, capsys):
-    files = linearised("ner", *GIVEN, "--longest", 1)
-    assert sizes(files) == {"train": 0, "valid": 30, "test": 30}
-    assert "train: 30 longer targets left out" in capsys.readouterr().out
+def test_long_targets_leave_training_only(linearised, capsys, tmp_path, write):
+    mixed = write(tmp_path / "raw" / "mixed", [*ROWS.splitlines(), "Yes UH I-INTJ O"])
+    files = linearised("ner", *GIVEN[2:], "--train", mixed, "--longest", 1)
+    assert sizes(files) == {"train": 1, "valid": 30, "test": 30}
+    assert "train: 1 longer targets left out" in capsys.readouterr().out
+
+
+def test_a_set_without_a_sentence_is_named(linearised, tmp_path, write):
+    empty = write(tmp_path / "raw" / "empty", [])
+    with pytest.raises(UsageError, match=r"\S*empty: no sentence is left for train"):
+        linearised("tree", "--whole", empty)
+    with pytest.raises(UsageError, match="no sentence of at most --longest 1 symbols is left for"):
+        linearised("ner", *GIVEN, "--longest", 1)
+    assert not (tmp_path / "ner").exists()
 
 
 def test_what_cannot_be_used_is_named(linearised, tmp_path, write):
