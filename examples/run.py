@@ -15,9 +15,10 @@
 What is done is not done again; a command that was stopped goes on where it was.
 """
 
+import shlex
 import signal
 import sys
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
 
 from experiments import UsageError
@@ -38,6 +39,14 @@ from experiments.preparation import prepare
 DOCS = ROOT / "docs" / "results" / "data"
 
 
+def positive(text: str) -> int:
+    """Return the value of an option. Raises ArgumentTypeError unless it is at least 1."""
+    value = int(text)
+    if value < 1:
+        raise ArgumentTypeError(f"{text}: allowed: 1 or more")
+    return value
+
+
 def arguments(words: list[str]) -> Namespace:
     """Return the arguments of the command line; `options` are the words after --."""
     place = words.index("--") if "--" in words else len(words)
@@ -55,7 +64,9 @@ def arguments(words: list[str]) -> Namespace:
     parser.add_argument("--raw", type=Path, help="folder with the raw data")
     parser.add_argument("--data", type=Path, help="folder of the data (default: data-bin/NAME)")
     parser.add_argument("--runs", type=Path, help="folder of the runs (default: runs/NAME)")
-    parser.add_argument("--workers", type=int, default=2, help="processes of fairseq-preprocess")
+    parser.add_argument(
+        "--workers", type=positive, default=2, help="processes of fairseq-preprocess (default 2)"
+    )
     parser.add_argument(
         "--force",
         action="store_true",
@@ -100,6 +111,8 @@ def check_options(experiment: Experiment, args: Namespace) -> None:
     ):
         if getattr(args, option.strip("-").replace("-", "_")) and not does_something:
             raise UsageError(f"{option} does nothing without {needed}")
+    if args.system == "prepare" and args.seeds:
+        raise UsageError(f"SEED {args.seeds[0]} does nothing with prepare: data have no seed")
     if not args.options or is_report:  # reports on runs that have these options
         return
     named = experiment.matching(args.system) if args.system not in (None, "prepare") else []
@@ -109,6 +122,17 @@ def check_options(experiment: Experiment, args: Namespace) -> None:
             f"-- {' '.join(args.options)}: {args.system or 'no SYSTEM'} runs no {TRAINING}; "
             "name a system that does"
         )
+
+
+def check_folders(args: Namespace) -> None:
+    """Raise UsageError for folders that fairseq's options take for several."""
+    for option, folder in (("--data", args.data), ("--runs", args.runs)):
+        for sign in ":,":
+            if sign in short(folder):
+                raise UsageError(
+                    f"{option} {folder}: fairseq takes what stands on both sides of {sign!r} for "
+                    "two paths; allowed: a folder without colons and commas"
+                )
 
 
 def check_seeds(args: Namespace) -> None:
@@ -124,9 +148,9 @@ def print_commands(experiment: Experiment, args: Namespace) -> None:
     """
     for name, value in ENVIRONMENT.items():
         print(f"export {name}={value}")
-    print(f"cd {ROOT}")
+    print(f"cd {shlex.quote(str(ROOT))}")
     if args.system == "prepare" or args.raw is not None:
-        print(f"mkdir -p {short(args.data)}")
+        print(f"mkdir -p {shlex.quote(short(args.data))}")
         raw = args.raw or Path("RAW")
         for command in experiment.prepare:
             print(placed(command, data_places(raw, args.data, args.workers)))
@@ -137,7 +161,7 @@ def print_commands(experiment: Experiment, args: Namespace) -> None:
     for system, seed in in_order(experiment, named, args.seeds):
         is_named = system.name in named and seed in args.seeds
         run = Run(system, seed, args.data, args.runs, args.options if is_named else ())
-        print(f"mkdir -p {short(run.folder)}")
+        print(f"mkdir -p {shlex.quote(short(run.folder))}")
         for stage in ("train", "evaluate") if is_named else ("train",):
             for line in run.lines(stage):
                 print(line)
@@ -167,6 +191,8 @@ def perform(args: Namespace) -> None:
     check_options(experiment, args)
     args.data = args.data or ROOT / "data-bin" / experiment.name
     args.runs = args.runs or ROOT / "runs" / experiment.name
+    if args.system not in (None, "report"):
+        check_folders(args)
     if not args.system:
         describe(experiment)
     elif args.print:

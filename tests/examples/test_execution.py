@@ -276,6 +276,7 @@ def test_more_options_that_would_do_nothing_are_refused(places, call, capsys):
         (["--raw", "raw"], "--raw does nothing without prepare or a SYSTEM"),
         (["report", 1, "--print"], "--print does nothing without prepare or a SYSTEM"),
         (["--print"], "--print does nothing without prepare or a SYSTEM"),
+        (["prepare", 1], "SEED 1 does nothing with prepare"),
     ],
 )
 def test_options_of_another_command_are_refused(call, words, message):
@@ -302,13 +303,15 @@ def test_runs_with_more_options_are_reported_with_them(places, call, capsys):
         call("report", 1, "--", "--fp16")
 
 
-def test_a_printed_script_does_the_same(places, call, capsys):
+@pytest.mark.parametrize("folder", ["", "two words; 'and' $a/[b]"])
+def test_a_printed_script_does_the_same(places, call, capsys, folder):
+    places.update({name: places[name] / folder for name in ("data", "runs")})
     call("prepare", "--print")
     call("main", 1, "--print")
     text = capsys.readouterr().out
     call("main", 1, "--print", "--raw", str(places["raw"]))
     assert capsys.readouterr().out.count("mkdir -p") == text.count("mkdir -p")
-    assert not places["data"].exists() and not places["runs"].exists()
+    assert not (places["data"].exists() or places["runs"].exists())
     subprocess.run(["bash", "-euo", "pipefail", "-c", text], check=True)
     assert made(places) == ["first", "second"]
     assert made(places, file="found") == ["base", "1", "raw", "end"]
