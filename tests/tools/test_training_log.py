@@ -78,3 +78,20 @@ def test_a_clock_that_is_set_back_counts_as_none(tmp_path, capsys):
     run = read_run(write(tmp_path / "run.log", lines), "run")
     assert run.times == [(1, 0.0), (2, 540.0), (3, 540.0), (4, 1140.0)]
     assert "run.log, line 3: the clock was set back by 3240 seconds" in capsys.readouterr().err
+
+
+def test_a_value_that_is_no_number_is_left_out():
+    values = '"train_bleu": null, "train_x": [1], "train_loss": "3", "train_num_updates": "7"'
+    assert parse_line(f'{{"epoch": 1, {values}}}') == ("epoch", 7, {"loss": 3.0})
+
+
+def test_lines_end_at_newlines_alone(tmp_path):
+    """A translation that --eval-bleu-print-samples shows may hold other separators."""
+    shown = "example hypothesis: a\u2028b\x1cc\x85 epoch 001 | loss 9 | num_updates 5"
+    damaged = "epoch 001 | loss 3.5 | gnorm 2"
+    path = write(tmp_path / "run.log", [shown, damaged, *simple_lines(False)])
+    with pytest.raises(UsageError, match=r"run\.log, line 2: num_updates is missing"):
+        read_run(path, "run")
+    shown = "example hypothesis: a\u2028epoch 001 | loss 9 | num_updates 5"
+    path = write(tmp_path / "run.log", [shown, *simple_lines(False)])
+    assert read_run(path, "run").curves["train", "loss"] == INNER

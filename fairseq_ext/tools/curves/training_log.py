@@ -68,9 +68,12 @@ def read_run(path: Union[str, Path], label: str) -> Run:
     the last line may be cut off in the middle, as a killed process leaves it.
     """
     try:
-        lines = Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
+        # the ends of lines are newlines here; U+2028 and others stand within translations
+        lines = Path(path).read_text(encoding="utf-8", errors="replace").split("\n")
     except OSError as error:
         raise UsageError(f"LOG {path}: {error.strerror}") from error
+    if not lines[-1]:  # behind the last newline
+        lines.pop()
     points: Curves = {}
     times: List[Point] = []
     clock = Clock()
@@ -219,8 +222,8 @@ def with_updates(split: str, items: Iterable[Tuple[str, str, str]]) -> Parsed:
             raise ValueError(f"{name!r} has no value")
         try:
             values[name.strip()] = float(text)
-        except ValueError:
-            continue  # "None", or words: nothing to draw
+        except (ValueError, TypeError):
+            continue  # "None" or null, words or lists: nothing to draw
     if UPDATES not in values:
         raise ValueError(f"{UPDATES} is missing")
     return split, int(values.pop(UPDATES)), values
