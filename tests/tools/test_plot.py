@@ -30,7 +30,7 @@ def test_errors_name_what_is_wrong(tmp_path, capsys):
     )
     assert ".png, .pdf, .svg" in fails(good, "--output", tmp_path / "out.gif")
     assert "2 names for 1 logs" in fails(good, "--output", picture, "--label", "x", "y")
-    assert f"LOG {good} is named twice" in fails(good, good, "--output", picture)
+    assert f"LOG {good}: listed twice" in fails(good, good, "--output", picture)
     assert "is not a folder" in fails(good, "--output", tmp_path / "none" / "out.png")
     assert not picture.exists()
 
@@ -103,6 +103,17 @@ def test_labels_name_the_folder_where_file_names_are_the_same():
     assert plot.default_labels(paths[:1]) == ["train"]
     paths = [Path("one/dual/train.log"), Path("two/dual/train.log"), Path("two/dual/valid.log")]
     assert plot.default_labels(paths) == ["one/dual/train", "two/dual/train", "two/dual/valid"]
+    paths = [Path("logs/lr0.1"), Path("logs/lr0.2")]
+    assert plot.default_labels(paths) == ["lr0.1", "lr0.2"]
+
+
+def test_odd_names_are_shown_as_they_are(tmp_path):
+    log = write(tmp_path / "a.log", simple_lines(True))
+    runs = [read_run(log, name) for name in ("_x", r"$\q$")]
+    figure = plot.draw(runs, plot.select(runs, ["*_bleu"]), "$5 or $6")
+    legend = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert legend == [" _x valid", r"\$\q\$ valid"]
+    figure.savefig(tmp_path / "picture.png")  # a formula with \q is none
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, List, Sequence, Tuple
 
-from ...tools.curves.figures import new_figure
+from ...tools.curves.figures import literal, new_figure
 from .token_shares import ALL, ENCODER, Row
 
 if TYPE_CHECKING:  # the command-line tool reads this file without importing matplotlib
@@ -51,8 +51,7 @@ def draw_categories(rows: List[Row]) -> Figure:
             values = [row.share[block] for row in bars]
             panel.bar(range(len(bars)), values, bottom=floor, label=f"Block {block + 1}")
             floor = [low + value for low, value in zip(floor, values)]
-        # a dollar sign would begin a formula
-        names = [row.category.replace("$", r"\$") for row in bars]
+        names = [literal(row.category) for row in bars]
         panel.set_xticks(range(len(bars)), names, rotation=90, fontsize="small")
     axes[0].legend(fontsize="small")
     return figure

@@ -16,7 +16,7 @@ import numpy as np
 from ...compat.training import best_scores
 from .. import UsageError, atomic_path
 from ..evaluate.report import markdown_table
-from .figures import new_figure, save, write_table
+from .figures import literal, new_figure, save, write_table
 from .plot import Panel, add_log_arguments, curves_of, draw_panel, read_runs, select
 from .training_log import Curves, Point, Run
 
@@ -210,7 +210,7 @@ def draw(
         draw_panel(axes[2 * place], runs, name, metrics)
         draw_panel(axes[2 * place + 1], timed, name, metrics, "hours")
     if title:
-        figure.suptitle(title)
+        figure.suptitle(literal(title))
     return figure
 
 

@@ -29,6 +29,11 @@ def new_figure(
     return figure, [figure.add_subplot(rows, columns, place + 1) for place in range(panels)]
 
 
+def literal(text: str) -> str:
+    """Return what matplotlib shows as the text: its dollar signs would begin formulas."""
+    return text.replace("$", r"\$")
+
+
 def save(figure: Any, output: Union[str, Path]) -> None:
     """Write the picture."""
     with atomic_path(output) as partial:

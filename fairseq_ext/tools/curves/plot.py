@@ -9,8 +9,8 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
 
-from .. import UsageError, check_apart
-from .figures import SUFFIXES, new_figure, save, write_table
+from .. import UsageError, check_apart, check_once
+from .figures import SUFFIXES, literal, new_figure, save, write_table
 from .training_log import Point, Run, read_run
 
 # where no --metric is given: those of these that the logs have
@@ -64,9 +64,7 @@ def read_runs(args: Namespace, beside: Sequence[str] = ()) -> List[Run]:
         raise UsageError(f"--output {output}: the name must end in {', '.join(SUFFIXES)}")
     for written in (output, *map(output.with_suffix, beside)):
         check_apart(written, paths)
-    twice = [path for path in paths if paths.count(path) > 1]
-    if twice:
-        raise UsageError(f"LOG {twice[0]} is named twice")
+    check_once("LOG", paths)
     labels = args.label or default_labels(paths)
     if len(labels) != len(paths):
         raise UsageError(f"--label: {len(labels)} names for {len(paths)} logs; give one for each")
@@ -76,8 +74,13 @@ def read_runs(args: Namespace, beside: Sequence[str] = ()) -> List[Run]:
 
 
 def default_labels(paths: Sequence[Path]) -> List[str]:
-    """Return file names without suffix; with as many folders before them as tell them apart."""
-    parts = [path.resolve().with_suffix("").parts for path in paths]
+    """Return file names with as many folders before them as tell them apart.
+
+    Without suffix, unless it is all that differs, as of lr0.1 and lr0.2.
+    """
+    files = [path.resolve() for path in paths]
+    stems = [path.with_suffix("") for path in files]
+    parts = [path.parts for path in (stems if len(set(stems)) == len(stems) else files)]
     # runs often lie in one folder each, with logs of one name
     for depth in range(1, max(map(len, parts)) + 1):
         labels = ["/".join(part[-depth:]) for part in parts]
@@ -161,7 +164,8 @@ def draw_panel(
     for run, split, metric, points in curves_of(runs, metrics):
         # by run and metric, not by split: training and validation of a run have one colour
         colour = colours.setdefault((run.label, metric), f"C{len(colours) % 10}")
-        name = [run.label if len(runs) > 1 else "", metrics[metric], split]
+        parts = [run.label if len(runs) > 1 else "", metrics[metric], split]
+        name = literal(" ".join(filter(None, parts)))
         training = split == "train"
         axes.plot(
             *zip(*points),
@@ -171,13 +175,14 @@ def draw_panel(
             marker="" if training and len(points) > 1 else "o",  # a single point is no line
             markersize=3.5,
             alpha=0.75 if training else 1.0,
-            label=" ".join(filter(None, name)),
+            # legends leave out what begins with an underscore
+            label=f" {name}" if name.startswith("_") else name,
         )
     if title.endswith("ppl"):  # exp of the loss: its first values would flatten the rest
         axes.set_yscale("log")
     axes.set_xlim(left=0)
     axes.set_xlabel(unit)
-    axes.set_ylabel(title)
+    axes.set_ylabel(literal(title))
     axes.grid(alpha=0.3)
     axes.legend(fontsize="small")
 
@@ -188,7 +193,7 @@ def draw(runs: Sequence[Run], panels: Sequence[Panel], title: Optional[str] = No
     for panel, (name, metrics) in zip(axes, panels):
         draw_panel(panel, runs, name, metrics)
     if title:
-        figure.suptitle(title)
+        figure.suptitle(literal(title))
     return figure
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any, List
 
-from ...tools.curves.figures import new_figure
+from ...tools.curves.figures import literal, new_figure
 from .words import Token, Word, words_of
 
 
@@ -17,8 +17,7 @@ def draw_sentences(sentences: List[List[Token]], unit: str) -> Any:
         if unit != "token":
             for _, places in words_of(symbols, unit):
                 panel.axvline(places[0] - 0.5, linestyle=":", color="grey", linewidth=1)
-        # a dollar sign would begin a formula
-        names = [symbol.replace("$", r"\$") for symbol in symbols]
+        names = [literal(symbol) for symbol in symbols]
         panel.set_xticks(range(len(names)), names, rotation=90, fontsize="small")
         panel.set_ylabel("L_t")
         panel.set_title(f"sentence {tokens[0].sentence}", fontsize="small")
