@@ -115,6 +115,7 @@ def curve(args: Namespace, system: str, way: str) -> List[Point]:
     text = shlex.join(words)
     if not done.is_file() or done.read_text(encoding="utf-8") != text:
         run.mkdir(parents=True, exist_ok=True)
+        done.unlink(missing_ok=True)  # it is of the log that is replaced now
         train(words, log, WAYS[way][0])
         done.write_text(text, encoding="utf-8")
     return read_run(log, run.name).curves["valid", "loss"]

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import re
+from pathlib import Path
 
 import drawing
 import measured
@@ -80,6 +81,27 @@ def test_a_page_is_filled_and_a_picture_drawn(small, capsys):
     assert "outdated: docs/page.md" in capsys.readouterr().out
     assert small.main(["--check"]) == 0
     assert (measured.DOCS / "x.svg").read_text(encoding="utf-8").count("<svg") == 1
+
+
+def test_an_interruption_leaves_what_was_there(small, monkeypatch):
+    """The first half of a picture has its digest, and would count as the whole."""
+    small.main([])
+    shown = [small.PAGES[0], measured.DOCS / "x.svg"]
+    before = [path.read_text(encoding="utf-8") for path in shown]
+    table, write_text = measured.DATA / "x.csv", Path.write_text
+    table.write_text(table.read_text(encoding="utf-8").replace("1.90", "1.80"), encoding="utf-8")
+
+    def interrupted(path, text, **options):
+        write_text(path, text[: len(text) // 2], **options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "write_text", interrupted)
+    for write in (small.replace_text, lambda path, _: drawing.draw(path, small.pictures()[path])):
+        with pytest.raises(KeyboardInterrupt):
+            write(shown.pop(0), "another")
+    assert [
+        path.read_text(encoding="utf-8") for path in (small.PAGES[0], measured.DOCS / "x.svg")
+    ] == before
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,9 @@ known without drawing it.
 """
 
 import hashlib
+import io
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -101,7 +103,7 @@ def draw_curves(figure: Any, picture: dict[str, Any]) -> None:
 
 
 def draw(path: Path, picture: dict[str, Any]) -> None:
-    """Draw a picture and note the digest in the SVG file."""
+    """Draw a picture and note the digest in the SVG file, which is there whole or as it was."""
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -109,6 +111,16 @@ def draw(path: Path, picture: dict[str, Any]) -> None:
     figure = Figure(layout="constrained")
     (draw_curves if "curves" in picture else draw_rows)(figure, picture)
     metadata = {"Date": None, "Description": digest(picture)}
-    figure.savefig(path, format="svg", metadata=metadata)
-    text = path.read_text(encoding="utf-8")
-    path.write_text(re.sub(r"(?m) +$", "", text), encoding="utf-8")
+    drawn = io.StringIO()
+    figure.savefig(drawn, format="svg", metadata=metadata)
+    replace_text(path, re.sub(r"(?m) +$", "", drawn.getvalue()))
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Write a file that is there whole or as it was.
+
+    The beginning of a picture has its digest, by which the rest would never be missed.
+    """
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_text(text, encoding="utf-8")
+    os.replace(partial, path)

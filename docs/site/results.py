@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import measured
-from drawing import digest, draw
+from drawing import digest, draw, replace_text
 from measured import Measurement, select, summary
 
 NAMES = ("results.md", "benchmarks/README.md", "monolingual.md", "few-pairs.md", "routed.md")
@@ -238,7 +238,7 @@ def main(arguments: list[str]) -> int:
     if args.check:
         return 1 if pages or drawings else 0
     for page, text in pages.items():
-        page.write_text(text, encoding="utf-8")
+        replace_text(page, text)
     for path, picture in drawings.items():
         draw(path, picture)
     return 0

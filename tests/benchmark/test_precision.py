@@ -46,6 +46,24 @@ def test_ways_are_compared_with_the_literal_one(precision, tmp_path, capsys):
     assert len(commands) == 10, "not trained again with another option"
 
 
+def test_an_interrupted_training_is_not_taken_for_the_one_before(precision, tmp_path, monkeypatch):
+    module, commands = precision
+    words = [str(tmp_path), *WORDS, "--output", str(tmp_path / "found"), "--system", "dual"]
+    words += ["--way", "seed"]
+    module.main(words)
+
+    def interrupted(words, log, variables, train=module.train):
+        train(words, log, variables)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "train", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            module.main([*words, "--lr", "0.001"])
+    module.main(words)
+    assert len(commands) == 4, "the log is that of another learning rate"
+
+
 @pytest.mark.parametrize("system", ["dual", "multiway", "routed"])
 def test_ways_differ_in_how_alone(system, precision, tmp_path):
     """fairseq-train takes the options, and those of all ways are the same but for how."""
