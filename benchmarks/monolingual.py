@@ -8,7 +8,6 @@ change. "translation" is its share of the synthetic update. Writes OUTPUT.json, 
 OUTPUT.csv, a line for each figure as docs/results/data has them.
 """
 
-import csv
 import random
 import statistics
 import tempfile
@@ -23,6 +22,7 @@ from fairseq.data import Dictionary, indexed_dataset
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from speed import cli, passes
 from speed.harness import Figures, in_turns
+from speed.report import write_rows
 
 import fairseq_ext  # noqa: F401  (registers the systems)
 from fairseq_ext.streams.back_translation import BackTranslation, LengthLimit
@@ -123,15 +123,16 @@ def measure(data: Path, args: Namespace) -> Dict[str, Figures]:
 
 def write_csv(results: Mapping[str, Figures], path: Path) -> None:
     """Write the figures of the synthetic updates, and the time of both kinds."""
-    with open(path, "w", encoding="utf-8", newline="") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(["system", "metric", "value"])
-        for name in dict.fromkeys(key.partition(", ")[0] for key in results):
-            real, synthetic = (results[f"{name}, {kind}"] for kind in ("pairs", "synthetic"))
-            writer.writerow([name, "ms, real", f"{real['ms']:.0f}"])
-            writer.writerow([name, "ms, synthetic", f"{synthetic['ms']:.0f}"])
-            writer.writerow([name, "ratio", f"{synthetic['ratio']:.2f}"])
-            writer.writerow([name, "translation, %", f"{100 * synthetic['translation']:.0f}"])
+    lines = [["system", "metric", "value"]]
+    for name in dict.fromkeys(key.partition(", ")[0] for key in results):
+        real, synthetic = (results[f"{name}, {kind}"] for kind in ("pairs", "synthetic"))
+        lines += [
+            [name, "ms, real", f"{real['ms']:.0f}"],
+            [name, "ms, synthetic", f"{synthetic['ms']:.0f}"],
+            [name, "ratio", f"{synthetic['ratio']:.2f}"],
+            [name, "translation, %", f"{100 * synthetic['translation']:.0f}"],
+        ]
+    write_rows(path, lines)
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> None:

@@ -13,7 +13,6 @@ translation. Clients and programs share the machine; the CPU time is that of the
 
 import concurrent.futures
 import contextlib
-import csv
 import http.client
 import importlib.util
 import itertools
@@ -31,9 +30,10 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Protocol, Se
 
 from speed import cli
 from speed.harness import Clock
-from speed.report import circumstances, heading, publish, settings_of, table
+from speed.report import circumstances, heading, publish, settings_of, table, write_rows
 
 from fairseq_ext.tools import UsageError
+from fairseq_ext.tools.evaluate.inputs import read_lines
 
 SERVER, OTHER, INTERACTIVE = "server", "server, CTranslate2", "fairseq-interactive"
 RATE, MEDIAN, LATE = "sentences/s", "median, ms", "99th percentile, ms"
@@ -241,13 +241,10 @@ def rows(results: Dict[str, Dict[str, Dict[str, float]]]) -> Iterator[List[Any]]
 
 def write_csv(results: Dict[str, Dict[str, Dict[str, float]]], path: Path) -> None:
     """Write a line for each figure, as docs/results/data has them."""
-    with open(path, "w", encoding="utf-8", newline="") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(["clients", "system", "metric", "value"])
-        for clients, name, *values in rows(results):
-            writer.writerows(
-                [clients, name, column, f"{value:.1f}"] for column, value in zip(COLUMNS, values)
-            )
+    lines = [["clients", "system", "metric", "value"]]
+    for clients, name, *values in rows(results):
+        lines += [[clients, name, column, f"{v:.1f}"] for column, v in zip(COLUMNS, values)]
+    write_rows(path, lines)
 
 
 def chosen(args: Namespace) -> List[str]:
@@ -255,9 +252,7 @@ def chosen(args: Namespace) -> List[str]:
     uneven = [clients for clients in args.clients if args.sentences % clients]
     if uneven:
         raise UsageError(f"--sentences {args.sentences}: must be a multiple of {uneven[0]} clients")
-    if not args.input.is_file():
-        raise UsageError(f"--input {args.input}: there is no such file")
-    lines = [line for line in args.input.read_text(encoding="utf-8").splitlines() if line.strip()]
+    lines = list(filter(None, read_lines(args.input)))
     if len(lines) < args.sentences:
         raise UsageError(f"--input {args.input}: {len(lines)} lines, --sentences {args.sentences}")
     return lines[: args.sentences]

@@ -1,11 +1,13 @@
 """Figures as JSON, Markdown and bar charts; where and when they were measured."""
 
+import csv
 import datetime
+import io
 import json
 import platform
 from argparse import Namespace
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 import fairseq
 import numpy
@@ -222,6 +224,13 @@ def write(path: Path, text: str) -> None:
     with atomic_path(path) as partial:
         partial.write_text(text, encoding="utf-8")
     print(f"wrote {path}")
+
+
+def write_rows(path: Path, rows: Iterable[Sequence[object]]) -> None:
+    """Write a CSV file, whole or not at all; the first row names the columns."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    write(path, text.getvalue())
 
 
 def publish(

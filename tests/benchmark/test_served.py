@@ -38,12 +38,12 @@ SIZES = ["-s", "xx", "-t", "yy", "--clients", "1", "2", "--sentences", "4", "--b
     [
         (("--sentences", "5"), "--sentences 5: must be a multiple of 2 clients"),
         (("--sentences", "10"), "3 lines, --sentences 10"),
-        (("--input", "nothing"), "--input nothing: there is no such file"),
+        (("--input", "nothing"), "cannot read nothing: No such file"),
     ],
 )
 def test_wrong_options(more, message, tmp_path):
     lines = tmp_path / "lines"
-    lines.write_text("a\n\nb\nc\n")
+    lines.write_text("a\n\nb\u2028b\nc\n", encoding="utf-8")  # three sentences
     with pytest.raises(UsageError, match=message):
         served.main(["checkpoint", "data", *SIZES, "--input", str(lines), *more])
 
