@@ -116,3 +116,9 @@ def test_patches_that_make_files_safe_are_problems_in_forks_too(is_release, monk
     told = " ".join(what for what, _ in report.problems)
     expected = NAMES_OF_PATCHES if is_release else ["settings_are_literals"]
     assert [name for name in NAMES_OF_PATCHES if name in told] == expected
+
+
+def test_an_error_in_another_encoding_is_told(monkeypatch):
+    monkeypatch.setenv("PYTHONIOENCODING", "latin-1")
+    answer, error = doctor.probe("raise OSError('no folder stra\\xdfe')")
+    assert answer is None and error == "OSError: no folder stra\ufffde"

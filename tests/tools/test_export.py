@@ -13,6 +13,7 @@ from common.exchanged import with_two_words_exchanged
 from tools.exporting import SEARCH, TASK, export, trained
 
 from fairseq_ext import __main__ as command
+from fairseq_ext.twin.commands import export as twin_export
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "export.md"
 
@@ -61,6 +62,16 @@ def test_the_stock_model_has_the_same_n_best_and_scores(setting, tmp_path):
     expected = by_the_dual_model(checkpoint, data, source, target)
     assert len({text for best in expected.values() for _, text in best}) > 24
     assert_same(generated(data, source, target, tmp_path / "stock.pt"), expected, 2e-5)
+
+
+def test_the_command_that_is_printed_quotes_the_file(two, tmp_path, capsys):
+    path = tmp_path / "two words.pt"
+    assert export(two[0], "xx", "yy", "fairseq", path) == 0
+    assert f"--path '{path}'\n" in capsys.readouterr().out
+    for task in ("language_modeling", "translation"):
+        origin = {"exported_from": {"model": "twin_lstm_lm"}}
+        stock = {"extra_state": origin, "cfg": {"task": {"_name": task}}}
+        assert twin_export.usage(stock, "two words.pt").endswith(" --path 'two words.pt'")
 
 
 @pytest.mark.slow

@@ -64,6 +64,10 @@ def test_a_fork_with_another_name(installed, tmp_path):
             "editable, from /src/fairseq",
         ),
         ({"url": "file:///src/fairseq", "dir_info": {}}, "installed from /src/fairseq"),
+        (
+            {"url": "file:///my%20clones/fairseq", "dir_info": {}},
+            "installed from /my clones/fairseq",
+        ),
     ],
 )
 def test_installations_from_elsewhere(url, source, installed, tmp_path):

@@ -6,6 +6,7 @@ translates with. Of a model trained with a twin the forward network, for fairseq
 how is said by the systems, see protocol.py.
 """
 
+import shlex
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import NamedTuple, Optional, Tuple
@@ -207,7 +208,8 @@ def export_direction(args: Namespace, exporter: DirectionExporter, state: Checkp
             f"CHECKPOINT {args.checkpoint}: {error} has no place in fairseq's transformer; it was "
             "written by another version of this package"
         ) from error
-    usage = f"fairseq-generate DATA -s {direction[0]} -t {direction[1]} --path {args.output}"
+    path = shlex.quote(args.output)
+    usage = f"fairseq-generate DATA -s {direction[0]} -t {direction[1]} --path {path}"
     return Exported(stock, "-".join(direction), usage, folder)
 
 

@@ -201,6 +201,7 @@ def probe(code: str, *arguments: str) -> Tuple[Optional[str], Optional[str]]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         encoding="utf-8",  # not the locale's: messages name files
+        errors="replace",  # a child in another locale than UTF-8 writes in that
         check=False,
     )
     if finished.returncode == 0:

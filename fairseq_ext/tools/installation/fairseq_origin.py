@@ -12,6 +12,7 @@ import json
 from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import unquote
 
 RELEASE = "0.12.2"
 CHECKSUMS = Path(__file__).with_name(f"fairseq-{RELEASE}.sha256")
@@ -71,7 +72,9 @@ def _source(distribution: metadata.Distribution, folder: Path) -> str:
     """Return how a distribution came to the folder where fairseq lies."""
     place = Path(str(distribution.locate_file(""))).resolve()
     url = json.loads(distribution.read_text("direct_url.json") or "{}")
-    address = str(url.get("url", "")).replace("file://", "")
+    address = str(url.get("url", ""))
+    if address.startswith("file://"):
+        address = unquote(address[len("file://") :])
     if url.get("dir_info", {}).get("editable"):
         return f"editable, from {address}"
     if place != folder:

@@ -6,6 +6,7 @@ the result is a stock checkpoint, for fairseq without this package.
 """
 
 import argparse
+import shlex
 from typing import Any, Dict, List
 
 from ...compat.checkpoints.configurations import chosen_name
@@ -95,14 +96,14 @@ def _stock_task(task: Group) -> Group:
 def usage(stock: Checkpoint, output: str) -> str:
     """Return the command that uses the exported file, in words of a shell."""
     model, task = stock["extra_state"]["exported_from"]["model"], stock["cfg"]["task"]
-    name = chosen_name(task, "task")
+    name, path = chosen_name(task, "task"), shlex.quote(output)
     if name == "language_modeling":
-        return f"fairseq-eval-lm DATA --path {output}"
+        return f"fairseq-eval-lm DATA --path {path}"
     # the task of the checkpoint, unless it is fairseq-generate's default
     more = "" if name == "translation" else f" --task {name}"
     if model not in STOCK.values():
         more += ' --user-dir "$(fairseq-ext user-dir)"'
-    return f"fairseq-generate DATA{more} --path {output}"
+    return f"fairseq-generate DATA{more} --path {path}"
 
 
 class ForwardNetwork:
