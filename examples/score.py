@@ -23,7 +23,7 @@ from typing import Optional, Sequence
 from experiments import UsageError, costs, metrics
 from experiments.scores import Score, fields, write_score
 
-from fairseq_ext.tools import check_once
+from fairseq_ext.tools import AddValues, check_once
 from fairseq_ext.tools.evaluate.inputs import read_hypotheses, read_lines
 
 USED = "parameters used"
@@ -174,7 +174,7 @@ def arguments(words: list[str]) -> Namespace:
         "--tokenize",
         metavar="LANGUAGE=TOKENISER",
         nargs="+",
-        action="extend",
+        action=AddValues,
         default=[],
         help="how sacrebleu cuts references whose file ends in .LANGUAGE, for BLEU; such as zh=zh",
     )
@@ -184,7 +184,7 @@ def arguments(words: list[str]) -> Namespace:
         "--checkpoint",
         metavar="FILE",
         nargs="+",
-        action="extend",
+        action=AddValues,
         type=Path,
         help="models that are used together",
     )
@@ -193,7 +193,7 @@ def arguments(words: list[str]) -> Namespace:
         "--pairs",
         metavar="PAIR",
         nargs="+",
-        action="extend",
+        action=AddValues,
         default=[],
         help="directions that are translated",
     )
@@ -207,7 +207,7 @@ def arguments(words: list[str]) -> Namespace:
         "--log",
         metavar="FILE",
         nargs="+",
-        action="extend",
+        action=AddValues,
         type=Path,
         help="logs of fairseq-train",
     )
@@ -221,7 +221,7 @@ def arguments(words: list[str]) -> Namespace:
     command.set_defaults(function=best)
     command.add_argument("metrics", nargs=1, choices=BEST, help="more must be better")
     command.add_argument(
-        "--of", metavar="RUN", nargs="+", action="extend", type=Path, required=True
+        "--of", metavar="RUN", nargs="+", action=AddValues, type=Path, required=True
     )
     for option, which in (("--by", "lines that choose"), ("--take", "lines that are scored")):
         command.add_argument(
@@ -232,7 +232,7 @@ def arguments(words: list[str]) -> Namespace:
             "--where",
             metavar="FIELD=VALUE",
             nargs="+",
-            action="extend",
+            action=AddValues,
             default=[],
             help="what was scored",
         )

@@ -1,5 +1,6 @@
 """The `fairseq-ext` command, and what its sub-commands share."""
 
+import argparse
 import importlib
 import os
 import signal
@@ -10,7 +11,7 @@ import pytest
 from tools.commandline import REPOSITORY, cli
 
 from fairseq_ext import __main__ as command
-from fairseq_ext.tools import UsageError, atomic_path
+from fairseq_ext.tools import AddValues, UsageError, atomic_path
 from fairseq_ext.tools.installation import user_dir
 
 # ---------------------------------------------------------------- the command itself
@@ -25,6 +26,26 @@ def test_every_command_has_a_module_and_help(name, capsys):
         command.main([name, "--help"])
     assert end.value.code == 0
     assert f"fairseq-ext {name}" in capsys.readouterr().out
+
+
+def test_values_of_a_repeated_option_add_up():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--metric", nargs="+", action=AddValues, default=["bleu"])
+    parser.add_argument("--seed", nargs="+", action=AddValues, type=int)
+    assert parser.parse_args([]) == argparse.Namespace(metric=["bleu"], seed=None)
+    words = ["--metric", "ter", "--seed", "1", "2", "--metric", "chrf", "bleu", "--seed", "3"]
+    expected = argparse.Namespace(metric=["ter", "chrf", "bleu"], seed=[1, 2, 3])
+    assert parser.parse_args(words) == expected
+    assert parser.parse_args([]).metric == ["bleu"]
+
+
+@pytest.mark.parametrize("name", command.COMMANDS)
+def test_no_command_forgets_values_of_a_repeated_option(name):
+    parser = argparse.ArgumentParser()
+    importlib.import_module(f"fairseq_ext.{command.COMMANDS[name].module}").add_arguments(parser)
+    for action in parser._actions:
+        if action.option_strings and action.nargs == "+":
+            assert isinstance(action, (AddValues, argparse._AppendAction)), action.option_strings
 
 
 def test_unknown_command_names_what_is_allowed(capsys):

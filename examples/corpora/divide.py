@@ -9,14 +9,16 @@ import random
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from fairseq_ext.tools import UsageError
+from fairseq_ext.tools import AddValues, UsageError
 
 from .files import aligned, check_languages, check_outputs, write_lines
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument("--languages", nargs="+", required=True, help="endings of the files")
+    parser.add_argument(
+        "--languages", nargs="+", action=AddValues, required=True, help="endings of the files"
+    )
     parser.add_argument(
         "--train", metavar="PREFIX", required=True, help="file without .LANGUAGE, a sentence a line"
     )

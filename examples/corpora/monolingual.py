@@ -7,7 +7,7 @@ code points its characters have.
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from fairseq_ext.tools import UsageError
+from fairseq_ext.tools import AddValues, UsageError
 
 from .files import check_outputs, find, lines_of, normalised, write_lines
 
@@ -18,7 +18,12 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--text", metavar="FILE", required=True, help="lines of one language, plain or .gz"
     )
     parser.add_argument(
-        "--without", metavar="FILE", nargs="+", required=True, help="sets whose lines are left out"
+        "--without",
+        metavar="FILE",
+        nargs="+",
+        action=AddValues,
+        required=True,
+        help="sets whose lines are left out",
     )
     parser.add_argument("--output", metavar="FILE", type=Path, required=True)
 

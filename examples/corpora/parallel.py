@@ -10,7 +10,7 @@ import itertools
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from fairseq_ext.tools import UsageError
+from fairseq_ext.tools import AddValues, UsageError
 
 from .files import aligned, check_languages, check_outputs, find, normalised, written
 
@@ -21,7 +21,9 @@ Seen = dict[tuple[str, ...], tuple[int, str]]
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument("--languages", nargs="+", required=True, help="endings of the files")
+    parser.add_argument(
+        "--languages", nargs="+", action=AddValues, required=True, help="endings of the files"
+    )
     for split in SPLITS:
         parser.add_argument(
             f"--{split}", metavar="PREFIX", required=True, help="file without .LANGUAGE and .gz"

@@ -6,17 +6,37 @@ returns the exit status; commands.py lists both with those of the systems, and
 Importing this module or commands.py imports neither torch nor fairseq.
 """
 
+import argparse
 import contextlib
 import os
 import secrets
 from pathlib import Path
-from typing import Dict, Iterable, Iterator, Union
+from typing import Any, Dict, Iterable, Iterator, Optional, Sequence, Union
 
 from ..compat.atomic_files import flush, removed_at_the_end
 
 
 class UsageError(Exception):
     """The user asked for something impossible; the message names option, value, what is allowed."""
+
+
+class AddValues(argparse.Action):
+    """Action of an option with several values: repeated, it has those of all places.
+
+    argparse alone keeps the last place, and "extend" the default beside what is given.
+    """
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Union[str, Sequence[Any], None],
+        option_string: Optional[str] = None,
+    ) -> None:
+        """Add the values to those before, or put them in the place of the default."""
+        before = getattr(namespace, self.dest)
+        added = list(values or ())
+        setattr(namespace, self.dest, added if before is self.default else [*before, *added])
 
 
 def check_apart(output: Union[str, Path], inputs: Iterable[Union[str, Path]]) -> None:

@@ -257,6 +257,9 @@ def test_average_refuses_a_file_that_counts_twice(tmp_path, capsys):
     for path, message in ((once, "listed twice;"), (again, f"listed twice, as {once};")):
         assert command.main([str(word) for word in (*words, path)]) == 2
         assert f"--inputs {path}: {message} allowed: each file once" in capsys.readouterr().err
+    # of an option that is repeated, all places count
+    assert command.main([str(word) for word in (*words, "--inputs", once)]) == 2
+    assert f"--inputs {once}: listed twice" in capsys.readouterr().err
 
 
 def test_parameters_that_some_of_the_checkpoints_tie(trained, tmp_path):

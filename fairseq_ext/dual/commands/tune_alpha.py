@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Iterable, List, NamedTuple, Sequence
 import numpy as np
 
 from ...compat.generation.word_blanks import lacks_blanks
-from ...tools import UsageError, atomic_path, check_apart
+from ...tools import AddValues, UsageError, atomic_path, check_apart
 from ...tools.curves.figures import SUFFIXES, new_figure, save, write_table
 from ...tools.evaluate.inputs import read_lines
 from ...tools.evaluate.report import markdown_table
@@ -63,6 +63,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--alpha",
         nargs="+",
+        action=AddValues,
         type=float,
         default=ALPHAS,
         help="values of alpha to try (default: 0 0.1 0.2 ... 1)",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, 
 
 from ...compat.checkpoints.configurations import options_of, stored_group
 from ...compat.checkpoints.dictionary_digests import ENTRY, stored_digests
-from .. import UsageError, atomic_path, check_apart, check_new, check_once
+from .. import AddValues, UsageError, atomic_path, check_apart, check_new, check_once
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -38,7 +38,9 @@ FUNCTION = re.compile(
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the options of `fairseq-ext average`."""
     where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument("--inputs", nargs="+", metavar="FILE", help="checkpoints to average")
+    where.add_argument(
+        "--inputs", nargs="+", action=AddValues, metavar="FILE", help="checkpoints to average"
+    )
     where.add_argument("--dir", metavar="DIR", help="a --save-dir; needs --last")
     parser.add_argument(
         "--last", type=int, metavar="N", help="average the N newest checkpoints of --dir"

@@ -9,7 +9,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
 
-from .. import UsageError, check_apart, check_once
+from .. import AddValues, UsageError, check_apart, check_once
 from .figures import SUFFIXES, literal, new_figure, save, write_table
 from .training_log import Point, Run, read_run
 
@@ -37,6 +37,7 @@ def add_log_arguments(parser: ArgumentParser, default: Sequence[str]) -> None:
     parser.add_argument(
         "--metric",
         nargs="+",
+        action=AddValues,
         metavar="NAME",
         help="draw a panel for each of these: loss, ppl, bleu, de-en_loss ...; a pattern such as "
         f"'*_bleu' puts all metrics that match into one panel (default: {' '.join(default)}, if "
@@ -48,7 +49,11 @@ def add_log_arguments(parser: ArgumentParser, default: Sequence[str]) -> None:
         help="draw each metric of every lang pair (de-en_loss, en-de_loss) instead of the total",
     )
     parser.add_argument(
-        "--label", nargs="+", metavar="TEXT", help="name of each run (default: its file's name)"
+        "--label",
+        nargs="+",
+        action=AddValues,
+        metavar="TEXT",
+        help="name of each run (default: its file's name)",
     )
     parser.add_argument("--title", metavar="TEXT", help="title of the picture")
 

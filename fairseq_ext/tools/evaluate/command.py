@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Sequence
 
 from ...compat.generation.word_blanks import lacks_blanks
-from .. import UsageError, atomic_path, check_apart, check_once
+from .. import AddValues, UsageError, atomic_path, check_apart, check_once
 from . import inputs
 from .intervals import interval_of_difference, pooled
 from .report import Result, markdown, spread, tab_separated
@@ -41,15 +41,21 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--baseline",
         nargs="+",
+        action=AddValues,
         metavar="FILE",
         help="files of the runs that every system is compared with",
     )
     parser.add_argument(
-        "--label", nargs="+", metavar="NAME", help="name of each --hyp (default: its first file)"
+        "--label",
+        nargs="+",
+        action=AddValues,
+        metavar="NAME",
+        help="name of each --hyp (default: its first file)",
     )
     parser.add_argument(
         "--metric",
         nargs="+",
+        action=AddValues,
         choices=list(METRICS),
         default=["bleu", "chrf", "ter"],
         help="metrics (default: bleu chrf ter)",
@@ -75,6 +81,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--output",
         nargs="+",
+        action=AddValues,
         default=[],
         metavar="FILE",
         help=f"also write the tables; the ending chooses the format: {', '.join(WRITERS)}",
