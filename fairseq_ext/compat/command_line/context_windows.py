@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
@@ -30,15 +31,18 @@ def blocks_follow_each_other(module: PatchedModule) -> None:
     stock = task.eval_lm_dataloader
 
     @functools.wraps(stock)
-    def eval_lm_dataloader(self: FairseqTask, dataset: Any, **kwargs: Any) -> Any:
-        if kwargs.get("context_window", 0) > 0:
-            shards = kwargs.get("num_shards", 1)
+    def eval_lm_dataloader(self: FairseqTask, dataset: Any, *args: Any, **kwargs: Any) -> Any:
+        bound = inspect.signature(stock).bind(self, dataset, *args, **kwargs)
+        bound.apply_defaults()
+        options = bound.arguments
+        if options["context_window"] > 0:
+            shards = options["num_shards"]
             if shards > 1:
                 raise OptionError(
                     f"--num-shards {shards} is not allowed with --context-window: a block needs "
                     "the one before it; allowed: 1"
                 )
-            kwargs["num_workers"] = min(kwargs.get("num_workers", 1), 1)
-        return stock(self, dataset, **kwargs)
+            options["num_workers"] = min(options["num_workers"], 1)
+        return stock(*bound.args, **bound.kwargs)
 
     task.eval_lm_dataloader = eval_lm_dataloader

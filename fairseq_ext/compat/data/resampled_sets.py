@@ -34,11 +34,16 @@ def whole_sets_are_seen_once(module: PatchedModule) -> None:
     stock = module.ResamplingDataset
 
     def resampled(
-        dataset: FairseqDataset, size_ratio: float = 1.0, replace: bool = True, **options: Any
+        dataset: FairseqDataset,
+        weights: Any = None,
+        replace: bool = True,
+        size_ratio: float = 1.0,
+        *options: Any,
+        **named: Any,
     ) -> ResamplingDataset:
         """Return the set with this ratio, up to the rounding error of what computes it."""
         ratio = round(float(size_ratio), 8)
-        result: ResamplingDataset = stock(dataset, size_ratio=ratio, replace=ratio > 1, **options)
+        result: ResamplingDataset = stock(dataset, weights, ratio > 1, ratio, *options, **named)
         return result
 
     module.ResamplingDataset = resampled

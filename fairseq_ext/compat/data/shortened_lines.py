@@ -77,11 +77,12 @@ def shortened_lines_have_room_for_symbols(module: PatchedModule) -> None:
     def maybe_shorten_dataset(
         dataset: FairseqDataset,
         split: str,
-        splits: str | Sequence[str],
-        method: str,
+        shorten_data_split_list: str | Sequence[str],
+        shorten_method: str,
         tokens_per_sample: int,
         seed: int,
     ) -> FairseqDataset:
-        return stock(dataset, split, splits, method, tokens_per_sample - added, seed)
+        length = tokens_per_sample - added
+        return stock(dataset, split, shorten_data_split_list, shorten_method, length, seed)
 
     module.maybe_shorten_dataset = maybe_shorten_dataset

@@ -30,8 +30,8 @@ def blocks_have_their_size(module: PatchedModule) -> None:
     stock = dataset._build_slice_indices
 
     @functools.wraps(stock)
-    def _build_slice_indices(*args: Any) -> Tuple[Indices, Indices, Indices]:
-        sizes, blocks, slices = stock(*args)
+    def _build_slice_indices(*args: Any, **named: Any) -> Tuple[Indices, Indices, Indices]:
+        sizes, blocks, slices = stock(*args, **named)
         exact = slices[:, 1].astype(np.int64) - slices[:, 0].astype(np.int64)
         if (sizes != exact).any():
             sizes = exact.astype(np.uint32)

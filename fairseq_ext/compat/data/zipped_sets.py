@@ -130,8 +130,8 @@ def shards_follow_each_other(module: PatchedModule) -> None:
     build = task.__init__
 
     @functools.wraps(build)
-    def __init__(self: OnlineBackTranslationTask, args: Any, *more: Any) -> None:
-        build(self, args, *more)
+    def __init__(self: OnlineBackTranslationTask, args: Any, *more: Any, **named: Any) -> None:
+        build(self, args, *more, **named)
         if self.data != module.utils.split_paths(args.data):
             self.data.sort(key=lambda path: (len(path), path))
 

@@ -42,11 +42,11 @@ def losses_have_their_weights(module: PatchedModule) -> None:
         return has_loss and update_num > self.args.soft_update + self.args.anneal_updates
 
     def number_of_layers(
-        self: Any, layer_samples: Sequence[Tensor], update_num: int, sample_size: Any
+        self: Any, layer_samples_list: Sequence[Tensor], update_num: int, sample_size: Any
     ) -> Tensor:
         progress = update_num - self.args.soft_update - self.args.anneal_updates
         share = min(1.0, progress / self.args.anneal_updates)
-        return share * sample_size * depth_loss(layer_samples, self.args)
+        return share * sample_size * depth_loss(layer_samples_list, self.args)
 
     kl.forward = forward
     sparsity.is_valid, sparsity.forward = is_valid, number_of_layers

@@ -49,15 +49,16 @@ def only_words_are_masked(module: PatchedModule) -> None:
     """Rank what is no word behind all words."""
     stock = module._skeptical_unmasking
 
-    def _skeptical_unmasking(scores: Tensor, is_token: Tensor, share: float) -> Tensor:
+    def _skeptical_unmasking(output_scores: Tensor, output_masks: Tensor, p: float) -> Tensor:
         """Return where to mask, (B, T) bool, of log-probabilities (B, T) and of what is no padding.
 
-        share: the part of the words between <s> and </s> to mask.
+        p: the part of the words between <s> and </s> to mask.
         """
+        scores, is_token = output_scores, output_masks
         # the last token is where no other comes behind it
         is_behind = is_token.flip(1).cumsum(1).flip(1) > 1
         is_word = is_token & is_behind
         is_word[:, 0] = False
-        return stock(scores.masked_fill(~is_word, float("inf")), is_token, share)
+        return stock(scores.masked_fill(~is_word, float("inf")), is_token, p)
 
     module._skeptical_unmasking = _skeptical_unmasking

@@ -144,10 +144,12 @@ def best_checkpoints_are_the_best(module: PatchedModule) -> None:
     filling: list[CheckpointConfig] = []
 
     @functools.wraps(find)
-    def checkpoint_paths(path: str, pattern: str = r"checkpoint(\d+)\.pt", **kwargs: Any) -> Any:
+    def checkpoint_paths(
+        path: str, pattern: str = r"checkpoint(\d+)\.pt", keep_match: bool = False
+    ) -> Any:
         if r"checkpoint\.best_" in pattern:
             pattern = pattern.replace(SCORE, NEGATIVE_TOO)
-        paths = find(path, pattern, **kwargs)
+        paths = find(path, pattern, keep_match)
         if filling and pattern.startswith(r"checkpoint\.best_"):
             cfg = filling.pop()
             if len(paths) < cfg.keep_best_checkpoints:

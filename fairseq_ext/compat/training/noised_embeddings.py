@@ -38,16 +38,15 @@ def take_embeddings(encoder: Any) -> None:
         features_only: bool = False,
         return_all_hiddens: bool = False,
         masked_tokens: Tensor | None = None,
+        *args: Any,  # the language of X-MOD
         token_embeddings: Tensor | None = None,  # (B, T, D)
         **more: Any,
     ) -> Any:
         if token_embeddings is None:  # as stock: a class of a plugin may not take the argument
-            return stock(self, src_tokens, features_only, return_all_hiddens, masked_tokens, **more)
+            inputs = (src_tokens, features_only, return_all_hiddens, masked_tokens, *args)
+            return stock(self, *inputs, **more)
         x, extra = self.extract_features(
-            src_tokens,
-            return_all_hiddens=return_all_hiddens,
-            token_embeddings=token_embeddings,
-            **more,
+            src_tokens, return_all_hiddens, *args, token_embeddings=token_embeddings, **more
         )
         if not features_only:
             x = self.output_layer(x, masked_tokens=masked_tokens)

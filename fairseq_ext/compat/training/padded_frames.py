@@ -87,7 +87,11 @@ def convolutions_before_lstms_leave_padding_out(module: PatchedModule) -> None:
     """Give the convolutions zeros in the place of the padding."""
     stock = module.BerardEncoder.forward
 
-    def forward(self: Any, src_tokens: Tensor, src_lengths: Tensor, **more: Any) -> Any:
+    def forward(
+        self: Any, src_tokens: Tensor, src_lengths: Tensor | None = None, **more: Any
+    ) -> Any:
+        if src_lengths is None:
+            return stock(self, src_tokens, **more)
         with zeros_behind(self.conv_layers, src_tokens.size(1), src_lengths):
             return stock(self, src_tokens, src_lengths, **more)
 

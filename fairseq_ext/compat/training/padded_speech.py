@@ -114,15 +114,17 @@ def contexts_are_of_the_step_before(module: PatchedModule) -> None:
         prev_output_tokens: Tensor,
         encoder_out: Any = None,
         incremental_state: Any = None,
+        *args: Any,
         **kw: Any,
     ) -> Any:
+        inputs = (prev_output_tokens, encoder_out, incremental_state, *args)
         weights = self.get_incremental_state(incremental_state, "attn_w")  # (B, S)
         if weights is None:
-            return stock(self, prev_output_tokens, encoder_out, incremental_state, **kw)
+            return stock(self, *inputs, **kw)
         context = weights.unsqueeze(1).bmm(encoder_out["encoder_out"][0]).squeeze(1)  # (B, C)
         self._get_init_attn_c = lambda _states, _is_padding: context
         try:
-            return stock(self, prev_output_tokens, encoder_out, incremental_state, **kw)
+            return stock(self, *inputs, **kw)
         finally:
             del self._get_init_attn_c
 
@@ -150,6 +152,7 @@ def _without_framesbehind(stock: Any) -> Any:
         encoder_out: Any = None,
         incremental_state: Any = None,
         target_lengths: Tensor | None = None,
+        *args: Any,
         **kw: Any,
     ) -> Any:
         is_padding = None
@@ -159,9 +162,10 @@ def _without_framesbehind(stock: Any) -> Any:
             return stock(
                 self,
                 prev_output_tokens,
-                encoder_out=encoder_out,
-                incremental_state=incremental_state,
-                target_lengths=target_lengths,
+                encoder_out,
+                incremental_state,
+                target_lengths,
+                *args,
                 **kw,
             )
 

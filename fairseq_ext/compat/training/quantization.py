@@ -61,18 +61,18 @@ def noise_leaves_the_parameters(module: PatchedModule) -> None:
     stock = module.quant_noise
 
     @functools.wraps(stock)
-    def quant_noise(part: nn.Module, p: float, block_size: int) -> nn.Module:
+    def quant_noise(module: nn.Module, p: float, block_size: int) -> nn.Module:
         """Return the module, with noise if p > 0; raise ValueError if blocks do not fit."""
         if p <= 0:
-            return part
-        weight: Any = part.weight
+            return module
+        weight: Any = module.weight
         if weight.ndim == 2 and weight.size(1) % block_size:
             raise ValueError(
                 f"--quant-noise-pq-block-size {block_size} is not allowed; allowed: divisors of "
                 f"the sizes of the model, such as {weight.size(1)}"
             )
-        stock(part, p, block_size)
-        _, write_noise = part._forward_pre_hooks.popitem()
+        stock(module, p, block_size)
+        _, write_noise = module._forward_pre_hooks.popitem()
 
         def add_noise(part: Any, inputs: tuple[Tensor, ...]) -> None:
             if not part.training:
@@ -90,9 +90,9 @@ def noise_leaves_the_parameters(module: PatchedModule) -> None:
             if CLEAN_WEIGHT in part.__dict__:
                 part._parameters["weight"] = part.__dict__.pop(CLEAN_WEIGHT)
 
-        part.register_forward_pre_hook(add_noise)
-        part.register_forward_hook(remove_noise)
-        return part
+        module.register_forward_pre_hook(add_noise)
+        module.register_forward_hook(remove_noise)
+        return module
 
     module.quant_noise = quant_noise
 

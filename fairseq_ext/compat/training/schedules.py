@@ -154,9 +154,9 @@ def rates_have_numbers_as_keys(module: PatchedModule) -> None:
     schedule = module.ManualSchedule
     build, parse = schedule.__init__, schedule.parse_manuallr_args
 
-    def parse_manuallr_args(self: ManualSchedule, text: str) -> dict[int, float]:
+    def parse_manuallr_args(self: ManualSchedule, lr_args_str: str) -> dict[int, float]:
         """Return {epoch or update: rate}."""
-        rates = module.ast.literal_eval(text.strip())
+        rates = module.ast.literal_eval(lr_args_str.strip())
         # fairseq takes texts, without blanks, for keys
         keys = {str(key).replace(" ", ""): rate for key, rate in rates.items()}
         result: dict[int, float] = parse(self, repr(keys))
@@ -217,8 +217,8 @@ def periods_reach_the_end(module: PatchedModule) -> None:
     build = schedule.__init__
 
     @functools.wraps(build)
-    def __init__(self: CosineLRSchedule, cfg: Any, optimizer: FairseqOptimizer) -> None:
-        build(self, cfg, optimizer)
+    def __init__(self: CosineLRSchedule, cfg: Any, fairseq_optimizer: FairseqOptimizer) -> None:
+        build(self, cfg, fairseq_optimizer)
         if self.t_mult >= 1:
             return
         # the sum of all periods: a geometric series

@@ -50,12 +50,13 @@ def sentences_have_their_own_end(module: PatchedModule) -> None:
         prev_output_tokens: Tensor,
         features_only: bool = False,
         classification_head_name: str | None = None,
-        **more: Any,
+        *more: Any,
+        **named: Any,
     ) -> Any:
         inputs = (src_tokens, src_lengths, prev_output_tokens)
         if classification_head_name not in self.classification_heads:
-            return stock(self, *inputs, features_only, classification_head_name, **more)
-        x, extra = stock(self, *inputs, features_only=True, **more)
+            return stock(self, *inputs, features_only, classification_head_name, *more, **named)
+        x, extra = stock(self, *inputs, True, None, *more, **named)
         ends = features_of_ends(x, src_tokens, self.encoder.dictionary)
         return self.classification_heads[classification_head_name](ends), extra
 

@@ -55,11 +55,11 @@ def encoder_layers_without_copies(module: PatchedModule) -> None:
         self.can_use_fastpath = False
 
     def _load_from_state_dict(
-        self: nn.Module, state_dict: dict[str, Tensor], prefix: str, *args: Any
+        self: nn.Module, state_dict: dict[str, Tensor], prefix: str, *args: Any, **named: Any
     ) -> None:
         for name in COPIES:
             state_dict.pop(prefix + name, None)  # of a checkpoint of plain fairseq
-        load(self, state_dict, prefix, *args)
+        load(self, state_dict, prefix, *args, **named)
 
     layer.__init__ = __init__
     layer._load_from_state_dict = _load_from_state_dict

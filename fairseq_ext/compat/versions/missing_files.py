@@ -36,8 +36,8 @@ def missing_files_are_named(module_name: str) -> None:
 def simultaneous_tasks_say_what_they_need(module: PatchedModule) -> None:
     """Name the missing files."""
 
-    def check_import(is_imported: bool) -> None:
-        if not is_imported:
+    def check_import(flag: bool) -> None:
+        if not flag:  # whether they were imported
             raise ImportError(REMEDY)
 
     module.check_import = check_import
