@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Callable
 
 from ..patch_registry import PatchedModule, patch
 
@@ -47,6 +47,69 @@ def whole_sets_are_seen_once(module: PatchedModule) -> None:
         return result
 
     module.ResamplingDataset = resampled
+
+
+@patch(
+    "fairseq.data.resampling_dataset",
+    because="fairseq 0.12.2: ResamplingDataset, where no other set is around it, filters what it "
+    "has drawn by the lengths of other items, those with the same numbers in the whole set, has "
+    "no order of pairs, and ends in \"'bool' object is not callable\" where batches are made",
+)
+def drawn_items_have_their_lengths(module: PatchedModule) -> None:
+    """Filter, order and batch the items by their own lengths."""
+    drawn, base = module.ResamplingDataset, module.BaseWrapperDataset.__base__
+
+    def filter_indices_by_size(self: ResamplingDataset, indices: Any, max_sizes: Any) -> Any:
+        """Return the numbers of items that are short enough, (M), and a list of the others."""
+        indices = module.np.asarray(indices)
+        originals = self._cur_indices.array[indices]
+        kept, _ = self.dataset.filter_indices_by_size(originals, max_sizes)
+        fits = module.np.isin(originals, kept)
+        return indices[fits], indices[~fits].tolist()
+
+    def num_tokens_vec(self: ResamplingDataset, indices: Any) -> Any:
+        return self.dataset.num_tokens_vec(self._cur_indices.array[indices])
+
+    def attr(self: ResamplingDataset, attr: str, index: int) -> Any:
+        return self.dataset.attr(attr, self._cur_indices.array[index])
+
+    def ordered_indices(self: ResamplingDataset) -> NDArray[np.int64]:
+        """Return the numbers of the items by length; of pairs, first by that of the source."""
+        keys = [module.np.arange(len(self))]
+        if self.batch_by_size:
+            sizes = self.sizes
+            # (N) of lines, (N, 2) of pairs, or a list of several (N)
+            columns = sizes if isinstance(sizes, list) else sizes.reshape(len(self), -1).T
+            keys += reversed(list(columns))
+        order: NDArray[np.int64] = module.np.lexsort(keys)
+        return order
+
+    drawn.filter_indices_by_size, drawn.num_tokens_vec = filter_indices_by_size, num_tokens_vec
+    drawn.attr, drawn.ordered_indices = attr, ordered_indices
+    # the constructor sets an attribute of the name of the method
+    drawn.batch_by_size = property(
+        lambda self: BatchBySize(self.__dict__["batch_by_size"], base.batch_by_size, self),
+        lambda self, is_ordered: self.__dict__.update(batch_by_size=is_ordered),
+    )
+
+
+class BatchBySize:
+    """The option and the method that share a name: true if items are ordered by length.
+
+    Args:
+        is_ordered: the option.
+        method: makes batches when this object is called.
+        dataset: its first argument.
+    """
+
+    def __init__(self, is_ordered: bool, method: Callable[..., Any], dataset: Any) -> None:
+        self._is_ordered, self._method, self._dataset = is_ordered, method, dataset
+
+    def __bool__(self) -> bool:
+        return self._is_ordered
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return self._method(self._dataset, *args, **options)
 
 
 @patch(

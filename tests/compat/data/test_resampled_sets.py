@@ -76,3 +76,72 @@ def test_everything_is_seen_unless_it_is_resampled(words, loaded):
         dataset.set_epoch(epoch)
         seen = [part._cur_indices.array for part in dataset.dataset.datasets]
         assert [sorted(numbers) for numbers in seen] == [list(range(40)), list(range(10))]
+
+
+LENGTHS = [3, 9, 4, 9, 3, 9, 3, 4, 3, 4]
+
+
+@pytest.fixture
+def drawn(toy_corpus):
+    """Function (class of a set, options...) -> 20 items drawn from 10 of LENGTHS."""
+    import numpy as np
+    import torch
+    from fairseq import data
+    from fairseq.data.list_dataset import ListDataset
+    from fairseq.data.resampling_dataset import ResamplingDataset
+
+    words = data.Dictionary.load(str(toy_corpus.dictionary))
+    lengths = np.array(LENGTHS)
+    lines = ListDataset([torch.full((length,), 9) for length in LENGTHS], lengths)
+    texts = (lines, lengths, words)
+
+    def drawn(name, **options):
+        whole = data.LanguagePairDataset(*texts, *texts) if name == "pairs" else None
+        whole = whole or data.MonolingualDataset(*texts, shuffle=False)
+        return ResamplingDataset(whole, size_ratio=2.0, **options)
+
+    return drawn
+
+
+def epoch_of(task, dataset, number, state=None):
+    """The batches of an epoch as fairseq-train makes them, and what is left of them in a state."""
+    iterator = task.get_batch_iterator(
+        dataset, max_tokens=18, max_positions=(4, 4), ignore_invalid_inputs=True, epoch=number
+    )
+    if state is not None:
+        iterator.load_state_dict(state)
+    batches = iterator.next_epoch_itr(shuffle=False)
+    first = next(batches)
+    state = iterator.state_dict()
+    return [first["id"].tolist(), *(batch["id"].tolist() for batch in batches)], state
+
+
+@pytest.mark.parametrize("name", ["pairs", "lines"])
+def test_a_set_of_drawn_items_is_trained_on(name, drawn):
+    """As the outermost set: items have their lengths, epochs their draws, also when resumed."""
+    from fairseq.tasks import FairseqTask
+
+    dataset = drawn(name)
+    assert dataset.sizes.reshape(20, -1).max() == 9
+    first, _ = epoch_of(FairseqTask(None), dataset, 1)
+    second, state = epoch_of(FairseqTask(None), dataset, 2)
+    assert len(second) > 2 and second != first
+    dataset.set_epoch(2)
+    kept, left_out = dataset.filter_indices_by_size(dataset.ordered_indices(), 4)
+    assert max(dataset.num_tokens(item) for item in kept) == 4
+    assert {dataset.num_tokens(item) for item in left_out} == {9}
+    assert len(kept) == sum(map(len, second))
+    lengths = [dataset.num_tokens(item) for item in dataset.ordered_indices()]
+    assert lengths == sorted(lengths)
+    # the numbers of the whole set, which the items themselves hold
+    originals = dataset._cur_indices.array[kept].tolist()
+    assert sorted(sum(second, [])) == sorted(originals)
+    resumed, _ = epoch_of(FairseqTask(None), drawn(name), 2, state)
+    assert resumed == second[1:]
+
+
+def test_items_may_keep_the_order_of_their_draw(drawn):
+    dataset = drawn("lines", batch_by_size=False)
+    assert dataset.ordered_indices().tolist() == list(range(20))
+    assert not dataset.batch_by_size and drawn("lines").batch_by_size
+    assert sum(len(batch) for batch in dataset.batch_by_size(range(20), max_tokens=18)) == 20
