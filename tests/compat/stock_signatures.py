@@ -73,30 +73,30 @@ def differences(stock: inspect.Signature, patched: inspect.Signature) -> list[st
     arguments = list(patched.parameters.values())
     by_place = [word for word in arguments if word.kind <= ARGUMENT.POSITIONAL_OR_KEYWORD]
     kinds = {word.kind for word in arguments}
-    found = []
+    texts = []
     for place, word in enumerate(stock.parameters.values()):
         if word.kind in (ARGUMENT.VAR_POSITIONAL, ARGUMENT.VAR_KEYWORD):
             if word.kind not in kinds:
-                found.append(f"takes no {word}")
+                texts.append(f"takes no {word}")
             continue
         if word.kind <= ARGUMENT.POSITIONAL_OR_KEYWORD:
             if place < len(by_place) and by_place[place].name != word.name:
-                found.append(f"has {by_place[place].name} in the place of {word.name}")
+                texts.append(f"has {by_place[place].name} in the place of {word.name}")
             if place >= len(by_place) and ARGUMENT.VAR_POSITIONAL not in kinds:
-                found.append(f"takes no {word.name} by its place")
+                texts.append(f"takes no {word.name} by its place")
         same = patched.parameters.get(word.name)
         if same is None:
             if ARGUMENT.VAR_KEYWORD not in kinds:
-                found.append(f"takes no {word.name} by its name")
+                texts.append(f"takes no {word.name} by its name")
         elif word.default is not ARGUMENT.empty and not is_same_default(word.default, same.default):
-            found.append(f"has another default of {word.name}")
+            texts.append(f"has another default of {word.name}")
     replaced = by_place[: len(stock.parameters)]  # named above
     for word in arguments:
         is_more = word.name not in stock.parameters and word not in replaced
         is_single = word.kind not in (ARGUMENT.VAR_POSITIONAL, ARGUMENT.VAR_KEYWORD)
         if is_more and is_single and word.default is ARGUMENT.empty:
-            found.append(f"needs {word.name}")
-    return found
+            texts.append(f"needs {word.name}")
+    return texts
 
 
 def patched_layers(function: Any) -> Iterator[Any]:

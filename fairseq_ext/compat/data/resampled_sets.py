@@ -63,8 +63,8 @@ def drawn_items_have_their_lengths(module: PatchedModule) -> None:
         """Return the numbers of items that are short enough, (M), and a list of the others."""
         indices = module.np.asarray(indices)
         originals = self._cur_indices.array[indices]
-        kept, _ = self.dataset.filter_indices_by_size(originals, max_sizes)
-        fits = module.np.isin(originals, kept)
+        short_enough, _ = self.dataset.filter_indices_by_size(originals, max_sizes)
+        fits = module.np.isin(originals, short_enough)
         return indices[fits], indices[~fits].tolist()
 
     def num_tokens_vec(self: ResamplingDataset, indices: Any) -> Any:

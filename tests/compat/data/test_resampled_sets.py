@@ -127,14 +127,14 @@ def test_a_set_of_drawn_items_is_trained_on(name, drawn):
     second, state = epoch_of(FairseqTask(None), dataset, 2)
     assert len(second) > 2 and second != first
     dataset.set_epoch(2)
-    kept, left_out = dataset.filter_indices_by_size(dataset.ordered_indices(), 4)
-    assert max(dataset.num_tokens(item) for item in kept) == 4
+    short, left_out = dataset.filter_indices_by_size(dataset.ordered_indices(), 4)
+    assert max(dataset.num_tokens(item) for item in short) == 4
     assert {dataset.num_tokens(item) for item in left_out} == {9}
-    assert len(kept) == sum(map(len, second))
+    assert len(short) == sum(map(len, second))
     lengths = [dataset.num_tokens(item) for item in dataset.ordered_indices()]
     assert lengths == sorted(lengths)
     # the numbers of the whole set, which the items themselves hold
-    originals = dataset._cur_indices.array[kept].tolist()
+    originals = dataset._cur_indices.array[short].tolist()
     assert sorted(sum(second, [])) == sorted(originals)
     resumed, _ = epoch_of(FairseqTask(None), drawn(name), 2, state)
     assert resumed == second[1:]
