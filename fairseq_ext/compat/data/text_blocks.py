@@ -42,6 +42,34 @@ def blocks_have_their_size(module: PatchedModule) -> None:
 
 @patch(
     "fairseq.data.token_block_dataset",
+    because="fairseq 0.12.2: with --sample-break-mode complete_doc, text of empty lines alone ends "
+    "in 'cannot reshape array of size 0'",
+)
+def text_without_blocks_is_named(module: PatchedModule) -> None:
+    """Raise ValueError with the option; an empty line ends a document, and is in no block."""
+    dataset = module.TokenBlockDataset
+    stock = dataset._build_slice_indices
+
+    @functools.wraps(stock)
+    def _build_slice_indices(
+        sizes: Any, break_mode: str | None, document_sep_len: int, block_size: int | None
+    ) -> Tuple[Indices, Indices, Indices]:
+        try:
+            return stock(sizes, break_mode, document_sep_len, block_size)  # type: ignore[no-any-return]
+        except ValueError:
+            if break_mode != "complete_doc" or max(sizes) > max(1, document_sep_len):
+                raise
+            raise ValueError(
+                f"--sample-break-mode complete_doc leaves nothing of a set of {len(sizes)} empty "
+                "lines, which only separate documents; allowed: a set with words, or none, "
+                "complete and eos, with which an empty line is an end symbol"
+            ) from None
+
+    dataset._build_slice_indices = staticmethod(_build_slice_indices)
+
+
+@patch(
+    "fairseq.data.token_block_dataset",
     because="fairseq 0.12.2: with --past-target, a block of one token, such as an empty line, has "
     "three targets and more",
 )

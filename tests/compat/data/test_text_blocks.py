@@ -49,3 +49,14 @@ def test_past_targets_are_two_tokens_before(mode, size):
     assert [len(past) for _, _, past in blocks] == blocks.sizes.tolist()
     if mode == "eos":
         assert [past.tolist() for _, _, past in blocks] == [[1, 2, 4, 5], [1], [1, 2, 7]]
+
+
+@pytest.mark.parametrize("document_sep_len, lengths", [(1, [1, 1, 1]), (0, [1])])
+def test_text_without_words_is_named(document_sep_len, lengths):
+    """Empty lines separate documents; a set that has no others is left without a block."""
+    lines = [torch.full((length,), 2) for length in lengths]
+    cut = {"pad": 1, "eos": 2, "document_sep_len": document_sep_len}
+    with pytest.raises(ValueError, match="--sample-break-mode complete_doc .* empty lines"):
+        TokenBlockDataset(lines, lengths, 6, break_mode="complete_doc", **cut)
+    blocks = TokenBlockDataset(lines, lengths, 6, break_mode="complete", **cut)
+    assert [block.tolist() for block in blocks] == [[2] * len(lengths)]

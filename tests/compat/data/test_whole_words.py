@@ -8,7 +8,11 @@ from common import inprocess
 from common.words import numbered_words
 from fairseq import options, tasks
 from fairseq.data.encoders.gpt2_bpe import GPT2BPE
+from fairseq.data.encoders.subword_nmt_bpe import SubwordNMTBPE
+from fairseq.tasks import multilingual_denoising
 from fairseq.tasks.multilingual_masked_lm import MultiLingualMaskedLMTask
+
+from fairseq_ext.compat.user_errors import OptionError
 
 
 @pytest.fixture
@@ -59,3 +63,25 @@ def test_languages_have_words_of_tokens_or_of_bpe(monkeypatch):
     args.bpe = "gpt2"
     beginnings = task._get_whole_word_mask().tolist()
     assert beginnings.count(0) == 1 and len(beginnings) == len(task.source_dictionary)
+
+
+@pytest.mark.parametrize("name", ["characters", "bytes", "subword_nmt"])
+def test_coders_that_know_no_words_are_refused(name, load, monkeypatch):
+    """Their sub-words do not tell by themselves whether they begin a word."""
+    monkeypatch.setattr(SubwordNMTBPE, "__init__", lambda self, cfg: None)
+    with pytest.raises(OptionError, match=f"--bpe {name} does not tell where words begin"):
+        load("--mask-whole-words", "--bpe", name)
+    load("--bpe", name)
+    args = Namespace(seed=1, mask_whole_words=True, bpe=name)
+    task = MultiLingualMaskedLMTask(args, numbered_words(12))
+    with pytest.raises(OptionError, match=f"--bpe {name} "):
+        task._get_whole_word_mask()
+
+
+@pytest.mark.parametrize("length, has_words", [("subword", False), ("span-poisson", True)])
+def test_denoising_masks_sub_words_when_asked(length, has_words, monkeypatch):
+    monkeypatch.setattr(GPT2BPE, "__init__", lambda self, cfg: None)
+    monkeypatch.setattr(GPT2BPE, "is_beginning_of_word", lambda self, word: word[-1] != "7")
+    args = Namespace(bpe="gpt2", mask_length=length)
+    mask = multilingual_denoising.get_whole_word_mask(args, numbered_words(12))
+    assert (mask is not None) == has_words
