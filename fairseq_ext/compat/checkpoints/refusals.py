@@ -279,6 +279,13 @@ def check_kind(path: str, model: BaseFairseqModel, task: FairseqTask | None) -> 
 
 def parameters_differ(path: str, text: str) -> str:
     """Return torch's message on parameters that do not fit, shortened to three of them."""
+    quantized = re.search(r'"(\S+)\.centroids"', text)
+    if quantized:
+        return (
+            f"{path}: {quantized[1]} and others are product-quantized; fairseq neither goes on "
+            "with a training with --quantization-config-path nor loads its model; allowed: a "
+            "checkpoint of a training without"
+        )
     entries: list[str] = []  # NAME (what is wrong with it)
     for kind, label in (("Missing", "missing in the file"), ("Unexpected", "not in the model")):
         for block in re.findall(rf"{kind} key\(s\) in state_dict: ([^\n]*)", text):

@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 import torch
 from common import inprocess
+from fairseq import checkpoint_utils
 from fairseq.modules import MultiheadAttention, PositionalEmbedding
 from fairseq.modules.quant_noise import quant_noise
 from fairseq.modules.quantization.scalar import ops, quantize_model_
 from fairseq.trainer import Trainer
+
+from fairseq_ext.compat.checkpoints.refusals import CheckpointMismatch
 
 
 def rounded(values, low, high):
@@ -137,6 +140,15 @@ def test_learned_positions_are_not_quantized():
     torch.testing.assert_close(model[0](words)[0], model[0].weight[[2, 3, 1]])
 
 
+@pytest.fixture
+def stages(tmp_path):
+    """A configuration that quantizes three layers one after the other."""
+    layers = "[decoder.layers.0.fc1, decoder.layers.0.fc2, encoder.layers.0.fc1]"
+    centroids = "n_centroids: {Linear: {key: in_features, value: {'*': 4}}}"
+    (tmp_path / "stages.yaml").write_text(f"{centroids}\nlayers_to_quantize: {layers}\n")
+    return tmp_path / "stages.yaml"
+
+
 @pytest.mark.parametrize(
     "schedule, expected",
     [
@@ -144,11 +156,10 @@ def test_learned_positions_are_not_quantized():
         (("inverse_sqrt", "--warmup-updates", 1), [0, 1e-3, 1e-3 * 2**-0.5]),
     ],
 )
-def test_the_rate_goes_on_after_a_stage(schedule, expected, tiny_training, tmp_path, monkeypatch):
+def test_the_rate_goes_on_after_a_stage(
+    schedule, expected, tiny_training, stages, tmp_path, monkeypatch
+):
     """Three epochs of one update, each of which begins with the quantization of a layer."""
-    layers = "[decoder.layers.0.fc1, decoder.layers.0.fc2, encoder.layers.0.fc1]"
-    centroids = "n_centroids: {Linear: {key: in_features, value: {'*': 4}}}"
-    (tmp_path / "stages.yaml").write_text(f"{centroids}\nlayers_to_quantize: {layers}\n")
     rates, stock = [], Trainer.train_step
 
     def train_step(self, *args, **kwargs):
@@ -157,6 +168,17 @@ def test_the_rate_goes_on_after_a_stage(schedule, expected, tiny_training, tmp_p
 
     monkeypatch.setattr(Trainer, "train_step", train_step)
     words = [*tiny_training, "--max-tokens", 4000, "--max-epoch", 3, "--no-save"]
-    words += ["--quantization-config-path", tmp_path / "stages.yaml", "--lr-scheduler", *schedule]
+    words += ["--quantization-config-path", stages, "--lr-scheduler", *schedule]
     inprocess.train(*words, "--save-dir", tmp_path)
     assert rates == pytest.approx(expected)
+
+
+def test_quantized_checkpoints_are_named(tiny_training, stages, tmp_path):
+    """They hold centroids, which neither a training that goes on nor a search has."""
+    words = [*tiny_training, "--max-epoch", 3, "--quantization-config-path", stages]
+    words += ["--save-dir", tmp_path, "--no-epoch-checkpoints", "--disable-validation"]
+    inprocess.train(*words)
+    with pytest.raises(CheckpointMismatch, match=r"fc1 and others are product-quantized; "):
+        inprocess.train(*words, "--max-epoch", 6)
+    with pytest.raises(CheckpointMismatch, match=r"--quantization-config-path"):
+        checkpoint_utils.load_model_ensemble_and_task([f"{tmp_path}/checkpoint_last.pt"])
