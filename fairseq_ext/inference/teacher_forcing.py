@@ -11,6 +11,7 @@ from fairseq.data.data_utils import collate_tokens
 from torch import Tensor
 
 from ..compat.checkpoints.configurations import options_of_task
+from ..compat.generation.ensemble_attention import attention_of
 from ..compat.generation.line_translator import Answer, LineTranslator, Source
 from .search import set_beams
 
@@ -67,7 +68,9 @@ def align_whole_targets(translator: LineTranslator, answers: Sequence[Answer]) -
     targets = [entry["tokens"].cpu() for _, entry in rows]
     for sample, places in forced_batches(translator, sources, targets) if rows else ():
         with torch.no_grad():
-            of_models = [model(**sample["net_input"])[1]["attn"][0] for model in translator.models]
+            outputs = [model(**sample["net_input"]) for model in translator.models]
+        # a model that was trained to align is among them
+        of_models = [weights for weights in map(attention_of, outputs) if weights is not None]
         mean = torch.stack([weights.float() for weights in of_models]).mean(dim=0)  # (B, T, S)
         real = sample["target"].ne(translator.target_dictionary.pad())  # (B, T)
         for row, place in enumerate(places):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Mapping, Sequence
 from ..command_line.chosen_classes import READING_PADDING
 from ..patch_registry import PatchedModule, patch
 from ..user_errors import OptionError
+from .ensemble_attention import attention_of
 
 if TYPE_CHECKING:
     from fairseq.models import BaseFairseqModel
@@ -65,15 +66,11 @@ class _ScoredModel:
 
     def __call__(self, **inputs: Any) -> tuple[Any, ...]:
         output: tuple[Any, ...] = self.model(**inputs)
+        self.has_attention = attention_of(output) is not None
         extra = output[1] if len(output) > 1 else None
-        if not isinstance(extra, dict):
-            self.has_attention = extra is not None
+        if self.has_attention or not isinstance(extra, dict):
             return output
-        attention = extra.get("attn")
-        if isinstance(attention, list):
-            attention = attention[0] if attention else None
-        self.has_attention = attention is not None
-        return output if self.has_attention else (output[0], {**extra, "attn": None})
+        return output[0], {**extra, "attn": None}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.model, name)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..patch_registry import PatchedModule, patch
 
 if TYPE_CHECKING:
-    from typing import Dict, List, Optional, Tuple
+    from typing import Callable, Dict, List, Optional, Tuple
 
     from torch import Tensor, nn
 
@@ -23,25 +23,32 @@ if TYPE_CHECKING:
 )
 def searches_are_scriptable(module: PatchedModule) -> None:
     """Compile the search of stock, without the patches of its methods."""
-    generator = module.SequenceGenerator
     patches = __name__.rsplit(".", 2)[0] + "."  # the package of all of them
 
-    def __prepare_scriptable__(self: Any) -> Any:
-        searched_with = type(self)
-        methods = {
-            name: inspect.unwrap(method)
-            for name, method in vars(generator).items()
-            if inspect.isfunction(method)
-            # stock has wrappers of its own, such as no_grad, which torch knows
-            and method.__globals__["__name__"].startswith(patches)
-            and getattr(searched_with, name) is method  # a class that derives has its own
-        }
-        stock: Any = type(searched_with.__name__, (searched_with,), methods)
-        scriptable = stock.__new__(stock)
-        scriptable.__dict__.update(self.__dict__)
-        return scriptable
+    def prepared_by(searching: Any) -> Callable[[Any], Any]:
+        """Return the method with which a class, or one that derives from it, is compiled."""
 
-    generator.__prepare_scriptable__ = __prepare_scriptable__
+        def __prepare_scriptable__(self: Any) -> Any:
+            compiled = type(self)
+            methods = {
+                name: inspect.unwrap(method)
+                for name, method in vars(searching).items()
+                if inspect.isfunction(method)
+                # stock has wrappers of its own, such as no_grad, which torch knows
+                and method.__globals__["__name__"].startswith(patches)
+                and getattr(compiled, name) is method  # a class that derives has its own
+            }
+            stock: Any = type(compiled.__name__, (compiled,), methods)
+            scriptable = stock.__new__(stock)
+            scriptable.__dict__.update(self.__dict__)
+            # torch puts what it compiles into this dictionary
+            scriptable.__dict__["_modules"] = dict(self._modules)
+            return scriptable
+
+        return __prepare_scriptable__
+
+    for searching in (module.SequenceGenerator, module.EnsembleModel):
+        searching.__prepare_scriptable__ = prepared_by(searching)
 
 
 @patch(
