@@ -129,6 +129,7 @@ PATCH_MODULES = (
     "data.resampled_sets",
     "data.back_translations",
     "data.shared_directions",
+    "data.aligned_pairs",
     "data.length_buckets",
     "data.translation_options",
     "training.model_averages",
@@ -152,6 +153,7 @@ PATCH_MODULES = (
     # after unknown_words, which chooses a search of its own where the task has none
     "generation.refinement_steps",
     "generation.source_columns",
+    "generation.ensemble_attention",
     "generation.scored_alignments",
     "generation.missing_references",  # after scored_alignments, which reads the target
     "generation.trained_heads",

@@ -7,6 +7,8 @@ import torch
 from fairseq.data import BaseWrapperDataset, FairseqDataset, LanguagePairDataset
 from torch import Tensor
 
+from ..compat.data.aligned_pairs import WordAlignments
+
 
 class MarkedSources(BaseWrapperDataset):
     """Sentences with tokens in front; their text, as --replace-unk reads it, is without them.
@@ -51,7 +53,10 @@ def marked(dataset: FairseqDataset, marks: Sequence[int]) -> FairseqDataset:
 
 
 def with_sources(plain: LanguagePairDataset, source: FairseqDataset) -> LanguagePairDataset:
-    """Return the sentence pairs with other sources."""
+    """Return the sentence pairs with other sources, whose words stand behind their marks."""
+    aligned = plain.align_dataset
+    if aligned is not None and isinstance(source, MarkedSources):
+        aligned = WordAlignments(aligned, len(source.marks), 0)
     return LanguagePairDataset(
         source,
         source.sizes,
@@ -62,7 +67,7 @@ def with_sources(plain: LanguagePairDataset, source: FairseqDataset) -> Language
         left_pad_source=plain.left_pad_source,
         left_pad_target=plain.left_pad_target,
         shuffle=plain.shuffle,
-        align_dataset=plain.align_dataset,
+        align_dataset=aligned,
         eos=plain.eos,
         pad_to_multiple=plain.pad_to_multiple,
     )

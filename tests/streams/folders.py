@@ -2,6 +2,7 @@
 
 import random
 
+import torch
 from fairseq.data import Dictionary, indexed_dataset
 
 WORDS = 16
@@ -61,3 +62,12 @@ def write_lines(folder, split, lang, lines, joined=()):
         builder.add_item(dictionary.encode_line(line, add_if_not_exist=False, append_eos=True))
     builder.finalize(f"{prefix}.idx")
     return folder
+
+
+def write_alignments(folder, split, pair, lines):
+    """``split`` of the alignments of ``pair``: for each line [(source word, target word)]."""
+    prefix = str(folder / f"{split}.align.{pair}")
+    builder = indexed_dataset.make_builder(f"{prefix}.bin", "mmap", None)
+    for pairs in lines:
+        builder.add_item(torch.tensor(pairs).flatten().int())
+    builder.finalize(f"{prefix}.idx")

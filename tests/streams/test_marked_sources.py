@@ -30,3 +30,15 @@ def test_other_sources_leave_targets_as_they_are():
     lengths = batch["net_input"]["src_lengths"] - 1
     assert lengths.tolist() == before["net_input"]["src_lengths"].tolist()
     assert batch["net_input"]["src_tokens"].eq(9).sum(dim=1).ge(1).all()
+
+
+def test_alignments_count_the_marks():
+    plain = pair_dataset(5)
+    plain.align_dataset = [torch.tensor([0, 1, 2, 0])] * 5
+    unmarked = with_sources(plain, marked(plain.src, []))
+    assert unmarked[3]["alignment"].tolist() == [0, 1, 2, 0]
+    once = with_sources(plain, marked(plain.src, [9]))
+    assert once[3]["alignment"].tolist() == [1, 1, 3, 0]
+    # a second mark behind the first one, as of --synthetic-tag
+    twice = with_sources(once, MarkedSources(once.src, [8], 1))
+    assert twice[3]["alignment"].tolist() == [2, 1, 4, 0]

@@ -1,7 +1,7 @@
 """Dictionaries and sentences of a pair, and the errors that name what is missing."""
 
 import pytest
-from streams.folders import dictionary_of, random_lines, write_pair
+from streams.folders import dictionary_of, random_lines, write_alignments, write_pair
 
 from fairseq_ext.streams.config import StreamsConfig
 from fairseq_ext.streams.pair_data import load_dictionary, load_pair
@@ -9,9 +9,9 @@ from fairseq_ext.streams.pair_data import load_dictionary, load_pair
 TEXT = {"xx": random_lines("xx", 6), "yy": random_lines("yy", 6)}
 
 
-def loaded(folder, pair="xx-yy", split="train", can_lack_targets=False):
+def loaded(folder, pair="xx-yy", split="train", can_lack_targets=False, **options):
     cfg = StreamsConfig(upsample_primary=1, left_pad_source=False, left_pad_target=False)
-    cfg.train_subset = "train"
+    cfg.train_subset, cfg.load_alignments = "train", options.get("load_alignments", False)
     cfg.dataset_impl, cfg.num_batch_buckets, cfg.required_seq_len_multiple = "mmap", 0, 1
     dictionaries = {lang: dictionary_of(lang) for lang in ("xx", "yy")}
     return load_pair(
@@ -34,6 +34,15 @@ def test_files_of_one_direction_serve_both(tmp_path):
     for number in range(6):
         assert there[number]["source"].tolist() == back[number]["target"].tolist()
         assert there[number]["target"].tolist() == back[number]["source"].tolist()
+
+
+def test_alignments_of_one_direction_serve_both(tmp_path):
+    write_pair(tmp_path, "train", "xx-yy", **TEXT)
+    write_alignments(tmp_path, "train", "xx-yy", [[(number, 1), (0, 1)] for number in range(6)])
+    there, back = (loaded(tmp_path, pair, load_alignments=True) for pair in ("xx-yy", "yy-xx"))
+    for number in range(6):
+        assert there[number]["alignment"].tolist() == [number, 1, 0, 1]
+        assert back[number]["alignment"].tolist() == [1, number, 1, 0]
 
 
 def test_missing_files_are_named(tmp_path):
