@@ -22,6 +22,7 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 from ..generation.fused_language_models import load_language_model
 from ..generation.line_translator import Answer, BatchLimits, Coders, Line, LineTranslator
+from ..generation.sampled_words import check_samples
 
 if TYPE_CHECKING:
     from fairseq.dataclass.configs import FairseqConfig
@@ -186,11 +187,7 @@ def check_batch(cfg: FairseqConfig) -> None:
     size, buffer = cfg.dataset.batch_size, cfg.interactive.buffer_size
     if size and size > buffer:
         raise ValueError(f"--batch-size {size}: cannot be larger than --buffer-size {buffer}")
-    if cfg.generation.sampling and cfg.generation.nbest != cfg.generation.beam:
-        raise ValueError(
-            f"--sampling with --nbest {cfg.generation.nbest} and --beam {cfg.generation.beam}: "
-            "they must be equal"
-        )
+    check_samples(cfg.generation)
 
 
 def main(cfg: FairseqConfig | Namespace) -> None:

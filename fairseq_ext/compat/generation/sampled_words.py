@@ -12,8 +12,43 @@ from ..patch_registry import PatchedModule, patch
 from ..user_errors import OptionError
 
 if TYPE_CHECKING:
+    from argparse import Namespace
+
     from fairseq.data import Dictionary
+    from fairseq.dataclass.configs import FairseqConfig
     from torch import Tensor
+
+
+def check_samples(generation: Any) -> None:
+    """Raise OptionError for --sampling with which commands would print a part of the samples.
+
+    Args:
+        generation: the options of the search. The default of --beam is 5, that of --nbest 1.
+    """
+    beam, nbest = generation.beam, generation.nbest
+    if generation.sampling and nbest != beam:
+        raise OptionError(
+            f"--sampling with --nbest {nbest} and --beam {beam}, the number of translations that "
+            "are drawn, all of which are printed; allowed: the same number for both, such as "
+            f"--beam {nbest} --nbest {nbest}"
+        )
+
+
+@patch(
+    "fairseq_cli.generate",
+    because="fairseq 0.12.2: --sampling with another --nbest than --beam ends in an AssertionError "
+    "that does not say what they are; by their defaults they differ",
+)
+def samples_are_all_printed(module: PatchedModule) -> None:
+    """Name both options and their values."""
+    stock = module.main
+
+    @functools.wraps(stock)
+    def main(cfg: FairseqConfig | Namespace) -> Any:
+        check_samples(getattr(cfg, "generation", cfg))
+        return stock(cfg)
+
+    module.main = main
 
 
 @patch(

@@ -2,10 +2,16 @@
 
 import math
 
+from argparse import Namespace
+
 import pytest
 import torch
 from common.words import numbered_words
 from fairseq.search import Sampling
+from fairseq_cli import generate
+
+from fairseq_ext.compat.command_line import interactive_command
+from fairseq_ext.compat.user_errors import OptionError
 
 
 def test_more_words_than_there_are_are_refused():
@@ -13,6 +19,16 @@ def test_more_words_than_there_are_are_refused():
         Sampling(numbered_words(9), 10)
     assert Sampling(numbered_words(9), 9).sampling_topk == 9
     assert Sampling(numbered_words(9), -1, 0.5).sampling_topp == 0.5
+
+
+@pytest.mark.parametrize("beam, nbest", [(5, 1), (2, 5)])
+@pytest.mark.parametrize("command", [generate.main, interactive_command.check_batch])
+def test_samples_that_are_not_printed_are_refused(command, beam, nbest):
+    cfg = Namespace(generation=Namespace(sampling=True, beam=beam, nbest=nbest))
+    cfg.dataset, cfg.interactive = Namespace(batch_size=1), Namespace(buffer_size=1)
+    message = f"^--sampling with --nbest {nbest} and --beam {beam}, .* as --beam {nbest} --nbest"
+    with pytest.raises(OptionError, match=message):
+        command(cfg)
 
 
 def log_p_without_the_end():
