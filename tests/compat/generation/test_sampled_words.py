@@ -1,7 +1,6 @@
 """What --sampling draws from, and the scores of it."""
 
 import math
-
 from argparse import Namespace
 
 import pytest
