@@ -53,6 +53,13 @@ def test_two_languages_and_what_follows(toy_corpus, tmp_path, arch):
         (validated,) = validate(*words, "--max-tokens", 400)
         assert validated[f"valid_{pair}_bleu"] > 1
         assert len(hypotheses(generate(*words, "--beam", 2, "--max-tokens", 400))) == 24
+    # --lang-pairs takes the place of the -s and -t of the training
+    words = [data, "--task", "dual_translation", "--path", best, "--max-tokens", 400]
+    (validated,) = validate(*words, "--lang-pairs", "yy-xx")
+    assert validated["valid_loss"] == pytest.approx(record["valid_loss"], abs=2e-3)
+    for pair in pairs:
+        score = record[f"valid_{pair}_bleu"]
+        assert validated[f"valid_{pair}_bleu"] == pytest.approx(score, abs=0.01)
 
 
 @ARCHS

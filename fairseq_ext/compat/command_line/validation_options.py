@@ -76,3 +76,23 @@ def unread_options_are_refused(module: PatchedModule) -> None:
     overlay_names(
         module, "checkpoint_utils", load_model_ensemble_and_task=load_model_ensemble_and_task
     )
+
+
+@patch(
+    "fairseq_cli.validate",
+    because="fairseq 0.12.2 puts the options of fairseq-validate beside those of the checkpoint: "
+    "--lang-pairs came together with the -s and -t of the training, which won",
+)
+def pairs_replace_the_direction_of_the_training(module: PatchedModule) -> None:
+    """Leave the training's -s and -t out where --lang-pairs is given without them."""
+    stock = module.main
+
+    @functools.wraps(stock)
+    def main(cfg: FairseqConfig, override_args: Any = None, *args: Any, **kwargs: Any) -> Any:
+        # what stands on the command line, without defaults
+        typed = vars(override_args) if override_args is not None else {}
+        if typed.get("lang_pairs") and not {"source_lang", "target_lang"} & set(typed):
+            override_args.source_lang = override_args.target_lang = None
+        return stock(cfg, override_args, *args, **kwargs)
+
+    module.main = main
