@@ -19,6 +19,14 @@ from .results import Perplexity
 from .search import check_count
 
 
+def perplexity_of(score: float) -> float:
+    """Return 2 to the power of minus a score; infinity where that is more than a float holds."""
+    try:
+        return 2.0**-score
+    except OverflowError:  # of a model that diverged
+        return math.inf
+
+
 class Perplexities:
     """Scores of texts by a language model.
 
@@ -61,7 +69,7 @@ class Perplexities:
                 tokens = [self.dictionary[index] for index in self._target(rows[number]).tolist()]
                 original = inputs[number].original
                 results[number] = Perplexity(
-                    original, 2**-mean, tokens, mean, of_tokens, None, more
+                    original, perplexity_of(mean), tokens, mean, of_tokens, None, more
                 )
         return [results[number] for number in range(len(inputs))]
 

@@ -27,8 +27,20 @@ def data_folder(checkpoint: Path, task: Any, data: Optional[PathLike]) -> Path:
         data: what the caller says; without it the folder of the checkpoint is looked at, then that
             of the training, from here and from where the checkpoint is.
 
-    Raises FileNotFoundError, with the folders, where none has dictionaries.
+    Raises FileNotFoundError, with the folders, where none has dictionaries, and ValueError for one
+    that fairseq would read others for.
     """
+    folder = _data_folder(checkpoint, task, data)
+    if len(utils.split_paths(str(folder))) > 1:
+        raise ValueError(
+            f"data {str(folder)!r}: fairseq takes a path with a colon for several; allowed: a "
+            "folder without one"
+        )
+    return folder
+
+
+def _data_folder(checkpoint: Path, task: Any, data: Optional[PathLike]) -> Path:
+    """Return the folder of the dictionaries, whatever its name."""
     if data is not None:
         folder = Path(data)
         if not folder.is_dir():

@@ -6,6 +6,7 @@ import pytest
 from fairseq.sequence_scorer import SequenceScorer
 
 import fairseq_ext
+from fairseq_ext.inference.perplexities import perplexity_of
 
 
 @pytest.mark.parametrize(
@@ -38,6 +39,11 @@ def test_perplexities_are_those_of_the_data_set(name, more, data, checkpoint_of,
     assert empty.tokens == ["</s>"] and (long.error is None or "allowed" in long.error)
     with pytest.raises(ValueError, match="allowed: perplexity"):
         model.translate(["un1"])
+
+
+def test_a_model_that_diverged_has_no_finite_perplexity():
+    assert [perplexity_of(score) for score in (-3.0, -1100.0, -math.inf)] == [8, math.inf, math.inf]
+    assert math.isnan(perplexity_of(math.nan))
 
 
 def test_language_models_have_the_distance_of_their_twin(data, checkpoint_of):

@@ -46,6 +46,16 @@ def test_the_folder_of_the_training_is_found(run, tmp_path, monkeypatch):
     assert data_folder(moved, {"data": "bin"}, None).resolve() == tmp_path / "bin"
 
 
+def test_a_folder_that_is_several_to_fairseq_is_refused(run, tmp_path):
+    """Of bin:2 it would read the dictionaries of bin."""
+    (tmp_path / "bin:2").mkdir()
+    (tmp_path / "bin:2" / "dict.xx.txt").write_text("other 1\n")
+    with pytest.raises(ValueError, match="bin:2': fairseq takes a path with a colon for several"):
+        data_folder(run, {}, tmp_path / "bin:2")
+    with pytest.raises(ValueError, match="allowed: a folder without one"):
+        data_folder(tmp_path / "bin:2" / "checkpoint_best.pt", {}, None)
+
+
 def test_all_places_are_named_where_there_are_none(run):
     with pytest.raises(
         FileNotFoundError, match=r"its dictionaries are in none of .*nowhere"

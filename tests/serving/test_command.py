@@ -25,6 +25,14 @@ def test_models_are_named_by_their_folders(folders):
     assert default_name(a / ".") == "a"
 
 
+def test_signs_in_the_name_of_a_file_are_its_own(folders, monkeypatch):
+    monkeypatch.chdir(folders)
+    for name in ("c:d", "e=f"):
+        (folders / name).mkdir()
+        assert named_paths([name]) == {name: [name]}
+    assert named_paths(["x=c:d"]) == {"x": ["c:d"]}
+
+
 @pytest.mark.parametrize(
     "words, message",
     [

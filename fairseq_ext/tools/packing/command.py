@@ -74,7 +74,8 @@ def subwords_of(text: Optional[str]) -> Union[None, str, Dict[str, str]]:
 
 def pack_model(args: Namespace) -> int:
     """Pack; print what was written and the lines that use it."""
-    paths: List[str] = args.checkpoint.split(":")
+    is_one = Path(args.checkpoint).is_file()  # its name may hold a colon
+    paths: List[str] = [args.checkpoint] if is_one else args.checkpoint.split(":")
     for path in paths:
         if not Path(path).is_file():
             raise UsageError(f"CHECKPOINT {path} is not a file")

@@ -50,9 +50,9 @@ def named_paths(entries: list[str]) -> dict[str, list[str]]:
     models: dict[str, list[str]] = {}
     for entry in entries:
         name, separator, text = entry.partition("=")
-        if not separator or "/" in name:
+        if not separator or "/" in name or Path(entry).exists():
             name, text = "", entry
-        paths = text.split(":")
+        paths = [text] if Path(text).exists() else text.split(":")
         for path in paths:
             if not Path(path).exists():
                 raise UsageError(f"FOLDER {path}: there is no such folder or file")
