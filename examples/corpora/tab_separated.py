@@ -2,19 +2,20 @@
 
 Sentences repeat there: a sentence stands beside each of its translations. Pairs with a sentence in
 common, directly or through other pairs, are a group. The first pair of each group is used and the
-others are left out, so that no sentence is in two pairs, let alone in two parts.
+others are left out, so that no sentence is in two pairs, let alone in two parts. Training has no
+sentence of the other parts in other code points or white space either.
 """
 
 import random
 import zipfile
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import Iterable, Iterator
+from typing import Iterable, Iterator, Sequence
 
 from fairseq_ext.compat.text_lines import UNREADABLE, UnreadableText, decoded, lines_of
 from fairseq_ext.tools import UsageError
 
-from .files import check_languages, check_outputs, find, write_lines
+from .files import check_languages, check_outputs, find, normalised, write_lines
 
 SEED = 1
 
@@ -89,6 +90,18 @@ def one_of_each_group(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]
     return list(first.values())
 
 
+def unscored(
+    train: Sequence[tuple[str, str]], scored: Sequence[tuple[str, str]]
+) -> list[tuple[str, str]]:
+    """Return the training pairs without a sentence of those that are scored, however written."""
+    sides = [{normalised(pair[side]) for pair in scored} for side in range(2)]
+    return [
+        pair
+        for pair in train
+        if not any(normalised(text) in texts for text, texts in zip(pair, sides))
+    ]
+
+
 def run(args: Namespace) -> None:
     """Write FOLDER/{train,valid,test}.LANGUAGE, in random order."""
     check_languages(args.languages)
@@ -105,10 +118,16 @@ def run(args: Namespace) -> None:
             f"text; {path} has {len(pairs):,} pairs without a sentence in common"
         )
     random.Random(SEED).shuffle(pairs)
-    ends = {"valid": args.valid, "test": args.valid + args.test, "train": len(pairs)}
-    start = 0
-    for split, end in ends.items():
+    end = args.valid + args.test
+    train = unscored(pairs[end:], pairs[:end])
+    if not train:
+        raise UsageError(f"{path}: all pairs for training are of --valid or --test, written anew")
+    splits = {"valid": pairs[: args.valid], "test": pairs[args.valid : end], "train": train}
+    for split, chosen in splits.items():
         for side, output in enumerate(outputs[split]):
-            write_lines(output, (pair[side] for pair in pairs[start:end]))
-        print(f"{split}: {end - start:,} pairs")
-        start = end
+            write_lines(output, (pair[side] for pair in chosen))
+        print(f"{split}: {len(chosen):,} pairs")
+    left_out = len(pairs) - end - len(train)
+    if left_out:
+        print(f"left out of train: {left_out:,} pairs with a sentence of valid or test, written "
+              "with other code points or white space")  # fmt: skip

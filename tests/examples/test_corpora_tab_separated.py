@@ -122,3 +122,22 @@ def test_a_carriage_return_within_a_line_is_a_blank(tmp_path: Path) -> None:
     path.write_bytes(TEXT.replace("line", "a\rline").encode())
     prepare(tmp_path, path, "--valid", "3", "--test", "4")
     assert b"\r" not in (tmp_path / "out" / "train.en").read_bytes()
+
+
+def test_training_has_no_sentence_of_a_test_in_other_white_space(tmp_path, capsys) -> None:
+    """As French has before its question marks."""
+    lines = [
+        f"How{form} {n}?\tÇa va {n}{blank}?\n"
+        for n in range(20)
+        for form, blank in (("", " "), (" is", "\u00a0"))
+    ]
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(lines), encoding="utf-8")
+    splits = prepare(tmp_path, path, "--valid", "4", "--test", "4")
+    questions = {
+        split: {target.replace("\u00a0", " ") for _, target in pairs}
+        for split, pairs in splits.items()
+    }
+    assert not questions["train"] & (questions["valid"] | questions["test"])
+    left_out = 40 - 8 - len(splits["train"])
+    assert left_out and f"left out of train: {left_out} pairs" in capsys.readouterr().out
