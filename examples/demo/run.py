@@ -224,9 +224,13 @@ def choose_samples(english: Sequence[str], german: Sequence[str], count: int = 4
 def open_work_folder(folder: Path) -> None:
     """Make the work folder, or check that the demo made it.
 
-    :raises StepFailed: for a folder with other things in it, since steps delete old results
+    :raises StepFailed: for a folder with other things in it, since steps delete old results, and
+        for a name that is several paths to fairseq
     """
     marker = folder / MARKER
+    for sign in ":,":
+        if sign in str(folder):
+            raise StepFailed(f"--work {folder}: fairseq takes a path with {sign!r} for several")
     if folder.exists() and not folder.is_dir():
         raise StepFailed(f"--work {folder} is not a folder")
     if folder.is_dir() and any(folder.iterdir()) and not marker.exists():

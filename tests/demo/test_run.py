@@ -197,6 +197,13 @@ def test_a_folder_with_other_files_is_refused(demo_run, tmp_path, capsys):
     assert (tmp_path / "text" / "mine.txt").exists()
 
 
+@pytest.mark.parametrize("name", ["a:b", "a,b"])
+def test_a_folder_that_is_several_to_fairseq_is_refused(demo_run, name, tmp_path, capsys):
+    assert demo_run.main(["--work", str(tmp_path / name)]) == 1
+    assert f"{name}: fairseq takes a path with '{name[1]}' for several" in capsys.readouterr().out
+    assert not (tmp_path / name).exists()
+
+
 def test_samples_show_ambiguous_words_first(demo_run):
     english = ["He sleeps.", "She works.", "We reach the bank.", "They read a letter.", "I run."]
     german = ["Er schläft.", "Sie arbeitet.", "Wir erreichen das Ufer.", "Sie lesen einen Brief."]
