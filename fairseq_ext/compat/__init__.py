@@ -50,6 +50,7 @@ PATCH_MODULES = (
     "checkpoints.data_only",
     "checkpoints.evaluated_settings",
     "checkpoints.pruned_layers",
+    "checkpoints.pruned_heads",
     "checkpoints.spectral_norms",
     "checkpoints.external_files",
     "training.precision",
@@ -57,6 +58,7 @@ PATCH_MODULES = (
     "training.retained_dropout",
     "training.quantization",
     "training.distributed",
+    "training.block_updates",
     "training.resuming",
     "training.best_scores",
     "training.later_checkpoints",  # after best_scores, whose search it wraps

@@ -10,6 +10,7 @@ from ..patch_registry import PatchedModule, patch
 
 if TYPE_CHECKING:
     from fairseq.data import ColorizeDataset
+    from fairseq.data.audio.multi_modality_dataset import MultiModalityDataset
     from fairseq.data.multi_corpus_dataset import MultiCorpusDataset
 
 
@@ -88,3 +89,19 @@ def shares_are_added_exactly(module: PatchedModule) -> None:
 
     module.sum = lambda shares: round(math.fsum(shares), 6)  # the module's only sum
     dataset.__init__ = __init__
+
+
+@patch(
+    "fairseq.data.audio.multi_modality_dataset",
+    because="fairseq 0.12.2: MultiModalityDataset of several sets has None in place of its sizes",
+)
+def sets_of_modalities_have_sizes(module: PatchedModule) -> None:
+    """Return the sizes of all items, in the order of the sets."""
+    dataset = module.MultiModalityDataset
+
+    def sizes(self: MultiModalityDataset) -> Any:
+        if len(self.datasets) == 1:
+            return self.datasets[0].sizes
+        return module.ConcatDataset.sizes.fget(self)
+
+    dataset.sizes = property(sizes)

@@ -1,4 +1,4 @@
-"""Data-parallel training: its processes, on CPUs too, and the averages of --use-bmuf."""
+"""Data-parallel training: its processes, on CPUs too."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from ..patch_registry import PatchedModule, patch, since
 
 if TYPE_CHECKING:
     from fairseq.dataclass.configs import FairseqConfig
-    from fairseq.trainer import Trainer
     from torch import nn
 
 logger = logging.getLogger(__name__)
@@ -176,43 +175,3 @@ def workers_on_cpus_need_no_gpu(module: PatchedModule) -> None:
         return gathered
 
     module.distributed_init, module.all_gather_list = distributed_init, all_gather_list
-
-
-@patch(
-    "fairseq.trainer",
-    because="fairseq 0.12.2: --use-bmuf counts the workers before a launcher names them: on CPUs "
-    "with torchrun the workers' models are never averaged. With one worker it does nothing, and "
-    "nothing says so",
-)
-def block_updates_count_the_workers(module: PatchedModule) -> None:
-    """Average over the workers that the training has; warn where there is one."""
-    build = module.Trainer._build_optimizer
-
-    @functools.wraps(build)
-    def _build_optimizer(self: Trainer) -> None:
-        build(self)
-        if not self.cfg.optimization.use_bmuf:
-            return
-        self._optimizer.world_size = self.data_parallel_world_size
-        if self.data_parallel_world_size == 1:
-            logger.warning("--use-bmuf does nothing with one worker, whose model is the average")
-
-    module.Trainer._build_optimizer = _build_optimizer
-
-
-@patch(
-    "fairseq.trainer",
-    because="fairseq 0.12.2: a training with --use-bmuf that goes on begins its warm-up again, "
-    "without any exchange, and throws away what all workers but the first learn in it",
-)
-def block_updates_are_counted_on(module: PatchedModule) -> None:
-    """Tell the optimizer the number of updates of the checkpoint."""
-    stock = module.Trainer.set_num_updates
-
-    @functools.wraps(stock)
-    def set_num_updates(self: Trainer, num_updates: int) -> None:
-        stock(self, num_updates)
-        if self.cfg.optimization.use_bmuf and self._optimizer is not None:
-            self._optimizer.set_num_updates(num_updates)
-
-    module.Trainer.set_num_updates = set_num_updates

@@ -6,6 +6,9 @@ from typing import Any, NamedTuple, Sequence
 
 from .master_parameters import KEY
 
+# where a state has the block momentum of --use-bmuf
+BLOCKS = "block_momentum"
+
 
 class SavedParameter(NamedTuple):
     """One parameter that a saved state was written for: its size, and whether to take it out."""
@@ -54,6 +57,8 @@ def in_other_order(
     groups = state_dict.get("param_groups") or []
     if len(groups) != 1:
         raise ValueError(f"it has {len(groups)} groups of parameters in place of one")
+    if BLOCKS in state_dict:
+        raise ValueError("it has the block momentum of --use-bmuf")
     numbers = list(groups[0]["params"])
     if numbers == list(range(len(sizes))):  # a state for each parameter
         reordered = _renumbered(state_dict, order)

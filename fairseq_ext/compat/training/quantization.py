@@ -151,6 +151,18 @@ def attention_is_quantized(module: PatchedModule) -> None:
 
 
 @patch(
+    "fairseq.modules.quantization.scalar.modules.qconv",
+    because="torch 1.5: convolutions with another padding than zeros, quantized by "
+    "quantize_model_, end in \"no attribute '_padding_repeated_twice'\"",
+)
+def convolutions_pad_as_before(module: PatchedModule) -> None:
+    """Give the attribute the name that torch has now."""
+    module.IntConv2d._padding_repeated_twice = property(
+        attrgetter("_reversed_padding_repeated_twice")
+    )
+
+
+@patch(
     "fairseq.quantization_utils",
     because="fairseq 0.12.2: with --quantization-config-path the learning rate begins anew after "
     "each stage: its first update has the rate of the first update of the training, and with "

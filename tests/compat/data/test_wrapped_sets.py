@@ -12,6 +12,7 @@ from fairseq.data import (
     LanguagePairDataset,
     SubsampleDataset,
 )
+from fairseq.data.audio.multi_modality_dataset import ModalityDatasetItem, MultiModalityDataset
 from fairseq.data.multi_corpus_dataset import MultiCorpusDataset
 
 LENGTHS = np.array([3, 40, 5, 30, 4, 35, 6, 20, 33, 7])
@@ -85,3 +86,12 @@ def test_shares_that_do_not_add_up_are_named():
     corpora = OrderedDict(a=Lines(), b=Lines())
     with pytest.raises(ValueError, match=r"\[0.5, 0.4\] of corpora has to add up to 1"):
         MultiCorpusDataset(corpora, [0.5, 0.4], seed=1)
+
+
+def test_sets_of_modalities_have_sizes():
+    parts = [
+        ModalityDatasetItem(f"{len(lengths)} lines", Lines(np.array(lengths)), 20, 20, None)
+        for lengths in ([3, 9], [2, 5, 7])
+    ]
+    assert MultiModalityDataset(parts).sizes.tolist() == [3, 9, 2, 5, 7]
+    assert MultiModalityDataset(parts[1:]).sizes.tolist() == [2, 5, 7]

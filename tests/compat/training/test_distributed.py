@@ -178,41 +178,6 @@ def test_two_workers_gather_objects(tmp_path):
     torch.multiprocessing.spawn(gather, args=(tmp_path / "store",), nprocs=2)
 
 
-def block_updates_trainer(toy_corpus):
-    """A trainer of a transformer with --use-bmuf."""
-    from fairseq.trainer import Trainer
-    from options.systems import SYSTEMS, built
-
-    cfg, task, model = built(SYSTEMS["transformer"], toy_corpus.two, "--use-bmuf", "--cpu")
-    return Trainer(cfg, task, model, task.build_criterion(cfg.criterion))
-
-
-def test_block_updates_of_one_worker_are_named(toy_corpus, caplog):
-    assert block_updates_trainer(toy_corpus).optimizer.world_size == 1
-    assert [text for text in caplog.messages if text.startswith("--use-bmuf does nothing with one")]
-
-
-def test_block_updates_are_counted_on(toy_corpus, tmp_path):
-    """Stock would count from 0, and broadcast the first worker's model at --warmup-iterations."""
-    trainer, path = block_updates_trainer(toy_corpus), str(tmp_path / "checkpoint.pt")
-    trainer.optimizer.set_num_updates(700)
-    trainer.set_num_updates(700)
-    trainer.consolidate_optimizer()
-    trainer.save_checkpoint(path, {"train_iterator": {"epoch": 3}})
-    resumed = block_updates_trainer(toy_corpus)
-    resumed.load_checkpoint(path)
-    assert resumed.get_num_updates() == resumed.optimizer.get_num_updates() == 700
-
-
-def test_block_updates_count_the_workers(toy_corpus, caplog, monkeypatch):
-    """torchrun names two workers after fairseq has read --distributed-world-size."""
-    trainer = block_updates_trainer(toy_corpus)
-    monkeypatch.setattr(type(trainer), "data_parallel_world_size", 2)
-    assert trainer.cfg.bmuf.distributed_world_size == 1
-    assert trainer.optimizer.world_size == 2
-    assert not [text for text in caplog.messages if "--use-bmuf" in text]
-
-
 def test_no_process_for_each_gpu_where_there_is_none():
     module = types.SimpleNamespace(call_main=None)
     module.torch = types.SimpleNamespace(cuda=types.SimpleNamespace(device_count=lambda: 0))

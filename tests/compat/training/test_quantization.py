@@ -182,3 +182,14 @@ def test_quantized_checkpoints_are_named(tiny_training, stages, tmp_path):
         inprocess.train(*words, "--max-epoch", 6)
     with pytest.raises(CheckpointMismatch, match=r"--quantization-config-path"):
         checkpoint_utils.load_model_ensemble_and_task([f"{tmp_path}/checkpoint_last.pt"])
+
+
+@pytest.mark.parametrize("padding_mode", ["zeros", "circular", "reflect"])
+def test_convolutions_are_quantized(padding_mode):
+    convolution = torch.nn.Conv2d(3, 4, (2, 3), padding=(1, 2), padding_mode=padding_mode)
+    model = torch.nn.ModuleList([convolution])
+    x = torch.randn(2, 3, 6, 5, generator=torch.Generator().manual_seed(1))
+    expected = model[0](x)
+    quantize_model_(model.eval(), p=0.5, method="tensor")
+    torch.testing.assert_close(model[0](x), expected, rtol=0, atol=0.05)
+    assert not torch.equal(model[0](x), expected)
