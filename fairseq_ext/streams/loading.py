@@ -190,6 +190,12 @@ class Loading(Steps):
             raise ValueError(
                 "--grouped-shuffling: --schedule decides the order of several pairs; leave it out"
             )
+        if options.get("skip_remainder_batch"):
+            # it would leave out a whole update, which --join-at and --synthetic-share count
+            raise ValueError(
+                "--skip-remainder-batch: with --schedule every update has all its batches, and "
+                "none is a remainder; leave it out"
+            )
         reusable = not (disable_iterator_cache or update_epoch_batch_itr)  # as in fairseq
         if reusable and dataset in self.dataset_to_epoch_iter:
             return self.dataset_to_epoch_iter[dataset]

@@ -64,11 +64,13 @@ def test_a_small_temperature_draws_the_largest_pair(temperature):
     assert pair_probabilities([10**9, 10**6, 10**9], temperature).tolist() == [0.5, 0, 0.5]
 
 
-def test_grouped_shuffling_is_refused(data):
+@pytest.mark.parametrize("option", ["grouped_shuffling", "skip_remainder_batch"])
+def test_options_that_change_the_plan_are_refused(option, data):
+    """--skip-remainder-batch left out an update an epoch, which --join-at counted all the same."""
     task = made(data)
     task.load_dataset("train", combine=True)
-    with pytest.raises(ValueError, match="--grouped-shuffling: --schedule decides the order"):
-        task.get_batch_iterator(task.dataset("train"), max_sentences=4, grouped_shuffling=True)
+    with pytest.raises(ValueError, match=f"^--{option.replace('_', '-')}: .*; leave it out"):
+        task.get_batch_iterator(task.dataset("train"), max_sentences=4, **{option: True})
 
 
 def test_curriculum_trains_short_sentences_first(data, tmp_path):
