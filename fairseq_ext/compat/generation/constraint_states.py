@@ -44,37 +44,53 @@ def finished_constraints_remain(module: PatchedModule) -> None:
     state_class.advance, state_class.next_tokens = advance, next_tokens
 
 
-def _beginning(state: OrderedConstraintState) -> int:
-    """Return the place of the first token of the constraint that is generated next."""
-    ends = [number for number in range(state.state + 1) if state.sequence.endpoints[number]]
-    return ends[-1] + 1 if ends else 0
-
-
 @patch(
     "fairseq.token_generation_constraints",
-    because="fairseq 0.12.2: with --constraints unordered, a token that breaks a constraint off "
-    "and begins it again does not count: of 'a b', 'a a b' has nothing",
+    because="fairseq 0.12.2: with --constraints unordered, the tokens of a constraint that is "
+    "broken off do not count for another beginning: of 'a b', 'a a b' has nothing, and of 'a a b', "
+    "'a a a b'",
 )
 def broken_constraints_begin_again(module: PatchedModule) -> None:
-    """Give back what was generated of a constraint before its first token is counted."""
+    """Read the tokens again that no constraint has, from the second one on."""
     state_class = module.UnorderedConstraintState
 
     def advance(self: UnorderedConstraintState, token: int) -> UnorderedConstraintState:
         """Return the state behind one more token."""
-        child = self.node[int(token)]
-        if child is not None and self.generated[child] < child.num_constraints:
-            return state_class(child, copy_from=self)  # type: ignore[no-any-return]
-        state: UnorderedConstraintState = state_class(self.root, copy_from=self)
-        node = self.node
-        while node != self.root:
-            if node.terminal and self.completed[node] < node.terminal:
-                state.completed[node] += 1
-                break
-            state.generated[node] -= 1
-            node = node.parent
-        child = self.root[int(token)]
-        if child is not None and state.generated[child] < child.num_constraints:
-            return state_class(child, copy_from=state)  # type: ignore[no-any-return]
+        state, ahead = state_class(self.root, copy_from=self), [int(token)]
+        state.node = self.node  # which is counted already
+        while ahead:
+            child = state.node[ahead[0]]
+            if child is not None and state.generated[child] < child.num_constraints:
+                state = state_class(child, copy_from=state)
+            elif state.node != state.root:
+                ahead = [*_give_up(state), *ahead]
+                continue
+            del ahead[0]
         return state
 
     state_class.advance = advance
+
+
+def _give_up(state: UnorderedConstraintState) -> list[int]:
+    """Go back to the root, in place; return the tokens that may begin another constraint.
+
+    They are those behind the longest constraint that the tokens so far begin with, or without such
+    a constraint those behind the first.
+    """
+    behind: list[int] = []
+    while state.node != state.root:
+        node = state.node
+        if node.terminal and state.completed[node] < node.terminal:
+            state.completed[node] += 1
+            state.node = state.root
+            return behind
+        state.generated[node] -= 1
+        behind.insert(0, node.token)
+        state.node = node.parent
+    return behind[1:]
+
+
+def _beginning(state: OrderedConstraintState) -> int:
+    """Return the place of the first token of the constraint that is generated next."""
+    ends = [number for number in range(state.state + 1) if state.sequence.endpoints[number]]
+    return ends[-1] + 1 if ends else 0

@@ -83,6 +83,51 @@ def test_unordered_constraints_begin_again():
     assert banks == [1, 1, 0, 1, 2, 3, 3, 4] and state.finished
 
 
+def most(constraints, tokens):
+    """The most constraints that stand in the tokens, no two of them at the same place."""
+    if not tokens or not constraints:
+        return 0
+    counts = [most(constraints, tokens[1:])]
+    for number, words in enumerate(constraints):
+        if tokens[: len(words)] == words:
+            others = constraints[:number] + constraints[number + 1 :]
+            counts.append(1 + most(others, tokens[len(words) :]))
+    return max(counts)
+
+
+def unordered(constraints, tokens):
+    state = UnorderedConstraintState.create(packed(constraints)[0])
+    for token in tokens:
+        state = state.advance(torch.tensor(token))
+    return state
+
+
+@pytest.mark.parametrize(
+    "constraints",
+    [[[5, 5, 6]], [[5, 6, 5, 7]], [[5, 5, 6], [5, 5, 6]], [[5, 5, 6], [7]], [[5, 6, 7], [6, 8]]],
+    ids=str,
+)
+def test_unordered_constraints_are_those_of_the_tokens(constraints):
+    draw = random.Random(2)
+    for _ in range(300):
+        tokens = draw.choices([5, 6, 7, 8], k=10)
+        state = unordered(constraints, tokens)
+        assert state.num_completed == most(constraints, tokens)
+        assert state.finished == (state.num_completed == len(constraints))
+
+
+def test_what_stands_there_once_counts_once():
+    """Of constraints that begin alike, the longest counts, which may not be the best choice."""
+    draw, fewer = random.Random(3), 0
+    for _ in range(300):
+        constraints = [draw.choices([5, 6, 7], k=draw.randint(1, 3)) for _ in range(3)]
+        tokens = draw.choices([5, 6, 7], k=9)
+        best, completed = most(constraints, tokens), unordered(constraints, tokens).num_completed
+        assert completed <= best
+        fewer += completed < best
+    assert fewer < 30
+
+
 def test_translations_have_their_constraints():
     """In stock, those of four of these models begin anew with 6 7 until there is no room left."""
     source = torch.tensor([[4, 4, 4, WORDS.eos()]])
