@@ -58,6 +58,27 @@ def test_translations_are_those_of_fairseq(name, direction, engines):
         assert first["tokens"][:size] == other_first["tokens"][:size]
         assert len(first["attention"]) == len(first["tokens"])
         assert first["token_scores"] is None
+        # what is cut at the limit ends there
+        assert first["score"] == pytest.approx(other_first["score"], abs=1e-3)
+
+
+@pytest.mark.parametrize("lenpen", [0.0, 0.5, 2.0])
+def test_translations_of_the_greatest_length_have_the_score_of_their_end(lenpen, engines):
+    stock, other = engines("transformer")
+    options = {"beam": 4, "nbest": 4, "max_len_b": 3, "lenpen": lenpen}
+    expected = stock.run(key("translate", **options), LINES[:2])
+    answers = other.run(key("translate", **options), LINES[:2])
+    compared = 0
+    for answer, fairseqs in zip(answers, expected):
+        scores = {tuple(entry["tokens"]): entry["score"] for entry in fairseqs["hypotheses"]}
+        rows = answer["hypotheses"]
+        assert [row["score"] for row in rows] == sorted((row["score"] for row in rows))[::-1]
+        for row in rows:
+            tokens = (*row["tokens"], "</s>")
+            if tokens in scores:
+                compared += len(row["tokens"]) == 3
+                assert row["score"] == pytest.approx(scores[tokens], abs=1e-3)
+    assert compared > 1
 
 
 def test_sentences_without_words_are_searched(engines):

@@ -156,7 +156,8 @@ class CTranslate2Model(ServedModel):
             max_input_length=0,
             **chosen,
         )
-        for entry, answer in zip(encoded, answers):
+        scores = self._scores(model, encoded, answers, chosen)
+        for entry, answer, of_answer in zip(encoded, answers, scores):
             weights = answer.attention if attention else [None] * len(answer.hypotheses)
             read_tokens = [*entry.source.words, translator.source_dictionary.eos_word]
             hypotheses = [
@@ -167,13 +168,50 @@ class CTranslate2Model(ServedModel):
                     [],
                     None if rows is None else np.array(rows),
                 )
-                for tokens, score, rows in zip(answer.hypotheses, answer.scores, weights)
+                for tokens, score, rows in zip(answer.hypotheses, of_answer, weights)
             ]
+            # stable: CTranslate2 has put those in order that it has not cut
+            hypotheses.sort(key=lambda hypothesis: -hypothesis.score)
             results[entry.place] = Translation(items[entry.place], read_tokens, hypotheses)
         answered = (
             result if isinstance(result, dict) else of_translation(result) for result in results
         )
         return [without_token_scores(answer) for answer in answered]
+
+    def _scores(
+        self,
+        model: Model,
+        encoded: Sequence[Encoded],
+        answers: Sequence[Any],
+        chosen: Dict[str, Any],
+    ) -> List[List[float]]:
+        """Return ln P of the hypotheses of each sentence, with the length penalty.
+
+        Those of the greatest length, which CTranslate2 has cut, get the score of their end, as in
+        fairseq.
+
+        Args:
+            encoded, answers: the sentences, and what CTranslate2 has found.
+            chosen: its options.
+        """
+        translator, limit = self._translator(model), chosen["max_decoding_length"]
+        scores = [list(answer.scores) for answer in answers]
+        cut = [
+            (number, rank)
+            for number, answer in enumerate(answers)
+            for rank, tokens in enumerate(answer.hypotheses)
+            if len(tokens) == limit
+        ]
+        whole = self.searches[model.direction].score_batch(
+            [_words(encoded[number].source, translator) for number, _ in cut],
+            [answers[number].hypotheses[rank] for number, rank in cut],
+            max_input_length=0,
+        )
+        for (number, rank), answer in zip(cut, whole):
+            log_probs = answer.log_probs  # of the words and the end symbol
+            penalty = len(log_probs) ** float(chosen.get("length_penalty", 1))
+            scores[number][rank] = sum(log_probs) / penalty
+        return scores
 
     def _search_options(self, options: Dict[str, Any]) -> Dict[str, Any]:
         """Return options by CTranslate2's names; ValueError for a min_len that is too large."""
