@@ -64,6 +64,17 @@ def test_tables(files, tmp_path, capsys):
     assert ["good", "bleu", "mean", "low", str(low)] in cells
 
 
+def test_a_single_sentence_has_no_interval(tmp_path, capsys):
+    files = [write(tmp_path / name, [f"the man is {name} now"]) for name in ("here", "there")]
+    outputs = [tmp_path / f"found{ending}" for ending in (".tsv", ".json")]
+    printed = evaluate(capsys, "--hyp", files[0], "--ref", files[1], "--output", *outputs).out
+    assert "±" not in printed and printed.startswith("1 sentence of ")
+    result = json.loads(outputs[1].read_text(encoding="utf-8"))
+    ((label, scores),) = result["scores"].items()
+    assert f"| {label} | 1 | {scores['bleu']['runs'][0]:.2f} |" in printed
+    assert "interval" not in outputs[0].read_text(encoding="utf-8") + str(result["scores"])
+
+
 def test_the_interval_of_single_runs_is_about_sentences(files, capsys):
     words = ["--hyp", files["good1"], "--baseline", files["base1"], "--ref", files["ref"]]
     assert "over the sentences, not over other trainings." in evaluate(capsys, *words).out

@@ -2,6 +2,7 @@
 
 import math
 
+import measured
 import numpy as np
 import pytest
 
@@ -39,6 +40,8 @@ def normal_runs(means, deviation, sentences, rng):
 )
 def test_the_quantile_of_student(freedom, quantile):
     assert student_quantile(freedom) == pytest.approx(quantile, abs=6e-4)
+    # the pages of results are made without this package and its numpy
+    assert measured.student_quantile(freedom) == pytest.approx(quantile, rel=1e-3)
 
 
 def test_seeds_are_pooled_within_systems():

@@ -247,11 +247,10 @@ def evaluate(args: Namespace) -> Result:
             statistics = [metric.statistics(lines, references) for lines in runs]
             scored[label] = Scored(metric, statistics, resamples)
             values = scored[label].values
-            result["scores"][label][metric.name] = {
-                "runs": values,
-                **spread(values),
-                "interval": scored[label].interval(),
-            }
+            of_label = {"runs": values, **spread(values)}
+            if len(references) > 1:  # all resamples of a single sentence are alike
+                of_label["interval"] = scored[label].interval()
+            result["scores"][label][metric.name] = of_label
         seeds = pooled(scored[label] for label in different(texts))
         for label in tested:
             both = scored["baseline"], scored[label]

@@ -26,6 +26,11 @@ def cell(values: Dict[str, Any]) -> str:
     return f"{mean} ({least}{' to ' if least.startswith('-') else '-'}{most})"
 
 
+def half(values: Dict[str, Any]) -> str:
+    """Return ` ± half` of a confidence interval; nothing for a single sentence, which has none."""
+    return f" ± {values['interval']:.2f}" if "interval" in values else ""
+
+
 def markdown_table(header: Sequence[Any], body: Iterable[Sequence[Any]]) -> str:
     """Return a Markdown table; the first column is text, the others are numbers."""
     lines = [header, ["---", *["---:"] * (len(header) - 1)], *body]
@@ -53,7 +58,7 @@ def score_table(result: Result) -> str:
     titles = result["metrics"]
     body = []
     for label, scores in result["scores"].items():
-        cells = [f"{cell(scores[name])} ± {scores[name]['interval']:.2f}" for name in titles]
+        cells = [f"{cell(scores[name])}{half(scores[name])}" for name in titles]
         body.append([label, len(result["files"][label]), *cells])
     return markdown_table(["system", "runs", *titles.values()], body)
 
@@ -84,9 +89,13 @@ def test_table(result: Result) -> str:
 
 def markdown(result: Result) -> str:
     """Return all tables of `evaluate`, with what they mean."""
+    if result["sentences"] > 1:
+        number = f"{result['sentences']:,} sentences"
+        interval = " ± half of its 95% bootstrap confidence interval over the sentences"
+    else:
+        number, interval = "1 sentence", ", without confidence intervals, which need 2 and more"
     blocks = [
-        f"{result['sentences']:,} sentences of `{result['references']}`; mean (range) over the "
-        "runs ± half of its 95% bootstrap confidence interval over the sentences.",
+        f"{number} of `{result['references']}`; mean (range) over the runs{interval}.",
         score_table(result),
     ]
     if result["tests"]:
@@ -102,7 +111,8 @@ def tab_separated(result: Result) -> str:
         for name, values in scores.items():
             scored = enumerate(values["runs"], 1)
             lines += [(label, name, run, "score", value) for run, value in scored]
-            lines += [(label, name, "mean", what, values[what]) for what in ("mean", "interval")]
+            means = [what for what in ("mean", "interval") if what in values]
+            lines += [(label, name, "mean", what, values[what]) for what in means]
     for label, of_metric in result["tests"].items():
         for name, tests in of_metric.items():
             for run, test in zip(("mean", *range(1, len(tests))), tests):
