@@ -27,8 +27,10 @@ from .execution import RECORD, Run
 from .files import read_json, write_json
 from .metrics import CLASSIFICATIONS, mcnemar, metric_named
 from .scores import COLUMNS, MEASURED, Score, read_scores
+from .trainings import without_shared_trainings
 
 Place = tuple[tuple[str, str], ...]
+Where = tuple[Place, str]  # and the metric
 # label, where, metric -> {seed: score}
 Results = dict[tuple[str, Place, str], dict[int, Score]]
 TEST = "bootstrap"
@@ -167,19 +169,20 @@ def line(
     }
 
 
-def spread_of_seeds(results: Results) -> dict[tuple[Place, str], Seeds]:
-    """Return {(where, metric): how far the seeds of the systems lie apart there}."""
-    systems: dict[tuple[Place, str], list[Scored]] = {}
-    for (_, place, metric), by_seed in results.items():
-        of_metric = systems.setdefault((place, metric), [])
-        first = next(iter(by_seed.values()))
-        if first.name is None or first.name in CLASSIFICATIONS or first.sums is None:
+def spread_of_seeds(systems: Mapping[str, System], results: Results) -> dict[Where, Seeds]:
+    """Return how far the seeds of the systems lie apart at each place, by each metric."""
+    runs: dict[Where, dict[str, Scored]] = {}
+    for (label, place, metric), by_seed in results.items():
+        of_metric, scores = runs.setdefault((place, metric), {}), list(by_seed.values())
+        name = scores[0].name
+        if name is None or name in CLASSIFICATIONS or scores[0].sums is None or len(scores) < 2:
             continue
-        if len(by_seed) > 1:
-            sums = sums_of(list(by_seed.values()))
-            resamples = resample(len(sums[0]), TESTS[TEST])
-            of_metric.append(Scored(metric_named(first.name), sums, resamples))
-    return {where: pooled(scored) for where, scored in systems.items()}
+        sums = sums_of(scores)
+        of_metric[label] = Scored(metric_named(name), sums, resample(len(sums[0]), TESTS[TEST]))
+    return {
+        where: pooled(scored[label] for label in without_shared_trainings(systems, scored))
+        for where, scored in runs.items()
+    }
 
 
 def lines_of(experiment: Experiment, results: Results) -> list[dict[str, str]]:
@@ -192,7 +195,7 @@ def lines_of(experiment: Experiment, results: Results) -> list[dict[str, str]]:
     for label, metric, value in experiment.published:
         published = {"system": label, "versus": "", "metric": metric, "value": f"{value:g}"}
         lines.append({**dict.fromkeys(MEASURED, ""), **published})
-    spreads = spread_of_seeds(results)
+    spreads = spread_of_seeds(experiment.systems, results)
     for baseline, system in experiment.compare:
         for (label, place, metric), by_seed in results.items():
             peer = results.get((baseline, place, metric), {})

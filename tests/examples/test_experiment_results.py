@@ -12,7 +12,15 @@ from experiments.definition import read_experiment
 from experiments.execution import Run
 from experiments.files import write_json
 from experiments.metrics import metric_named
-from experiments.results import collect, difference, lines_of, markdown, number, report
+from experiments.results import (
+    collect,
+    difference,
+    lines_of,
+    markdown,
+    number,
+    report,
+    spread_of_seeds,
+)
 from experiments.scores import Score, fields, read_scores, write_score
 
 from fairseq_ext.tools.evaluate.intervals import interval_of_difference, pooled
@@ -113,6 +121,17 @@ def test_differences_have_the_p_value_of_evaluate(runs):
     assert line["p"] == f"{test['p']:.4f}"
     interval = interval_of_difference(*both, pooled(both))
     assert [float(end) for end in line["interval"].split()] == pytest.approx(interval, rel=1e-4)
+
+
+def test_seeds_of_one_training_count_once(runs):
+    """Two searches with one training vary together: the variance is of the training alone."""
+    experiment, *_ = runs
+    other = dataclasses.replace(experiment.systems["other"], train=(), needs=("base",))
+    systems = {**experiment.systems, "other": other}
+    results, _ = collect(*runs, [1, 2])
+    (where,) = (where for where in spread_of_seeds(systems, results) if where[1] == "BLEU")
+    assert spread_of_seeds(systems, results)[where].freedom == 1
+    assert spread_of_seeds(experiment.systems, results)[where].freedom == 2
 
 
 def test_differences_are_over_the_seeds_that_both_have(runs):
