@@ -38,10 +38,11 @@ def alignments_are_of_the_words(module: PatchedModule) -> None:
     def load_langpair_dataset(*args: Any, **options: Any) -> LanguagePairDataset:
         bound = inspect.signature(stock).bind(*args, **options)
         bound.apply_defaults()
-        is_asked, bound.arguments["load_alignments"] = bound.arguments["load_alignments"], False
-        dataset: LanguagePairDataset = stock(*bound.args, **bound.kwargs)
-        if is_asked and dataset.tgt is not None:
-            dataset.align_dataset = alignments_of(dataset, bound.arguments)
+        named = bound.arguments
+        # by name: a patch of the same function takes some by name alone
+        dataset: LanguagePairDataset = stock(**{**named, "load_alignments": False})
+        if named["load_alignments"] and dataset.tgt is not None:
+            dataset.align_dataset = alignments_of(dataset, named)
         return dataset
 
     owner.load_langpair_dataset = load_langpair_dataset
