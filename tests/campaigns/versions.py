@@ -38,7 +38,11 @@ SELECTIONS = {
             for place in (
                 *("versions", "checkpoints", "test_import_hook.py", "test_patch_registry.py"),
                 *("test_stored_checkpoints.py", "command_line/test_scoring.py"),
-                *("data/test_speech_tasks.py", "data/test_stock_tasks.py"),
+                *(
+                    "data/test_speech_tasks.py",
+                    "data/test_older_tasks.py",
+                    "data/test_bart_tasks.py",
+                ),
                 *("training/test_model_averages.py", "training/test_precision.py"),
             )
         ),

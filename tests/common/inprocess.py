@@ -60,6 +60,12 @@ def configuration(parser, arguments):
     return converted(args)
 
 
+def parsed(*arguments):
+    """The options of fairseq-train on this command line, as a Namespace."""
+    parser = options.get_training_parser()
+    return options.parse_args_and_arch(parser, [str(word) for word in arguments])
+
+
 def train(*arguments):
     """fairseq-train on the CPU -> [{name: number}], the log's records in their order.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from typing import TYPE_CHECKING, Any, Callable
 
 from ..patch_registry import PatchedModule, patch
@@ -19,6 +20,28 @@ TASKS = {
     "fairseq.tasks.multilingual_denoising": "MultilingualDenoisingTask",
     "fairseq.tasks.multilingual_language_modeling": "MultilingualLanguageModelingTask",
 }
+
+
+@patch(
+    "fairseq.data.resampling_dataset",
+    because="fairseq 0.12.2: multilingual_language_modeling with its default "
+    "--multilang-sampling-alpha 1.0 ends in an AssertionError without a message",
+)
+def data_may_be_resampled_whole(module: PatchedModule) -> None:
+    """Draw all of a set without replacement, in a new order for each epoch."""
+    dataset_class = module.ResamplingDataset
+    build = dataset_class.__init__
+
+    @functools.wraps(build)
+    def __init__(self: Any, dataset: Any, *args: Any, **options: Any) -> None:
+        settings = inspect.signature(build).bind(self, dataset, *args, **options)
+        settings.apply_defaults()
+        if not settings.arguments["replace"] and settings.arguments["size_ratio"] == 1:
+            # as many, rounded up, and below the bound that fairseq checks
+            settings.arguments["size_ratio"] = 1 - 2**-53
+        build(*settings.args, **settings.kwargs)
+
+    dataset_class.__init__ = __init__
 
 
 @patch(

@@ -79,8 +79,11 @@ def models_without_attention_do_not_count(module: PatchedModule) -> None:
             weights = weights * (models / count)
         return probabilities, weights
 
-    def forward_align(self: Any, *inputs: Tensor) -> Tensor:
+    def forward_align(
+        self: Any, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor
+    ) -> Tensor:
         """Return weights (R, T, S); a model that was trained to align is among them."""
+        inputs = (src_tokens, src_lengths, prev_output_tokens)
         weights = [attention_of(model(*inputs)) for model in self.models]
         present = [weight for weight in weights if weight is not None]
         total: Tensor = sum(present[1:], present[0])

@@ -32,7 +32,7 @@ def speech_leaves_padding_out(module: PatchedModule) -> None:
     decoder = module.Tacotron2Decoder if is_recurrent else module.TTSTransformerDecoder
     convolutions = "convolutions" if is_recurrent else "prenet"
     encoder.forward = _without_symbolsbehind(encoder.forward, convolutions)
-    decoder.forward = _without_framesbehind(decoder.forward)
+    decoder.forward = _without_frames_behind(decoder.forward)
 
 
 @patch("fairseq.models.text_to_speech.fastspeech2", because=BECAUSE)
@@ -142,7 +142,7 @@ def _without_symbolsbehind(stock: Any, name: str) -> Any:
     return forward
 
 
-def _without_framesbehind(stock: Any) -> Any:
+def _without_frames_behind(stock: Any) -> Any:
     """Return a forward of a decoder whose postnet reads no padding; one step has none."""
 
     @functools.wraps(stock)

@@ -1,6 +1,7 @@
 """The commands read their options, and say what is missing, before they do anything else."""
 
 import pytest
+from common.inprocess import parsed
 
 from fairseq_ext.compat.user_errors import OptionError
 
@@ -12,19 +13,13 @@ def test_options_of_hydra_without_a_value_are_not_read():
     assert values_of_hydra(groups) == {"task": "x", "_name": "x", "labels": None}
 
 
-def parse(*words):
-    from fairseq import options
-
-    return options.parse_args_and_arch(options.get_training_parser(), [str(word) for word in words])
-
-
 def test_the_command_line_is_checked():
     base = ["data", "--arch", "transformer", "--optimizer", "adam", "--max-tokens", 100]
-    parse(*base)
+    parsed(*base)
     with pytest.raises(OptionError, match="--update-freq 0 is not allowed; allowed: at least 1"):
-        parse(*base, "--update-freq", 0)
+        parsed(*base, "--update-freq", 0)
     with pytest.raises(OptionError, match="--arch is missing"):
-        parse("data")
+        parsed("data")
 
 
 def test_a_training_has_an_optimizer():
@@ -32,14 +27,14 @@ def test_a_training_has_an_optimizer():
     import fairseq_cli.train
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
-    cfg = convert_namespace_to_omegaconf(parse("data", "--arch", "transformer", "--max-tokens", 9))
+    cfg = convert_namespace_to_omegaconf(parsed("data", "--arch", "transformer", "--max-tokens", 9))
     with pytest.raises(OptionError, match="--optimizer is missing"):
         fairseq_cli.train.main(cfg)
 
 
 def test_lists_of_numbers(capsys):
     with pytest.raises(SystemExit):
-        parse("data", "--arch", "transformer", "--lr", "abc")
+        parsed("data", "--arch", "transformer", "--lr", "abc")
     assert "argument --lr: 'abc' is not allowed" in capsys.readouterr().err.splitlines()[-1]
 
 

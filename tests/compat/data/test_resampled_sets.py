@@ -2,6 +2,7 @@
 
 import shutil
 
+import numpy as np
 import pytest
 from common import inprocess
 
@@ -78,13 +79,24 @@ def test_everything_is_seen_unless_it_is_resampled(words, loaded):
         assert [sorted(numbers) for numbers in seen] == [list(range(40)), list(range(10))]
 
 
+def test_data_may_be_resampled_whole():
+    from fairseq.data import ListDataset, ResamplingDataset
+
+    data = ListDataset(list(range(30)), np.ones(30))
+    draws = [ResamplingDataset(data, size_ratio=1.0, replace=False, epoch=e) for e in (1, 2)]
+    orders = [[draw[index] for index in range(len(draw))] for draw in draws]
+    assert all(sorted(order) == list(range(30)) for order in orders) and orders[0] != orders[1]
+    assert len(ResamplingDataset(data, size_ratio=0.5, replace=False)) == 15
+    with pytest.raises(AssertionError):
+        ResamplingDataset(data, size_ratio=1.5, replace=False)
+
+
 LENGTHS = [3, 9, 4, 9, 3, 9, 3, 4, 3, 4]
 
 
 @pytest.fixture
 def drawn(toy_corpus):
     """Function (class of a set, options...) -> 20 items drawn from 10 of LENGTHS."""
-    import numpy as np
     import torch
     from fairseq import data
     from fairseq.data.list_dataset import ListDataset

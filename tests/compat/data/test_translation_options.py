@@ -4,13 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-
-
-def parsed(*words):
-    from fairseq import options
-
-    return options.parse_args_and_arch(options.get_training_parser(), list(map(str, words)))
-
+from common.inprocess import parsed
 
 TASKS = {
     "translation_lev": ("nonautoregressive_transformer",),

@@ -1,0 +1,54 @@
+"""Sub-word coders and tokenizers without a configuration."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Callable
+
+from ..patch_registry import PatchedModule, patch
+
+
+@patch(
+    "fairseq.data.encoders",
+    because='fairseq 0.12.2: --bpe characters, --bpe bytes and coders of plugins end in "Could not '
+    "find 'bpe/characters'\", because they have no configuration",
+)
+def coders_have_configurations(module: PatchedModule) -> None:
+    """Store an empty configuration for every tokenizer and sub-word coder without one."""
+    from fairseq.registry import REGISTRIES
+
+    for group in ("bpe", "tokenizer"):
+        coders = REGISTRIES[group]
+        for name in set(coders["registry"]) - set(coders["dataclass_registry"]):
+            store_configuration(group, name)
+        register = getattr(module, f"register_{group}")
+        setattr(module, f"register_{group}", storing_configurations(group, register))
+
+
+def store_configuration(group: str, name: str) -> None:
+    """Let hydra find a choice of a group; it has no options."""
+    from fairseq.dataclass import FairseqDataclass
+    from hydra.core.config_store import ConfigStore
+
+    node = FairseqDataclass(_name=name)
+    ConfigStore.instance().store(name=name, group=group, node=node, provider="fairseq")
+
+
+def storing_configurations(group: str, register: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a decorator for plugins: `register`, and a configuration where they give none."""
+
+    @functools.wraps(register)
+    def register_coder(name: str, dataclass: Any = None) -> Callable[[type], type]:
+        decorate: Callable[[type], type] = register(name, dataclass)
+        if dataclass is not None:
+            return decorate
+
+        def register_class(coder: type) -> type:
+            decorate(coder)
+            store_configuration(group, name)
+            delattr(coder, "__dataclass")  # None, which fairseq's parser would call
+            return coder
+
+        return register_class
+
+    return register_coder
