@@ -18,7 +18,7 @@ from speed.harness import Clock, Figures, in_turns
 from speed.products import Products
 from speed.translation import Batch, Translator, spaced, timed_pass
 
-from fairseq_ext.tools import UsageError
+from fairseq_ext.tools import AddValues, UsageError
 
 SEARCH, BOTH = "search", "search and re-ranking"
 COLUMNS = ("sentences/s", "time ratio", "operations ratio", "share of the limit")
@@ -72,7 +72,8 @@ def main(arguments: Optional[Sequence[str]] = None) -> None:
     cli.add_output(parser, "dual_inference")
     parser.add_argument("--alpha", type=float, default=0.8,
                         help="alpha of the reranking (default 0.8)")  # fmt: skip
-    parser.add_argument("--sentences", type=cli.positive, nargs="+", default=[1, 8, 64],
+    parser.add_argument("--sentences", type=cli.positive, nargs="+", action=AddValues,
+                        default=[1, 8, 64],
                         help="numbers of sentences per batch (default 1 8 64)")  # fmt: skip
     cli.add_numbers(parser, limit=256, beam=6, longest=200, repeats=5)
     cli.add_threads(parser)

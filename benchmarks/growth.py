@@ -23,7 +23,7 @@ from speed.harness import Clock, Say
 from speed.report import circumstances, page_around, publish, settings_of
 from speed.systems import prepare
 
-from fairseq_ext.tools import UsageError
+from fairseq_ext.tools import AddValues, UsageError
 
 AXES = {
     "length": (8, 16, 32, 64, 128, 256),
@@ -47,9 +47,10 @@ def parse(arguments: Optional[Sequence[str]] = None) -> Namespace:
     """Return the options, checked and completed. Raises UsageError naming a wrong one."""
     parser = cli.make_parser(__doc__)
     cli.add_page(parser)
-    parser.add_argument("--axis", nargs="+", choices=tuple(AXES), default=tuple(AXES),
+    parser.add_argument("--axis", nargs="+", action=AddValues, choices=tuple(AXES),
+                        default=tuple(AXES),
                         help="what is varied (default: all)")  # fmt: skip
-    parser.add_argument("--values", nargs="+", type=int, metavar="N",
+    parser.add_argument("--values", nargs="+", action=AddValues, type=int, metavar="N",
                         help="values of a single --axis, ascending")  # fmt: skip
     cli.add_systems(parser, SYSTEMS)
     parser.add_argument("--beam", type=int, default=5,

@@ -32,7 +32,7 @@ from speed.report import (
     table,
 )
 
-from fairseq_ext.tools import UsageError
+from fairseq_ext.tools import AddValues, UsageError
 from fairseq_ext.tools.curves.figures import save
 from fairseq_ext.tools.curves.training_log import Point, read_run
 
@@ -57,7 +57,8 @@ def parse(arguments: Optional[Sequence[str]] = None) -> Namespace:
     translation.add_data(parser)
     cli.add_systems(parser, SHARED)
     ways = [way for way in WAYS if way != LITERAL]
-    parser.add_argument("--way", nargs="+", choices=ways, default=ways, metavar="NAME",
+    parser.add_argument("--way", nargs="+", action=AddValues, choices=ways, default=ways,
+                        metavar="NAME",
                         help=f"variants besides {LITERAL}, "
                              f"of {', '.join(ways)} (default: all)")  # fmt: skip
     parser.add_argument("--lr", type=float, default=2e-3, help="learning rate (default 0.002)")

@@ -26,6 +26,8 @@ from speed.report import chart, circumstances, markdown, page_around, publish, s
 from speed.startup import startup
 from speed.systems import prepare
 
+from fairseq_ext.tools import AddValues
+
 
 def parse(arguments: Optional[Sequence[str]] = None) -> Namespace:
     """Return the options, checked and completed. Raises UsageError naming a wrong one."""
@@ -33,13 +35,14 @@ def parse(arguments: Optional[Sequence[str]] = None) -> Namespace:
     cli.add_page(parser)
     cli.add_systems(parser, FAMILIES)
     cli.add_device(parser)
-    parser.add_argument("--precision", nargs="+", choices=cli.ALL_PRECISIONS,
+    parser.add_argument("--precision", nargs="+", action=AddValues, choices=cli.ALL_PRECISIONS,
                         help="precisions (default: fp32; on a GPU all it supports)")  # fmt: skip
-    parser.add_argument("--threads", nargs="+", type=cli.thread_count, metavar="N",
+    parser.add_argument("--threads", nargs="+", action=AddValues, type=cli.thread_count,
+                        metavar="N",
                         help="numbers of threads (default: 1 and all; on a GPU all)")  # fmt: skip
     texts = " ".join(f"{beam}:{sentences}" for beam, sentences in SEARCHES)
-    parser.add_argument("--search", nargs="*", dest="searches", type=cli.beam_and_sentences,
-                        metavar="BEAM:SENTENCES", default=SEARCHES,
+    parser.add_argument("--search", nargs="*", action=AddValues, dest="searches",
+                        type=cli.beam_and_sentences, metavar="BEAM:SENTENCES", default=SEARCHES,
                         help=f"searches to measure (default {texts})")  # fmt: skip
     parser.add_argument("--no-startup", action="store_true",
                         help="do not measure the start of commands")  # fmt: skip

@@ -32,7 +32,7 @@ from speed import cli
 from speed.harness import Clock
 from speed.report import circumstances, heading, publish, settings_of, table, write_rows
 
-from fairseq_ext.tools import UsageError
+from fairseq_ext.tools import AddValues, UsageError
 from fairseq_ext.tools.evaluate.inputs import read_lines
 
 SERVER, OTHER, INTERACTIVE = "server", "server, CTranslate2", "fairseq-interactive"
@@ -268,7 +268,8 @@ def main(arguments: Optional[Sequence[str]] = None) -> None:
     parser.add_argument("--task", default="dual_translation", help="of the checkpoint")
     parser.add_argument("--input", type=Path, required=True, metavar="FILE", help="raw sentences")
     parser.add_argument("--sentencepiece-model", metavar="FILE", help="for fairseq-interactive")
-    parser.add_argument("--clients", type=cli.positive, nargs="+", default=[1, 8, 32], metavar="N")
+    parser.add_argument("--clients", type=cli.positive, nargs="+", action=AddValues,
+                        default=[1, 8, 32], metavar="N")  # fmt: skip
     cli.add_output(parser, "serving")
     cli.add_numbers(parser, beam=5, sentences=256, repeats=3)
     cli.add_threads(parser)

@@ -1,6 +1,7 @@
 """The `fairseq-ext` command, and what its sub-commands share."""
 
 import argparse
+import ast
 import importlib
 import os
 import signal
@@ -46,6 +47,22 @@ def test_no_command_forgets_values_of_a_repeated_option(name):
     for action in parser._actions:
         if action.option_strings and action.nargs == "+":
             assert isinstance(action, (AddValues, argparse._AppendAction)), action.option_strings
+
+
+def test_no_script_forgets_values_of_a_repeated_option():
+    """argparse alone keeps those of the last place."""
+    forgetful = []
+    for folder in ("benchmarks", "docs", "examples", "fairseq_ext", "tests"):
+        for path in sorted((REPOSITORY / folder).rglob("*.py")):
+            text = path.read_text(encoding="utf-8")
+            for call in ast.walk(ast.parse(text)) if "nargs=" in text else ():
+                if isinstance(call, ast.Call) and call.args:
+                    words = {word.arg: ast.unparse(word.value) for word in call.keywords}
+                    is_option = ast.unparse(call.args[0]).startswith("'-")
+                    is_forgetful = words.get("action") not in ("AddValues", "'extend'", "'append'")
+                    if is_option and words.get("nargs") in ("'+'", "'*'") and is_forgetful:
+                        forgetful.append(f"{path.name}: {ast.unparse(call.args[0])}")
+    assert not forgetful
 
 
 def test_unknown_command_names_what_is_allowed(capsys):

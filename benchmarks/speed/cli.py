@@ -8,7 +8,7 @@ from typing import Callable, Optional, Sequence, Tuple
 
 import torch
 
-from fairseq_ext.tools import UsageError
+from fairseq_ext.tools import AddValues, UsageError
 from fairseq_ext.tools.installation.hardware import usable_cpus
 
 from . import BUILD
@@ -94,7 +94,8 @@ def add_numbers(parser: ArgumentParser, **defaults: int) -> None:
 
 def add_systems(parser: ArgumentParser, names: Sequence[str]) -> None:
     """Add --system, with all ``names`` as its default."""
-    parser.add_argument("--system", nargs="+", choices=names, default=names, metavar="NAME",
+    parser.add_argument("--system", nargs="+", action=AddValues, choices=names, default=names,
+                        metavar="NAME",
                         help=f"systems, of {', '.join(names)} (default: all)")  # fmt: skip
 
 

@@ -78,8 +78,8 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument(
         "--langs",
         nargs="+",
-        default=["en", "de"],
-        help=f"language codes, of {', '.join(LANGUAGES)}",
+        action="extend",
+        help=f"language codes, of {', '.join(LANGUAGES)} (default: en de)",
     )
     parser.add_argument("--train", type=int, default=20000, help="number of training sentences")
     parser.add_argument("--valid", type=int, default=500, help="number of validation sentences")
@@ -88,7 +88,7 @@ def main(argv: Sequence[str]) -> int:
     args = parser.parse_args(argv)
     sizes = {split: getattr(args, split) for split in SPLITS}
     try:
-        write_corpus(args.output, args.langs, sizes, args.seed)
+        write_corpus(args.output, args.langs or ["en", "de"], sizes, args.seed)
     except ValueError as error:
         parser.error(str(error))
     return 0

@@ -34,7 +34,9 @@ def arguments(argv=None):
     parser.add_argument("--package", help="dual, duo, ..., or part of a file's name (default: all)")
     parser.add_argument("--count", type=int, default=15, help="mutants a file (default: 15)")
     parser.add_argument("--seed", type=int, default=1, help="of the sample (default: 1)")
-    parser.add_argument("--tests", nargs="+", help="instead of those of targets.py")
+    parser.add_argument(
+        "--tests", nargs="+", action="extend", help="instead of those of targets.py"
+    )
     parser.add_argument("--again", type=Path, help="results file: run its survivors once more")
     parser.add_argument("--results", type=Path, default=ROOT / "build" / "mutation.jsonl")
     parser.add_argument("--list", action="store_true", help="print the mutants, run nothing")
