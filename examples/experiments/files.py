@@ -38,13 +38,16 @@ def read_json(path: Path, keys: Sequence[str] = ()) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def locked(folder: Path, file: Optional[Path] = None) -> Iterator[None]:
-    """Hold a folder by a file, FOLDER/lock unless named. UsageError while another process does."""
+def locked(folder: Path, file: Optional[Path] = None, waits: bool = False) -> Iterator[None]:
+    """Hold a folder by a file, FOLDER/lock unless named. UsageError while another process does.
+
+    waits: until that process is done, instead of the error.
+    """
     file = file or folder / "lock"
     file.parent.mkdir(parents=True, exist_ok=True)
     with open(file, "w", encoding="utf-8") as lock:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX if waits else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise UsageError(f"{folder}: another process works on it") from None
         yield

@@ -6,13 +6,11 @@ the mean; of a classification, of each seed), the 95% interval of the difference
 where a system has several, seeds, and the value of each seed.
 """
 
-import csv
-import json
 import math
 import shlex
 import statistics
 from pathlib import Path
-from typing import Any, Iterable, Mapping, Optional, Sequence
+from typing import Any, Mapping, Optional, Sequence
 
 import numpy as np
 
@@ -27,6 +25,7 @@ from .execution import RECORD, Run
 from .files import read_json, write_json
 from .metrics import CLASSIFICATIONS, mcnemar, metric_named
 from .scores import COLUMNS, MEASURED, Score, read_scores
+from .stored_values import columns, store, write_data
 from .trainings import without_shared_trainings
 
 Place = tuple[tuple[str, str], ...]
@@ -35,7 +34,6 @@ Where = tuple[Place, str]  # and the metric
 Results = dict[tuple[str, Place, str], dict[int, Score]]
 TEST = "bootstrap"
 WHOLE = 1e15  # a float below tells whole numbers apart
-GONE = ("not run", "more options")  # facts of an earlier report that do not outlive it
 
 
 def run_of(system: System, seed: int, data: Path, runs: Path, options: Sequence[str]) -> Run:
@@ -207,22 +205,6 @@ def lines_of(experiment: Experiment, results: Results) -> list[dict[str, str]]:
     return lines
 
 
-def columns(lines: Iterable[Mapping[str, str]]) -> list[str]:
-    """Return all columns, the fields between versus and metric."""
-    names = dict.fromkeys(name for entry in lines for name in entry)
-    fields = (name for name in names if name not in (*COLUMNS, *MEASURED))
-    return [*COLUMNS, *fields, *MEASURED]
-
-
-def write_data(path: Path, lines: Sequence[Mapping[str, str]]) -> None:
-    """Write the data as a CSV file."""
-    with atomic_path(path) as temporary:
-        with open(temporary, "w", encoding="utf-8", newline="") as stream:
-            writer = csv.DictWriter(stream, columns(lines), restval="", lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(lines)
-
-
 def tests(results: Results, seeds: Sequence[int]) -> dict[str, str]:
     """Return how the differences of what was measured are tested: {fact: text}."""
     scores = [score for by_seed in results.values() for score in by_seed.values()]
@@ -315,49 +297,6 @@ def without(results: Results, metrics: Sequence[str]) -> Results:
         if metric not in present:
             raise UsageError(f"--leave-out {metric}: measured were {', '.join(present)}")
     return {key: by_seed for key, by_seed in results.items() if key[2] not in metrics}
-
-
-def runs_in(lines: Iterable[Mapping[str, str]]) -> set[str]:
-    """Return the names of the runs that lines of the data are of."""
-    measured = (entry for entry in lines if not entry["versus"])
-    return {f"{entry['system']}.{seed}" for entry in measured for seed in entry["seeds"].split()}
-
-
-def check_nothing_is_lost(file: Path, lines: Iterable[Mapping[str, str]]) -> None:
-    """Raise UsageError if the stored data have runs that these lines are not of."""
-    if not file.exists():
-        return
-    with open(file, encoding="utf-8", newline="") as stream:
-        lost = runs_in(csv.DictReader(stream)) - runs_in(lines)
-    if lost:
-        raise UsageError(
-            f"--store: {file} has values of {', '.join(sorted(lost))}, this report has not; report "
-            "on all seeds, with all runs in --runs, or replace the values by --force"
-        )
-
-
-def store(
-    name: str,
-    lines: list[dict[str, str]],
-    facts: Mapping[str, str],
-    docs: Path,
-    force: bool = False,
-) -> None:
-    """Write values and circumstances to the data of the manual.
-
-    Facts that somebody has added to those of an earlier report are kept, and named. Raises
-    UsageError, unless forced, if values of other runs would be lost.
-    """
-    if not force:
-        check_nothing_is_lost(docs / f"{name}.csv", lines)
-    write_data(docs / f"{name}.csv", lines)
-    experiments = json.loads((docs / "experiments.json").read_text(encoding="utf-8"))
-    earlier = experiments.get(name, {})
-    added = {fact: earlier[fact] for fact in earlier if fact not in (*facts, *GONE)}
-    write_json(docs / "experiments.json", {**experiments, name: {**facts, **added}})
-    print(f"written: {docs / name}.csv; `make results` writes the pages")
-    for fact, text in added.items():
-        print(f"kept in experiments.json, see whether it still holds: {fact}: {text}")
 
 
 def report(
