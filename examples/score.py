@@ -121,8 +121,8 @@ def curve(args: Namespace) -> None:
     if args.per < 1 or (args.per > 1 and args.by != "updates"):
         raise UsageError(f"--per {args.per}: allowed: 1 or more, with --by updates")
     unit = float(args.per)
-    if args.by == "epoch":  # the last one may be cut off, none is longer than the others
-        unit = max(updates for _, updates in costs.epochs_of(args.log)[0])
+    if args.by == "epoch":
+        unit = costs.updates_per_epoch(args.log)
     named = [metric.partition("=") for metric in args.metrics]
     titles = [title or name for name, _, title in named]
     twice = next((title for title in titles if titles.count(title) > 1), None)

@@ -12,17 +12,22 @@ from fairseq_ext.tools.evaluate.inputs import read_lines, sentence_lines
 
 from . import UsageError
 
-EPOCH_END = re.compile(r"\| INFO \| train \| epoch (\d+) \|.*\| train_wall (\d+(?:\.\d+)?)")
+EPOCH_END = re.compile(
+    r"\| INFO \| train \| epoch (\d+) \|.*\| train_wall (\d+(?:\.\d+)?)(?: \||$)"
+)
 PLACE = re.compile(r"'save_dir': '([^']*)'")
 # number of the line, words with the logarithms of their probabilities in brackets
 WORDS = re.compile(r"(?m)\| INFO \| fairseq_cli\.eval_lm \| (\d+) (.* \[\S+\])$")
 CHANCE = re.compile(r" \[(\S+)\](?=\t|$)")
 RESUMED = re.compile(r"Loaded checkpoint .*\(epoch (\d+) @ (\d+) updates\)")
+# of an epoch, in a line while training
+LENGTH = re.compile(r"\| INFO \| train_inner \| epoch \d+: +\d+ / (\d+) ")
 UPDATES = re.compile(r"\| num_updates (\d+)\b")
 # Seconds: fairseq prints whole ones for each epoch. The sum over the epochs of a training tells the
 # time of an update where it is longer than this, and an epoch's where the epoch itself is longer.
 SHORTEST = 10
 TRAINING = "parameters, only in training"
+STOPPED = "Stopping training due to "  # the number of updates, or the time
 
 
 def likelihoods(log: Path, count: int) -> list[str]:
@@ -45,9 +50,10 @@ def likelihoods(log: Path, count: int) -> list[str]:
 def epochs_of(log: Path) -> tuple[list[tuple[float, int]], int]:
     """Return ([(seconds, updates) of each epoch], all updates) of a log of fairseq-train.
 
-    Only the updates count: no validation, no writing of checkpoints. An epoch that was resumed
-    is left out because its time is that of its rest. The log may hold several trainings, one after
-    the other, that save to different folders. Raises UsageError when no epoch ended.
+    Only the updates count: no validation, no writing of checkpoints. An epoch that was resumed is
+    left out because its time is that of its rest, and one behind an epoch whose line a kill cut off
+    because its updates are not known. The log may hold several trainings, one after the other, that
+    save to different folders. Raises UsageError when no epoch ended.
     """
     # folder of the checkpoints -> epoch -> (seconds, updates so far)
     trainings: dict[str, dict[int, tuple[float, int]]] = {}
@@ -75,13 +81,32 @@ def epochs_of(log: Path) -> tuple[list[tuple[float, int]], int]:
     for name, epochs in trainings.items():
         before = 0
         for epoch, (seconds, total) in sorted(epochs.items()):
-            if (name, epoch) not in resumed:
+            follows = epoch - 1 in epochs or epoch == min(epochs)
+            if follows and (name, epoch) not in resumed:
                 whole.append((seconds, total - before))
             before = total
         every += before
     if not whole:
         raise UsageError(f"{log}: it has no finished training epoch")
     return whole, every
+
+
+def updates_per_epoch(log: Path) -> int:
+    """Return the updates of a whole epoch of a log of fairseq-train.
+
+    Lines while training tell them. In a log without these they are those of the longest epoch: the
+    last may be cut off, none is longer than the others. Raises UsageError where it is the only one
+    and --max-update or --stop-time-hours ended it.
+    """
+    epochs = epochs_of(log)[0]
+    text = log.read_text(encoding="utf-8", errors="replace")
+    lengths = [int(length) for length in LENGTH.findall(text)]
+    if not lengths and len(epochs) == 1 and STOPPED in text:
+        raise UsageError(
+            f"{log}: its only epoch ended early, and no line while training tells how long it is; "
+            "allowed: --by updates, or a smaller --log-interval in training"
+        )
+    return max(lengths or [updates for _, updates in epochs])
 
 
 def timed(logs: Sequence[Path]) -> dict[str, float]:

@@ -4,7 +4,7 @@ import math
 
 import pytest
 from experiments import UsageError
-from experiments.costs import epochs_of, likelihoods, timed
+from experiments.costs import epochs_of, likelihoods, timed, updates_per_epoch
 
 
 def epoch(number, wall, updates):
@@ -106,3 +106,30 @@ def test_an_epoch_that_is_trained_again_from_its_middle_is_not_timed(log):
         epoch(3, 22, 300),
     )
     assert epochs_of(path) == ([(20.0, 100), (22.0, 100)], 300)
+
+
+@pytest.mark.parametrize("end", ["| num_upd", "| train_wall 2"])
+def test_an_epoch_whose_line_was_cut_off_is_not_timed(log, end):
+    """The updates of the epoch behind it would be those of both."""
+    whole = epoch(2, 20, 200)
+    path = log(
+        epoch(1, 20, 100),
+        whole[: whole.index(end) + len(end)] + "2026-01-01 00:00:00 | INFO | {'_name': None}\n",
+        "2026 | INFO | Loaded checkpoint x (epoch 3 @ 200 updates)\n",
+        epoch(3, 22, 300),
+        epoch(4, 24, 400),
+    )
+    assert epochs_of(path) == ([(20.0, 100), (24.0, 100)], 400)
+    path = log(epoch(1, 20, 100), "epoch 002 | lo\n", epoch(3, 22, 300), epoch(4, 24, 400))
+    assert epochs_of(path) == ([(20.0, 100), (24.0, 100)], 400)
+
+
+def test_how_long_an_epoch_is(log):
+    inner = "2026-01-01 | INFO | train_inner | epoch 001:     50 / 125 loss=1, num_updates=50\n"
+    stopped = "2026 | INFO | fairseq_cli.train | Stopping training due to num_updates: 70 >= "
+    stopped += "max_update: 70\n"
+    assert updates_per_epoch(log(inner, stopped, epoch(1, 20, 70))) == 125
+    assert updates_per_epoch(log(epoch(1, 20, 100), stopped, epoch(2, 20, 170))) == 100
+    assert updates_per_epoch(log(epoch(1, 20, 100))) == 100
+    with pytest.raises(UsageError, match="only epoch ended early.*; allowed: --by updates"):
+        updates_per_epoch(log(stopped, epoch(1, 20, 70)))

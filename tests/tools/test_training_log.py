@@ -1,7 +1,7 @@
 """Curves of training logs in both formats, of resumed runs, and of damaged logs."""
 
 import pytest
-from tools.sample_logs import INNER, VALID, json_lines, simple_lines, write
+from tools.sample_logs import INNER, NOISE, VALID, json_lines, simple_lines, write
 
 from fairseq_ext.tools import UsageError
 from fairseq_ext.tools.curves.training_log import parse_line, read_run
@@ -67,6 +67,28 @@ def test_damage_is_an_error_with_file_and_line_except_at_the_cut_off_end(tmp_pat
     with pytest.raises(UsageError) as error:
         read_run(path, "run")
     assert f"{path}, line {len(good) + 1}:" in str(error.value)
+
+
+@pytest.mark.parametrize("start", ["Loaded checkpoint x.pt (epoch 1 @ 10 updates)",
+                                   "No existing checkpoint found x.pt"])  # fmt: skip
+@pytest.mark.parametrize("end", ["loss", "num_up", "r=0.25, train_w"])
+def test_a_line_that_was_cut_off_before_a_new_start_is_left_out(tmp_path, capsys, start, end):
+    """The next process goes on in the line, whose newline was not written."""
+    good = simple_lines(True)
+    *begun, numbers = good[: len(NOISE) + 2]  # the last of them is a line while training
+    stamp = "2030-01-02 03:04:09 | INFO | fairseq.trainer | "
+    half = numbers[: numbers.index(end) + len(end)]
+    log = [*begun, half + stamp + "{'_name': None}", stamp + start, *good[len(NOISE) + 1 :]]
+    path = write(tmp_path / "run.log", log)
+    run = read_run(path, "run")
+    assert run.curves["train", "loss"][-1] == INNER[-1]
+    assert run.curves["valid", "loss"] == VALID
+    warning = capsys.readouterr().err
+    assert warning.startswith(f"warning: {path}, line {len(begun) + 1}: ")
+    assert "cut off before a new start; it is left out" in warning
+    write(path, [*log[: len(begun) + 1], *log[len(begun) + 2 :]])
+    with pytest.raises(UsageError, match=rf"line {len(begun) + 1}: "):
+        read_run(path, "run")
 
 
 def test_a_clock_that_is_set_back_counts_as_none(tmp_path, capsys):

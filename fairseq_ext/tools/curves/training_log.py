@@ -64,8 +64,9 @@ def read_run(path: Union[str, Path], label: str) -> Run:
     Where a run was resumed, what it had trained beyond its checkpoint is left out: the updates that
     it repeats, and those that it no longer has. A run that begins anew in the same log replaces the
     one before it.
-    Raises UsageError, with file and line: no such file, a damaged line, no line with numbers. Only
-    the last line may be cut off in the middle, as a killed process leaves it.
+    Raises UsageError, with file and line: no such file, a damaged line, no line with numbers. A
+    line may be cut off in the middle, as a killed process leaves it, if it is the last one with
+    numbers, or the last before the run was resumed or began anew.
     """
     try:
         # the ends of lines are newlines here; U+2028 and others stand within translations
@@ -77,25 +78,29 @@ def read_run(path: Union[str, Path], label: str) -> Run:
     points: Curves = {}
     times: List[Point] = []
     clock = Clock()
+    damage = ""  # the last line that could not be read, until another one with numbers is
     for number, line in enumerate(lines, start=1):
         back = clock.read(line)
         if back:
-            print(
-                f"warning: {path}, line {number}: the clock was set back by {back:.0f} seconds, "
-                "which count as none",
-                file=sys.stderr,
-            )
+            place = f"{path}, line {number}"
+            warn(f"{place}: the clock was set back by {back:.0f} seconds, which count as none")
         start = starting_updates(line)
         if start is not None:
+            if damage:
+                warn(f"{damage}, cut off before a new start; it is left out")
+                damage = ""
             for curve in (times, *points.values()):
                 cut(curve, start)
         try:
             parsed = parse_line(line)
         except ValueError as error:
-            if number == len(lines):  # a killed process leaves its last line cut off
-                break
-            raise UsageError(f"{path}, line {number}: {error}: {line[:80]!r}") from error
+            if damage:
+                raise UsageError(damage) from error
+            damage = f"{path}, line {number}: {error}: {line[:80]!r}"
+            continue
         if parsed is not None:
+            if damage:
+                raise UsageError(damage)
             split, updates, values = parsed
             clock.mark()  # a line with numbers: the run was training up to here
             append(times, updates, clock.seconds)
@@ -109,6 +114,11 @@ def read_run(path: Union[str, Path], label: str) -> Run:
         )
     stamped = clock.seconds is not None
     return Run(label, choose_training_values(points), times if stamped else wall_times(points))
+
+
+def warn(text: str) -> None:
+    """Print a warning."""
+    print(f"warning: {text}", file=sys.stderr)
 
 
 class Clock:
