@@ -60,9 +60,9 @@ def shares(texts: list[list[LinePair]]) -> dict[str, list[LinePair]]:
     return splits
 
 
-def identified(path: Path) -> dict[str, LinePair]:
-    """Return {identifier: (sentence, target)} of the graphs of a file."""
-    pairs = {}
+def identified(path: Path) -> list[tuple[str, LinePair]]:
+    """Return [(identifier, (sentence, target))] of the graphs of a file."""
+    pairs = []
     texts_of("amr", path)  # names what is malformed
     for _, lines in linearise.texts(path):
         for _, text in graphs.blocks(lines):
@@ -70,7 +70,7 @@ def identified(path: Path) -> dict[str, LinePair]:
             if pair and not name:
                 raise UsageError(f"{path}: no line '# ::id NAME' above the graph of: {pair[0]}")
             if pair and name:
-                pairs[name.group(1)] = pair
+                pairs.append((name.group(1), pair))
     return pairs
 
 
@@ -91,9 +91,9 @@ def examples(args: Namespace) -> dict[str, list[LinePair]]:
         return {split: sum(texts_of(args.format, paths[split]), []) for split in SPLITS}
     if whole and len(missing) == 1 and args.format == "amr":
         by_split = {split: identified(path) for split, path in paths.items()}
-        taken = set().union(*by_split.values())
-        rest = [pair for name, pair in identified(whole).items() if name not in taken]
-        return {missing[0]: rest, **{split: list(by_split[split].values()) for split in by_split}}
+        taken = {name for graphs_of in by_split.values() for name, _ in graphs_of}
+        by_split[missing[0]] = [named for named in identified(whole) if named[0] not in taken]
+        return {split: [pair for _, pair in by_split[split]] for split in by_split}
     raise UsageError(
         f"{args.format} with {options or 'no file'}; allowed: "
         "--whole alone; --train, --valid and --test; for amr --whole and two of these"

@@ -16,7 +16,7 @@ from typing import Any, Sequence
 
 import numpy as np
 
-from fairseq_ext.tools import UsageError
+from fairseq_ext.tools import UsageError, atomic_path
 from fairseq_ext.twin.commands.idx import read_idx
 
 from .files import check_outputs, find, write_lines
@@ -152,7 +152,8 @@ def run(args: Namespace) -> None:
         for number, (canvas, digits) in enumerate(strips[split]):
             name, captions = f"features/{split}{number}.npy", captions_of(digits)
             vectors = components.features(pixels(canvas, args.features), args.features)
-            np.save(args.output / "bin" / name, vectors)
+            with atomic_path(args.output / "bin" / name, flushes=False) as temporary:
+                np.save(temporary, vectors)
             texts += rng.sample(captions, count)
             names += [name] * count
             references.append("\t".join(captions))

@@ -37,7 +37,11 @@ def lower(text: str) -> str:
 
 
 def read_mr(text_path: Path, split_path: Path) -> dict[str, Texts]:
-    """Return {"train", "test": texts}. Raises UsageError with the line of a wrong split."""
+    """Return {"train", "test": texts}. Raises UsageError with the line of a wrong split.
+
+    A line that names a text again is wrong too: it might be in training and test.
+    """
+    first: dict[int, int] = {}  # {text: its line}
     texts, splits = list(lines_of(text_path, "latin-1")), dict[str, Texts](train=[], test=[])
     for number, line in enumerate(lines_of(split_path), start=1):
         place, split, label = [*line.split("\t"), "", ""][:3]
@@ -45,6 +49,11 @@ def read_mr(text_path: Path, split_path: Path) -> dict[str, Texts]:
         is_text = place.isascii() and place.isdigit() and int(place) < len(texts)
         if not is_text or split not in splits or label not in ("0", "1") or line.count("\t") != 2:
             raise UsageError(f"{split_path}, line {number}: not NUMBER train|test 0|1: {line!r}")
+        if first.setdefault(int(place), number) < number:
+            raise UsageError(
+                f"{split_path}, line {number}: text {place} has a split already, in line "
+                f"{first[int(place)]}"
+            )
         splits[split].append((lower(texts[int(place)]), ("neg", "pos")[int(label)]))
     return splits
 

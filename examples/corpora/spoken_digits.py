@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple, Sequence
 
 from fairseq_ext.compat.text_lines import UNREADABLE
-from fairseq_ext.tools import UsageError
+from fairseq_ext.tools import UsageError, atomic_path
 
 from .files import check_outputs, write_lines
 from .parallel import SPLITS
@@ -127,6 +127,14 @@ def compose(
     return strings
 
 
+def write_recording(path: Path, samples: bytes) -> None:
+    """Write a .wav file that is there wholly or not at all."""
+    with atomic_path(path, flushes=False) as temporary:
+        with wave.open(str(temporary), "wb") as stream:
+            stream.setparams((1, 2, RATE, 0, "NONE", ""))
+            stream.writeframes(samples)
+
+
 def run(args: Namespace) -> None:
     """Write wavs/SPLIT.tsv with its files, raw/SPLIT.ref, and the same in characters beside it."""
     if not 1 <= args.digits[0] <= args.digits[1]:
@@ -137,16 +145,14 @@ def run(args: Namespace) -> None:
     outputs = [args.output / name.format(split) for split in SPLITS for name in written]
     check_outputs(outputs, [args.archive])
     recordings, rng = recordings_by_split(args), random.Random(SEED)
+    (args.output / "wavs").mkdir(parents=True, exist_ok=True)
     for split, count in zip(SPLITS, args.strings):
         strings = compose(recordings[split], count, args.digits, rng)
         lines = ["id\taudio\ttgt_text\tspeaker"]
         for number, utterance in enumerate(strings):
             name = f"{split}{number}"
             lines.append(f"{name}\t{name}.wav\t{utterance.text}\t{utterance.speaker}")
-            (args.output / "wavs").mkdir(parents=True, exist_ok=True)
-            with wave.open(str(args.output / "wavs" / f"{name}.wav"), "wb") as stream:
-                stream.setparams((1, 2, RATE, 0, "NONE", ""))
-                stream.writeframes(utterance.samples)
+            write_recording(args.output / "wavs" / f"{name}.wav", utterance.samples)
         write_lines(args.output / "wavs" / f"{split}.tsv", lines)
         texts = [utterance.text for utterance in strings]
         write_lines(args.output / "raw" / f"{split}.ref", texts)

@@ -87,6 +87,19 @@ def test_the_rest_of_the_graphs_validates(linearised):
     assert files["valid.en"] == [f"It is {n} ." for n in (14, 15, 16)]
 
 
+def test_graphs_that_share_an_identifier_stay(linearised, tmp_path, write):
+    """As with --train, --valid and --test; the last one replaced those before it."""
+    again = ["# ::id a.1", "# ::snt It is 1 again .", "(i / it :quant 1)"]
+    whole = write(tmp_path / "raw" / "whole", [*graphs(range(20)).splitlines(), *again])
+    train = write(tmp_path / "raw" / "train", [*graphs(range(14)).splitlines(), *again])
+    files = linearised("amr", "--whole", whole, "--train", train, "--test", f"{BANK}-test.txt")
+    assert sizes(files) == {"train": 15, "valid": 3, "test": 3}
+    assert files["train.en"][1] == "It is 1 ." and files["train.en"][-1] == "It is 1 again ."
+    valid = write(tmp_path / "raw" / "valid", graphs([2]).splitlines())
+    files = linearised("amr", "--whole", whole, "--valid", valid, "--test", f"{BANK}-test.txt")
+    assert [line for line in files["train.en"] if " 1 " in line] == ["It is 1 .", "It is 1 again ."]
+
+
 def test_long_targets_leave_training_only(linearised, capsys, tmp_path, write):
     mixed = write(tmp_path / "raw" / "mixed", [*ROWS.splitlines(), "Yes UH I-INTJ O"])
     files = linearised("ner", *GIVEN[2:], "--train", mixed, "--longest", 1)

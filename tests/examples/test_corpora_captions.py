@@ -119,6 +119,22 @@ def test_what_was_written_is_written_again(mnist, tmp_path):
     assert len(lines(out / "bin" / "train.features")) == len(before)
 
 
+def test_an_interruption_leaves_features_as_they_were(mnist, tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    run(mnist, out, "--features", "whole")
+    features = out / "bin" / "features"
+    before = {path.name: path.read_bytes() for path in features.iterdir()}
+
+    def interrupted(path, vectors):
+        path.write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(np, "save", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(mnist, out, "--features", "whole")
+    assert {path.name: path.read_bytes() for path in features.iterdir()} == before
+
+
 def test_faults_are_named(mnist, tmp_path):
     with pytest.raises(UsageError, match="--strips 0 1 1: allowed: 1 or more of each"):
         run(mnist, tmp_path / "out", "--features", "grid", "--strips", "0", "1", "1")

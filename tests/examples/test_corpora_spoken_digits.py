@@ -59,6 +59,22 @@ def test_what_is_written(recordings, tmp_path, capsys):
     assert [line.split() for line in characters] == [list(t.replace(" ", "\u2581")) for t in texts]
 
 
+def test_an_interruption_leaves_recordings_as_they_were(recordings, tmp_path, monkeypatch):
+    """Half of one would be a shorter recording."""
+    out = tmp_path / "out"
+    spoken_digits.run(arguments(recordings, out))
+    before = {path.name: path.read_bytes() for path in (out / "wavs").iterdir()}
+
+    def interrupted(stream, samples):
+        stream.writeframesraw(samples[:10])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(wave.Wave_write, "writeframes", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        spoken_digits.run(arguments(recordings, out))
+    assert {path.name: path.read_bytes() for path in (out / "wavs").iterdir()} == before
+
+
 def of_split(args):
     """{split: the numbers of the recordings in it}; a recording's samples are its number."""
     return {
