@@ -100,6 +100,7 @@ PATCH_MODULES = (
     "training.roberta_positions",
     "versions.warning_filters",
     "data.data_files",
+    "data.batch_sizes",
     "data.indexed_files",
     "command_line.preprocess_input",
     "command_line.word_alignments",

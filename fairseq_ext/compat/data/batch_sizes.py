@@ -1,0 +1,48 @@
+"""Batches of --max-tokens: a sentence that is longer than a batch may be is named."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any, Callable
+
+from ..patch_registry import PatchedModule, patch
+from ..user_errors import OptionError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+@patch(
+    "fairseq.data.data_utils",
+    because="fairseq 0.12.2: a sentence longer than --max-tokens ends in an assertion that names "
+    "no sentence",
+)
+def sentences_fit_in_max_tokens(module: PatchedModule) -> None:
+    """Name the longest sentence and its length."""
+    stock = module.batch_by_size
+
+    @functools.wraps(stock)
+    def batch_by_size(
+        indices: np.ndarray,
+        num_tokens_fn: Callable[[int], int],
+        num_tokens_vec: np.ndarray | None = None,
+        max_tokens: int | None = None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        # batches of fixed shapes have sizes of their own
+        has_shapes = (args[2] if len(args) > 2 else kwargs.get("fixed_shapes")) is not None
+        limit = -1 if max_tokens is None or has_shapes else int(max_tokens)
+        if num_tokens_vec is not None and limit > 0 and len(num_tokens_vec):
+            place = int(num_tokens_vec.argmax())
+            longest = int(num_tokens_vec[place])
+            if longest > limit:
+                raise OptionError(
+                    f"--max-tokens {limit} is less than the {longest} tokens of sentence number "
+                    f"{int(indices[place])}; allowed: at least {longest}, or "
+                    f"--max-source-positions {limit} --max-target-positions {limit} with "
+                    "--skip-invalid-size-inputs-valid-test, which leave such sentences out"
+                )
+        return stock(indices, num_tokens_fn, num_tokens_vec, max_tokens, *args, **kwargs)
+
+    module.batch_by_size = batch_by_size
