@@ -72,6 +72,7 @@ class LSTM(nn.LSTM):
         super().__init__(input_size, hidden_size, batch_first=True)
         # it may not move: the gradients of both are equal, and the sum would learn twice as fast
         self.bias_hh_l0.requires_grad_(False)
+        # again after torch's constructor: without it the same seed would begin with other values
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -50,6 +50,7 @@ class GRU(nn.GRU):
     def __init__(self, input_size: int, hidden_size: int):
         super().__init__(input_size, hidden_size, batch_first=True)
         self.bias_hh_l0.requires_grad_(False)
+        # again after torch's constructor: without it the same seed would begin with other values
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
