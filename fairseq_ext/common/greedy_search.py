@@ -5,14 +5,14 @@ and builds nothing on the host, and takes half the time of a beam search with be
 returns. Dimensions: B sentences, V words, S source positions, T steps.
 """
 
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, Tuple
 
 import torch
 from fairseq.models import FairseqEncoderDecoderModel
 from torch import Tensor
 
 from .products import WeightCache
-from .search_rows import reorder_functions
+from .search_rows import reorder_functions, reordered
 
 # (logits (R, V), numbers of the sentences (R,), step) -> words (R,)
 Choose = Callable[[Tensor, Tensor, int], Tensor]
@@ -118,9 +118,7 @@ class _Search:
 
     def _leave(self, order: Tensor) -> None:
         """Go on with the rows ``order`` (R',) alone."""
-        for reorder in self.reorders:
-            reordered: Optional[Dict[str, Any]] = reorder(self.state, order)
-            self.state = self.state if reordered is None else reordered
+        self.state = reordered(self.state, self.reorders, order)
         self.encoded = self.encoder.reorder_encoder_out(self.encoded, order)
         self.sentences, self.read = self.sentences[order], self.read[order]
         self.ended = self.ended[order]

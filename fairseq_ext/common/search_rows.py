@@ -43,6 +43,14 @@ def reorder_functions(decoder: FairseqIncrementalDecoder) -> List[Reorder]:
     ]
 
 
+def reordered(state: Dict[str, Any], reorders: List[Reorder], order: Tensor) -> Dict[str, Any]:
+    """Return the state of a decoder with row ``order[r]`` at r; ``reorders`` are its functions."""
+    for reorder in reorders:
+        changed = reorder(state, order)
+        state = state if changed is None else changed
+    return state
+
+
 class SearchRows:
     """The words of every row so far, and what the models know of it.
 
@@ -123,7 +131,5 @@ class SearchRows:
         if self.steps is not None:
             self.steps.reorder(order)
             return
-        for state, functions in zip(self.states, self.reorders):
-            for reorder in functions:
-                reordered = reorder(state, order)
-                state = state if reordered is None else reordered
+        for number, reorders in enumerate(self.reorders):
+            self.states[number] = reordered(self.states[number], reorders, order)

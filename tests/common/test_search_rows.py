@@ -26,6 +26,13 @@ class Decoder(FairseqIncrementalDecoder):
         return incremental_state
 
 
+class Renewing(Decoder):
+    """Returns a state of its own instead of changing the one that it is given."""
+
+    def reorder_incremental_state(self, incremental_state, new_order):
+        return {**incremental_state, "sum": incremental_state["sum"].index_select(0, new_order)}
+
+
 class Scripting(Decoder):
     """Reorders all of its state by itself."""
 
@@ -52,8 +59,8 @@ class Ensemble:
         return encoded.index_select(0, order)
 
 
-def rows_of(beam):
-    decoder = Decoder()
+def rows_of(beam, decoder=None):
+    decoder = decoder or Decoder()
     tokens = torch.tensor([[7, 2], [8, 2]])
     empty = tokens.new_full((4,), 1)
     rows = SearchRows(Ensemble(decoder), {"src_tokens": tokens}, beam, empty, begin=2)
@@ -68,6 +75,12 @@ def test_modules_with_state_are_reordered_and_no_others():
     assert reorder_functions(decoder) == expected
     scripting = Scripting()
     assert reorder_functions(scripting) == [scripting.reorder_incremental_state_scripting]
+
+
+def test_a_state_that_is_returned_takes_the_place_of_the_one_before():
+    rows = rows_of(beam=2, decoder=Renewing())
+    rows.go_on(0, torch.tensor([3, 4, 5, 6]), torch.tensor([1, 0, 3, 3]), beam=2)
+    assert rows.states[0]["sum"].tolist() == rows.states[0]["memory"].tolist() == [1, 0, 3, 3]
 
 
 def test_all_rows_begin_alike():
