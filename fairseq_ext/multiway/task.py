@@ -12,7 +12,7 @@ from fairseq.tasks import register_task
 from torch import Tensor
 
 from ..streams.config import StreamsConfig
-from ..streams.language_pair import LanguagePair, sides
+from ..streams.language_pair import LanguagePair, sides, target_of
 from ..streams.task import StreamsTask
 
 SEPARATOR = "|||"
@@ -218,7 +218,7 @@ def _check_aligned(
     """Raise ValueError unless the parts have the same target sentences in the same order."""
     for pair, part in zip(pairs, parts):
         if part.tgt is None:
-            target = LanguagePair.parse(pair).target
+            target = target_of(pair)
             raise ValueError(
                 f"{path}: {split} of {pair} has no sentences of {target}, by which several sources "
                 "are seen to be aligned: binarise them as well, or give the sources to "

@@ -18,7 +18,7 @@ from ..common.beam_search import Hypotheses, Sample
 from ..streams.config import StreamsConfig
 from ..streams.direction import Direction
 from ..streams.lang_pairs import parse_lang_pairs
-from ..streams.language_pair import LanguagePair, reverse_of, sides
+from ..streams.language_pair import LanguagePair, reverse_of, sides, source_of, target_of
 from ..streams.marked_sources import marked, with_sources
 from ..streams.metrics import log_bleu_summary, log_likelihoods, log_pairs
 from ..streams.pair_data import load_dictionary
@@ -186,13 +186,13 @@ class RoutedMtlTask(StreamsTask):
             if lang not in self.dictionaries:
                 paths = utils.split_paths(self.cfg.data)
                 self.dictionaries[lang] = load_dictionary(paths, lang)
-            tasks = [pair for pair in pairs if LanguagePair.parse(pair).source == lang]
+            tasks = [pair for pair in pairs if source_of(pair) == lang]
             add_task_tokens(self.dictionaries[lang], tasks)
 
     def task_token(self, pair: str) -> int:
         """Return the index of the token that begins every source of a task."""
         self._add_tokens(self.pairs)
-        dictionary = self.dictionaries[LanguagePair.parse(pair).source]
+        dictionary = self.dictionaries[source_of(pair)]
         return dictionary.index(token_of(pair))
 
     def _load_pair(self, path: str, split: str, pair: str, combine: bool) -> LanguagePairDataset:
@@ -337,10 +337,7 @@ class RoutedMtlTask(StreamsTask):
     def kinds(self) -> Dict[str, str]:
         """Return {pair: what its target is}."""
         kinds = parse_target_kinds(self.target_kinds)
-        return {
-            pair: kinds.get(LanguagePair.parse(pair).target, "text")
-            for pair in self._logged_pairs()
-        }
+        return {pair: kinds.get(target_of(pair), "text") for pair in self._logged_pairs()}
 
     def scorer(self) -> TaskScores:
         """Return what scores validation batches with --eval-bleu, by kind of target."""

@@ -13,7 +13,7 @@ from torch import Tensor
 from ..common.corpus_bleu import bleu_sums
 from ..compat.generation.word_blanks import lacks_blanks
 from .config import StreamsConfig
-from .language_pair import LanguagePair
+from .language_pair import target_of
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ class PairBleu:
 
     def texts(self, pair: str, sample: Mapping[str, Any]) -> Tuple[List[str], List[str]]:
         """Return hypotheses and references of a batch, in its order."""
-        pad = self.dictionaries[LanguagePair.parse(pair).target].pad()
+        pad = self.dictionaries[target_of(pair)].pad()
         # the generator is of the pair; stock encoders take no argument of this name
         inputs = {name: value for name, value in sample["net_input"].items() if name != "pair"}
         lists = self.generators[pair].generate(None, {**sample, "net_input": inputs})
@@ -84,7 +84,7 @@ class PairBleu:
 
     def _line(self, pair: str, tokens: Tensor, unknown: str) -> str:
         """Return tokens (T,) as the text that is scored."""
-        dictionary = self.dictionaries[LanguagePair.parse(pair).target]
+        dictionary = self.dictionaries[target_of(pair)]
         line = dictionary.string(
             tokens.int().cpu(), self.cfg.eval_bleu_remove_bpe, unk_string=unknown
         )
@@ -92,7 +92,7 @@ class PairBleu:
 
     def detokenize(self, pair: str, line: str) -> str:
         """Return a target line of the pair as it is scored."""
-        tokenizer = self.tokenizers[LanguagePair.parse(pair).target]
+        tokenizer = self.tokenizers[target_of(pair)]
         return tokenizer.decode(line) if tokenizer else line
 
     def sums(self, pair: str, hypotheses: List[str], references: List[str]) -> Dict[str, int]:

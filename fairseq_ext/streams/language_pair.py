@@ -60,6 +60,16 @@ def label_of(stream: str) -> str:
     return stream.partition(LABEL)[2]
 
 
+def source_of(pair: str) -> str:
+    """Return the source language: "de-en" -> "de"; of several sources "de+fr"."""
+    return LanguagePair.parse(pair).source
+
+
+def target_of(pair: str) -> str:
+    """Return the target language: "de-en" -> "en"."""
+    return LanguagePair.parse(pair).target
+
+
 def reverse_of(pair: str) -> str:
     """Return the other direction: "de-en" -> "en-de"."""
     return str(LanguagePair.parse(pair).reverse)

@@ -11,7 +11,7 @@ from fairseq.data.indexed_dataset import dataset_exists
 
 from .config import StreamsConfig
 from .empty_files import empty_file_as
-from .language_pair import LABEL, MONO, LanguagePair, languages, reverse_of
+from .language_pair import LABEL, MONO, languages, reverse_of, target_of
 from .marked_sources import marked
 
 logger = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ def monolingual_streams(text: Optional[str], pairs: Sequence[str], of: Sequence[
     """
     streams: List[str] = []
     for lang in parse_monolingual(text, pairs):
-        into = [pair for pair in of if LanguagePair.parse(pair).target == lang]
+        into = [pair for pair in of if target_of(pair) == lang]
         if not into:
             raise ValueError(
                 f"--monolingual {text}: no pair that may be trained on its lines translates into "

@@ -69,8 +69,8 @@ class TrainingPlan:
         self.main_pair, self.temperature = main_pair, temperature
         self.join_at, self.state = dict(join_at or {}), state or RunState()
 
-    def _stream(self, pair: str) -> str:
-        """Return the name of a pair's stream: one for all that see the same sentences."""
+    def _sentence_set(self, pair: str) -> str:
+        """Return the name of the sentences that a pair sees: one name for pairs with the same."""
         return self.dataset.sets[pair] if self.schedule == "joint" else pair
 
     def _batches_per_update(self, epoch: int) -> int:
@@ -188,13 +188,13 @@ class TrainingPlan:
                 f"epoch {epoch} has no batches: all pairs have left (--pair-patience); a training "
                 "loop must end where is_run_over(epoch) of its iterator is true"
             )
-        streams: Dict[str, Iterator[Batch]] = {}
+        minibatches: Dict[str, Iterator[Batch]] = {}
         for pair in self.batches:
-            name = self._stream(pair)
-            if name not in streams:
-                # no key names a worker: all of them get minibatches of a stream in turn
+            name = self._sentence_set(pair)
+            if name not in minibatches:
+                # no key names a worker: all of them get minibatches of a set in turn
                 keys = self.seed, epoch, name
-                streams[name] = _endless(self.batches[pair], *keys, shuffle=shuffle)
+                minibatches[name] = _endless(self.batches[pair], *keys, shuffle=shuffle)
         planned: List[Batch] = []
         self.begin(epoch + 1)  # while this epoch's data are there: the next may have others
         for slot in self.slots(epoch):
@@ -203,9 +203,9 @@ class TrainingPlan:
                 drawn: Dict[str, Batch] = {}
                 batch: Batch = []
                 for pair in part:
-                    name = self._stream(pair)
+                    name = self._sentence_set(pair)
                     if name not in drawn:
-                        drawn[name] = next(streams[name])
+                        drawn[name] = next(minibatches[name])
                     batch += self.dataset.to_global(pair, drawn[name])
                 planned.append(batch)
         return planned

@@ -13,7 +13,7 @@ from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 import numpy as np
 from fairseq.data import FairseqDataset, indexed_dataset
 
-from .language_pair import LanguagePair, reverse_of
+from .language_pair import LanguagePair, reverse_of, source_of
 
 logger = logging.getLogger(__name__)
 FILES = ("", ".bin", ".idx", ".vocab")  # of fairseq's kinds of indexed datasets
@@ -24,7 +24,7 @@ def prefixes(path: str, split: str, pair: str, combine: bool, impl: Optional[str
 
     As fairseq's ``load_langpair_dataset`` finds them: those of the direction, else of its reverse.
     """
-    source = LanguagePair.parse(pair).source
+    source = source_of(pair)
     names: List[str] = []
     # train, train1, train2, .. up to a gap
     numbers: Iterable[int] = itertools.count() if combine else (0,)

@@ -201,8 +201,8 @@ class Steps(TranslationTask):
             # one worker, or those of ``average_gradients``, which lack the same gradients
             return self._untouched
         # fairseq's wrapper has put zeros in the place of what this worker alone lacks
-        here = {id(parameter) for parameter in self._untouched}
-        is_here = [id(parameter) not in here for parameter in self._trained]
+        missing = {id(parameter) for parameter in self._untouched}
+        is_here = [id(parameter) not in missing for parameter in self._trained]
         touched = touched_by_any(self._trained, is_here, wrapper.process_group)
         return [p for p, is_touched in zip(self._trained, touched) if not is_touched]
 

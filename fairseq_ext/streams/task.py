@@ -24,17 +24,14 @@ from .dataset import Sample
 from .direction import Direction
 from .groups import check_frozen, frozen_pairs, train_only
 from .lang_pairs import parse_labelled_pairs, parse_lang_pairs
-from .language_pair import LanguagePair, languages, pair_of
+from .language_pair import LanguagePair, languages, pair_of, target_of
 from .loading import Loading
 from .monolingual import monolingual_streams
 from .pair_data import load_dictionary
 from .pair_parallel import PairParallel, pair_sizes
 from .patience import PairPatience
 from .requested_direction import requested_direction
-from .schedule import (
-    check_join_at,
-    check_schedule,
-)
+from .schedule import check_join_at, check_schedule
 from .state import RunState
 from .stored_pairs import store_pairs, stored_pairs
 from .subwords import SubwordsByLanguage, build_subwords
@@ -239,7 +236,7 @@ class StreamsTask(Loading):
         bleu, target = self.scorer(), self.tgt_dict
         for pair in self._logged_pairs():
             # fairseq gives it to the generator
-            self.tgt_dict = self.dictionaries[LanguagePair.parse(pair).target]
+            self.tgt_dict = self.dictionaries[target_of(pair)]
             models = [model.direction(pair)]
             generator = self.build_search(pair, models, bleu.generation)
             bleu.generators[pair] = generator

@@ -21,7 +21,7 @@ from fairseq.models import BaseFairseqModel
 from torch import Tensor
 
 from ...common.log_sums import logged_sum
-from ...streams.language_pair import LanguagePair
+from ...streams.language_pair import target_of
 from .marginals import Marginals
 
 
@@ -116,7 +116,7 @@ class DualityGap(FairseqCriterion):
         """Return the terms of a direction, with the sentences in the order of their numbers."""
         assert self.marginals is not None  # the task couples directions only with a weight
         loss, nll, log = self.score(model, sample)
-        target, lang = sample["target"], LanguagePair.parse(pair).target
+        target, lang = sample["target"], target_of(pair)
         prev_tokens = sample["net_input"]["prev_output_tokens"]
         log_y = self.marginals(lang, prev_tokens, target, self.padding_idx)  # (B,)
         # the share of a label is no language model's: it stays out of lm_nll_loss

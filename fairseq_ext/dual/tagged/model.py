@@ -21,7 +21,7 @@ from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
 from ...common.joined_dictionary import check_joined
-from ...streams.language_pair import LanguagePair, languages, sides
+from ...streams.language_pair import LanguagePair, languages, sides, target_of
 from ...streams.model import StreamsModel
 from ..stock_transformer import build_transformer, register_sizes
 from ..transformer.roles import check_trained
@@ -129,7 +129,7 @@ class TaggedTransformerModel(StreamsModel):
         ValueError for a language that no pair was trained to read, or to write.
         """
         check_trained(pair, self.pairs)
-        encoder = self._encoder(LanguagePair.parse(pair).target)
+        encoder = self._encoder(target_of(pair))
         direction = FairseqEncoderDecoderModel(encoder, self.transformer.decoder)
         return direction.train(self.training)
 
@@ -138,7 +138,7 @@ class TaggedTransformerModel(StreamsModel):
 
         All but the tags of other languages.
         """
-        tag = f"tags.{LanguagePair.parse(pair).target}"
+        tag = f"tags.{target_of(pair)}"
         names = [name for name, _ in self.named_parameters()]
         return [name for name in names if name == tag or not name.startswith("tags.")]
 
