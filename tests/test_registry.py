@@ -11,7 +11,12 @@ from pathlib import Path
 import pytest
 import torch
 from fairseq.criterions import CRITERION_DATACLASS_REGISTRY, CRITERION_REGISTRY
-from fairseq.models import ARCH_MODEL_INV_REGISTRY, MODEL_DATACLASS_REGISTRY, MODEL_REGISTRY
+from fairseq.models import (
+    ARCH_MODEL_INV_REGISTRY,
+    ARCH_MODEL_REGISTRY,
+    MODEL_DATACLASS_REGISTRY,
+    MODEL_REGISTRY,
+)
 from fairseq.tasks import TASK_DATACLASS_REGISTRY, TASK_REGISTRY
 
 import fairseq_ext
@@ -100,15 +105,17 @@ def test_names_of_the_manual_are_registered():
     )
 
 
-@pytest.mark.parametrize("kind", ["registries", "architectures"])
-def test_every_name_is_unique(kind):
+def test_every_name_is_unique():
     """One name means one thing, over all systems and whatever fairseq has under that name."""
-    if kind == "registries":
-        names = ours(TASK_REGISTRY) + ours(CRITERION_REGISTRY) + ours(MODEL_REGISTRY)
-    else:
-        names = our_architectures()
+    registries = (TASK_REGISTRY, CRITERION_REGISTRY, MODEL_REGISTRY)
+    names = [name for registry in registries for name in ours(registry)]
     assert len(names) == len(set(names))
-    assert all(name == name.lower() and " " not in name for name in names)
+    stock = {name for registry in registries for name in registry} - set(names)
+    assert not stock & set(our_architectures())
+    for name in our_architectures():  # fairseq calls an architecture like its model
+        assert MODEL_REGISTRY.get(name, ARCH_MODEL_REGISTRY[name]) is ARCH_MODEL_REGISTRY[name]
+    assert not set(our_architectures()) & {*ours(TASK_REGISTRY), *ours(CRITERION_REGISTRY)}
+    assert all(re.fullmatch("[a-z0-9_]+", name) for name in (*names, *our_architectures()))
 
 
 def test_registering_a_name_of_fairseq_again_would_be_noticed():

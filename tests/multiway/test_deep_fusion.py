@@ -296,7 +296,17 @@ def test_sizes_that_do_not_fit(runs, flags, message):
 
 
 def test_equal_sizes_may_be_given(runs):
-    runs.build(*runs.start(), *SIZES, "--encoder-hidden-size", "xx=11")
+    """They change nothing: the sizes and values are those of the checkpoints."""
+    repeated = runs.build(*runs.start(), *SIZES, "--encoder-hidden-size", "xx=11").state_dict()
+    expected = runs.build(*runs.start()).state_dict()
+    assert repeated.keys() == expected.keys()
+    for name, values in expected.items():
+        assert repeated[name].shape == values.shape, name
+    trained = loaded(runs.translation).state_dict()
+    shared = trained.keys() & repeated.keys()
+    assert len(shared) > 10
+    for name in shared:
+        torch.testing.assert_close(repeated[name], trained[name], rtol=0, atol=0)
 
 
 def test_sizes_without_any_weights_are_no_model(runs):
