@@ -132,6 +132,8 @@ def exit_message(error: BaseException) -> ExitMessage | None:
         return ExitMessage(_one_line(text), 2)
     if name == "MissingMandatoryValue":  # omegaconf's, for "???"
         return ExitMessage(_missing_value_text(text), 2)
+    if name == "InterpolationKeyError":  # omegaconf's, for an option with the value of another's
+        return ExitMessage(_missing_reference_text(text), 2)
     if isinstance(error, (ValueError, OSError)) or name == "RefusedCheckpoint":
         return ExitMessage(_one_line(text) + _hint(error), 1)
     if isinstance(error, ModuleNotFoundError) and error.name in OPTIONAL_PACKAGES:
@@ -152,6 +154,22 @@ def _missing_value_text(text: str) -> str:
     key = match.group(1) if match else "an option"
     option = option_of(key.rpartition(".")[2])
     return f"{option} is missing, which has no default ({key} in a configuration of hydra)"
+
+
+def _missing_reference_text(text: str) -> str:
+    """Return the message for an option of a task that is the value of one of the criterion."""
+    match = re.search(r"Interpolation key 'criterion\.(\w+)' not found", text)
+    if match is None:
+        return _one_line(text)
+    registries = getattr(sys.modules.get("fairseq.registry"), "REGISTRIES", {})
+    declarations = registries.get("criterion", {}).get("dataclass_registry", {})
+    names = sorted(
+        name for name, options in declarations.items() if hasattr(options, match.group(1))
+    )
+    return (
+        f"--criterion: this task reads {option_of(match.group(1))} of the criterion; allowed: "
+        f"{' or '.join(names) or 'one that has it'}"
+    )
 
 
 def _os_error_text(error: OSError) -> str:
@@ -175,8 +193,22 @@ def _missing_split_text(split: str, folder: str) -> str:
     present = ", ".join(sorted({name.split(".")[0] for name in whole})) or "none"
     return (
         f"no data of the split {split!r} in {folder} for these languages (both a .bin and an .idx "
-        f"file); splits there: {present}"
+        f"file); splits there: {present}{raw_text_note(folder, split)}"
     )
+
+
+def raw_text_note(folder: str, split: str, beginnings: tuple[str, ...] = ("",)) -> str:
+    """Return "; .." that says which text of a split --dataset-impl raw would read, "" without any.
+
+    Args:
+        folder: of the data.
+        split: such as "train"; its texts are train.en-de.en and so on.
+        beginnings: of the names that count.
+    """
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    is_raw = re.compile(rf"{re.escape(split)}\.[^.]+-[^.]+\.(?!bin$|idx$)[^.]+").fullmatch
+    raw = min((name for name in names if is_raw(name) and name.startswith(beginnings)), default="")
+    return f"; {raw} is there as text, which --dataset-impl raw reads" if raw else ""
 
 
 def _one_line(text: str) -> str:

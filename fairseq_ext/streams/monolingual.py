@@ -9,6 +9,7 @@ import numpy as np
 from fairseq.data import ConcatDataset, Dictionary, FairseqDataset, LanguagePairDataset, data_utils
 from fairseq.data.indexed_dataset import dataset_exists
 
+from ..compat.user_errors import raw_text_note
 from .config import StreamsConfig
 from .empty_files import empty_file_as
 from .language_pair import LABEL, MONO, languages, reverse_of, target_of
@@ -145,5 +146,6 @@ def _lines(
         raise FileNotFoundError(
             f"{path}: no {split}.{lang}-None.{lang} for --monolingual {lang}; fairseq-preprocess "
             f"--only-source -s {lang} --srcdict {path}/dict.{lang}.txt makes it"
+            + raw_text_note(path, split, (f"{split}.{lang}-None.",))
         )
     return parts[0] if len(parts) == 1 else ConcatDataset(parts)

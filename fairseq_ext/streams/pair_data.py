@@ -6,6 +6,7 @@ from typing import Mapping, Sequence
 from fairseq.data import Dictionary, LanguagePairDataset
 from fairseq.tasks.translation import load_langpair_dataset
 
+from ..compat.user_errors import raw_text_note
 from .config import StreamsConfig
 from .empty_files import empty_file_as
 from .language_pair import LanguagePair
@@ -69,8 +70,11 @@ def load_pair(
                 shuffle=(split != "test"),  # as in fairseq's translation task
             )
     except FileNotFoundError as error:
+        of_pair = (f"{split}.{source}-{target}.", f"{split}.{target}-{source}.")
+        note = raw_text_note(path, split, of_pair)
         raise FileNotFoundError(
-            f"{path}: no {split}.{source}-{target} or {split}.{target}-{source} for the pair {pair}"
+            f"{path}: no {split}.{source}-{target} or {split}.{target}-{source} for the pair "
+            f"{pair}{note}"
         ) from error
     if dataset.tgt is None and not can_lack_targets:
         raise FileNotFoundError(f"{path}: {split} of the pair {pair} has no sentences of {target}")

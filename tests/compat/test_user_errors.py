@@ -54,6 +54,35 @@ def test_mistakes_end_in_one_line(finish, error, status, line):
     assert len(text.splitlines()) == 1
 
 
+def test_a_task_that_reads_an_option_of_another_criterion(finish):
+    """As those of sentence_prediction do, with the criterion that is the default."""
+    from fairseq import criterions  # noqa: F401  (their options)
+    from omegaconf import OmegaConf
+    from omegaconf.errors import InterpolationKeyError
+
+    options = {"task": {"head": "${criterion.classification_head_name}"}, "criterion": {}}
+    with pytest.raises(InterpolationKeyError) as caught:
+        OmegaConf.to_container(OmegaConf.create(options), resolve=True)
+    code, text = finish(caught.value)
+    assert code == 2
+    assert text.startswith(
+        f"{PROGRAM}: error: --criterion: this task reads --classification-head-name of the "
+        "criterion; allowed: sentence_prediction"
+    )
+
+
+@pytest.mark.parametrize("names, note", [
+    (["valid.xx-yy.xx", "valid.xx-yy.yy"], "; valid.xx-yy.xx is there as text, which "
+     "--dataset-impl raw reads"),
+    (["valid.xx-yy.xx.bin", "valid1.xx-yy.xx", "train.xx-yy.xx", "valid.txt", "dict.xx.txt"], ""),
+])  # fmt: skip
+def test_texts_that_are_not_read_are_named(finish, tmp_path, names, note):
+    for name in names:
+        (tmp_path / name).touch()
+    _, text = finish(FileNotFoundError(f"Dataset not found: valid ({tmp_path})"))
+    assert f"splits there: none{note} (FileNotFound" in text
+
+
 @pytest.mark.parametrize(
     "error", [KeyError("x"), RuntimeError("x"), TypeError("x"), Exception("x"), AssertionError()]
 )

@@ -21,6 +21,14 @@ def _is_language_model(values: Values) -> bool:
     return "FairseqLanguageModel" in classes
 
 
+def _number(value: object) -> int | None:
+    """Return a width; None for one that is not given or is a reference, "${..}".
+
+    A width that is another's by default comes from the command line as a text.
+    """
+    return int(value) if isinstance(value, (int, str)) and str(value).isdigit() else None
+
+
 def _tpus_have_their_library(values: Values) -> None:
     """Raise OptionError for --tpu without torch_xla."""
     if values.get("tpu") and importlib.util.find_spec("torch_xla") is None:
@@ -84,17 +92,17 @@ def _profiles_have_a_gpu(values: Values) -> None:
 
 def _shared_embeddings_have_the_width(values: Values) -> None:
     """Raise OptionError for an output of another width than the embeddings that it shares."""
-    width = values.get("decoder_output_dim")
+    width = _number(values.get("decoder_output_dim"))
     shared = ("share_decoder_input_output_embed", "share_all_embeddings")
     sharing = [name for name in shared if values.get(name)]
     # an adaptive softmax has matrices of its own
-    if not isinstance(width, int) or not sharing or values.get("adaptive_softmax_cutoff"):
+    if width is None or not sharing or values.get("adaptive_softmax_cutoff"):
         return
     if not is_stock_alone(values):
         return
     of_embeddings = "decoder_input_dim" if _is_language_model(values) else "decoder_embed_dim"
-    expected = values.get(of_embeddings)
-    if isinstance(expected, int) and width != expected:
+    expected = _number(values.get(of_embeddings))
+    if expected is not None and width != expected:
         raise OptionError(
             f"--decoder-output-dim {width} with {option_of(sharing[0])}, whose embeddings have "
             f"{option_of(of_embeddings, expected)}; allowed: {expected}"

@@ -9,6 +9,7 @@ import sys
 
 from ..user_errors import OptionError, option_of
 from .chosen_classes import Values, chosen_classes, is_stock
+from .option_values import is_stock_alone
 from .training_checks import is_training
 
 logger = logging.getLogger(__name__)
@@ -56,6 +57,9 @@ OF_ONE_MODEL: dict[str, tuple[tuple[object, ...], str, str]] = {
 # models that look at --criterion before they form an adaptive softmax
 WITH_ADAPTIVE_LOSS = {"LSTMModel", "LSTMLanguageModel", "FConvLanguageModel"}
 
+# the criterion that learns from word alignments
+ALIGNING = "label_smoothed_cross_entropy_with_alignment"
+
 
 def warn_of_unread(values: Values) -> None:
     """Warn, once in a process, of each option that is set and does nothing.
@@ -74,6 +78,7 @@ def warn_of_unread(values: Values) -> None:
             _name_in_translation_model(values, name, instead)
     _name_clusters(values)
     _name_of_one_model(values)
+    _name_unread_alignments(values)
 
 
 def _name_without_companions(values: Values) -> None:
@@ -142,6 +147,23 @@ def _name_of_one_model(values: Values) -> None:
             if name == "decoder_out_embed_dim" and value == values.get("decoder_embed_dim"):
                 continue
             _warn(f"{option_of(name, value)} does nothing with --arch {values['arch']}: {instead}")
+
+
+def _name_unread_alignments(values: Values) -> None:
+    """Warn of alignments that the criterion does not read.
+
+    OptionError with a model of this package.
+    """
+    criterion = values.get("criterion")
+    if not is_training(values) or not values.get("load_alignments") or criterion is None:
+        return
+    if criterion == ALIGNING or not is_stock_alone(values):
+        return
+    text = f"--load-alignments does nothing with --criterion {criterion}"
+    for entry in chosen_classes({"arch": values.get("arch")}):
+        if entry.__module__.startswith("fairseq_ext."):
+            raise OptionError(f"{text}; allowed: leave it out")
+    _warn(f"{text}: --criterion {ALIGNING} learns from them")
 
 
 @functools.lru_cache(maxsize=None)  # fairseq reads a command line several times

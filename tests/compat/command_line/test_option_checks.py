@@ -136,6 +136,8 @@ def test_searches_of_validations_read_no_other_options_of_the_run(name):
         ({"ddp_backend": "slowmo"}, "--ddp-backend slowmo: fairscale is not installed"),
         ({"profile": True}, "--profile: torch sees no GPU, .*; allowed: leave it out"),
         (SHARED, "--decoder-output-dim 6 with --share-all-embeddings, .* 8; allowed: 8"),
+        # as the command line gives it
+        ({**SHARED, "decoder_output_dim": "6"}, "--decoder-output-dim 6 with --share-all-embed"),
         ({**TIED, "adaptive_input": False}, "--tie-adaptive-weights: .*; allowed: with --adaptive"),
         ({**TIED, "adaptive_input_cutoff": "4"}, "-cutoff 4,6 with .* --adaptive-input-cutoff 4;"),
         ({**TIED, "decoder_input_dim": 6}, "-dim 8 with --tie-adaptive-weights and .*-input-dim 6"),

@@ -128,3 +128,16 @@ def test_language_models_without_what_they_declare(caplog):
         "--decoder-embed-dim",
         "--decoder-attention 1 does nothing with --arch lstm_lm: it has no source",
     ]
+
+
+def test_alignments_that_no_criterion_reads(caplog):
+    training = {"update_freq": [1], "load_alignments": True, "criterion": "cross_entropy"}
+    check({**training, "arch": "transformer", "load_alignments": False})
+    check({**training, "arch": "transformer_align", "criterion": unread_options.ALIGNING})
+    check({**training, "update_freq": None, "arch": "duo_transformer", "criterion": None})
+    assert caplog.messages == []
+    with pytest.raises(OptionError, match="^--load-alignments does nothing with --criterion cross"):
+        check({**training, "arch": "duo_transformer"})
+    check({**training, "arch": "transformer"})
+    (message,) = caplog.messages
+    assert message.startswith("--load-alignments does nothing with --criterion cross_entropy: ")
