@@ -37,6 +37,17 @@ COMPANIONS: dict[str, tuple[object, str, str]] = {
     "ema_update_freq": (1, "store_ema", "no averages are computed"),
     "ema_seed_model": (None, "store_ema", "no averages are computed"),
     "ema_fp32": (False, "store_ema", "no averages are computed"),
+    "eval_bleu_args": ("{}", "eval_bleu", "validations do not translate"),
+    "eval_bleu_detok": ("space", "eval_bleu", "validations do not translate"),
+    "eval_bleu_detok_args": ("{}", "eval_bleu", "validations do not translate"),
+    "eval_bleu_remove_bpe": (None, "eval_bleu", "validations do not translate"),
+    "eval_bleu_print_samples": (False, "eval_bleu", "validations do not translate"),
+    "eval_tokenized_bleu": (False, "eval_bleu", "validations do not translate"),
+    "adaptive_softmax_dropout": (0, "adaptive_softmax_cutoff", "words form no clusters"),
+    "tie_adaptive_weights": (False, "adaptive_softmax_cutoff", "words form no clusters"),
+    "tie_adaptive_proj": (False, "adaptive_softmax_cutoff", "words form no clusters"),
+    "quant_noise_pq_block_size": (8, "quant_noise_pq", "no blocks are noised"),
+    "no_decoder_final_norm": (False, "decoder_normalize_before", "there is no such norm"),
 }
 # those that decide by a validation, {option: value that switches it off}
 OF_VALIDATION = {"patience": -1, "keep_best_checkpoints": -1}

@@ -1,5 +1,6 @@
 """Options of fairseq that do nothing are named."""
 
+import contextlib
 import re
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,7 +11,7 @@ from common import inprocess  # noqa: F401  (registers the models)
 from fairseq_ext.compat.command_line import unread_options
 from fairseq_ext.compat.command_line.option_checks import check
 from fairseq_ext.compat.command_line.unread_options import UNREAD
-from fairseq_ext.compat.user_errors import OptionError
+from fairseq_ext.compat.user_errors import OptionError, option_of
 
 DECLARATION = r"add_argument|^\s*(['\"]--|\w+: .*= field)"
 # hands an option on to models, whose methods take it and do not look at it
@@ -141,3 +142,37 @@ def test_alignments_that_no_criterion_reads(caplog):
     check({**training, "arch": "transformer"})
     (message,) = caplog.messages
     assert message.startswith("--load-alignments does nothing with --criterion cross_entropy: ")
+
+
+@pytest.mark.parametrize("name, value, companion, setting", [
+    ("eval_bleu_args", '{"beam": 2}', "eval_bleu", True),
+    ("eval_bleu_remove_bpe", "@@ ", "eval_bleu", True),
+    ("eval_tokenized_bleu", True, "eval_bleu", True),
+    ("adaptive_softmax_dropout", 0.1, "adaptive_softmax_cutoff", "100"),
+    ("tie_adaptive_proj", True, "adaptive_softmax_cutoff", "100"),
+    ("quant_noise_pq_block_size", 4, "quant_noise_pq", 0.1),
+    ("no_decoder_final_norm", True, "decoder_normalize_before", True),
+])  # fmt: skip
+def test_options_of_what_is_switched_off(name, value, companion, setting, caplog):
+    training = {"update_freq": [1], name: value}
+    check({**training, companion: setting})
+    check({name: value, companion: None})  # of another command
+    check(training)  # a task or model of another project
+    check({**training, name: unread_options.COMPANIONS[name][0], companion: None})
+    assert caplog.messages == []
+    check({**training, companion: None})
+    (message,) = caplog.messages
+    assert f" does nothing without {option_of(companion)}: " in message
+
+
+def test_no_architecture_sets_what_it_does_not_read(caplog):
+    from argparse import Namespace
+
+    from fairseq.models import ARCH_CONFIG_REGISTRY
+
+    for arch, preset in ARCH_CONFIG_REGISTRY.items():
+        options = Namespace(update_freq=[1])
+        with contextlib.suppress(AttributeError):  # those of options without a default
+            preset(options)
+            check(vars(options))
+        assert caplog.messages == [], arch
