@@ -16,6 +16,15 @@ if TYPE_CHECKING:
 NEWER_ARGUMENTS = {
     "build_model": ("from_checkpoint",),
     "load_dataset": ("data_selector", "tpu"),
+    "train_step": ("update_num",),
+    "get_batch_iterator": ("data_buffer_size", "disable_iterator_cache"),
+}
+# the same, of arguments that are left out only if they ask for nothing: the method could not do it
+NEWER_REQUESTS = {
+    "get_batch_iterator": ("skip_remainder_batch", "grouped_shuffling", "update_epoch_batch_itr"),
+    "build_generator": ("seq_gen_cls", "extra_gen_cls_kwargs", "prefix_allowed_tokens_fn"),
+    "build_dataset_for_inference": ("constraints",),
+    "inference_step": ("constraints",),
 }
 
 
@@ -40,13 +49,33 @@ def older_tasks_have_their_options(module: PatchedModule) -> None:
 
 
 @patch(
+    "fairseq.tasks.translation",
+    because="fairseq 0.12.2: tasks for earlier versions that derive from translation and declare "
+    "--left-pad-target with the default 'False', a text, pad the target on the left",
+)
+def older_tasks_pad_as_asked(module: PatchedModule) -> None:
+    """Read the texts 'True' and 'False' of the two options, as fairseq 0.10 did."""
+    task = module.TranslationTask
+    stock = task.setup_task.__func__
+
+    @functools.wraps(stock)
+    def setup_task(cls: type, cfg: Any, **more: Any) -> FairseqTask:
+        for name in ("left_pad_source", "left_pad_target"):
+            if isinstance(cfg, argparse.Namespace) and isinstance(getattr(cfg, name, None), str):
+                setattr(cfg, name, module.utils.eval_bool(getattr(cfg, name)))
+        return stock(cls, cfg, **more)
+
+    task.setup_task = classmethod(setup_task)
+
+
+@patch(
     "fairseq.tasks",
     because="fairseq 0.12 gives its tasks more arguments than before: those written for earlier "
     "versions, sentence_prediction_adapters and legacy_masked_lm fail with 'unexpected keyword "
     "argument'",
 )
 def older_tasks_are_called(module: PatchedModule) -> None:
-    """Leave out the arguments of NEWER_ARGUMENTS that a task does not take."""
+    """Leave out the arguments of NEWER_ARGUMENTS and NEWER_REQUESTS that a task does not take."""
     stock = module.register_task
 
     @functools.wraps(stock)
@@ -64,23 +93,56 @@ def older_tasks_are_called(module: PatchedModule) -> None:
     module.register_task = register_task
 
 
-def take_newer_arguments(task: Any) -> None:
-    """Replace methods of the class itself that lack arguments of NEWER_ARGUMENTS."""
-    for name, newer in NEWER_ARGUMENTS.items():
-        method = task.__dict__.get(name)
-        if not inspect.isfunction(method):
-            continue
-        parameters = inspect.signature(method).parameters
-        unknown = [argument for argument in newer if argument not in parameters]
-        if unknown and all(p.kind is not p.VAR_KEYWORD for p in parameters.values()):
-            setattr(task, name, without_arguments(method, unknown))
+def take_newer_arguments(task: type) -> None:
+    """Replace methods that lack newer arguments, of the class and of its bases in a plugin."""
+    for owner in task.__mro__:
+        if owner is task or not owner.__module__.startswith(("fairseq.", "builtins")):
+            for name in {**NEWER_ARGUMENTS, **NEWER_REQUESTS}:
+                method = owner.__dict__.get(name)
+                if inspect.isfunction(method):
+                    _replace(owner, name, method)
 
 
-def without_arguments(method: Callable[..., Any], names: list[str]) -> Callable[..., Any]:
-    """Return the method so that it ignores the keyword arguments of these names."""
+def _replace(owner: type, name: str, method: Callable[..., Any]) -> None:
+    parameters = inspect.signature(method).parameters
+    if name == "build_generator" and len(parameters) == 2:  # fairseq 0.9: self and the options
+        setattr(owner, name, without_models(method))
+        return
+    ignored = [argument for argument in NEWER_ARGUMENTS.get(name, ()) if argument not in parameters]
+    empty = [argument for argument in NEWER_REQUESTS.get(name, ()) if argument not in parameters]
+    if (ignored or empty) and all(p.kind is not p.VAR_KEYWORD for p in parameters.values()):
+        setattr(owner, name, without_arguments(method, ignored, empty))
+
+
+def without_arguments(
+    method: Callable[..., Any], ignored: list[str], empty: list[str]
+) -> Callable[..., Any]:
+    """Return the method so that it ignores these keyword arguments, some only if they are empty."""
 
     @functools.wraps(method)
     def call(*args: Any, **options: Any) -> Any:
-        return method(*args, **{name: options[name] for name in options if name not in names})
+        left = {
+            name: value
+            for name, value in options.items()
+            if name not in ignored and not (name in empty and asks_for_nothing(value))
+        }
+        return method(*args, **left)
 
     return call
+
+
+def without_models(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method `build_generator` that ignores the models before the options."""
+    call = without_arguments(method, [], list(NEWER_REQUESTS["build_generator"]))
+
+    @functools.wraps(method)
+    def build_generator(self: FairseqTask, *args: Any, **options: Any) -> Any:
+        options.pop("models", None)
+        return call(self, *args[-1:], **options)
+
+    return build_generator
+
+
+def asks_for_nothing(value: Any) -> bool:
+    """True if an argument of NEWER_REQUESTS is empty; without --lm-path, lm_model is None."""
+    return not value or (isinstance(value, dict) and value.get("lm_model", value) is None)

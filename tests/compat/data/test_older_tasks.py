@@ -26,6 +26,26 @@ class OldTask:
     def load_dataset(self, split, epoch=1, combine=False):
         return (split, epoch, combine)
 
+    def train_step(self, sample, model, criterion, optimizer, ignore_grad=False):
+        return (sample, ignore_grad)
+
+    def build_generator(self, models, args):
+        return (models, args)
+
+    def build_dataset_for_inference(self, src_tokens, src_lengths):
+        return (src_tokens, src_lengths)
+
+    def inference_step(self, generator, models, sample, prefix_tokens=None):
+        return (sample, prefix_tokens)
+
+    def get_batch_iterator(self, dataset, max_tokens=None, epoch=1):
+        return (dataset, max_tokens, epoch)
+
+
+class OldestTask(OldTask):
+    def build_generator(self, args):
+        return args
+
 
 class NewTask:
     def build_model(self, cfg, from_checkpoint=False):
@@ -33,6 +53,9 @@ class NewTask:
 
     def load_dataset(self, split, **options):
         return options
+
+    def inference_step(self, generator, models, sample, prefix_tokens=None, constraints=None):
+        return constraints
 
 
 def test_older_tasks_are_called():
@@ -45,6 +68,49 @@ def test_older_tasks_are_called():
         old.load_dataset("train", typo=1)
     assert new.build_model("cfg", from_checkpoint=True) is True
     assert new.load_dataset("train", tpu=False) == {"tpu": False}
+    assert new.inference_step(None, [], {}, constraints=3) == 3
+
+
+def test_older_tasks_train_and_generate():
+    """They are called as the trainer and fairseq-generate of 0.12.2 do; the base is a plugin's."""
+    take_newer_arguments(OldestTask)
+    old, oldest = OldTask(), OldestTask()
+    step = {"sample": "s", "model": None, "criterion": None, "optimizer": None}
+    assert old.train_step(**step, update_num=7, ignore_grad=True) == ("s", True)
+    iterator = {"data_buffer_size": 10, "disable_iterator_cache": True}
+    iterator.update(skip_remainder_batch=False, grouped_shuffling=False)
+    assert old.get_batch_iterator("d", max_tokens=9, **iterator) == ("d", 9, 1)
+    no_model = {"lm_model": None, "lm_weight": 0.2}
+    assert old.build_generator(["m"], "a", extra_gen_cls_kwargs=no_model) == (["m"], "a")
+    assert oldest.build_generator(["m"], "a", extra_gen_cls_kwargs=no_model) == "a"
+    assert oldest.build_generator("a") == "a"
+    assert old.build_dataset_for_inference("t", "n", constraints=None) == ("t", "n")
+    assert old.inference_step(None, [], "s", prefix_tokens=1, constraints=None) == ("s", 1)
+
+
+def test_what_an_older_task_cannot_do_is_an_error():
+    take_newer_arguments(OldTask)
+    old, model = OldTask(), {"lm_model": object(), "lm_weight": 0.2}
+    with pytest.raises(TypeError, match="extra_gen_cls_kwargs"):
+        old.build_generator(["m"], "a", extra_gen_cls_kwargs=model)
+    with pytest.raises(TypeError, match="constraints"):
+        old.inference_step(None, [], "s", constraints="c")
+    with pytest.raises(TypeError, match="grouped_shuffling"):
+        old.get_batch_iterator("d", grouped_shuffling=True)
+
+
+def test_older_tasks_pad_as_asked(tmp_path):
+    from fairseq.tasks.translation import TranslationTask
+
+    class PaddedTask(TranslationTask):
+        """A task that inherits setup_task and declares the options as texts, as in 0.10."""
+
+    for language in ("xx", "yy"):
+        (tmp_path / f"dict.{language}.txt").write_text("a 1\n")
+    options = Namespace(data=str(tmp_path), source_lang="xx", target_lang="yy")
+    options.left_pad_source, options.left_pad_target = "True", "False"
+    task = PaddedTask.setup_task(options)
+    assert (task.cfg.left_pad_source, task.args.left_pad_target) == (True, False)
 
 
 def test_registered_tasks_take_the_newer_arguments():
