@@ -4,6 +4,7 @@ The chain runs real commands. Variants of generation that need no process of the
 one, on the checkpoint that the chain has made.
 """
 
+import functools
 import json
 import math
 
@@ -197,21 +198,41 @@ def test_reference_score_is_the_generation_score(
         assert scored[number][0][0] == pytest.approx(generated[number][0][0], abs=2e-4)
 
 
+@pytest.fixture(scope="module")
+def plain(generate):
+    """Function (beam) -> all that the search finds with no other option."""
+
+    @functools.cache
+    def search(beam):
+        return inprocess.hypotheses(generate("xx", "yy", "--beam", beam, "--nbest", beam))
+
+    return search
+
+
 @pytest.mark.parametrize(
-    "flags",
+    "beam, flags",
     [
-        ["--sampling", "--sampling-topk", 5, "--beam", 1, "--nbest", 1, "--seed", 1],
-        ["--diverse-beam-groups", 2, "--diverse-beam-strength", 0.5, "--beam", 4],
-        ["--diversity-rate", 0.5, "--beam", 4],
-        ["--no-repeat-ngram-size", 2, "--beam", 2],
-        ["--unkpen", 2, "--lenpen", 0.5, "--min-len", 4, "--beam", 2],
-        ["--bf16", "--beam", 2],
+        (1, ["--sampling", "--sampling-topk", 5, "--seed", 1]),
+        (4, ["--diverse-beam-groups", 2, "--diverse-beam-strength", 0.5]),
+        (4, ["--diversity-rate", 0.5]),
+        (2, ["--no-repeat-ngram-size", 1]),
+        (2, ["--lenpen", 0.5]),
+        (2, ["--min-len", 6]),
+        (2, ["--bf16"]),
     ],
-    ids=lambda flags: flags[0],
+    ids=lambda flags: flags[0] if isinstance(flags, list) else None,
 )
-def test_other_ways_to_generate(generate, toy_corpus, flags):
-    hypotheses = inprocess.hypotheses(generate("xx", "yy", *flags))
+def test_other_ways_to_generate(generate, toy_corpus, plain, beam, flags):
+    """Each finds a translation of every sentence, and not those of the plain search."""
+    search = ["--beam", beam, "--nbest", beam]
+    hypotheses = inprocess.hypotheses(generate("xx", "yy", *search, *flags))
     assert len(hypotheses) == toy_corpus.sizes["test"]
+    assert hypotheses != plain(beam)
+    sentences = [text.split() for nbest in hypotheses.values() for _, text in nbest]
+    if "--no-repeat-ngram-size" in flags:
+        assert all(len(set(words)) == len(words) for words in sentences)
+    if "--min-len" in flags:
+        assert min(map(len, sentences)) >= 6
 
 
 def test_alignments_point_into_the_source(generate):
