@@ -160,25 +160,8 @@ def best(args: Namespace) -> None:
     store(args, *lines(max(args.of, key=value), "take"))
 
 
-def arguments(words: list[str]) -> Namespace:
-    """Return the arguments of the command line."""
-    parser = ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for function in (text, likelihood):
-        command = commands.add_parser(function.__name__, help=function.__doc__)
-        command.set_defaults(function=function)
-        command.add_argument("metrics", nargs="+", choices=metrics.NAMES, help="what to compute")
-        command.add_argument("--hyp", metavar="FILE", required=True, help="what was printed")
-        command.add_argument("--ref", metavar="FILE", required=True, help="lines of references")
-    commands.choices["text"].add_argument(
-        "--tokenize",
-        metavar="LANGUAGE=TOKENISER",
-        nargs="+",
-        action=AddValues,
-        default=[],
-        help="how sacrebleu cuts references whose file ends in .LANGUAGE, for BLEU; such as zh=zh",
-    )
-    command = commands.add_parser("cost", help=cost.__doc__)
+def add_cost(command: ArgumentParser) -> None:
+    """Add the options of `cost`."""
     command.set_defaults(function=cost)
     command.add_argument(
         "--checkpoint",
@@ -211,6 +194,27 @@ def arguments(words: list[str]) -> Namespace:
         type=Path,
         help="logs of fairseq-train",
     )
+
+
+def arguments(words: list[str]) -> Namespace:
+    """Return the arguments of the command line."""
+    parser = ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for function in (text, likelihood):
+        command = commands.add_parser(function.__name__, help=function.__doc__)
+        command.set_defaults(function=function)
+        command.add_argument("metrics", nargs="+", choices=metrics.NAMES, help="what to compute")
+        command.add_argument("--hyp", metavar="FILE", required=True, help="what was printed")
+        command.add_argument("--ref", metavar="FILE", required=True, help="lines of references")
+    commands.choices["text"].add_argument(
+        "--tokenize",
+        metavar="LANGUAGE=TOKENISER",
+        nargs="+",
+        action=AddValues,
+        default=[],
+        help="how sacrebleu cuts references whose file ends in .LANGUAGE, for BLEU; such as zh=zh",
+    )
+    add_cost(commands.add_parser("cost", help=cost.__doc__))
     command = commands.add_parser("curve", help=curve.__doc__)
     command.set_defaults(function=curve)
     command.add_argument("metrics", metavar="METRIC=TITLE", nargs="+", help="such as ppl")

@@ -55,7 +55,10 @@ def text_without_blocks_is_named(module: PatchedModule) -> None:
         sizes: Any, break_mode: str | None, document_sep_len: int, block_size: int | None
     ) -> Tuple[Indices, Indices, Indices]:
         try:
-            return stock(sizes, break_mode, document_sep_len, block_size)  # type: ignore[no-any-return]
+            slices: Tuple[Indices, Indices, Indices] = stock(
+                sizes, break_mode, document_sep_len, block_size
+            )
+            return slices
         except ValueError:
             if break_mode != "complete_doc" or max(sizes) > max(1, document_sep_len):
                 raise
