@@ -44,6 +44,7 @@ COMPANIONS: dict[str, tuple[object, str, str]] = {
     "eval_bleu_print_samples": (False, "eval_bleu", "validations do not translate"),
     "eval_tokenized_bleu": (False, "eval_bleu", "validations do not translate"),
     "adaptive_softmax_dropout": (0, "adaptive_softmax_cutoff", "words form no clusters"),
+    "adaptive_softmax_factor": (4, "adaptive_softmax_cutoff", "words form no clusters"),
     "tie_adaptive_weights": (False, "adaptive_softmax_cutoff", "words form no clusters"),
     "tie_adaptive_proj": (False, "adaptive_softmax_cutoff", "words form no clusters"),
     "quant_noise_pq_block_size": (8, "quant_noise_pq", "no blocks are noised"),
@@ -147,17 +148,26 @@ def _name_clusters(values: Values) -> None:
 
 
 def _name_of_one_model(values: Values) -> None:
-    """Warn of an option that a model declares and stores, and does not read."""
+    """Warn of an option that a model declares and stores, and does not read.
+
+    OptionError in a model of this package.
+    """
     if not is_training(values):
         return
     for entry in set(chosen_classes({"arch": values.get("arch")})):
+        if not is_stock(entry):
+            continue
+        names = {base.__name__ for base in entry.__mro__}
         for name, (neutral, model, instead) in OF_ONE_MODEL.items():
             value = values.get(name)
-            if entry.__name__ != model or value in neutral:
+            if model not in names or value in neutral:
                 continue
             if name == "decoder_out_embed_dim" and value == values.get("decoder_embed_dim"):
                 continue
-            _warn(f"{option_of(name, value)} does nothing with --arch {values['arch']}: {instead}")
+            text = f"{option_of(name, value)} does nothing with --arch {values['arch']}: {instead}"
+            if entry.__module__.startswith("fairseq_ext."):
+                raise OptionError(f"{text}; allowed: leave it out")
+            _warn(text)
 
 
 def _name_unread_alignments(values: Values) -> None:

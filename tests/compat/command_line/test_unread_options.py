@@ -129,6 +129,9 @@ def test_language_models_without_what_they_declare(caplog):
         "--decoder-embed-dim",
         "--decoder-attention 1 does nothing with --arch lstm_lm: it has no source",
     ]
+    check({**training, "arch": "twin_lstm_lm_tiny", "decoder_attention": "0"})
+    with pytest.raises(OptionError, match="^--decoder-attention 1 does nothing with --arch twin_"):
+        check({**training, "arch": "twin_lstm_lm_tiny", "decoder_attention": "1"})
 
 
 def test_alignments_that_no_criterion_reads(caplog):
@@ -149,6 +152,7 @@ def test_alignments_that_no_criterion_reads(caplog):
     ("eval_bleu_remove_bpe", "@@ ", "eval_bleu", True),
     ("eval_tokenized_bleu", True, "eval_bleu", True),
     ("adaptive_softmax_dropout", 0.1, "adaptive_softmax_cutoff", "100"),
+    ("adaptive_softmax_factor", 2.0, "adaptive_softmax_cutoff", "100"),
     ("tie_adaptive_proj", True, "adaptive_softmax_cutoff", "100"),
     ("quant_noise_pq_block_size", 4, "quant_noise_pq", 0.1),
     ("no_decoder_final_norm", True, "decoder_normalize_before", True),
