@@ -67,7 +67,7 @@ PATCH_MODULES = (
     "training.schedules",
     "training.adafactor_rates",
     "training.optimizer_settings",
-    "training.older_optimizers",
+    "training.older_classes",
     "training.parameter_groups",
     "training.master_parameters",
     "training.empty_batches",

@@ -113,7 +113,7 @@ def options_are_in_their_ranges(module: PatchedModule) -> None:
             raise OptionError(
                 "--arch is missing; allowed: the architectures that `fairseq-train --help` lists"
             ) from error
-        check(vars(parsed[0] if parse_known else parsed))
+        check(vars(parsed[0] if parse_known else parsed), parser.get_default)
         return parsed
 
     def get_preprocessing_parser(*args: Any, **kwargs: Any) -> argparse.ArgumentParser:

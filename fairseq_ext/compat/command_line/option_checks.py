@@ -26,17 +26,20 @@ JOINED = (
 )
 
 
-def check(values: Values) -> None:
+def check(values: Values, default_of: Callable[[str], Any] = lambda name: None) -> None:
     """Raise OptionError for the first option that is out of range or contradicts another.
 
     Args:
         values: all options of a command; what is missing or None is not checked. Options of other
             projects' tasks and models are left out, also where they bear fairseq's names.
+        default_of: returns the default of an option. It need not be in its range: programs set
+            others, `parser.set_defaults(num_workers=-1)`, of options that they do not use.
     """
     foreign = foreign_options(values)  # first: their names may be those of fairseq's options
     values = {name: value for name, value in values.items() if name not in foreign}
     for name, limits in RANGES.items():
-        check_range(name, values.get(name), limits)
+        if values.get(name) != default_of(name):
+            check_range(name, values.get(name), limits)
     for compare in COMPARISONS:  # each knows its values are in their ranges
         compare(values)
     warn_of_unread(values)

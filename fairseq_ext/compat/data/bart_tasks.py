@@ -7,12 +7,10 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
+from .older_tasks import OptionsOfTask
 
 if TYPE_CHECKING:
     from fairseq.tasks import FairseqTask
-
-# options that models have too, with the same meaning
-POSITIONS = ("--max-source-positions", "--max-target-positions")
 
 
 @patch(
@@ -43,22 +41,6 @@ def bart_searches_as_asked(module: PatchedModule) -> None:
         return build(models, args, seq_gen_cls, extra, **more)
 
     task.build_generator = build_generator
-
-
-class OptionsOfTask:
-    """A parser that leaves an option of POSITIONS to the model where the model has it."""
-
-    def __init__(self, parser: argparse.ArgumentParser) -> None:
-        self.parser = parser
-
-    def add_argument(self, name: str, *names: str, **settings: Any) -> argparse.Action:
-        """Add an option, or give that of the model its default if it has none."""
-        action = self.parser._option_string_actions.get(name)
-        if name not in POSITIONS or action is None:
-            return self.parser.add_argument(name, *names, **settings)
-        if action.default == argparse.SUPPRESS:
-            action.default = settings["default"]
-        return action
 
 
 @patch(

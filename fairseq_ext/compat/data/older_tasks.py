@@ -12,10 +12,12 @@ from ..patch_registry import PatchedModule, patch
 if TYPE_CHECKING:
     from fairseq.tasks import FairseqTask
 
+# options that models have too, with the same meaning
+POSITIONS = ("--max-source-positions", "--max-target-positions")
 # {method of a task: arguments that fairseq gives it since some version}
 NEWER_ARGUMENTS = {
     "build_model": ("from_checkpoint",),
-    "load_dataset": ("data_selector", "tpu"),
+    "load_dataset": ("data_selector", "tpu", "task_cfg"),
     "train_step": ("update_num",),
     "get_batch_iterator": ("data_buffer_size", "disable_iterator_cache"),
 }
@@ -46,6 +48,60 @@ def older_tasks_have_their_options(module: PatchedModule) -> None:
             self.args = cfg
 
     task.__init__ = __init__
+
+
+class OptionsOfTask:
+    """A parser that leaves an option of POSITIONS to the model where the model has it."""
+
+    def __init__(self, parser: argparse.ArgumentParser) -> None:
+        self.parser = parser
+
+    def add_argument(self, name: str, *names: str, **settings: Any) -> argparse.Action:
+        """Add an option, or give that of the model its default if it has none."""
+        action = self.parser._option_string_actions.get(name)
+        if name not in POSITIONS or action is None:
+            return self.parser.add_argument(name, *names, **settings)
+        if action.default == argparse.SUPPRESS:
+            action.default = settings.get("default")
+        return action
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.parser, name)
+
+
+@patch(
+    "fairseq.tasks.fairseq_task",
+    because="fairseq 0.12.2: tasks of plugins with add_args that declare --max-source-positions, "
+    "as those for fairseq 0.10 do, fail with 'conflicting option string'",
+)
+def options_of_dataclasses_are_read_as_ever(module: PatchedModule) -> None:
+    """Give the parser itself to tasks with a dataclass, which leave out what models declare."""
+    task = module.FairseqTask
+    stock = task.add_args.__func__
+
+    @functools.wraps(stock)
+    def add_args(cls: type, parser: Any) -> None:
+        stock(cls, parser.parser if isinstance(parser, OptionsOfTask) else parser)
+
+    task.add_args = classmethod(add_args)
+
+
+def share_options(task: Any) -> None:
+    """Let the add_args of a class leave the options of POSITIONS to the model."""
+    declared = task.__dict__.get("add_args")
+    if not isinstance(declared, (staticmethod, classmethod)):
+        return
+    add: Callable[..., Any] = declared.__func__
+
+    def of_task(parser: Any) -> None:
+        add(OptionsOfTask(parser))
+
+    def of_class(cls: type, parser: Any) -> None:
+        add(cls, OptionsOfTask(parser))
+
+    is_static = isinstance(declared, staticmethod)
+    add_args = functools.wraps(add)(of_task if is_static else of_class)
+    task.add_args = staticmethod(add_args) if is_static else classmethod(add_args)
 
 
 @patch(
@@ -84,6 +140,7 @@ def older_tasks_are_called(module: PatchedModule) -> None:
 
         def register_task_cls(task: type) -> type:
             take_newer_arguments(task)
+            share_options(task)
             return register(task)
 
         return register_task_cls

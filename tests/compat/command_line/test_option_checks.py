@@ -328,3 +328,17 @@ def test_references_are_scored_by_the_models_alone(name, value):
     with pytest.raises(OptionError, match="^--unnormalized with --score-reference"):
         check({"score_reference": True, "unnormalized": True})
     check({"score_reference": True, "lenpen": 1.0, "unnormalized": False})
+
+
+def test_defaults_that_a_program_sets_are_no_mistakes():
+    """Programs that translate in Python set options of the parser that they do not use."""
+    from fairseq import options
+
+    def read(*words):
+        parser = options.get_generation_parser(interactive=True)  # each reads one command line
+        parser.set_defaults(num_workers=-1, path="model.pt")
+        return options.parse_args_and_arch(parser, ["data", *words])
+
+    assert read().num_workers == -1
+    with pytest.raises(OptionError, match="--num-workers -2 is not allowed"):
+        read("--num-workers=-2")

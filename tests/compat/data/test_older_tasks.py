@@ -63,7 +63,7 @@ def test_older_tasks_are_called():
         take_newer_arguments(task)
     old, new = OldTask(), NewTask()
     assert old.build_model("cfg", from_checkpoint=True) == ("model", "cfg")
-    assert old.load_dataset("train", epoch=2, data_selector=None, tpu=False) == ("train", 2, False)
+    assert old.load_dataset("train", epoch=2, tpu=False, task_cfg={}) == ("train", 2, False)
     with pytest.raises(TypeError, match="typo"):
         old.load_dataset("train", typo=1)
     assert new.build_model("cfg", from_checkpoint=True) is True
@@ -134,3 +134,41 @@ def test_registered_tasks_take_the_newer_arguments():
         assert PluginTask(Namespace()).build_model(5, from_checkpoint=True) == 5
     finally:
         TASK_REGISTRY.pop("older_plugin_task", None)
+
+
+def test_older_tasks_share_their_positions_with_the_model():
+    """As in fairseq 0.10, where models had no such options: both, one task of a dataclass too."""
+    import argparse
+
+    from fairseq.tasks import TASK_CLASS_NAMES, TASK_REGISTRY, LegacyFairseqTask, register_task
+    from fairseq.tasks.translation import TranslationTask
+
+    class PositionsTask(LegacyFairseqTask):
+        @staticmethod
+        def add_args(parser):
+            parser.add_argument("data")
+            parser.add_argument("--max-source-positions", type=int, default=512)
+            parser.add_argument("--note", default="x")
+
+    class DataclassTask(TranslationTask):
+        @classmethod
+        def add_args(cls, parser):
+            TranslationTask.add_args(parser)
+            parser.add_argument_group("more").add_argument("--note", default="y")
+
+    # of a named architecture: None is what it has, which the architecture fills in
+    expected = {PositionsTask: ("x", 512), DataclassTask: ("y", None)}
+    try:
+        for task, values in expected.items():
+            register_task("positions_task")(task)
+            parser = argparse.ArgumentParser()
+            model = parser.add_argument_group(argument_default=argparse.SUPPRESS)
+            model.add_argument("--max-source-positions", type=int)
+            task.add_args(parser)
+            read = parser.parse_args(["bin"])
+            assert (read.note, getattr(read, "max_source_positions", None)) == values
+            TASK_REGISTRY.pop("positions_task")
+            TASK_CLASS_NAMES.discard(task.__name__)
+            assert parser.parse_args(["d", "--max-source-positions", "9"]).max_source_positions == 9
+    finally:
+        TASK_REGISTRY.pop("positions_task", None)

@@ -1,9 +1,10 @@
-"""Optimizers and learning rates that were written for earlier versions of fairseq."""
+"""Optimizers, learning rates and criteria that were written for earlier versions of fairseq."""
 
 from __future__ import annotations
 
 import argparse
 import functools
+import inspect
 from typing import Any
 
 from ..patch_registry import PatchedModule, patch
@@ -41,3 +42,30 @@ def older_optimizers_have_their_options(module: PatchedModule) -> None:
 def older_schedules_have_their_options(module: PatchedModule) -> None:
     """Give FairseqLRScheduler `args`, as in fairseq 0.10."""
     keep_options(module.FairseqLRScheduler)
+
+
+@patch(
+    "fairseq.criterions.fairseq_criterion",
+    because="fairseq 0.10 changed how criteria are made: those for 0.9, which take the options and "
+    "the task, fail with 'Unable to infer Criterion arguments'",
+)
+def older_criteria_have_their_options(module: PatchedModule) -> None:
+    """Make criteria whose arguments are `args` and `task` as fairseq 0.9 did."""
+    criterion = module.FairseqCriterion
+    make, build = criterion.__init__, criterion.build_criterion.__func__
+
+    @functools.wraps(make)
+    def __init__(self: Any, task: Any, *more: Any) -> None:
+        options, task = (task, *more) if more else (None, task)
+        make(self, task)
+        if more:
+            self.args = options
+
+    @functools.wraps(build)
+    def build_criterion(cls: type, cfg: Any, task: Any) -> Any:
+        if list(inspect.signature(cls).parameters) == ["args", "task"]:
+            return cls(cfg, task)
+        return build(cls, cfg, task)
+
+    criterion.__init__ = __init__
+    criterion.build_criterion = classmethod(build_criterion)
