@@ -3,6 +3,7 @@
 import pytest
 import torch
 from common import inprocess
+from common.checkpoints import UNSET
 from common.exchanged import with_two_words_exchanged
 from tools.commandline import cli
 
@@ -40,6 +41,8 @@ def test_average_of_the_last_epochs_is_the_mean(trained, tmp_path, capsys):
         load(p) for p in (trained / "checkpoint2.pt", trained / "checkpoint3.pt", output)
     )
     for name, value in mean["model"].items():
+        if name.rpartition(".")[2] in UNSET:
+            continue  # its value may be NaN
         expected = (first["model"][name].double() + second["model"][name].double()) / 2
         torch.testing.assert_close(value.double(), expected, rtol=0, atol=1e-7)
     assert mean["cfg"]["model"].arch == "transformer"
