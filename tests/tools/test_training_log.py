@@ -26,6 +26,35 @@ def test_a_second_validation_subset_is_a_curve_of_its_own():
     assert parse_line(simple) == parse_line(record) == ("valid1", 70, {"loss": 2.5})
 
 
+VALIDATED = [
+    "epoch 001: 5 / 10 loss=3, num_updates=5",
+    "epoch 001 | valid on 'train' subset | loss 2 | wps 9 | wpb 4 | bsz 2 | num_updates 5",
+    "epoch 001: 10 / 10 loss=2.5, num_updates=10",
+    "epoch 001 | valid on 'train' subset | loss 1.5 | wps 9 | wpb 4 | bsz 2 | num_updates 10",
+    "epoch 001 | loss 2.7 | wps 9 | ups 3 | num_updates 10 | gnorm 1 | train_wall 1 | wall 2",
+]
+VALIDATED_JSON = [
+    '{"epoch": 1, "update": 0.5, "loss": "3", "num_updates": "5"}',
+    '{"epoch": 1, "train_loss": "2", "train_wps": "9", "train_num_updates": "5"}',
+    '{"epoch": 1, "update": 1, "loss": "2.5", "num_updates": "10"}',
+    '{"epoch": 1, "train_loss": "1.5", "train_wps": "9", "train_num_updates": "10"}',
+    '{"epoch": 1, "train_loss": "2.7", "train_wps": "9", "train_ups": "3", "train_num_updates": '
+    '"10", "train_gnorm": "1", "train_wall": "2"}',
+]
+
+
+@pytest.mark.parametrize("log", [VALIDATED, VALIDATED_JSON], ids=["simple", "json"])
+@pytest.mark.parametrize("interval", [True, False])
+def test_the_training_set_may_be_validated(tmp_path, log, interval):
+    """--valid-subset train: with dropout off, the losses are not those of the training."""
+    # without lines while training, the averages of epochs stand for them
+    lines = log if interval else [log[number] for number in (1, 3, 4)]
+    run = read_run(write(tmp_path / "run.log", lines), "run")
+    assert run.curves["train", "loss"] == ([(5, 3.0), (10, 2.5)] if interval else [(10, 2.7)])
+    assert run.curves["train, validated", "loss"] == [(5, 2.0), (10, 1.5)]
+    assert run.curves["train", "gnorm"] == [(10, 1.0)]
+
+
 def test_a_resumed_run_replaces_the_updates_it_repeats(tmp_path):
     lines = [f"epoch 001: {n} / 99 loss={n}, num_updates={n}" for n in (10, 20, 30)]
     lines += [f"epoch 001: {n} / 99 loss={n + 0.5}, num_updates={n}" for n in (20, 30, 40)]

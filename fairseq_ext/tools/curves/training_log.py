@@ -24,6 +24,8 @@ INNER = re.compile(r"^epoch (\d+): +\d+ / \d+ (.*)$")
 SUMMARY = re.compile(r"^epoch (\d+) \| (?:valid on '([^']+)' subset \| )?(.*)$")
 # json keys of an end-of-epoch or validation line: the name of the split comes first
 SPLIT_KEY = re.compile(r"^(.+?)_num_updates$")
+# of --valid-subset train: what is measured while training has the name of the set alone
+VALIDATED = "train, validated"
 # bookkeeping that no one draws
 UPDATES = "num_updates"
 STAMP = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) \| ")
@@ -44,7 +46,7 @@ class Run:
 
     curves: {(split, metric): [(updates, value), ...]} in the order of updates; split is "train"
         (values while training, or the epochs' averages where the log has no others), or the name
-        of a validation subset.
+        of a validation subset, ``VALIDATED`` for the training set.
     times: [(updates, seconds since the run began), ...], empty where the log does not tell.
     """
 
@@ -220,7 +222,8 @@ def parse_line(line: str) -> Optional[Parsed]:
         return with_updates("inner", (item.partition("=") for item in match[2].split(", ")))
     match = SUMMARY.match(text)
     if match:
-        return with_updates(match[2] or "epoch", (i.partition(" ") for i in match[3].split(" | ")))
+        split = VALIDATED if match[2] == "train" else match[2] or "epoch"
+        return with_updates(split, (item.partition(" ") for item in match[3].split(" | ")))
     return None
 
 
@@ -254,4 +257,8 @@ def parse_json(text: str) -> Parsed:
         raise ValueError(f"{UPDATES} is missing")
     prefix = splits[0] + "_"  # valid_loss -> loss
     items = ((name[len(prefix) :], "=", text) for name, text in record.items())
-    return with_updates("epoch" if splits[0] == "train" else splits[0], items)
+    if splits[0] != "train":
+        return with_updates(splits[0], items)
+    # both lines have the speed in words, that of an epoch in updates as well
+    is_validated = "train_wps" in record and "train_ups" not in record
+    return with_updates(VALIDATED if is_validated else "epoch", items)
