@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 from typing import Callable
 
+from ..data.folder_dictionaries import folders_have_one_dictionary
 from ..user_errors import OptionError, option_of
 from .chosen_classes import READING_PADDING, Values, chosen_classes
 from .option_values import is_stock_alone
@@ -189,6 +190,12 @@ def _one_precision_is_chosen(values: Values) -> None:
             )
 
 
+def _folders_have_one_dictionary(values: Values) -> None:
+    """Raise OptionError for data folders whose words have other numbers than the first's."""
+    if is_training(values):  # other commands read the first alone
+        folders_have_one_dictionary(values)
+
+
 COMPARISONS: tuple[Callable[[Values], None], ...] = (
     _tpus_have_their_library,
     _sharding_has_its_library,
@@ -201,4 +208,5 @@ COMPARISONS: tuple[Callable[[Values], None], ...] = (
     _targets_begin_with_words,
     _positions_have_their_attention,
     _one_precision_is_chosen,
+    _folders_have_one_dictionary,
 )
