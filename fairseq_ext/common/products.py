@@ -123,7 +123,7 @@ def linear(inputs: Tensor, weight: Tensor, bias: Optional[Tensor] = None) -> Ten
     Args:
         inputs: x (.., I).
         weight: (O, I), in any memory layout.
-        bias: (O,).
+        bias: (O,), in any memory layout.
     """
     large = inputs.numel() * weight.size(0) >= WORTH_ONEDNN
     many = inputs.numel() >= FEW_ROWS * inputs.size(-1)
@@ -133,7 +133,7 @@ def linear(inputs: Tensor, weight: Tensor, bias: Optional[Tensor] = None) -> Ten
     rows = inputs.reshape(-1, inputs.size(-1))
     arranged = None if cache is None else cache.arrange(weight, rows.size(0))
     if arranged is not None:
-        outputs = _linear(rows, arranged, bias, "none", [], "")
+        outputs = _onednn(rows, arranged, bias)
     elif large:
         outputs = (_Linear.apply if torch.is_grad_enabled() else _product)(rows, weight, bias)
     else:
@@ -160,6 +160,12 @@ class _Linear(torch.autograd.Function):
 def _product(rows: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
     if not (weight.is_contiguous() or weight.t().is_contiguous()):
         weight = weight.contiguous()  # part of a wider matrix: oneDNN has but a loop for it
+    return _onednn(rows, weight, bias)
+
+
+def _onednn(rows: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
+    # its strides are not read: the numbers of a bias would be those that follow its first one
+    bias = None if bias is None else bias.contiguous()
     return _linear(rows, weight, bias, "none", [], "")
 
 
@@ -193,7 +199,7 @@ def repeated_linear(
     Args:
         weight: (O, I), in any memory layout.
         rows: of x (rows, I).
-        bias: (O,).
+        bias: (O,), in any memory layout.
     """
     on_cpu = weight.device.type == "cpu" and weight.dtype == torch.float32
     has_onednn = _arranged is not None and torch.backends.mkldnn.is_available()
@@ -203,4 +209,4 @@ def repeated_linear(
     arranged = (
         _arranged(weight.detach(), rows) if cache is None else cache.arrange_now(weight, rows)
     )
-    return lambda x: _linear(x, arranged, bias, "none", [], "")
+    return lambda x: _onednn(x, arranged, bias)

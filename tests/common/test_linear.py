@@ -42,6 +42,7 @@ def factors(shape, outputs=7, layout="plain"):
     elif layout == "sliced":
         inputs = torch.randn(*shape[:-1], 11)[..., 3:9]
         weight = torch.randn(outputs, 10)[:, 2:8]
+        bias = torch.randn(2 * outputs)[::2]
     return inputs, weight, bias
 
 

@@ -19,6 +19,18 @@ def test_repeated_linear(monkeypatch, dtype, transposed, rows):
         torch.testing.assert_close(multiply(x), x @ weight.t())
 
 
+def test_a_bias_in_any_memory_layout(monkeypatch):
+    monkeypatch.setattr(products, "WORTH_ARRANGING", 1)
+    monkeypatch.setattr(products, "FEW_ROWS", 1)
+    weight, x = torch.nn.Parameter(torch.randn(40, 24), requires_grad=False), torch.randn(5, 24)
+    for bias in (torch.randn(80)[::2], torch.randn(1).expand(40)):
+        expected = torch.nn.functional.linear(x, weight, bias)
+        torch.testing.assert_close(products.repeated_linear(weight, 5, bias)(x), expected)
+        with torch.no_grad(), products.WeightCache().active():
+            for _ in range(3):
+                torch.testing.assert_close(products.linear(x, weight, bias), expected)
+
+
 def test_without_onednn(monkeypatch):
     monkeypatch.setattr(products, "WORTH_ARRANGING", 1)
     monkeypatch.setattr(products, "_arranged", None)
