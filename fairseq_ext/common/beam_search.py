@@ -21,6 +21,7 @@ from fairseq.search import BeamSearch
 from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
 from torch import Tensor
 
+from ..compat.generation.ensemble_attention import check_attention
 from ..compat.generation.length_limits import sentence_limits
 from .products import WeightCache
 from .search_record import SearchRecord, topk_candidates
@@ -320,8 +321,9 @@ class BeamSearchWithAlignment(SequenceGeneratorWithAlignment, BeamSearchGenerato
     def generate(
         self, models: Sequence[BaseFairseqModel], sample: Sample, **options: Any
     ) -> Hypotheses:
-        """Return the hypotheses, each with an "alignment"."""
+        """Return the hypotheses, each with an "alignment"; ValueError without attention."""
         sentences = self._generate(sample, **options)
+        check_attention(sentences)
         batch = self._prepare_batch_for_alignment(sample, sentences)
         source, source_lengths, previous, target = batch
         hypotheses = [hypothesis for nbest in sentences for hypothesis in nbest]

@@ -1,14 +1,17 @@
 """The attention of an ensemble: the mean over those of its models that have any.
 
+Without any there are no alignments.
+
 Dimensions: R rows, S source positions, T target positions.
 """
 
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Mapping, Sequence
 
 from ..patch_registry import PatchedModule, patch
+from ..user_errors import OptionError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -21,6 +24,20 @@ def attention_of(output: Any) -> Tensor | None:
     if isinstance(attention, (list, tuple)):
         attention = attention[0] if attention else None
     return attention
+
+
+def check_attention(lists: Sequence[Sequence[Mapping[str, Any]]]) -> None:
+    """Raise OptionError where hypotheses have no attention from which to read an alignment.
+
+    lists: fairseq's hypotheses of each sentence.
+    """
+    for hypothesis in (hypothesis for nbest in lists for hypothesis in nbest):
+        # (S, T); None of a reference that is scored, and without axes of a search
+        if hypothesis["attention"] is None or hypothesis["attention"].dim() < 2:
+            raise OptionError(
+                "--print-alignment and --replace-unk: the model returns no attention over the "
+                "source; allowed: leave them out"
+            )
 
 
 class NotedAttention:
@@ -91,3 +108,21 @@ def models_without_attention_do_not_count(module: PatchedModule) -> None:
 
     module.EnsembleModel.forward_decoder = forward_decoder
     module.EnsembleModelWithAlignment.forward_align = forward_align
+
+
+@patch(
+    "fairseq.sequence_generator",
+    because="fairseq 0.12.2: --print-alignment and --replace-unk of a model without attention, "
+    "such as lstm with --decoder-attention 0, end in an IndexError",
+)
+def alignments_need_attention(module: PatchedModule) -> None:
+    """Refuse a model without attention by name."""
+    generator = module.SequenceGeneratorWithAlignment
+    prepare = generator._prepare_batch_for_alignment
+
+    @functools.wraps(prepare)
+    def _prepare_batch_for_alignment(self: Any, sample: Any, hypothesis: Any) -> Any:
+        check_attention(hypothesis)
+        return prepare(self, sample, hypothesis)
+
+    generator._prepare_batch_for_alignment = _prepare_batch_for_alignment

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Mapping, Sequence
 from ..command_line.chosen_classes import READING_PADDING
 from ..patch_registry import PatchedModule, patch
 from ..user_errors import OptionError
-from .ensemble_attention import attention_of
+from .ensemble_attention import attention_of, check_attention
 
 if TYPE_CHECKING:
     from fairseq.models import BaseFairseqModel
@@ -41,6 +41,8 @@ def references_are_scored_as_asked(module: PatchedModule) -> None:
             sample = {**sample, "start_indices": is_padding.sum(dim=1).tolist()}
         scored = [_ScoredModel(model) for model in models]
         lists: list[list[dict[str, Any]]] = generate(self, scored, sample, **options)
+        if self.compute_alignment:
+            check_attention(lists)
         aligned_models = sum(model.has_attention for model in scored)
         for (hypothesis,) in lists:
             if 0 < aligned_models < len(models):
@@ -49,10 +51,9 @@ def references_are_scored_as_asked(module: PatchedModule) -> None:
             return lists
         sources, targets = sample["net_input"]["src_tokens"], sample["target"]
         for (hypothesis,), source, target in zip(lists, sources, targets):
-            if hypothesis["attention"] is not None:
-                hypothesis["alignment"] = module.utils.extract_soft_alignment(
-                    hypothesis["attention"], source, target, self.pad, self.eos
-                )
+            hypothesis["alignment"] = module.utils.extract_soft_alignment(
+                hypothesis["attention"], source, target, self.pad, self.eos
+            )
         return lists
 
     scorer.generate = aligned

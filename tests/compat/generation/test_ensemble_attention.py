@@ -12,6 +12,7 @@ from fairseq.sequence_generator import (
     SequenceGenerator,
     SequenceGeneratorWithAlignment,
 )
+from fairseq.sequence_scorer import SequenceScorer
 
 from fairseq_ext.common.beam_search import BeamSearchGenerator, BeamSearchWithAlignment
 
@@ -53,6 +54,14 @@ def without_attention(seed):
     return model
 
 
+def scored_sample():
+    """The sources with references."""
+    targets = torch.tensor([[5, 6, 2], [8, 2, 1]])
+    previous = torch.tensor([[2, 5, 6], [2, 8, 1]])
+    net_input = {**SAMPLE["net_input"], "prev_output_tokens": previous}
+    return {"net_input": net_input, "target": targets}
+
+
 def hypotheses(kind, models):
     generator = kind(models, models[0].decoder.dictionary, beam_size=3, max_len_b=6)
     return [entry for nbest in generator.generate(models, SAMPLE) for entry in nbest]
@@ -74,6 +83,21 @@ def test_no_model_has_attention():
     models = [without_attention(0), without_attention(1)]
     for entry in hypotheses(BeamSearchGenerator, models):
         assert entry["attention"].numel() == 0
+
+
+@pytest.mark.parametrize("kind", [SequenceGeneratorWithAlignment, BeamSearchWithAlignment])
+@pytest.mark.parametrize("print_alignment", ["hard", "soft"])
+def test_alignments_need_attention(kind, print_alignment):
+    models = [without_attention(0), without_attention(1)]
+    words = models[0].decoder.dictionary
+    generator = kind(models, words, beam_size=3, max_len_b=6, print_alignment=print_alignment)
+    with pytest.raises(ValueError, match="--print-alignment and --replace-unk: the model returns"):
+        generator.generate(models, SAMPLE)
+    scorer = SequenceScorer(words, compute_alignment=print_alignment)
+    with pytest.raises(ValueError, match="--print-alignment and --replace-unk: the model returns"):
+        scorer.generate(models, scored_sample())
+    scorer.compute_alignment = False
+    assert scorer.generate(models, scored_sample())[0][0]["attention"] is None
 
 
 @pytest.mark.parametrize("silent_first", [False, True])
