@@ -4,8 +4,9 @@ What differs from fairseq.sequence_generator is how, not what: the best words of
 without sorting the whole vocabulary (``topk_candidates``), ended hypotheses are noted as tensors
 and traced back once at the end, and the device is waited for only where a sentence may leave the
 batch.
-Sampling, diverse and constrained search, prefixes, n-gram blocking and a second language model are
-left to fairseq's own loop; FAIRSEQ_EXT_SEARCH=0 in the environment leaves every search to it.
+Sampling, diverse and constrained search, prefixes, n-gram blocking, --match-source-len and a second
+language model are left to fairseq's own loop; FAIRSEQ_EXT_SEARCH=0 in the environment leaves every
+search to it.
 
 Dimensions: B sentences, K beam, R = B * K rows, V words, S source positions, T steps.
 """

@@ -61,6 +61,8 @@ def _is_stock(decoder: TransformerDecoderBase) -> bool:
         and not decoder.cross_self_attention
         and all(getattr(decoder, name) is None for name in OF_DECODER)
         and decoder.output_projection.weight.size(1) == decoder.embed_dim
+        # without layers, which fairseq allows, there is no attention either
+        and len(layers) > 0
         and all(map(_is_stock_layer, layers))
     )
 

@@ -47,6 +47,7 @@ OTHERS = {
     "scaled attention": {"scale_attn": True},
     "scaled feed-forward": {"scale_fc": True},
     "dropped layers": {"decoder_layerdrop": 0.1},
+    "no layers": {"decoder_layers": 0},
 }
 
 
