@@ -114,7 +114,17 @@ def test_other_types_paths_and_methods(several):
     answer = several.ask("POST", "/translate", b"{}", {"Content-Type": "text/plain"})
     assert answer.status == 415 and "allowed: application/json" in answer.value["error"]
     assert several.ask("POST", "/translate", b"{}").status == 415
-    assert several.get("/nothing").status == 404
+    json = {"Content-Type": "application/json; charset=UTF-8"}
+    body = b'{"sentences": ["a"]}'
+    assert several.ask("POST", "/translate", body, json).status == 200
+    for header, value, message in (
+        ("Content-Type", "application/json; charset=latin-1", "charset 'latin-1'; allowed: utf-8"),
+        ("Content-Encoding", "gzip", "Content-Encoding 'gzip'; allowed: leave it out"),
+    ):
+        answer = several.ask("POST", "/translate", body, {**json, header: value})
+        assert (answer.status, answer.value["error"]) == (415, message)
+    answer = several.get("/nothing")
+    assert answer.status == 404 and "Not Found; allowed: POST /" in answer.value["error"]
     answer = several.get("/translate")
     assert answer.status == 405 and answer.headers["allow"] == "POST"
     for path in ("/../limits.py", "/%2e%2e/limits.py", "//etc/passwd"):

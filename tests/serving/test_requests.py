@@ -31,6 +31,7 @@ def requests():
         (b"{", "the body is no JSON"),
         (b'{"a": NaN}', "NaN is no number of JSON"),
         (b"[" * 100_000, "nested too deeply"),
+        (b"9" * 5000, "a number of 5000 digits; allowed: at most 100"),
         (b'{"sentences": ["\xff"]}', "byte 16 of the body is no UTF-8"),
         ('{"sentences": ["a"]}'.encode("utf-16"), "byte 0 of the body is no UTF-8"),
     ],

@@ -184,11 +184,18 @@ async def _disconnected(request: Request) -> None:
 
 
 def check_type(request: Request) -> None:
-    """Raise Refused unless the body is JSON."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
-        message = f"Content-Type {kind!r:.60}; allowed: application/json"
+    """Raise Refused unless the body is JSON in UTF-8, as it is."""
+    kind, _, parameters = request.headers.get("content-type", "").lower().partition(";")
+    if kind.strip() != "application/json":
+        message = f"Content-Type {kind.strip()!r:.60}; allowed: application/json"
         raise Refused(415, message, None, ["application/json"])
+    for entry in parameters.split(";"):
+        name, _, value = entry.strip().partition("=")
+        if name == "charset" and value.strip('"') not in ("utf-8", "utf8"):
+            raise Refused(415, f"charset {value!r:.60}; allowed: utf-8", None, ["utf-8"])
+    coding = request.headers.get("content-encoding", "identity")
+    if coding.lower() != "identity":
+        raise Refused(415, f"Content-Encoding {coding!r:.60}; allowed: leave it out")
 
 
 def check_query(request: Request) -> None:
@@ -227,6 +234,9 @@ async def http_error(request: Request, error: Exception) -> Response:
     reason = cast(HTTPException, error)
     allowed = (reason.headers or {}).get("Allow", "")
     message = f"{request.method} {request.url.path!r:.60}: {reason.detail}"
+    if reason.status_code == 404:
+        allowed = ", ".join(f"POST /{operation}" for operation in LISTS)
+        allowed += ", GET /, /models, /health and /openapi.json"
     if allowed:
         message += f"; allowed: {allowed}"
     return Json({"error": message}, status_code=reason.status_code, headers=reason.headers)

@@ -9,6 +9,8 @@ from .limits import Limits
 from .schemas import Refused, Schema, check, request_schemas, shown
 from .served import Key, Pair, ServedModel
 
+LONGEST_NUMBER = 100  # digits
+
 
 class Work(NamedTuple):
     """What is computed for a request; lengths: of the items, about, in tokens."""
@@ -22,14 +24,18 @@ def parse_json(body: bytes) -> Any:
     """Return the value that a body holds; Refused where it is no JSON or no UTF-8."""
     try:
         return json.loads(
-            body.decode("utf-8"), parse_constant=_no_constant, object_pairs_hook=_fields
+            body.decode("utf-8"),
+            parse_int=_integer,
+            parse_constant=_no_constant,
+            object_pairs_hook=_fields,
         )
     except UnicodeDecodeError as error:
         message = f"byte {error.start} of the body is no UTF-8; allowed: JSON in UTF-8"
         raise Refused(400, message) from error
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise Refused(400, f"the body is no JSON: {reason}") from error
+        message = f"the body is no JSON: {reason}; allowed: an object of JSON"
+        raise Refused(400, message) from error
 
 
 def _fields(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
@@ -40,6 +46,13 @@ def _fields(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
             raise ValueError(f"the field {shown(name)} is there twice; allowed: once")
         fields[name] = value
     return fields
+
+
+def _integer(text: str) -> int:
+    """Return a number; ValueError for one that no field takes and Python does not read."""
+    if len(text) > LONGEST_NUMBER:
+        raise ValueError(f"a number of {len(text)} digits; allowed: at most {LONGEST_NUMBER}")
+    return int(text)
 
 
 def _no_constant(name: str) -> None:
