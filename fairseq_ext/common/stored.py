@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ..compat.checkpoints.configurations import registered_model
 from ..compat.checkpoints.dictionary_digests import digest, stored_digests
+from ..compat.user_errors import reason_of
 
 # the dictionary of a language model, which is of no language, and the name of its digest
 OF_TEXT, SOURCE = "dict.txt", "source"
@@ -68,7 +69,7 @@ def read_stored(option: str, path: str) -> Stored:
     try:
         state = checkpoint_utils.load_checkpoint_to_cpu(path)
     except UNREADABLE as error:
-        raise ValueError(f"{option} {path}: {str(error).removeprefix(f'{path}: ')}") from error
+        raise ValueError(f"{option} {path}: {reason_of(error, path)}") from error
     return stored_of(option, path, state)
 
 

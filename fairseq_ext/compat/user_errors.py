@@ -44,6 +44,13 @@ def option_of(name: str, value: object = True) -> str:
     return "--" + name.replace("_", "-") + ("" if value is True else f" {value}")
 
 
+def reason_of(error: BaseException, path: str | os.PathLike[str]) -> str:
+    """Return the text of an error without the path that it begins with, for one that names it."""
+    # a path may have been normalised, as "./model.pt" is
+    names = (os.fspath(path), os.path.normpath(path))
+    return str(error).removeprefix(f"{names[0]}: ").removeprefix(f"{names[1]}: ")
+
+
 def hint_for(name: str, allowed: Iterable[str]) -> str:
     """Return " (did you mean NAME?)" with the allowed name that is spelt alike; "" without one."""
     close = difflib.get_close_matches(name, list(allowed), n=1)

@@ -9,6 +9,7 @@ from fairseq.models import BaseFairseqModel
 from omegaconf import open_dict
 
 from ..common.stored import UNREADABLE, check_symbols, stored_of
+from ..compat.user_errors import reason_of
 from ..streams.language_pair import LanguagePair, reverse_of
 from ..streams.model import HasDirections
 from ..streams.stored_pairs import stored_pairs
@@ -52,7 +53,7 @@ def load_model(path: str, pair: str, data: str) -> BaseFairseqModel:
     try:
         state = checkpoint_utils.load_checkpoint_to_cpu(path)
     except UNREADABLE as error:
-        raise ValueError(f"{place}: {error}") from error
+        raise ValueError(f"{place}: {reason_of(error, path)}") from error
     stored = stored_of("--dual-path", path, state)
     source, target = LanguagePair.parse(pair)
     trained = f"{stored.task.get('source_lang')}-{stored.task.get('target_lang')}"
@@ -66,7 +67,8 @@ def load_model(path: str, pair: str, data: str) -> BaseFairseqModel:
     try:
         models, _, task = checkpoint_utils.load_model_ensemble_and_task([path], state=state)
     except (ValueError, RuntimeError) as error:
-        raise ValueError(f"{place}: it does not fit {data} in {pair}: {error}") from error
+        reason = reason_of(error, path)
+        raise ValueError(f"{place}: it does not fit {data} in {pair}: {reason}") from error
     for lang, words in zip((source, target), (task.source_dictionary, task.target_dictionary)):
         check_symbols(stored, f"dict.{lang}.txt", lang, words)
     return models[0]

@@ -167,6 +167,13 @@ def test_what_cannot_work_is_refused(more, message, checkpoint, toy_corpus, line
         run(checkpoint, toy_corpus.three, lines, tmp_path / "bt", *more)
 
 
+def test_an_unreadable_checkpoint_is_named_once(toy_corpus, lines, tmp_path):
+    (tmp_path / "damaged.pt").write_bytes(b"no")
+    with pytest.raises(UsageError) as refusal:
+        run(tmp_path / "damaged.pt", toy_corpus.three, lines, tmp_path / "bt")
+    assert str(refusal.value).startswith(f"CHECKPOINT {tmp_path}/damaged.pt: cannot be read as a")
+
+
 def test_files_without_lines_and_unequal_ones_are_refused(checkpoint, toy_corpus, lines, tmp_path):
     (tmp_path / "empty").touch()
     (tmp_path / "short").write_text("an1\n", encoding="utf-8")

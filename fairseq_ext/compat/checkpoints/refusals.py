@@ -19,6 +19,7 @@ from .configurations import stored_group, stored_name
 from .data_only import RefusedCheckpoint
 from .dictionary_digests import ENTRY, different_dictionary, digests, stored_digests
 from .literal_evaluation import RefusedSetting
+from .stored_entries import check_entries
 
 if TYPE_CHECKING:
     from fairseq.models import BaseFairseqModel
@@ -179,22 +180,6 @@ def _unreadable(path: str, error: Exception) -> str:
     return f"{path}: cannot be read as a checkpoint: {verdict} ({kind}: {reason[:120]})"
 
 
-def check_entries(path: str, state: Any) -> None:
-    """Raise UnreadableFile for a file without the entries that every version of fairseq writes."""
-    lacking = ["parameters"]
-    if isinstance(state, dict) and isinstance(state.get("model"), Mapping):
-        lacking = []
-        # from before fairseq 0.6: one optimiser, and the epoch outside of extra_state
-        if not state.get("optimizer_history", "best_loss" in state):
-            lacking.append("optimizer_history")
-        if "extra_state" not in state and "epoch" not in state:
-            lacking.append("extra_state")
-    if lacking:
-        raise UnreadableFile(
-            f"{path}: not a checkpoint of fairseq: it has no {', no '.join(lacking)}"
-        )
-
-
 def check_configuration(path: str, state: State) -> None:
     """Raise UnreadableFile for a checkpoint that does not say what it was trained with."""
     for kind in ("task", "model"):
@@ -339,6 +324,11 @@ def training_notes_its_dictionaries(module: PatchedModule) -> None:
     ) -> dict[str, Any] | None:
         try:
             extra_state = stock_load(self, filename, reset_optimizer, *args, **kwargs)
+        except KeyError as error:
+            raise UnreadableFile(
+                f"{filename}: {error} is missing where a training goes on from it; allowed: a "
+                "whole checkpoint"
+            ) from error
         except Exception as error:
             # fairseq raises an error of its own, without a cause, for whatever happened
             cause = error.__context__

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, List, Tuple
 
 from ...compat.text_lines import UnreadableText, lines_of
+from ...compat.user_errors import reason_of
 from .. import UsageError, atomic_path
 from .pairs import Pair, reason_to_drop, words
 from .progress import Progress, digest
@@ -160,7 +161,8 @@ def load(args: Namespace, lang: str) -> Model:
         for direction in directions:
             model.toward(direction)
     except (ValueError, OSError, RuntimeError) as error:
-        raise UsageError(f"CHECKPOINT {args.checkpoint}: {error}") from error
+        reason = reason_of(error, args.checkpoint)
+        raise UsageError(f"CHECKPOINT {args.checkpoint}: {reason}") from error
     return model
 
 

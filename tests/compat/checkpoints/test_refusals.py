@@ -5,8 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from common import inprocess
 from common.words import dictionary_with
 from fairseq import checkpoint_utils
+from options.systems import SYSTEMS
 
 import fairseq_ext
 from fairseq_ext.compat.checkpoints.dictionary_digests import digests
@@ -100,6 +102,52 @@ def test_entries_that_are_not_there_are_no_damage(content, lacking, tmp_path):
     with pytest.raises(UnreadableFile) as refusal:
         checkpoint_utils.load_checkpoint_to_cpu(str(path))
     assert str(refusal.value) == f"{path}: not a checkpoint of fairseq: it has no {lacking}"
+
+
+HISTORY = [{"lr_scheduler_state": {}}]
+
+
+@pytest.mark.parametrize(
+    "parts, message",
+    [
+        ({"extra_state": None}, "its extra_state is 'None' (NoneType), which must be a mapping"),
+        ({"extra_state": [1]}, "its extra_state is '[1]' (list), which must be a mapping"),
+        ({"optimizer_history": "x"}, "its optimizer_history is 'x' (str), which must be a list"),
+        ({"optimizer_history": [3]}, "its optimizer_history ends with '3' (int), which must be a"),
+        ({"optimizer_history": [{}]}, "it has no lr_scheduler_state in the last entry of its opt"),
+        (
+            {"extra_state": {"train_iterator": [1]}, "args": argparse.Namespace()},
+            "train_iterator in its extra_state is '[1]' (list), which must be a mapping",
+        ),
+        ({"extra_state": ..., "epoch": 3}, "it has no batch_offset, no val_loss"),
+        ({"optimizer_history": ..., "best_loss": 3.0}, "it has no optimizer"),
+    ],
+)
+def test_entries_of_another_form_are_named(parts, message, tmp_path):
+    path = tmp_path / "model.pt"
+    content = {"model": {}, "optimizer_history": HISTORY, "extra_state": {}, **parts}
+    torch.save({name: part for name, part in content.items() if part is not ...}, path)
+    with pytest.raises(UnreadableFile) as refusal:
+        checkpoint_utils.load_checkpoint_to_cpu(str(path))
+    assert str(refusal.value).startswith(f"{path}: not a checkpoint of fairseq: {message}")
+
+
+@pytest.mark.parametrize("entry", ["epoch", "criterion_name"])
+def test_what_a_training_goes_on_from_is_named(toy_corpus, tmp_path, entry):
+    kind = SYSTEMS["transformer"]
+    words = ["--max-tokens", 200, "--disable-validation", "--save-dir", tmp_path]
+    inprocess.train(*kind.words(toy_corpus.two, *words, "--max-update", 1))
+    path = tmp_path / "checkpoint_last.pt"
+    state = checkpoint_utils.load_checkpoint_to_cpu(str(path))
+    if entry == "epoch":
+        del state["extra_state"]["train_iterator"]["epoch"]
+    else:
+        del state["optimizer_history"][-1]["criterion_name"]
+    torch.save(state, path)
+    with pytest.raises(
+        ValueError, match=f"{path}: '{entry}' is missing where a training goes on from it"
+    ):
+        inprocess.train(*kind.words(toy_corpus.two, *words, "--max-update", 2))
 
 
 @pytest.mark.parametrize(
