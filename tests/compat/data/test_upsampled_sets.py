@@ -38,6 +38,29 @@ COMBINING = {
 }
 
 
+@pytest.mark.parametrize("task", ["translation", "translation_multi_simple_epoch",
+                                  "dual_translation"])  # fmt: skip
+def test_a_training_set_of_one_part_is_named(task, toy_corpus, caplog):
+    from fairseq.tasks import setup_task
+
+    words = ["--task", task, "-s", "xx", "-t", "yy", "--arch", *COMBINING[task]]
+    words += ["--max-source-positions", 99, "--max-target-positions", 99]
+    for times, message in (
+        (1, []),
+        (
+            3,
+            [
+                "--upsample-primary 3 does nothing: the data have no "
+                "train1, beside which train would be repeated"
+            ],
+        ),
+    ):
+        built = setup_task(parsed(toy_corpus.two, *words, "--upsample-primary", times))
+        for split in ("train", "valid"):
+            built.load_dataset(split, combine=True)
+        assert {text for text in caplog.messages if "upsample-primary" in text} == set(message)
+
+
 @pytest.mark.parametrize("task", COMBINING)
 def test_combined_validation_sets_are_read_once(task, toy_corpus, tmp_path):
     """--upsample-primary is for training: a score counts each sentence once."""
