@@ -101,6 +101,7 @@ PATCH_MODULES = (
     "training.roberta_positions",
     "versions.warning_filters",
     "data.data_files",
+    "data.word_vectors",
     "data.batch_sizes",
     "data.indexed_files",
     "command_line.preprocess_input",

@@ -13,7 +13,7 @@ from ..common.labels import labels
 from ..compat.user_errors import option_of
 from .classifier_modules import Classifier
 from .config import DuoClassifierConfig, register_classifiers
-from .freezing import frozen_before, record_sets
+from .freezing import frozen_before, record_sets, warn_without_files
 from .model import embedding_set
 
 DEFAULT_DIM = 300
@@ -92,14 +92,19 @@ def _check_learnt(cfg: DuoClassifierConfig, before: Collection[str]) -> None:
     Checkpoints hold the widths of the files that were read; ``before`` names the sets that one has
     frozen.
     """
-    names = [f"embed_{kind}_{stream}" for kind in ("path", "dim") for stream in "sp"]
+    paths, widths = (
+        [name for name in (f"embed_{kind}_s", f"embed_{kind}_p") if getattr(cfg, name)]
+        for kind in ("path", "dim")
+    )
     # the checkpoint that the run begins with may have brought embeddings from files
-    begins = cfg.frozen_embeddings is not None or before
-    if cfg.train_embeddings and not begins and not any(getattr(cfg, name) for name in names):
+    if not cfg.train_embeddings or paths or cfg.frozen_embeddings is not None or before:
+        return
+    if not widths:
         raise ValueError(
             "--train-embeddings: no embedding comes from a file, and others are trained anyway; "
             "leave it out"
         )
+    warn_without_files("--train-embeddings", cfg)
 
 
 register_classifiers()

@@ -36,7 +36,8 @@ class EmbeddingsConfig(FairseqDataclass):
         default=None,
         metadata={
             "help": "a run writes this into its checkpoints: the embeddings that stay frozen; do "
-            "not set it"
+            "not set it",
+            "written_by_run": True,
         },
     )
 

@@ -5,6 +5,7 @@ is not. Checkpoints therefore say which sets are frozen (``frozen_embeddings``),
 begins with one, resumed or fine-tuned, leaves them frozen without being given the files again.
 """
 
+import logging
 import os
 from typing import Any, Dict, FrozenSet, NamedTuple, Optional, Sequence
 
@@ -14,6 +15,8 @@ from torch import nn
 from ..common.run_config import carry_in_checkpoints, whole_run
 from ..common.stored import read_stored
 from .config import EmbeddingsConfig
+
+logger = logging.getLogger(__name__)
 
 LAST = "checkpoint_last.pt"  # fairseq's default for --restore-file
 
@@ -58,6 +61,15 @@ def frozen_before(cfg: EmbeddingsConfig) -> FrozenSet[str]:
     except ValueError:  # fairseq reads it again and says what is wrong with it
         return frozenset()
     return _names(getattr(model, "frozen_embeddings", None) or "")
+
+
+def warn_without_files(option: str, cfg: EmbeddingsConfig) -> None:
+    """Warn of an option about files where the configuration has widths alone.
+
+    They are the user's, or of a checkpoint that does not say what is frozen.
+    """
+    if cfg.frozen_embeddings is None:
+        logger.warning(f"{option} does nothing: no embedding comes from a file")
 
 
 def record_sets(cfg: EmbeddingsConfig, sets: Sequence[EmbeddingSet]) -> None:

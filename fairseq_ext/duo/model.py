@@ -3,6 +3,7 @@
 Dimensions as there.
 """
 
+import os
 from dataclasses import fields
 from typing import Any, Collection, Dict, List, Optional, Tuple, cast
 
@@ -18,7 +19,7 @@ from ..compat.user_errors import option_of
 from ..streams.direction import Direction, SourceSide, TargetSide
 from . import embedding_files
 from .config import DuoTransformerConfig, EmbeddingsConfig, register_transformers
-from .freezing import EmbeddingSet, frozen_before, record_sets
+from .freezing import EmbeddingSet, frozen_before, record_sets, warn_without_files
 from .layer import DuoSize
 from .modules import DuoDecoder, DuoEmbedding, DuoEncoder
 
@@ -75,11 +76,14 @@ class DuoTransformerModel(Direction):
             sets = [*sets, *target_sets]
         # checkpoints that do not say what is frozen give the widths of the files that were read
         widths = [getattr(cfg, name) for name in OPTIONS if "embed_dim_" in name]
-        if cfg.freeze_embeddings and not any([*(entry.is_frozen for entry in sets), *widths]):
-            raise ValueError(
-                "--freeze-embeddings: no embedding comes from a file, and none is frozen in a "
-                "checkpoint that the run begins with; allowed: with --embed-path-s or another file"
-            )
+        if cfg.freeze_embeddings and not any(entry.is_frozen for entry in sets):
+            if not any(widths):
+                raise ValueError(
+                    "--freeze-embeddings: no embedding comes from a file, and none is frozen in a "
+                    "checkpoint that the run begins with; allowed: with --embed-path-s or another "
+                    "file"
+                )
+            warn_without_files("--freeze-embeddings", cfg)
         # what is frozen has to outlive the files, which a resumed run is not given
         record_sets(cfg, sets)
         limits = cfg.max_source_positions, cfg.max_target_positions
@@ -162,6 +166,9 @@ def embedding_set(
     """
     names = f"{prefix}embed_path_{stream}", f"{prefix}embed_dim_{stream}"
     path, width = (getattr(cfg, name) for name in names)
+    if path is not None and not os.path.isfile(path):
+        reason = "a folder" if os.path.isdir(path) else "there is no such file"
+        raise ValueError(f"{option_of(names[0], path)}: {reason}; allowed: a file of word vectors")
     if width is not None and width < 1:
         raise ValueError(f"{option_of(names[1])} {width}: must be at least 1")
     # without a file and without a width, S and P are as wide as the model

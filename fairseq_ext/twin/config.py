@@ -55,7 +55,8 @@ class TwinConfig(FairseqDataclass):
         default=False,
         metadata={
             "help": "a run writes this into its checkpoints: models built from them evaluate the "
-            "forward network alone; do not set it"
+            "forward network alone; do not set it",
+            "written_by_run": True,
         },
     )
     sentence_avg: bool = II("optimization.sentence_avg")

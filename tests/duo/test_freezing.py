@@ -10,6 +10,7 @@ from duo.test_training import TASK, write
 from fairseq import checkpoint_utils
 from torch import nn
 
+from fairseq_ext.compat.user_errors import OptionError
 from fairseq_ext.dual.lstm_classifier.label_sides import LabelSearch
 from fairseq_ext.duo.task import LabelGenerator
 
@@ -91,6 +92,36 @@ def test_the_transformer_freezes_what_its_checkpoint_has_frozen(build, data, vec
 def test_nothing_to_freeze_is_refused(duo):
     with pytest.raises(ValueError, match="--freeze-embeddings: no embedding comes from a file"):
         duo("--freeze-embeddings")
+
+
+@pytest.mark.parametrize(
+    "words", [("--arch", "duo_transformer", "--freeze-embeddings"), ("--arch", "duo_classifier",
+              "--train-embeddings", "--criterion", "label_cross_entropy")],
+)  # fmt: skip
+def test_options_about_files_do_nothing_with_widths_alone(data, tmp_path, words, caplog):
+    task = TASK if "duo_classifier" in words else ["--task", "translation", "-s", "text", "-t",
+                                                   "label", "--layers", 1, "--embed-dim", 8,
+                                                   "--ffn-embed-dim", 4]  # fmt: skip
+    words = (*words, "--embed-dim-s", 4, "--max-update", 1, "--batch-size", 4)
+    inprocess.train(data, *task, *words, "--optimizer", "adam", "--save-dir", tmp_path)
+    assert "-embeddings does nothing: no embedding comes from a file" in caplog.text
+
+
+@pytest.mark.parametrize("option", ["--embed-path-s", "--target-embed-path-p"])
+def test_the_option_of_a_missing_file_is_named(duo, tmp_path, option):
+    with pytest.raises(ValueError, match=f"{option} .*nofile: there is no such file"):
+        duo(option, tmp_path / "nofile")
+    with pytest.raises(ValueError, match=f"{option} .*: a folder; allowed: a file of word vectors"):
+        duo(option, tmp_path)
+
+
+@pytest.mark.parametrize("value", ["1", "s", "s,p"])
+@pytest.mark.parametrize("arch", ["duo_classifier", "duo_transformer"])
+def test_what_a_run_writes_is_not_given(data, tmp_path, arch, value):
+    words = ["--arch", arch, "--frozen-embeddings", value, "--max-update", 1, "--batch-size", 4]
+    message = f"--frozen-embeddings {value}: a run writes this into its checkpoints"
+    with pytest.raises(OptionError, match=message):
+        inprocess.train(data, *TASK, *words, "--save-dir", tmp_path)
 
 
 class Logits(nn.Module):

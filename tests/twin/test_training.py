@@ -13,6 +13,7 @@ from omegaconf import OmegaConf
 from twin.support import SIZES
 
 from fairseq_ext import __main__ as command
+from fairseq_ext.compat.user_errors import OptionError
 from fairseq_ext.tools.export import ctranslate2
 from fairseq_ext.twin.criterion import TwinCriterion
 from fairseq_ext.twin.stock import lstm, transformer
@@ -250,6 +251,11 @@ def test_checkpoints_say_that_they_are_such(runs):
         criterion.train().call({})
     OmegaConf.update(cfg, "criterion.twin_stored", False)
     assert task.build_criterion(cfg.criterion).network is not None
+
+
+def test_what_a_run_writes_is_not_given(data, tmp_path):
+    with pytest.raises(OptionError, match="--twin-stored: a run writes this into its checkpoints"):
+        train(data["lstm"], tmp_path, "lstm", "--max-epoch", 1, "--twin-stored")
 
 
 def test_a_plain_model_goes_on_with_a_twin(data, tmp_path):

@@ -183,7 +183,8 @@ def _check_named(paths: Any, cfg: CheckpointConfig, suffix: str) -> None:
         # fairseq takes --continue-once only where --save-dir has nothing to go on from
         is_there = paths.exists(os.path.join(cfg.save_dir, f"checkpoint_last{suffix}.pt"))
         once = None if is_there else getattr(cfg, "continue_once", None)
-        options = {"--continue-once": once}
+        first = None if is_there or once else cfg.finetune_from_model
+        options = {"--continue-once": once, "--finetune-from-model": first}
     for option, path in options.items():
         if path is None:
             continue

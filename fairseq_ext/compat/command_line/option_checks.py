@@ -11,6 +11,7 @@ from typing import Any, Callable, Mapping
 
 from ..user_errors import OptionError, option_of
 from .chosen_classes import Values, foreign_options
+from .named_files import COMPARISONS as OF_FILES
 from .option_ranges import RANGES, Range
 from .option_values import is_stock_alone, literal, number
 from .search_checks import COMPARISONS as OF_SEARCHES
@@ -232,6 +233,7 @@ def _subwords_are_joined(values: Values) -> None:
 COMPARISONS: tuple[Callable[[Values], None], ...] = (
     *OF_SEARCHES,
     *OF_TRAININGS,
+    *OF_FILES,
     _masked_tokens_are_a_part,
     _shard_exists,
     _one_subset_is_combined,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
+import os
 from typing import Callable
 
 from ..data.folder_dictionaries import folders_have_one_dictionary
@@ -196,6 +198,41 @@ def _folders_have_one_dictionary(values: Values) -> None:
         folders_have_one_dictionary(values)
 
 
+def _experts_have_workers(values: Values) -> None:
+    """Raise OptionError for layers of experts in one process: each worker holds one of them."""
+    layers = values.get("base_layers") or 0
+    if not is_training(values) or not layers or not is_stock_alone(values):
+        return
+    workers = values.get("distributed_world_size") or 1
+    # those of torchrun and of SLURM are counted later
+    started = int(os.environ.get("WORLD_SIZE") or 1) > 1 or "SLURM_JOB_ID" in os.environ
+    if workers == 1 and not started:
+        raise OptionError(
+            f"--base-layers {layers} with one worker, and each worker holds one expert of a layer; "
+            "allowed: --distributed-world-size of at least 2, or leave it out"
+        )
+
+
+def _records_are_left_out(values: Values) -> None:
+    """Raise OptionError for what a run writes into its checkpoints for those who read them.
+
+    The field of such an option has the entry "written_by_run" in its metadata.
+    """
+    if not is_training(values):
+        return
+    for entry in chosen_classes(values):
+        options = getattr(entry, "__dataclass", None)  # where fairseq registers it
+        if options is None:
+            continue
+        for field in dataclasses.fields(options):
+            value = values.get(field.name)
+            if field.metadata.get("written_by_run") and value not in (None, False):
+                raise OptionError(
+                    f"{option_of(field.name, value)}: a run writes this into its checkpoints for "
+                    "those who read them; allowed: leave it out"
+                )
+
+
 COMPARISONS: tuple[Callable[[Values], None], ...] = (
     _tpus_have_their_library,
     _sharding_has_its_library,
@@ -209,4 +246,6 @@ COMPARISONS: tuple[Callable[[Values], None], ...] = (
     _positions_have_their_attention,
     _one_precision_is_chosen,
     _folders_have_one_dictionary,
+    _experts_have_workers,
+    _records_are_left_out,
 )

@@ -9,6 +9,7 @@ import sys
 
 from ..user_errors import OptionError, option_of
 from .chosen_classes import Values, chosen_classes, is_stock
+from .companion_options import idle_options
 from .option_values import is_stock_alone
 from .training_checks import is_training
 
@@ -24,35 +25,7 @@ UNREAD = {
     "generate_one_by_one": "sentences are translated in batches",
     "no_early_stop": "a training ends early with --patience alone",
 }
-# {option: (value that switches it off, option that it needs, what happens without that one)}
-COMPANIONS: dict[str, tuple[object, str, str]] = {
-    "keep_interval_updates": (-1, "save_interval_updates", "no checkpoint is saved between epochs"),
-    "keep_interval_updates_pattern": (
-        -1,
-        "save_interval_updates",
-        "no checkpoint is saved between epochs",
-    ),
-    "ema_decay": (0.9999, "store_ema", "no averages are computed"),
-    "ema_start_update": (0, "store_ema", "no averages are computed"),
-    "ema_update_freq": (1, "store_ema", "no averages are computed"),
-    "ema_seed_model": (None, "store_ema", "no averages are computed"),
-    "ema_fp32": (False, "store_ema", "no averages are computed"),
-    "eval_bleu_args": ("{}", "eval_bleu", "validations do not translate"),
-    "eval_bleu_detok": ("space", "eval_bleu", "validations do not translate"),
-    "eval_bleu_detok_args": ("{}", "eval_bleu", "validations do not translate"),
-    "eval_bleu_remove_bpe": (None, "eval_bleu", "validations do not translate"),
-    "eval_bleu_print_samples": (False, "eval_bleu", "validations do not translate"),
-    "eval_tokenized_bleu": (False, "eval_bleu", "validations do not translate"),
-    "adaptive_softmax_dropout": (0, "adaptive_softmax_cutoff", "words form no clusters"),
-    "adaptive_softmax_factor": (4, "adaptive_softmax_cutoff", "words form no clusters"),
-    "tie_adaptive_weights": (False, "adaptive_softmax_cutoff", "words form no clusters"),
-    "tie_adaptive_proj": (False, "adaptive_softmax_cutoff", "words form no clusters"),
-    "quant_noise_pq_block_size": (8, "quant_noise_pq", "no blocks are noised"),
-    "no_decoder_final_norm": (False, "decoder_normalize_before", "there is no such norm"),
-}
-# those that decide by a validation, {option: value that switches it off}
-OF_VALIDATION = {"patience": -1, "keep_best_checkpoints": -1}
-# the same of options that all Transformers declare and language models alone read
+# {option that all Transformers declare and language models alone read: what others have}
 OF_LANGUAGE_MODELS = {
     "adaptive_input": "its embeddings have one width",
     "char_inputs": "it reads words",
@@ -83,7 +56,8 @@ def warn_of_unread(values: Values) -> None:
             _warn(f"{option_of(name)} does nothing in fairseq 0.12.2: {instead}")
     if values.get("lm_path") and values.get("lm_weight") == 0:  # which is fairseq's default
         _warn("--lm-path does nothing with --lm-weight 0, the default: give it a weight")
-    _name_without_companions(values)
+    for text in idle_options(values):
+        _warn(text)
     for name, instead in OF_LANGUAGE_MODELS.items():
         # fairseq does not quantize embeddings with --adaptive-input
         if values.get(name) and not values.get("quant_noise_pq"):
@@ -91,21 +65,6 @@ def warn_of_unread(values: Values) -> None:
     _name_clusters(values)
     _name_of_one_model(values)
     _name_unread_alignments(values)
-
-
-def _name_without_companions(values: Values) -> None:
-    """Warn of options of fairseq-train that do nothing because another one is missing."""
-    if not is_training(values):
-        return
-    for name, (neutral, companion, instead) in COMPANIONS.items():
-        # where another project's task declares one of the two, it is not among the values
-        if name not in values or companion not in values or values[companion]:
-            continue
-        if values[name] not in (None, neutral):
-            _warn(f"{option_of(name)} does nothing without {option_of(companion)}: {instead}")
-    for name, neutral in OF_VALIDATION.items():
-        if values.get("disable_validation") and values.get(name, neutral) not in (None, neutral):
-            _warn(f"{option_of(name)} does nothing with --disable-validation: there are no scores")
 
 
 def _name_in_translation_model(values: Values, name: str, instead: str) -> None:

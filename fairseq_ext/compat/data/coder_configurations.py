@@ -5,7 +5,10 @@ from __future__ import annotations
 import functools
 from typing import Any, Callable
 
+from ..command_line.named_files import FILES
 from ..patch_registry import PatchedModule, patch
+from ..user_errors import option_of
+from .data_files import UnreadableFile
 
 
 @patch(
@@ -52,3 +55,28 @@ def storing_configurations(group: str, register: Callable[..., Any]) -> Callable
         return register_class
 
     return register_coder
+
+
+@patch(
+    "fairseq.data.encoders",
+    because="fairseq 0.12.2: errors in a file of sub-words name neither the option nor the file",
+)
+def files_of_coders_are_named(module: PatchedModule) -> None:
+    """Name the options of the files of a coder that cannot be made."""
+    stock = module.build_bpe
+
+    @functools.wraps(stock)
+    def build_bpe(cfg: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return stock(cfg, *args, **kwargs)
+        except ImportError:
+            raise  # names the package
+        except Exception as error:
+            files = {name: getattr(cfg, name, None) for name in FILES}
+            named = " ".join(option_of(name, path) for name, path in files.items() if path)
+            if not named:
+                raise
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise UnreadableFile(f"{named}: cannot be read as sub-words: {reason}") from error
+
+    module.build_bpe = build_bpe

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from common import inprocess  # noqa: F401  (registers the models)
 
-from fairseq_ext.compat.command_line import unread_options
+from fairseq_ext.compat.command_line import companion_options, unread_options
 from fairseq_ext.compat.command_line.option_checks import check
 from fairseq_ext.compat.command_line.unread_options import UNREAD
 from fairseq_ext.compat.user_errors import OptionError, option_of
@@ -100,8 +100,11 @@ def test_clusters_of_another_criterion(caplog):
     ],
     ids=str,
 )
-def test_trainings_without_the_other_option(values, message, caplog):
+def test_trainings_without_the_other_option(values, message, caplog, tmp_path, monkeypatch):
     from fairseq import options
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.pt").touch()
 
     words = ["data", "--arch", "transformer", "--max-tokens", "9"]
     parsed = vars(options.parse_args_and_arch(options.get_training_parser(), words))
@@ -156,17 +159,95 @@ def test_alignments_that_no_criterion_reads(caplog):
     ("tie_adaptive_proj", True, "adaptive_softmax_cutoff", "100"),
     ("quant_noise_pq_block_size", 4, "quant_noise_pq", 0.1),
     ("no_decoder_final_norm", True, "decoder_normalize_before", True),
+    ("base_sublayers", 2, "base_layers", 1),
+    ("base_shuffle", 1, "base_layers", 1),
+    ("adaptive_input_factor", 2, "adaptive_input", True),
+    ("character_embedding_dim", 8, "character_embeddings", True),
+    ("amp_init_scale", 4, "amp", True),
+    ("freq_weighted_replacement", True, "random_token_prob", 0.1),
 ])  # fmt: skip
 def test_options_of_what_is_switched_off(name, value, companion, setting, caplog):
     training = {"update_freq": [1], name: value}
-    check({**training, companion: setting})
+    check({**training, companion: setting, "distributed_world_size": 2})
     check({name: value, companion: None})  # of another command
     check(training)  # a task or model of another project
-    check({**training, name: unread_options.COMPANIONS[name][0], companion: None})
+    check({**training, name: companion_options.OF_TRAININGS[name].neutral, companion: None})
     assert caplog.messages == []
     check({**training, companion: None})
     (message,) = caplog.messages
     assert f" does nothing without {option_of(companion)}: " in message
+
+
+@pytest.mark.parametrize("name, value, companion, settings", [
+    ("min_params_to_wrap", 5, "--ddp-backend fully_sharded", {"ddp_backend": "no_c10d"}),
+    ("cpu_offload", True, "--ddp-backend fully_sharded", {"ddp_backend": "pytorch_ddp"}),
+    ("localsgd_frequency", 5, "--ddp-backend slowmo", {"ddp_backend": "no_c10d"}),
+    ("fp16_init_scale", 4, "--fp16 or --memory-efficient-fp16",
+     {"fp16": False, "memory_efficient_fp16": False}),
+    ("shorten_data_split_list", "train",
+     "--shorten-method truncate or --shorten-method random_crop", {"shorten_method": "none"}),
+])  # fmt: skip
+def test_options_of_a_setting(name, value, companion, settings, caplog):
+    training = {"update_freq": [1], name: value}
+    check({**training, **settings})
+    (message,) = caplog.messages
+    assert message.startswith(f"{option_of(name)} does nothing without {companion}: ")
+    on = {"fp16": True, "shorten_method": "truncate"}
+    check({**training, **{other: on.get(other) for other in settings if other in on}})
+    assert len(caplog.messages) == 1
+
+
+@pytest.mark.parametrize("name, value, other", [
+    ("keep_last_epochs", 2, "no_epoch_checkpoints"),
+    ("decoder_learned_pos", True, "no_token_positional_embeddings"),
+    ("finetune_from_model", "a.pt", "continue_once"),
+    ("optimizer_overrides", "{'lr': 1}", "reset_optimizer"),
+    ("eval_bleu", True, "disable_validation"),
+    ("validate_interval_updates", 5, "disable_validation"),
+])  # fmt: skip
+def test_options_beside_others_in_a_training(name, value, other, caplog):
+    check({"update_freq": [1], name: value, other: False})
+    check({name: value, other: True})
+    assert caplog.messages == []
+    check({"update_freq": [1], name: value, other: True})
+    (message,) = caplog.messages
+    assert message.startswith(f"{option_of(name)} does nothing with {option_of(other)}: ")
+
+
+@pytest.mark.parametrize("words, message", [
+    ("--lm-weight 0.5", "--lm-weight does nothing without --lm-path: no language model is read"),
+    ("--diverse-beam-strength 0.1", "--diverse-beam-strength does nothing without --diverse-beam"),
+    ("--retain-dropout-modules A", "--retain-dropout-modules does nothing without --retain-drop"),
+    ("--lenpen 2 --unnormalized", "--lenpen does nothing with --unnormalized: scores are sums"),
+    ("--score-reference --sampling", "--sampling does nothing with --score-reference: reference"),
+    ("--score-reference --nbest 2", "--nbest does nothing with --score-reference: references"),
+])  # fmt: skip
+def test_options_of_a_search(words, message, caplog):
+    from fairseq import options
+
+    options.parse_args_and_arch(options.get_generation_parser(), ["data", "--max-tokens", "9"])
+    assert caplog.messages == []  # nothing of the defaults
+    options.parse_args_and_arch(options.get_generation_parser(), ["data", *words.split()])
+    (text,) = caplog.messages
+    assert text.startswith(message)
+
+
+def test_options_of_other_commands_in_a_training(caplog):
+    check({"update_freq": [1], "gen_subset": "test", "num_shards": 1, "shard_id": 0})
+    assert caplog.messages == []
+    check({"update_freq": [1], "num_shards": 2, "shard_id": 0})
+    assert caplog.messages == ["--num-shards 2 does nothing in fairseq-train"]
+
+
+def test_experts_have_workers(monkeypatch):
+    values = {"update_freq": [1], "base_layers": 1, "arch": "transformer_lm"}
+    for name in ("WORLD_SIZE", "SLURM_JOB_ID"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(OptionError, match="^--base-layers 1 with one worker"):
+        check({**values, "distributed_world_size": 1})
+    check({**values, "distributed_world_size": 2})
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    check({**values, "distributed_world_size": 1})
 
 
 def test_no_architecture_sets_what_it_does_not_read(caplog):
