@@ -7,7 +7,7 @@ import sys
 from typing import Dict, Iterator, NamedTuple, Tuple
 
 from ..user_errors import option_of
-from .chosen_classes import Values, chosen_classes
+from .chosen_classes import Values, chosen_classes, declared_options
 from .option_values import is_stock_alone
 from .training_checks import is_training
 
@@ -176,16 +176,28 @@ def idle_options(values: Values) -> Iterator[str]:
 
 def _without_companions(values: Values, table: dict[str, Needs]) -> Iterator[str]:
     """Yield texts for options whose companions are all off."""
-    preset = _preset(values)
+    preset, names = _preset(values), _declared(values)
     for name, needs in table.items():
         if name not in values or values[name] in (None, needs.neutral, preset.get(name)):
             continue
         # where another project's task declares one of the two, it is not among the values
-        declared = [text for text in needs.companions if text.partition("=")[0] in values]
+        declared = [text for text in needs.companions if text.partition("=")[0] in names]
         if not declared or any(is_on(values, text) for text in declared):
             continue
         others = " or ".join(option_of(*text.split("=")) for text in declared)
         yield f"{option_of(name)} does nothing without {others}: {needs.instead}"
+
+
+def _declared(values: Values) -> set[str]:
+    """Return the options that there are: those with a value, and those of a stock model.
+
+    Some models of fairseq leave an option that nobody sets without a value.
+    """
+    names = set(values)
+    for entry in chosen_classes({"arch": values.get("arch")}):
+        if is_stock_alone(values):
+            names |= declared_options(entry)
+    return names
 
 
 def _excluded(values: Values, table: Excluded) -> Iterator[str]:

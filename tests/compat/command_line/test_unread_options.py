@@ -179,6 +179,7 @@ def test_options_of_what_is_switched_off(name, value, companion, setting, caplog
 
 
 @pytest.mark.parametrize("name, value, companion, settings", [
+    ("base_sublayers", 2, "--base-layers", {"arch": "transformer"}),  # which sets no base_layers
     ("min_params_to_wrap", 5, "--ddp-backend fully_sharded", {"ddp_backend": "no_c10d"}),
     ("cpu_offload", True, "--ddp-backend fully_sharded", {"ddp_backend": "pytorch_ddp"}),
     ("localsgd_frequency", 5, "--ddp-backend slowmo", {"ddp_backend": "no_c10d"}),
@@ -192,7 +193,7 @@ def test_options_of_a_setting(name, value, companion, settings, caplog):
     check({**training, **settings})
     (message,) = caplog.messages
     assert message.startswith(f"{option_of(name)} does nothing without {companion}: ")
-    on = {"fp16": True, "shorten_method": "truncate"}
+    on = {"fp16": True, "shorten_method": "truncate", "arch": None}
     check({**training, **{other: on.get(other) for other in settings if other in on}})
     assert len(caplog.messages) == 1
 
