@@ -37,7 +37,7 @@ class EmbeddingsConfig(FairseqDataclass):
         metadata={
             "help": "a run writes this into its checkpoints: the embeddings that stay frozen; do "
             "not set it",
-            "written_by_run": True,
+            "written_by": "a run, into its checkpoints,",
         },
     )
 

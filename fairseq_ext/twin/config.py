@@ -56,7 +56,7 @@ class TwinConfig(FairseqDataclass):
         metadata={
             "help": "a run writes this into its checkpoints: models built from them evaluate the "
             "forward network alone; do not set it",
-            "written_by_run": True,
+            "written_by": "a run, into its checkpoints,",
         },
     )
     sentence_avg: bool = II("optimization.sentence_avg")

@@ -119,7 +119,7 @@ def test_the_option_of_a_missing_file_is_named(duo, tmp_path, option):
 @pytest.mark.parametrize("arch", ["duo_classifier", "duo_transformer"])
 def test_what_a_run_writes_is_not_given(data, tmp_path, arch, value):
     words = ["--arch", arch, "--frozen-embeddings", value, "--max-update", 1, "--batch-size", 4]
-    message = f"--frozen-embeddings {value}: a run writes this into its checkpoints"
+    message = f"--frozen-embeddings {value}: a run, into its checkpoints, writes it; allowed"
     with pytest.raises(OptionError, match=message):
         inprocess.train(data, *TASK, *words, "--save-dir", tmp_path)
 

@@ -254,7 +254,7 @@ def test_checkpoints_say_that_they_are_such(runs):
 
 
 def test_what_a_run_writes_is_not_given(data, tmp_path):
-    with pytest.raises(OptionError, match="--twin-stored: a run writes this into its checkpoints"):
+    with pytest.raises(OptionError, match="--twin-stored: a run, into its checkpoints, writes it"):
         train(data["lstm"], tmp_path, "lstm", "--max-epoch", 1, "--twin-stored")
 
 

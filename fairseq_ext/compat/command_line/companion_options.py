@@ -169,9 +169,20 @@ def idle_options(values: Values) -> Iterator[str]:
         for name, neutral in OF_GENERATE.items():
             if name in values and values[name] not in (None, neutral) and is_stock_alone(values):
                 yield f"{option_of(name, values[name])} does nothing in fairseq-train"
+        yield from _of_recordings(values)
     elif "beam" in values and is_stock_alone(values):
         yield from _without_companions(values, OF_SEARCHES)
         yield from _excluded(values, EXCLUDED_IN_SEARCHES)
+
+
+def _of_recordings(values: Values) -> Iterator[str]:
+    """Yield texts for the sizes of recordings, which --task speech_to_text reads from a file."""
+    preset = _preset(values)
+    if values.get("task") != "speech_to_text" or not is_stock_alone(values):
+        return
+    for name, neutral in (("input_feat_per_channel", 80), ("input_channels", 1)):
+        if values.get(name) not in (None, neutral, preset.get(name)):
+            yield f"{option_of(name, values[name])} does nothing: --config-yaml has its value"
 
 
 def _without_companions(values: Values, table: dict[str, Needs]) -> Iterator[str]:

@@ -213,10 +213,21 @@ def _experts_have_workers(values: Values) -> None:
         )
 
 
-def _records_are_left_out(values: Values) -> None:
-    """Raise OptionError for what a run writes into its checkpoints for those who read them.
+def _attention_is_a_switch(values: Values) -> None:
+    """Raise OptionError for --decoder-attention of LSTMs with another value than True or False."""
+    value = values.get("decoder_attention")
+    if value is None or not is_training(values):
+        return
+    for entry in chosen_classes({"arch": values.get("arch")}):
+        is_lstm = any(base.__name__ == "LSTMModel" for base in entry.__mro__)
+        if is_lstm and str(value) not in ("True", "False", "1", "0"):
+            raise OptionError(f"--decoder-attention {value} is not allowed; allowed: True or False")
 
-    The field of such an option has the entry "written_by_run" in its metadata.
+
+def _records_are_left_out(values: Values) -> None:
+    """Raise OptionError for options that nobody sets: they are written for who reads them later.
+
+    The field of such an option says by whom, with "written_by" in its metadata.
     """
     if not is_training(values):
         return
@@ -225,11 +236,10 @@ def _records_are_left_out(values: Values) -> None:
         if options is None:
             continue
         for field in dataclasses.fields(options):
-            value = values.get(field.name)
-            if field.metadata.get("written_by_run") and value not in (None, False):
+            value, author = values.get(field.name), field.metadata.get("written_by")
+            if author and value not in (None, field.default):
                 raise OptionError(
-                    f"{option_of(field.name, value)}: a run writes this into its checkpoints for "
-                    "those who read them; allowed: leave it out"
+                    f"{option_of(field.name, value)}: {author} writes it; allowed: leave it out"
                 )
 
 
@@ -247,5 +257,6 @@ COMPARISONS: tuple[Callable[[Values], None], ...] = (
     _one_precision_is_chosen,
     _folders_have_one_dictionary,
     _experts_have_workers,
+    _attention_is_a_switch,
     _records_are_left_out,
 )

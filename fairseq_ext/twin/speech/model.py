@@ -24,6 +24,7 @@ Number = TypeVar("Number", int, float)
 Condition = Tuple[Tensor, Tensor, Optional[Window]]
 Output = Tuple[Tuple[Tensor, Any], Tensor]
 BY_TASK = "set by the task from its config.yaml, not to be given"
+WRITTEN = {"written_by": "the task, from the settings of the recordings,"}
 
 
 @dataclass
@@ -80,9 +81,11 @@ class TwinSpeechConfig(FairseqDataclass):
             "encoded positions from SLOWEST * j to FIRST + FASTEST * j"
         },
     )
-    input_feat_per_channel: int = field(default=80, metadata={"help": f"features: {BY_TASK}"})
-    input_channels: int = field(default=1, metadata={"help": BY_TASK})
-    speaker_to_id: Any = field(default=None, metadata={"help": BY_TASK})
+    input_feat_per_channel: int = field(
+        default=80, metadata={"help": f"features: {BY_TASK}", **WRITTEN}
+    )
+    input_channels: int = field(default=1, metadata={"help": BY_TASK, **WRITTEN})
+    speaker_to_id: Any = field(default=None, metadata={"help": BY_TASK, **WRITTEN})
     max_source_positions: int = II("task.max_source_positions")
     max_target_positions: int = II("task.max_target_positions")
 

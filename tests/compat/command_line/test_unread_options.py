@@ -240,6 +240,29 @@ def test_options_of_other_commands_in_a_training(caplog):
     assert caplog.messages == ["--num-shards 2 does nothing in fairseq-train"]
 
 
+def test_sizes_of_recordings_are_those_of_their_file(caplog):
+    values = {"update_freq": [1], "task": "speech_to_text", "arch": "s2t_transformer"}
+    check({**values, "input_feat_per_channel": 80, "input_channels": 1})
+    assert caplog.messages == []
+    check({**values, "input_feat_per_channel": 40})
+    assert caplog.messages == [
+        "--input-feat-per-channel 40 does nothing: --config-yaml has its value"
+    ]
+    for name, value in (("input_feat_per_channel", 40), ("speaker_to_id", "x")):
+        with pytest.raises(OptionError, match=f"{option_of(name, value)}: the task, from the sett"):
+            check({**values, "arch": "twin_speech_lstm", name: value})
+
+
+@pytest.mark.parametrize("arch", ["lstm", "twin_lstm"])
+def test_attention_of_lstms_is_on_or_off(arch):
+    values = {"update_freq": [1], "arch": arch}
+    for value in ("True", "False", "1", "0"):
+        check({**values, "decoder_attention": value})
+    for value in ("nofile", "0.5", "3", "true"):
+        with pytest.raises(OptionError, match=f"^--decoder-attention {value} is not allowed; all"):
+            check({**values, "decoder_attention": value})
+
+
 def test_experts_have_workers(monkeypatch):
     values = {"update_freq": [1], "base_layers": 1, "arch": "transformer_lm"}
     for name in ("WORLD_SIZE", "SLURM_JOB_ID"):
