@@ -141,6 +141,9 @@ def older_tasks_are_called(module: PatchedModule) -> None:
         def register_task_cls(task: type) -> type:
             take_newer_arguments(task)
             share_options(task)
+            if not task.__module__.startswith("fairseq."):
+                give_options_to_model(task)
+                call_update_step(task)
             return register(task)
 
         return register_task_cls
@@ -203,3 +206,44 @@ def without_models(method: Callable[..., Any]) -> Callable[..., Any]:
 def asks_for_nothing(value: Any) -> bool:
     """True if an argument of NEWER_REQUESTS is empty; without --lm-path, lm_model is None."""
     return not value or (isinstance(value, dict) and value.get("lm_model", value) is None)
+
+
+def give_options_to_model(task: Any) -> None:
+    """Give a model that is trained the options that its task has set.
+
+    Tasks and models of fairseq 0.9 had one Namespace; today each has a copy. A model that is loaded
+    has the options of its checkpoint, with those that were set then.
+    """
+    method = task.build_model
+    takes_origin = "from_checkpoint" in inspect.signature(method).parameters
+
+    # the name of the second argument tells fairseq that it may be given
+    @functools.wraps(method)
+    def build_model(self: FairseqTask, args: Any, from_checkpoint: bool = False) -> Any:
+        options = vars(self).get("args")
+        if not from_checkpoint and type(args) is type(options) is argparse.Namespace:
+            for name, value in vars(options).items():
+                # unchanged values are the same objects in both copies
+                if name != "_name" and getattr(args, name, method) is not value:
+                    setattr(args, name, value)
+        origin = {"from_checkpoint": from_checkpoint} if takes_origin else {}
+        return method(self, args, **origin)
+
+    task.build_model = build_model
+
+
+def call_update_step(task: Any) -> None:
+    """Call the update_step of a task for fairseq 0.9 before the first batch after an update."""
+    step, train = getattr(task, "update_step", None), task.train_step
+    calls_itself = "update_step" in inspect.unwrap(train).__code__.co_names
+    if step is None or step.__module__.startswith("fairseq.") or calls_itself:
+        return
+
+    @functools.wraps(train)
+    def train_step(self: Any, *args: Any, update_num: int = 0, **options: Any) -> Any:
+        if update_num and update_num != vars(self).get("noted_update"):
+            self.noted_update = update_num
+            self.update_step(update_num)
+        return train(self, *args, update_num=update_num, **options)
+
+    task.train_step = train_step

@@ -17,11 +17,18 @@ def keep_options(base: Any) -> None:
     @functools.wraps(stock)
     def __init__(self: Any, cfg: Any, *more: Any, **options: Any) -> None:
         stock(self, cfg, *more, **options)
+        # those of fairseq 0.10 read `args` with a dataclass, too
+        is_older = isinstance(cfg, argparse.Namespace) or is_of_plugin(type(self))
         # a class may have a property of this name
-        if isinstance(cfg, argparse.Namespace) and not hasattr(type(self), "args"):
+        if is_older and not hasattr(type(self), "args"):
             self.args = cfg
 
     base.__init__ = __init__
+
+
+def is_of_plugin(kind: type) -> bool:
+    """True if the class is not fairseq's own."""
+    return not kind.__module__.startswith("fairseq.")
 
 
 @patch(
@@ -53,6 +60,7 @@ def older_criteria_have_their_options(module: PatchedModule) -> None:
     """Make criteria whose arguments are `args` and `task` as fairseq 0.9 did."""
     criterion = module.FairseqCriterion
     make, build = criterion.__init__, criterion.build_criterion.__func__
+    derive = criterion.__init_subclass__
 
     @functools.wraps(make)
     def __init__(self: Any, task: Any, *more: Any) -> None:
@@ -67,5 +75,61 @@ def older_criteria_have_their_options(module: PatchedModule) -> None:
             return cls(cfg, task)
         return build(cls, cfg, task)
 
+    def __init_subclass__(cls: Any, **options: Any) -> None:
+        derive(**options)
+        if not is_of_plugin(cls) and "__init__" in vars(cls):
+            take_options_and_task(cls)
+
     criterion.__init__ = __init__
     criterion.build_criterion = classmethod(build_criterion)
+    criterion.__init_subclass__ = classmethod(__init_subclass__)
+
+
+def take_options_and_task(criterion: Any) -> None:
+    """Let a criterion of fairseq be made with `(args, task)`, as by one for 0.9 that derives."""
+    stock = criterion.__init__
+    parameters = list(inspect.signature(stock).parameters.values())[1:]  # without self
+
+    @functools.wraps(stock)
+    def __init__(self: Any, *values: Any, **options: Any) -> None:
+        # `cfg, task` of today has the same order
+        if options or len(values) != 2 or not isinstance(values[0], argparse.Namespace):
+            stock(self, *values, **options)
+            return
+        args, task = values
+        named = {"cfg": args, "args": args, "task": task}
+        named.update(
+            (parameter.name, getattr(args, parameter.name))
+            for parameter in parameters
+            if parameter.name not in named and hasattr(args, parameter.name)
+        )
+        names = {parameter.name for parameter in parameters}
+        stock(self, **{name: value for name, value in named.items() if name in names})
+        self.args = args
+
+    criterion.__init__ = __init__
+
+
+@patch(
+    "fairseq.criterions.fairseq_criterion",
+    because="fairseq 0.10 logs what criteria with aggregate_logging_outputs return without "
+    "weights: losses of plugins for 0.9 are means over batches, whatever the size of each",
+)
+def older_losses_have_their_weights(module: PatchedModule) -> None:
+    """Weigh the losses of a criterion for fairseq 0.9 by sample size or words, as 0.9 did."""
+
+    def reduce_metrics(cls: Any, logging_outputs: list[dict[str, Any]]) -> None:
+        log_with_weights(module, cls.aggregate_logging_outputs(logging_outputs))
+
+    stock = module.FairseqCriterion.reduce_metrics.__func__
+    module.FairseqCriterion.reduce_metrics = classmethod(functools.wraps(stock)(reduce_metrics))
+
+
+def log_with_weights(module: PatchedModule, sums: dict[str, Any]) -> None:
+    """Log the values that an aggregate_logging_outputs returned."""
+    sizes = ("nsentences", "ntokens", "sample_size")
+    for name, value in sums.items():
+        if name not in sizes:
+            size = "ntokens" if name == "nll_loss" else "sample_size"
+            weight = sums.get(size, 1) if "loss" in name else 1
+            module.metrics.log_scalar(name, value, weight)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 
 from ..patch_registry import PatchedModule, patch
 
@@ -10,6 +11,17 @@ from ..patch_registry import PatchedModule, patch
 MOVED = {
     "fairseq.models.transformer": {
         "EncoderOut": ("fairseq.models.fairseq_encoder", "EncoderOut"),
+        "utils": ("fairseq.utils", ""),
+        **{
+            name: ("fairseq.models", name)
+            for name in (
+                "FairseqEncoder",
+                "FairseqEncoderDecoderModel",
+                "FairseqIncrementalDecoder",
+                "register_model",
+                "register_model_architecture",
+            )
+        },
         **{
             name: ("fairseq.modules", name)
             for name in (
@@ -29,6 +41,48 @@ MOVED = {
     "fairseq.data.data_utils": {
         "process_bpe_symbol": ("fairseq.data.data_utils", "post_process"),
     },
+    "fairseq.dataclass.configs": {
+        f"{name}Params": ("fairseq.dataclass.configs", f"{name}Config")
+        for name in (
+            *("Checkpoint", "Common", "CommonEval", "Dataset", "DistributedTraining", "EvalLM"),
+            "Optimization",
+        )
+    },
+    "fairseq.dataclass.utils": {
+        "ChoiceEnum": ("fairseq.dataclass.constants", "ChoiceEnum"),
+    },
+    "fairseq.models.nat": {
+        name: ("fairseq.models.nat.levenshtein_utils", name)
+        for name in (
+            *("_apply_del_words", "_apply_ins_masks", "_apply_ins_words"),
+            *("_fill", "_skip", "_skip_encoder_out"),
+        )
+    },
+    "fairseq.models.roberta.model": {
+        "TransformerSentenceEncoder": ("fairseq.modules", "TransformerSentenceEncoder"),
+    },
+    "fairseq.models.speech_to_text.s2t_transformer": {
+        "EncoderOut": ("fairseq.models.fairseq_encoder", "EncoderOut"),
+    },
+    "fairseq.modules": {
+        "Highway": ("fairseq.modules.character_token_embedder", "Highway"),
+    },
+    **{
+        f"fairseq.optim.lr_scheduler.{place}": {
+            former: (f"fairseq.optim.lr_scheduler.{place}", present)
+            for former, present in names.items()
+        }
+        for place, names in {
+            "cosine_lr_scheduler": {"CosineSchedule": "CosineLRSchedule"},
+            "fixed_schedule": {"FixedSchedule": "FixedLRSchedule"},
+            "polynomial_decay_schedule": {"PolynomialDecaySchedule": "PolynomialDecayLRSchedule"},
+            "reduce_lr_on_plateau": {"ReduceLROnPlateau": "ReduceLROnPlateauLRSchedule"},
+            "triangular_lr_scheduler": {"TriangularSchedule": "TriangularLRSchedule"},
+        }.items()
+    },
+    "fairseq.sequence_generator": {
+        "EncoderOut": ("fairseq.models.fairseq_encoder", "EncoderOut"),
+    },
     "fairseq.utils": {"with_torch_seed": ("fairseq.utils", "set_torch_seed")},
 }
 
@@ -42,4 +96,40 @@ def moved_names_are_there(module: PatchedModule) -> None:
     """Give a module the names of MOVED that it had once and lacks now."""
     for name, (place, present) in MOVED[module.__name__].items():
         if not hasattr(module, name):
-            setattr(module, name, getattr(importlib.import_module(place), present))
+            holder = importlib.import_module(place)
+            setattr(module, name, getattr(holder, present) if present else holder)
+
+
+# {module of 0.9 or 0.10: where it is today}, of those that an import of fairseq loads
+MOVED_MODULES = {
+    "fairseq.bleu": "fairseq.scoring.bleu",
+    "fairseq.dataclass.data_class": "fairseq.dataclass.configs",
+    "fairseq.data.truncate_dataset": "fairseq.data.shorten_dataset",
+    "fairseq.legacy_distributed_data_parallel": (
+        "fairseq.distributed.legacy_distributed_data_parallel"
+    ),
+    **{
+        f"fairseq.models.{name}": f"fairseq.models.nat.{name}"
+        for name in (
+            "cmlm_transformer",
+            "insertion_transformer",
+            "iterative_nonautoregressive_transformer",
+            "levenshtein_transformer",
+            "nonautoregressive_transformer",
+        )
+    },
+}
+
+
+@patch(
+    "fairseq",
+    because="fairseq 0.12.2: imports of plugins for fairseq 0.9 fail, such as fairseq.bleu and "
+    "fairseq.models.levenshtein_transformer",
+)
+def moved_modules_are_there(module: PatchedModule) -> None:
+    """Give the modules of MOVED_MODULES their former names too."""
+    for former, present in MOVED_MODULES.items():
+        if former not in sys.modules and present in sys.modules:
+            sys.modules[former] = sys.modules[present]
+            holder, name = former.rsplit(".", 1)
+            setattr(sys.modules[holder], name, sys.modules[present])

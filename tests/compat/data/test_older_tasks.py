@@ -4,7 +4,11 @@ from argparse import Namespace
 
 import pytest
 
-from fairseq_ext.compat.data.older_tasks import take_newer_arguments
+from fairseq_ext.compat.data.older_tasks import (
+    call_update_step,
+    give_options_to_model,
+    take_newer_arguments,
+)
 
 
 def test_older_tasks_have_their_options():
@@ -172,3 +176,72 @@ def test_older_tasks_share_their_positions_with_the_model():
             assert parser.parse_args(["d", "--max-source-positions", "9"]).max_source_positions == 9
     finally:
         TASK_REGISTRY.pop("positions_task", None)
+
+
+@pytest.mark.parametrize("takes_origin", [True, False])
+def test_models_have_the_options_that_a_task_has_set(takes_origin):
+    from fairseq.tasks import LegacyFairseqTask
+
+    class SettingTask(LegacyFairseqTask):
+        """A task that counts languages in its making, for its model."""
+
+        def build_model(self, args):
+            return Namespace(**vars(args))
+
+    class PresentTask(SettingTask):
+        def build_model(self, args, from_checkpoint=False):
+            return Namespace(**vars(args))
+
+    kind = PresentTask if takes_origin else SettingTask
+    take_newer_arguments(kind)
+    give_options_to_model(kind)
+    parsed = Namespace(langs="a,b", width=3)
+    task = kind(Namespace(**vars(parsed), _name="task"))
+    task.args.langs, task.args.count = task.args.langs.split(","), 2
+    # a model that is loaded has those of its checkpoint
+    loaded = task.build_model(Namespace(**vars(parsed)), from_checkpoint=True)
+    assert loaded == parsed
+    assert task.build_model(parsed) == Namespace(langs=["a", "b"], count=2, width=3)
+
+
+def test_update_step_is_called_once_for_each_update():
+    from fairseq.tasks import LegacyFairseqTask
+
+    class SteppingTask(LegacyFairseqTask):
+        """A task with a schedule of its own."""
+
+        steps: list = []
+
+        def update_step(self, num_updates):
+            self.steps.append(num_updates)
+
+        def train_step(self, sample, model, criterion, optimizer, ignore_grad=False):
+            return sample
+
+    class CallingTask(SteppingTask):
+        def train_step(self, sample, update_num=0):
+            self.update_step(update_num)
+
+    take_newer_arguments(SteppingTask)
+    call_update_step(SteppingTask)
+    task = SteppingTask(Namespace())
+    for number in (0, 1, 1, 2):
+        assert task.train_step("s", None, None, None, update_num=number, ignore_grad=False) == "s"
+    assert task.steps == [1, 2]
+    step = CallingTask.train_step
+    call_update_step(CallingTask)
+    assert CallingTask.train_step is step
+
+
+def test_registered_tasks_have_both():
+    from fairseq.tasks import LegacyFairseqTask, register_task
+
+    class RegisteredTask(LegacyFairseqTask):
+        """A task of a plugin."""
+
+        def update_step(self, num_updates):
+            """Do nothing."""
+
+    register_task("registered_older_task")(RegisteredTask)
+    for name in ("build_model", "train_step"):
+        assert name in vars(RegisteredTask)

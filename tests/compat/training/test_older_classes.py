@@ -4,7 +4,10 @@ from argparse import Namespace
 
 import pytest
 import torch
-from fairseq.criterions import FairseqCriterion
+from fairseq.criterions import FairseqCriterion, LegacyFairseqCriterion
+from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
+from fairseq.data import Dictionary
+from fairseq.logging import metrics
 from fairseq.optim import FairseqOptimizer
 from fairseq.optim.adam import FairseqAdamConfig
 from fairseq.optim.lr_scheduler import FairseqLRScheduler
@@ -65,3 +68,63 @@ def test_criteria_are_made_as_they_ask_for(kind):
     criterion = kind.build_criterion(options, task)
     assert (criterion.task, criterion.epsilon) == (task, 0.1)
     assert hasattr(criterion, "args") == (kind is OlderCriterion)
+
+
+class OlderEntropy(LabelSmoothedCrossEntropyCriterion):
+    """A criterion of fairseq 0.9 that derives from one of fairseq."""
+
+    def __init__(self, args, task):
+        super().__init__(args, task)
+        self.weight = self.args.own_weight
+
+
+class Words:
+    """A task with a dictionary."""
+
+    target_dictionary = Dictionary()
+
+
+def test_criteria_that_derive_are_made_with_options_and_task():
+    options = Namespace(sentence_avg=False, label_smoothing=0.2, own_weight=3, report_accuracy=True)
+    criterion = OlderEntropy.build_criterion(options, Words)
+    assert (criterion.task, criterion.padding_idx) == (Words, 1)
+    assert (criterion.eps, criterion.sentence_avg, criterion.weight) == (0.2, False, 3)
+    assert criterion.report_accuracy and criterion.ignore_prefix_size == 0
+    # as fairseq makes them, and by place
+    present = LabelSmoothedCrossEntropyCriterion.build_criterion(options, Words)
+    assert (present.eps, hasattr(present, "args")) == (0.2, False)
+    assert LabelSmoothedCrossEntropyCriterion(Words, False, 0.2).eps == 0.2
+
+
+def test_older_losses_are_weighed():
+    class Summing(FairseqCriterion):
+        @staticmethod
+        def aggregate_logging_outputs(logging_outputs):
+            (log,) = logging_outputs
+            return {name: log[name] for name in log}
+
+    with metrics.aggregate() as logged:
+        for loss, size, words in ((1.0, 1, 10), (4.0, 2, 20)):
+            sizes = {"ntokens": words, "nsentences": 1, "sample_size": size}
+            Summing.reduce_metrics([{"loss": loss, "nll_loss": loss, "share": loss, **sizes}])
+    assert logged.get_smoothed_values() == {"loss": 3.0, "nll_loss": 3.0, "share": 2.5}
+
+
+def test_legacy_criteria_are_made_as_before():
+    class Legacy(LegacyFairseqCriterion):
+        def __init__(self, args, task):
+            super().__init__(args, task)
+            self.size = self.args.size
+
+    options = Namespace(size=2)
+    for criterion in (Legacy(options, Words), Legacy.build_criterion(options, Words)):
+        assert (criterion.size, criterion.padding_idx) == (2, 1)
+
+
+class OlderAdam(FairseqOptimizer):
+    """An optimizer of fairseq 0.10 with a dataclass."""
+
+
+def test_older_optimizers_with_a_dataclass_have_their_options():
+    options = FairseqAdamConfig()
+    assert OlderAdam(options).args is options

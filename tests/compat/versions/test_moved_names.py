@@ -4,6 +4,8 @@ import io
 
 import torch
 
+from fairseq_ext.compat.versions.moved_names import MOVED, MOVED_MODULES
+
 
 def test_layers_of_the_transformer():
     from fairseq import modules
@@ -36,3 +38,29 @@ def test_seed_of_a_block():
     assert torch.equal(torch.rand(2), expected)
     torch.manual_seed(3)
     assert torch.equal(torch.rand(2), inside)
+
+
+def test_modules_and_classes_of_models():
+    from fairseq.data.truncate_dataset import TruncateDataset
+    from fairseq.models import levenshtein_transformer, nat, register_model, transformer
+    from fairseq.models.nonautoregressive_transformer import NATransformerModel
+    from fairseq.models.roberta import model as roberta
+    from fairseq.models.transformer import FairseqEncoder, utils
+    from fairseq.modules import Highway, TransformerSentenceEncoder
+    from fairseq.optim.lr_scheduler.fixed_schedule import FixedLRSchedule, FixedSchedule
+
+    assert levenshtein_transformer is nat.levenshtein_transformer
+    assert NATransformerModel is nat.NATransformerModel
+    assert transformer.register_model is register_model
+    assert roberta.TransformerSentenceEncoder is TransformerSentenceEncoder
+    assert FixedSchedule is FixedLRSchedule
+    assert utils.__name__ == "fairseq.utils" and FairseqEncoder.__name__ == "FairseqEncoder"
+    assert Highway.__name__ == "Highway" and TruncateDataset.__name__ == "TruncateDataset"
+
+
+def test_every_former_name_is_there():
+    import importlib
+
+    for place, names in {**MOVED, **dict.fromkeys(MOVED_MODULES, {})}.items():
+        module = importlib.import_module(place)
+        assert all(hasattr(module, name) for name in names), place

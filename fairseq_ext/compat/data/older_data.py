@@ -1,0 +1,53 @@
+"""Pairs of sentences and dictionaries that are made with the arguments of fairseq 0.9."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from ..patch_registry import PatchedModule, patch
+
+# both were kept and never read; they came after the eighth argument by place
+LIMITS = ("max_source_positions", "max_target_positions")
+BEFORE_LIMITS = 8
+
+
+@patch(
+    "fairseq.data.language_pair_dataset",
+    because="fairseq 0.10 dropped two arguments of LanguagePairDataset: tasks for 0.9 fail with "
+    "\"unexpected keyword argument 'max_source_positions'\"",
+)
+def pairs_take_limits(module: PatchedModule) -> None:
+    """Take the limits of positions that fairseq 0.9 gave LanguagePairDataset."""
+    pairs = module.LanguagePairDataset
+    stock = pairs.__init__
+
+    @functools.wraps(stock)
+    def __init__(self: Any, *args: Any, **options: Any) -> None:
+        # today a bool, `shuffle`, is in the place of the first limit
+        by_place = args[BEFORE_LIMITS:]
+        if by_place and isinstance(by_place[0], int) and not isinstance(by_place[0], bool):
+            args = (*args[:BEFORE_LIMITS], *by_place[len(LIMITS) :])
+        stock(self, *args, **{name: options[name] for name in options if name not in LIMITS})
+
+    pairs.__init__ = __init__
+
+
+@patch(
+    "fairseq.data.dictionary",
+    because="fairseq 0.10 takes the symbols of a dictionary by name only: dictionaries for 0.9, "
+    "such as those of MASS and ProphetNet, fail with 'takes 1 positional argument'",
+)
+def dictionaries_take_symbols_by_place(module: PatchedModule) -> None:
+    """Take the special symbols of a dictionary in the order of fairseq 0.9."""
+    dictionary = module.Dictionary
+    stock = dictionary.__init__
+
+    @functools.wraps(stock)
+    def __init__(self: Any, *symbols: Any, **named: Any) -> None:
+        names = ("pad", "eos", "unk", "bos", "extra_special_symbols")
+        if len(symbols) > len(names):
+            raise TypeError(f"Dictionary takes at most {len(names)} arguments by place")
+        stock(self, **dict(zip(names, symbols)), **named)
+
+    dictionary.__init__ = __init__

@@ -1,0 +1,102 @@
+"""Searches and scorers that are made with the arguments of fairseq 0.9."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from ..patch_registry import PatchedModule, patch
+
+# what 0.9 gave the search itself, and gives its strategy today, with the defaults of 0.9
+STRATEGY = {
+    "sampling": False,
+    "sampling_topk": -1,
+    "sampling_topp": -1.0,
+    "diverse_beam_groups": -1,
+    "diverse_beam_strength": 0.5,
+}
+# the arguments of 0.9 by place, after the dictionary
+BY_PLACE = (
+    *("beam_size", "max_len_a", "max_len_b", "min_len", "normalize_scores", "len_penalty"),
+    *("unk_penalty", "retain_dropout", "sampling", "sampling_topk", "sampling_topp", "temperature"),
+    *("diverse_beam_groups", "diverse_beam_strength", "match_source_len", "no_repeat_ngram_size"),
+)
+
+
+@patch(
+    "fairseq.sequence_generator",
+    because="fairseq 0.10 makes searches with the models: programs for 0.9, which give them to "
+    "generate alone, fail with \"missing 1 required positional argument: 'tgt_dict'\"",
+)
+def searches_are_made_without_models(module: PatchedModule) -> None:
+    """Make a search without models when it is called with them."""
+    searching = module.SequenceGenerator
+    make, generate = searching.__init__, searching.generate
+
+    @functools.wraps(make)
+    def __init__(self: Any, models: Any, *more: Any, **options: Any) -> None:
+        if not hasattr(models, "eos"):  # no dictionary
+            make(self, models, *more, **options)
+            return
+        options = {**dict(zip(BY_PLACE, more)), **options}
+        module.nn.Module.__init__(self)
+        self.tgt_dict, self.beam_size = models, options.get("beam_size", 1)
+        self.older_options = options
+
+    @functools.wraps(generate)
+    def generate_with(self: Any, models: Any, sample: Any, **options: Any) -> Any:
+        older = vars(self).get("older_options")
+        if older is not None and vars(self).get("older_models") is not models:
+            make(self, models, self.tgt_dict, **present_options(module, self.tgt_dict, older))
+            # nn.Module clears what it has at its making
+            vars(self).update(older_options=older, older_models=models)
+        return generate(self, models, sample, **options)
+
+    searching.__init__ = __init__
+    searching.generate = generate_with
+
+
+def present_options(
+    module: PatchedModule, dictionary: Any, older: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the arguments of today for those of a search of fairseq 0.9.
+
+    Raises TypeError for `retain_dropout`, which is another option today.
+    """
+    options = {name: value for name, value in older.items() if name not in STRATEGY}
+    if options.pop("retain_dropout", False):
+        raise TypeError("SequenceGenerator(retain_dropout=True) of fairseq 0.9 is --retain-dropout")
+    chosen = {**STRATEGY, **{name: older[name] for name in STRATEGY if name in older}}
+    search = module.search
+    if chosen["sampling"]:
+        strategy = search.Sampling(dictionary, chosen["sampling_topk"], chosen["sampling_topp"])
+    elif chosen["diverse_beam_groups"] > 0:
+        groups, strength = chosen["diverse_beam_groups"], chosen["diverse_beam_strength"]
+        strategy = search.DiverseBeamSearch(dictionary, groups, strength)
+    elif options.get("match_source_len"):
+        strategy = search.LengthConstrainedBeamSearch(dictionary, 1, 0, 1, 0)
+    else:
+        strategy = search.BeamSearch(dictionary)
+    return {**options, "search_strategy": strategy}
+
+
+@patch(
+    "fairseq.scoring.bleu",
+    because="fairseq 0.12.2: programs for 0.9 and 0.10 that make bleu.Scorer(pad, eos, unk) fail "
+    "with 'takes 2 positional arguments but 4 were given'",
+)
+def scorers_take_numbers(module: PatchedModule) -> None:
+    """Let BLEU be made with the numbers of padding, the end and unknown words."""
+    scorer = module.Scorer
+    stock = scorer.__init__
+
+    @functools.wraps(stock)
+    def __init__(self: Any, *numbers: Any, **named: Any) -> None:
+        older = set(named) & {"pad", "eos", "unk"}
+        if len(numbers) == 3 or older:
+            cfg = module.BleuConfig(**dict(zip(("pad", "eos", "unk"), numbers)), **named)
+            stock(self, cfg)
+        else:
+            stock(self, *numbers, **named)
+
+    scorer.__init__ = __init__

@@ -1,0 +1,112 @@
+"""What subclasses of layers that were written for fairseq 0.9 read of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..patch_registry import PatchedModule, patch
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+
+class CallableCount(int):
+    """A number that a call returns too: the limit of positions was a method once."""
+
+    def __call__(self) -> int:
+        return int(self)
+
+
+@patch(
+    "fairseq.modules.learned_positional_embedding",
+    "fairseq.modules.sinusoidal_positional_embedding",
+    because="fairseq 0.10 made max_positions of embeddings of positions an attribute: models for "
+    "0.9, which call it, fail with \"'int' object is not callable\"",
+)
+def position_limits_may_be_called(module: PatchedModule) -> None:
+    """Give embeddings of positions a limit that may be read and called."""
+    names = ("LearnedPositionalEmbedding", "SinusoidalPositionalEmbedding")
+    for embedding in (vars(module)[name] for name in names if name in vars(module)):
+        embedding.max_positions = PositionLimit()
+
+
+class PositionLimit:
+    """The attribute `max_positions`, an int that may be called; TorchScript reads an int."""
+
+    def __set__(self, embedding: nn.Module, limit: int) -> None:
+        vars(embedding)["max_positions"] = limit
+
+    def __get__(self, embedding: nn.Module | None, owner: type) -> Any:
+        if embedding is None:
+            return self
+        try:
+            return CallableCount(vars(embedding)["max_positions"])
+        except KeyError:
+            raise AttributeError("max_positions") from None
+
+
+class RateOfModule:
+    """A rate of dropout, as fairseq 0.9 called it, that is read from the module of today.
+
+    What a subclass assigns to the name counts first.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, layer: nn.Module | None, owner: type) -> Any:
+        if layer is None:
+            return self
+        # assigned modules are not in the instance's own dictionary
+        for places in (layer._modules, layer._parameters, layer._buffers):
+            if self.name in places:
+                return places[self.name]
+        dropout = layer._modules.get(f"{self.name}_module")
+        if dropout is None:
+            raise AttributeError(f"{type(layer).__name__!r} object has no attribute {self.name!r}")
+        return dropout.p
+
+
+# {module: classes in it}
+WITH_DROPOUT = {
+    "fairseq.models.transformer.transformer_encoder": ("TransformerEncoderBase",),
+    "fairseq.models.transformer.transformer_decoder": ("TransformerDecoderBase",),
+    "fairseq.modules.transformer_layer": (
+        "TransformerEncoderLayerBase",
+        "TransformerDecoderLayerBase",
+    ),
+    "fairseq.modules.multihead_attention": ("MultiheadAttention",),
+    "fairseq.models.lightconv": ("LightConvEncoder", "LightConvDecoder"),
+}
+
+
+@patch(
+    *WITH_DROPOUT,
+    because="fairseq 0.10 made rates of dropout modules: models for 0.9, which read self.dropout, "
+    "fail with \"object has no attribute 'dropout'\"",
+)
+def dropout_rates_are_read(module: PatchedModule) -> None:
+    """Give encoders, decoders and layers their rates under the names of fairseq 0.9."""
+    for name in WITH_DROPOUT[module.__name__]:
+        for rate in ("dropout", "activation_dropout"):
+            setattr(getattr(module, name), rate, RateOfModule(rate))
+
+
+@patch(
+    "fairseq.modules.transformer_layer",
+    because="fairseq 0.10 dropped maybe_layer_norm: layers for 0.9, which call it, fail with "
+    '"object has no attribute"',
+)
+def layers_normalise_before_or_after(module: PatchedModule) -> None:
+    """Give layers the method that normalises at one of two places."""
+
+    def maybe_layer_norm(
+        self: Any, layer_norm: nn.Module, x: Tensor, before: bool = False, after: bool = False
+    ) -> Tensor:
+        if before == after:
+            raise ValueError("maybe_layer_norm: either before or after")
+        normed: Tensor = layer_norm(x) if bool(self.normalize_before) == before else x
+        return normed
+
+    for layer in (module.TransformerEncoderLayerBase, module.TransformerDecoderLayerBase):
+        layer.maybe_layer_norm = maybe_layer_norm

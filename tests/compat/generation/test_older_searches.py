@@ -1,0 +1,79 @@
+"""Searches and scorers that are made as by fairseq 0.9."""
+
+from argparse import Namespace
+
+import pytest
+import torch
+from fairseq import search
+from fairseq.data import Dictionary
+from fairseq.models.transformer import TransformerModel, base_architecture
+from fairseq.scoring import bleu
+from fairseq.sequence_generator import SequenceGenerator
+
+SAMPLE = {"net_input": {"src_tokens": torch.tensor([[4, 5, 2]]), "src_lengths": torch.tensor([3])}}
+
+
+class Pair:
+    """A task of two languages with one dictionary."""
+
+    source_dictionary = target_dictionary = Dictionary()
+    for word in "abcd":
+        target_dictionary.add_symbol(word)
+
+
+def model(seed):
+    torch.manual_seed(seed)
+    args = Namespace(encoder_embed_dim=8, encoder_layers=1, decoder_layers=1)
+    base_architecture(args)
+    args.max_source_positions = args.max_target_positions = 20
+    return TransformerModel.build_model(args, Pair).eval()
+
+
+def hypotheses(generator, models):
+    return [hypothesis["tokens"].tolist() for hypothesis in generator.generate(models, SAMPLE)[0]]
+
+
+def test_a_search_without_models_is_that_with_them():
+    words = Pair.target_dictionary
+    older = SequenceGenerator(words, beam_size=2, max_len_a=0, max_len_b=5)
+    assert older.beam_size == 2
+    for seed in (1, 2, 1):  # another model each time
+        models = [model(seed)]
+        present = SequenceGenerator(models, words, beam_size=2, max_len_a=0, max_len_b=5)
+        assert hypotheses(older, models) == hypotheses(present, models)
+    # by place: beam_size, max_len_a, max_len_b
+    assert hypotheses(SequenceGenerator(words, 2, 0, 5), models) == hypotheses(older, models)
+
+
+@pytest.mark.parametrize(
+    ("options", "strategy"),
+    [
+        ({}, search.BeamSearch),
+        ({"sampling": True, "sampling_topk": 3}, search.Sampling),
+        ({"diverse_beam_groups": 2}, search.DiverseBeamSearch),
+        ({"match_source_len": True}, search.LengthConstrainedBeamSearch),
+    ],
+)
+def test_strategies_of_a_search(options, strategy):
+    older = SequenceGenerator(Pair.target_dictionary, beam_size=2, max_len_b=5, **options)
+    older.generate([model(1)], SAMPLE)
+    assert type(older.search) is strategy
+    assert getattr(older.search, "sampling_topk", 3) == 3
+
+
+def test_dropout_in_a_search_is_refused():
+    older = SequenceGenerator(Pair.target_dictionary, retain_dropout=True)
+    with pytest.raises(TypeError, match="--retain-dropout"):
+        older.generate([model(1)], SAMPLE)
+
+
+def test_scorers():
+    from fairseq import bleu as former
+
+    assert former is bleu
+    reference, hypothesis = torch.tensor([4, 5, 6, 7, 2]).int(), torch.tensor([4, 5, 6, 7, 2]).int()
+    for scorer in (bleu.Scorer(1, 2, 3), bleu.Scorer(pad=1, eos=2, unk=3)):
+        scorer.add(reference, hypothesis)
+        assert scorer.score() == pytest.approx(100)
+        assert (scorer.pad, scorer.eos, scorer.unk) == (1, 2, 3)
+    assert bleu.Scorer(bleu.BleuConfig(pad=5)).pad == 5
