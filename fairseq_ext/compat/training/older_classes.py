@@ -60,7 +60,6 @@ def older_criteria_have_their_options(module: PatchedModule) -> None:
     """Make criteria whose arguments are `args` and `task` as fairseq 0.9 did."""
     criterion = module.FairseqCriterion
     make, build = criterion.__init__, criterion.build_criterion.__func__
-    derive = criterion.__init_subclass__
 
     @functools.wraps(make)
     def __init__(self: Any, task: Any, *more: Any) -> None:
@@ -75,14 +74,20 @@ def older_criteria_have_their_options(module: PatchedModule) -> None:
             return cls(cfg, task)
         return build(cls, cfg, task)
 
-    def __init_subclass__(cls: Any, **options: Any) -> None:
-        derive(**options)
-        if not is_of_plugin(cls) and "__init__" in vars(cls):
-            take_options_and_task(cls)
-
     criterion.__init__ = __init__
     criterion.build_criterion = classmethod(build_criterion)
-    criterion.__init_subclass__ = classmethod(__init_subclass__)
+
+
+@patch(
+    "fairseq.criterions",
+    because="fairseq 0.10 changed how criteria are made: those for 0.9 that derive from one of "
+    "fairseq's fail with 'missing required positional arguments'",
+)
+def criteria_that_derive_have_their_options(module: PatchedModule) -> None:
+    """Let criteria of fairseq be made with the options and the task, by those that derive."""
+    for criterion in module.CRITERION_REGISTRY.values():
+        if "__init__" in vars(criterion):
+            take_options_and_task(criterion)
 
 
 def take_options_and_task(criterion: Any) -> None:
@@ -97,7 +102,7 @@ def take_options_and_task(criterion: Any) -> None:
             stock(self, *values, **options)
             return
         args, task = values
-        named = {"cfg": args, "args": args, "task": task}
+        named = {"cfg": args, "task": task}
         named.update(
             (parameter.name, getattr(args, parameter.name))
             for parameter in parameters
