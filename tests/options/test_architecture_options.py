@@ -16,7 +16,7 @@ ELSEWHERE = {
         "--target-embed-path-s --target-embed-path-p --freeze-embeddings".split(),
         "needs a file of vectors: tests/duo, tests/compat/data/test_word_vectors.py",
     ),
-    "--adaptive-softmax-cutoff": "needs another criterion: tests/compat/training/test_adaptive_losses.py",
+    "--adaptive-softmax-cutoff": "needs another criterion: tests/twin/test_models.py",
     "--encoder-xformers-att-config": "needs xformers",
     "--decoder-xformers-att-config": "needs xformers",
     "--export": "TorchScript alone reads it",
