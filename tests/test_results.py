@@ -31,7 +31,7 @@ def small(results, tmp_path, monkeypatch):
         "system,versus,set,metric,value,low,high,deviation,p",
         "a,,test,BLEU,38.10,37.00,39.20,,",
         "b,,test,BLEU,40.00,,,,",
-        "b,,test,parameters,1234567,,,,",
+        "b,,test,parameters,1234567,1234567,1234567,,",
         "b,a,test,BLEU,1.90,-0.10,3.90,,0.001 0.4",
         "c,a,test,BLEU,-2.00,,,,",
         "c,,valid,accuracy,62.31,,,2.74,",

@@ -56,12 +56,18 @@ def number(text: str, is_difference: bool = False, is_exact: bool = False) -> st
 
 
 def cell(measurement: Measurement) -> str:
-    """Return the value with its range or deviation and its p-values."""
+    """Return the value with its range or deviation and its p-values.
+
+    A whole number that is the same for all seeds, such as that of parameters, has no range.
+    """
     is_difference = bool(measurement.get("versus")) and "family" not in measurement
     # what a report stores has the value of each seed
     kind = is_difference, bool(measurement.get("values"))
     text = number(measurement["value"], *kind)
-    if measurement.get("low"):
+    is_constant = text.replace(",", "").isdigit() and measurement.get("low") == measurement.get(
+        "high"
+    )
+    if measurement.get("low") and not is_constant:
         low, high = (number(measurement[side], *kind) for side in ("low", "high"))
         text += f" ({low} to {high})"
     if measurement.get("deviation"):

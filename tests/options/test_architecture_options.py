@@ -51,12 +51,12 @@ def declared(system, words):
     parser = argparse.ArgumentParser(add_help=False, conflict_handler="resolve")
     ARCH_MODEL_REGISTRY[system.arch].add_args(parser)
     namespace, _ = parser.parse_known_args([str(word) for word in words])
-    found = {}
+    tried = {}
     for action in parser._actions:
         option = [name for name in action.option_strings if name.startswith("--")][-1]
         value = getattr(namespace, action.dest, None)
-        found[option] = EXAMPLES.get(option, (examples_of(action, value), []))
-    return found
+        tried[option] = EXAMPLES.get(option, (examples_of(action, value), []))
+    return tried
 
 
 def behaviour(system, data, *more):
