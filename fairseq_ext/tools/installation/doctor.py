@@ -14,6 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Dict, List, Optional, Set, Tuple
 
+from ...compat import checkpoints
 from ...compat.patch_registry import all_patches
 from . import fairseq_origin, hardware
 
@@ -31,6 +32,8 @@ OPTIONAL = {
 }
 # files of each kind that are named
 SHOWN = 4
+# of compat/checkpoints
+SAFETY_MODULES = ("data_only", "evaluated_settings", "external_files")
 CORE = ("torch", "fairseq", "hydra-core", "omegaconf", "numpy", "sacrebleu")
 
 # what a stock command does first, with nothing of ours on the command line
@@ -145,8 +148,8 @@ def patched_files() -> Set[str]:
 
 def safety_patches() -> Set[str]:
     """Return the names of the patches that keep checkpoints and files from running code."""
-    modules = ("checkpoints", "evaluated_settings", "external_files")
-    return {p.name for p in all_patches() if p.function.__module__.endswith(modules)}
+    modules = {f"{checkpoints.__name__}.{name}" for name in SAFETY_MODULES}
+    return {patch.name for patch in all_patches() if patch.function.__module__ in modules}
 
 
 def requirements(report: Report) -> None:
