@@ -11,8 +11,9 @@ from fairseq_ext.tools.installation import launch
 
 @pytest.mark.parametrize("command", launch.COMMANDS)
 def test_every_command_is_a_module_of_fairseq(command):
-    name = command[len("fairseq-") :].replace("-", "_")
-    assert importlib.util.find_spec(f"fairseq_cli.{name}") is not None
+    module = launch.COMMANDS[command]
+    assert importlib.util.find_spec(module) is not None
+    assert command == module.replace("fairseq_cli.", "fairseq-").replace("_", "-")
 
 
 def test_the_words_behind_the_command_are_its_own():

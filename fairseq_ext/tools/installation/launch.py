@@ -10,18 +10,11 @@ import importlib
 import sys
 
 from ...compat import activate, require_fairseq
+from ...compat.command_line.entry_points import PROGRAMS
 from .. import UsageError
 
-COMMANDS = (
-    "fairseq-eval-lm",
-    "fairseq-generate",
-    "fairseq-hydra-train",
-    "fairseq-interactive",
-    "fairseq-preprocess",
-    "fairseq-score",
-    "fairseq-train",
-    "fairseq-validate",
-)
+# {command: its module}
+COMMANDS = {command: module for module, command in sorted(PROGRAMS.items())}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,8 +38,7 @@ def launch_command(args: argparse.Namespace) -> int:
     package = __name__.partition(".")[0]
     if sys.modules[package].__spec__ is None:
         del sys.modules[package]
-    name = args.command[len("fairseq-") :].replace("-", "_")  # fairseq-eval-lm -> eval_lm
-    command = importlib.import_module(f"fairseq_cli.{name}")
+    command = importlib.import_module(COMMANDS[args.command])
     sys.argv = [args.command, *args.arguments]
     command.cli_main()
     return 0
