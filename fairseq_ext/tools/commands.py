@@ -13,6 +13,7 @@ import runpy
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple
 
+# what --user-dir names
 PACKAGE = Path(__file__).resolve().parents[1]
 # the group of the commands in this folder
 ALL_SYSTEMS = "all systems"

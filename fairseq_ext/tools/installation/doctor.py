@@ -11,11 +11,11 @@ import subprocess
 import sys
 from argparse import ArgumentParser, Namespace
 from importlib import metadata
-from pathlib import Path
 from typing import Dict, List, Optional, Set, Tuple
 
 from ...compat import checkpoints
 from ...compat.patch_registry import all_patches
+from ..commands import PACKAGE
 from . import fairseq_origin, hardware
 
 FAIRSEQ = fairseq_origin.RELEASE
@@ -163,7 +163,7 @@ def requirements(report: Report) -> None:
     except ModuleNotFoundError:
         report.problem("packaging is missing", "pip install packaging")
         return
-    report.row("fairseq-ext", metadata.version("fairseq-ext"), str(package_folder()))
+    report.row("fairseq-ext", metadata.version("fairseq-ext"), str(PACKAGE))
     for text in declared:
         requirement = Requirement(text)
         if requirement.marker and not requirement.marker.evaluate({"extra": ""}):
@@ -184,11 +184,6 @@ def optional(report: Report) -> None:
     report.section("optional")
     for name, use in OPTIONAL.items():
         report.row(name, installed_version(name) or "absent", use)
-
-
-def package_folder() -> Path:
-    """Return the folder that `--user-dir` names."""
-    return Path(__file__).resolve().parents[2]
 
 
 def probe(code: str, *arguments: str) -> Tuple[Optional[str], Optional[str]]:
@@ -233,7 +228,7 @@ def hook(report: Report) -> None:
 def patches(report: Report) -> None:
     """Report this package beside fairseq, and each patch with its reason."""
     report.section("patches, after importing fairseq-train, -generate and -score with this package")
-    answer, error = probe(OWN_PROBE, str(package_folder().parent))
+    answer, error = probe(OWN_PROBE, str(PACKAGE.parent))
     if error is not None:
         report.row("import", "fails", error)
         report.problem(

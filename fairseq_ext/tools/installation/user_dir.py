@@ -1,7 +1,8 @@
 """`fairseq-ext user-dir`: the folder of this package."""
 
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
+
+from ..commands import PACKAGE
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -10,5 +11,5 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def print_user_dir(args: Namespace) -> int:
     """Print the folder; scripts write `--user-dir "$(fairseq-ext user-dir)"`."""
-    print(Path(__file__).resolve().parents[2])
+    print(PACKAGE)
     return 0
