@@ -28,6 +28,7 @@ from ..streams.stored_pairs import stored_pairs
 from .model import LoadedModels, Model
 from .packed import is_packed, read_packed
 from .places import PathLike, data_folder, subword_folders
+from .search import TASK_OPTIONS
 from .subword_models import (
     FILE_OPTIONS,
     NONE,
@@ -46,12 +47,7 @@ WITHOUT_TRAINING: Dict[str, Any] = {
     "bpe_models": None,
     "truncate_source": False,
     "num_batch_buckets": 0,
-    # options of the search, which the commands do not take from checkpoints either
-    "dual_alpha": 1.0,
-    "dual_length_norm": "tokens",
-    "dual_path": None,
-    "source_average": "early",
-    "well_formed_targets": False,
+    **TASK_OPTIONS,  # which the commands do not take from checkpoints either
 }
 # files with which a training began: the checkpoint holds what became of them
 FIRST_VALUES = ("encoder_embed_path", "decoder_embed_path")

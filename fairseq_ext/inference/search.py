@@ -19,14 +19,14 @@ from ..compat.generation.line_translator import Answer, BatchLimits, Coders, Lin
 from ..compat.user_errors import hint_for
 from ..dual.reranker import check_alpha
 
-# options of tasks that say how to search, not what the model is
-TASK_OPTIONS = (
-    "dual_alpha",
-    "dual_length_norm",
-    "dual_path",
-    "source_average",
-    "well_formed_targets",
-)
+# options of tasks that say how to search, not what the model is, and their values by default
+TASK_OPTIONS: Dict[str, Any] = {
+    "dual_alpha": 1.0,
+    "dual_length_norm": "tokens",
+    "dual_path": None,
+    "source_average": "early",
+    "well_formed_targets": False,
+}
 # options of fairseq-generate that do nothing here, and what there is instead
 ELSEWHERE = {
     "print_alignment": "the attention of the hypotheses",
