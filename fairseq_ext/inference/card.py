@@ -12,8 +12,9 @@ from fairseq.tasks import FairseqTask
 
 from ..compat.checkpoints.configurations import chosen_name, options_of
 from ..streams.language_pair import languages as languages_of_pairs
-from .loading import StoredModel, dictionaries_of
+from .loading import dictionaries_of
 from .model import Model
+from .stored_models import StoredModel
 from .train_command import train_command
 
 # names that model hubs know

@@ -1,34 +1,33 @@
 """``fairseq_ext.load``: a checkpoint, several, or a packed folder -> a model that is ready."""
 
 import contextlib
-import os
 import threading
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Union
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Union
 
 import torch
 from fairseq import checkpoint_utils, tasks
 from fairseq.dataclass.configs import GenerationConfig
-from fairseq.models import (
-    ARCH_MODEL_REGISTRY,
-    BaseFairseqModel,
-    FairseqEncoderDecoderModel,
-    FairseqLanguageModel,
-    FairseqMultiModel,
-)
+from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
 from omegaconf import DictConfig, open_dict
 
 from ..common.stored import WITHOUT_SCORES
 from ..compat.checkpoints.configurations import chosen_name, options_of, options_of_task
-from ..compat.checkpoints.refusals import check_configuration, check_names
+from ..compat.checkpoints.refusals import check_names
 from ..streams.language_pair import LanguagePair, languages
 from ..streams.stored_pairs import stored_pairs
 from .model import LoadedModels, Model
-from .packed import is_packed, read_packed
 from .places import PathLike, data_folder, subword_folders
 from .search import TASK_OPTIONS
+from .stored_models import (
+    ModelSource,
+    StoredModel,
+    check_direction,
+    check_supported,
+    read_source,
+)
 from .subword_models import (
     FILE_OPTIONS,
     NONE,
@@ -51,16 +50,7 @@ WITHOUT_TRAINING: Dict[str, Any] = {
 }
 # files with which a training began: the checkpoint holds what became of them
 FIRST_VALUES = ("encoder_embed_path", "decoder_embed_path")
-SUPPORTED = (FairseqEncoderDecoderModel, FairseqLanguageModel, FairseqMultiModel)
 _loading = threading.Lock()  # building models draws random numbers, see ``undisturbed``
-
-
-class StoredModel(NamedTuple):
-    """What a file holds of one model: fairseq's checkpoint as a dict, and its configuration."""
-
-    path: Path
-    state: Dict[str, Any]
-    cfg: DictConfig
 
 
 @contextlib.contextmanager
@@ -104,7 +94,7 @@ def load(
     Raises FileNotFoundError, ValueError or TypeError, naming the file or the argument.
     """
     check_target(device, dtype)
-    source = read_source(_listed(checkpoint))
+    source = read_source(checkpoint)
     first = source.stored[0]
     for entry in source.stored:
         check_supported(entry)
@@ -143,34 +133,6 @@ def _check_tokenizer(tokenizer: str, model: Model) -> None:
     model.coders()  # builds it: now, and not with the first text
 
 
-class ModelSource(NamedTuple):
-    """What is loaded: checkpoints, and what a packed folder says beside them."""
-
-    stored: List[StoredModel]
-    folder: Optional[Path] = None
-    subwords: Optional[SubwordModels] = None
-    tokenizer: Optional[str] = None
-
-
-def read_source(names: Sequence[PathLike]) -> ModelSource:
-    """Return what the files of an ensemble, or one packed folder, hold."""
-    paths = [Path(name) for name in names]
-    if not paths:
-        raise ValueError("checkpoint: an empty list; allowed: at least one file")
-    folders = [path for path in paths if is_packed(path)]
-    if folders and len(paths) > 1:
-        raise ValueError(
-            f"{folders[0]}: a packed folder is loaded alone; allowed: pack the ensemble"
-        )
-    if folders:
-        packed = read_packed(folders[0])
-        stored = [StoredModel(file, state, state["cfg"]) for file, state in packed.states]
-        return ModelSource(stored, packed.folder, packed.subwords, packed.tokenizer)
-    stored = [read_checkpoint(path) for path in paths]
-    tokenizer = chosen_name(stored[0].cfg.get("tokenizer"), "tokenizer")
-    return ModelSource(stored, tokenizer=tokenizer)
-
-
 def _tokenizer_for(
     source: ModelSource, named: Optional[str], subwords: Given
 ) -> Optional[Dict[str, Any]]:
@@ -181,15 +143,6 @@ def _tokenizer_for(
         return None
     stored = options_of(source.stored[0].cfg.get("tokenizer"))
     return dict(stored) if chosen_name(stored, "tokenizer") == name else {"_name": name}
-
-
-def _listed(checkpoint: Union[PathLike, Sequence[PathLike]]) -> Sequence[PathLike]:
-    """Return the files as a list; one path is a list of one. TypeError for what is no path."""
-    paths: Sequence[Any] = checkpoint if isinstance(checkpoint, (list, tuple)) else [checkpoint]
-    for path in paths:
-        if not isinstance(path, (str, os.PathLike)):
-            raise TypeError(f"checkpoint {path!r}: allowed: a path, or a list of paths")
-    return paths
 
 
 def _subwords_for(
@@ -232,59 +185,6 @@ def check_target(device: str, dtype: str) -> None:
         raise ValueError(
             f"device {device!r}: torch sees {count} CUDA devices; allowed: cuda:0 to "
             f"cuda:{count - 1}"
-        )
-
-
-def read_checkpoint(path: Path) -> StoredModel:
-    """Return what a checkpoint holds, on the CPU; an error names the file and what is wrong."""
-    if path.is_dir():
-        files = ", ".join(sorted(file.name for file in path.glob("*.pt"))) or "none in this folder"
-        raise FileNotFoundError(
-            f"{path}: a folder without manifest.json; allowed: a folder written by fairseq-ext "
-            f"pack, or a checkpoint file ({files})"
-        )
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: there is no such checkpoint")
-    state = checkpoint_utils.load_checkpoint_to_cpu(str(path))
-    check_configuration(str(path), state)
-    # of files from before fairseq 0.10: it has made "cfg" of them, but would use them again
-    state["args"] = None
-    return StoredModel(path, state, state["cfg"])
-
-
-def check_supported(entry: StoredModel) -> None:
-    """Raise ValueError for a model of fairseq that neither translates nor predicts the next word.
-
-    It would not be asked what it was trained for. Our models and those of other plugins pass.
-    """
-    name = chosen_name(entry.cfg.model, "model")
-    entry_class = ARCH_MODEL_REGISTRY.get(name)
-    if entry_class is None or not entry_class.__module__.startswith("fairseq."):
-        return
-    if not issubclass(entry_class, SUPPORTED):
-        task = chosen_name(entry.cfg.task, "task")
-        raise ValueError(
-            f"{entry.path}: a {name} of the task {task}, which this interface does not know; "
-            "allowed: models that translate, and language models. fairseq's own hub interface may "
-            "load it"
-        )
-
-
-def check_direction(entry: StoredModel, first: StoredModel) -> None:
-    """Raise ValueError for a member of an ensemble that was trained for another direction.
-
-    With a joined dictionary nothing else would tell. Tasks of several pairs check theirs.
-    """
-    options, expected = options_of(entry.cfg.task), options_of(first.cfg.task)
-    if "lang_pairs" in options:
-        return
-    direction, expected_direction = (
-        f"{task.get('source_lang')}-{task.get('target_lang')}" for task in (options, expected)
-    )
-    if direction != expected_direction:
-        raise ValueError(
-            f"{entry.path}: trained for {direction}, {first.path} for {expected_direction}; "
-            "allowed: an ensemble of one direction"
         )
 
 

@@ -9,7 +9,7 @@ from ..compat.atomic_files import folder_beside, replace_folder
 from ..compat.checkpoints.dictionary_digests import digests
 from ..compat.file_sums import file_sum
 from .card import Facts, model_card
-from .loading import StoredModel, load, read_checkpoint
+from .loading import load
 from .model import Model
 from .packed import (
     CARD,
@@ -23,6 +23,7 @@ from .packed import (
     write_tensors,
 )
 from .places import PathLike
+from .stored_models import StoredModel, read_checkpoint
 from .subword_models import Given, SubwordModels
 
 

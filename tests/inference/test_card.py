@@ -10,7 +10,7 @@ from options.systems import SYSTEMS
 
 import fairseq_ext
 from fairseq_ext.inference.card import Facts, languages, model_card, vocabularies
-from fairseq_ext.inference.loading import read_checkpoint
+from fairseq_ext.inference.stored_models import read_checkpoint
 
 
 @pytest.fixture(scope="module")

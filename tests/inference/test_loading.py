@@ -14,7 +14,7 @@ from inference.stock import ALL
 from options.systems import SYSTEMS
 
 import fairseq_ext
-from fairseq_ext.inference.loading import check_target, read_checkpoint, undisturbed
+from fairseq_ext.inference.loading import check_target, undisturbed
 from fairseq_ext.inference.packing import pack
 
 LINES = ["an1 av2 an3", "an4 av5 an6 at1", "unknown av1 an8 at2", ""] * 3
@@ -59,14 +59,6 @@ def other_words(data, tmp_path_factory):
     words += ["--disable-validation", "--no-epoch-checkpoints", "--save-dir", folder / "run"]
     inprocess.train(*words)
     return folder / "run" / "checkpoint_last.pt", folder
-
-
-def test_an_ensemble_is_of_one_direction(data, checkpoint_of, tmp_path):
-    state = torch.load(checkpoint_of("transformer"), weights_only=True)
-    state["cfg"]["task"].update(source_lang="yy", target_lang="xx")
-    torch.save(state, tmp_path / "other.pt")
-    with pytest.raises(ValueError, match="other.pt: trained for yy-xx, .* for xx-yy; allowed: an"):
-        fairseq_ext.load([checkpoint_of("transformer"), tmp_path / "other.pt"], data["two"])
 
 
 def test_languages_of_stock_tasks_may_have_a_dash(data, checkpoint_of, tmp_path):
@@ -124,23 +116,6 @@ def test_an_ensemble_has_the_same_words(data, checkpoint_of, other_words):
     with pytest.raises(ValueError, match="dict"):
         fairseq_ext.load(checkpoint, data["two"])
     assert fairseq_ext.load([checkpoint, checkpoint], folder).translate(["an1"], max_len_b=3)
-
-
-def test_an_ensemble_of_other_tasks_is_refused(data, checkpoint_of):
-    paths = [checkpoint_of("transformer"), checkpoint_of("gru_lm")]
-    with pytest.raises((ValueError, RuntimeError)) as info:
-        fairseq_ext.load(paths, data["two"])
-    assert "checkpoint_last.pt" in str(info.value)
-
-
-def test_files_that_are_no_checkpoints_are_named(tmp_path, data):
-    (tmp_path / "text.pt").write_text("no checkpoint")
-    (tmp_path / "empty.pt").touch()
-    for name in ("text.pt", "empty.pt"):
-        with pytest.raises(Exception, match=name):
-            fairseq_ext.load(tmp_path / name, data["two"])
-    with pytest.raises(FileNotFoundError, match=r"a checkpoint file \(empty.pt, text.pt\)"):
-        read_checkpoint(tmp_path)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])

@@ -11,7 +11,7 @@ from omegaconf import OmegaConf
 from options.systems import SYSTEMS
 
 from fairseq_ext.compat.checkpoints.configurations import options_of
-from fairseq_ext.inference.loading import read_checkpoint
+from fairseq_ext.inference.stored_models import read_checkpoint
 from fairseq_ext.inference.train_command import LEFT_OUT, train_command
 
 
