@@ -9,6 +9,7 @@ Nothing here is about any of our systems. Importing this package imports neither
     training/      what is computed, resumed and saved in training and validation
     data/          data sets and tasks
     generation/    search and scoring
+    examples/      programs and plugins in fairseq's folder of examples
 
 The start-up hook loads this package while `fairseq_ext` itself is not imported yet. That is why no
 file here says `from . import name`: such a statement imports the outer package first.
@@ -60,6 +61,7 @@ PATCH_MODULES = (
     "training.distributed",
     "training.block_updates",
     "training.resuming",
+    "training.epoch_positions",
     "training.best_scores",
     "training.later_checkpoints",  # after best_scores, whose search it wraps
     "training.run_limits",
