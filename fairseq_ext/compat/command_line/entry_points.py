@@ -13,6 +13,7 @@ import os
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Sequence
 
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_before
 from ..user_errors import OptionError, reports_user_errors
 from .option_checks import check
 from .termination_signals import exits_cleanly_on_signals
@@ -214,15 +215,12 @@ def no_empty_save_dir_is_left(module: PatchedModule) -> None:
 )
 def optimizer_is_there(module: PatchedModule) -> None:
     """Refuse a training without an optimizer; other programs may read its options without one."""
-    train = module.main
 
-    @functools.wraps(train)
-    def main(cfg: FairseqConfig, *args: Any, **kwargs: Any) -> Any:
+    def check_optimizer(cfg: FairseqConfig, *args: Any, **kwargs: Any) -> None:
         if getattr(cfg, "optimizer", None) is None:
             raise OptionError("--optimizer is missing; allowed: for example --optimizer adam")
-        return train(cfg, *args, **kwargs)
 
-    module.main = main
+    call_before(module, "main", check_optimizer)
 
 
 def _missing_folders(path: str) -> list[str]:

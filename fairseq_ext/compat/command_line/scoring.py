@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import io
 import sys
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from ..generation.word_blanks import lacks_blanks
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_before
 from ..user_errors import OptionError
 
 if TYPE_CHECKING:
@@ -121,9 +122,8 @@ def score_with_sacrebleu_and_by_sentence(module: PatchedModule) -> None:
 )
 def sacrebleu_scores_what_is_generated(module: PatchedModule) -> None:
     """Let --sacrebleu mean --scoring sacrebleu."""
-    stock = module._main
 
-    def _main(cfg: FairseqConfig, output_file: TextIO) -> Any:
+    def choose_scorer(cfg: FairseqConfig, output_file: TextIO) -> None:
         scorer = getattr(cfg.scoring, "_name", cfg.scoring)
         if cfg.generation.sacrebleu and scorer != "sacrebleu":
             if scorer != "bleu":
@@ -132,6 +132,5 @@ def sacrebleu_scores_what_is_generated(module: PatchedModule) -> None:
             from omegaconf import OmegaConf
 
             cfg.scoring = OmegaConf.structured(SacrebleuConfig(_name="sacrebleu"))
-        return stock(cfg, output_file)
 
-    module._main = _main
+    call_before(module, "_main", choose_scorer)

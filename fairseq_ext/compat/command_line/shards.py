@@ -7,6 +7,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_before
 
 if TYPE_CHECKING:
     from fairseq.dataclass.configs import FairseqConfig
@@ -19,18 +20,15 @@ if TYPE_CHECKING:
 )
 def sets_are_sharded(module: PatchedModule) -> None:
     """Translate every N-th batch of the set, as the options' help says."""
-    translate = module._main
 
-    def _main(cfg: FairseqConfig, output_file: TextIO) -> Any:
-        """Translate this process's share of the batches."""
+    def take_shard(cfg: FairseqConfig, output_file: TextIO) -> None:
         workers = cfg.distributed_training
         if cfg.dataset.num_shards > 1 and workers.distributed_world_size == 1:
             # the task gives these two to the iterator, which takes every N-th batch
             workers.distributed_world_size = cfg.dataset.num_shards
             workers.distributed_rank = cfg.dataset.shard_id
-        return translate(cfg, output_file)
 
-    module._main = _main
+    call_before(module, "_main", take_shard)
 
 
 @patch(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..checkpoints.configurations import stored_name
 from ..module_overlay import overlay_names
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_before
 from ..user_errors import OptionError
 
 if TYPE_CHECKING:
@@ -85,14 +86,13 @@ def unread_options_are_refused(module: PatchedModule) -> None:
 )
 def pairs_replace_the_direction_of_the_training(module: PatchedModule) -> None:
     """Leave the training's -s and -t out where --lang-pairs is given without them."""
-    stock = module.main
 
-    @functools.wraps(stock)
-    def main(cfg: FairseqConfig, override_args: Any = None, *args: Any, **kwargs: Any) -> Any:
+    def forget_direction(
+        cfg: FairseqConfig, override_args: Any = None, *args: Any, **kwargs: Any
+    ) -> None:
         # what stands on the command line, without defaults
         typed = vars(override_args) if override_args is not None else {}
         if typed.get("lang_pairs") and not {"source_lang", "target_lang"} & set(typed):
             override_args.source_lang = override_args.target_lang = None
-        return stock(cfg, override_args, *args, **kwargs)
 
-    module.main = main
+    call_before(module, "main", forget_direction)

@@ -11,6 +11,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_after, call_before
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -26,14 +27,11 @@ logger = logging.getLogger(__name__)
 )
 def searches_have_the_end_of_the_task(module: PatchedModule) -> None:
     """Give the search the end symbol of the generator."""
-    build = module.SequenceGenerator.__init__
 
-    @functools.wraps(build)
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        build(self, *args, **kwargs)
+    def take_end(self: Any, *args: Any, **kwargs: Any) -> None:
         self.search.eos = self.eos
 
-    module.SequenceGenerator.__init__ = __init__
+    call_after(module.SequenceGenerator, "__init__", take_end)
 
 
 @patch(
@@ -44,24 +42,21 @@ def searches_have_the_end_of_the_task(module: PatchedModule) -> None:
 def ended_prefixes_do_not_go_on(module: PatchedModule) -> None:
     """Leave ended hypotheses out of the candidates."""
     search = module.PrefixConstrainedBeamSearch
-    step_of = search.step
 
-    @functools.wraps(step_of)
-    def step(
+    def leave_out_ended(
         self: Any,
         step: int,
         lprobs: Tensor,
         scores: Tensor,
         prev_output_tokens: Tensor,
         original_batch_idxs: Tensor,
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    ) -> None:
         """lprobs: (B, K, V), changed in place; prev_output_tokens: (B * K, T)."""
         if step > 0:  # all begin with the same symbol
             ended = prev_output_tokens[:, -1].eq(self.eos).view(lprobs.shape[:2])
             lprobs.masked_fill_(ended.unsqueeze(2), -math.inf)
-        return step_of(self, step, lprobs, scores, prev_output_tokens, original_batch_idxs)
 
-    search.step = step
+    call_before(search, "step", leave_out_ended)
 
 
 @patch(

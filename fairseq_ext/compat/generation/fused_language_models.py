@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import os
 import tempfile
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable
 from ..checkpoints.dictionary_digests import digest
 from ..module_overlay import overlay_names
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_after
 from ..user_errors import OptionError
 
 if TYPE_CHECKING:
@@ -112,18 +112,15 @@ def language_models_have_the_target_dictionary(module: PatchedModule) -> None:
 )
 def translations_fit_the_language_model(module: PatchedModule) -> None:
     """Let translations be as long as all models allow; refuse other numbers of words."""
-    build = module.SequenceGenerator.__init__
 
-    @functools.wraps(build)
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        build(self, *args, **kwargs)
+    def fit_language_model(self: Any, *args: Any, **kwargs: Any) -> None:
         if self.lm_model is not None:
             _check_words(self.lm_model, self.eos, self.vocab_size)
             # those of sinusoidal positions have no end
             positions = getattr(self.lm_model.decoder, "embed_positions", None)
             self.max_len = min(self.max_len, getattr(positions, "max_positions", self.max_len))
 
-    module.SequenceGenerator.__init__ = __init__
+    call_after(module.SequenceGenerator, "__init__", fit_language_model)
 
 
 def _check_words(model: BaseFairseqModel, end: int, words: int) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Callable, Mapping
 from ..command_line.chosen_classes import is_stock
 from ..context_values import holding
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_before
 from ..user_errors import OptionError, hint_for
 
 if TYPE_CHECKING:
@@ -72,10 +73,7 @@ def coders_of_checkpoints_are_replaced(module: PatchedModule) -> None:
     """Forget the coder of a checkpoint where the caller names another, or None."""
     from omegaconf import DictConfig, open_dict
 
-    stock = module.overwrite_args_by_name
-
-    @functools.wraps(stock)
-    def overwrite_args_by_name(cfg: Any, overrides: dict[str, Any]) -> Any:
+    def forget_coders(cfg: Any, overrides: dict[str, Any]) -> None:
         for group, name in coders_by_name.get().items():
             if isinstance(name, str):
                 check_coder(group, name)
@@ -84,9 +82,8 @@ def coders_of_checkpoints_are_replaced(module: PatchedModule) -> None:
                 if coder.get("_name") != name:
                     with open_dict(cfg):
                         cfg[group] = None
-        return stock(cfg, overrides)
 
-    module.overwrite_args_by_name = overwrite_args_by_name
+    call_before(module, "overwrite_args_by_name", forget_coders)
 
 
 def check_coder(group: str, name: str) -> None:

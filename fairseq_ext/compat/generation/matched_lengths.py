@@ -5,10 +5,10 @@ Dimensions: B sentences, K beam, V words.
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_after, call_before
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -21,15 +21,12 @@ if TYPE_CHECKING:
 )
 def source_length_wins_over_min_len(module: PatchedModule) -> None:
     """Let --match-source-len alone decide on lengths, as it does in batches of unequal lengths."""
-    build = module.SequenceGenerator.__init__
 
-    @functools.wraps(build)
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        build(self, *args, **kwargs)
+    def forget_min_len(self: Any, *args: Any, **kwargs: Any) -> None:
         if self.match_source_len:
             self.min_len = 0
 
-    module.SequenceGenerator.__init__ = __init__
+    call_after(module.SequenceGenerator, "__init__", forget_min_len)
 
 
 @patch(
@@ -40,10 +37,8 @@ def source_length_wins_over_min_len(module: PatchedModule) -> None:
 )
 def matched_lengths_have_positions(module: PatchedModule) -> None:
     """Refuse by name a source that no translation of the model can match."""
-    stock = module.SequenceGenerator._generate
 
-    @functools.wraps(stock)
-    def _generate(self: Any, sample: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+    def check_lengths(self: Any, sample: dict[str, Any], *args: Any, **kwargs: Any) -> None:
         source = sample["net_input"].get("src_tokens")
         if self.match_source_len and source is not None:
             # words, as fairseq counts them here; the end symbol takes a position as well
@@ -54,9 +49,8 @@ def matched_lengths_have_positions(module: PatchedModule) -> None:
                     f"at most {self.max_len - 1} (--max-target-positions); allowed: shorter "
                     "sources, or without the option"
                 )
-        return stock(self, sample, *args, **kwargs)
 
-    module.SequenceGenerator._generate = _generate
+    call_before(module.SequenceGenerator, "_generate", check_lengths)
 
 
 @patch(
@@ -67,15 +61,12 @@ def matched_lengths_have_positions(module: PatchedModule) -> None:
 def too_long_translations_take_no_place(module: PatchedModule) -> None:
     """End the hypotheses of a sentence where it ends, as those of the longest one end."""
     search = module.LengthConstrainedBeamSearch
-    step_of = search.step
 
-    @functools.wraps(step_of)
-    def step(self: Any, step: int, lprobs: Tensor, *more: Any, **options: Any) -> Any:
+    def rule_out_words(self: Any, step: int, lprobs: Tensor, *more: Any, **options: Any) -> None:
         """lprobs: (B, K, V), changed in place; that of the end symbol is set to 0 afterwards."""
         is_over = step >= self.max_len_a * self.src_lengths + self.max_len_b  # (B,)
         # below all that ends, but finite: where fewer than K hypotheses can end here, as for an
         # empty source, fairseq needs others that it rules out to finish the sentence
         lprobs -= 1e4 * is_over.view(-1, 1, 1)
-        return step_of(self, step, lprobs, *more, **options)
 
-    search.step = step
+    call_before(search, "step", rule_out_words)

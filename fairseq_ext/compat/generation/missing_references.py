@@ -7,6 +7,7 @@ import traceback
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_before
 from ..user_errors import OptionError
 
 if TYPE_CHECKING:
@@ -46,15 +47,12 @@ def prefixes_need_references(module: PatchedModule) -> None:
 def scores_need_references(module: PatchedModule) -> None:
     """Say that the references are missing."""
     scorer = module.SequenceScorer
-    score = scorer.generate
 
-    @functools.wraps(score)
-    def generate(self: Any, models: Any, sample: dict[str, Any], **options: Any) -> Any:
+    def check_references(self: Any, models: Any, sample: dict[str, Any], **options: Any) -> None:
         if sample.get("target") is None:
             raise references_missing("--score-reference")
-        return score(self, models, sample, **options)
 
-    scorer.generate = generate
+    call_before(scorer, "generate", check_references)
 
 
 def references_missing(option: str) -> OptionError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_before
 from ..user_errors import OptionError, option_of
 
 if TYPE_CHECKING:
@@ -35,22 +36,20 @@ OF_BEAMS: dict[str, tuple[Any, ...]] = {
 )
 def beams_have_no_steps(module: PatchedModule) -> None:
     """Refuse the options where the task builds fairseq's ordinary search."""
-    stock = module.FairseqTask.build_generator
 
-    def build_generator(
+    def check_options(
         self: FairseqTask,
         models: list[BaseFairseqModel],
         args: Any,
         seq_gen_cls: Any = None,
         *more: Any,
         **options: Any,
-    ) -> Any:
+    ) -> None:
         # a class of the task's own may have steps
         if seq_gen_cls is None:
             check_steps(args)
-        return stock(self, models, args, seq_gen_cls, *more, **options)
 
-    module.FairseqTask.build_generator = build_generator
+    call_before(module.FairseqTask, "build_generator", check_options)
 
 
 def check_steps(args: Any) -> None:
@@ -70,15 +69,13 @@ def check_steps(args: Any) -> None:
 )
 def refinement_has_no_beams(module: PatchedModule) -> None:
     """Refuse options that only a beam search reads."""
-    stock = module.TranslationLevenshteinTask.build_generator
 
-    def build_generator(
+    def check_options(
         self: FairseqTask, models: list[BaseFairseqModel], args: Any, *more: Any, **options: Any
-    ) -> Any:
+    ) -> None:
         check_beams(args)
-        return stock(self, models, args, *more, **options)
 
-    module.TranslationLevenshteinTask.build_generator = build_generator
+    call_before(module.TranslationLevenshteinTask, "build_generator", check_options)
 
 
 def check_beams(args: Any) -> None:

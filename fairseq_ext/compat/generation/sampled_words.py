@@ -9,6 +9,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_before
 from ..user_errors import OptionError
 
 if TYPE_CHECKING:
@@ -41,14 +42,11 @@ def check_samples(generation: Any) -> None:
 )
 def samples_are_all_printed(module: PatchedModule) -> None:
     """Name both options and their values."""
-    stock = module.main
 
-    @functools.wraps(stock)
-    def main(cfg: FairseqConfig | Namespace) -> Any:
+    def check_options(cfg: FairseqConfig | Namespace) -> None:
         check_samples(getattr(cfg, "generation", cfg))
-        return stock(cfg)
 
-    module.main = main
+    call_before(module, "main", check_options)
 
 
 @patch(
@@ -58,10 +56,8 @@ def samples_are_all_printed(module: PatchedModule) -> None:
 )
 def samples_are_of_the_words(module: PatchedModule) -> None:
     """Raise OptionError where there are fewer words to draw from."""
-    build = module.Sampling.__init__
 
-    @functools.wraps(build)
-    def __init__(
+    def check_words(
         self: Any, tgt_dict: Dictionary, sampling_topk: int = -1, sampling_topp: float = -1.0
     ) -> None:
         if sampling_topk > len(tgt_dict):
@@ -69,9 +65,8 @@ def samples_are_of_the_words(module: PatchedModule) -> None:
                 f"--sampling-topk {sampling_topk}: the dictionary of the target has "
                 f"{len(tgt_dict)} symbols; allowed: at most {len(tgt_dict)}, or --sampling alone"
             )
-        build(self, tgt_dict, sampling_topk, sampling_topp)
 
-    module.Sampling.__init__ = __init__
+    call_before(module.Sampling, "__init__", check_words)
 
 
 @patch(

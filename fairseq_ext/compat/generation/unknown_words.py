@@ -9,6 +9,7 @@ import types
 from typing import TYPE_CHECKING, Any, Iterable, Mapping, Sequence, Tuple
 
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_after
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -149,13 +150,11 @@ def replacing_needs_an_alignment(module: PatchedModule) -> None:
 def replacing_needs_attention(module: PatchedModule) -> None:
     """Switch on the attention of decoders that return it on demand, under --replace-unk."""
     base = module.BaseFairseqModel
-    prepare = base.prepare_for_inference_
 
-    def prepare_for_inference_(self: BaseFairseqModel, cfg: FairseqConfig) -> None:
-        prepare(self, cfg)
+    def switch_on_attention(self: BaseFairseqModel, cfg: FairseqConfig) -> None:
         if getattr(cfg.generation, "replace_unk", None) is not None:
             for part in self.modules():
                 if not getattr(part, "need_attn", True):  # recurrent decoders of fairseq
                     part.need_attn = True
 
-    base.prepare_for_inference_ = prepare_for_inference_
+    call_after(base, "prepare_for_inference_", switch_on_attention)

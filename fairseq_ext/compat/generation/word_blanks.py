@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any, Iterable, Mapping
 
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_before
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -37,18 +38,16 @@ def lacks_blanks(lines: Iterable[str]) -> bool:
 def sacrebleu_names_texts_without_blanks(module: PatchedModule) -> None:
     """Warn where --sacrebleu-tokenizer leaves such references as they are."""
     scorer = module.SacrebleuScorer
-    result = scorer.result_string
 
-    def result_string(self, order: int = 4) -> str:
+    def warn_of_references(self, order: int = 4) -> None:
         # of lines that were tokenised, as zh and char do
         if lacks_blanks(self.ref):
             logger.warning(
                 "references have no blanks between words, which BLEU counts; --scoring sacrebleu "
                 "with --sacrebleu-tokenizer zh, ja-mecab, char or flores200 cuts the texts"
             )
-        return result(self, order)
 
-    scorer.result_string = result_string
+    call_before(scorer, "result_string", warn_of_references)
 
 
 @patch(
@@ -59,7 +58,6 @@ def sacrebleu_names_texts_without_blanks(module: PatchedModule) -> None:
 def validations_name_texts_without_blanks(module: PatchedModule) -> None:
     """Warn at the first batch whose references are such texts."""
     task = module.TranslationTask
-    score = task._inference_with_bleu
 
     def references(self, target: Tensor) -> Iterable[str]:
         """Yield the lines that are scored, as sacrebleu is given them; target: (B, T)."""
@@ -68,7 +66,7 @@ def validations_name_texts_without_blanks(module: PatchedModule) -> None:
             line = self.tgt_dict.string(tokens, self.cfg.eval_bleu_remove_bpe)
             yield self.tokenizer.decode(line) if self.tokenizer else line
 
-    def _inference_with_bleu(self, generator: Any, sample: Mapping[str, Any], model: nn.Module):
+    def warn_of_references(self, generator: Any, sample: Mapping[str, Any], model: nn.Module):
         is_first = not getattr(self, "_knows_blanks", False)
         self._knows_blanks = True
         if is_first and not self.cfg.eval_tokenized_bleu:
@@ -77,6 +75,5 @@ def validations_name_texts_without_blanks(module: PatchedModule) -> None:
                     "references have no blanks between words, which BLEU counts; "
                     "--eval-tokenized-bleu in place of --eval-bleu-remove-bpe counts sub-words"
                 )
-        return score(self, generator, sample, model)
 
-    task._inference_with_bleu = _inference_with_bleu
+    call_before(task, "_inference_with_bleu", warn_of_references)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_before
 
 if TYPE_CHECKING:
     from fairseq.criterions.adaptive_loss import AdaptiveLoss
@@ -81,19 +81,16 @@ def adaptive_softmaxes_have_their_loss(module: PatchedModule) -> None:
     criterion = getattr(
         module, "LabelSmoothedCrossEntropyCriterion" if is_smoothed else "CrossEntropyCriterion"
     )
-    stock = criterion.compute_loss
 
-    @functools.wraps(stock)
-    def compute_loss(self: Any, model: BaseFairseqModel, *args: Any, **kwargs: Any) -> Any:
+    def check_softmax(self: Any, model: BaseFairseqModel, *args: Any, **kwargs: Any) -> None:
         softmax = getattr(getattr(model, "decoder", None), "adaptive_softmax", None)
         if softmax is not None and model.training:
             raise ValueError(
                 f"--criterion {name} with --adaptive-softmax-cutoff; allowed: --criterion "
                 "adaptive_loss, or without an adaptive softmax"
             )
-        return stock(self, model, *args, **kwargs)
 
-    criterion.compute_loss = compute_loss
+    call_before(criterion, "compute_loss", check_softmax)
 
 
 @patch(
@@ -108,10 +105,8 @@ def clusters_are_parts_of_the_dictionary(module: PatchedModule) -> None:
     layer = module.AdaptiveSoftmax if is_softmax else module.AdaptiveInput
     name = "--adaptive-softmax-cutoff" if is_softmax else "--adaptive-input-cutoff"
     signature = inspect.signature(layer.__init__)
-    build = layer.__init__
 
-    @functools.wraps(build)
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+    def check_cutoff(self: Any, *args: Any, **kwargs: Any) -> None:
         options = signature.bind(self, *args, **kwargs).arguments
         cutoff, words = list(options["cutoff"]), options["vocab_size"]
         if not cutoff or cutoff != sorted({*cutoff}) or not 1 <= cutoff[0] <= cutoff[-1] <= words:
@@ -119,6 +114,5 @@ def clusters_are_parts_of_the_dictionary(module: PatchedModule) -> None:
             raise ValueError(
                 f"{name} {shown}: allowed: numbers that rise, from 1 to the dictionary's {words}"
             )
-        build(self, *args, **kwargs)
 
-    layer.__init__ = __init__
+    call_before(layer, "__init__", check_cutoff)

@@ -14,6 +14,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Callable, Mapping
 
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_before
 from ..user_errors import OptionError
 
 if TYPE_CHECKING:
@@ -51,14 +52,11 @@ def _forget_best() -> None:
 )
 def best_scores_are_of_one_run(module: PatchedModule) -> None:
     """Begin each training without a best score."""
-    train = module.main
 
-    @functools.wraps(train)
-    def main(cfg: FairseqConfig, *args: Any, **kwargs: Any) -> Any:
+    def forget_scores(cfg: FairseqConfig, *args: Any, **kwargs: Any) -> None:
         _forget_best()
-        return train(cfg, *args, **kwargs)
 
-    module.main = main
+    call_before(module, "main", forget_scores)
 
 
 @patch(
@@ -68,10 +66,8 @@ def best_scores_are_of_one_run(module: PatchedModule) -> None:
 )
 def directions_of_metrics_are_named(module: PatchedModule) -> None:
     """Warn where the best score is looked for at the wrong end of its metric."""
-    train = module.main
 
-    @functools.wraps(train)
-    def main(cfg: FairseqConfig, *args: Any, **kwargs: Any) -> Any:
+    def warn_of_direction(cfg: FairseqConfig, *args: Any, **kwargs: Any) -> None:
         # a Namespace has no groups
         metric, is_greatest = _metric(getattr(cfg, "checkpoint", cfg))
         is_validated = not getattr(cfg, "dataset", cfg).disable_validation
@@ -83,9 +79,8 @@ def directions_of_metrics_are_named(module: PatchedModule) -> None:
                 f"{metric}, and --patience waits for it, though that is the worst; "
                 f"{remedy} --maximize-best-checkpoint-metric"
             )
-        return train(cfg, *args, **kwargs)
 
-    module.main = main
+    call_before(module, "main", warn_of_direction)
 
 
 @patch(

@@ -7,6 +7,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_after
 from .optimizer_states import BLOCKS
 
 if TYPE_CHECKING:
@@ -25,18 +26,15 @@ logger = logging.getLogger(__name__)
 )
 def block_updates_count_the_workers(module: PatchedModule) -> None:
     """Average over the workers that the training has; warn where there is one."""
-    build = module.Trainer._build_optimizer
 
-    @functools.wraps(build)
-    def _build_optimizer(self: Trainer) -> None:
-        build(self)
+    def count_workers(self: Trainer) -> None:
         if not self.cfg.optimization.use_bmuf:
             return
         self._optimizer.world_size = self.data_parallel_world_size
         if self.data_parallel_world_size == 1:
             logger.warning("--use-bmuf does nothing with one worker, whose model is the average")
 
-    module.Trainer._build_optimizer = _build_optimizer
+    call_after(module.Trainer, "_build_optimizer", count_workers)
 
 
 @patch(
@@ -46,15 +44,12 @@ def block_updates_count_the_workers(module: PatchedModule) -> None:
 )
 def block_updates_are_counted_on(module: PatchedModule) -> None:
     """Tell the optimizer the number of updates of the checkpoint."""
-    stock = module.Trainer.set_num_updates
 
-    @functools.wraps(stock)
-    def set_num_updates(self: Trainer, num_updates: int) -> None:
-        stock(self, num_updates)
+    def tell_updates(self: Trainer, num_updates: int) -> None:
         if self.cfg.optimization.use_bmuf and self._optimizer is not None:
             self._optimizer.set_num_updates(num_updates)
 
-    module.Trainer.set_num_updates = set_num_updates
+    call_after(module.Trainer, "set_num_updates", tell_updates)
 
 
 @patch(
@@ -100,17 +95,14 @@ def block_momentum_is_saved(module: PatchedModule) -> None:
 def averages_reach_the_model(module: PatchedModule) -> None:
     """Copy the parameters in single precision to those of the model after each average."""
     optimizer = module.FairseqBMUF
-    stock = optimizer.step
 
-    @functools.wraps(stock)
-    def step(self: FairseqBMUF, closure: Any = None) -> None:
-        stock(self, closure)
+    def copy_to_model(self: FairseqBMUF, closure: Any = None) -> None:
         is_average = self._is_warmup_end() or self._is_bmuf_iter()
         copy_parameters = getattr(self._optimizer, "_sync_fp32_params_to_fp16", None)
         if is_average and copy_parameters is not None:
             copy_parameters()
 
-    optimizer.step = step
+    call_after(optimizer, "step", copy_to_model)
 
 
 @patch(

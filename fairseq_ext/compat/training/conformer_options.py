@@ -8,6 +8,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_before
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -121,15 +122,13 @@ def conformers_score_their_frames(module: PatchedModule) -> None:
 def models_without_scores_of_frames_are_named(module: PatchedModule) -> None:
     """Refuse such a model by name."""
     criterion = module.LabelSmoothedCrossEntropyWithCtcCriterion
-    stock = criterion.forward
 
-    def forward(self: Any, model: Any, sample: dict[str, Any], reduce: bool = True) -> Any:
+    def check_model(self: Any, model: Any, sample: dict[str, Any], reduce: bool = True) -> None:
         if self.ctc_weight > 0 and not hasattr(model, "get_ctc_output"):
             raise ValueError(
                 f"--criterion label_smoothed_cross_entropy_with_ctc --ctc-weight {self.ctc_weight} "
                 f"is not allowed with {type(model).__name__}; allowed: s2t_transformer, "
                 "s2t_conformer, or --ctc-weight 0"
             )
-        return stock(self, model, sample, reduce)
 
-    criterion.forward = forward
+    call_before(criterion, "forward", check_model)

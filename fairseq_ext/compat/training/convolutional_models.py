@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_after, call_before
 from ..user_errors import OptionError, option_of
 
 if TYPE_CHECKING:
@@ -26,15 +27,13 @@ OF_CLUSTERS = {
 def even_kernels_are_padded(module: PatchedModule) -> None:
     """Tell the convolution how many zeros are before a sentence; it counts the others itself."""
     layer = module.LightConvEncoderLayer
-    stock = layer.__init__
 
-    def __init__(self: Any, *args: Any, **kw: Any) -> None:
-        stock(self, *args, **kw)
+    def pad_before(self: Any, *args: Any, **kw: Any) -> None:
         padding = self.conv.padding_l
         if isinstance(padding, tuple):
             self.conv.padding_l = padding[0]
 
-    layer.__init__ = __init__
+    call_after(layer, "__init__", pad_before)
 
 
 @patch(
@@ -67,17 +66,15 @@ def lightconv_has_clusters(module: PatchedModule) -> None:
 )
 def decoders_read_the_source(module: PatchedModule) -> None:
     """Refuse a decoder that nowhere attends to its source."""
-    stock = module.FConvModel.__init__
 
-    def __init__(self: Any, encoder: Any, decoder: Any) -> None:
+    def check_attention(self: Any, encoder: Any, decoder: Any) -> None:
         if all(layer is None for layer in decoder.attention):
             raise OptionError(
                 "--decoder-attention: no layer attends to the source; allowed: True, or a list "
                 "with True for one layer at least"
             )
-        stock(self, encoder, decoder)
 
-    module.FConvModel.__init__ = __init__
+    call_before(module.FConvModel, "__init__", check_attention)
 
 
 @patch(
@@ -86,13 +83,11 @@ def decoders_read_the_source(module: PatchedModule) -> None:
 )
 def language_models_have_no_source(module: PatchedModule) -> None:
     """Refuse attention to a source."""
-    stock = module.FConvLanguageModel.__init__
 
-    def __init__(self: Any, decoder: Any) -> None:
+    def check_attention(self: Any, decoder: Any) -> None:
         if any(layer is not None for layer in decoder.attention):
             raise OptionError(
                 "--decoder-attention: fconv_lm has no source to attend to; allowed: False"
             )
-        stock(self, decoder)
 
-    module.FConvLanguageModel.__init__ = __init__
+    call_before(module.FConvLanguageModel, "__init__", check_attention)

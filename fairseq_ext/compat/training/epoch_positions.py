@@ -10,6 +10,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_before
 from ..user_errors import OptionError, option_of
 
 if TYPE_CHECKING:
@@ -119,22 +120,19 @@ def groups_are_counted_from_the_position(module: PatchedModule) -> None:
 def later_epochs_are_shuffled(module: PatchedModule) -> None:
     """Tell the sampler that all epochs share how this one is ordered."""
     iterator = module.EpochBatchIterator
-    stock = iterator._get_iterator_for_epoch
 
-    @functools.wraps(stock)
-    def _get_iterator_for_epoch(
+    def tell_sampler(
         self: EpochBatchIterator,
         epoch: int,
         shuffle: bool,
         fix_batches_to_gpus: bool = False,
         offset: int = 0,
-    ) -> CountingIterator | None:
+    ) -> None:
         if self.reuse_dataloader and self.dataloader is not None:
             sampler = self.batch_sampler
             sampler.shuffle, sampler.fix_batches_to_gpus = shuffle, fix_batches_to_gpus
-        return stock(self, epoch, shuffle, fix_batches_to_gpus, offset)
 
-    iterator._get_iterator_for_epoch = _get_iterator_for_epoch
+    call_before(iterator, "_get_iterator_for_epoch", tell_sampler)
 
 
 @patch(
@@ -145,23 +143,20 @@ def later_epochs_are_shuffled(module: PatchedModule) -> None:
 def fixed_batches_stay_with_their_workers(module: PatchedModule) -> None:
     """Read the position when it is known whether batches are fixed to workers."""
     iterator = module.EpochBatchIterator
-    begin = iterator.next_epoch_itr
 
-    @functools.wraps(begin)
-    def next_epoch_itr(
+    def read_position_again(
         self: EpochBatchIterator,
         shuffle: bool = True,
         fix_batches_to_gpus: bool = False,
         set_dataset_epoch: bool = True,
-    ) -> CountingIterator:
+    ) -> None:
         rest = self._next_epoch_itr  # what a checkpoint's position left, without the option
         if rest is not None and fix_batches_to_gpus and self._supports_prefetch:
             self._next_epoch_itr = self._get_iterator_for_epoch(
                 self.epoch, self.batch_sampler.shuffle, True, offset=rest.n
             )
-        return begin(self, shuffle, fix_batches_to_gpus, set_dataset_epoch)
 
-    iterator.next_epoch_itr = next_epoch_itr
+    call_before(iterator, "next_epoch_itr", read_position_again)
 
 
 @patch(
@@ -171,16 +166,13 @@ def fixed_batches_stay_with_their_workers(module: PatchedModule) -> None:
 )
 def seeds_of_epochs_are_used(module: PatchedModule) -> None:
     """Build the batches of every epoch with its seed, as with --update-epoch-batch-itr."""
-    build = module.Trainer.get_train_iterator
 
-    @functools.wraps(build)
-    def get_train_iterator(self: Trainer, *args: Any, **kwargs: Any) -> Any:
+    def build_every_epoch(self: Trainer, *args: Any, **kwargs: Any) -> None:
         dataset = self.cfg.dataset
         if dataset.update_ordered_indices_seed:
             dataset.update_epoch_batch_itr = True
-        return build(self, *args, **kwargs)
 
-    module.Trainer.get_train_iterator = get_train_iterator
+    call_before(module.Trainer, "get_train_iterator", build_every_epoch)
 
 
 @patch(
@@ -190,10 +182,8 @@ def seeds_of_epochs_are_used(module: PatchedModule) -> None:
 )
 def positions_are_there(module: PatchedModule) -> None:
     """Refuse to go on where fairseq has made up the position: epochs are counted from 1."""
-    build = module.Trainer.get_train_iterator
 
-    @functools.wraps(build)
-    def get_train_iterator(self: Trainer, epoch: int, *args: Any, **kwargs: Any) -> Any:
+    def check_position(self: Trainer, epoch: int, *args: Any, **kwargs: Any) -> None:
         if epoch < 1:
             checkpoint = self.cfg.checkpoint
             name = "continue_once" if checkpoint.continue_once else "restore_file"
@@ -202,6 +192,5 @@ def positions_are_there(module: PatchedModule) -> None:
                 "data nor a state of the optimizer, as what average and add-language write; "
                 "allowed: --finetune-from-model, or --reset-optimizer --reset-dataloader"
             )
-        return build(self, epoch, *args, **kwargs)
 
-    module.Trainer.get_train_iterator = get_train_iterator
+    call_before(module.Trainer, "get_train_iterator", check_position)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Mapping
 
 from ..module_overlay import overlay_names
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_after
 
 if TYPE_CHECKING:
     from fairseq.models.ema import EMA
@@ -92,11 +93,8 @@ def tied_parameters_have_one_average(module: PatchedModule) -> None:
 def counters_are_copied(module: PatchedModule) -> None:
     """Copy what is no floating-point number, such as the batches that BatchNorm has counted."""
     ema = module.EMA
-    build = ema.__init__
 
-    @functools.wraps(build)
-    def __init__(self: EMA, model: nn.Module, *args: Any, **kwargs: Any) -> None:
-        build(self, model, *args, **kwargs)
+    def skip_counters(self: EMA, model: nn.Module, *args: Any, **kwargs: Any) -> None:
         state = self.model.state_dict()
         counters = {
             name
@@ -105,7 +103,7 @@ def counters_are_copied(module: PatchedModule) -> None:
         }
         self.skip_keys = {*self.skip_keys, *counters}
 
-    ema.__init__ = __init__
+    call_after(ema, "__init__", skip_counters)
 
 
 class _NamedOnce:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Sequence
 
 from ..module_overlay import overlay_names
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_after
 from ..user_errors import OptionError
 
 if TYPE_CHECKING:
@@ -82,15 +83,12 @@ def bf16_inference(module: PatchedModule) -> None:
     import torch
 
     base = module.BaseFairseqModel
-    prepare = base.prepare_for_inference_
 
-    def prepare_for_inference_(self: BaseFairseqModel, cfg: FairseqConfig) -> None:
-        """Prepare the model as stock does and convert it under --bf16."""
-        prepare(self, cfg)
+    def convert(self: BaseFairseqModel, cfg: FairseqConfig) -> None:
         if getattr(cfg.common, "bf16", False):
             self.to(dtype=torch.bfloat16)
 
-    base.prepare_for_inference_ = prepare_for_inference_
+    call_after(base, "prepare_for_inference_", convert)
 
 
 @patch(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Sequence
 
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_after
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,14 +48,12 @@ def words_are_copied_from_the_source(module: PatchedModule) -> None:
 )
 def ensembles_count_their_models(module: PatchedModule) -> None:
     """Note the place of each model."""
-    stock = module.FairseqNATModel.enable_ensemble
 
-    def enable_ensemble(self: Any, models: Sequence[Any]) -> None:
-        stock(self, models)
+    def note_places(self: Any, models: Sequence[Any]) -> None:
         for place, model in enumerate(models):
             model.decoder.place_in_ensemble = place
 
-    module.FairseqNATModel.enable_ensemble = enable_ensemble
+    call_after(module.FairseqNATModel, "enable_ensemble", note_places)
 
 
 @patch(

@@ -9,6 +9,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_after
 from .after_loading import CheckpointLoading, after_loading
 
 if TYPE_CHECKING:
@@ -214,11 +215,10 @@ def winning_rates_are_named(module: PatchedModule) -> None:
 def periods_reach_the_end(module: PatchedModule) -> None:
     """Refuse, before the training, periods that grow shorter and end before it does."""
     schedule = module.CosineLRSchedule
-    build = schedule.__init__
 
-    @functools.wraps(build)
-    def __init__(self: CosineLRSchedule, cfg: Any, fairseq_optimizer: FairseqOptimizer) -> None:
-        build(self, cfg, fairseq_optimizer)
+    def check_periods(
+        self: CosineLRSchedule, cfg: Any, fairseq_optimizer: FairseqOptimizer
+    ) -> None:
         if self.t_mult >= 1:
             return
         # the sum of all periods: a geometric series
@@ -231,4 +231,4 @@ def periods_reach_the_end(module: PatchedModule) -> None:
                 "PERIOD / (1 - T_MULT)"
             )
 
-    schedule.__init__ = __init__
+    call_after(schedule, "__init__", check_periods)

@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_after, call_before
 
 if TYPE_CHECKING:
     from fairseq.criterions.speech_to_speech_criterion import MultitaskCriterion
@@ -20,16 +21,13 @@ if TYPE_CHECKING:
 def multitasks_average_alike(module: PatchedModule) -> None:
     """Average the loss of a multitask as that of the task."""
     criterion = module.MultitaskCriterion
-    build = criterion.__init__
 
-    @functools.wraps(build)
-    def __init__(self: MultitaskCriterion, multitask_tasks: dict[str, Any]) -> None:
-        build(self, multitask_tasks)
+    def average_alike(self: MultitaskCriterion, multitask_tasks: dict[str, Any]) -> None:
         for part in self.multitask_criterion.values():
             # stock has the text "${optimization.sentence_avg}" here
             part.sentence_avg = self.sentence_avg
 
-    criterion.__init__ = __init__
+    call_after(criterion, "__init__", average_alike)
 
 
 @patch(
@@ -119,10 +117,8 @@ def attention_is_guided_among_states(module: PatchedModule) -> None:
 def multitasks_have_dictionaries(module: PatchedModule) -> None:
     """Refuse such a configuration by name."""
     config = module.MultitaskConfig
-    build = config.__init__
 
-    @functools.wraps(build)
-    def __init__(self: Any, yaml_path: Any) -> None:
+    def check_dictionaries(self: Any, yaml_path: Any) -> None:
         for name, task in (module.get_config_from_yaml(yaml_path) or {}).items():
             path = task.get("dict", "")
             if not os.path.isfile(path):
@@ -130,6 +126,5 @@ def multitasks_have_dictionaries(module: PatchedModule) -> None:
                     f"{yaml_path}: {name}: dict: {path!r} is not there; it is to be the path of "
                     "the dictionary of this task"
                 )
-        build(self, yaml_path)
 
-    config.__init__ = __init__
+    call_before(config, "__init__", check_dictionaries)

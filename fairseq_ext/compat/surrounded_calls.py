@@ -1,0 +1,42 @@
+"""Functions of fairseq that do something more before or after what they do."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Callable
+
+
+def call_before(owner: Any, name: str, check: Callable[..., Any]) -> None:
+    """Let a function call `check` first, which may refuse its arguments or change what they hold.
+
+    Args:
+        owner: the class or module that has the function.
+        name: of the function there.
+        check: takes what the function is called with; what it returns is not read.
+    """
+    stock = getattr(owner, name)
+
+    @functools.wraps(stock)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        check(*args, **kwargs)
+        return stock(*args, **kwargs)
+
+    setattr(owner, name, checked)
+
+
+def call_after(owner: Any, name: str, follow: Callable[..., Any]) -> None:
+    """Let a function call `follow` when it has ended, with the arguments that it was called with.
+
+    Args:
+        owner, name: as of `call_before`.
+        follow: what it returns is not read.
+    """
+    stock = getattr(owner, name)
+
+    @functools.wraps(stock)
+    def followed(*args: Any, **kwargs: Any) -> Any:
+        outcome = stock(*args, **kwargs)
+        follow(*args, **kwargs)
+        return outcome
+
+    setattr(owner, name, followed)
