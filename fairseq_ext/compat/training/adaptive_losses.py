@@ -13,6 +13,16 @@ if TYPE_CHECKING:
     from fairseq.models import BaseFairseqModel
     from torch import Tensor
 
+# {module of fairseq: its criterion, which is to train no adaptive softmax}
+CRITERIA = {
+    "fairseq.criterions.cross_entropy": "CrossEntropyCriterion",
+    "fairseq.criterions.label_smoothed_cross_entropy": "LabelSmoothedCrossEntropyCriterion",
+}
+# {module of fairseq: its layer with clusters of words, and the option of their sizes}
+LAYERS = {
+    "fairseq.modules.adaptive_softmax": ("AdaptiveSoftmax", "--adaptive-softmax-cutoff"),
+    "fairseq.modules.adaptive_input": ("AdaptiveInput", "--adaptive-input-cutoff"),
+}
 NO_WORD = -100  # in place of padding: no word of the dictionary or of a cluster has this number
 
 
@@ -68,19 +78,14 @@ def words_of_clusters_are_no_padding(module: PatchedModule) -> None:
 
 
 @patch(
-    "fairseq.criterions.cross_entropy",
-    "fairseq.criterions.label_smoothed_cross_entropy",
+    *CRITERIA,
     because="fairseq 0.12.2: an adaptive softmax trained with cross_entropy or "
     "label_smoothed_cross_entropy ends, at the first word of a later cluster, in an error about "
     "in-place operations",
 )
 def adaptive_softmaxes_have_their_loss(module: PatchedModule) -> None:
     """Refuse to train such a model with these criteria."""
-    is_smoothed = module.__name__.endswith("label_smoothed_cross_entropy")
-    name = "label_smoothed_cross_entropy" if is_smoothed else "cross_entropy"
-    criterion = getattr(
-        module, "LabelSmoothedCrossEntropyCriterion" if is_smoothed else "CrossEntropyCriterion"
-    )
+    name = module.__name__.rpartition(".")[2]  # under which fairseq has registered it
 
     def check_softmax(self: Any, model: BaseFairseqModel, *args: Any, **kwargs: Any) -> None:
         softmax = getattr(getattr(model, "decoder", None), "adaptive_softmax", None)
@@ -90,20 +95,18 @@ def adaptive_softmaxes_have_their_loss(module: PatchedModule) -> None:
                 "adaptive_loss, or without an adaptive softmax"
             )
 
-    call_before(criterion, "compute_loss", check_softmax)
+    call_before(getattr(module, CRITERIA[module.__name__]), "compute_loss", check_softmax)
 
 
 @patch(
-    "fairseq.modules.adaptive_softmax",
-    "fairseq.modules.adaptive_input",
+    *LAYERS,
     because="fairseq 0.12.2: --adaptive-softmax-cutoff and --adaptive-input-cutoff with numbers "
     "that do not rise, or beyond the dictionary, end in an error that names no option",
 )
 def clusters_are_parts_of_the_dictionary(module: PatchedModule) -> None:
     """Refuse other numbers by name."""
-    is_softmax = module.__name__.endswith("adaptive_softmax")
-    layer = module.AdaptiveSoftmax if is_softmax else module.AdaptiveInput
-    name = "--adaptive-softmax-cutoff" if is_softmax else "--adaptive-input-cutoff"
+    class_name, option = LAYERS[module.__name__]
+    layer = getattr(module, class_name)
     signature = inspect.signature(layer.__init__)
 
     def check_cutoff(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -112,7 +115,7 @@ def clusters_are_parts_of_the_dictionary(module: PatchedModule) -> None:
         if not cutoff or cutoff != sorted({*cutoff}) or not 1 <= cutoff[0] <= cutoff[-1] <= words:
             shown = ",".join(map(str, cutoff))
             raise ValueError(
-                f"{name} {shown}: allowed: numbers that rise, from 1 to the dictionary's {words}"
+                f"{option} {shown}: allowed: numbers that rise, from 1 to the dictionary's {words}"
             )
 
     call_before(layer, "__init__", check_cutoff)

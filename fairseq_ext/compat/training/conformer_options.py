@@ -14,20 +14,23 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 logger = logging.getLogger(__name__)
+# {module of fairseq: its conformer}
+CONFORMERS = {
+    "fairseq.models.speech_to_text.s2t_conformer": "S2TConformerModel",
+    "fairseq.models.speech_to_speech.s2s_conformer": "S2UTConformerModel",
+}
 # options that are numbers and declared without a type
 NUMBERS = ("--input-feat-per-channel", "--depthwise-conv-kernel-size", "--input-channels")
 
 
 @patch(
-    "fairseq.models.speech_to_text.s2t_conformer",
-    "fairseq.models.speech_to_speech.s2s_conformer",
+    *CONFORMERS,
     because="fairseq 0.12.2: --depthwise-conv-kernel-size and others of conformers are read as "
     "text: 'unsupported operand type(s) for -: 'str' and 'int''",
 )
 def options_of_conformers_are_numbers(module: PatchedModule) -> None:
     """Read the options of NUMBERS as integers."""
-    is_text = module.__name__.endswith("s2t_conformer")
-    model = module.S2TConformerModel if is_text else module.S2UTConformerModel
+    model = getattr(module, CONFORMERS[module.__name__])
     add = model.add_args
 
     def add_args(parser: argparse.ArgumentParser) -> None:

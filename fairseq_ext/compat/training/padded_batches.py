@@ -10,18 +10,22 @@ from ..patch_registry import PatchedModule, patch
 if TYPE_CHECKING:
     from fairseq.models import BaseFairseqModel
 
+# {module of fairseq: its criterion}
+CRITERIA = {
+    "fairseq.criterions.cross_entropy": "CrossEntropyCriterion",
+    "fairseq.criterions.adaptive_loss": "AdaptiveLoss",
+    "fairseq.criterions.label_smoothed_cross_entropy": "LabelSmoothedCrossEntropyCriterion",
+}
+
 
 @patch(
-    "fairseq.criterions.cross_entropy",
-    "fairseq.criterions.adaptive_loss",
-    "fairseq.criterions.label_smoothed_cross_entropy",
+    *CRITERIA,
     because="fairseq 0.12.2: --pad-to-fixed-bsz fills a batch up with lines of padding, which "
     "count as sentences: with --sentence-avg gradients and losses are too small",
 )
 def lines_of_padding_are_no_sentences(module: PatchedModule) -> None:
     """Take the number of sentences from the sample, not from the rows of its target."""
-    names = ("CrossEntropyCriterion", "AdaptiveLoss", "LabelSmoothedCrossEntropyCriterion")
-    criterion = next(getattr(module, name) for name in names if hasattr(module, name))
+    criterion = getattr(module, CRITERIA[module.__name__])
     stock = criterion.forward
 
     @functools.wraps(stock)

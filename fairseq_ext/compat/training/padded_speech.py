@@ -31,7 +31,7 @@ def speech_leaves_padding_out(module: PatchedModule) -> None:
     encoder = module.Tacotron2Encoder if is_recurrent else module.TTSTransformerEncoder
     decoder = module.Tacotron2Decoder if is_recurrent else module.TTSTransformerDecoder
     convolutions = "convolutions" if is_recurrent else "prenet"
-    encoder.forward = _without_symbolsbehind(encoder.forward, convolutions)
+    encoder.forward = _without_symbols_behind(encoder.forward, convolutions)
     decoder.forward = _without_frames_behind(decoder.forward)
 
 
@@ -131,7 +131,7 @@ def contexts_are_of_the_step_before(module: PatchedModule) -> None:
     decoder.forward = forward
 
 
-def _without_symbolsbehind(stock: Any, name: str) -> Any:
+def _without_symbols_behind(stock: Any, name: str) -> Any:
     """Return a forward of an encoder whose convolutions, in ``name``, read no padding."""
 
     @functools.wraps(stock)

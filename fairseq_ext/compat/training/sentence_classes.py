@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from fairseq.data import Dictionary
     from torch import Tensor
 
+# {module of fairseq: its criterion}
+CRITERIA = {
+    "fairseq.criterions.sentence_prediction": "SentencePredictionCriterion",
+    "fairseq.criterions.sentence_prediction_adapters": "SentencePredictionCriterionAdapters",
+}
 # what sentence_prediction logs in nats, or in squared errors
 LOSSES = ("loss", "mha_reg_loss", "ffn_reg_loss")
 
@@ -106,16 +111,13 @@ def squared_errors_are_logged(module: PatchedModule) -> None:
 
 
 @patch(
-    "fairseq.criterions.sentence_prediction",
-    "fairseq.criterions.sentence_prediction_adapters",
+    *CRITERIA,
     because="fairseq 0.12.2: sentence_prediction with a label outside of --num-classes ends in an "
     "IndexError",
 )
 def labels_are_of_the_classes(module: PatchedModule) -> None:
     """Name the label, and the number of classes."""
-    is_stock = module.__name__.endswith("sentence_prediction")
-    name = "SentencePredictionCriterion" + ("" if is_stock else "Adapters")
-    criterion = getattr(module, name)
+    criterion = getattr(module, CRITERIA[module.__name__])
     stock = criterion.forward
 
     @functools.wraps(stock)
