@@ -18,6 +18,7 @@ import zipfile
 import zlib
 from typing import Iterable, Iterator
 
+BYTE_ORDER_MARK = "\ufeff"
 # What reading a file or an archive raises that is missing, damaged or not supported. RuntimeError
 # is of an encrypted .zip, and NotImplementedError, which is one, of another compression.
 UNREADABLE = (

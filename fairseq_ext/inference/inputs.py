@@ -12,6 +12,7 @@ from fairseq.data import Dictionary
 from fairseq.tasks import FairseqTask
 from torch import Tensor
 
+from ..compat.generation.line_translator import without_symbols
 from ..multiway.task import SEPARATOR
 from ..twin.captions.dataset import read_features
 from .recordings import features_of
@@ -36,9 +37,7 @@ def check_several(name: str, values: Any) -> None:
 
 def encode_words(dictionary: Dictionary, line: str) -> Tensor:
     """Return the tokens (T,) of a line; what is spelt like a special symbol is unknown."""
-    symbols = {dictionary.bos_word, dictionary.pad_word, dictionary.eos_word}
-    words = [dictionary.unk_word if word in symbols else word for word in line.split()]
-    return dictionary.encode_line(" ".join(words), add_if_not_exist=False).long()
+    return dictionary.encode_line(without_symbols(line, dictionary), add_if_not_exist=False).long()
 
 
 class Inputs:

@@ -23,6 +23,7 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from ..generation.fused_language_models import load_language_model
 from ..generation.line_translator import Answer, BatchLimits, Coders, Line, LineTranslator
 from ..generation.sampled_words import check_samples
+from ..text_lines import BYTE_ORDER_MARK
 
 if TYPE_CHECKING:
     from fairseq.dataclass.configs import FairseqConfig
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from fairseq.tasks import FairseqTask
 
 logger = logging.getLogger("fairseq_cli.interactive")
-BYTE_ORDER_MARK = "\ufeff"
 
 
 def read_buffers(path: str, size: int, has_constraints: bool) -> Iterator[list[Line]]:
@@ -50,7 +50,7 @@ def _buffers(
     for number, raw in enumerate(stream):
         text = raw if isinstance(raw, str) else _decoded(raw, f"{name}: line {number + 1}")
         # editors write the mark
-        text = text[1:] if number == 0 and text.startswith(BYTE_ORDER_MARK) else text
+        text = text.removeprefix(BYTE_ORDER_MARK) if number == 0 else text
         # TEXT <tab> CONSTRAINT ..
         text, *constraints = text.strip().split("\t") if has_constraints else (text.strip(),)
         lines.append(Line(number, text, tuple(constraints)))

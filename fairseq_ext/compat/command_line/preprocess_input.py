@@ -12,11 +12,11 @@ from typing import Iterator
 
 from ..data.data_files import UnreadableFile
 from ..patch_registry import PatchedModule, patch
+from ..text_lines import BYTE_ORDER_MARK
 from ..user_errors import OptionError
 from .word_alignments import check_alignments
 
 logger = logging.getLogger("fairseq_cli.preprocess")
-BYTE_ORDER_MARK = "\ufeff"
 # words that are symbols of every dictionary; <unk> is an unknown word, which texts may have
 SYMBOLS = re.compile(rb"(?<!\S)(<s>|</s>|<pad>)(?!\S)")
 

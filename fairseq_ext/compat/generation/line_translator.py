@@ -19,10 +19,23 @@ from fairseq_cli.generate import get_symbols_to_strip_from_output
 from .unknown_words import text_with_unknown_replaced
 
 if TYPE_CHECKING:
-    from fairseq.data import FairseqDataset
+    from fairseq.data import Dictionary, FairseqDataset
     from fairseq.dataclass.configs import GenerationConfig
     from fairseq.models import BaseFairseqModel
     from fairseq.tasks import FairseqTask
+
+
+def without_symbols(text: str, dictionary: Dictionary) -> str:
+    """Return a text whose words that are spelt like special symbols are replaced by <unk>.
+
+    A typed "</s>" must not become the index that ends the sentence.
+    """
+    # a task may have a dictionary of its own, without these names
+    names = ("bos_word", "pad_word", "eos_word")
+    symbols = {getattr(dictionary, name, None) for name in names}
+    if symbols.isdisjoint(text.split()):
+        return text
+    return " ".join(dictionary.unk_word if word in symbols else word for word in text.split())
 
 
 class Line(NamedTuple):
@@ -128,13 +141,7 @@ class LineTranslator:
         # first words, then sub-words
         for coder in (tokenizer or self.coders.tokenizer, bpe or self.coders.bpe):
             text = text if coder is None else coder.encode(text)
-        dictionary = self.source_dictionary or self.target_dictionary
-        # a typed "</s>" must not become the index that ends the sentence
-        names = ("bos_word", "pad_word", "eos_word")
-        symbols = {getattr(dictionary, name, None) for name in names}
-        if symbols.isdisjoint(text.split()):
-            return text
-        return " ".join(dictionary.unk_word if word in symbols else word for word in text.split())
+        return without_symbols(text, self.source_dictionary or self.target_dictionary)
 
     def decode(self, text: str) -> str:
         """Return the text of sub-words."""
