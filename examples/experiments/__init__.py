@@ -1,12 +1,17 @@
 """Experiments: files of literal commands, and what runs them.
 
-definition.py   reads a file: variables, data, systems, comparisons
-schema.py       says which keys and values a file may have
-preparation.py  makes the data
-execution.py    runs the commands of one system and seed, each once
-results.py      collects the scores, tests differences, writes them as data
-scores.py       a score of a run and the sums that its significance rests on
-files.py        JSON files, and folders that one process holds
+definition.py     reads a file: variables, data, systems, comparisons
+schema.py         says which keys and values a file may have
+preparation.py    makes the data
+execution.py      runs the commands of one system and seed, each once
+surroundings.py   notes when, where and with which packages a run was trained
+metrics.py        what is measured of hypotheses and references, line by line
+costs.py          what a run cost: parameters, updates, time
+scores.py         a score of a run and the sums that its significance rests on
+trainings.py      says which trainings a system is made of
+results.py        collects the scores, tests differences, reports
+stored_values.py  writes the values as data, for the manual too
+files.py          JSON files, and folders that one process holds
 """
 
 from fairseq_ext.tools import UsageError
