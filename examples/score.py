@@ -20,7 +20,8 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Optional, Sequence
 
-from experiments import UsageError, costs, metrics
+from experiments import UsageError, logs, metrics
+from experiments.parameters import parameters
 from experiments.scores import Score, fields, write_score
 
 from fairseq_ext.tools import AddValues, check_once
@@ -60,7 +61,7 @@ def tokeniser_of(path: str, by_language: Sequence[str]) -> Optional[str]:
 def likelihood(args: Namespace) -> None:
     """Score what fairseq-generate --score-reference or fairseq-eval-lm printed."""
     references = references_of(args.ref)
-    store(args, costs.likelihoods(Path(args.hyp), len(references)), references)
+    store(args, logs.likelihoods(Path(args.hyp), len(references)), references)
 
 
 def store(
@@ -96,9 +97,9 @@ def cost(args: Namespace) -> None:
         raise UsageError(f"--used {args.used}: does nothing without --pairs")
     check_once("--log", args.log or [])
     check_once("--checkpoint", args.checkpoint or [])
-    values = costs.timed(args.log) if args.log else {}
+    values = logs.timed(args.log) if args.log else {}
     if args.checkpoint:
-        counted = costs.parameters(args.checkpoint, args.data, args.pairs)
+        counted = parameters(args.checkpoint, args.data, args.pairs)
         values.update({args.used if name == USED else name: n for name, n in counted.items()})
     for name, value in values.items():
         write_score(args.into, Score(name, value, fields(args.where)))
@@ -122,7 +123,7 @@ def curve(args: Namespace) -> None:
         raise UsageError(f"--per {args.per}: allowed: 1 or more, with --by updates")
     unit = float(args.per)
     if args.by == "epoch":
-        unit = costs.updates_per_epoch(args.log)
+        unit = logs.updates_per_epoch(args.log)
     named = [metric.partition("=") for metric in args.metrics]
     titles = [title or name for name, _, title in named]
     twice = next((title for title in titles if titles.count(title) > 1), None)
@@ -134,7 +135,7 @@ def curve(args: Namespace) -> None:
     if args.by in where:
         raise UsageError(f"--where {args.by}={where[args.by]}: it is what --by {args.by} tells")
     for (name, _, _), title in zip(named, titles):
-        points = costs.curve(args.log, name)
+        points = logs.curve(args.log, name)
         if not args.by:
             write_score(args.into, Score(title, points[-1][1], where))
             continue

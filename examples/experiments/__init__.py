@@ -6,7 +6,8 @@ preparation.py    makes the data
 execution.py      runs the commands of one system and seed, each once
 surroundings.py   notes when, where and with which packages a run was trained
 metrics.py        what is measured of hypotheses and references, line by line
-costs.py          what a run cost: parameters, updates, time
+logs.py           what the logs of a run tell: updates, time, curves, likelihoods
+parameters.py     how many parameters the checkpoints of a run have
 scores.py         a score of a run and the sums that its significance rests on
 trainings.py      says which trainings a system is made of
 results.py        collects the scores, tests differences, reports

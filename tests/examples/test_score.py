@@ -4,7 +4,7 @@ import importlib.util
 
 import pytest
 import sacrebleu
-from experiments import UsageError, costs
+from experiments import UsageError, parameters
 from experiments.definition import FOLDER
 from experiments.scores import read_scores
 
@@ -186,6 +186,6 @@ def test_what_a_cost_cannot_be_counted_of_is_named(score, tmp_path, write):
 
 def test_pairs_without_dictionaries_are_named(tmp_path):
     with pytest.raises(UsageError, match="--pairs zh-Hans-en: allowed: SOURCE-TARGET"):
-        costs.direction("zh-Hans-en", tmp_path)
+        parameters.direction("zh-Hans-en", tmp_path)
     with pytest.raises(UsageError, match=r"--data \S+: there is no \S+dict\.de\.txt, for --pairs"):
-        costs.direction("de-en", tmp_path)
+        parameters.direction("de-en", tmp_path)

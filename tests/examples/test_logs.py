@@ -4,7 +4,7 @@ import math
 
 import pytest
 from experiments import UsageError
-from experiments.costs import epochs_of, likelihoods, timed, updates_per_epoch
+from experiments.logs import epochs_of, likelihoods, timed, updates_per_epoch
 
 
 def epoch(number, wall, updates):
