@@ -84,6 +84,7 @@ PATCH_MODULES = (
     "training.ignored_prefixes",
     "training.alignment_losses",
     "training.padded_frames",
+    "training.attended_padding",
     "training.padded_speech",
     "training.checkpointed_layers",
     "training.speech_logits",

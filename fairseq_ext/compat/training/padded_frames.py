@@ -1,15 +1,25 @@
-"""Convolutions over the frames of a batch of recordings, which are padded to one length."""
+"""Models of recordings leave padding out: a batch of recordings is padded to one length."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
-from typing import TYPE_CHECKING, Any, Callable, ContextManager, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
+from .zeros_for_padding import (
+    behind,
+    convolutions_in,
+    number_of_frames,
+    reading,
+    zeros_after,
+    zeros_at,
+    zeros_behind,
+    zeros_in_all,
+)
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import Tensor
 
 
 @patch(
@@ -30,7 +40,7 @@ def subsampling_leaves_padding_out(module: PatchedModule) -> None:
             x = torch.nn.functional.glu(conv(x), dim=1)
             # a stride of 2
             lengths = torch.div(lengths - 1, 2, rounding_mode="floor") + 1
-            x = _zeros_after(x, lengths)
+            x = zeros_after(x, lengths)
         return x.permute(2, 0, 1).contiguous(), lengths
 
     module.Conv1dSubsampler.forward = forward
@@ -146,16 +156,16 @@ def waveforms_leave_padding_out(module: PatchedModule) -> None:
             padding_mask = None
         with contextlib.ExitStack() as stack:
             if padding_mask is not None:
-                sizes = _number_of_frames(self.subsample, padding_mask.logical_not().sum(1))
-                without_padding = functools.partial(_zeros_after, lengths=sizes)
-                stack.enter_context(_reading(self.embed_positions[0], without_padding))
+                sizes = number_of_frames(self.subsample, padding_mask.logical_not().sum(1))
+                without_padding = functools.partial(zeros_after, lengths=sizes)
+                stack.enter_context(reading(self.embed_positions[0], without_padding))
             return stock(
                 self, src_tokens, src_lengths, return_all_hiddens, padding_mask, features_only
             )
 
     def _get_feat_extract_output_lengths(self: Any, samples: Tensor) -> Tensor:
         """Return numbers of frames, which stock calls and lacks."""
-        return _number_of_frames(self.subsample, samples)
+        return number_of_frames(self.subsample, samples)
 
     encoder._get_feat_extract_output_lengths = _get_feat_extract_output_lengths
     encoder.forward = forward
@@ -181,13 +191,13 @@ def adaptors_leave_padding_out(module: PatchedModule) -> None:
 
         def without_padding(frames: Tensor) -> Tensor:
             nonlocal lengths  # a layer may be dropped
-            frames = _zeros_after(frames, lengths)
+            frames = zeros_after(frames, lengths)
             lengths = torch.div(lengths - 1, self.stride, rounding_mode="floor") + 1
             return frames
 
         with contextlib.ExitStack() as stack:
             for layer in self.layers:
-                stack.enter_context(_reading(layer, without_padding))
+                stack.enter_context(reading(layer, without_padding))
             return stock(self, x, padding_mask)
 
     module.Conv1dAdaptor.forward = forward
@@ -204,135 +214,7 @@ def recordings_have_their_frames(module: PatchedModule) -> None:
 
     def forward_padding_mask(self: Any, features: Tensor, padding_mask: Tensor) -> Tensor:
         """Return the padding (B, T) among frames (B, T, C) of samples with padding (B, S)."""
-        sizes = _number_of_frames(self.feature_extractor, padding_mask.logical_not().sum(1))
+        sizes = number_of_frames(self.feature_extractor, padding_mask.logical_not().sum(1))
         return behind(sizes, features.size(1))
 
     module.HubertModel.forward_padding_mask = forward_padding_mask
-
-
-@patch(
-    "fairseq.models.fconv_self_att",
-    because="fairseq 0.12.2: the decoder of fconv_self_att, and with --encoder-attention its "
-    "encoder, attend to the padding of sources, so that loss and translation depend on the batch",
-)
-def decoders_attend_to_no_padding(module: PatchedModule) -> None:
-    """Leave the weights of padding out; fairseq's attention fails on a mask for several heads."""
-    encoder, decoder = module.FConvEncoder, module.FConvDecoder
-    encode, stock = encoder.forward, decoder.forward
-
-    def forward_encoder(self: Any, src_tokens: Tensor, src_lengths: Tensor) -> Any:
-        import torch
-
-        is_padding = src_tokens.eq(self.padding_idx)
-        # before the words, the attention of a sentence to itself has a column of zeros
-        is_padding = torch.nn.functional.pad(is_padding, (1, 0), value=False)
-        with contextlib.ExitStack() as stack:
-            for attention in self.attention:
-                if attention is not None:
-                    stack.enter_context(_weights_without(attention.attention, is_padding))
-            return encode(self, src_tokens, src_lengths)
-
-    def forward(self: Any, prev_output_tokens: Tensor, encoder_out: Any) -> Any:
-        is_padding = encoder_out["encoder"]["encoder_padding_mask"]  # (B, S)
-        with contextlib.ExitStack() as stack:
-            for attention in self.attention:
-                if attention is not None and is_padding is not None:
-                    stack.enter_context(_weights_without(attention, is_padding))
-            return stock(self, prev_output_tokens, encoder_out)
-
-    encoder.forward, decoder.forward = forward_encoder, forward
-
-
-def _weights_without(attention: Any, is_padding: Tensor) -> ContextManager[None]:
-    """Let an attention, (B * H, T, S) of H heads, divide its weights among words, (B, S)."""
-
-    def without_padding(weights: Tensor) -> Tensor:
-        padding = is_padding.repeat_interleave(attention.num_heads, dim=0).unsqueeze(1)
-        weights = weights.masked_fill(padding, 0)
-        return weights / weights.sum(2, keepdim=True)
-
-    # what comes right after the softmax
-    return _reading(attention.attention_module.dropout_module, without_padding)
-
-
-@contextlib.contextmanager
-def _reading(part: nn.Module, change: Callable[[Tensor], Tensor]) -> Iterator[None]:
-    """Let a part of a model read what ``change`` makes of its input."""
-    hook = part.register_forward_pre_hook(lambda _part, inputs: (change(inputs[0]),))
-    try:
-        yield
-    finally:
-        hook.remove()
-
-
-def behind(lengths: Tensor, size: int) -> Tensor:
-    """Return (B, size), True behind the length of each recording or text, (B,)."""
-    import torch
-
-    return torch.arange(size, device=lengths.device) >= lengths.unsqueeze(1)
-
-
-def _zeros_after(frames: Tensor, lengths: Tensor) -> Tensor:
-    """Return frames (B, C, T), zeros behind the length of each recording, (B,)."""
-    return frames.masked_fill(behind(lengths, frames.size(2)).unsqueeze(1), 0)
-
-
-def _number_of_frames(extractor: nn.Module, samples: Tensor) -> Tensor:
-    """Return the numbers of frames, at least 1, of recordings of so many samples, both (B,).
-
-    Attention needs a frame of what is shorter than one.
-
-    Args:
-        extractor: one convolution after the other, without padding.
-    """
-    import torch
-
-    for convolution in convolutions_in(extractor):
-        kernel, stride = (getattr(convolution, name)[0] for name in ("kernel_size", "stride"))
-        samples = torch.div(samples - kernel, stride, rounding_mode="floor") + 1
-    return samples.clamp(min=1)
-
-
-@contextlib.contextmanager
-def zeros_behind(convolutions: Iterable[nn.Module], frames: int, lengths: Tensor) -> Iterator[None]:
-    """Let 2-d convolutions, one after the other, read zeros behind the end of a recording.
-
-    Args:
-        convolutions: of (B, C, T, D), along T and D.
-        frames: T of the first one's input.
-        lengths: (B,) of the recordings in it.
-    """
-    import torch
-
-    with contextlib.ExitStack() as stack:
-        for convolution in convolutions:
-            is_padding = behind(lengths, frames)
-            stack.enter_context(zeros_at(convolution, is_padding[:, None, :, None]))
-            kernel, stride, more = (
-                getattr(convolution, name)[0] for name in ("kernel_size", "stride", "padding")
-            )
-            frames = (frames + 2 * more - kernel) // stride + 1
-            lengths = torch.div(lengths + 2 * more - kernel, stride, rounding_mode="floor") + 1
-        yield
-
-
-def zeros_at(convolution: nn.Module, is_padding: Tensor) -> ContextManager[None]:
-    """Let a convolution read zeros where ``is_padding``, which fits its input, is True."""
-    return _reading(convolution, lambda frames: frames.masked_fill(is_padding, 0))
-
-
-@contextlib.contextmanager
-def zeros_in_all(convolutions: Iterable[nn.Module], is_padding: Tensor | None) -> Iterator[None]:
-    """Let convolutions of (B, C, T) read zeros where ``is_padding``, (B, T), is True."""
-    with contextlib.ExitStack() as stack:
-        if is_padding is not None:
-            for convolution in convolutions:
-                stack.enter_context(zeros_at(convolution, is_padding.unsqueeze(1)))
-        yield
-
-
-def convolutions_in(part: nn.Module) -> list[nn.Module]:
-    """Return the convolutions in a part of a model."""
-    import torch
-
-    return [module for module in part.modules() if isinstance(module, torch.nn.Conv1d)]

@@ -9,7 +9,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
-from .padded_frames import behind, convolutions_in, zeros_in_all
+from .zeros_for_padding import behind, convolutions_in, zeros_in_all
 
 if TYPE_CHECKING:
     from torch import Tensor
