@@ -73,7 +73,7 @@ PATCH_MODULES = (
     "training.parameter_groups",
     "training.master_parameters",
     "training.empty_batches",
-    "training.valid_iterators",
+    "training.validated_sets",
     "data.virtual_epochs",
     "training.training_hooks",
     "checkpoints.writing",
@@ -96,7 +96,7 @@ PATCH_MODULES = (
     "training.adaptive_losses",
     "training.padded_batches",  # after adaptive_losses, whose loss it wraps
     "training.masked_units",
-    "training.speech_multitasks",
+    "training.speech_to_speech",
     "training.adapter_languages",
     "training.latency_losses",
     "training.sentence_classes",
