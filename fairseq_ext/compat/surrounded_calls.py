@@ -10,7 +10,7 @@ def call_before(owner: Any, name: str, check: Callable[..., Any]) -> None:
     """Let a function call `check` first, which may refuse its arguments or change what they hold.
 
     Args:
-        owner: the class or module that has the function.
+        owner: the module that has the function, or the class; no class method, which is bound.
         name: of the function there.
         check: takes what the function is called with; what it returns is not read.
     """

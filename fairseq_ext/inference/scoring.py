@@ -14,7 +14,7 @@ from fairseq.sequence_scorer import SequenceScorer
 from omegaconf import OmegaConf
 from torch import Tensor
 
-from ..compat.generation.line_translator import Line, LineTranslator, Source
+from ..compat.generation.line_translator import EncodedLine, Line, LineTranslator
 from ..compat.user_errors import OptionError
 from .inputs import SURROGATES, Input, encode_words
 from .results import Score
@@ -68,7 +68,7 @@ class Scoring:
     def of(self, inputs: Sequence[Input], targets: Sequence[str]) -> List[Score]:
         """Return the scores of the inputs with as many of the targets, in their order."""
         results: Dict[int, Score] = {}
-        sources: List[Source] = []
+        sources: List[EncodedLine] = []
         rows: List[Tensor] = []
         for number, (entry, target) in enumerate(zip(inputs, targets)):
             try:

@@ -12,12 +12,12 @@ from torch import Tensor
 
 from ..compat.checkpoints.configurations import options_of_task
 from ..compat.generation.ensemble_attention import attention_of
-from ..compat.generation.line_translator import Answer, LineTranslator, Source
+from ..compat.generation.line_translator import Answer, EncodedLine, LineTranslator
 from .search import set_beams
 
 
 def forced_batches(
-    translator: LineTranslator, sources: Sequence[Source], targets: Sequence[Tensor]
+    translator: LineTranslator, sources: Sequence[EncodedLine], targets: Sequence[Tensor]
 ) -> Iterator[Tuple[Dict[str, Any], List[int]]]:
     """Yield batches, and for each of their rows the place in ``sources`` and ``targets``.
 

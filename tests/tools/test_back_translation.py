@@ -10,7 +10,7 @@ from common import inprocess
 import fairseq_ext
 from fairseq_ext.tools import UsageError
 from fairseq_ext.tools.back_translation import command
-from fairseq_ext.tools.back_translation.pairs import Pair, reason_to_drop
+from fairseq_ext.tools.back_translation.pairs import SyntheticPair, reason_to_drop
 from fairseq_ext.tools.back_translation.progress import Progress, digest
 
 DUAL = ["--task", "dual_translation", "--arch", "dual_transformer_tiny", "--lang-pairs"]
@@ -127,16 +127,16 @@ def test_pairs_by_a_third_language(checkpoint, toy_corpus, tmp_path):
 @pytest.mark.parametrize(
     "pair, target, ratio, least, reason",
     [
-        (Pair("a b", -1.0, -2.0), "c d", 0, None, ""),
-        (Pair("", None, None), "", 0, None, "empty"),
-        (Pair("", -1.0, None), "c", 0, None, "empty"),
-        (Pair("", -float("inf"), None), "c d", 0, None, "untranslated"),
-        (Pair("a b c", -1.0, None), "d e", 1.5, None, ""),
-        (Pair("a b c d", -1.0, None), "d e", 1.5, None, "ratio"),
-        (Pair("a", -1.0, None), "d e", 1.5, None, "ratio"),
-        (Pair("a", -1.0, -2.5), "d", 0, -2.5, ""),
-        (Pair("a", -1.0, -2.6), "d", 0, -2.5, "round_trip"),
-        (Pair("a", -1.0, float("nan")), "d", 0, -2.5, "round_trip"),
+        (SyntheticPair("a b", -1.0, -2.0), "c d", 0, None, ""),
+        (SyntheticPair("", None, None), "", 0, None, "empty"),
+        (SyntheticPair("", -1.0, None), "c", 0, None, "empty"),
+        (SyntheticPair("", -float("inf"), None), "c d", 0, None, "untranslated"),
+        (SyntheticPair("a b c", -1.0, None), "d e", 1.5, None, ""),
+        (SyntheticPair("a b c d", -1.0, None), "d e", 1.5, None, "ratio"),
+        (SyntheticPair("a", -1.0, None), "d e", 1.5, None, "ratio"),
+        (SyntheticPair("a", -1.0, -2.5), "d", 0, -2.5, ""),
+        (SyntheticPair("a", -1.0, -2.6), "d", 0, -2.5, "round_trip"),
+        (SyntheticPair("a", -1.0, float("nan")), "d", 0, -2.5, "round_trip"),
     ],
 )
 def test_filters(pair, target, ratio, least, reason):
@@ -220,7 +220,10 @@ def test_samples_of_other_batches_begin_anew(checkpoint, toy_corpus, lines, tmp_
 
 
 def test_progress_is_whole_at_every_moment(tmp_path):
-    path, pairs = tmp_path / "file.partial", [Pair("a", -1.0, None), Pair("b", -2.0, -3.0)]
+    path, pairs = (
+        tmp_path / "file.partial",
+        [SyntheticPair("a", -1.0, None), SyntheticPair("b", -2.0, -3.0)],
+    )
     progress = Progress(path, {"beam": 5}, force=False)
     progress.add(pairs)
     assert Progress(path, {"beam": 5}, force=False).pairs == pairs
@@ -254,9 +257,9 @@ def test_a_file_of_something_else_is_named(content, tmp_path):
 def test_two_processes_do_not_write_to_one_file(tmp_path):
     path = tmp_path / "bt.partial"
     first, second = (Progress(path, {"a": 1}, force=False) for _ in range(2))
-    first.add([Pair("x", 0.5, None)])
+    first.add([SyntheticPair("x", 0.5, None)])
     with pytest.raises(UsageError, match="another process writes to .*bt.partial as well"):
-        second.add([Pair("y", 0.5, None)])
+        second.add([SyntheticPair("y", 0.5, None)])
 
 
 def test_a_folder_whose_files_have_changed_names_is_another(tmp_path):

@@ -5,7 +5,7 @@ import pytest
 from fairseq_ext import __main__ as command
 from fairseq_ext.compat.training import best_scores
 from fairseq_ext.tools.curves import compare
-from fairseq_ext.tools.curves.training_log import Run, read_run
+from fairseq_ext.tools.curves.training_log import LoggedRun, read_run
 
 # seconds after ten o'clock, message
 FIRST = [
@@ -64,7 +64,7 @@ def test_time_without_stamps_is_wall(tmp_path):
 
 def test_the_summary_is_about_the_validation(tmp_path):
     times = [(100, 3600), (200, 7200), (300, 10800)]
-    quick = Run(
+    quick = LoggedRun(
         "quick",
         {
             ("train", "loss"): [(50, 1.0)],
@@ -73,7 +73,7 @@ def test_the_summary_is_about_the_validation(tmp_path):
         },
         times,
     )
-    slow = Run("slow", {("valid", "loss"): [(100, 6), (200, 5), (300, 4)]}, times)
+    slow = LoggedRun("slow", {("valid", "loss"): [(100, 6), (200, 5), (300, 4)]}, times)
     assert compare.summary([quick, slow], "loss").splitlines()[2:] == [
         "| quick | 3 | 200 | 2.000 | 200 | 2.000 |",
         "| slow | 4 | 300 | 3.000 | 300 | 3.000 |",
@@ -85,7 +85,7 @@ def test_the_summary_is_about_the_validation(tmp_path):
         "| slow | - | - | - | - | - |",
     ]
     # where only training has a metric, it is about training
-    run = Run("r", {("train", "gnorm"): [(5, 1)]})
+    run = LoggedRun("r", {("train", "gnorm"): [(5, 1)]})
     assert compare.validation(run, "gnorm", compare.common_split([run], "gnorm")) == [(5, 1)]
 
 
@@ -180,8 +180,8 @@ def test_a_log_without_times_is_named(tmp_path, capsys):
 def test_nan_is_neither_the_best_value_nor_the_goal():
     times = [(0, 0.0), (200, 3600.0)]
     runs = [
-        Run("late", {("valid", "loss"): [(100, float("nan")), (200, 3.0)]}, times),
-        Run("never", {("valid", "loss"): [(100, float("nan"))]}, times),
+        LoggedRun("late", {("valid", "loss"): [(100, float("nan")), (200, 3.0)]}, times),
+        LoggedRun("never", {("valid", "loss"): [(100, float("nan"))]}, times),
     ]
     assert compare.summary(runs, "loss").splitlines()[2:] == [
         "| late | 3 | 200 | 1.000 | 200 | 1.000 |",
@@ -192,16 +192,16 @@ def test_nan_is_neither_the_best_value_nor_the_goal():
 
 def test_all_runs_are_compared_on_one_subset(capsys):
     """Whatever the order in which their logs name the subsets."""
-    first = Run("one", {("valid", "loss"): [(5, 5)], ("test", "loss"): [(5, 9)]}, [(5, 60)])
-    other = Run("other", {("test", "loss"): [(5, 8)], ("valid", "loss"): [(5, 4)]}, [(5, 60)])
+    first = LoggedRun("one", {("valid", "loss"): [(5, 5)], ("test", "loss"): [(5, 9)]}, [(5, 60)])
+    other = LoggedRun("other", {("test", "loss"): [(5, 8)], ("valid", "loss"): [(5, 4)]}, [(5, 60)])
     table = compare.summary([first, other], "loss")
     assert "| one | 5 | 5 |" in table and "| other | 4 | 5 |" in table
     assert table.splitlines()[0].startswith("| loss |")
     tested = compare.summary([other, first], "loss")
     assert tested.splitlines()[0].startswith("| loss, test |") and "| one | 9 | 5 |" in tested
     # runs without a validation are compared with others by the loss in training
-    plain = Run("plain", {("train", "loss"): [(5, 3)]}, [(5, 60)])
-    both = Run("both", {**first.curves, ("train", "loss"): [(5, 2)]}, [(5, 60)])
+    plain = LoggedRun("plain", {("train", "loss"): [(5, 3)]}, [(5, 60)])
+    both = LoggedRun("both", {**first.curves, ("train", "loss"): [(5, 2)]}, [(5, 60)])
     assert compare.summary([both, plain], "loss").splitlines()[0].startswith("| loss, train |")
     assert not capsys.readouterr().err
     compare.summary([first, plain], "loss")

@@ -46,7 +46,7 @@ class Line(NamedTuple):
     constraints: tuple[str, ...] = ()
 
 
-class Source(NamedTuple):
+class EncodedLine(NamedTuple):
     """A line as the task encoded it: indices of its tokens, their number, and their text."""
 
     line: Line
@@ -66,7 +66,7 @@ class Answer(NamedTuple):
 
     line: Line
     error: str | None = None
-    source: Source | None = None
+    source: EncodedLine | None = None
     tokens: Any = None
     hypotheses: Sequence[dict[str, Any]] = ()
     constraints: torch.Tensor | None = None
@@ -149,7 +149,7 @@ class LineTranslator:
             text = text if coder is None else coder.decode(text)
         return text
 
-    def source(self, line: Line) -> Source:
+    def source(self, line: Line) -> EncodedLine:
         """Return the encoded line; ValueError, with the reason, where it cannot be translated."""
         words: list[str] = []
 
@@ -161,7 +161,7 @@ class LineTranslator:
         # The task calls `encode` for each part of the line, in order: for a task of several
         # sources, the words of all of them are those that the alignment counts.
         tokens, lengths = self.task.get_interactive_tokens_and_lengths([line.text], encode)
-        source = Source(line, tokens[0], lengths[0], tuple(words))
+        source = EncodedLine(line, tokens[0], lengths[0], tuple(words))
         dataset = self.dataset([source])  # ValueError for a line that is none of the task's
         # a set of this line alone
         _, ignored = dataset.filter_indices_by_size(np.arange(1), self.max_positions)
@@ -177,7 +177,7 @@ class LineTranslator:
         self._check_constraints(source)
         return source
 
-    def _check_constraints(self, source: Source) -> None:
+    def _check_constraints(self, source: EncodedLine) -> None:
         """Raise ValueError for constraints that no translation of the line has room for."""
         if not self.generation.constraints:
             return
@@ -190,7 +190,7 @@ class LineTranslator:
                 "fewer, or a larger --max-len-b"
             )
 
-    def dataset(self, sources: Sequence[Source]) -> FairseqDataset:
+    def dataset(self, sources: Sequence[EncodedLine]) -> FairseqDataset:
         """Return the encoded lines as the task's dataset, numbered as in `sources`."""
         constraints = None
         if self.generation.constraints:
@@ -215,7 +215,7 @@ class LineTranslator:
 
     def answers(self, lines: Sequence[Line]) -> Iterator[Answer]:
         """Yield the answers of the lines, in order."""
-        sources: list[Source] = []
+        sources: list[EncodedLine] = []
         # {number of the line: its answer}; batches are not in the order of lines
         answers: dict[int, Answer] = {}
         for line in lines:
@@ -239,7 +239,9 @@ class LineTranslator:
             max_positions=self.max_positions,
         ).next_epoch_itr(shuffle=False)  # drops no line: each has passed the limits
 
-    def _translated(self, sources: Sequence[Source], batch: dict[str, Any]) -> Iterator[Answer]:
+    def _translated(
+        self, sources: Sequence[EncodedLine], batch: dict[str, Any]
+    ) -> Iterator[Answer]:
         """Yield the answers of a batch, whose ids are places in `sources`."""
         inputs = {name: batch["net_input"][name] for name in ("src_tokens", "src_lengths")}
         constraints = batch.get("constraints")

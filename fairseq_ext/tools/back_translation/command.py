@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, List, Tuple
 from ...compat.text_lines import UnreadableText, lines_of
 from ...compat.user_errors import reason_of
 from .. import UsageError, atomic_path
-from .pairs import Pair, reason_to_drop, words
+from .pairs import SyntheticPair, reason_to_drop, words
 from .progress import Progress, digest
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def warn_of_unknown_words(args: Namespace, model: Model, lines: List[str]) -> No
         )
 
 
-def make(args: Namespace, model: Model, lines: List[str], block: int) -> List[Pair]:
+def make(args: Namespace, model: Model, lines: List[str], block: int) -> List[SyntheticPair]:
     """Return the sources of the lines of a block, with their scores; empty lines have none."""
     import torch
 
@@ -202,13 +202,13 @@ def make(args: Namespace, model: Model, lines: List[str], block: int) -> List[Pa
         reverse = model.toward(str(model.pair.reverse))
         back = [score.score for score in reverse.score([text for text, _ in best], texts)]
     results = iter(
-        Pair(text, score, back[number] if args.round_trip else None)
+        SyntheticPair(text, score, back[number] if args.round_trip else None)
         for number, (text, score) in enumerate(best)
     )
-    return [next(results) if line.strip() else Pair("", None, None) for line in lines]
+    return [next(results) if line.strip() else SyntheticPair("", None, None) for line in lines]
 
 
-def write(args: Namespace, targets: List[str], pairs: List[Pair]) -> int:
+def write(args: Namespace, targets: List[str], pairs: List[SyntheticPair]) -> int:
     """Write the pairs that are kept and the table of all; return how many are kept."""
     count, paths = 0, output_paths(args)
     with (

@@ -4,7 +4,7 @@ import math
 from typing import NamedTuple, Optional
 
 
-class Pair(NamedTuple):
+class SyntheticPair(NamedTuple):
     """What a line has become.
 
     source: its translation, empty for a line without words. score: mean log2 P of its tokens, -inf
@@ -23,7 +23,7 @@ def words(text: str) -> int:
 
 
 def reason_to_drop(
-    pair: Pair, target: str, max_ratio: float, min_round_trip: Optional[float]
+    pair: SyntheticPair, target: str, max_ratio: float, min_round_trip: Optional[float]
 ) -> str:
     """Return why a pair is left out, "" for one that is kept.
 

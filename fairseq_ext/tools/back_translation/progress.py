@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Type, Union
 
 from ...compat.file_sums import add_file
 from .. import UsageError, atomic_path
-from .pairs import Pair
+from .pairs import SyntheticPair
 
 
 def digest(contents: Union[Path, List[str]]) -> str:
@@ -39,7 +39,7 @@ def _read(path: Path, number: int, line: bytes, kind: Type[Any]) -> Any:
 
 
 def _is_pair(entry: Any) -> bool:
-    return isinstance(entry, list) and len(entry) == len(Pair._fields)
+    return isinstance(entry, list) and len(entry) == len(SyntheticPair._fields)
 
 
 class Progress:
@@ -56,7 +56,7 @@ class Progress:
 
     def __init__(self, path: Path, options: Dict[str, Any], force: bool):
         self.path = path
-        self.pairs: List[Pair] = []
+        self.pairs: List[SyntheticPair] = []
         header = json.dumps(options, sort_keys=True)
         if not path.parent.is_dir():
             raise UsageError(f"--output: {path.parent} is not a folder")
@@ -71,13 +71,13 @@ class Progress:
             )
         lines = lines if is_same else [header.encode()]
         for number, line in enumerate(lines[1:], start=2):
-            self.pairs += [Pair(*entry) for entry in _read(path, number, line, list)]
+            self.pairs += [SyntheticPair(*entry) for entry in _read(path, number, line, list)]
         # without the line that an interruption has cut; the file is whole at every moment
         with atomic_path(path) as temporary:
             temporary.write_bytes(b"".join(line + b"\n" for line in lines))
         self._size = path.stat().st_size
 
-    def add(self, pairs: List[Pair]) -> None:
+    def add(self, pairs: List[SyntheticPair]) -> None:
         """Add a block; it is on the disk when this returns.
 
         Raises UsageError where somebody else has written to the file.

@@ -18,7 +18,7 @@ from .. import UsageError, atomic_path
 from ..evaluate.report import markdown_table
 from .figures import literal, new_figure, save, write_table
 from .plot import Panel, add_log_arguments, curves_of, draw_panel, read_runs, select
-from .training_log import Curves, Point, Run
+from .training_log import Curves, LoggedRun, Point
 
 METRICS = ("loss", "ppl", "bleu")
 # de-en_loss and pt_BR-zh_Hans_loss, but not de-en_nll_loss
@@ -38,7 +38,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
 
 
-def hours_at(run: Run, updates: Sequence[float]) -> np.ndarray:
+def hours_at(run: LoggedRun, updates: Sequence[float]) -> np.ndarray:
     """Return the hours of training up to each of these updates (U,), between stamped lines.
 
     Args:
@@ -50,7 +50,7 @@ def hours_at(run: Run, updates: Sequence[float]) -> np.ndarray:
     return np.interp(updates, [0, *stamped], [0, *seconds]) / 3600
 
 
-def by_time(run: Run) -> Run:
+def by_time(run: LoggedRun) -> LoggedRun:
     """Return the run with hours for updates. Raises UsageError where its log does not tell them."""
     if not run.times:
         raise UsageError(
@@ -61,16 +61,16 @@ def by_time(run: Run) -> Run:
     for key, points in run.curves.items():
         updates, values = zip(*points)
         curves[key] = list(zip(hours_at(run, updates).tolist(), values))
-    return Run(run.label, curves)
+    return LoggedRun(run.label, curves)
 
 
-def pairs_in(run: Run) -> List[str]:
+def pairs_in(run: LoggedRun) -> List[str]:
     """Return the language pairs of which the run logs losses; none of one direction."""
     names = filter(PAIR_LOSS.fullmatch, run.metrics())
     return sorted({name.rpartition("_")[0] for name in names})
 
 
-def of_pair(run: Run, pair: str) -> Run:
+def of_pair(run: LoggedRun, pair: str) -> LoggedRun:
     """Return the run with PAIR_metric in the place of metric, as far as it measures pairs."""
     begin = f"{pair}_"
     of_the_pair = {
@@ -86,10 +86,10 @@ def of_pair(run: Run, pair: str) -> Run:
         if name.startswith(f"{other}_")
     }
     rest = {key: points for key, points in run.curves.items() if key[1] not in totals}
-    return Run(run.label, {**rest, **of_the_pair}, run.times)
+    return LoggedRun(run.label, {**rest, **of_the_pair}, run.times)
 
 
-def check_pair(runs: Sequence[Run], pair: Optional[str]) -> None:
+def check_pair(runs: Sequence[LoggedRun], pair: Optional[str]) -> None:
     """Raise UsageError where no log has the pair, or one of several pairs does not.
 
     Warn of a sum beside one direction.
@@ -119,13 +119,13 @@ def is_lower_better(metric: str) -> bool:
     return metric.endswith(LOWER)
 
 
-def splits_of(run: Run, metric: str) -> List[str]:
+def splits_of(run: LoggedRun, metric: str) -> List[str]:
     """Return the validation subsets with the metric in the order of the log, then "train"."""
     splits = dict.fromkeys(split for split, name in run.curves if name == metric)
     return sorted(splits, key=lambda split: split == "train")
 
 
-def common_split(runs: Sequence[Run], metric: str) -> Optional[str]:
+def common_split(runs: Sequence[LoggedRun], metric: str) -> Optional[str]:
     """Return the first split, of those of the first run, in which all runs have the metric.
 
     Runs without the metric do not count. None where there is none.
@@ -135,7 +135,7 @@ def common_split(runs: Sequence[Run], metric: str) -> Optional[str]:
     return next((split for split in of_first if all(split in other for other in splits)), None)
 
 
-def validation(run: Run, metric: str, split: Optional[str]) -> List[Point]:
+def validation(run: LoggedRun, metric: str, split: Optional[str]) -> List[Point]:
     """Return [(updates, value)] of a split, or of the run's own first one where it is None.
 
     Without NaN, which is neither better nor worse than a number.
@@ -159,7 +159,7 @@ def first_to_reach(points: Sequence[Point], metric: str, goal: float) -> Any:
     )
 
 
-def summary(runs: Sequence[Run], metric: str) -> str:
+def summary(runs: Sequence[LoggedRun], metric: str) -> str:
     """Return Markdown: each run's best value and when; when it reached the worst of these.
 
     Says on stderr which subsets are compared where no subset is in all logs.
@@ -189,7 +189,7 @@ def summary(runs: Sequence[Run], metric: str) -> str:
     return markdown_table(header, body)
 
 
-def table(runs: Sequence[Run], panels: Sequence[Panel]) -> Iterator[str]:
+def table(runs: Sequence[LoggedRun], panels: Sequence[Panel]) -> Iterator[str]:
     """Yield the lines of the .tsv file: what is in the picture, one point a line."""
     yield "run\tsplit\tmetric\tupdates\thours\tvalue"
     for metric in dict.fromkeys(metric for _, metrics in panels for metric in metrics):
@@ -199,8 +199,8 @@ def table(runs: Sequence[Run], panels: Sequence[Panel]) -> Iterator[str]:
 
 
 def draw(
-    runs: Sequence[Run],
-    timed: Sequence[Run],
+    runs: Sequence[LoggedRun],
+    timed: Sequence[LoggedRun],
     panels: Sequence[Panel],
     title: Optional[str] = None,
 ) -> Any:

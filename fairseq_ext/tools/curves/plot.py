@@ -11,7 +11,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Set,
 
 from .. import AddValues, UsageError, check_apart, check_once
 from .figures import SUFFIXES, literal, new_figure, save, write_table
-from .training_log import Point, Run, read_run
+from .training_log import LoggedRun, Point, read_run
 
 # where no --metric is given: those of these that the logs have
 DEFAULT_METRICS = ("loss", "bleu")
@@ -58,7 +58,7 @@ def add_log_arguments(parser: ArgumentParser, default: Sequence[str]) -> None:
     parser.add_argument("--title", metavar="TEXT", help="title of the picture")
 
 
-def read_runs(args: Namespace, beside: Sequence[str] = ()) -> List[Run]:
+def read_runs(args: Namespace, beside: Sequence[str] = ()) -> List[LoggedRun]:
     """Return the runs of `add_log_arguments`.
 
     UsageError for a wrong --output or --label, and for a log that is named twice.
@@ -112,7 +112,7 @@ def pairs_of(metric: str, existing: Sequence[str]) -> List[str]:
 
 
 def select(
-    runs: Sequence[Run],
+    runs: Sequence[LoggedRun],
     requested: Optional[Sequence[str]],
     per_pair: bool = False,
     default: Sequence[str] = DEFAULT_METRICS,
@@ -144,8 +144,8 @@ def select(
 
 
 def curves_of(
-    runs: Iterable[Run], metrics: Iterable[str]
-) -> Iterator[Tuple[Run, str, str, List[Point]]]:
+    runs: Iterable[LoggedRun], metrics: Iterable[str]
+) -> Iterator[Tuple[LoggedRun, str, str, List[Point]]]:
     """Yield (run, split, metric, points), by run and metric, training first."""
     for run in runs:
         for metric in metrics:
@@ -156,7 +156,7 @@ def curves_of(
 
 def draw_panel(
     axes: Any,
-    runs: Sequence[Run],
+    runs: Sequence[LoggedRun],
     title: str,
     metrics: Dict[str, str],
     unit: str = "updates",
@@ -192,7 +192,7 @@ def draw_panel(
     axes.legend(fontsize="small")
 
 
-def draw(runs: Sequence[Run], panels: Sequence[Panel], title: Optional[str] = None) -> Any:
+def draw(runs: Sequence[LoggedRun], panels: Sequence[Panel], title: Optional[str] = None) -> Any:
     """Return a matplotlib figure with one panel for each entry of `panels`."""
     figure, axes = new_figure(len(panels), COLUMNS)
     for panel, (name, metrics) in zip(axes, panels):
@@ -202,7 +202,7 @@ def draw(runs: Sequence[Run], panels: Sequence[Panel], title: Optional[str] = No
     return figure
 
 
-def table(runs: Sequence[Run], panels: Sequence[Panel]) -> Iterator[str]:
+def table(runs: Sequence[LoggedRun], panels: Sequence[Panel]) -> Iterator[str]:
     """Yield the lines of the .tsv file: what is in the picture, one point a line."""
     yield "run\tsplit\tmetric\tupdates\tvalue"
     written: Set[Tuple[str, str, str]] = set()

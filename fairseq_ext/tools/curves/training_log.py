@@ -41,7 +41,7 @@ Curves = Dict[Tuple[str, str], List[Point]]
 Parsed = Tuple[str, int, Dict[str, float]]
 
 
-class Run:
+class LoggedRun:
     """The numbers of one training run.
 
     curves: {(split, metric): [(updates, value), ...]} in the order of updates; split is "train"
@@ -60,8 +60,8 @@ class Run:
         return list(dict.fromkeys(metric for _, metric in self.curves))
 
 
-def read_run(path: Union[str, Path], label: str) -> Run:
-    """Read the log file at `path` into a Run called `label`.
+def read_run(path: Union[str, Path], label: str) -> LoggedRun:
+    """Read the log file at `path` into a LoggedRun called `label`.
 
     Where a run was resumed, what it had trained beyond its checkpoint is left out: the updates that
     it repeats, and those that it no longer has. A run that begins anew in the same log replaces the
@@ -115,7 +115,9 @@ def read_run(path: Union[str, Path], label: str) -> Run:
             "fairseq-train; expected a log written with --log-format simple or json"
         )
     stamped = clock.seconds is not None
-    return Run(label, choose_training_values(points), times if stamped else wall_times(points))
+    return LoggedRun(
+        label, choose_training_values(points), times if stamped else wall_times(points)
+    )
 
 
 def warn(text: str) -> None:

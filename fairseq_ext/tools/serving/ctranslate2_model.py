@@ -14,7 +14,7 @@ import torch
 from omegaconf import OmegaConf
 
 from ...compat.checkpoints.configurations import stored_name
-from ...compat.generation.line_translator import Line, LineTranslator, Source
+from ...compat.generation.line_translator import EncodedLine, Line, LineTranslator
 from ...inference.model import Model
 from ...inference.packed import is_packed, read_packed
 from ...inference.results import Hypothesis, Score, Translation
@@ -90,7 +90,7 @@ class Encoded(NamedTuple):
     """A sentence that can be translated: its place among the items, and its tokens."""
 
     place: int
-    source: Source
+    source: EncodedLine
 
 
 class CTranslate2Model(ServedModel):
@@ -270,7 +270,7 @@ class CTranslate2Model(ServedModel):
         return encoded
 
 
-def _words(source: Source, translator: LineTranslator) -> List[str]:
+def _words(source: EncodedLine, translator: LineTranslator) -> List[str]:
     """Return the words of a sentence; one that is spelt as CTranslate2's padding is unknown."""
     dictionary = translator.source_dictionary
     is_known = BLANK in dictionary
