@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 from typing import TYPE_CHECKING, Any
 
@@ -26,10 +25,10 @@ logger = logging.getLogger(__name__)
 )
 def unread_options_are_refused(module: PatchedModule) -> None:
     """Refuse them by name."""
-    stock = module.main
 
-    @functools.wraps(stock)
-    def main(cfg: FairseqConfig, override_args: Any = None, *args: Any, **kwargs: Any) -> Any:
+    def check_options(
+        cfg: FairseqConfig, override_args: Any = None, *args: Any, **kwargs: Any
+    ) -> None:
         dataset = getattr(cfg, "dataset", cfg)  # a Namespace holds all options itself
         steps = getattr(dataset, "max_valid_steps", None)
         if steps is not None:
@@ -56,7 +55,6 @@ def unread_options_are_refused(module: PatchedModule) -> None:
             )
         if getattr(getattr(cfg, "common", cfg), "bf16", False):
             logger.warning("--bf16: fairseq-validate computes in single precision all the same")
-        return stock(cfg, override_args, *args, **kwargs)
 
     def load_model_ensemble_and_task(paths: Any, *args: Any, **options: Any) -> Any:
         """Load the checkpoint; OptionError where the user has named another criterion."""
@@ -73,7 +71,7 @@ def unread_options_are_refused(module: PatchedModule) -> None:
             )
         return loaded
 
-    module.main = main
+    call_before(module, "main", check_options)
     overlay_names(
         module, "checkpoint_utils", load_model_ensemble_and_task=load_model_ensemble_and_task
     )

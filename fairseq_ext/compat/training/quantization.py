@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Callable
 
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_after
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -105,17 +106,14 @@ def noise_leaves_the_parameters(module: PatchedModule) -> None:
 def attention_has_noise(module: PatchedModule) -> None:
     """Compute attention by its projections if they have noise."""
     attention = module.MultiheadAttention
-    build = attention.__init__
-    signature = inspect.signature(build)
+    signature = inspect.signature(attention.__init__)
 
-    @functools.wraps(build)
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        build(self, *args, **kwargs)
+    def read_noise(self: Any, *args: Any, **kwargs: Any) -> None:
         noise = signature.bind(self, *args, **kwargs).arguments.get("q_noise") or 0
         if noise > 0 and not self.use_xformers:
             self._set_skip_embed_dim_check()  # its effect: torch's function is not called
 
-    attention.__init__ = __init__
+    call_after(attention, "__init__", read_noise)
 
 
 @patch(
