@@ -1,7 +1,6 @@
 """Sub-word models by language (--bpe-models), where lines are typed: fairseq-interactive."""
 
 import os
-from types import MappingProxyType
 from typing import Any, Callable, Dict, Mapping, Optional, Tuple
 
 from omegaconf import DictConfig, OmegaConf
@@ -39,19 +38,18 @@ def parse_bpe_models(text: Optional[str]) -> Dict[str, str]:
 class SubwordsByLanguage:
     """Cuts each source with the tokenizer and the sub-word model of its language.
 
-    Args:
+    The task sets the attributes when it has built what they hold.
+
+    Attributes:
         coders: {source language: what cuts words into sub-words}, of languages that do not take
             --bpe's model.
         tokenizers: {source language: what cuts texts into words}, of languages that do not take
             --tokenizer's.
     """
 
-    def __init__(
-        self,
-        coders: Mapping[str, Any] = MappingProxyType({}),
-        tokenizers: Mapping[str, Any] = MappingProxyType({}),
-    ):
-        self.coders, self.tokenizers = coders, tokenizers
+    def __init__(self) -> None:
+        self.coders: Mapping[str, Any] = {}
+        self.tokenizers: Mapping[str, Any] = {}
 
     def encode(self, lang: str, text: str, encode_fn: Callable[..., str]) -> str:
         """Return a text of the source language, cut into sub-words.

@@ -18,7 +18,8 @@ def task():
     entry.pairs, entry.requested = ["xx-yy", "xx-zz", "yy-xx"], LanguagePair.parse("xx-yy")
     entry.dictionaries = {lang: f"words of {lang}" for lang in ("xx", "yy", "zz")}
     entry.src_dict, entry.tgt_dict = "words of xx", "words of yy"
-    entry.pair, entry.subwords = "xx-yy", SubwordsByLanguage({"xx": "a coder"})
+    entry.pair, entry.subwords = "xx-yy", SubwordsByLanguage()
+    entry.subwords.coders = {"xx": "a coder"}
     return entry
 
 
