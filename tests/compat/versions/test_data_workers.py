@@ -3,9 +3,11 @@
 import multiprocessing
 import subprocess
 import sys
+import types
 
 import pytest
 import torch
+from fairseq.distributed import utils
 
 from fairseq_ext.compat.versions import data_workers
 
@@ -71,3 +73,28 @@ def test_commands_fork(choice, method):
     command = [sys.executable, "-c", COMMAND, *choice]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
     assert done.stdout.splitlines()[-1] == method
+
+
+def write_start_method(cfg):
+    """What a worker runs as its training."""
+    cfg.file.write_text(multiprocessing.get_start_method(), encoding="utf-8")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere forks were never the default")
+def test_processes_of_spawned_workers_are_forks(tmp_path):
+    workers = types.SimpleNamespace(
+        distributed_world_size=1,
+        distributed_rank=0,
+        distributed_init_method=f"file://{tmp_path}/store",
+        distributed_backend="gloo",
+        distributed_num_procs=1,
+    )
+    cfg = types.SimpleNamespace(
+        distributed_training=workers,
+        common=types.SimpleNamespace(cpu=True, tpu=False, model_parallel_size=1),
+        file=tmp_path / "method",
+    )
+    torch.multiprocessing.spawn(utils.distributed_main, args=(write_start_method, cfg, {}))
+    assert cfg.file.read_text(encoding="utf-8") == "fork"
+    assert multiprocessing.get_start_method(allow_none=True) in (None, "fork")  # not of the command
