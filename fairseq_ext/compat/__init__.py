@@ -102,6 +102,7 @@ PATCH_MODULES = (
     "training.sentence_classes",
     "training.frozen_embeddings",
     "training.roberta_positions",
+    "training.named_architectures",
     "versions.warning_filters",
     "data.data_files",
     "data.word_vectors",
