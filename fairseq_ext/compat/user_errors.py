@@ -10,6 +10,7 @@ from Python raise as before; only the commands end like this.
 from __future__ import annotations
 
 import builtins
+import dataclasses
 import difflib
 import functools
 import os
@@ -145,8 +146,12 @@ def exit_message(error: BaseException) -> ExitMessage | None:
         return ExitMessage(_one_line(text) + _hint(error), 1)
     if isinstance(error, ModuleNotFoundError) and error.name in OPTIONAL_PACKAGES:
         return ExitMessage(f"{error.name} is needed and not installed: pip install {error.name}", 1)
+    if name == "ConfigKeyError" and _is_unknown_option(error):
+        return ExitMessage(_unknown_option_text(error), 2)
     if any(base.__name__ in HYDRA_ERRORS for base in type(error).__mro__):
-        return ExitMessage(_one_line(text), 1)
+        # of a value that its option does not take, hydra names the file alone
+        reason = "" if error.__cause__ is None else f": {_one_line(str(error.__cause__))}"
+        return ExitMessage(_one_line(text) + reason, 1)
     for kind, pattern, message in FAIRSEQ_ERRORS:
         # a bare `Exception` is fairseq's; any subclass of it may come from anywhere
         is_kind = type(error) is kind if kind is Exception else isinstance(error, kind)
@@ -161,6 +166,24 @@ def _missing_value_text(text: str) -> str:
     key = match.group(1) if match else "an option"
     option = option_of(key.rpartition(".")[2])
     return f"{option} is missing, which has no default ({key} in a configuration of hydra)"
+
+
+def _is_unknown_option(error: BaseException) -> bool:
+    """Return True if a name in a configuration of hydra is no option of what it is given to."""
+    frames = traceback.extract_tb(error.__traceback__)
+    # fairseq merges what the user wrote there; elsewhere it is a program that asks for the name
+    is_merged = any(frame.name == "merge_with_parent" for frame in frames)
+    return is_merged and dataclasses.is_dataclass(getattr(error, "object_type", None))
+
+
+def _unknown_option_text(error: Any) -> str:
+    """Return the message for a name that the options of a task, a model and so on do not have."""
+    names = [entry.name for entry in dataclasses.fields(error.object_type)]
+    allowed = [name for name in names if not name.startswith("_")]
+    return (
+        f"{error.key!r} is no option of {error.object_type.__name__}"
+        f"{hint_for(str(error.key), allowed)}; allowed: {', '.join(sorted(allowed))}"
+    )
 
 
 def _missing_reference_text(text: str) -> str:

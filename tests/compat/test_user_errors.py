@@ -71,6 +71,41 @@ def test_a_task_that_reads_an_option_of_another_criterion(finish):
     )
 
 
+def test_a_name_in_a_configuration_that_is_no_option(finish):
+    from fairseq.dataclass.utils import merge_with_parent
+    from fairseq.optim.adam import FairseqAdamConfig
+    from omegaconf import OmegaConf
+    from omegaconf.errors import ConfigKeyError
+
+    section = OmegaConf.create({"_name": "adam", "adam_epss": 1})
+    with pytest.raises(ConfigKeyError) as caught:
+        merge_with_parent(FairseqAdamConfig(), section)
+    code, text = finish(caught.value)
+    assert code == 2
+    assert "'adam_epss' is no option of FairseqAdamConfig (did you mean adam_eps?)" in text
+    assert "; allowed: adam_betas, adam_eps," in text
+
+
+def test_a_program_that_asks_for_a_name_keeps_its_traceback(finish):
+    from fairseq.optim.adam import FairseqAdamConfig
+    from omegaconf import OmegaConf
+    from omegaconf.errors import ConfigKeyError
+
+    with pytest.raises(ConfigKeyError) as caught:
+        OmegaConf.structured(FairseqAdamConfig)["adam_epss"]
+    with pytest.raises(ConfigKeyError):
+        finish(caught.value)
+
+
+def test_hydra_says_which_value_a_file_has_wrong(finish):
+    from hydra.errors import ConfigCompositionException
+
+    error = ConfigCompositionException("Error merging 'dual' with schema")
+    error.__cause__ = TypeError("Invalid value\nfull_key: optimization.lr")
+    code, text = finish(error)
+    assert (code, "schema: Invalid value; full_key: optimization.lr" in text) == (1, True)
+
+
 @pytest.mark.parametrize("names, note", [
     (["valid.xx-yy.xx", "valid.xx-yy.yy"], "; valid.xx-yy.xx is there as text, which "
      "--dataset-impl raw reads"),

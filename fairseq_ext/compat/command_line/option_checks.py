@@ -150,11 +150,17 @@ def _dictionaries(values: Values) -> None:
     """Raise OptionError for overrides that are no dictionary in the notation of Python."""
     for name in ("model_overrides", "optimizer_overrides"):
         value = values.get(name)
-        if isinstance(value, str) and not isinstance(literal(value), dict):
-            raise OptionError(
-                f"{option_of(name)} {value!r} is not a Python dictionary; allowed: for example "
-                "\"{'dropout': 0.1}\", names as in the checkpoint's configuration"
-            )
+        overrides = literal(value) if isinstance(value, str) else {}
+        if not isinstance(overrides, dict):
+            problem = "is not a Python dictionary"
+        elif all(isinstance(key, str) for key in overrides):
+            continue
+        else:
+            problem = "has a key that is no name"
+        raise OptionError(
+            f"{option_of(name)} {value!r} {problem}; allowed: for example "
+            "\"{'dropout': 0.1}\", names as in the checkpoint's configuration"
+        )
 
 
 def _json_objects(values: Values) -> None:

@@ -20,6 +20,7 @@ REFUSED = [
     ("warmup_updates", -1), ("tokens_per_sample", 0), ("encoder_embed_dim", 0),
     ("adam_betas", "garbage"), ("adam_betas", "(0.9, 1.0)"), ("adam_betas", "(0.9,)"),
     ("model_overrides", "garbage"), ("model_overrides", "[1]"), ("optimizer_overrides", "1"),
+    ("model_overrides", "{1: 2}"), ("optimizer_overrides", "{None: 1}"),
     ("eval_bleu_args", "beam"), ("eval_bleu_args", "[4]"), ("eval_bleu_detok_args", "{"),
     # fairseq-generate reads these, the search of a validation does not
     ("eval_bleu_args", '{"prefix_size": 1}'), ("eval_bleu_args", '{"lm_path": "lm.pt"}'),
