@@ -22,6 +22,9 @@ def architectures_have_their_values(module: PatchedModule) -> None:
     @functools.wraps(stock)
     def add_defaults(cfg: Any) -> None:
         section = cfg.get("model")
+        if isinstance(section, Namespace):  # of --arch, which gave it its values
+            stock(cfg)
+            return
         name = section if isinstance(section, str) else getattr(section, "_name", None)
         if isinstance(name, str):
             options = {"_name": name}

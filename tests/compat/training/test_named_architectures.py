@@ -49,6 +49,16 @@ def test_values_are_those_of_the_command_line(task, arch, typed):
         assert composed[name] == value
 
 
+def test_a_model_of_the_command_line_is_left_alone():
+    """A model without a declaration, such as stock's lstm, has an argparse.Namespace."""
+    words = ["bin", "--task", "translation", "--arch", "lstm"]
+    args = options.parse_args_and_arch(options.get_training_parser(), words)
+    cfg = convert_namespace_to_omegaconf(args)
+    before = vars(cfg.model).copy()
+    initialize.add_defaults(cfg)
+    assert vars(cfg.model) == before
+
+
 def test_a_name_alone_is_enough():
     assert by_hydra("dual_translation", "dual_transformer_tiny").embed_dim == 64
 
