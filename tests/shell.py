@@ -9,6 +9,7 @@ import shlex
 from experiments.definition import FOLDER
 from experiments.execution import Run, data_places, placed
 from fairseq import options
+from pages import files_may_be_missing
 
 import fairseq_ext  # noqa: F401  (registers what the commands name)
 from fairseq_ext.__main__ import COMMANDS
@@ -78,7 +79,8 @@ def parse(words):
         if program == "fairseq-preprocess":
             parser.parse_args(rest)
         else:
-            options.parse_args_and_arch(parser, rest)
+            with files_may_be_missing():
+                options.parse_args_and_arch(parser, rest)
     elif program == "fairseq-ext":
         command = COMMANDS[rest[0]]
         module = importlib.import_module(f"fairseq_ext.{command.module}")

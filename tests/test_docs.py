@@ -138,7 +138,8 @@ def check_parses(name, *words):
     if name in ("fairseq-preprocess", "fairseq-score"):
         parser.parse_args(list(words))
     else:
-        converted(options.parse_args_and_arch(parser, list(words)))
+        with pages.files_may_be_missing():
+            converted(options.parse_args_and_arch(parser, list(words)))
 
 
 @sessions("dry-run")

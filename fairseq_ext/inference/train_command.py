@@ -93,7 +93,11 @@ def _defaults_of(group: str, name: Optional[str]) -> Dict[str, Any]:
     if options is None:
         return {}
     instance = options()
-    defaults = {entry.name: getattr(instance, entry.name) for entry in fields(instance)}
+    defaults = {
+        entry.name: getattr(instance, entry.name)
+        for entry in fields(instance)
+        if "written_by" not in entry.metadata  # nobody sets these
+    }
     if group == "model" and name in ARCH_CONFIG_REGISTRY:
         # it sets what is not there; what the dataclass alone has stays
         chosen = Namespace()

@@ -138,7 +138,10 @@ def test_shared_embeddings(duo):
         (["--duo-meta-embeddings", OFF], "--duo-share-kv on: needs --duo-meta-embeddings on"),
         (["--share-all-embeddings"], r"--share-all-embeddings: .*\(13 entries\).*\(15 entries\)"),
         (["--embed-dim-p", 0], "--embed-dim-p 0: must be at least 1"),
-        (["--target-embed-path-s", "nowhere.txt"], "nowhere.txt: no such file"),
+        (
+            ["--target-embed-path-s", "nowhere.txt"],
+            "--target-embed-path-s nowhere.txt: there is no such file",
+        ),
         (["--attention-heads", 5], "--attention-heads 5: must divide"),
     ],
 )

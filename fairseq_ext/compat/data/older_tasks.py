@@ -139,12 +139,13 @@ def older_tasks_are_called(module: PatchedModule) -> None:
         register = stock(name, dataclass)
 
         def register_task_cls(task: type) -> type:
+            registered = register(task)  # which refuses what is no task
             take_newer_arguments(task)
             share_options(task)
             if not task.__module__.startswith("fairseq."):
                 give_options_to_model(task)
                 call_update_step(task)
-            return register(task)
+            return registered
 
         return register_task_cls
 
