@@ -2,17 +2,27 @@
 
 import argparse
 import shlex
+from dataclasses import fields
 
 import pytest
 from fairseq import options
+from fairseq.dataclass import FairseqDataclass
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-from fairseq.models import ARCH_MODEL_REGISTRY
+from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
 from omegaconf import OmegaConf
 from options.systems import SYSTEMS
 
 from fairseq_ext.compat.checkpoints.configurations import options_of
 from fairseq_ext.inference.stored_models import read_checkpoint
 from fairseq_ext.inference.train_command import LEFT_OUT, train_command
+
+# what a run or its task writes into the options of a model
+WRITTEN = {
+    entry.name
+    for declaration in MODEL_DATACLASS_REGISTRY.values()
+    for entry in fields(declaration or FairseqDataclass)
+    if "written_by" in entry.metadata
+}
 
 
 def options_of_model(name):
@@ -55,7 +65,7 @@ def test_the_command_has_the_options_of_the_training(name, data, checkpoint_of):
             # what a run carries to its checkpoints is none of its options
             if option in LEFT_OUT or option.startswith("_") or option not in stored:
                 continue
-            if option in ("lang_pairs", "frozen_embeddings", "label_lang") and group == "model":
+            if option in ("lang_pairs", "label_lang", *WRITTEN) and group == "model":
                 continue
             if group in ("task", "model") and not hasattr(cfg[group], "_get_parent"):
                 if option not in words:
