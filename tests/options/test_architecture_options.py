@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 import torch
-from fairseq.models import ARCH_MODEL_REGISTRY
+from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from options.systems import SYSTEMS, built, first_batch
 
 from fairseq_ext.compat.command_line import unread_options
@@ -51,6 +51,9 @@ def declared(system, words):
     parser = argparse.ArgumentParser(add_help=False, conflict_handler="resolve")
     ARCH_MODEL_REGISTRY[system.arch].add_args(parser)
     namespace, _ = parser.parse_known_args([str(word) for word in words])
+    given = {name: value for name, value in vars(namespace).items() if value is not None}
+    namespace = argparse.Namespace(**given)
+    ARCH_CONFIG_REGISTRY[system.arch](namespace)  # the values of what is not given
     tried = {}
     for action in parser._actions:
         option = [name for name in action.option_strings if name.startswith("--")][-1]
