@@ -51,8 +51,8 @@ def declared(system, words):
     parser = argparse.ArgumentParser(add_help=False, conflict_handler="resolve")
     ARCH_MODEL_REGISTRY[system.arch].add_args(parser)
     namespace, _ = parser.parse_known_args([str(word) for word in words])
-    given = {name: value for name, value in vars(namespace).items() if value is not None}
-    namespace = argparse.Namespace(**given)
+    for name in [name for name, value in vars(namespace).items() if value is None]:
+        delattr(namespace, name)
     ARCH_CONFIG_REGISTRY[system.arch](namespace)  # the values of what is not given
     tried = {}
     for action in parser._actions:
