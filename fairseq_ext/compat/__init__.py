@@ -3,13 +3,17 @@
 Nothing here is about any of our systems. Importing this package imports neither fairseq nor torch.
 `docs/patches.md` lists the patches; each is a function with its reason in one of the folders here:
 
-    versions/      what current versions of Python, torch, numpy, hydra and others need
-    checkpoints/   files that are read as data, refused by name, and written whole
-    command_line/  what fairseq's commands do with their options, input and output
-    training/      what is computed, resumed and saved in training and validation
-    data/          data sets and tasks
-    generation/    search and scoring
-    examples/      programs and plugins in fairseq's folder of examples
+    versions/       what current versions of Python, torch, numpy, hydra and others need
+    checkpoints/    files that are read as data, refused by name, and written whole
+    command_line/   what fairseq's commands do with their options, input and output
+    training/       the loop of a training: devices, workers, precision, how it ends and goes on
+    validation/     which sets are validated, what is scored of them, which score is the best
+    optimizers/     optimizers, learning rates, averages of parameters
+    losses/         what criteria compute
+    architectures/  models and their layers
+    data/           data sets and tasks
+    generation/     search and scoring
+    examples/       programs and plugins in fairseq's folder of examples
 
 The start-up hook loads this package while `fairseq_ext` itself is not imported yet. That is why no
 file here says `from . import name`: such a statement imports the outer package first.
@@ -31,6 +35,10 @@ FOLDERS = (
     "checkpoints",
     "command_line",
     "training",
+    "validation",
+    "optimizers",
+    "losses",
+    "architectures",
     "data",
     "generation",
     "examples",
@@ -56,53 +64,53 @@ PATCH_MODULES = (
     "checkpoints.external_files",
     "training.precision",
     "training.devices",
-    "training.retained_dropout",
-    "training.quantization",
+    "architectures.retained_dropout",
+    "architectures.quantization",
     "training.distributed",
-    "training.block_updates",
+    "optimizers.block_updates",
     "training.resuming",
     "training.epoch_positions",
-    "training.best_scores",
+    "validation.best_scores",
     "training.later_checkpoints",  # after best_scores, whose search it wraps
     "training.run_limits",
     "training.skipped_updates",
-    "training.schedules",
-    "training.adafactor_rates",
-    "training.optimizer_settings",
-    "training.older_classes",
-    "training.parameter_groups",
-    "training.master_parameters",
+    "optimizers.schedules",
+    "optimizers.adafactor_rates",
+    "optimizers.optimizer_settings",
+    "optimizers.older_classes",
+    "optimizers.parameter_groups",
+    "optimizers.master_parameters",
     "training.empty_batches",
-    "training.validated_sets",
+    "validation.validated_sets",
     "data.virtual_epochs",
     "training.training_hooks",
     "checkpoints.writing",
     "command_line.scoring",
-    "training.language_tags",
-    "training.empty_translations",
-    "training.detokenized_validations",
-    "training.ignored_prefixes",
-    "training.alignment_losses",
-    "training.padded_frames",
-    "training.attended_padding",
-    "training.padded_speech",
-    "training.checkpointed_layers",
-    "training.speech_logits",
-    "training.convolutional_models",
-    "training.conformer_options",
-    "training.contrasted_frames",
-    "training.refined_models",
-    "training.noised_embeddings",
-    "training.adaptive_losses",
-    "training.padded_batches",  # after adaptive_losses, whose loss it wraps
-    "training.masked_units",
-    "training.speech_to_speech",
-    "training.adapter_languages",
-    "training.latency_losses",
-    "training.sentence_classes",
-    "training.frozen_embeddings",
-    "training.roberta_positions",
-    "training.named_architectures",
+    "validation.language_tags",
+    "validation.empty_translations",
+    "validation.detokenized_validations",
+    "losses.ignored_prefixes",
+    "losses.alignment_losses",
+    "architectures.padded_frames",
+    "architectures.attended_padding",
+    "architectures.padded_speech",
+    "architectures.checkpointed_layers",
+    "architectures.speech_logits",
+    "architectures.convolutional_models",
+    "architectures.conformer_options",
+    "losses.contrasted_frames",
+    "architectures.refined_models",
+    "losses.noised_embeddings",
+    "losses.adaptive_losses",
+    "losses.padded_batches",  # after adaptive_losses, whose loss it wraps
+    "losses.masked_units",
+    "losses.speech_to_speech",
+    "losses.adapter_languages",
+    "losses.latency_losses",
+    "losses.sentence_classes",
+    "architectures.frozen_embeddings",
+    "architectures.roberta_positions",
+    "architectures.named_architectures",
     "versions.warning_filters",
     "data.data_files",
     "data.word_vectors",
@@ -149,8 +157,8 @@ PATCH_MODULES = (
     "data.aligned_pairs",
     "data.length_buckets",
     "data.translation_options",
-    "training.model_averages",
-    "training.parameter_order",  # after model_averages, whose reading of checkpoints it wraps
+    "optimizers.model_averages",
+    "optimizers.parameter_order",  # after model_averages, whose reading of checkpoints it wraps
     "command_line.context_windows",
     "command_line.language_model_scores",
     "data.text_blocks",

@@ -7,10 +7,12 @@ import subprocess
 import sys
 
 import pytest
+from common import inprocess
 
 import fairseq_ext  # noqa: F401  (its first act is to make the patches active)
 from fairseq_ext import compat
 
+TIMES = ("wps", "ups", "wall", "update")  # ends of the names of what a log says of them
 TINY = [
     *("--arch", "transformer", "--share-all-embeddings"),
     *("--encoder-layers", 1, "--encoder-embed-dim", 16, "--encoder-ffn-embed-dim", 16),
@@ -27,6 +29,20 @@ OPTIMISATION = [
 def tiny_training(toy_corpus):
     """Arguments of fairseq-train for a stock transformer on the toy corpus, saving not named."""
     return [toy_corpus.two, "-s", "xx", "-t", "yy", *TINY, *OPTIMISATION]
+
+
+@pytest.fixture
+def train(tiny_training):
+    """Function (save_dir, options...) -> records of the log, without times."""
+
+    def train(folder, *flags):
+        records = inprocess.train(*tiny_training, "--save-dir", folder, *flags)
+        return [
+            {name: value for name, value in record.items() if not name.endswith(TIMES)}
+            for record in records
+        ]
+
+    return train
 
 
 @pytest.fixture

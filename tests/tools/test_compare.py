@@ -3,7 +3,7 @@
 import pytest
 
 from fairseq_ext import __main__ as command
-from fairseq_ext.compat.training import best_scores
+from fairseq_ext.compat.validation import best_scores
 from fairseq_ext.tools.curves import compare
 from fairseq_ext.tools.curves.training_log import LoggedRun, read_run
 

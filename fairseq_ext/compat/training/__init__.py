@@ -1,1 +1,1 @@
-"""Training and validation: what is computed, resumed and saved."""
+"""The loop of a training: devices, workers, precision, how it ends and goes on."""

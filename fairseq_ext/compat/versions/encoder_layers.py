@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Iterable
 
+from ..optimizers.optimizer_states import SavedParameter, without_dropped_parameters
 from ..patch_registry import PatchedModule, patch
-from ..training.optimizer_states import SavedParameter, without_dropped_parameters
 
 if TYPE_CHECKING:
     from fairseq.trainer import Trainer

@@ -13,7 +13,7 @@ from typing import Any, Iterator, List, Optional, Sequence
 
 import numpy as np
 
-from ...compat.training import best_scores
+from ...compat.validation import best_scores
 from .. import UsageError, atomic_path
 from ..evaluate.report import markdown_table
 from .figures import literal, new_figure, save, write_table

@@ -5,7 +5,7 @@ import copy
 import pytest
 import torch
 
-from fairseq_ext.compat.training.optimizer_states import without_dropped_parameters
+from fairseq_ext.compat.optimizers.optimizer_states import without_dropped_parameters
 from fairseq_ext.compat.versions.encoder_layers import COPIES, parameters_with_copies
 
 EMBED, FFN = 8, 12

@@ -2,7 +2,7 @@
 
 import torch
 
-from fairseq_ext.compat.training.zeros_for_padding import (
+from fairseq_ext.compat.architectures.zeros_for_padding import (
     behind,
     number_of_frames,
     zeros_behind,

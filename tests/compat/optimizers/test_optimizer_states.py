@@ -1,6 +1,9 @@
 """Parameters are taken out of a saved optimizer state, and out of no other."""
 
-from fairseq_ext.compat.training.optimizer_states import SavedParameter, without_dropped_parameters
+from fairseq_ext.compat.optimizers.optimizer_states import (
+    SavedParameter,
+    without_dropped_parameters,
+)
 
 
 def test_other_states_are_left_alone():

@@ -1,4 +1,4 @@
-"""roberta_enc_dec without a pretrained model (fairseq_ext/compat/training/roberta_positions.py)."""
+"""roberta_enc_dec without a pretrained model (architectures/roberta_positions.py)."""
 
 from argparse import Namespace
 

@@ -10,8 +10,8 @@ import torch
 from common import inprocess
 from torch import nn
 
-from fairseq_ext.compat.training.master_parameters import KEY
-from fairseq_ext.compat.training.parameter_order import (
+from fairseq_ext.compat.optimizers.master_parameters import KEY
+from fairseq_ext.compat.optimizers.parameter_order import (
     TRAINED,
     check_trained,
     put_in_order,

@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Mapping
 
 from ..patch_registry import PatchedModule, patch
-from .after_loading import CheckpointLoading, after_loading
+from ..training.after_loading import CheckpointLoading, after_loading
 
 if TYPE_CHECKING:
     from fairseq.optim import FairseqOptimizer

@@ -11,7 +11,7 @@ from fairseq.models.ema import EMA
 from fairseq.models.wav2vec.wav2vec2 import make_conv_pos
 from fairseq.modules.ema_module import EMAModule, EMAModuleConfig
 
-from fairseq_ext.compat.training.model_averages import copy_of
+from fairseq_ext.compat.optimizers.model_averages import copy_of
 
 FCONV = ("--arch", "fconv", "--encoder-embed-dim", 8, "--decoder-embed-dim", 8)
 FCONV += ("--decoder-out-embed-dim", 8)

@@ -9,8 +9,8 @@ from common import inprocess
 from fairseq import checkpoint_utils, options
 from fairseq_cli import train as train_command
 
-from fairseq_ext.compat.training import best_scores
 from fairseq_ext.compat.user_errors import OptionError
+from fairseq_ext.compat.validation import best_scores
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 import torch
 from common.words import numbered_words
 
-from fairseq_ext.compat.training.noised_embeddings import EmbeddedModel
+from fairseq_ext.compat.losses.noised_embeddings import EmbeddedModel
 
 INPUT = {
     "src_tokens": torch.tensor([[5, 6, 7, 2], [1, 8, 9, 2]]),

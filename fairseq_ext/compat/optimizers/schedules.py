@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
 from ..surrounded_calls import call_after
-from .after_loading import CheckpointLoading, after_loading
+from ..training.after_loading import CheckpointLoading, after_loading
 
 if TYPE_CHECKING:
     from fairseq.optim import FairseqOptimizer

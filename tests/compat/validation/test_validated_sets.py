@@ -8,7 +8,7 @@ from common import inprocess
 from common.checkpoints import compared, differences
 from fairseq.data import data_utils
 
-from fairseq_ext.compat.training.validated_sets import TASKS_OF_LANGUAGES, languages_are_validated
+from fairseq_ext.compat.validation.validated_sets import TASKS_OF_LANGUAGES, languages_are_validated
 
 SMALL = ("--max-tokens", 300, "--max-epoch", 2, "--validate-interval-updates", 2, "--seed", 1)
 STREAMS = ["--task", "multiway_translation", "--arch", "multiway_gru", "--embed-dim", 8]

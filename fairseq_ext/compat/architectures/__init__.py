@@ -1,0 +1,1 @@
+"""Models and their layers: the options that they read, and the padding that they do not."""

@@ -1,0 +1,1 @@
+"""Losses: what criteria compute, and of what."""

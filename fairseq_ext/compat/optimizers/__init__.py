@@ -1,0 +1,1 @@
+"""Optimizers, learning rates, and averages of parameters."""
