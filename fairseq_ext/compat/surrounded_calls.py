@@ -1,9 +1,12 @@
-"""Functions of fairseq that do something more before or after what they do."""
+"""Functions of fairseq that do something more before or after what they do, or within something.
+
+A function may be given several. What is given later comes first, and ends last.
+"""
 
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable
+from typing import Any, Callable, ContextManager
 
 
 def call_before(owner: Any, name: str, check: Callable[..., Any]) -> None:
@@ -40,3 +43,20 @@ def call_after(owner: Any, name: str, follow: Callable[..., Any]) -> None:
         return outcome
 
     setattr(owner, name, followed)
+
+
+def call_within(owner: Any, name: str, context: Callable[..., ContextManager[Any]]) -> None:
+    """Let a function do what it does within a context.
+
+    Args:
+        owner, name: as of `call_before`.
+        context: takes what the function is called with, and returns the context.
+    """
+    stock = getattr(owner, name)
+
+    @functools.wraps(stock)
+    def enclosed(*args: Any, **kwargs: Any) -> Any:
+        with context(*args, **kwargs):
+            return stock(*args, **kwargs)
+
+    setattr(owner, name, enclosed)

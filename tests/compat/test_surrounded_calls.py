@@ -1,10 +1,11 @@
-"""Functions that do more before or after what they do."""
+"""Functions that do more before or after what they do, or do it within a context."""
 
+import contextlib
 import inspect
 
 import pytest
 
-from fairseq_ext.compat.surrounded_calls import call_after, call_before
+from fairseq_ext.compat.surrounded_calls import call_after, call_before, call_within
 
 
 class Adder:
@@ -56,7 +57,43 @@ def test_nothing_follows_an_error(adder):
         adder([]).add(1, "twice")
 
 
+def test_a_context_ends_after_an_error_too(adder):
+    seen = []
+
+    @contextlib.contextmanager
+    def noting(self, number, times=1):
+        seen.append(f"before {number}")
+        try:
+            yield
+        finally:
+            seen.append(f"after {self.numbers}")
+
+    call_within(adder, "add", noting)
+    assert adder([]).add(5, times=2) == 2
+    with pytest.raises(TypeError):
+        adder([1]).add(6, "twice")
+    assert seen == ["before 5", "after [5, 5]", "before 6", "after [1]"]
+
+
+def test_what_is_given_later_comes_first_and_ends_last(adder):
+    seen = []
+
+    @contextlib.contextmanager
+    def noting(*args):
+        seen.append("begin")
+        yield
+        seen.append("end")
+
+    call_before(adder, "add", lambda *args: seen.append("before"))
+    call_within(adder, "add", noting)
+    call_before(adder, "add", lambda *args: seen.append("before all"))
+    call_after(adder, "add", lambda *args: seen.append("after all"))
+    adder([]).add(1)
+    assert seen == ["before all", "begin", "before", "end", "after all"]
+
+
 def test_a_function_is_known_by_its_own_name_and_arguments(adder):
+    call_within(adder, "add", lambda *more, **named: contextlib.nullcontext())
     for surround in (call_before, call_after):
         surround(adder, "add", lambda *more, **named: None)
         assert adder.add.__name__ == "add" and adder.add.__doc__ == "Add a number."

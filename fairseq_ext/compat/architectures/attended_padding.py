@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, ContextManager
+from typing import TYPE_CHECKING, Any, ContextManager, Iterator
 
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_within
 from .zeros_for_padding import reading
 
 if TYPE_CHECKING:
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
 def decoders_attend_to_no_padding(module: PatchedModule) -> None:
     """Leave the weights of padding out; fairseq's attention fails on a mask for several heads."""
     encoder, decoder = module.FConvEncoder, module.FConvDecoder
-    encode, stock = encoder.forward, decoder.forward
 
-    def forward_encoder(self: Any, src_tokens: Tensor, src_lengths: Tensor) -> Any:
+    @contextlib.contextmanager
+    def encode_words(self: Any, src_tokens: Tensor, src_lengths: Tensor) -> Iterator[None]:
         import torch
 
         is_padding = src_tokens.eq(self.padding_idx)
@@ -32,17 +33,19 @@ def decoders_attend_to_no_padding(module: PatchedModule) -> None:
             for attention in self.attention:
                 if attention is not None:
                     stack.enter_context(_weights_without(attention.attention, is_padding))
-            return encode(self, src_tokens, src_lengths)
+            yield
 
-    def forward(self: Any, prev_output_tokens: Tensor, encoder_out: Any) -> Any:
+    @contextlib.contextmanager
+    def attend_to_words(self: Any, prev_output_tokens: Tensor, encoder_out: Any) -> Iterator[None]:
         is_padding = encoder_out["encoder"]["encoder_padding_mask"]  # (B, S)
         with contextlib.ExitStack() as stack:
             for attention in self.attention:
                 if attention is not None and is_padding is not None:
                     stack.enter_context(_weights_without(attention, is_padding))
-            return stock(self, prev_output_tokens, encoder_out)
+            yield
 
-    encoder.forward, decoder.forward = forward_encoder, forward
+    call_within(encoder, "forward", encode_words)
+    call_within(decoder, "forward", attend_to_words)
 
 
 def _weights_without(attention: Any, is_padding: Tensor) -> ContextManager[None]:

@@ -5,13 +5,10 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any, ContextManager
 
 from ..patch_registry import PatchedModule, patch
-from ..surrounded_calls import call_before
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from ..surrounded_calls import call_after, call_before, call_within
 
 logger = logging.getLogger(__name__)
 # {module of fairseq: its conformer}
@@ -73,10 +70,8 @@ def conformers_begin_as_asked(module: PatchedModule) -> None:
 def conformers_are_frozen(module: PatchedModule) -> None:
     """Compute no gradient of the encoder in the first updates, as s2t_transformer does."""
     encoder = module.S2TConformerEncoder
-    build, stock = encoder.__init__, encoder.forward
 
-    def __init__(self: Any, args: Any) -> None:
-        build(self, args)
+    def begin(self: Any, args: Any) -> None:
         self.encoder_freezing_updates = getattr(args, "encoder_freezing_updates", None) or 0
         self.num_updates = 0
 
@@ -84,15 +79,14 @@ def conformers_are_frozen(module: PatchedModule) -> None:
         super(encoder, self).set_num_updates(num_updates)
         self.num_updates = num_updates
 
-    def forward(self: Any, src_tokens: Tensor, src_lengths: Tensor, *more: Any, **kw: Any) -> Any:
-        """Return the encoded frames of (B, T, D), of which (B,) are no padding."""
+    def gradients(self: Any, *args: Any, **kwargs: Any) -> ContextManager[Any]:
         import torch
 
         is_trained = self.num_updates >= self.encoder_freezing_updates
-        with torch.set_grad_enabled(is_trained and torch.is_grad_enabled()):
-            return stock(self, src_tokens, src_lengths, *more, **kw)
+        return torch.set_grad_enabled(is_trained and torch.is_grad_enabled())
 
-    encoder.__init__, encoder.forward = __init__, forward
+    call_after(encoder, "__init__", begin)
+    call_within(encoder, "forward", gradients)
     encoder.set_num_updates = set_num_updates
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ContextManager
 
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_within
 from .zeros_for_padding import (
     behind,
     convolutions_in,
@@ -53,22 +54,17 @@ def subsampling_leaves_padding_out(module: PatchedModule) -> None:
 )
 def conformers_leave_padding_out(module: PatchedModule) -> None:
     """Give the convolution zeros in the place of the padding."""
-    stock = module.ConformerEncoderLayer.forward
 
-    def forward(
-        self: Any,
-        x: Tensor,
-        encoder_padding_mask: Tensor | None,
-        position_emb: Tensor | None = None,
-    ) -> Any:
+    def zeros(
+        self: Any, x: Tensor, encoder_padding_mask: Tensor | None, *more: Any, **options: Any
+    ) -> ContextManager[None]:
         if encoder_padding_mask is None:
-            return stock(self, x, encoder_padding_mask, position_emb)
+            return contextlib.nullcontext()
         # of the layer, what looks at neighbouring frames
         convolution = self.conv_module.depthwise_conv
-        with zeros_at(convolution, encoder_padding_mask.unsqueeze(1)):  # (B, 1, T)
-            return stock(self, x, encoder_padding_mask, position_emb)
+        return zeros_at(convolution, encoder_padding_mask.unsqueeze(1))  # (B, 1, T)
 
-    module.ConformerEncoderLayer.forward = forward
+    call_within(module.ConformerEncoderLayer, "forward", zeros)
 
 
 @patch(
@@ -78,14 +74,12 @@ def conformers_leave_padding_out(module: PatchedModule) -> None:
 )
 def convolutional_transformers_leave_padding_out(module: PatchedModule) -> None:
     """Give the second convolution zeros in the place of the padding."""
-    stock = module.ConvTransformerEncoder.forward
 
-    def forward(self: Any, src_tokens: Tensor, src_lengths: Tensor) -> Any:
+    def zeros(self: Any, src_tokens: Tensor, src_lengths: Tensor) -> ContextManager[None]:
         first, _, second, _ = self.conv
-        with zeros_behind([first, second], src_tokens.size(1), src_lengths):
-            return stock(self, src_tokens, src_lengths)
+        return zeros_behind([first, second], src_tokens.size(1), src_lengths)
 
-    module.ConvTransformerEncoder.forward = forward
+    call_within(module.ConvTransformerEncoder, "forward", zeros)
 
 
 @patch(
@@ -95,17 +89,15 @@ def convolutional_transformers_leave_padding_out(module: PatchedModule) -> None:
 )
 def convolutions_before_lstms_leave_padding_out(module: PatchedModule) -> None:
     """Give the convolutions zeros in the place of the padding."""
-    stock = module.BerardEncoder.forward
 
-    def forward(
+    def zeros(
         self: Any, src_tokens: Tensor, src_lengths: Tensor | None = None, **more: Any
-    ) -> Any:
+    ) -> ContextManager[None]:
         if src_lengths is None:
-            return stock(self, src_tokens, **more)
-        with zeros_behind(self.conv_layers, src_tokens.size(1), src_lengths):
-            return stock(self, src_tokens, src_lengths, **more)
+            return contextlib.nullcontext()
+        return zeros_behind(self.conv_layers, src_tokens.size(1), src_lengths)
 
-    module.BerardEncoder.forward = forward
+    call_within(module.BerardEncoder, "forward", zeros)
 
 
 @patch(
@@ -116,18 +108,15 @@ def convolutions_before_lstms_leave_padding_out(module: PatchedModule) -> None:
 )
 def positions_leave_padding_out(module: PatchedModule) -> None:
     """Give the convolutions for positions zeros in the place of the padding."""
-    encoder = module.TransformerEncoder
-    stock = encoder.extract_features
 
-    def extract_features(
+    def zeros(
         self: Any, x: Tensor, padding_mask: Tensor | None = None, *more: Any, **options: Any
-    ) -> Any:
-        """Return frames (B, T, C) and results of layers of (B, T, C) and (B, T)."""
+    ) -> ContextManager[None]:
+        """Frames (B, T, C), and where they are padding, (B, T)."""
         convolutions = convolutions_in(self.pos_conv)
-        with zeros_in_all(convolutions[1:], padding_mask):  # stock does so for the first
-            return stock(self, x, padding_mask, *more, **options)
+        return zeros_in_all(convolutions[1:], padding_mask)  # stock does so for the first
 
-    encoder.extract_features = extract_features
+    call_within(module.TransformerEncoder, "extract_features", zeros)
 
 
 @patch(

@@ -6,9 +6,10 @@ Dimensions: B texts, S symbols, T steps of frames, C units.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ContextManager
 
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_within
 from .zeros_for_padding import behind, convolutions_in, zeros_in_all
 
 if TYPE_CHECKING:
@@ -43,15 +44,17 @@ def fastspeech_leaves_padding_out(module: PatchedModule) -> None:
         module.VarianceAdaptor,
         module.FastSpeech2Encoder,
     )
-    run_layer, adapt, run = layer.forward, adaptor.forward, encoder.forward
+    run = encoder.forward
 
-    def forward_layer(self: Any, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
-        with zeros_in_all(convolutions_in(self.ffn.ffn), padding_mask):
-            return run_layer(self, x, padding_mask)
+    def zeros_of_layer(
+        self: Any, x: Tensor, padding_mask: Tensor | None = None
+    ) -> ContextManager[None]:
+        return zeros_in_all(convolutions_in(self.ffn.ffn), padding_mask)
 
-    def forward_adaptor(self: Any, x: Tensor, padding_mask: Tensor, *more: Any, **kw: Any) -> Any:
-        with zeros_in_all(convolutions_in(self), padding_mask):
-            return adapt(self, x, padding_mask, *more, **kw)
+    def zeros_of_adaptor(
+        self: Any, x: Tensor, padding_mask: Tensor, *more: Any, **kw: Any
+    ) -> ContextManager[None]:
+        return zeros_in_all(convolutions_in(self), padding_mask)
 
     def forward(self: Any, *args: Any, **kw: Any) -> Any:
         postnet, self.postnet = self.postnet, None  # which needs the lengths that come out
@@ -65,7 +68,9 @@ def fastspeech_leaves_padding_out(module: PatchedModule) -> None:
                 smooth = frames + postnet(frames)
         return (frames, smooth, lengths, *others)
 
-    layer.forward, adaptor.forward, encoder.forward = forward_layer, forward_adaptor, forward
+    call_within(layer, "forward", zeros_of_layer)
+    call_within(adaptor, "forward", zeros_of_adaptor)
+    encoder.forward = forward
 
 
 @patch("fairseq.speech_generator", because=BECAUSE)

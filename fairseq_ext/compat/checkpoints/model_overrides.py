@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import contextvars
-import functools
-from typing import TYPE_CHECKING, Any, Iterator
+from typing import TYPE_CHECKING, Any, ContextManager, Iterator
 
 from ..command_line.chosen_classes import chosen_classes, declared_options, is_stock
 from ..context_values import holding
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_before, call_within
 from ..user_errors import OptionError, hint_for
 from .configurations import stored_name
 from .refusals import path_being_read
@@ -33,18 +33,15 @@ override_names: contextvars.ContextVar[tuple[str, ...]] = contextvars.ContextVar
 )
 def overrides_name_options(module: PatchedModule) -> None:
     """Hand the names that the user gave to the loading of checkpoints."""
-    stock = module.main
 
-    @functools.wraps(stock)
-    def main(cfg: FairseqConfig, *args: Any, **kwargs: Any) -> Any:
+    def hold_names(cfg: FairseqConfig, *args: Any, **kwargs: Any) -> ContextManager[None]:
         common = getattr(cfg, "common_eval", cfg)
         if not getattr(common, "path", None):
             raise OptionError("--path is missing; allowed: a checkpoint file")
         overrides = ast.literal_eval(getattr(common, "model_overrides", None) or "{}")
-        with holding(override_names, tuple(overrides)):
-            return stock(cfg, *args, **kwargs)
+        return holding(override_names, tuple(overrides))
 
-    module.main = main
+    call_within(module, "main", hold_names)
 
 
 @patch(
@@ -53,16 +50,13 @@ def overrides_name_options(module: PatchedModule) -> None:
 )
 def overrides_are_looked_up(module: PatchedModule) -> None:
     """Compare the names with a checkpoint's configuration while it is read."""
-    stock = module.overwrite_args_by_name
 
-    @functools.wraps(stock)
-    def overwrite_args_by_name(cfg: Any, overrides: dict[str, Any]) -> Any:
+    def check_names(cfg: Any, overrides: dict[str, Any]) -> None:
         # check before they are applied: fairseq adds names that are not there
         if override_names.get():
             check_override_names(path_being_read.get(), cfg)
-        return stock(cfg, overrides)
 
-    module.overwrite_args_by_name = overwrite_args_by_name
+    call_before(module, "overwrite_args_by_name", check_names)
 
 
 def check_override_names(path: str, cfg: Any) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_after
 
 if TYPE_CHECKING:
     from fairseq.models.roberta import RobertaModel
@@ -19,12 +19,8 @@ if TYPE_CHECKING:
 )
 def pruned_models_are_loaded(module: PatchedModule) -> None:
     """Give the layers the sizes that they have in the checkpoint, before it is loaded."""
-    model = module.RobertaModel
-    stock = model.upgrade_state_dict_named
 
-    @functools.wraps(stock)
-    def upgrade_state_dict_named(self: RobertaModel, state_dict: dict[str, Any], name: str) -> None:
-        stock(self, state_dict, name)
+    def prune(self: RobertaModel, state_dict: dict[str, Any], name: str) -> None:
         options = ("mha_heads_to_keep", "ffn_blocks_to_remove")
         if all(getattr(self.args, option, -1) in (-1, None) for option in options):
             return
@@ -32,7 +28,7 @@ def pruned_models_are_loaded(module: PatchedModule) -> None:
         for number, layer in enumerate(self.encoder.sentence_encoder.layers):
             prune_as_stored(layer, state_dict, f"{prefix}encoder.sentence_encoder.layers.{number}.")
 
-    model.upgrade_state_dict_named = upgrade_state_dict_named
+    call_after(module.RobertaModel, "upgrade_state_dict_named", prune)
 
 
 def prune_as_stored(

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextvars
 import functools
 import re
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, ContextManager, Optional
 
 from ..context_values import holding
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_before, call_within
 from ..user_errors import OptionError
 
 if TYPE_CHECKING:
@@ -82,24 +83,21 @@ def layers_of_the_other_side_remain(module: PatchedModule) -> None:
 )
 def first_models_have_all_layers(module: PatchedModule) -> None:
     """Prune the model of --finetune-from-model, however many layers it has."""
-    load = module.Trainer.load_checkpoint
 
-    @functools.wraps(load)
-    def load_checkpoint(self: Trainer, filename: str, *args: Any, **kwargs: Any) -> Any:
+    def note_first_model(
+        self: Trainer, filename: str, *args: Any, **kwargs: Any
+    ) -> ContextManager[None]:
         is_first = filename == self.cfg.checkpoint.finetune_from_model
-        with holding(_reads_first_model, is_first):
-            return load(self, filename, *args, **kwargs)
+        return holding(_reads_first_model, is_first)
 
-    module.Trainer.load_checkpoint = load_checkpoint
+    call_within(module.Trainer, "load_checkpoint", note_first_model)
 
 
 @patch("fairseq.checkpoint_utils", because="fairseq 0.12.2, as before")
 def overrides_name_layers_of_the_checkpoint(module: PatchedModule) -> None:
     """Refuse layers in --model-overrides that the model of the checkpoint does not have."""
-    stock = module.overwrite_args_by_name
 
-    @functools.wraps(stock)
-    def overwrite_args_by_name(cfg: Any, overrides: dict[str, Any]) -> Any:
+    def check_overrides(cfg: Any, overrides: dict[str, Any]) -> None:
         model = getattr(cfg, "model", None)
         for side in SIDES:
             name = f"{side}_layers_to_keep"
@@ -107,9 +105,8 @@ def overrides_name_layers_of_the_checkpoint(module: PatchedModule) -> None:
             # what the checkpoint itself says was done to a larger model
             if to_keep and isinstance(count, int) and to_keep != getattr(model, name, None):
                 check_layers(side, to_keep, count)
-        return stock(cfg, overrides)
 
-    module.overwrite_args_by_name = overwrite_args_by_name
+    call_before(module, "overwrite_args_by_name", check_overrides)
 
 
 @patch(

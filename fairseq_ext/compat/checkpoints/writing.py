@@ -5,17 +5,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import functools
 import logging
 import os
 import pickle
 import re
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, Iterator
 
 from ..atomic_files import atomic_copy, atomic_write, remove_leftovers
 from ..context_values import holding
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_within
 from .data_only import RefusedCheckpoint
 from .folder_lock import folder_lock
 from .refusals import path_being_read
@@ -83,10 +85,9 @@ def checkpoints_are_written_whole(module: PatchedModule) -> None:
 )
 def one_training_to_a_folder(module: PatchedModule) -> None:
     """Lock --save-dir, and remove from it what killed trainings left half-written."""
-    train = module.main
 
-    @functools.wraps(train)
-    def main(cfg: FairseqConfig, *args: Any, **kwargs: Any) -> Any:
+    @contextlib.contextmanager
+    def locking_folder(cfg: FairseqConfig, *args: Any, **kwargs: Any) -> Iterator[None]:
         saving = getattr(cfg, "checkpoint", cfg)
         if saving.write_checkpoints_asynchronously:
             raise ValueError(
@@ -97,7 +98,8 @@ def one_training_to_a_folder(module: PatchedModule) -> None:
         is_local = not module.PathManager.path_requires_pathmanager(saving.save_dir)
         # only the first process writes, and it alone has the lock
         if saving.no_save or not is_local or not module.distributed_utils.is_master(workers):
-            return train(cfg, *args, **kwargs)
+            yield
+            return
         os.makedirs(saving.save_dir, exist_ok=True)
         with folder_lock(saving.save_dir) as is_locked:
             # without the lock, leftovers may belong to a training that is still writing
@@ -106,9 +108,9 @@ def one_training_to_a_folder(module: PatchedModule) -> None:
                 if removed:
                     names = ", ".join(removed)
                     logger.info(f"{saving.save_dir}: removed what a killed write left: {names}")
-            return train(cfg, *args, **kwargs)
+            yield
 
-    module.main = main
+    call_within(module, "main", locking_folder)
 
 
 @patch(

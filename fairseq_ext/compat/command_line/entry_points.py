@@ -13,7 +13,7 @@ import os
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Sequence
 
 from ..patch_registry import PatchedModule, patch
-from ..surrounded_calls import call_before
+from ..surrounded_calls import call_before, call_within
 from ..user_errors import OptionError, reports_user_errors
 from .option_checks import check
 from .termination_signals import exits_cleanly_on_signals
@@ -159,16 +159,14 @@ def lists_of_numbers_are_numbers(module: PatchedModule) -> None:
 )
 def hydra_options_are_in_their_ranges(module: PatchedModule) -> None:
     """Check the options of a training that hydra configured."""
-    train = module._hydra_main
 
-    def _hydra_main(cfg: FairseqConfig, **kwargs: Any) -> Any:
+    def check_options(cfg: FairseqConfig, **kwargs: Any) -> None:
         whole = copy.deepcopy(cfg)  # add_defaults writes into it
         module.add_defaults(whole)  # `${...}` may name options that have their defaults
         groups = module.OmegaConf.to_container(whole, resolve=True, enum_to_str=True)
         check(values_of_hydra(groups))
-        return train(cfg, **kwargs)
 
-    module._hydra_main = _hydra_main
+    call_before(module, "_hydra_main", check_options)
 
 
 def values_of_hydra(groups: Mapping[Any, object]) -> dict[str, object]:
@@ -192,21 +190,20 @@ def values_of_hydra(groups: Mapping[Any, object]) -> dict[str, object]:
 )
 def no_empty_save_dir_is_left(module: PatchedModule) -> None:
     """Remove the folders that a training made and left empty because it could not start."""
-    train = module.main
 
-    @functools.wraps(train)
-    def main(cfg: FairseqConfig, *args: Any, **kwargs: Any) -> Any:
+    @contextlib.contextmanager
+    def removing_folders(cfg: FairseqConfig, *args: Any, **kwargs: Any) -> Iterator[None]:
         folder = getattr(getattr(cfg, "checkpoint", cfg), "save_dir", "") or ""
         missing = _missing_folders(folder)  # asked before fairseq makes them
         try:
-            return train(cfg, *args, **kwargs)
+            yield
         except Exception:
             with contextlib.suppress(OSError):  # not empty, or not there
                 for path in missing:  # the innermost first
                     os.rmdir(path)
             raise
 
-    module.main = main
+    call_within(module, "main", removing_folders)
 
 
 @patch(

@@ -15,6 +15,7 @@ import os
 from typing import Any, Iterator
 
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_within
 
 
 @patch(
@@ -48,17 +49,14 @@ def log_file_has_each_line_once(module: PatchedModule) -> None:
 )
 def log_files_are_closed(module: PatchedModule) -> None:
     """Close the command's log files at its end."""
-    stock = module.main
-    loggers = module.logger, logging.getLogger("fairseq.logging.progress_bar")
 
-    @functools.wraps(stock)
-    def main(*args: Any, **kwargs: Any) -> Any:
-        with contextlib.ExitStack() as stack:
-            for logger in loggers:
-                stack.enter_context(new_handlers_are_closed(logger))
-            return stock(*args, **kwargs)
+    @contextlib.contextmanager
+    def closing_files(*args: Any, **kwargs: Any) -> Iterator[None]:
+        bars = logging.getLogger("fairseq.logging.progress_bar")
+        with new_handlers_are_closed(module.logger), new_handlers_are_closed(bars):
+            yield
 
-    module.main = main
+    call_within(module, "main", closing_files)
 
 
 def is_open(logger: logging.Logger, path: str) -> bool:

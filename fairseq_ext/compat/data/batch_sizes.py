@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any, Callable
 
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_before
 from ..user_errors import OptionError
 
 if TYPE_CHECKING:
@@ -19,17 +19,15 @@ if TYPE_CHECKING:
 )
 def sentences_fit_in_max_tokens(module: PatchedModule) -> None:
     """Name the longest sentence and its length."""
-    stock = module.batch_by_size
 
-    @functools.wraps(stock)
-    def batch_by_size(
+    def check_longest(
         indices: np.ndarray,
         num_tokens_fn: Callable[[int], int],
         num_tokens_vec: np.ndarray | None = None,
         max_tokens: int | None = None,
         *args: Any,
         **kwargs: Any,
-    ) -> Any:
+    ) -> None:
         # batches of fixed shapes have sizes of their own
         has_shapes = (args[2] if len(args) > 2 else kwargs.get("fixed_shapes")) is not None
         limit = -1 if max_tokens is None or has_shapes else int(max_tokens)
@@ -43,6 +41,5 @@ def sentences_fit_in_max_tokens(module: PatchedModule) -> None:
                     f"--max-source-positions {limit} --max-target-positions {limit} with "
                     "--skip-invalid-size-inputs-valid-test, which leave such sentences out"
                 )
-        return stock(indices, num_tokens_fn, num_tokens_vec, max_tokens, *args, **kwargs)
 
-    module.batch_by_size = batch_by_size
+    call_before(module, "batch_by_size", check_longest)

@@ -9,6 +9,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_after
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,11 +34,9 @@ def buckets_keep_short_sentences(module: PatchedModule) -> None:
     import numpy as np
 
     dataset = module.LanguagePairDataset
-    build, filter_by_size = dataset.__init__, dataset.filter_indices_by_size
+    filter_by_size = dataset.filter_indices_by_size
 
-    @functools.wraps(build)
-    def __init__(self: LanguagePairDataset, src: Any, src_sizes: Any, *more: Any, **options: Any):
-        build(self, src, src_sizes, *more, **options)
+    def note_sizes(self: LanguagePairDataset, *args: Any, **options: Any) -> None:
         # as they are without padding; `sizes` stays as it was
         sizes = self.sizes if self.sizes.ndim == 2 else self.sizes[:, None]
         self.unpadded_sizes = [sizes[:, side] for side in range(sizes.shape[1])]
@@ -62,7 +61,8 @@ def buckets_keep_short_sentences(module: PatchedModule) -> None:
         order = np.argsort(self.bucketed_num_tokens[indices], kind="mergesort")
         return indices[order], ignored
 
-    dataset.__init__, dataset.filter_indices_by_size = __init__, filter_indices_by_size
+    call_after(dataset, "__init__", note_sizes)
+    dataset.filter_indices_by_size = filter_indices_by_size
 
 
 def _shifted(target: Tensor, pad: int, eos: int) -> Tensor:

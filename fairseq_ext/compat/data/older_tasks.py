@@ -8,6 +8,7 @@ import inspect
 from typing import TYPE_CHECKING, Any, Callable
 
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_after
 
 if TYPE_CHECKING:
     from fairseq.tasks import FairseqTask
@@ -37,17 +38,13 @@ NEWER_REQUESTS = {
 )
 def older_tasks_have_their_options(module: PatchedModule) -> None:
     """Keep the options as `args` too, where tasks without a dataclass look for them."""
-    task = module.FairseqTask
-    build = task.__init__
 
-    @functools.wraps(build)
-    def __init__(self: FairseqTask, cfg: Any, *more: Any, **states: Any) -> None:
-        build(self, cfg, *more, **states)
+    def keep_options(self: FairseqTask, cfg: Any, *more: Any, **states: Any) -> None:
         # a task may have a property of this name
         if isinstance(cfg, argparse.Namespace) and not hasattr(type(self), "args"):
             self.args = cfg
 
-    task.__init__ = __init__
+    call_after(module.FairseqTask, "__init__", keep_options)
 
 
 class OptionsOfTask:

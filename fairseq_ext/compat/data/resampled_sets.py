@@ -7,6 +7,7 @@ import inspect
 from typing import TYPE_CHECKING, Any, Callable
 
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_after
 
 if TYPE_CHECKING:
     import numpy as np
@@ -144,18 +145,14 @@ class BatchBySize:
 def drawn_items_are_ordered(module: PatchedModule) -> None:
     """Order the training set by what the epoch has drawn."""
     task = getattr(module, TASKS[module.__name__])
-    load, order_of_epochs = task.load_dataset, _order_of_epochs(module)
+    order_of_epochs = _order_of_epochs(module)
 
-    @functools.wraps(load)
-    def load_dataset(
-        self: FairseqTask, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any
-    ) -> None:
-        load(self, split, epoch=epoch, combine=combine, **kwargs)
+    def order(self: FairseqTask, split: str, epoch: int = 1, *more: Any, **options: Any) -> None:
         if split == self.args.train_subset:  # type: ignore[attr-defined]
             dataset: SortDataset = self.datasets[split]
             self.datasets[split] = order_of_epochs(dataset, self.args.seed, epoch)
 
-    task.load_dataset = load_dataset
+    call_after(task, "load_dataset", order)
 
 
 def _order_of_epochs(module: PatchedModule) -> type[SortDataset]:

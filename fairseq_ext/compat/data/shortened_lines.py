@@ -6,6 +6,7 @@ import functools
 from typing import TYPE_CHECKING, Any, Sequence
 
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_after
 
 if TYPE_CHECKING:
     from fairseq.data import FairseqDataset
@@ -30,16 +31,13 @@ ADDED = {"masked_lm": 1, "denoising": 2}
 def crops_change_with_the_epoch(module: PatchedModule) -> None:
     """Tell the epoch to the dataset below, which crops."""
     dataset = getattr(module, LISTENING[module.__name__.rpartition(".")[2]])
-    stock = dataset.set_epoch
 
-    @functools.wraps(stock)
-    def set_epoch(self: Any, epoch: int, **options: Any) -> None:
-        stock(self, epoch, **options)
+    def pass_on(self: Any, epoch: int, **options: Any) -> None:
         # a list of tensors, which a program may give, has no epochs
         if hasattr(self.dataset, "set_epoch"):
             self.dataset.set_epoch(epoch)
 
-    dataset.set_epoch = set_epoch
+    call_after(dataset, "set_epoch", pass_on)
 
 
 @patch(

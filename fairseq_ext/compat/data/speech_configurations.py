@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_after
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,11 +32,8 @@ def waveforms_are_standardised_as_asked(module: PatchedModule) -> None:
     Models that were trained without the line have seen standardised waveforms.
     """
     config = module.S2TDataConfig
-    build = config.__init__
 
-    @functools.wraps(build)
-    def __init__(self: S2TDataConfig, yaml_path: Path) -> None:
-        build(self, yaml_path)
+    def warn_without_the_line(self: S2TDataConfig, yaml_path: Path) -> None:
         if self.use_audio_input and "standardize_audio" not in self.config:
             logger.warning(
                 "%s: waveforms are standardised; write standardize_audio: true, or false for a "
@@ -48,7 +45,8 @@ def waveforms_are_standardised_as_asked(module: PatchedModule) -> None:
         """Whether each waveform has mean 0 and variance 1."""
         return bool(self.use_audio_input and self.config.get("standardize_audio", True))
 
-    config.__init__, config.standardize_audio = __init__, property(standardize_audio)
+    call_after(config, "__init__", warn_without_the_line)
+    config.standardize_audio = property(standardize_audio)
 
 
 @patch(
@@ -59,11 +57,8 @@ def waveforms_are_standardised_as_asked(module: PatchedModule) -> None:
 def deltas_have_their_window(module: PatchedModule) -> None:
     """Compute both deltas in the window that the configuration names; warn where stock did not."""
     transform = module.DeltaDeltas
-    build = transform.__init__
 
-    @functools.wraps(build)
-    def __init__(self: DeltaDeltas, win_length: int = STOCK_WINDOW) -> None:
-        build(self, win_length)
+    def warn_of_window(self: DeltaDeltas, win_length: int = STOCK_WINDOW) -> None:
         if win_length != STOCK_WINDOW:
             logger.warning(
                 "delta_deltas: win_length %s is read; a model that was trained without this layer "
@@ -83,7 +78,8 @@ def deltas_have_their_window(module: PatchedModule) -> None:
         rows: NDArray[np.float32] = module.torch.cat(parts).T.numpy()
         return rows
 
-    transform.__init__, transform.__call__ = __init__, __call__
+    call_after(transform, "__init__", warn_of_window)
+    transform.__call__ = __call__
 
 
 @patch(
@@ -93,12 +89,8 @@ def deltas_have_their_window(module: PatchedModule) -> None:
 )
 def transforms_without_effect_are_named(module: PatchedModule) -> None:
     """Warn of transforms, which are for features, where the input are waveforms."""
-    dataset = module.SpeechToTextDataset
-    build = dataset.__init__
 
-    @functools.wraps(build)
-    def __init__(self: SpeechToTextDataset, *args: Any, **options: Any) -> None:
-        build(self, *args, **options)
+    def warn_of_transforms(self: SpeechToTextDataset, *args: Any, **options: Any) -> None:
         transforms = getattr(self.feature_transforms, "transforms", None)
         if self.cfg.use_audio_input and transforms:
             logger.warning(
@@ -108,7 +100,7 @@ def transforms_without_effect_are_named(module: PatchedModule) -> None:
                 ", ".join(type(transform).__name__ for transform in transforms),
             )
 
-    dataset.__init__ = __init__
+    call_after(module.SpeechToTextDataset, "__init__", warn_of_transforms)
 
 
 @patch(

@@ -7,6 +7,7 @@ import logging
 from typing import Any
 
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_after, call_before
 
 logger = logging.getLogger(__name__)
 
@@ -19,11 +20,8 @@ logger = logging.getLogger(__name__)
 def masks_without_effect_are_named(module: PatchedModule) -> None:
     """Warn of masks that are asked for and never set."""
     transform = module.SpecAugmentTransform
-    build, stock = transform.__init__, transform.__call__
 
-    @functools.wraps(build)
-    def __init__(self: Any, *args: Any, **options: Any) -> None:
-        build(self, *args, **options)
+    def warn_of_time(self: Any, *args: Any, **options: Any) -> None:
         self.has_warned = False
         if self.time_mask_n > 0 and self.time_mask_p <= 0:
             logger.warning(
@@ -33,8 +31,8 @@ def masks_without_effect_are_named(module: PatchedModule) -> None:
                 self.time_mask_p,
             )
 
-    def __call__(self: Any, spectrogram: Any) -> Any:
-        """Return (frames, features) with masks."""
+    def warn_of_frequency(self: Any, spectrogram: Any) -> None:
+        """Read (frames, features), which are not masked yet."""
         if spectrogram.shape[1] < self.freq_mask_f and not self.has_warned:
             self.has_warned = True
             logger.warning(
@@ -43,9 +41,9 @@ def masks_without_effect_are_named(module: PatchedModule) -> None:
                 self.freq_mask_f,
                 spectrogram.shape[1],
             )
-        return stock(self, spectrogram)
 
-    transform.__init__, transform.__call__ = __init__, __call__
+    call_after(transform, "__init__", warn_of_time)
+    call_before(transform, "__call__", warn_of_frequency)
 
 
 @patch(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_after
 
 if TYPE_CHECKING:
     from fairseq.data import FairseqDataset, LRUCacheDataset
@@ -25,19 +25,14 @@ def workers_know_the_epoch(module: PatchedModule) -> None:
     """
     from fairseq.data.fairseq_dataset import EpochListening
 
-    iterator = module.EpochBatchIterator
-    build = iterator.__init__
-
-    @functools.wraps(build)
-    def __init__(
+    def choose(
         self: EpochBatchIterator, dataset: FairseqDataset, *args: Any, **options: Any
     ) -> None:
-        build(self, dataset, *args, **options)
         listen = getattr(type(dataset), "set_epoch", EpochListening.set_epoch)
         if self.num_workers > 0 and listen is not EpochListening.set_epoch:
             self.reuse_dataloader = False
 
-    iterator.__init__ = __init__
+    call_after(module.EpochBatchIterator, "__init__", choose)
 
 
 @patch(

@@ -7,6 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_after
 
 if TYPE_CHECKING:
     from fairseq.data import ColorizeDataset
@@ -53,16 +54,12 @@ def colors_follow_the_batch(module: PatchedModule) -> None:
 )
 def workers_share_one_list_of_batches(module: PatchedModule) -> None:
     """Shuffle the batches alike in all workers."""
-    dataset = module.MultiCorpusDataset
-    stock = dataset.__init__
 
-    @functools.wraps(stock)
-    def __init__(self: MultiCorpusDataset, *arguments: Any, **options: Any) -> None:
-        stock(self, *arguments, **options)
+    def forget_rank(self: MultiCorpusDataset, *arguments: Any, **options: Any) -> None:
         if self.distributed_rank is not None:
             self.distributed_rank = 0
 
-    dataset.__init__ = __init__
+    call_after(module.MultiCorpusDataset, "__init__", forget_rank)
 
 
 @patch(

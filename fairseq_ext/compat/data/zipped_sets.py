@@ -9,6 +9,7 @@ import functools
 from typing import TYPE_CHECKING, Any, Iterator
 
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_after
 
 if TYPE_CHECKING:
     import numpy as np
@@ -127,11 +128,8 @@ def noise_depends_on_the_seed(module: PatchedModule) -> None:
 def shards_follow_each_other(module: PatchedModule) -> None:
     """Read the next folder in each epoch, in the order of their names."""
     task = module.OnlineBackTranslationTask
-    build = task.__init__
 
-    @functools.wraps(build)
-    def __init__(self: OnlineBackTranslationTask, args: Any, *more: Any, **named: Any) -> None:
-        build(self, args, *more, **named)
+    def sort_shards(self: OnlineBackTranslationTask, args: Any, *more: Any, **named: Any) -> None:
         if self.data != module.utils.split_paths(args.data):
             self.data.sort(key=lambda path: (len(path), path))
 
@@ -139,4 +137,5 @@ def shards_follow_each_other(module: PatchedModule) -> None:
         """Return True if each epoch reads other files."""
         return split == "train" and len(self.data) > 1
 
-    task.__init__, task.has_sharded_data = __init__, has_sharded_data
+    call_after(task, "__init__", sort_shards)
+    task.has_sharded_data = has_sharded_data

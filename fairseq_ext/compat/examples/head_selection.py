@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..imported_examples import modules_of_examples
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_before
 from ..user_errors import OptionError
 
 if TYPE_CHECKING:
@@ -79,12 +80,10 @@ def probable_heads_are_selected(module: PatchedModule) -> None:
 def batches_have_the_heads_of_one_task(module: PatchedModule) -> None:
     """Refuse to translate several languages or domains at once, as in `--gen-subset a,b`."""
     task = module.SpeechToTextHeadSelectionTask
-    stock = task.inference_step
 
-    @functools.wraps(stock)
-    def inference_step(
+    def check_batch(
         self: Any, generator: Any, models: Any, sample: Any, *more: Any, **kwargs: Any
-    ) -> Any:
+    ) -> None:
         sides = ("domain",) if self.task_type == "domain" else ("src_lang", "tgt_lang")
         for side in sides:
             if len(sample[f"{side}_ids"].unique()) > 1:
@@ -92,6 +91,5 @@ def batches_have_the_heads_of_one_task(module: PatchedModule) -> None:
                     "--gen-subset with splits of several languages or domains is not allowed; "
                     "allowed: a split with the heads of one of them, as in test_en_de_talks"
                 )
-        return stock(self, generator, models, sample, *more, **kwargs)
 
-    task.inference_step = inference_step
+    call_before(task, "inference_step", check_batch)

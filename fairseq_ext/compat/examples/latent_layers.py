@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..imported_examples import modules_of_examples
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_after
 from ..user_errors import OptionError
 
 if TYPE_CHECKING:
@@ -24,14 +25,10 @@ def layers_begin_with_equal_chances(module: PatchedModule) -> None:
     """Begin with logits of zero: each layer is selected with probability 1/2, the uniform prior."""
     import torch
 
-    stock = module.LayerSelect.__init__
-
-    @functools.wraps(stock)
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        stock(self, *args, **kwargs)
+    def begin_with_zeros(self: Any, *args: Any, **kwargs: Any) -> None:
         torch.nn.init.zeros_(self.layer_logits)
 
-    module.LayerSelect.__init__ = __init__
+    call_after(module.LayerSelect, "__init__", begin_with_zeros)
 
 
 @patch(
@@ -43,11 +40,8 @@ def layers_begin_with_equal_chances(module: PatchedModule) -> None:
 def probable_layers_are_selected(module: PatchedModule) -> None:
     """In evaluation, select the layers with a probability of at least 1/2, and draw none."""
     select = module.LayerSelect
-    stock = select.__init__
 
-    @functools.wraps(stock)
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        stock(self, *args, **kwargs)
+    def begin(self: Any, *args: Any, **kwargs: Any) -> None:
         self.soft_select = not self.hard_select
         self.noises = [None] * len(self.layer_samples)  # (L,) of each language's last sample
 
@@ -66,7 +60,8 @@ def probable_layers_are_selected(module: PatchedModule) -> None:
         drawn = [index for index, noise in enumerate(self.noises) if noise is not None]
         return [selection(self, index) for index in drawn]
 
-    select.__init__, select.sample, select.redraw = __init__, sample, redraw
+    call_after(select, "__init__", begin)
+    select.sample, select.redraw = sample, redraw
 
 
 def logistic_noise(logits: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ import functools
 from typing import TYPE_CHECKING, Any, Mapping, Sequence
 
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_before
 from ..user_errors import OptionError
 
 if TYPE_CHECKING:
@@ -117,12 +118,9 @@ def models_without_attention_do_not_count(module: PatchedModule) -> None:
 )
 def alignments_need_attention(module: PatchedModule) -> None:
     """Refuse a model without attention by name."""
-    generator = module.SequenceGeneratorWithAlignment
-    prepare = generator._prepare_batch_for_alignment
 
-    @functools.wraps(prepare)
-    def _prepare_batch_for_alignment(self: Any, sample: Any, hypothesis: Any) -> Any:
+    def check_hypothesis(self: Any, sample: Any, hypothesis: Any) -> None:
         check_attention(hypothesis)
-        return prepare(self, sample, hypothesis)
 
-    generator._prepare_batch_for_alignment = _prepare_batch_for_alignment
+    generator = module.SequenceGeneratorWithAlignment
+    call_before(generator, "_prepare_batch_for_alignment", check_hypothesis)

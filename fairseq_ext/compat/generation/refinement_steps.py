@@ -96,16 +96,14 @@ def check_beams(args: Any) -> None:
 def external_rerankers_rank(module: PatchedModule) -> None:
     """Read the output of an encoder as fairseq's encoders write it today."""
     generator = module.IterativeRefinementGenerator
-    stock = generator.generate
 
-    def generate(self: Any, models: list[BaseFairseqModel], *args: Any, **options: Any) -> Any:
+    def check_models(self: Any, models: list[BaseFairseqModel], *args: Any, **options: Any) -> None:
         if self.reranking and (len(models) < 2 or self.beam_size < 2):
             raise OptionError(
                 f"--iter-decode-with-external-reranker with {len(models)} models of --path and "
                 f"{option_of('iter_decode_with_beam', self.beam_size)}: the last model ranks what "
                 "the others translate; allowed: at least 2 models and 2 lengths"
             )
-        return stock(self, models, *args, **options)
 
     def rerank(
         self: Any,
@@ -139,4 +137,5 @@ def external_rerankers_rank(module: PatchedModule) -> None:
             entry[0]["score"] = score
         return finalized
 
-    generator.generate, generator.rerank = generate, rerank
+    call_before(generator, "generate", check_models)
+    generator.rerank = rerank

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_after
 
 if TYPE_CHECKING:
     from fairseq.models.transformer import TransformerDecoderBase
@@ -51,14 +51,9 @@ def alignments_are_of_the_trained_heads(module: PatchedModule) -> None:
                 alignment_heads,
             )
 
-    model = module.TransformerAlignModel
-    build = model.__init__
-
-    @functools.wraps(build)
-    def __init__(self: Any, encoder: Any, decoder: TransformerDecoderBase, args: Any) -> None:
-        build(self, encoder, decoder, args)
+    def align(self: Any, encoder: Any, decoder: TransformerDecoderBase, args: Any) -> None:
         if type(decoder) is TransformerDecoderBase:  # a plugin may have its own decoder
             decoder.__class__ = AligningDecoder
             decoder.align_by(self.alignment_layer, self.alignment_heads)
 
-    model.__init__ = __init__
+    call_after(module.TransformerAlignModel, "__init__", align)

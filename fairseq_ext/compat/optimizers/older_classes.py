@@ -8,22 +8,20 @@ import inspect
 from typing import Any
 
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_after
 
 
 def keep_options(base: Any) -> None:
     """Keep the options as `args` too, where classes without a dataclass look for them."""
-    stock = base.__init__
 
-    @functools.wraps(stock)
-    def __init__(self: Any, cfg: Any, *more: Any, **options: Any) -> None:
-        stock(self, cfg, *more, **options)
+    def keep(self: Any, cfg: Any, *more: Any, **options: Any) -> None:
         # those of fairseq 0.10 read `args` with a dataclass, too
         is_older = isinstance(cfg, argparse.Namespace) or is_of_plugin(type(self))
         # a class may have a property of this name
         if is_older and not hasattr(type(self), "args"):
             self.args = cfg
 
-    base.__init__ = __init__
+    call_after(base, "__init__", keep)
 
 
 def is_of_plugin(kind: type) -> bool:

@@ -51,7 +51,7 @@ def rates_begin_with_the_first(module: PatchedModule) -> None:
 def annealed_rates_are_resumed(module: PatchedModule) -> None:
     """Keep the rate that an annealed epoch has begun with in the checkpoint."""
     schedule = module.PolynomialDecayLRSchedule
-    stock, save, load = schedule.get_next_lr, schedule.state_dict, schedule.load_state_dict
+    stock, save = schedule.get_next_lr, schedule.state_dict
     schedule.annealed = None  # (epoch, the rate at its beginning)
 
     @functools.wraps(stock)
@@ -68,15 +68,13 @@ def annealed_rates_are_resumed(module: PatchedModule) -> None:
         annealed = {} if self.annealed is None else {"annealed": self.annealed}
         return {**save(self), **annealed}
 
-    @functools.wraps(load)
-    def load_state_dict(self: Any, state_dict: dict[str, Any]) -> None:
-        load(self, state_dict)
+    def restore(self: Any, state_dict: dict[str, Any]) -> None:
         if self.cfg.force_anneal is not None and "annealed" in state_dict:
             self.annealed = state_dict["annealed"]
             self.lr = self.annealed[1]  # the rate of the last update follows from it
 
-    schedule.get_next_lr = get_next_lr
-    schedule.state_dict, schedule.load_state_dict = state_dict, load_state_dict
+    schedule.get_next_lr, schedule.state_dict = get_next_lr, state_dict
+    call_after(schedule, "load_state_dict", restore)
 
 
 @patch(
@@ -187,11 +185,9 @@ def rates_have_numbers_as_keys(module: PatchedModule) -> None:
 def winning_rates_are_named(module: PatchedModule) -> None:
     """Warn where both options are given; leave the rate alone, without a word, if one is not."""
     schedule = module.ManualSchedule
-    build, step = schedule.__init__, schedule.step_update
+    step = schedule.step_update
 
-    @functools.wraps(build)
-    def __init__(self: ManualSchedule, args: Any, optimizer: FairseqOptimizer) -> None:
-        build(self, args, optimizer)
+    def warn_of_both(self: ManualSchedule, args: Any, optimizer: FairseqOptimizer) -> None:
         if self.epoch2lr and self.update2lr:
             logger.warning(
                 "--update2lr holds from update %s on, whatever --epoch2lr says",
@@ -204,7 +200,8 @@ def winning_rates_are_named(module: PatchedModule) -> None:
             return float(step(self, num_updates))
         return float(self.optimizer.get_lr())
 
-    schedule.__init__, schedule.step_update = __init__, step_update
+    call_after(schedule, "__init__", warn_of_both)
+    schedule.step_update = step_update
 
 
 @patch(

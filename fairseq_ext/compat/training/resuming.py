@@ -14,6 +14,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Callable
 
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_after
 from .after_loading import CheckpointLoading, after_loading
 
 if TYPE_CHECKING:
@@ -87,17 +88,17 @@ def resumed_trainings_forget_nothing(module: PatchedModule) -> None:
 def plateaus_are_remembered(module: PatchedModule) -> None:
     """Keep the number of bad validations in the checkpoint."""
     schedule = module.ReduceLROnPlateauLRSchedule
-    save, load = schedule.state_dict, schedule.load_state_dict
+    save = schedule.state_dict
 
     def state_dict(self: ReduceLROnPlateauLRSchedule) -> dict[str, Any]:
         return {**save(self), "num_bad_epochs": self.lr_scheduler.num_bad_epochs}
 
-    def load_state_dict(self: ReduceLROnPlateauLRSchedule, state_dict: dict[str, Any]) -> None:
-        load(self, state_dict)
+    def restore(self: ReduceLROnPlateauLRSchedule, state_dict: dict[str, Any]) -> None:
         # 0: written without this patch
         self.lr_scheduler.num_bad_epochs = state_dict.get("num_bad_epochs", 0)
 
-    schedule.state_dict, schedule.load_state_dict = state_dict, load_state_dict
+    schedule.state_dict = state_dict
+    call_after(schedule, "load_state_dict", restore)
 
 
 @patch(

@@ -8,6 +8,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_before
 
 if TYPE_CHECKING:
     from fairseq.dataclass.configs import FairseqConfig
@@ -25,15 +26,15 @@ def validations_are_of_new_updates(module: PatchedModule) -> None:
 
     What ends an epoch or the run is as before.
     """
-    stock, train_epoch = module.validate_and_save, module.train
+    stock = module.validate_and_save
     # {trainer: its number of updates when it was last asked what is due}
     updates_before: weakref.WeakKeyDictionary[Trainer, int] = weakref.WeakKeyDictionary()
 
-    @functools.wraps(train_epoch)
-    def train(cfg: FairseqConfig, trainer: Trainer, task: FairseqTask, epoch_itr: Any) -> Any:
+    def note_updates(
+        cfg: FairseqConfig, trainer: Trainer, task: FairseqTask, epoch_itr: Any
+    ) -> None:
         # the epoch before, or the run that is resumed, has done what was due
         updates_before[trainer] = trainer.get_num_updates()
-        return train_epoch(cfg, trainer, task, epoch_itr)
 
     @functools.wraps(stock)
     def validate_and_save(
@@ -51,4 +52,5 @@ def validations_are_of_new_updates(module: PatchedModule) -> None:
         updates_before[trainer] = updates
         return stock(cfg, trainer, task, epoch_itr, valid_subsets, end_of_epoch)
 
-    module.train, module.validate_and_save = train, validate_and_save
+    call_before(module, "train", note_updates)
+    module.validate_and_save = validate_and_save

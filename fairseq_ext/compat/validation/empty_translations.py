@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any
 
 from ..corpus_bleu import bleu_of_meters
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_after
 
 if TYPE_CHECKING:
     from fairseq.criterions import FairseqCriterion
@@ -20,14 +20,10 @@ if TYPE_CHECKING:
 )
 def empty_translations_count(module: PatchedModule) -> None:
     """Add the length of their references to that of the others."""
-    task = module.TranslationTask
-    stock = task.reduce_metrics
 
-    @functools.wraps(stock)
-    def reduce_metrics(
+    def count_references(
         self: TranslationTask, logging_outputs: list[dict[str, Any]], criterion: FairseqCriterion
     ) -> None:
-        stock(self, logging_outputs, criterion)
         # in training there are none
         references = sum(int(log.get("_bleu_ref_len", 0)) for log in logging_outputs)
         words = sum(int(log.get("_bleu_sys_len", 0)) for log in logging_outputs)
@@ -38,4 +34,4 @@ def empty_translations_count(module: PatchedModule) -> None:
             module.metrics.log_scalar("_bleu_ref_len", references)
             module.metrics.log_derived("bleu", bleu_of_meters)
 
-    task.reduce_metrics = reduce_metrics
+    call_after(module.TranslationTask, "reduce_metrics", count_references)

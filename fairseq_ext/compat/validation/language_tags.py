@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import functools
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, ContextManager, TextIO
 
 from ..context_values import holding
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_within
 
 if TYPE_CHECKING:
     import torch
@@ -35,21 +36,19 @@ def without(tokens: torch.Tensor, symbols: frozenset[int]) -> torch.Tensor:
 )
 def hidden_symbols_are_known(module: PatchedModule) -> None:
     """Note what the printed lines are without."""
-    stock_symbols, stock_main = module.get_symbols_to_strip_from_output, module._main
+    stock = module.get_symbols_to_strip_from_output
 
-    @functools.wraps(stock_symbols)
+    @functools.wraps(stock)
     def get_symbols_to_strip_from_output(generator: Any) -> Any:
-        symbols = stock_symbols(generator)
+        symbols = stock(generator)
         _hidden.set(frozenset(symbols))
         return symbols
 
-    @functools.wraps(stock_main)
-    def _main(cfg: FairseqConfig, output_file: TextIO) -> Any:
-        with holding(_hidden, frozenset()):
-            return stock_main(cfg, output_file)
+    def hold_symbols(cfg: FairseqConfig, output_file: TextIO) -> ContextManager[None]:
+        return holding(_hidden, frozenset())
 
     module.get_symbols_to_strip_from_output = get_symbols_to_strip_from_output
-    module._main = _main
+    call_within(module, "_main", hold_symbols)
 
 
 @patch(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Iterable
 
 from ..optimizers.optimizer_states import SavedParameter, without_dropped_parameters
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_after
 
 if TYPE_CHECKING:
     from fairseq.trainer import Trainer
@@ -42,12 +43,10 @@ def encoder_layers_without_copies(module: PatchedModule) -> None:
     such checkpoints as well, because it fills the copies from the other weights while loading.
     """
     layer = module.TransformerEncoderLayerBase
-    build = layer.__init__
     # the method of the base class: the stock one fills the copies
     load = super(layer, layer)._load_from_state_dict
 
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        build(self, *args, **kwargs)
+    def leave_out_copies(self: Any, *args: Any, **kwargs: Any) -> None:
         for name in COPIES:
             # what is deleted is neither optimised nor sent nor saved
             delattr(self, name)
@@ -61,7 +60,7 @@ def encoder_layers_without_copies(module: PatchedModule) -> None:
             state_dict.pop(prefix + name, None)  # of a checkpoint of plain fairseq
         load(self, state_dict, prefix, *args, **named)
 
-    layer.__init__ = __init__
+    call_after(layer, "__init__", leave_out_copies)
     layer._load_from_state_dict = _load_from_state_dict
     # a constant lets TorchScript leave out the branch that reads the copies
     layer.__constants__ = [*getattr(layer, "__constants__", ()), "BT_version"]
@@ -74,11 +73,8 @@ def encoder_layers_without_copies(module: PatchedModule) -> None:
 )
 def optimizer_states_without_copies(module: PatchedModule) -> None:
     """Let a trainer's optimizer accept the states of a model with copies."""
-    trainer = module.Trainer
-    build = trainer._build_optimizer
 
-    def _build_optimizer(self: Trainer) -> None:
-        build(self)
+    def accept_copies(self: Trainer) -> None:
         optimizer = self._optimizer
         load = optimizer.load_state_dict
 
@@ -91,7 +87,7 @@ def optimizer_states_without_copies(module: PatchedModule) -> None:
 
         optimizer.load_state_dict = load_state_dict
 
-    trainer._build_optimizer = _build_optimizer
+    call_after(module.Trainer, "_build_optimizer", accept_copies)
 
 
 def parameters_with_copies(roots: Iterable[nn.Module]) -> list[SavedParameter]:
