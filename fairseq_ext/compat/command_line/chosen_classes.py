@@ -50,6 +50,21 @@ def chosen_classes(values: Values) -> Iterator[type]:
             yield registry[name]
 
 
+def chosen_model(values: Values) -> type | None:
+    """Return the class of --arch; None if there is none, or if models are not loaded."""
+    return next(chosen_classes({"arch": values.get("arch")}), None)
+
+
+def names_of_bases(registered: type) -> set[str]:
+    """Return the names of a class and of all that it derives from, which need not be imported."""
+    return {base.__name__ for base in registered.__mro__}
+
+
+def is_language_model(registered: type) -> bool:
+    """True if a class predicts the next word of a text."""
+    return "FairseqLanguageModel" in names_of_bases(registered)
+
+
 def is_stock(registered: type) -> bool:
     """Return True if a class is fairseq's or this package's."""
     return registered.__module__.partition(".")[0] in STOCK_PACKAGES

@@ -7,7 +7,7 @@ import sys
 from typing import Dict, Iterator, NamedTuple, Tuple
 
 from ..user_errors import option_of
-from .chosen_classes import Values, chosen_classes, declared_options
+from .chosen_classes import Values, chosen_model, declared_options
 from .option_values import is_stock_alone
 from .training_checks import is_training
 
@@ -205,9 +205,9 @@ def _declared(values: Values) -> set[str]:
     Some models of fairseq leave an option that nobody sets without a value.
     """
     names = set(values)
-    for entry in chosen_classes({"arch": values.get("arch")}):
-        if is_stock_alone(values):
-            names |= declared_options(entry)
+    model = chosen_model(values)
+    if model is not None and is_stock_alone(values):
+        names |= declared_options(model)
     return names
 
 
@@ -231,7 +231,7 @@ def is_on(values: Values, companion: str) -> bool:
 
 def _preset(values: Values) -> dict[str, object]:
     """Return what the architecture sets, which nobody has asked for."""
-    if not any(True for _ in chosen_classes({"arch": values.get("arch")})):
+    if chosen_model(values) is None:
         return {}
     preset = argparse.Namespace()
     try:

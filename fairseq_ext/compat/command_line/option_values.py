@@ -13,6 +13,11 @@ def number(values: Values, name: str) -> int | float | None:
     return value if isinstance(value, (int, float)) else None
 
 
+def is_true(values: Values, name: str) -> bool:
+    """True if a switch is on; fairseq's older tasks read some as text."""
+    return str(values.get(name)) in ("True", "true", "1")
+
+
 def literal(text: str) -> object | None:
     """Return the value of a Python literal; None for any other text."""
     try:

@@ -6,7 +6,7 @@ from typing import Callable
 
 from ..user_errors import OptionError, option_of
 from .chosen_classes import Values
-from .option_values import is_stock_alone, number
+from .option_values import is_stock_alone, is_true, number
 
 LABEL_TASKS = ("text_classification", "dual_translation")
 
@@ -121,8 +121,7 @@ def _constraints_have_a_search(values: Values) -> None:
 def _prefixes_are_first(values: Values) -> None:
     """Raise OptionError for prefixes of targets that begin with padding."""
     size = number(values, "prefix_size") or 0
-    # fairseq's older tasks read the switch as text
-    if size > 0 and str(values.get("left_pad_target")) in ("True", "true", "1"):
+    if size > 0 and is_true(values, "left_pad_target"):
         raise OptionError(
             f"--prefix-size {size} with --left-pad-target: fairseq would take padding for the "
             "first words of the shorter targets of a batch; allowed: one of the two"

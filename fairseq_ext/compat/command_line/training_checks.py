@@ -9,19 +9,20 @@ from typing import Callable
 
 from ..data.folder_dictionaries import folders_have_one_dictionary
 from ..user_errors import OptionError, option_of
-from .chosen_classes import READING_PADDING, Values, chosen_classes
-from .option_values import is_stock_alone
+from .chosen_classes import (
+    READING_PADDING,
+    Values,
+    chosen_classes,
+    chosen_model,
+    is_language_model,
+    names_of_bases,
+)
+from .option_values import is_stock_alone, is_true
 
 
 def is_training(values: Values) -> bool:
     """True if they are options of fairseq-train: other commands take some, and read none."""
     return "update_freq" in values
-
-
-def _is_language_model(values: Values) -> bool:
-    """True if the architecture predicts the next word of a text."""
-    classes = [base.__name__ for entry in chosen_classes(values) for base in entry.__mro__]
-    return "FairseqLanguageModel" in classes
 
 
 def _number(value: object) -> int | None:
@@ -103,7 +104,8 @@ def _shared_embeddings_have_the_width(values: Values) -> None:
         return
     if not is_stock_alone(values):
         return
-    of_embeddings = "decoder_input_dim" if _is_language_model(values) else "decoder_embed_dim"
+    is_of_text = any(map(is_language_model, chosen_classes(values)))
+    of_embeddings = "decoder_input_dim" if is_of_text else "decoder_embed_dim"
     expected = _number(values.get(of_embeddings))
     if expected is not None and width != expected:
         raise OptionError(
@@ -139,7 +141,9 @@ def _tied_clusters_are_the_same(values: Values) -> None:
 
 def _only_the_next_word_is_predicted(values: Values) -> None:
     """Raise OptionError for targets that fairseq's language models do not have."""
-    if not is_training(values) or not is_stock_alone(values) or not _is_language_model(values):
+    if not is_training(values) or not is_stock_alone(values):
+        return
+    if not any(map(is_language_model, chosen_classes(values))):
         return
     for name in ("self_target", "past_target"):
         if values.get(name):
@@ -151,14 +155,14 @@ def _only_the_next_word_is_predicted(values: Values) -> None:
 
 def _targets_begin_with_words(values: Values) -> None:
     """Raise OptionError for targets padded on the left, in a decoder that reads the padding."""
-    if not is_training(values) or str(values.get("left_pad_target")) not in ("True", "true", "1"):
+    if not is_training(values) or not is_true(values, "left_pad_target"):
         return
-    for entry in chosen_classes({"arch": values.get("arch")}):
-        if (entry.__module__, entry.__name__) in READING_PADDING:
-            raise OptionError(
-                f"--left-pad-target with --arch {values['arch']}, whose decoder would read the "
-                "padding before the words; allowed: leave it out"
-            )
+    model = chosen_model(values)
+    if model is not None and (model.__module__, model.__name__) in READING_PADDING:
+        raise OptionError(
+            f"--left-pad-target with --arch {values['arch']}, whose decoder would read the "
+            "padding before the words; allowed: leave it out"
+        )
 
 
 def _positions_have_their_attention(values: Values) -> None:
@@ -215,13 +219,11 @@ def _experts_have_workers(values: Values) -> None:
 
 def _attention_is_a_switch(values: Values) -> None:
     """Raise OptionError for --decoder-attention of LSTMs with another value than True or False."""
-    value = values.get("decoder_attention")
-    if value is None or not is_training(values):
+    value, model = values.get("decoder_attention"), chosen_model(values)
+    if value is None or model is None or not is_training(values):
         return
-    for entry in chosen_classes({"arch": values.get("arch")}):
-        is_lstm = any(base.__name__ == "LSTMModel" for base in entry.__mro__)
-        if is_lstm and str(value) not in ("True", "False", "1", "0"):
-            raise OptionError(f"--decoder-attention {value} is not allowed; allowed: True or False")
+    if "LSTMModel" in names_of_bases(model) and str(value) not in ("True", "False", "1", "0"):
+        raise OptionError(f"--decoder-attention {value} is not allowed; allowed: True or False")
 
 
 def _records_are_left_out(values: Values) -> None:

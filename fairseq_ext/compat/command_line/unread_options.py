@@ -8,7 +8,7 @@ import logging
 import sys
 
 from ..user_errors import OptionError, option_of
-from .chosen_classes import Values, chosen_classes, is_stock
+from .chosen_classes import Values, chosen_model, is_language_model, is_stock, names_of_bases
 from .companion_options import idle_options
 from .option_values import is_stock_alone
 from .training_checks import is_training
@@ -69,14 +69,10 @@ def warn_of_unread(values: Values) -> None:
 
 def _name_in_translation_model(values: Values, name: str, instead: str) -> None:
     """Warn of an option of language models in another model; OptionError in one of this package."""
-    for entry in set(chosen_classes({"arch": values.get("arch")})):
-        is_language_model = any(base.__name__ == "FairseqLanguageModel" for base in entry.__mro__)
-        if is_language_model or not is_stock(entry):
-            continue
+    model = chosen_model(values)
+    if model is not None and is_stock(model) and not is_language_model(model):
         text = f"{option_of(name)} does nothing with --arch {values['arch']}: {instead}"
-        if entry.__module__.startswith("fairseq_ext."):
-            raise OptionError(f"{text}; allowed: leave it out")
-        _warn(text)
+        _refuse_or_warn(model, text)
 
 
 def _name_clusters(values: Values) -> None:
@@ -87,23 +83,19 @@ def _name_clusters(values: Values) -> None:
     arch, cutoff, criterion = (
         values.get(name) for name in ("arch", "adaptive_softmax_cutoff", "criterion")
     )
-    if cutoff is None or criterion in (None, "adaptive_loss"):
+    model = chosen_model(values)
+    if cutoff is None or criterion in (None, "adaptive_loss") or model is None:
         return
-    for entry in set(chosen_classes({"arch": arch})):
-        names = {base.__name__ for base in entry.__mro__}
-        if not names & WITH_ADAPTIVE_LOSS or not is_stock(entry):
-            continue
-        preset = argparse.Namespace()
-        sys.modules["fairseq.models"].ARCH_CONFIG_REGISTRY[arch](preset)
-        if cutoff == preset.adaptive_softmax_cutoff:
-            continue  # stands in the options of every training
+    if not names_of_bases(model) & WITH_ADAPTIVE_LOSS or not is_stock(model):
+        return
+    preset = argparse.Namespace()
+    sys.modules["fairseq.models"].ARCH_CONFIG_REGISTRY[arch](preset)
+    if cutoff != preset.adaptive_softmax_cutoff:  # which stands in the options of every training
         text = (
             f"--adaptive-softmax-cutoff {cutoff} does nothing with --arch {arch} and --criterion "
             f"{criterion}: the softmax is over all words at once"
         )
-        if entry.__module__.startswith("fairseq_ext."):
-            raise OptionError(f"{text}; allowed: leave it out, or --criterion adaptive_loss")
-        _warn(text)
+        _refuse_or_warn(model, text, allowed="leave it out, or --criterion adaptive_loss")
 
 
 def _name_of_one_model(values: Values) -> None:
@@ -111,22 +103,17 @@ def _name_of_one_model(values: Values) -> None:
 
     OptionError in a model of this package.
     """
-    if not is_training(values):
+    model = chosen_model(values)
+    if not is_training(values) or model is None or not is_stock(model):
         return
-    for entry in set(chosen_classes({"arch": values.get("arch")})):
-        if not is_stock(entry):
+    for name, (neutral, storing_it, instead) in OF_ONE_MODEL.items():
+        value = values.get(name)
+        if storing_it not in names_of_bases(model) or value in neutral:
             continue
-        names = {base.__name__ for base in entry.__mro__}
-        for name, (neutral, model, instead) in OF_ONE_MODEL.items():
-            value = values.get(name)
-            if model not in names or value in neutral:
-                continue
-            if name == "decoder_out_embed_dim" and value == values.get("decoder_embed_dim"):
-                continue
-            text = f"{option_of(name, value)} does nothing with --arch {values['arch']}: {instead}"
-            if entry.__module__.startswith("fairseq_ext."):
-                raise OptionError(f"{text}; allowed: leave it out")
-            _warn(text)
+        if name == "decoder_out_embed_dim" and value == values.get("decoder_embed_dim"):
+            continue
+        text = f"{option_of(name, value)} does nothing with --arch {values['arch']}: {instead}"
+        _refuse_or_warn(model, text)
 
 
 def _name_unread_alignments(values: Values) -> None:
@@ -140,10 +127,23 @@ def _name_unread_alignments(values: Values) -> None:
     if criterion == ALIGNING or not is_stock_alone(values):
         return
     text = f"--load-alignments does nothing with --criterion {criterion}"
-    for entry in chosen_classes({"arch": values.get("arch")}):
-        if entry.__module__.startswith("fairseq_ext."):
-            raise OptionError(f"{text}; allowed: leave it out")
-    _warn(f"{text}: --criterion {ALIGNING} learns from them")
+    hint = f": --criterion {ALIGNING} learns from them"
+    _refuse_or_warn(chosen_model(values), text, hint)
+
+
+def _refuse_or_warn(
+    model: type | None, text: str, hint: str = "", allowed: str = "leave it out"
+) -> None:
+    """Raise OptionError for an option that a model of this package does not read, warn for others.
+
+    Args:
+        text: what does nothing, and with what.
+        hint: follows the text in the warning.
+        allowed: follows it in the error.
+    """
+    if model is not None and model.__module__.startswith("fairseq_ext."):
+        raise OptionError(f"{text}; allowed: {allowed}")
+    _warn(text + hint)
 
 
 @functools.lru_cache(maxsize=None)  # fairseq reads a command line several times
