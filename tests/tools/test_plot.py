@@ -2,13 +2,12 @@
 
 import csv
 import struct
-from pathlib import Path
 
 import pytest
 from tools.sample_logs import INNER, NOISE, VALID, json_lines, simple_lines, write
 
 from fairseq_ext import __main__ as command
-from fairseq_ext.tools.curves import plot
+from fairseq_ext.tools.curves import panels, plot
 from fairseq_ext.tools.curves.training_log import read_run
 
 
@@ -70,7 +69,7 @@ def test_picture_and_table_of_two_runs(tmp_path, capsys):
 
 def test_the_panels_show_the_points_and_a_legend(tmp_path):
     runs = [read_run(write(tmp_path / "a.log", simple_lines(True)), name) for name in ("x", "y")]
-    figure = plot.draw(runs, plot.select(runs, ["loss", "ppl", "*_bleu"]), "title")
+    figure = plot.draw(runs, panels.select(runs, ["loss", "ppl", "*_bleu"], ()), "title")
     loss, ppl, bleu = figure.axes
     drawn = {line.get_label(): [tuple(point) for point in line.get_xydata()] for line in loss.lines}
     assert drawn["x train"] == INNER and drawn["y valid"] == VALID
@@ -81,36 +80,10 @@ def test_the_panels_show_the_points_and_a_legend(tmp_path):
     assert len({line.get_color() for line in loss.lines}) == 2
 
 
-def test_default_panels_are_those_the_log_has(tmp_path):
-    run = read_run(write(tmp_path / "run.log", simple_lines(True)), "run")
-    assert plot.select([run], None) == [("loss", {"loss": ""})]
-    assert plot.select([run], None, per_pair=True) == [
-        ("loss", {"a-b_loss": "a-b"}),
-        ("bleu", {"a-b_bleu": "a-b"}),
-    ]
-
-
-def test_per_pair_takes_the_metric_itself_and_not_a_longer_one():
-    names = ["loss", "nll_loss", "de-zh_CN_loss", "de-zh_CN_nll_loss", "worst_loss"]
-    assert plot.pairs_of("loss", names) == ["de-zh_CN_loss"]
-    assert plot.pairs_of("nll_loss", names) == ["de-zh_CN_nll_loss"]
-    assert plot.pairs_of("bleu", names) == []
-
-
-def test_labels_name_the_folder_where_file_names_are_the_same():
-    paths = [Path("runs/one/train.log"), Path("runs/two/train.log")]
-    assert plot.default_labels(paths) == ["one/train", "two/train"]
-    assert plot.default_labels(paths[:1]) == ["train"]
-    paths = [Path("one/dual/train.log"), Path("two/dual/train.log"), Path("two/dual/valid.log")]
-    assert plot.default_labels(paths) == ["one/dual/train", "two/dual/train", "two/dual/valid"]
-    paths = [Path("logs/lr0.1"), Path("logs/lr0.2")]
-    assert plot.default_labels(paths) == ["lr0.1", "lr0.2"]
-
-
 def test_odd_names_are_shown_as_they_are(tmp_path):
     log = write(tmp_path / "a.log", simple_lines(True))
     runs = [read_run(log, name) for name in ("_x", r"$\q$")]
-    figure = plot.draw(runs, plot.select(runs, ["*_bleu"]), "$5 or $6")
+    figure = plot.draw(runs, panels.select(runs, ["*_bleu"], ()), "$5 or $6")
     legend = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     assert legend == [" _x valid", r"\$\q\$ valid"]
     figure.savefig(tmp_path / "picture.png")  # a formula with \q is none

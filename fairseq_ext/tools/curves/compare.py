@@ -17,7 +17,7 @@ from ...compat.validation import best_scores
 from .. import UsageError, atomic_path
 from ..evaluate.report import markdown_table
 from .figures import literal, new_figure, save, write_table
-from .plot import Panel, add_log_arguments, curves_of, draw_panel, read_runs, select
+from .panels import Panel, add_log_arguments, curves_of, draw_panel, read_runs, select
 from .training_log import Curves, LoggedRun, Point
 
 METRICS = ("loss", "ppl", "bleu")
@@ -222,7 +222,7 @@ def compare_runs(args: Namespace) -> int:
     check_pair(runs, args.pair)
     if args.pair:
         runs = [of_pair(run, args.pair) for run in runs]
-    panels = select(runs, args.metric, args.per_pair, METRICS)
+    panels = select(runs, args.metric, METRICS, args.per_pair)
     timed = [by_time(run) for run in runs]  # before anything is written: it may raise
     save(draw(runs, timed, panels, args.title), args.output)
     write_table(table(runs, panels), args.output)

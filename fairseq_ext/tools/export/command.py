@@ -9,9 +9,9 @@ how is said by the systems, see protocol.py.
 import shlex
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import NamedTuple, Optional, Tuple
+from typing import NamedTuple, Optional
 
-from ...compat.checkpoints.dictionary_digests import ENTRY, digest, stored_digests
+from ...compat.checkpoints.dictionary_digests import digest, stored_digests
 from .. import UsageError, atomic_path, check_new
 from ..checkpoint.reading import model_of, read
 from .protocol import (
@@ -20,6 +20,7 @@ from .protocol import (
     Parameters,
     WholeExporter,
     all_exporters,
+    stock_checkpoint,
 )
 
 
@@ -131,40 +132,6 @@ def check_direction(args: Namespace, exporter: DirectionExporter, state: Checkpo
     lack = exporter.lack(state, source, target)
     if lack:
         raise UsageError(f"-s {source} -t {target}: {args.checkpoint} {lack}")
-
-
-def stock_checkpoint(
-    exporter: DirectionExporter,
-    state: Checkpoint,
-    parameters: Parameters,
-    direction: Tuple[str, str],
-    origin: str,
-) -> Checkpoint:
-    """Return a whole stock checkpoint of one direction, without optimiser state.
-
-    state: the checkpoint; parameters: its model's state dict, or its moving average's; direction:
-    (source, target); origin: the checkpoint's name, stored in `extra_state` beside the digests of
-    the direction's dictionaries.
-    Raises KeyError as `DirectionExporter.parameters` does.
-    """
-    cfg = state["cfg"]
-    config = exporter.config(cfg["model"], cfg.get("criterion") or {}, cfg["task"], *direction)
-    # fairseq reads the last entry, the number of updates in it, also where no optimiser is stored
-    history = dict(state["optimizer_history"][-1], lr_scheduler_state={})
-    digests = {name: text for name, text in stored_digests(state).items() if name in direction}
-    return {
-        "args": None,  # of checkpoints from before fairseq 0.10
-        "cfg": config,
-        "model": exporter.parameters(parameters, *direction),
-        "criterion": None,
-        "optimizer_history": [history],
-        "task_state": {},
-        "extra_state": {
-            "exported_from": {"file": origin, "direction": "-".join(direction)},
-            ENTRY: digests,
-        },
-        "last_optimizer_state": None,
-    }
 
 
 class Exported(NamedTuple):

@@ -6,10 +6,11 @@ function ``exporters() -> Exporters``.
 
 import importlib
 from argparse import Namespace
-from typing import Any, Dict, NamedTuple, Optional, Protocol, Union
+from typing import Any, Dict, NamedTuple, Optional, Protocol, Tuple, Union
 
 from torch import Tensor
 
+from ...compat.checkpoints.dictionary_digests import ENTRY, stored_digests
 from ..commands import exporter_modules
 
 Parameters = Dict[str, Tensor]
@@ -46,6 +47,40 @@ class DirectionExporter(Protocol):
                 empty where it has none.
             source, target: the languages of the direction.
         """
+
+
+def stock_checkpoint(
+    exporter: DirectionExporter,
+    state: Checkpoint,
+    parameters: Parameters,
+    direction: Tuple[str, str],
+    origin: str,
+) -> Checkpoint:
+    """Return a whole stock checkpoint of one direction, without optimiser state.
+
+    state: the checkpoint; parameters: its model's state dict, or its moving average's; direction:
+    (source, target); origin: the checkpoint's name, stored in `extra_state` beside the digests of
+    the direction's dictionaries.
+    Raises KeyError as `DirectionExporter.parameters` does.
+    """
+    cfg = state["cfg"]
+    config = exporter.config(cfg["model"], cfg.get("criterion") or {}, cfg["task"], *direction)
+    # fairseq reads the last entry, the number of updates in it, also where no optimiser is stored
+    history = dict(state["optimizer_history"][-1], lr_scheduler_state={})
+    digests = {name: text for name, text in stored_digests(state).items() if name in direction}
+    return {
+        "args": None,  # of checkpoints from before fairseq 0.10
+        "cfg": config,
+        "model": exporter.parameters(parameters, *direction),
+        "criterion": None,
+        "optimizer_history": [history],
+        "task_state": {},
+        "extra_state": {
+            "exported_from": {"file": origin, "direction": "-".join(direction)},
+            ENTRY: digests,
+        },
+        "last_optimizer_state": None,
+    }
 
 
 class WholeExporter(Protocol):

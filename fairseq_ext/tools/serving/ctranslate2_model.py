@@ -22,9 +22,8 @@ from ...inference.scoring import Scoring
 from ...streams.language_pair import LanguagePair
 from .. import UsageError
 from ..checkpoint.reading import model_of, read
-from ..export.command import stock_checkpoint
 from ..export.ctranslate2 import import_converter, write_folder
-from ..export.protocol import Checkpoint, all_exporters
+from ..export.protocol import Checkpoint, all_exporters, stock_checkpoint
 from .answers import of_score, of_translation
 from .limits import Limits
 from .served import Pair, ServedModel
