@@ -10,7 +10,7 @@ from common import inprocess
 import fairseq_ext
 from fairseq_ext.tools import UsageError
 from fairseq_ext.tools.back_translation import command
-from fairseq_ext.tools.back_translation.pairs import SyntheticPair, reason_to_drop
+from fairseq_ext.tools.back_translation.pairs import SyntheticPair
 from fairseq_ext.tools.back_translation.progress import Progress, digest
 
 DUAL = ["--task", "dual_translation", "--arch", "dual_transformer_tiny", "--lang-pairs"]
@@ -122,25 +122,6 @@ def test_pairs_by_a_third_language(checkpoint, toy_corpus, tmp_path):
     expected = model.translate(toy_corpus.lines["xx"][:5])
     assert read(tmp_path / "bt.yy") == [result.text for result in expected]
     assert read(tmp_path / "bt.zz") == toy_corpus.lines["zz"][:5]
-
-
-@pytest.mark.parametrize(
-    "pair, target, ratio, least, reason",
-    [
-        (SyntheticPair("a b", -1.0, -2.0), "c d", 0, None, ""),
-        (SyntheticPair("", None, None), "", 0, None, "empty"),
-        (SyntheticPair("", -1.0, None), "c", 0, None, "empty"),
-        (SyntheticPair("", -float("inf"), None), "c d", 0, None, "untranslated"),
-        (SyntheticPair("a b c", -1.0, None), "d e", 1.5, None, ""),
-        (SyntheticPair("a b c d", -1.0, None), "d e", 1.5, None, "ratio"),
-        (SyntheticPair("a", -1.0, None), "d e", 1.5, None, "ratio"),
-        (SyntheticPair("a", -1.0, -2.5), "d", 0, -2.5, ""),
-        (SyntheticPair("a", -1.0, -2.6), "d", 0, -2.5, "round_trip"),
-        (SyntheticPair("a", -1.0, float("nan")), "d", 0, -2.5, "round_trip"),
-    ],
-)
-def test_filters(pair, target, ratio, least, reason):
-    assert reason_to_drop(pair, target, ratio, least) == reason
 
 
 @pytest.mark.parametrize(
