@@ -70,14 +70,12 @@ def attend(
     may look; ``causal`` (T = S): position t sees positions <= t. Returns (.., T, d) and, with
     ``need_weights``, the attention (.., T, S).
     """
-    if not need_weights and _has_short_products(query, key):
-        return _short(query, key, value, visible, dropout, causal), None
-    # torch's CPU kernel is slower than products for the few queries of many rows of a search
-    few = query.device.type == "cpu" and query.size(-2) <= FEW and query.numel() > SMALL
-    few = few and not torch.is_grad_enabled()
-    fused = hasattr(F, "scaled_dot_product_attention")  # torch 2.0
-    if fused and not need_weights and not (few and not causal):
-        return _fused(query, key, value, visible, dropout, causal), None
+    if not need_weights:
+        if _has_short_products(query, key):
+            return _short(query, key, value, visible, dropout, causal), None
+        has_kernel = hasattr(F, "scaled_dot_product_attention")  # torch 2.0
+        if has_kernel and (causal or not _is_of_search_on_cpu(query)):
+            return _fused(query, key, value, visible, dropout, causal), None
     scores = (query / math.sqrt(query.size(-1))) @ key.transpose(-2, -1)  # (.., T, S)
     if visible is not None:
         scores.masked_fill_(~visible, float("-inf"))
@@ -89,6 +87,12 @@ def attend(
     weights = torch.softmax(scores, dim=-1, dtype=exact).to(value.dtype)
     mixed = (F.dropout(weights, dropout) if dropout else weights) @ value
     return mixed, weights if need_weights else None
+
+
+def _is_of_search_on_cpu(query: Tensor) -> bool:
+    """True for few queries of many rows of a search: torch's CPU kernel is slower than products."""
+    is_few = query.device.type == "cpu" and query.size(-2) <= FEW and query.numel() > SMALL
+    return is_few and not torch.is_grad_enabled()
 
 
 def _has_short_products(query: Tensor, key: Tensor) -> bool:

@@ -3,7 +3,7 @@
 Dimensions: B texts, T words, L labels.
 """
 
-from typing import Any, Collection, Dict, Optional, Tuple
+from typing import Any, Collection, Dict, List, Optional, Tuple
 
 from fairseq.models import BaseFairseqModel, register_model
 from fairseq.tasks import FairseqTask
@@ -37,19 +37,12 @@ class DuoClassifierModel(BaseFairseqModel):
 
         Raises ValueError, naming the option or the file, for what does not go together.
         """
-        method = str(cfg.meta_embedding)
+        method, attention = str(cfg.meta_embedding), str(cfg.duo_attention)
         # options of P that the user has set
         p_options = [
             name for name in ("embed_path_p", "embed_dim_p") if getattr(cfg, name) is not None
         ]
-        if method == "single" and p_options:
-            raise ValueError(f"{option_of(p_options[0])}: --meta-embedding single has no P")
-        attention = str(cfg.duo_attention)
-        if method == "mean-mlp" and attention != "softmax":
-            raise ValueError(
-                f"--duo-attention {attention}: --meta-embedding mean-mlp has no attention; leave "
-                "it out"
-            )
+        _check_method(method, attention, p_options)
         # read once, for this check and for what stays frozen
         before = frozen_before(cfg)
         _check_learnt(cfg, before)
@@ -84,6 +77,19 @@ class DuoClassifierModel(BaseFairseqModel):
         # also with --fp16: small probabilities decide about the order of an n-best list
         scores = net_output[0].float()
         return scores.log_softmax(dim=-1) if log_probs else scores.softmax(dim=-1)
+
+
+def _check_method(method: str, attention: str, p_options: List[str]) -> None:
+    """Raise ValueError for options that the method does not read.
+
+    p_options: those of P that are set.
+    """
+    if method == "single" and p_options:
+        raise ValueError(f"{option_of(p_options[0])}: --meta-embedding single has no P")
+    if method == "mean-mlp" and attention != "softmax":
+        raise ValueError(
+            f"--duo-attention {attention}: --meta-embedding mean-mlp has no attention; leave it out"
+        )
 
 
 def _check_learnt(cfg: DuoClassifierConfig, before: Collection[str]) -> None:

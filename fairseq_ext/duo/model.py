@@ -74,16 +74,8 @@ class DuoTransformerModel(Direction):
             target_sets = embedding_sets(cfg, size, target, "target_", before)
             target_embedding = embedding_layer(size, target_sets)
             sets = [*sets, *target_sets]
-        # checkpoints that do not say what is frozen give the widths of the files that were read
-        widths = [getattr(cfg, name) for name in OPTIONS if "embed_dim_" in name]
         if cfg.freeze_embeddings and not any(entry.is_frozen for entry in sets):
-            if not any(widths):
-                raise ValueError(
-                    "--freeze-embeddings: no embedding comes from a file, and none is frozen in a "
-                    "checkpoint that the run begins with; allowed: with --embed-path-s or another "
-                    "file"
-                )
-            warn_without_files("--freeze-embeddings", cfg)
+            _check_frozen_before(cfg)
         # what is frozen has to outlive the files, which a resumed run is not given
         record_sets(cfg, sets)
         limits = cfg.max_source_positions, cfg.max_target_positions
@@ -124,6 +116,20 @@ def size_of(cfg: DuoTransformerConfig) -> DuoSize:
         duo_norm=str(cfg.duo_norm),
         fusion=cfg.duo_fusion == "on",
     )
+
+
+def _check_frozen_before(cfg: DuoTransformerConfig) -> None:
+    """Check --freeze-embeddings of a run that freezes nothing: neither files nor its checkpoint.
+
+    A checkpoint that does not say what was frozen gives the widths of the files that were read:
+    then a warning, otherwise ValueError.
+    """
+    if not any(getattr(cfg, name) for name in OPTIONS if "embed_dim_" in name):
+        raise ValueError(
+            "--freeze-embeddings: no embedding comes from a file, and none is frozen in a "
+            "checkpoint that the run begins with; allowed: with --embed-path-s or another file"
+        )
+    warn_without_files("--freeze-embeddings", cfg)
 
 
 def embedding_sets(

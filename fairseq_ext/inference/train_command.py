@@ -31,7 +31,6 @@ LEFT_OUT |= {"finetune_from_model", "twin_stored", "num_workers_valid"}
 
 def train_command(cfg: DictConfig) -> str:
     """Return the command of fairseq-train: what differs from the defaults, without paths."""
-    task, model = cfg.task, cfg.model
     names = {group: chosen_name(cfg.get(group), group) for group in CHOSEN_GROUPS}
     words = ["fairseq-train", "DATA"]
     modules = [type_.__module__ for type_ in _classes(names)]
@@ -41,26 +40,34 @@ def train_command(cfg: DictConfig) -> str:
         name = names[group]
         if name:
             words += ["--arch" if group == "model" else option_of(group), name]
+    for name, value in _options(cfg, names).items():
+        words += _words(name, value)
+    text = " ".join(word if word.startswith("$(") else shlex.quote(word) for word in words)
+    return text.replace("$(fairseq-ext user-dir)", '"$(fairseq-ext user-dir)"')
+
+
+def _options(cfg: DictConfig, names: Dict[str, Optional[str]]) -> Dict[str, Any]:
+    """Return {option: value} of what differs from the defaults.
+
+    names: what the run has chosen, by group.
+    """
     options: Dict[str, Any] = {}
     for group in PLAIN_GROUPS:
         if cfg.get(group) is not None:
             options.update(_changed(cfg[group], _defaults(FairseqConfig(), group)))
-    # a Namespace, or what fairseq-hydra-train has stored of it
-    legacy = [] if names["task"] in TASK_DATACLASS_REGISTRY else [task]
-    legacy += [] if registered_model(model) in MODEL_DATACLASS_REGISTRY else [model]
     for group in CHOSEN_GROUPS:
         part = cfg.get(group)
         if isinstance(part, DictConfig):
             options.update(_changed(part, _defaults_of(group, names[group])))
+    # a Namespace, or what fairseq-hydra-train has stored of it
+    legacy = [] if names["task"] in TASK_DATACLASS_REGISTRY else [cfg.task]
+    legacy += [] if registered_model(cfg.model) in MODEL_DATACLASS_REGISTRY else [cfg.model]
     for part in legacy:
         for name, value in _changed_legacy(part, names).items():
             options.setdefault(name, value)
-    if options_of(task).get("lang_pairs") is None:
+    if options_of(cfg.task).get("lang_pairs") is None:
         options.pop("lang_pairs", None)  # the run's, which it has carried into the model's options
-    for name, value in options.items():
-        words += _words(name, value)
-    text = " ".join(word if word.startswith("$(") else shlex.quote(word) for word in words)
-    return text.replace("$(fairseq-ext user-dir)", '"$(fairseq-ext user-dir)"')
+    return options
 
 
 def _classes(names: Dict[str, Optional[str]]) -> List[Any]:

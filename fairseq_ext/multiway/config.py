@@ -108,10 +108,9 @@ def _by_language(
     """
     values, seen = dict.fromkeys(langs, default), set()
     # a value for all comes first, wherever it stands
-    for part in sorted((text or "").split(","), key=lambda entry: "=" in entry):
-        lang, equals, word = (part if "=" in part else f"={part}").strip().partition("=")
-        if not word and not equals or part == "":
-            continue
+    parts = filter(None, (text or "").split(","))
+    for part in sorted(parts, key=lambda entry: "=" in entry):
+        lang, word = part.strip().split("=", 1) if "=" in part else ("", part.rstrip())
         try:
             value = read(word)
         except ValueError as error:

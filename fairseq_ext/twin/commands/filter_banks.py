@@ -286,12 +286,11 @@ def make_data(
     return counts
 
 
-def make_filter_banks(args: Namespace) -> int:
-    """Write; print recordings and frames of every input."""
-    paths = [Path(name) for name in args.inputs]
-    splits = [
-        read_folder(path) if path.is_dir() else read_table(path, args.audio_root) for path in paths
-    ]
+def training_table(args: Namespace, splits: List[Split]) -> Optional[Split]:
+    """Return the table that settings and statistics are of, if there is one.
+
+    Raises UsageError for inputs of one name, several such tables, and options that need a table.
+    """
     names = [split.name for split in splits]
     if len(set(names)) < len(names):
         raise UsageError(f"INPUTs {', '.join(names)}; allowed: each name once")
@@ -301,20 +300,30 @@ def make_filter_banks(args: Namespace) -> int:
         raise UsageError(f"INPUTs {several}; allowed: one table whose name begins with train")
     if args.root and not training:
         raise UsageError(f"--root {args.root}: config.yaml is written with a training table alone")
-    tables = [path for path, split in zip(paths, splits) if split.columns]
-    if args.audio_root and not tables:
+    if args.audio_root and not any(split.columns for split in splits):
         raise UsageError(f"--audio-root {args.audio_root}: no INPUT is a table; leave it out")
+    return training[0] if training else None
+
+
+def make_filter_banks(args: Namespace) -> int:
+    """Write; print recordings and frames of every input."""
+    paths = [Path(name) for name in args.inputs]
+    splits = [
+        read_folder(path) if path.is_dir() else read_table(path, args.audio_root) for path in paths
+    ]
+    training = training_table(args, splits)
+    tables = [path for path, split in zip(paths, splits) if split.columns]
     data = Path(args.output)
     for path in tables:
         check_apart(data / f"{path.stem}.tsv", tables)
     try:
-        banks = settings(args, data / "config.yaml", bool(training))
+        banks = settings(args, data / "config.yaml", training is not None)
         # with another config.yaml, the tables that are there would have other statistics
-        written = ["config.yaml"] if training else []
+        written = ["config.yaml"] if training is not None else []
         for name in [*written, *(f"{path.stem}.tsv" for path in tables)]:
             check_new(data / name, args.force)
         root = Path(args.root or args.output)
-        counts = make_data(splits, training[0] if training else None, banks, data, root)
+        counts = make_data(splits, training, banks, data, root)
     except AudioError as error:
         raise UsageError(str(error)) from error
     for name, (recordings, frames) in counts.items():
