@@ -4,7 +4,7 @@ import contextlib
 import threading
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Union
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Union
 
 import torch
 from fairseq import checkpoint_utils, tasks
@@ -192,6 +192,12 @@ def set_up_task(cfg: DictConfig, folder: Path, direction: Optional[str]) -> Fair
     """Return the task of a checkpoint for inference in one direction, with data in ``folder``."""
     options = options_of(cfg.task)
     pairs = stored_pairs(cfg.model)
+    if pairs:
+        # fairseq's task translates no direction but those of its training
+        is_bound = chosen_name(options, "task") == "multilingual_translation"
+        requested = _direction_among(pairs, direction, is_bound)
+    elif direction is not None:
+        _check_only_direction(options, direction)
     with open_dict(cfg):
         options["data"] = str(folder)
         for name, value in WITHOUT_TRAINING.items():
@@ -199,27 +205,35 @@ def set_up_task(cfg: DictConfig, folder: Path, direction: Optional[str]) -> Fair
                 options[name] = value
         if pairs:  # schedules are not looked at where both are given
             options["lang_pairs"] = ",".join(pairs)
-            if chosen_name(options, "task") == "multilingual_translation" and direction not in (
-                None,
-                *pairs,
-            ):
-                raise ValueError(f"direction {direction!r}: allowed: {', '.join(pairs)}")
-            requested = LanguagePair.parse(pairs[0] if direction is None else direction)
-            for language in (*requested.sources, requested.target):
-                if language not in languages(pairs):
-                    raise ValueError(
-                        f"direction {direction!r}: no {language} in {', '.join(pairs)}, which the "
-                        "model was trained for"
-                    )
             options["source_lang"], options["target_lang"] = requested
-    if direction is not None and not pairs:
-        trained = f"{options.get('source_lang')}-{options.get('target_lang')}"
-        if direction != trained:
-            allowed = trained if options.get("source_lang") else "leave it out"
-            raise ValueError(f"direction {direction!r}: the model has one; allowed: {allowed}")
     task = tasks.setup_task(cfg.task)
     _find_statistics(task, folder)
     return task
+
+
+def _direction_among(pairs: List[str], direction: Optional[str], is_bound: bool) -> LanguagePair:
+    """Return the direction, or the first of the model's ``pairs``.
+
+    ValueError for a language that no pair has, and where ``is_bound`` for any other pair.
+    """
+    if is_bound and direction not in (None, *pairs):
+        raise ValueError(f"direction {direction!r}: allowed: {', '.join(pairs)}")
+    requested = LanguagePair.parse(pairs[0] if direction is None else direction)
+    for language in (*requested.sources, requested.target):
+        if language not in languages(pairs):
+            raise ValueError(
+                f"direction {direction!r}: no {language} in {', '.join(pairs)}, which the model "
+                "was trained for"
+            )
+    return requested
+
+
+def _check_only_direction(options: Mapping[str, Any], direction: str) -> None:
+    """Raise ValueError for another direction than that of a model of one."""
+    trained = f"{options.get('source_lang')}-{options.get('target_lang')}"
+    if direction != trained:
+        allowed = trained if options.get("source_lang") else "leave it out"
+        raise ValueError(f"direction {direction!r}: the model has one; allowed: {allowed}")
 
 
 def _find_statistics(task: FairseqTask, folder: Path) -> None:

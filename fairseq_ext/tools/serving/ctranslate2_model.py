@@ -157,20 +157,8 @@ class CTranslate2Model(ServedModel):
         )
         scores = self._scores(model, encoded, answers, chosen)
         for entry, answer, of_answer in zip(encoded, answers, scores):
-            weights = answer.attention if attention else [None] * len(answer.hypotheses)
             read_tokens = [*entry.source.words, translator.source_dictionary.eos_word]
-            hypotheses = [
-                Hypothesis(
-                    translator.decode(" ".join(tokens)),
-                    list(tokens),
-                    score / LOG_2,
-                    [],
-                    None if rows is None else np.array(rows),
-                )
-                for tokens, score, rows in zip(answer.hypotheses, of_answer, weights)
-            ]
-            # stable: CTranslate2 has put those in order that it has not cut
-            hypotheses.sort(key=lambda hypothesis: -hypothesis.score)
+            hypotheses = _hypotheses(translator, answer, of_answer, attention)
             results[entry.place] = Translation(items[entry.place], read_tokens, hypotheses)
         answered = (
             result if isinstance(result, dict) else of_translation(result) for result in results
@@ -291,3 +279,22 @@ def _whole_score(pair: Pair, result: Any) -> Score:
         return result
     error = result.error if isinstance(result, Translation) else result
     return Score(pair.source, pair.target, [], -math.inf, [], None, error)
+
+
+def _hypotheses(
+    translator: LineTranslator, answer: Any, scores: Sequence[float], attention: bool
+) -> List[Hypothesis]:
+    """Return the translations of one answer of CTranslate2 with these scores, the best first."""
+    weights = answer.attention if attention else [None] * len(answer.hypotheses)
+    hypotheses = [
+        Hypothesis(
+            translator.decode(" ".join(tokens)),
+            list(tokens),
+            score / LOG_2,
+            [],
+            None if rows is None else np.array(rows),
+        )
+        for tokens, score, rows in zip(answer.hypotheses, scores, weights)
+    ]
+    # stable: CTranslate2 has put those in order that it has not cut
+    return sorted(hypotheses, key=lambda hypothesis: -hypothesis.score)
