@@ -1,7 +1,6 @@
 """`fairseq-ext back-translate`: what it writes, that it goes on, what it leaves out or refuses."""
 
 import csv
-import json
 from argparse import ArgumentParser
 
 import pytest
@@ -10,8 +9,6 @@ from common import inprocess
 import fairseq_ext
 from fairseq_ext.tools import UsageError
 from fairseq_ext.tools.back_translation import command
-from fairseq_ext.tools.back_translation.pairs import SyntheticPair
-from fairseq_ext.tools.back_translation.progress import Progress, digest
 
 DUAL = ["--task", "dual_translation", "--arch", "dual_transformer_tiny", "--lang-pairs"]
 DUAL += ["xx-yy,xx-zz", "--lr", 0.01, "--max-update", 12, "--batch-size", 40]
@@ -200,58 +197,12 @@ def test_samples_of_other_batches_begin_anew(checkpoint, toy_corpus, lines, tmp_
         run(checkpoint, toy_corpus.three, lines, tmp_path / "bt", "--sampling", "--batch", 3)
 
 
-def test_progress_is_whole_at_every_moment(tmp_path):
-    path, pairs = (
-        tmp_path / "file.partial",
-        [SyntheticPair("a", -1.0, None), SyntheticPair("b", -2.0, -3.0)],
-    )
-    progress = Progress(path, {"beam": 5}, force=False)
-    progress.add(pairs)
-    assert Progress(path, {"beam": 5}, force=False).pairs == pairs
-    assert Progress(path, {"beam": 6}, force=True).pairs == []
-    assert json.loads(read(path)[0]) == {"beam": 6}
-    assert digest(["a", "b"]) != digest(["a b"]) and digest(path) == digest(path)
-    progress.remove()
-    assert not path.exists()
-
-
 def test_a_carriage_return_within_a_line_is_refused(tmp_path):
     (tmp_path / "mono").write_bytes(b"a\r\nb\rc\n")
     with pytest.raises(UsageError, match="mono, line 2: a carriage return within the line"):
         command.read_lines("--monolingual", str(tmp_path / "mono"))
     (tmp_path / "mono").write_bytes(b"a\r\nb\xe2\x80\xa8c")
     assert command.read_lines("--monolingual", str(tmp_path / "mono")) == ["a", "b\u2028c"]
-
-
-@pytest.mark.parametrize(
-    "content",
-    [b"\xff\n", b"[1]\n", b"null\n", b"5\n", b"{\n", b'{"a": 1}\n[["x"]]\n', b'{"a": 1}\n7\n'],
-)
-def test_a_file_of_something_else_is_named(content, tmp_path):
-    path = tmp_path / "bt.partial"
-    path.write_bytes(content)
-    with pytest.raises(UsageError, match=r"bt.partial, line [12]: not written by this command"):
-        Progress(path, {"a": 1}, force=False)
-    assert path.read_bytes() == content
-
-
-def test_two_processes_do_not_write_to_one_file(tmp_path):
-    path = tmp_path / "bt.partial"
-    first, second = (Progress(path, {"a": 1}, force=False) for _ in range(2))
-    first.add([SyntheticPair("x", 0.5, None)])
-    with pytest.raises(UsageError, match="another process writes to .*bt.partial as well"):
-        second.add([SyntheticPair("y", 0.5, None)])
-
-
-def test_a_folder_whose_files_have_changed_names_is_another(tmp_path):
-    (tmp_path / "a").write_text("1")
-    (tmp_path / "b").write_text("2")
-    before = digest(tmp_path)
-    (tmp_path / "a").write_text("2")
-    (tmp_path / "b").write_text("1")
-    swapped = digest(tmp_path)
-    (tmp_path / "b").rename(tmp_path / "c")
-    assert len({before, swapped, digest(tmp_path)}) == 3
 
 
 def test_a_byte_order_mark_is_no_text(tmp_path):
