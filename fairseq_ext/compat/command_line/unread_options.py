@@ -6,6 +6,7 @@ import argparse
 import functools
 import logging
 import sys
+from importlib.util import find_spec
 
 from ..user_errors import OptionError, option_of
 from .chosen_classes import Values, chosen_model, is_language_model, is_stock, names_of_bases
@@ -58,12 +59,15 @@ def warn_of_unread(values: Values) -> None:
         _warn("--lm-path does nothing with --lm-weight 0, the default: give it a weight")
     for text in idle_options(values):
         _warn(text)
+    if values.get("export") and is_training(values) and find_spec("apex") is None:
+        _warn("--export does nothing without the package apex: no layer norm is fused")
     for name, instead in OF_LANGUAGE_MODELS.items():
         # fairseq does not quantize embeddings with --adaptive-input
         if values.get(name) and not values.get("quant_noise_pq"):
             _name_in_translation_model(values, name, instead)
     _name_clusters(values)
     _name_of_one_model(values)
+    _name_residuals(values)
     _name_unread_alignments(values)
 
 
@@ -114,6 +118,24 @@ def _name_of_one_model(values: Values) -> None:
             continue
         text = f"{option_of(name, value)} does nothing with --arch {values['arch']}: {instead}"
         _refuse_or_warn(model, text)
+
+
+def _name_residuals(values: Values) -> None:
+    """Warn of --residuals between the layers of an LSTM that has one.
+
+    OptionError in a model of this package.
+    """
+    if not is_training(values) or not values.get("residuals") or values.get("decoder_layers") != 1:
+        return
+    for entry in set(chosen_classes({"arch": values.get("arch")})):
+        if all(base.__name__ != "LSTMLanguageModel" for base in entry.__mro__):
+            continue
+        if not is_stock(entry):
+            continue
+        text = "--residuals does nothing with --decoder-layers 1: they are between two layers"
+        if entry.__module__.startswith("fairseq_ext."):
+            raise OptionError(f"{text}; allowed: leave it out, or more layers")
+        _warn(text)
 
 
 def _name_unread_alignments(values: Values) -> None:

@@ -285,3 +285,20 @@ def test_no_architecture_sets_what_it_does_not_read(caplog):
             preset(options)
             check(vars(options))
         assert caplog.messages == [], arch
+
+
+@pytest.mark.parametrize("layers, arch", [(1, "lstm_lm"), (2, "lstm_lm"), (1, "transformer_lm")])
+def test_residuals_of_one_layer(layers, arch, caplog):
+    values = {"update_freq": [1], "residuals": True, "decoder_layers": layers}
+    check({**values, "arch": arch})
+    expected = ["--residuals does nothing with --decoder-layers 1: they are between two layers"]
+    assert caplog.messages == (expected if (layers, arch) == (1, "lstm_lm") else [])
+    with pytest.raises(OptionError, match="^--residuals does nothing .* or more layers$"):
+        check({**values, "arch": "twin_lstm_lm_tiny", "decoder_layers": 1})
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_export_of_norms_that_are_not_fused(is_there, caplog, monkeypatch):
+    monkeypatch.setattr(unread_options, "find_spec", lambda name: "a spec" if is_there else None)
+    check({"update_freq": [1], "arch": "transformer", "export": True})
+    assert len(caplog.messages) == 1 - is_there
