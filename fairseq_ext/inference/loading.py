@@ -14,7 +14,12 @@ from fairseq.tasks import FairseqTask
 from omegaconf import DictConfig, open_dict
 
 from ..common.stored import WITHOUT_SCORES
-from ..compat.checkpoints.configurations import chosen_name, options_of, options_of_task
+from ..compat.checkpoints.configurations import (
+    FIRST_VECTORS,
+    chosen_name,
+    options_of,
+    options_of_task,
+)
 from ..compat.checkpoints.refusals import check_names
 from ..streams.language_pair import LanguagePair, languages
 from ..streams.stored_pairs import stored_pairs
@@ -48,8 +53,6 @@ WITHOUT_TRAINING: Dict[str, Any] = {
     "num_batch_buckets": 0,
     **TASK_OPTIONS,  # which the commands do not take from checkpoints either
 }
-# files with which a training began: the checkpoint holds what became of them
-FIRST_VALUES = ("encoder_embed_path", "decoder_embed_path")
 _loading = threading.Lock()  # building models draws random numbers, see ``undisturbed``
 
 
@@ -251,7 +254,7 @@ def build_models(stored: List[StoredModel], task: FairseqTask) -> List[BaseFairs
     for entry in stored:
         with open_dict(entry.cfg):
             options = options_of(entry.cfg.model)
-            for name in FIRST_VALUES:
+            for name in FIRST_VECTORS:
                 if options.get(name):
                     options[name] = None
         loaded, _, _ = checkpoint_utils.load_model_ensemble_and_task(

@@ -7,8 +7,11 @@ Checkpoints from before fairseq 0.10 have one Namespace, "args", in the place of
 
 from __future__ import annotations
 
+import os
 from typing import Any, Mapping, MutableMapping
 
+# files of vectors with which a training began: the checkpoint holds what became of them
+FIRST_VECTORS = ("encoder_embed_path", "decoder_embed_path")
 # the option that chooses the class of a group, where it is not called as the group
 OPTION = {"model": "arch"}
 
@@ -62,3 +65,16 @@ def stored_group(state: Mapping[str, Any], kind: str) -> Any:
 def stored_name(state: Mapping[str, Any], kind: str) -> str | None:
     """Return the name of the task, architecture or criterion of a checkpoint; None for none."""
     return chosen_name(stored_group(state, kind), kind)
+
+
+def forget_missing_vectors(state: Mapping[str, Any]) -> None:
+    """Leave files of vectors that are not there out of the configuration of a checkpoint.
+
+    The vectors would be replaced by those of the checkpoint anyway.
+    """
+    cfg = state.get("cfg")
+    for section in (state.get("args"), cfg.get("model") if isinstance(cfg, Mapping) else None):
+        options = {} if isinstance(section, str) else options_of(section)
+        for name in FIRST_VECTORS:
+            if options.get(name) and not os.path.isfile(options[name]):
+                options[name] = None

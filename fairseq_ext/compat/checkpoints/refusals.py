@@ -15,7 +15,7 @@ from ..context_values import holding
 from ..data.data_files import UnreadableFile
 from ..patch_registry import PatchedModule, patch
 from ..user_errors import OptionError
-from .configurations import stored_group, stored_name
+from .configurations import forget_missing_vectors, stored_group, stored_name
 from .data_only import RefusedCheckpoint
 from .dictionary_digests import ENTRY, different_dictionary, digests, stored_digests
 from .literal_evaluation import RefusedSetting
@@ -48,7 +48,8 @@ class CheckpointMismatch(ValueError):
 @patch(
     "fairseq.checkpoint_utils",
     because="fairseq 0.12.2: a damaged checkpoint, or one of another model, ends in errors of "
-    "pickle, zip files or dictionaries that name no file",
+    "pickle, zip files or dictionaries that name no file; a model that began with the vectors of "
+    "--encoder-embed-path needs their file again, though its checkpoint has what became of them",
 )
 def checkpoints_say_what_is_wrong(module: PatchedModule) -> None:
     """Name the file; compare task, architecture and dictionaries before the parameters."""
@@ -94,6 +95,7 @@ def checkpoints_say_what_is_wrong(module: PatchedModule) -> None:
                 if not module.PathManager.exists(file):
                     raise FileNotFoundError(2, "no such checkpoint", name)  # ENOENT
                 state = module.load_checkpoint_to_cpu(file, arg_overrides)
+            forget_missing_vectors(state)
             load = functools.partial(stock_load, [name], arg_overrides, task, *options, state)
             models, cfg, task = _load_member(load, name, state, task)
             ensemble += models

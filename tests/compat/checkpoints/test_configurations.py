@@ -7,6 +7,7 @@ from omegaconf import OmegaConf
 
 from fairseq_ext.compat.checkpoints.configurations import (
     chosen_name,
+    forget_missing_vectors,
     options_of,
     options_of_task,
     registered_model,
@@ -78,3 +79,13 @@ def test_names_in_checkpoints():
 @pytest.mark.parametrize("state", [{}, {"cfg": "a text"}, {"cfg": {"model": None}, "args": None}])
 def test_files_that_are_no_checkpoints_of_fairseq_have_no_groups(state):
     assert stored_group(state, "model") is None
+
+
+@pytest.mark.parametrize("kind", [dict, namespace, OmegaConf.create])
+def test_files_of_vectors_that_are_gone_are_forgotten(kind, tmp_path):
+    file = tmp_path / "vectors.txt"
+    file.touch()
+    model = kind({"encoder_embed_path": str(file), "decoder_embed_path": "gone.txt"})
+    forget_missing_vectors({"cfg": {"model": model}})
+    assert options_of(model) == {"encoder_embed_path": str(file), "decoder_embed_path": None}
+    forget_missing_vectors({"cfg": {"model": "lstm"}})

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from common import inprocess
 from common.words import dictionary_with
 from fairseq import utils
 from torch import nn
@@ -89,3 +90,21 @@ def test_vectors_have_the_width_of_the_embeddings(tmp_path, caplog):
     # a dictionary that another program has made
     utils.load_embedding({"a": torch.ones(3)}, dictionary, table)
     assert table.weight[dictionary.index("a")].tolist() == [1, 1, 1]
+
+
+def test_a_trained_model_needs_no_file(toy_corpus, tmp_path):
+    """Its checkpoint has what became of the vectors: it translates the same without the file."""
+    file, folder = tmp_path / "vectors.txt", tmp_path / "model"
+    file.write_text("an1 1 2 3 4\nan2 4 3 2 1\n")
+    languages = [toy_corpus.two, "-s", "xx", "-t", "yy"]
+    sizes = ["--encoder-embed-dim", 4, "--decoder-embed-dim", 4, "--decoder-out-embed-dim", 4]
+    inprocess.train(
+        *(*languages, "--arch", "lstm", *sizes, "--encoder-hidden-size", 4),
+        *("--decoder-hidden-size", 4, "--encoder-embed-path", file, "--max-update", 1),
+        *("--batch-size", 40, "--lr", 0.1, "--save-dir", folder, "--disable-validation"),
+    )
+    words = ["--path", folder / "checkpoint_last.pt", "--batch-size", 24]
+    with_file = inprocess.hypotheses(inprocess.generate(*languages, *words))
+    file.unlink()
+    assert inprocess.hypotheses(inprocess.generate(*languages, *words)) == with_file
+    assert inprocess.validate(*languages, "--task", "translation", *words)
