@@ -107,19 +107,16 @@ class Session:
             ),
             BatchLimits(cfg.dataset.max_tokens, cfg.dataset.batch_size),
             torch.device("cuda" if use_cuda else "cpu"),
-            self._language_model(task, overrides, use_cuda),
+            self._language_model(task, use_cuda),
         )
 
-    def _language_model(
-        self, task: FairseqTask, overrides: dict[str, Any], use_cuda: bool
-    ) -> dict[str, Any] | None:
+    def _language_model(self, task: FairseqTask, use_cuda: bool) -> dict[str, Any] | None:
         """Return the options of the search for --lm-path, None without it."""
         generation = self.cfg.generation
         if generation.lm_path is None:
             return None
         load = checkpoint_utils.load_model_ensemble
-        overrides = {**overrides, "data": self.cfg.task.data}
-        (model,), _ = load_language_model(load, generation.lm_path, overrides, task)
+        (model,), _ = load_language_model(load, generation.lm_path, self.cfg.task.data, task)
         self._prepare(model, use_cuda)
         return {"lm_model": model, "lm_weight": generation.lm_weight}
 

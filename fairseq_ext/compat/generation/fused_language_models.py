@@ -8,6 +8,8 @@ import tempfile
 from typing import TYPE_CHECKING, Any, Callable
 
 from ..checkpoints.dictionary_digests import digest
+from ..checkpoints.model_overrides import command_overrides
+from ..context_values import holding
 from ..module_overlay import overlay_names
 from ..patch_registry import PatchedModule, patch
 from ..surrounded_calls import call_after
@@ -22,28 +24,34 @@ Loader = Callable[..., Any]  # fairseq's load_model_ensemble
 
 
 def load_language_model(
-    load: Loader, path: str, overrides: dict[str, Any] | None, task: FairseqTask
+    load: Loader, path: str, data: str, task: FairseqTask
 ) -> tuple[list[BaseFairseqModel], Any]:
     """Return what `load` returns for a language model over the words that the task translates to.
 
     Args:
         load: fairseq's load_model_ensemble.
         path: value of --lm-path.
-        overrides: options that replace those of the checkpoint; `data` is the folder of the task.
+        data: folder of the task.
         task: the translation task, whose dictionary of the target the model gets if there is no
             dict.txt in the folder.
 
+    It is loaded as it was trained: --model-overrides are of the models that translate.
+
     Raises OptionError where a dict.txt in the folder has other words, and for a model that predicts
-    something else than the next word.
+    something else than the next word; FileNotFoundError, naming --lm-path, without a checkpoint.
     """
-    _check_dictionary(path, (overrides or {}).get("data"), task)
-    try:
-        # also what is no language model, of which the search says so
-        result = load([path], arg_overrides=overrides, task=None)
-    except FileNotFoundError:
-        with tempfile.TemporaryDirectory() as folder:
-            task.target_dictionary.save(os.path.join(folder, "dict.txt"))
-            result = load([path], arg_overrides={**(overrides or {}), "data": folder}, task=None)
+    _check_dictionary(path, data, task)
+    with holding(command_overrides, None):
+        try:
+            # also what is no language model, of which the search says so
+            result = load([path], arg_overrides={"data": data}, task=None)
+        except FileNotFoundError as error:
+            if error.filename == path:
+                named = f"--lm-path {path}"
+                raise FileNotFoundError(2, error.strerror, named) from error  # ENOENT
+            with tempfile.TemporaryDirectory() as folder:
+                task.target_dictionary.save(os.path.join(folder, "dict.txt"))
+                result = load([path], arg_overrides={"data": folder}, task=None)
     _check_training(path, result[1])
     return result
 
@@ -66,7 +74,7 @@ def _check_training(path: str, cfg: Any) -> None:
         )
 
 
-def _check_dictionary(path: str, data: str | None, task: FairseqTask) -> None:
+def _check_dictionary(path: str, data: str, task: FairseqTask) -> None:
     """Raise OptionError where the folder's dict.txt is not the dictionary of the target.
 
     The search adds the scores of the two models by the numbers of the words.
@@ -74,7 +82,7 @@ def _check_dictionary(path: str, data: str | None, task: FairseqTask) -> None:
     from fairseq.data import Dictionary
     from fairseq.utils import split_paths
 
-    folders = split_paths(data or "")
+    folders = split_paths(data)
     file = os.path.join(folders[0], "dict.txt") if folders else ""
     if os.path.isfile(file) and digest(Dictionary.load(file)) != digest(task.target_dictionary):
         raise OptionError(
@@ -86,7 +94,8 @@ def _check_dictionary(path: str, data: str | None, task: FairseqTask) -> None:
 @patch(
     "fairseq_cli.generate",
     because="fairseq 0.12.2: --lm-path looks for a file dict.txt, which folders that "
-    "fairseq-preprocess made for translation do not have",
+    "fairseq-preprocess made for translation do not have, and --model-overrides change the "
+    "language model, too",
 )
 def language_models_have_the_target_dictionary(module: PatchedModule) -> None:
     """Give the language model the dictionary of the target language."""
@@ -98,7 +107,8 @@ def language_models_have_the_target_dictionary(module: PatchedModule) -> None:
     ) -> Any:
         # the command loads the models of the task first, and the language model without a task
         if task is None and translating:
-            return load_language_model(load, filenames[0], arg_overrides, translating[-1])
+            # the command has put the folder of its task among the overrides
+            return load_language_model(load, filenames[0], arg_overrides["data"], translating[-1])
         translating[:] = [task]
         return load(filenames, arg_overrides=arg_overrides, task=task, **options)
 

@@ -77,6 +77,8 @@ def prepare(
     import torch
     from fairseq import checkpoint_utils, tasks, utils
 
+    from ...compat.checkpoints.model_overrides import overrides_of
+
     if cfg.common.seed is not None and not cfg.generation.no_seed_provided:
         utils.set_torch_seed(cfg.common.seed)  # of --sampling
     task = tasks.setup_task(cfg.task)
@@ -84,14 +86,15 @@ def prepare(
     paths = utils.split_paths(cfg.common_eval.path)
     # as in fairseq_cli.generate: architecture and dictionaries come from the checkpoint
     shards = cfg.checkpoint.checkpoint_shard_count
-    models, saved = checkpoint_utils.load_model_ensemble(
-        paths,
-        overrides,
-        task,
-        strict=shards == 1,
-        suffix=cfg.checkpoint.checkpoint_suffix,
-        num_shards=shards,
-    )
+    with overrides_of(cfg, "fairseq-generate"):
+        models, saved = checkpoint_utils.load_model_ensemble(
+            paths,
+            overrides,
+            task,
+            strict=shards == 1,
+            suffix=cfg.checkpoint.checkpoint_suffix,
+            num_shards=shards,
+        )
     task.load_dataset(cfg.dataset.gen_subset, task_cfg=saved.task)
     for model in models:
         if cfg.common.fp16:

@@ -27,15 +27,14 @@ def loaded(path, arg_overrides, task):
 
 
 def test_the_dictionary_is_that_of_the_target(task, tmp_path):
-    overrides = {"data": str(tmp_path), "other": 1}
-    paths, text, override, no_task = load_language_model(loaded, "lm.pt", overrides, task)
-    assert (paths, text, override["other"], no_task) == (["lm.pt"], "un1 1\nuv2 1\n", 1, None)
-    assert overrides["data"] == str(tmp_path) and not os.path.exists(override["data"])
+    paths, text, overrides, no_task = load_language_model(loaded, "lm.pt", str(tmp_path), task)
+    assert (paths, text, no_task) == (["lm.pt"], "un1 1\nuv2 1\n", None)
+    assert overrides["data"] != str(tmp_path) and not os.path.exists(overrides["data"])
 
 
 def test_a_dictionary_of_the_folder_goes_first(task, tmp_path):
     (tmp_path / "dict.txt").write_text("un1 7\nuv2 1\n", encoding="utf-8")
-    arguments = load_language_model(loaded, "lm.pt", {"data": str(tmp_path)}, task)
+    arguments = load_language_model(loaded, "lm.pt", str(tmp_path), task)
     assert arguments[1] == "un1 7\nuv2 1\n"
 
 
@@ -43,7 +42,7 @@ def test_a_dictionary_of_the_folder_goes_first(task, tmp_path):
 def test_a_dictionary_of_other_words_is_refused(task, tmp_path, text):
     (tmp_path / "dict.txt").write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match="^--lm-path lm.pt: .*dict.txt has other words than the"):
-        load_language_model(loaded, "lm.pt", {"data": str(tmp_path)}, task)
+        load_language_model(loaded, "lm.pt", str(tmp_path), task)
 
 
 @pytest.mark.parametrize("is_old", [False, True])
@@ -55,13 +54,21 @@ def test_models_that_see_other_words_are_named(task, is_old, caplog):
         return ["model"], values if is_old else types.SimpleNamespace(task=values)
 
     load = functools.partial(load_with, add_bos_token=False, past_target=False)
-    assert load_language_model(load, "lm.pt", {}, task)[0] == ["model"] and not caplog.text
+    assert load_language_model(load, "lm.pt", "", task)[0] == ["model"] and not caplog.text
     load = functools.partial(load_with, add_bos_token=True)
-    assert load_language_model(load, "lm.pt", {}, task)[0] == ["model"]
+    assert load_language_model(load, "lm.pt", "", task)[0] == ["model"]
     assert "--lm-path lm.pt: trained with --add-bos-token: it begins a text with <s>" in caplog.text
     load = functools.partial(load_with, past_target=True)
     with pytest.raises(ValueError, match="^--lm-path lm.pt: trained with --past-target: "):
-        load_language_model(load, "lm.pt", {}, task)
+        load_language_model(load, "lm.pt", "", task)
+
+
+def test_a_missing_model_is_named_with_its_option(task):
+    def load(paths, arg_overrides, task):
+        raise FileNotFoundError(2, "no such checkpoint", paths[0])
+
+    with pytest.raises(FileNotFoundError, match="no such checkpoint: '--lm-path lm.pt'"):
+        load_language_model(load, "lm.pt", "", task)
 
 
 class Language(torch.nn.Module):
