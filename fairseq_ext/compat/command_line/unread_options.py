@@ -127,15 +127,12 @@ def _name_residuals(values: Values) -> None:
     """
     if not is_training(values) or not values.get("residuals") or values.get("decoder_layers") != 1:
         return
-    for entry in set(chosen_classes({"arch": values.get("arch")})):
-        if all(base.__name__ != "LSTMLanguageModel" for base in entry.__mro__):
-            continue
-        if not is_stock(entry):
-            continue
-        text = "--residuals does nothing with --decoder-layers 1: they are between two layers"
-        if entry.__module__.startswith("fairseq_ext."):
-            raise OptionError(f"{text}; allowed: leave it out, or more layers")
-        _warn(text)
+    model = chosen_model(values)
+    if model is None or not is_stock(model) or "LSTMLanguageModel" not in names_of_bases(model):
+        return
+    _refuse_or_warn(
+        model, "--residuals does nothing with --decoder-layers 1: they are between two layers"
+    )
 
 
 def _name_unread_alignments(values: Values) -> None:

@@ -51,3 +51,21 @@ def dictionaries_take_symbols_by_place(module: PatchedModule) -> None:
         stock(self, **dict(zip(names, symbols)), **named)
 
     dictionary.__init__ = __init__
+
+
+@patch(
+    "fairseq.data.data_utils",
+    because="fairseq 0.12 has an argument before max_tokens in batch_by_size: programs for 0.9 and "
+    "0.10, which give max_tokens by place, fail with \"object of type 'int' has no len()\"",
+)
+def batches_take_limits_by_place(module: PatchedModule) -> None:
+    """Take max_tokens in the third place of batch_by_size, as until fairseq 0.10."""
+    stock = module.batch_by_size
+
+    @functools.wraps(stock)
+    def batch_by_size(indices: Any, num_tokens_fn: Any, *limits: Any, **options: Any) -> Any:
+        # lengths are an array today
+        is_older = bool(limits) and isinstance(limits[0], (int, float))
+        return stock(indices, num_tokens_fn, *((None,) * is_older), *limits, **options)
+
+    module.batch_by_size = batch_by_size

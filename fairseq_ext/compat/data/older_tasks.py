@@ -142,6 +142,7 @@ def older_tasks_are_called(module: PatchedModule) -> None:
             if not task.__module__.startswith("fairseq."):
                 give_options_to_model(task)
                 call_update_step(task)
+                evaluate_language_models(task)
             return registered
 
         return register_task_cls
@@ -245,3 +246,16 @@ def call_update_step(task: Any) -> None:
         return train(self, *args, update_num=update_num, **options)
 
     task.train_step = train_step
+
+
+def evaluate_language_models(task: Any) -> None:
+    """Give a task for fairseq 0.9, which lacks eval_lm_dataloader, that of language models."""
+    if hasattr(task, "eval_lm_dataloader"):
+        return
+
+    def eval_lm_dataloader(self: Any, dataset: Any, **options: Any) -> Any:
+        from fairseq.tasks.language_modeling import LanguageModelingTask
+
+        return LanguageModelingTask.eval_lm_dataloader(self, dataset, **options)
+
+    task.eval_lm_dataloader = eval_lm_dataloader

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import functools
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Callable
 
 from ..patch_registry import PatchedModule, patch, since
+from .dataclass_defaults import USER_DIRS_VARIABLE
 
 if TYPE_CHECKING:
     from torch import Tensor, dtype
+
+# what a source that makes masks of bytes has in it
+BYTES = re.compile(r"\.byte\(\)|ByteTensor|torch\.uint8")
+# methods of tensors whose first argument is a mask
+MASKED = ("masked_fill", "masked_fill_", "masked_scatter", "masked_scatter_", "masked_select")
 
 
 @patch(
@@ -28,3 +38,47 @@ def byte_masks_for_xformers(module: PatchedModule) -> None:
         return stock(mask.to(torch.bool), to_dtype or mask.dtype)
 
     module._mask_for_xformers = _mask_for_xformers
+
+
+@patch(
+    "fairseq.utils",
+    because="torch 2.0 takes bool masks only: plugins for fairseq 0.8 and 0.9 that mask with "
+    "mask.byte() fail with 'masked_fill_ only supports boolean masks'",
+    conditions=[since("torch", 2, 0)],
+)
+def plugins_mask_with_bytes(module: PatchedModule) -> None:
+    """Take masks of bytes in processes with a --user-dir whose source makes such."""
+    stock = module.import_user_module
+
+    @functools.wraps(stock)
+    def import_user_module(args: Any) -> None:
+        stock(args)
+        noted = os.environ.get(USER_DIRS_VARIABLE, "")
+        if any(makes_bytes(Path(place)) for place in noted.split(os.pathsep) if place):
+            take_bytes(module.torch.Tensor)
+
+    module.import_user_module = import_user_module
+
+
+def makes_bytes(place: Path) -> bool:
+    """True if a source file there, or the file itself, makes tensors of bytes."""
+    files = place.rglob("*.py") if place.is_dir() else [place]
+    return any(BYTES.search(file.read_text(encoding="utf-8", errors="replace")) for file in files)
+
+
+def take_bytes(tensor: Any) -> None:
+    """Let methods of a class of tensors take masks of bytes, as until torch 1.13."""
+    for name in MASKED:
+        if not hasattr(getattr(tensor, name), "__wrapped__"):
+            setattr(tensor, name, with_bool_mask(getattr(tensor, name)))
+
+
+def with_bool_mask(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method whose first argument, a mask, may be of bytes."""
+
+    @functools.wraps(method)
+    def masked(self: Tensor, mask: Tensor, *more: Any, **options: Any) -> Any:
+        is_bytes = str(mask.dtype) == "torch.uint8"
+        return method(self, mask.bool() if is_bytes else mask, *more, **options)
+
+    return masked

@@ -34,9 +34,14 @@ def has_python_310_rule(owner: type) -> bool:
     base = getattr(configs, "FairseqDataclass", None)
     if base is not None and issubclass(owner, base):
         return True
-    noted = os.environ.get(USER_DIRS_VARIABLE)
     file = getattr(sys.modules.get(owner.__module__), "__file__", None)
-    if not noted or not file:
+    return bool(file) and is_in_user_dir(str(file))
+
+
+def is_in_user_dir(file: str) -> bool:
+    """True if a file is a plugin's, in a --user-dir or given as one."""
+    noted = os.environ.get(USER_DIRS_VARIABLE)
+    if not noted:
         return False
     path = os.path.realpath(file)
     return any(

@@ -1,5 +1,6 @@
 """Pairs of sentences and dictionaries with the arguments of fairseq 0.9."""
 
+import numpy as np
 import pytest
 import torch
 from fairseq.data import Dictionary, LanguagePairDataset
@@ -37,3 +38,19 @@ def test_symbols_are_taken_by_place():
         Dictionary("<pad>", pad="<pad>")
     with pytest.raises(TypeError, match="at most 5"):
         Dictionary(*"abcdef")
+
+
+def test_limits_of_batches_by_place():
+    from fairseq.data import data_utils
+
+    indices, lengths = np.arange(6), np.array([4, 4, 4, 6, 6, 6])
+
+    def length(index):
+        return lengths[index]
+
+    older = data_utils.batch_by_size(indices, length, 12, 2)
+    assert [list(batch) for batch in older] == [[0, 1], [2, 3], [4, 5]]
+    today = data_utils.batch_by_size(indices, length, lengths, 12, 2)
+    named = data_utils.batch_by_size(indices, length, max_tokens=12, max_sentences=2)
+    for batches in (today, named):
+        assert [list(batch) for batch in batches] == [list(batch) for batch in older]

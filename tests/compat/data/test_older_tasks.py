@@ -6,6 +6,7 @@ import pytest
 
 from fairseq_ext.compat.data.older_tasks import (
     call_update_step,
+    evaluate_language_models,
     give_options_to_model,
     take_newer_arguments,
 )
@@ -245,3 +246,18 @@ def test_registered_tasks_have_both():
     register_task("registered_older_task")(RegisteredTask)
     for name in ("build_model", "train_step"):
         assert name in vars(RegisteredTask)
+
+
+def test_language_models_are_evaluated():
+    class OldTask:
+        def get_batch_iterator(self, dataset, max_tokens=None, ignore_invalid_inputs=False, **more):
+            return Namespace(next_epoch_itr=lambda shuffle: (dataset, max_tokens, shuffle))
+
+    class OwnTask(OldTask):
+        def eval_lm_dataloader(self, dataset):
+            return dataset
+
+    for task in (OldTask, OwnTask):
+        evaluate_language_models(task)
+    assert OldTask().eval_lm_dataloader("set", max_tokens=9) == ("set", 9, False)
+    assert OwnTask().eval_lm_dataloader("set") == "set"

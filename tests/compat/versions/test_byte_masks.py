@@ -22,3 +22,37 @@ def test_the_type_is_kept_where_none_is_asked_for():
     assert torch.equal(mask, torch.tensor([0, 1], dtype=torch.uint8))
     added = torch.tensor([float("-inf"), 0.0])
     assert torch.equal(_mask_for_xformers(added), added)
+
+
+class OlderTensor(torch.Tensor):
+    """Stands in for torch.Tensor, which a plugin changes for its process."""
+
+
+@pytest.mark.parametrize("name", ["masked_fill", "masked_fill_"])
+def test_masks_of_plugins(name):
+    from fairseq_ext.compat.versions import byte_masks
+
+    values = torch.zeros(3).as_subclass(OlderTensor)
+    mask = torch.tensor([1, 0, 1])
+    with pytest.raises(RuntimeError, match="boolean masks"):
+        getattr(values, name)(mask.byte(), 1.0)
+    byte_masks.take_bytes(OlderTensor)
+    byte_masks.take_bytes(OlderTensor)
+    assert getattr(values, name)(mask.byte(), 1.0).tolist() == [1.0, 0.0, 1.0]
+    assert getattr(values, name)(mask=mask.bool(), value=2.0).tolist()[0] == 2.0
+    with pytest.raises(RuntimeError, match="boolean masks"):
+        getattr(values, name)(mask, 1.0)
+    for method in byte_masks.MASKED:
+        delattr(OlderTensor, method)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [("mask = x.eq(1).byte()", True), ("torch.ByteTensor([1])", True), ("x.eq(1).bool()", False)],
+)
+def test_sources_with_bytes(tmp_path, line, expected):
+    from fairseq_ext.compat.versions.byte_masks import makes_bytes
+
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "model.py").write_text(line)
+    assert makes_bytes(tmp_path) == makes_bytes(tmp_path / "models" / "model.py") == expected

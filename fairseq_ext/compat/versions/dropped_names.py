@@ -1,0 +1,76 @@
+"""Names that numpy and Python dropped, for the code of plugins and of forks."""
+
+from __future__ import annotations
+
+import collections
+import collections.abc
+import functools
+import math
+import sys
+import types
+from types import ModuleType
+from typing import Any
+
+from ..patch_registry import PatchedModule, patch, since
+from .dataclass_defaults import TOLERATED_PACKAGES, is_in_user_dir
+
+# {name that numpy 1.24 or 2.0 dropped: what it was}
+OF_NUMPY: dict[str, Any] = {
+    **{kind.__name__: kind for kind in (bool, complex, float, int, object, str)},
+    **{name: math.inf for name in ("Inf", "Infinity", "PINF", "infty")},
+    **{"NINF": -math.inf, "NaN": math.nan, "compat": types.SimpleNamespace(long=int)},
+}
+# {name that numpy 2.0 or a later version dropped: its present name}
+RENAMED_IN_NUMPY = {
+    **{"alltrue": "all", "complex_": "complex128", "cumproduct": "cumprod", "float_": "float64"},
+    **{"in1d": "isin", "product": "prod", "row_stack": "vstack", "sometrue": "any"},
+    **{"string_": "bytes_", "trapz": "trapezoid", "unicode_": "str_"},
+}
+
+
+def is_asked_by_plugin(depth: int) -> bool:
+    """True if the code that asks for a name is of a --user-dir, of fairseq or of a fork."""
+    caller = sys._getframe(depth + 1)
+    package = str(caller.f_globals.get("__name__")).partition(".")[0]
+    return package in TOLERATED_PACKAGES or is_in_user_dir(caller.f_code.co_filename)
+
+
+def answer_plugins(module: ModuleType, names: dict[str, Any]) -> None:
+    """Let a module have these names for plugins, for all others be as it is."""
+    others = vars(module).get("__getattr__")
+
+    def __getattr__(name: str) -> Any:
+        if name in names and is_asked_by_plugin(1):
+            return names[name]
+        if others is not None:
+            return others(name)
+        raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+
+    vars(module)["__getattr__"] = functools.wraps(others)(__getattr__) if others else __getattr__
+
+
+@patch(
+    "fairseq",
+    because="Python 3.10 moved the abstract classes of collections, such as Iterable, to "
+    "collections.abc: imports of plugins fail",
+    conditions=[since("python", 3, 10)],
+)
+def plugins_have_former_names_of_python(module: PatchedModule) -> None:
+    """Let plugins import abstract classes from collections."""
+    answer_plugins(
+        collections, {name: getattr(collections.abc, name) for name in collections.abc.__all__}
+    )
+
+
+@patch(
+    "fairseq",
+    because="numpy 1.24 dropped np.int and others, 2.0 np.Inf, np.float_ and more: plugins fail "
+    "with \"has no attribute 'int'\"",
+    conditions=[since("numpy", 1, 24)],
+)
+def plugins_have_former_names_of_numpy(module: PatchedModule) -> None:
+    """Let plugins read the names of numpy that it has dropped."""
+    import numpy
+
+    present = {name: getattr(numpy, new, None) for name, new in RENAMED_IN_NUMPY.items()}
+    answer_plugins(numpy, {**OF_NUMPY, **present})

@@ -1,0 +1,101 @@
+"""Options of a plugin's add_args reach what was registered with a dataclass."""
+
+import pickle
+from argparse import Namespace
+from dataclasses import dataclass, fields
+
+import pytest
+from fairseq.criterions.label_smoothed_cross_entropy import (
+    LabelSmoothedCrossEntropyCriterion,
+    LabelSmoothedCrossEntropyCriterionConfig,
+)
+from fairseq.dataclass import FairseqDataclass
+from fairseq.dataclass.utils import merge_with_parent, omegaconf_no_object_check
+from fairseq.tasks.translation import TranslationConfig, TranslationTask
+from omegaconf import OmegaConf
+
+from fairseq_ext.compat.training.added_options import extend_dataclasses, with_added_options
+
+
+class Weighing(TranslationTask):
+    @staticmethod
+    def add_args(parser):
+        TranslationTask.add_args(parser)
+        parser.add_argument("--weight", default=0, type=float, help="of the second loss")
+        parser.add_argument("--teacher", metavar="FILE")
+        parser.add_argument("--shares", type=int, nargs="+", default=[1, 2])
+        parser.add_argument("--halved", action="store_true")
+
+
+class Plain(TranslationTask):
+    pass
+
+
+class Failing(TranslationTask):
+    @staticmethod
+    def add_args(parser):
+        parser.add_argument("--teacher", choices=parser.no_such_name)
+
+
+def test_fields_are_added():
+    options = with_added_options(TranslationConfig, Weighing)
+    assert issubclass(options, TranslationConfig)
+    cfg = options()
+    assert (cfg.weight, cfg.teacher, cfg.shares, cfg.halved) == (0, None, [1, 2], False)
+    added = {field.name for field in fields(options)} - {
+        field.name for field in fields(TranslationConfig)
+    }
+    assert added == {"weight", "teacher", "shares", "halved"}
+    assert pickle.loads(pickle.dumps(cfg)).shares == [1, 2]
+
+
+def test_values_are_taken():
+    options = with_added_options(TranslationConfig, Weighing)
+    given = OmegaConf.create({"_name": None, "weight": 5, "teacher": "a.pt", "halved": True})
+    with omegaconf_no_object_check():
+        cfg = merge_with_parent(options(), given)
+    assert (cfg.weight, cfg.teacher, cfg.halved, cfg.source_lang) == (5.0, "a.pt", True, None)
+
+
+@pytest.mark.parametrize("kind", [Plain, Failing, TranslationTask])
+def test_others_keep_their_dataclass(kind):
+    assert with_added_options(TranslationConfig, kind) is TranslationConfig
+    assert with_added_options(None, kind) is None
+
+
+def test_registered_with_the_fields():
+    @dataclass
+    class Options(FairseqDataclass):
+        weight: float = 1.0
+
+    def register(name, dataclass=None):
+        return lambda kind: (name, dataclass, kind)
+
+    name, options, kind = extend_dataclasses(register)("weighing", Options)(Weighing)
+    assert (name, kind) == ("weighing", Weighing)
+    assert options().weight == 1.0 and options().shares == [1, 2]
+
+
+def test_a_criterion():
+    from fairseq import criterions
+
+    class Regularised(LabelSmoothedCrossEntropyCriterion):
+        def __init__(self, task, sentence_avg, label_smoothing, strength=0.0):
+            super().__init__(task, sentence_avg, label_smoothing)
+            self.strength = strength
+
+        @staticmethod
+        def add_args(parser):
+            parser.add_argument("--strength", type=float, default=0.0)
+
+    register = criterions.register_criterion
+    register("regularised_by_test", LabelSmoothedCrossEntropyCriterionConfig)(Regularised)
+    try:
+        cfg = OmegaConf.create(
+            {"_name": "regularised_by_test", "sentence_avg": False, "strength": 3.0}
+        )
+        task = Namespace(target_dictionary=None)
+        assert criterions.build_criterion(cfg, task).strength == 3.0
+    finally:
+        del criterions.CRITERION_REGISTRY["regularised_by_test"]
+        del criterions.CRITERION_DATACLASS_REGISTRY["regularised_by_test"]
