@@ -34,8 +34,8 @@ def with_added_options(dataclass: Any, kind: Any) -> Any:
         kind.add_args(parser)
     except UNFIT:  # on the command line it fails, too, or it needs what others declare
         return dataclass
-    known = {field.name for field in dataclasses.fields(dataclass)}
-    added = [action for action in parser._actions if action.dest not in known]
+    declared = {field.name for field in dataclasses.fields(dataclass)}
+    added = [action for action in parser._actions if action.dest not in declared]
     added = [action for action in added if action.option_strings]
     return extended(dataclass, kind, added) if added else dataclass
 
@@ -112,3 +112,32 @@ def added_options_of_others_are_read(module: PatchedModule) -> None:
         return (build, extend_dataclasses(register), *tables)
 
     module.setup_registry = setup_registry
+
+
+# {module: its class whose add_args declares the fields of a dataclass}
+DECLARING = {
+    "fairseq.criterions.fairseq_criterion": "FairseqCriterion",
+    "fairseq.models.fairseq_model": "BaseFairseqModel",
+    "fairseq.optim.fairseq_optimizer": "FairseqOptimizer",
+    "fairseq.optim.lr_scheduler.fairseq_lr_scheduler": "FairseqLRScheduler",
+    "fairseq.tasks.fairseq_task": "FairseqTask",
+}
+
+
+@patch(
+    *DECLARING,
+    because="fairseq 0.12.2: tasks, models and criteria of plugins that derive from fairseq's and "
+    "are registered by a name alone, as in 0.10, lose the options of these: 'unrecognized "
+    "arguments'",
+)
+def options_of_dataclasses_are_inherited(module: PatchedModule) -> None:
+    """Declare the options of the class that a plugin's class without a dataclass derives from."""
+    base = vars(module)[DECLARING[module.__name__]]
+    stock = base.add_args.__func__
+
+    @functools.wraps(stock)
+    def add_args(cls: Any, parser: Any) -> None:
+        owners = [owner for owner in cls.__mro__ if vars(owner).get("__dataclass") is not None]
+        stock(owners[0] if owners and is_of_plugin(cls) else cls, parser)
+
+    base.add_args = classmethod(add_args)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
@@ -110,3 +111,26 @@ def layers_normalise_before_or_after(module: PatchedModule) -> None:
 
     for layer in (module.TransformerEncoderLayerBase, module.TransformerDecoderLayerBase):
         layer.maybe_layer_norm = maybe_layer_norm
+
+
+@patch(
+    "fairseq.models.roberta.model",
+    because="fairseq 0.12 renames emb_layer_norm in checkpoints of RoBERTa: models of plugins for "
+    "0.10 with a TransformerSentenceEncoder, which has this name, cannot load theirs",
+)
+def sentence_encoders_load_their_norm(module: PatchedModule) -> None:
+    """Leave parameters their names where the model has them."""
+    roberta = module.RobertaModel
+    stock = roberta.upgrade_state_dict_named
+
+    @functools.wraps(stock)
+    def upgrade_state_dict_named(self: Any, state_dict: dict[str, Tensor], name: str) -> None:
+        stock(self, state_dict, name)
+        prefix = f"{name}." if name else ""
+        present = {prefix + parameter for parameter in self.state_dict()}
+        for renamed in [entry for entry in state_dict if entry not in present]:
+            former = renamed.replace(".layernorm_embedding.", ".emb_layer_norm.")
+            if former != renamed and former in present:
+                state_dict[former] = state_dict.pop(renamed)
+
+    roberta.upgrade_state_dict_named = upgrade_state_dict_named

@@ -1,7 +1,7 @@
 """Options of a plugin's add_args reach what was registered with a dataclass."""
 
 import pickle
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from dataclasses import dataclass, fields
 
 import pytest
@@ -51,9 +51,9 @@ def test_fields_are_added():
 
 def test_values_are_taken():
     options = with_added_options(TranslationConfig, Weighing)
-    given = OmegaConf.create({"_name": None, "weight": 5, "teacher": "a.pt", "halved": True})
+    values = OmegaConf.create({"_name": None, "weight": 5, "teacher": "a.pt", "halved": True})
     with omegaconf_no_object_check():
-        cfg = merge_with_parent(options(), given)
+        cfg = merge_with_parent(options(), values)
     assert (cfg.weight, cfg.teacher, cfg.halved, cfg.source_lang) == (5.0, "a.pt", True, None)
 
 
@@ -99,3 +99,36 @@ def test_a_criterion():
     finally:
         del criterions.CRITERION_REGISTRY["regularised_by_test"]
         del criterions.CRITERION_DATACLASS_REGISTRY["regularised_by_test"]
+
+
+class TestInherited:
+    """Classes that are registered by a name alone: `__dataclass` is None."""
+
+    @staticmethod
+    def options_of(kind):
+        parser = ArgumentParser()
+        kind.add_args(parser)
+        return parser.parse_args(["data"] if issubclass(kind, TranslationTask) else [])
+
+    def test_a_task(self):
+        kind = type("Named", (Plain,), {"__dataclass": None})
+        assert self.options_of(kind).truncate_source is False
+        # as it was for fairseq's own
+        stock = type(
+            "Own", (TranslationTask,), {"__dataclass": None, "__module__": "fairseq.tasks"}
+        )
+        with pytest.raises(SystemExit):
+            self.options_of(stock)
+
+    def test_a_criterion(self):
+        kind = type("Named", (LabelSmoothedCrossEntropyCriterion,), {"__dataclass": None})
+        options = self.options_of(kind)
+        assert (options.label_smoothing, options.report_accuracy) == (0.0, False)
+
+    def test_a_model(self):
+        from fairseq.models.transformer_lm import TransformerLanguageModel
+
+        kind = type("Named", (TransformerLanguageModel,), {"__dataclass": None})
+        parser = ArgumentParser()
+        kind.add_args(parser)
+        assert parser.parse_args(["--decoder-layers", "2"]).decoder_layers == 2

@@ -5,7 +5,7 @@ from argparse import Namespace
 import pytest
 import torch
 from fairseq.models import FairseqDecoder
-from fairseq.models.roberta import RobertaEncoder
+from fairseq.models.roberta import RobertaEncoder, RobertaModel
 from fairseq.models.transformer import TransformerDecoder, base_architecture
 from fairseq.modules import TransformerDecoderLayer, TransformerSentenceEncoder
 
@@ -113,13 +113,35 @@ class DecoderOf010(RobertaOf09):
         return states[-1].transpose(0, 1)
 
 
+class Words:
+    def pad(self):
+        return 1
+
+    def __len__(self):
+        return 9
+
+
 class TestSentenceEncoders:
+    @pytest.mark.parametrize("encoder", [RobertaOf010, RobertaEncoder])
+    def test_their_checkpoints(self, encoder):
+        args = Namespace(encoder_layers=1, encoder_embed_dim=WIDTH, encoder_attention_heads=2)
+        vars(args).update(max_positions=20, layernorm_embedding=True)
+        roberta = RobertaModel(args, encoder(args, Words()))
+        stored = {name: value + 1 for name, value in roberta.state_dict().items()}
+        # fairseq 0.10 wrote every RoBERTa so
+        older = {
+            name.replace("layernorm_embedding", "emb_layer_norm"): value
+            for name, value in stored.items()
+        }
+        roberta.load_state_dict(older)
+        for name, value in roberta.state_dict().items():
+            torch.testing.assert_close(value, stored[name])
+
     @pytest.mark.parametrize("has_all", [False, True])
     def test_in_an_encoder(self, has_all):
         args = Namespace(encoder_layers=1, encoder_embed_dim=WIDTH, encoder_attention_heads=2)
         vars(args).update(max_positions=20, quant_noise_pq=0)
-        dictionary = type("Words", (), {"pad": lambda self: 1, "__len__": lambda self: 9})()
-        roberta = RobertaOf010(args, dictionary).eval()
+        roberta = RobertaOf010(args, Words()).eval()
         features, extra = roberta.extract_features(WORDS, return_all_hiddens=has_all)
         states, _ = roberta.sentence_encoder(WORDS)
         torch.testing.assert_close(features, states[-1].transpose(0, 1))
