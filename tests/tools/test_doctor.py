@@ -4,6 +4,7 @@ import importlib.util
 import json
 import os
 import shutil
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 import pytest
@@ -124,3 +125,102 @@ def test_an_error_in_another_encoding_is_told(monkeypatch):
     monkeypatch.setenv("PYTHONIOENCODING", "latin-1")
     answer, error = doctor.probe("raise OSError('no folder stra\\xdfe')")
     assert answer is None and error == "OSError: no folder stra\ufffde"
+
+
+def damaged(folder, name, **files):
+    """A distribution in a folder with these files of metadata."""
+    place = folder / f"{name.replace('-', '_')}-1.0.dist-info"
+    place.mkdir()
+    for file, content in files.items():
+        (place / file.replace("_json", ".json")).write_bytes(content)
+
+
+def test_metadata_that_cannot_be_read_are_problems(monkeypatch, tmp_path):
+    damaged(tmp_path, "numpy", METADATA=b"Name: numpy\nVersion: 1.0\nSummary: \xff\xfe\n")
+    damaged(tmp_path, "fairseq-ext", METADATA=b"Name: fairseq-ext\nRequires-Dist: numpy>=1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    report = doctor.Report()
+    for check in (doctor.versions, doctor.requirements, doctor.optional):
+        check(report)
+    assert report.problems == [
+        (
+            f"the metadata of {name} cannot be read",
+            f"pip install --no-deps --force-reinstall {name}",
+        )
+        for name in ("numpy", "fairseq-ext")
+    ]
+
+
+def test_damaged_metadata_of_others_and_of_fairseq_end_no_report(monkeypatch, tmp_path):
+    damaged(tmp_path, "aaa", METADATA=b"Name: \xff\n")
+    fairseq = {"METADATA": b"Name: fairseq\nVersion: 0.12.2\n", "direct_url_json": b"{"}
+    damaged(tmp_path, "fairseq", **fairseq)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert doctor.fairseq_origin.find_origin().name == "fairseq"
+
+
+def test_a_folder_that_an_uninstallation_left_is_no_fairseq(monkeypatch, tmp_path):
+    (tmp_path / "fairseq").mkdir()
+    monkeypatch.setattr(doctor.sys, "path", [str(tmp_path)])
+    damaged(tmp_path, "fairseq", METADATA=b"Name: fairseq\nVersion: 0.12.2\n")
+    monkeypatch.setattr(doctor.importlib.util, "find_spec", PathFinder.find_spec)
+    report = doctor.Report()
+    doctor.versions(report)
+    remedy = "pip install --no-deps --force-reinstall fairseq==0.12.2"
+    assert ("fairseq is missing", remedy) in report.problems
+
+
+def test_an_error_of_a_check_is_a_problem():
+    def fails(report):
+        raise RuntimeError("on purpose")
+
+    report = doctor.Report()
+    doctor.run_check(fails, report)
+    assert report.problems[0][0] == "fails is not complete: RuntimeError: on purpose"
+
+
+def test_a_torch_that_ends_the_process_ends_no_report(monkeypatch):
+    monkeypatch.setattr(doctor, "TORCH_PROBE", "import os; os.abort()")
+    report = doctor.Report()
+    doctor.devices(report)
+    assert report.problems == [
+        ("import torch: status -6", "pip install --force-reinstall torch"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "module, remedy",
+    [
+        ("torch", 'pip install "torch"'),
+        ("hydra.core", 'pip install "hydra-core"'),
+        ("fairseq_cli", "pip install --no-deps --force-reinstall fairseq==0.12.2"),
+    ],
+)
+def test_the_remedy_for_a_missing_module_installs_it(module, remedy, monkeypatch):
+    """It was to install this package, which is there."""
+    error = f"ModuleNotFoundError: No module named '{module}'"
+    monkeypatch.setattr(doctor, "probe", lambda *words: (None, error))
+    report = doctor.Report()
+    for check in (doctor.hook, doctor.patches, doctor.devices):
+        check(report)
+    assert [told for _, told in report.problems] == [remedy] * 3
+
+
+def test_only_an_inactive_hook_is_mended_by_this_package(monkeypatch):
+    answers = {doctor.HOOK_PROBE: ("True", None), doctor.STOCK_PROBE: (None, "OSError: broken")}
+    monkeypatch.setattr(doctor, "probe", answers.get)
+    report = doctor.Report()
+    doctor.hook(report)
+    assert any(line.split()[:3] == ["start-up", "hook", "active"] for line in report.lines)
+    ((what, remedy),) = report.problems
+    assert what == "fairseq-train by itself: OSError: broken" and remedy != doctor.ACTIVATE
+    answers[doctor.HOOK_PROBE] = ("False", None)
+    doctor.hook(report)
+    assert report.problems[1][1] == doctor.ACTIVATE
+
+
+def test_children_read_the_modules_of_this_process(monkeypatch, tmp_path):
+    """Not those of the current folder, which no command of fairseq reads."""
+    (tmp_path / "fairseq_cli.py").write_text("raise ImportError('of the current folder')")
+    monkeypatch.chdir(tmp_path)
+    assert doctor.probe("import fairseq_cli; print(1)") == ("1", None)

@@ -27,6 +27,20 @@ def test_doctor_reports_a_torch_that_cannot_use_numpy():
     assert "torch 2.2.2" in what and "numpy<2" in remedy
 
 
+def test_a_missing_numpy_is_missing(monkeypatch):
+    """It is no numpy 2 beside a torch for numpy 1."""
+
+    class Torch:
+        @staticmethod
+        def zeros(size):
+            raise RuntimeError("Numpy is not available")
+
+    monkeypatch.setattr(hardware.importlib.util, "find_spec", lambda name: None)
+    report = doctor.Report()
+    hardware.numpy_bridge(report, Torch)
+    assert report.problems == [("numpy is missing", 'pip install "numpy"')]
+
+
 class OneGpu:
     """torch.cuda of a machine with one device that has no bfloat16."""
 

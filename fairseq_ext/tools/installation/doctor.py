@@ -7,16 +7,16 @@ is complete where that import fails.
 
 import importlib.util
 import json
-import subprocess
 import sys
 from argparse import ArgumentParser, Namespace
 from importlib import metadata
-from typing import Dict, List, Optional, Set, Tuple
+from typing import Callable, Dict, List, Optional, Set, Tuple
 
 from ...compat import checkpoints
 from ...compat.patch_registry import all_patches
 from ..commands import PACKAGE
 from . import fairseq_origin, hardware
+from .probing import missing_remedy, probe
 
 FAIRSEQ = fairseq_origin.RELEASE
 PYTHONS = ((3, 9), (3, 14))
@@ -30,6 +30,13 @@ OPTIONAL = {
     "penman": "fairseq-ext linearise amr",
     "tensorboardX": "fairseq-train --tensorboard-logdir",
 }
+# where the start-up hook is missing
+ACTIVATE = (
+    "pip install fairseq-ext into this environment (a PYTHONPATH folder is not enough: "
+    ".pth files are not read there), or use `python -m fairseq_ext run fairseq-train ...`"
+)
+# the version of a distribution whose metadata cannot be read
+DAMAGED = "damaged"
 # files of each kind that are named
 SHOWN = 4
 # of compat/checkpoints
@@ -38,9 +45,14 @@ CORE = ("torch", "fairseq", "hydra-core", "omegaconf", "numpy", "sacrebleu")
 
 # what a stock command does first, with nothing of ours on the command line
 STOCK_PROBE = """
-import sys
 import fairseq_cli.train
-print("_fairseq_ext_hook" in sys.modules)
+print("imported")
+"""
+# whether this package's .pth file was read, also where the import of fairseq fails
+HOOK_PROBE = 'print("_fairseq_ext_hook" in sys.modules)'
+TORCH_PROBE = """
+import torch
+print(torch.ones(2, 2) @ torch.ones(2, 2))
 """
 # what `--user-dir` does, then what became of the patches
 OWN_PROBE = """
@@ -81,7 +93,8 @@ class Report:
 
     def problem(self, what: str, remedy: str) -> None:
         """Add a problem and its remedy, to be printed at the end."""
-        self.problems.append((what, remedy))
+        if (what, remedy) not in self.problems:  # several checks may meet the same
+            self.problems.append((what, remedy))
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -89,11 +102,21 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def installed_version(distribution: str) -> Optional[str]:
-    """Return the version of a distribution, or None."""
+    """Return the version of a distribution, None if it is missing, or DAMAGED."""
     try:
-        return metadata.version(distribution)
+        # None where its files lack the version
+        version: Optional[str] = metadata.version(distribution)
     except metadata.PackageNotFoundError:
         return None
+    except (KeyError, TypeError, ValueError):  # no UTF-8 among them
+        return DAMAGED
+    return version or DAMAGED
+
+
+def has_fairseq() -> bool:
+    """True if there is a fairseq to import; a folder that an uninstallation left is none."""
+    spec = importlib.util.find_spec("fairseq")
+    return spec is not None and spec.origin is not None
 
 
 def versions(report: Report) -> None:
@@ -109,10 +132,22 @@ def versions(report: Report) -> None:
     for name in CORE:
         present = installed_version(name)
         # a fork may have another name
-        is_elsewhere = name == "fairseq" and importlib.util.find_spec("fairseq") is not None
+        is_elsewhere = name == "fairseq" and has_fairseq()
         report.row(name, present or ("see below" if is_elsewhere else "missing"))
-    if importlib.util.find_spec("fairseq") is None:
-        report.problem("fairseq is missing", f"pip install --no-deps fairseq=={FAIRSEQ}")
+        check_metadata(report, name, present)
+    if not has_fairseq():
+        # pip believes its metadata, which may still be there
+        force = "--force-reinstall " if installed_version("fairseq") else ""
+        report.problem("fairseq is missing", f"pip install --no-deps {force}fairseq=={FAIRSEQ}")
+
+
+def check_metadata(report: Report, name: str, version: Optional[str]) -> None:
+    """Report a distribution whose metadata cannot be read."""
+    if version == DAMAGED:
+        report.problem(
+            f"the metadata of {name} cannot be read",
+            f"pip install --no-deps --force-reinstall {name}",
+        )
 
 
 def origin(report: Report) -> None:
@@ -163,7 +198,9 @@ def requirements(report: Report) -> None:
     except ModuleNotFoundError:
         report.problem("packaging is missing", "pip install packaging")
         return
-    report.row("fairseq-ext", metadata.version("fairseq-ext"), str(PACKAGE))
+    version = installed_version("fairseq-ext")
+    report.row("fairseq-ext", version or "?", str(PACKAGE))
+    check_metadata(report, "fairseq-ext", version)
     for text in declared:
         requirement = Requirement(text)
         if requirement.marker and not requirement.marker.evaluate({"extra": ""}):
@@ -172,6 +209,8 @@ def requirements(report: Report) -> None:
         pinned = f"{requirement.name}{requirement.specifier}"
         if present is None:
             report.problem(f"{requirement.name} is missing", f'pip install "{pinned}"')
+        elif present == DAMAGED:
+            check_metadata(report, requirement.name, present)
         elif not requirement.specifier.contains(present, prereleases=True):
             report.problem(
                 f"{requirement.name} {present} is not {requirement.specifier}",
@@ -186,43 +225,24 @@ def optional(report: Report) -> None:
         report.row(name, installed_version(name) or "absent", use)
 
 
-def probe(code: str, *arguments: str) -> Tuple[Optional[str], Optional[str]]:
-    """Run code in a child and return (its last line of output, None) or (None, what went wrong).
-
-    Args:
-        code: prints one line at least.
-        arguments: its ``sys.argv[1:]``.
-    """
-    finished = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",  # not the locale's: messages name files
-        errors="replace",  # a child in another locale than UTF-8 writes in that
-        check=False,
-    )
-    if finished.returncode == 0:
-        return finished.stdout.splitlines()[-1], None  # the lines before may come from imports
-    errors = [line for line in finished.stderr.splitlines() if line.strip()]
-    return None, errors[-1] if errors else f"status {finished.returncode}"
-
-
 def hook(report: Report) -> None:
     """Report whether stock commands get the patches without any help."""
     report.section("stock fairseq commands")
-    answer, error = probe(STOCK_PROBE)  # in a child, as a command starts
-    active = answer == "True"
+    active = probe(HOOK_PROBE)[0] == "True"
+    _, error = probe(STOCK_PROBE)  # in a child, as a command starts
     report.row("start-up hook", "active" if active else "inactive", "the .pth file of this package")
     report.row("fairseq-train", "works" if error is None else "fails", error or "")
     if not active and error is None:
         error = "the start-up hook is not active"
-    if error is not None:
-        report.problem(
-            f"fairseq-train by itself: {error}",
-            "pip install fairseq-ext into this environment (a PYTHONPATH folder is not enough: "
-            ".pth files are not read there), or use `python -m fairseq_ext run fairseq-train ...`",
+    if error is None:
+        return
+    remedy = missing_remedy(error)
+    if remedy is None and active:
+        remedy = (
+            "see the other problems; where none explains it: "
+            f"pip install --no-deps --force-reinstall fairseq=={FAIRSEQ}"
         )
+    report.problem(f"fairseq-train by itself: {error}", remedy or ACTIVATE)
 
 
 def patches(report: Report) -> None:
@@ -232,7 +252,8 @@ def patches(report: Report) -> None:
     if error is not None:
         report.row("import", "fails", error)
         report.problem(
-            f"import fairseq_ext: {error}", "see the problems above; then run this again"
+            f"import fairseq_ext: {error}",
+            missing_remedy(error) or "see the other problems; then run this again",
         )
         return
     place = fairseq_origin.find_origin()
@@ -254,16 +275,37 @@ def patches(report: Report) -> None:
     report.lines.append("  " + ", ".join(f"{n} {state}" for state, n in sorted(counts.items())))
 
 
+def devices(report: Report) -> None:
+    """Report processors, unless torch itself fails or ends the process that imports it."""
+    _, error = probe(TORCH_PROBE)
+    if error is None:
+        hardware.devices(report)
+        return
+    report.section("devices")
+    report.row("torch", "fails", error)
+    remedy = missing_remedy(error) or "pip install --force-reinstall torch"
+    report.problem(f"import torch: {error}", remedy)
+
+
+def run_check(check: Callable[[Report], None], report: Report) -> None:
+    """Run a check; its own error is a problem, so that the report goes on."""
+    try:
+        check(report)
+    except Exception as error:  # noqa: BLE001 (whatever a damaged installation makes of it)
+        what = f"{check.__name__} is not complete: {type(error).__name__}: {error}"
+        report.problem(what, "reinstall what the message names; pip check names what does not fit")
+
+
 def diagnose(args: Namespace) -> int:
     """Print the report and return 1 when there is a problem."""
     report = Report()
     # in the order in which one fault explains the next
-    checks = [versions, requirements, origin, hook, patches, hardware.devices, optional]
-    if importlib.util.find_spec("fairseq") is None:
+    checks = [versions, requirements, origin, hook, patches, devices, optional]
+    if not has_fairseq():
         # already a problem with its remedy; that nothing works without it is no news
-        checks = [versions, requirements, hardware.devices, optional]
+        checks = [versions, requirements, devices, optional]
     for check in checks:
-        check(report)
+        run_check(check, report)
     print("\n".join(report.lines[1:]))
     print(f"\nproblems: {len(report.problems) or 'none'}")
     for number, (what, remedy) in enumerate(report.problems, 1):

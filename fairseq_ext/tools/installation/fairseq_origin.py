@@ -58,20 +58,35 @@ def find_origin() -> Origin | None:
     for distribution in metadata.distributions():
         if _holds_fairseq(distribution):
             source = _source(distribution, folder)
-            return Origin(folder, distribution.metadata["Name"], distribution.version, source)
+            version = distribution.version or ""  # None where its metadata lack it
+            return Origin(folder, _name(distribution), version, source)
     return Origin(folder, "", _written_version(folder), "a folder without metadata (PYTHONPATH?)")
 
 
 def _holds_fairseq(distribution: metadata.Distribution) -> bool:
     """True if a distribution holds the package, whatever its own name."""
-    packages = (distribution.read_text("top_level.txt") or "").split()
-    return "fairseq" in packages or distribution.metadata["Name"] == "fairseq"
+    try:
+        packages = (distribution.read_text("top_level.txt") or "").split()
+    except ValueError:  # no UTF-8
+        packages = []
+    return "fairseq" in packages or _name(distribution) == "fairseq"
+
+
+def _name(distribution: metadata.Distribution) -> str:
+    """Return the name of a distribution, "" if its metadata cannot be read."""
+    try:
+        return distribution.metadata["Name"] or ""
+    except (KeyError, TypeError, ValueError):
+        return ""
 
 
 def _source(distribution: metadata.Distribution, folder: Path) -> str:
     """Return how a distribution came to the folder where fairseq lies."""
     place = Path(str(distribution.locate_file(""))).resolve()
-    url = json.loads(distribution.read_text("direct_url.json") or "{}")
+    try:
+        url = json.loads(distribution.read_text("direct_url.json") or "{}")
+    except ValueError:
+        url = {}
     address = str(url.get("url", ""))
     if address.startswith("file://"):
         address = unquote(address[len("file://") :])

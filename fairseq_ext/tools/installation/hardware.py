@@ -1,5 +1,6 @@
 """The part of `fairseq-ext doctor` about processors: devices, threads, bfloat16."""
 
+import importlib.util
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Tuple
@@ -70,6 +71,9 @@ def numpy_bridge(report: "Report", torch: Any) -> None:
         torch.zeros(1).numpy()
     except RuntimeError as error:
         report.row("torch to numpy", "fails", str(error).splitlines()[0])
+        if importlib.util.find_spec("numpy") is None:
+            report.problem("numpy is missing", 'pip install "numpy"')
+            return
         report.problem(
             f"torch {torch.__version__} cannot use the installed numpy: {error}",
             'pip install "numpy<2", or a torch of 2.3 or later',
