@@ -79,7 +79,7 @@ PATCH_MODULES = (
     "optimizers.adafactor_rates",
     "optimizers.optimizer_settings",
     "optimizers.older_classes",
-    "training.added_options",
+    "optimizers.added_options",
     "optimizers.parameter_groups",
     "optimizers.master_parameters",
     "training.empty_batches",

@@ -110,6 +110,34 @@ def test_a_word_spelt_as_padding_is_unknown(engines):
     assert answers[0]["hypotheses"] == answers[1]["hypotheses"]
 
 
+def test_unknown_words_are_read_as_such(engines):
+    """Source tokens are what the model reads, as with fairseq's search."""
+    question = key("translate", beam=1, max_len_b=4), ["nowhere an1", "<s> \U0001f600"]
+    expected, answers = (model.run(*question) for model in engines("transformer"))
+    assert [answer["source_tokens"] for answer in answers] == [
+        answer["source_tokens"] for answer in expected
+    ]
+    assert answers[0]["source_tokens"] == ["<unk>", "an1", "</s>"]
+
+
+def test_padding_is_never_written(loaded, checkpoint_of, tmp_path):
+    """fairseq's search rules it out, also for a model that finds it the most probable."""
+    state = torch.load(checkpoint_of("transformer"), weights_only=True)
+    norm = state["model"]["decoder.layers.1.final_layer_norm.bias"]
+    norm.fill_(1.0)
+    state["model"]["decoder.output_projection.weight"][1] = 3.0
+    torch.save(state, tmp_path / "padding.pt")
+    folder = loaded("transformer").loaded.folder
+    model = fairseq_ext.load(tmp_path / "padding.pt", folder)
+    stock = ServedModel("m", model, Limits())
+    other = CTranslate2Model("m", model, Limits(), [str(tmp_path / "padding.pt")])
+    question = key("translate", beam=2, max_len_b=4), LINES[:2]
+    expected, answers = (served.run(*question) for served in (stock, other))
+    for answer, fairseqs in zip(answers, expected):
+        (first,), (other_first,) = answer["hypotheses"], fairseqs["hypotheses"]
+        assert first["tokens"] == other_first["tokens"][:-1] and "<blank>" not in first["text"]
+
+
 def test_options_of_the_search(engines):
     _, other = engines("dual_transformer")
     options = {"beam": 4, "nbest": 3, "lenpen": 0.5, "no_repeat_ngram_size": 1, "max_len_b": 5}

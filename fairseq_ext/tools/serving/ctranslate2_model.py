@@ -11,6 +11,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 import torch
+from fairseq.data import Dictionary
 from omegaconf import OmegaConf
 
 from ...compat.checkpoints.configurations import stored_name
@@ -19,6 +20,7 @@ from ...inference.model import Model
 from ...inference.packed import is_packed, read_packed
 from ...inference.results import Hypothesis, Score, Translation
 from ...inference.scoring import Scoring
+from ...inference.translations import source_tokens
 from ...streams.language_pair import LanguagePair
 from .. import UsageError
 from ..checkpoint.reading import model_of, read
@@ -153,11 +155,12 @@ class CTranslate2Model(ServedModel):
             return_scores=True,
             return_attention=attention,
             max_input_length=0,
+            suppress_sequences=never_written(translator.target_dictionary),
             **chosen,
         )
         scores = self._scores(model, encoded, answers, chosen)
         for entry, answer, of_answer in zip(encoded, answers, scores):
-            read_tokens = [*entry.source.words, translator.source_dictionary.eos_word]
+            read_tokens = source_tokens(translator, entry.source.tokens)
             hypotheses = _hypotheses(translator, answer, of_answer, attention)
             results[entry.place] = Translation(items[entry.place], read_tokens, hypotheses)
         answered = (
@@ -255,6 +258,11 @@ class CTranslate2Model(ServedModel):
                 empty = Hypothesis("", [], -math.inf, [])
                 results[place] = Translation(item, [], [empty], str(error))
         return encoded
+
+
+def never_written(dictionary: Dictionary) -> List[List[str]]:
+    """Return what no translation holds: fairseq's search never chooses the padding."""
+    return [] if BLANK in dictionary else [[BLANK]]
 
 
 def _words(source: EncodedLine, translator: LineTranslator) -> List[str]:

@@ -14,7 +14,7 @@ from fairseq.dataclass.utils import merge_with_parent, omegaconf_no_object_check
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from omegaconf import OmegaConf
 
-from fairseq_ext.compat.training.added_options import extend_dataclasses, with_added_options
+from fairseq_ext.compat.optimizers.added_options import extend_dataclasses, with_added_options
 
 
 class Weighing(TranslationTask):
