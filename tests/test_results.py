@@ -200,6 +200,19 @@ def test_a_time_that_was_measured_with_several_numbers_of_pairs_is_a_range(small
     assert small.cost({**picks, "pairs": "2"}) == "2.5"
 
 
+def test_choices_have_their_evidence_and_are_shown_on_other_pages(small):
+    gains = [{"label": "BLEU", "from": "x", "system": "b", "versus": "a"}]
+    shared = {"method": "m", "use": "yes", "beside": "a", "gains": gains}
+    listed = [{"data": "few", "also on": "few-pairs", "evidence": "two seeds", **shared}]
+    listed.append({"data": "many", "evidence": "one seed", **shared})
+    (measured.DATA / "choices.json").write_text(json.dumps(listed), encoding="utf-8")
+    gain = "BLEU +1.9 (-0.1 to +3.9)"
+    assert f"| few | m | yes | {gain} | not measured | a | 1 |" in small.choices("")
+    assert "| 2 | many | one seed |" in small.choices("evidence")
+    few = small.choices("few-pairs")
+    assert f"| few | m | {gain} | not measured |" in few and "many" not in few
+
+
 def test_two_values_in_a_cell_are_refused(small):
     with pytest.raises(ValueError, match="two values in the cell"):
         small.table("x rows=set columns=metric metric=BLEU")

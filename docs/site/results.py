@@ -15,8 +15,9 @@ those without one. VALUE=>TEXT writes TEXT for a value.
 `<!-- spread: ... -->` stands before what the seeds of systems differ by; "LABEL=>FILE+FILE
 FIELD=VALUE" is a row.
 `<!-- experiment: NAME -->` stands before the circumstances of an experiment (experiments.json),
-`<!-- choices -->` before the table of the overview (choices.json). pictures.json names what each
-picture shows: rows of panels, or curves of systems over a field.
+`<!-- choices -->` before the table of the overview (choices.json), `<!-- choices: evidence -->`
+before what supports its rows, `<!-- choices: PAGE -->` before those that PAGE shows too.
+pictures.json names what each picture shows: rows of panels, or curves of systems over a field.
 """
 
 import argparse
@@ -168,15 +169,30 @@ def gain(picks: dict[str, str]) -> str:
     return f"{picks['label']} {text}" if "label" in picks else text
 
 
-def choices(_layout: str) -> str:
-    """Return the table of the overview: what a method gains and costs in a situation."""
+def choices(layout: str) -> str:
+    """Return a table of the overview: what a method gains and costs in a situation.
+
+    layout: empty for all choices, "evidence" for what supports each, or the name of a page, for the
+    choices that are "also on" it.
+    """
+    listed = json.loads((measured.DATA / "choices.json").read_text(encoding="utf-8"))
+    rows = {str(number): choice for number, choice in enumerate(listed, start=1)}
+    if layout == "evidence":
+        lines = [[row, choice["data"], choice["evidence"]] for row, choice in rows.items()]
+        return markdown(["row", "your data", "evidence"], lines).replace("---:", "---")
     lines = []
-    for choice in json.loads((measured.DATA / "choices.json").read_text(encoding="utf-8")):
+    for row, choice in rows.items():
         gains = "<br>".join(gain(picks) for picks in choice["gains"])
-        advice = [choice[part] for part in ("data", "method", "use")]
-        lines.append([*advice, gains, cost(choice["cost"]), choice["beside"], choice["evidence"]])
+        time = cost(choice["cost"]) if "cost" in choice else "not measured"
+        if not layout:
+            advice = [choice[part] for part in ("data", "method", "use")]
+            lines.append([*advice, gains, time, choice["beside"], row])
+        elif choice.get("also on") == layout:
+            lines.append([choice["data"], choice["method"], gains, time])
     # the answer first: a phone shows three columns
-    heads = ["your data", "method", "use it?", "gain", "time", "compared with", "evidence"]
+    heads = ["your data", "method", "use it?", "gain", "time", "compared with", "row"]
+    if layout:
+        heads = [heads[0], heads[1], heads[3], heads[4]]
     return markdown(heads, lines).replace("---:", "---")
 
 
