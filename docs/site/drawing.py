@@ -14,6 +14,11 @@ from typing import Any
 
 from measured import Summary, select, summary
 
+# told apart without colours, too (Okabe and Ito's, that colour-blind people can tell apart)
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+MARKERS = "os^DvPX*<>"
+STYLE = 2  # another one draws all pictures again
+
 
 def points(picture: dict[str, Any]) -> list[list[Summary]]:
     """Return what the rows of each panel of a picture show."""
@@ -52,7 +57,7 @@ def without(picks: dict[str, Any], field: str) -> dict[str, Any]:
 def digest(picture: dict[str, Any]) -> str:
     """Return a text that changes with what the picture shows."""
     values = list(map(curves, picture["curves"])) if "curves" in picture else points(picture)
-    shown = json.dumps([picture, values], sort_keys=True)
+    shown = json.dumps([STYLE, picture, values], sort_keys=True)
     return hashlib.sha256(shown.encode()).hexdigest()[:16]
 
 
@@ -63,32 +68,45 @@ def draw_rows(figure: Any, picture: dict[str, Any]) -> None:
     grid = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
     for axis, panel, summaries in zip(grid, picture["panels"], points(picture)):
         for place, shown in enumerate(summaries):
-            axis.plot([shown.low, shown.high], [place, place], color="C0", linewidth=2, alpha=0.5)
-            axis.plot([shown.mean], [place], "o", color="C0", markersize=5)
+            axis.plot(
+                [shown.low, shown.high], [place, place], color=COLOURS[0], linewidth=2, alpha=0.5
+            )
+            axis.plot([shown.mean], [place], "o", color=COLOURS[0], markersize=5)
         axis.axvline(panel.get("line", 0), color="black", linewidth=0.8)
         axis.set_yticks(range(len(summaries)), [row["label"] for row in panel["rows"]])
         axis.set_ylim(len(summaries) - 0.5, -0.5)
-        axis.set_title(panel["title"], fontsize=9, loc="left")
+        axis.set_title(panel["title"], fontsize=9, loc="left", wrap=True)
         axis.grid(axis="x", alpha=0.3)
 
 
 def draw_curves(figure: Any, picture: dict[str, Any]) -> None:
     """Draw a curve for each system, two panels beside each other."""
+    from matplotlib.ticker import LogLocator
+
     panels, handles = picture["curves"], dict[str, Any]()
     lines = -(-len(panels) // 2)
     figure.set_size_inches(8.5, 3 * lines + 0.6)
     for number, panel in enumerate(panels, start=1):
         axis = figure.add_subplot(lines, 2, number)
+        singles = 0
         for system, line in curves(panel).items():
-            colour = handles[system].get_color() if system in handles else f"C{len(handles)}"
+            place = list(handles).index(system) if system in handles else len(handles)
+            colour = COLOURS[place % len(COLOURS)]
+            style = {"color": colour, "marker": MARKERS[place % len(MARKERS)], "markersize": 4}
             places, values = zip(*line)
             means, lows, highs = zip(*values)
-            (handle,) = axis.plot(places, means, marker="o", markersize=3, color=colour)
-            axis.fill_between(places, lows, highs, color=colour, alpha=0.2, linewidth=0)
-            if len(line) == 1:  # which has no area
+            if len(line) == 1:  # which has no area; several are drawn beside each other
+                singles += 1
+                places = (places[0] * (1 + 0.06 * singles),)
                 axis.vlines(places, lows, highs, color=colour, alpha=0.5)
+            (handle,) = axis.plot(places, means, **style)
+            axis.fill_between(places, lows, highs, color=colour, alpha=0.2, linewidth=0)
             handles.setdefault(system, handle)
-        axis.set_yscale(panel.get("y scale", "linear"))
+        if panel.get("y scale") == "log":
+            axis.set_yscale("log")
+            axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axis.yaxis.set_major_formatter("{x:g}")
+            axis.yaxis.set_minor_formatter("")
         if "line" in panel:
             axis.axhline(panel["line"], color="black", linewidth=0.8)
         if "x ticks" in panel:
