@@ -10,11 +10,11 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import Any, Iterator, Optional, Sequence
+from typing import Any, Iterator, Optional
 
 from fairseq_ext.tools import UsageError
 
-from .files import check_outputs, lines_of, outputs_in, write_lines
+from .files import check_outputs, lines_named, lines_of, outputs_in, write_lines
 
 # fairseq's default --max-source-positions, of which the end symbol takes one
 LONGEST = 1024 - 1
@@ -88,11 +88,6 @@ def run(args: Namespace) -> None:
                 "all characters",
                 file=sys.stderr,
             )
-
-
-def lines_named(numbers: Sequence[int]) -> str:
-    """Return the first of line numbers, and how many more there are."""
-    return f"line {numbers[0]}" + (f" and {len(numbers) - 1:,} more" if len(numbers) > 1 else "")
 
 
 def change(before: str, after: str) -> str:

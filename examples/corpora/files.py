@@ -60,6 +60,11 @@ def aligned(*paths: Path) -> Iterator[tuple[str, ...]]:
         yield lines
 
 
+def lines_named(numbers: Sequence[int]) -> str:
+    """Return the first of line numbers, and how many more there are."""
+    return f"line {numbers[0]}" + (f" and {len(numbers) - 1:,} more" if len(numbers) > 1 else "")
+
+
 def check_languages(languages: Sequence[str], least: int = 1) -> None:
     """Raise UsageError for fewer languages than `least`, and for one that is there twice."""
     if len(languages) < least or len(set(languages)) < len(languages):

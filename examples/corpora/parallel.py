@@ -12,7 +12,15 @@ from pathlib import Path
 
 from fairseq_ext.tools import AddValues, UsageError
 
-from .files import aligned, check_languages, check_outputs, find, normalised, written
+from .files import (
+    aligned,
+    check_languages,
+    check_outputs,
+    find,
+    lines_named,
+    normalised,
+    written,
+)
 
 SPLITS = ("train", "valid", "test")
 # {lines of a training pair that is in another set too: (its number, the set)}
@@ -36,19 +44,30 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def copy(paths: list[Path], outputs: list[Path], is_training: bool, last: object) -> str:
     """Copy aligned lines; return what was done. Raises UsageError where nothing is left."""
-    count = dropped = 0
+    count, empty = 0, list[int]()
     with contextlib.ExitStack() as stack:
         streams = [stack.enter_context(written(path)) for path in outputs]
-        for lines in itertools.islice(aligned(*paths), last):  # type: ignore[call-overload]
-            if is_training and not all(lines):
-                dropped += 1
-                continue
+        pairs = itertools.islice(aligned(*paths), last)  # type: ignore[call-overload]
+        for number, lines in enumerate(pairs, start=1):
+            # empty on all sides, what is scored is translated right
+            if not all(lines) and (is_training or any(lines)):
+                empty.append(number)
+                if is_training:
+                    continue
             count += 1
             for stream, line in zip(streams, lines):
                 stream.write(line + "\n")
         if not count:
             raise UsageError(f"{' and '.join(map(str, paths))} have no line with text in all")
-    return f"{count:,} lines" + (f", {dropped:,} with an empty side dropped" if dropped else "")
+    done = f"{count:,} lines"
+    if empty and is_training:
+        done += f", {len(empty):,} with an empty side dropped ({lines_named(empty)})"
+    elif empty:
+        done += (
+            f"\nwarning: {paths[0]}, {lines_named(empty)}: empty, or empty in another language: "
+            "no translation of it can be right"
+        )
+    return done
 
 
 def seen(train: list[Path], scored: dict[str, list[Path]], last: object) -> Seen:

@@ -25,7 +25,12 @@ class HasSteps(Protocol):
     """A decoder that knows the steps of a search for one sentence."""
 
     def sentence_steps(self, encoder_out: Any, rows: int, steps: int) -> Optional[SentenceSteps]:
-        """Return them, None where they would not be what ``forward`` computes."""
+        """Return the steps of this decoder, None where they would not be what ``forward`` computes.
+
+        Args:
+            encoder_out: what the encoder has returned for one sentence.
+            rows: hypotheses that are followed, R. steps: the most there will be, T.
+        """
 
 
 def sentence_steps(

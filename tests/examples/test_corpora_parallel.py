@@ -34,7 +34,13 @@ def test_training_lines_that_are_empty_on_one_side_are_left_out(copy, raw, write
     out = copy()
     assert (out / "train.de").read_text(encoding="utf-8") == "eins\nvier\n"
     assert (out / "valid.en").read_text(encoding="utf-8") == "a\n\n"
-    assert "train: 2 lines, 2 with an empty side dropped" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "train: 2 lines, 2 with an empty side dropped (line 2 and 1 more)\n" in said
+    assert (
+        f"warning: {raw}/val.de, line 1 and 1 more: empty, or empty in another language: no "
+        "translation of it can be right" in said
+    )
+    assert "test_a" not in said
 
 
 def test_the_first_lines_are_those_of_the_file(copy, raw, write):

@@ -50,7 +50,7 @@ def unroll_plain(decoder: PlainDecoder, tokens: Tensor, condition: Condition) ->
 
 
 def unroll_attentive(decoder: CaptionDecoder, tokens: Tensor, condition: Condition) -> Output:
-    """Return the same with attention."""
+    """Return what ``unroll_plain`` does, of a decoder with attention over regions."""
     readout, steps = decoder.unroll(tokens, *condition)
     return (decoder.logits(readout), {"attn": [steps.weights]}), steps.states
 
