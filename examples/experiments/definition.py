@@ -29,7 +29,7 @@ from string import Template
 from typing import Any, Iterator, Mapping, Optional, Sequence
 
 from . import UsageError
-from .schema import check_file
+from .schema import check_file, check_use
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -277,17 +277,23 @@ def changed_file(path: Path, name: str) -> Path:
     )
 
 
+def parsed(path: Path) -> dict[str, Any]:
+    """Return what a file itself says. Raises UsageError for what is not allowed in it."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: {error}") from error
+    check_file(content, path)
+    return content
+
+
 def read_file(path: Path, before: tuple[Path, ...] = ()) -> dict[str, Any]:
     """Return the content of a file, with what it takes from the one that it is `like`.
 
     Its variables, the keys of [data] and its systems are added to those of the other file, or
     stand for those of the same name. before: the files that are like this one.
     """
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: {error}") from error
-    check_file(content, path)
+    content = parsed(path)
     if "like" not in content:
         return content
     other, files = changed_file(path, content["like"]), (*before, path.resolve())
@@ -326,4 +332,5 @@ def read_experiment(name: str) -> Experiment:
         unknown: Optional[str] = next((label for label in pair if label not in labels), None)
         if unknown:
             raise UsageError(f"{path}: compare: {unknown!r}; allowed: {', '.join(sorted(labels))}")
+    check_use(parsed(path), content, path)
     return experiment

@@ -1,8 +1,10 @@
 """What a file of an experiment may hold: its keys, and which values each may have."""
 
+import difflib
 import reprlib
 from pathlib import Path
-from typing import Any, Callable, Mapping, NamedTuple
+from string import Template
+from typing import Any, Callable, Iterator, Mapping, NamedTuple
 
 from . import UsageError
 
@@ -104,3 +106,36 @@ def check_file(content: Mapping[str, Any], path: Path) -> None:
     for name, table in systems.items():
         of_system = {key: VARIABLE for key in table if key.isupper()}
         check(table, {**SYSTEM, **of_system}, f"{path}: [systems.{name}]")
+
+
+def check_use(content: Mapping[str, Any], whole: Mapping[str, Any], path: Path) -> None:
+    """Raise UsageError for a variable of a file that nothing uses, such as one with a typing error.
+
+    content: what the file itself says. whole: with what it takes from the one that it is `like`.
+    """
+    used = {
+        match.group("named") or match.group("braced")
+        for text in texts_in([whole.get(part) for part in FILE])
+        for match in Template.pattern.finditer(text)
+    } - {None}
+    places = {"variables": content.get("variables", {})}
+    places.update({f"systems.{name}": table for name, table in content.get("systems", {}).items()})
+    for place, table in places.items():
+        for name in table:
+            if name not in used and (place == "variables" or name.isupper()):
+                allowed = difflib.get_close_matches(name.upper(), used, n=3) or sorted(used)
+                raise UsageError(
+                    f"{path}: [{place}]: {name}: no command uses it; allowed: {', '.join(allowed)}"
+                )
+
+
+def texts_in(value: object) -> Iterator[str]:
+    """Yield the strings of a value, of its items and of the keys and values of its tables."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from (*texts_in(key), *texts_in(item))
+    elif isinstance(value, list):
+        for item in value:
+            yield from texts_in(item)

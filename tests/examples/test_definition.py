@@ -86,6 +86,12 @@ def test_a_file_anywhere_may_be_like_an_experiment(define):
     assert experiment.systems.keys() > {name for name in changed.systems if "de" not in name}
 
 
+def test_a_variable_that_nothing_uses_is_refused(define):
+    """A typing error would train with the default, without a message."""
+    with pytest.raises(UsageError, match=r"mine\.toml: \[variables\]: DROPUOT: .*allowed: DROPOUT"):
+        read_experiment(define('like = "dual/own"\n[variables]\nDROPUOT = 0.1\n', "mine"))
+
+
 def test_a_system_may_be_like_one_that_is_like_another(define):
     content = FILE + '[systems.huge]\nlike = "large"\n'
     huge, large = (read_experiment(define(content)).system(name) for name in ("huge", "large"))
@@ -205,6 +211,12 @@ def test_indented_lines_continue_a_command():
         ("@$DEPTH", "", r"there is already a system pair\.de-en"),
         ("[variables]", "[variables", r"test\.toml: "),
         ("[variables]", "[variables]\nSEED = 3", r"SEED is set by run\.py"),
+        (
+            "WIDTH = 8",
+            "WIDTH = 8\nWIDHT = 9",
+            r"\[variables\]: WIDHT: no .* uses it; allowed: WIDTH",
+        ),
+        ("WIDTH = 16", "WIDHT = 16", r"\[systems\.large\]: WIDHT: no .* uses it; allowed: WIDTH"),
     ],
 )
 def test_errors_name_file_and_key(define, before, after, message):
