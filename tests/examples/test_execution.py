@@ -243,9 +243,7 @@ def test_missing_raw_files_and_seeds(places, call):
 
 
 def test_more_options_are_for_fairseq_train_alone(places):
-    content = FILE.replace("echo second", "fairseq-train $DATA").replace(
-        "WORD = ", "OTHER = 1\nWORD = "
-    )
+    content = FILE.replace("echo second", "fairseq-train $DATA")
     places["file"].write_text(content, encoding="utf-8")
     system = read_experiment(str(places["file"])).system("main")
     run = Run(system, 1, places["data"], places["runs"], ["--lr", "1 $x"])
