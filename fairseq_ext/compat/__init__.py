@@ -161,6 +161,7 @@ PATCH_MODULES = (
     "data.length_buckets",
     "data.translation_options",
     "optimizers.model_averages",
+    "checkpoints.changed_options",  # after model_averages, too
     "optimizers.parameter_order",  # after model_averages, whose reading of checkpoints it wraps
     "command_line.context_windows",
     "command_line.language_model_scores",

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import re
-from typing import Any, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Iterator, Mapping
 
 from ..command_line.chosen_classes import chosen_classes, declared_options, is_stock
-from .configurations import chosen_name, options_of
+from ..module_overlay import overlaid, overlay_names
+from ..patch_registry import PatchedModule, patch
+from .configurations import chosen_name, options_of, registered_model
+
+if TYPE_CHECKING:
+    from fairseq.trainer import Trainer
 
 logger = logging.getLogger(__name__)
 
+READER = "load_checkpoint_to_cpu"
 # options that leave the function of a trained model as it is, or that are there to be changed:
-# dropout, longest texts, layers that are left out, memory, files with which a training began
+# dropout, longest texts, layers that are left out, memory, files with which a training began,
+# and widths: parameters of others do not fit
 NEUTRAL = re.compile(
-    r"drop|max_\w*positions$|^tokens_per_sample$|layers_to_keep$|_activations$|^min_params_to_wrap$"
+    r"drop|_dim(_[sp])?$|max_\w*positions$|^tokens_per_sample$|layers_to_keep$|_activations$|^min_params_to_wrap$"
     r"|_path$|_from$|pretrained|freeze|frozen|quant_noise|^data$|^tpu$|^base_shuffle$"
 )
 
@@ -95,12 +103,63 @@ def warn_of_changes(
         return
     for name, value in present.items():
         before = stored.get(name)
-        if str(before) == str(value) or NEUTRAL.search(name):
+        # an option that is younger than the checkpoint, or whose switch had no default then
+        is_off = before in (None, False) and value in (None, False)
+        if str(before) == str(value) or is_off or NEUTRAL.search(name):
             continue
-        if name not in stored and value in (None, False):
-            continue  # an option that is younger than the checkpoint
         trained = f"was {before}" if name in stored else "was not there"
         logger.warning(
-            f"{path}: {name} is {value} and {trained} in the training: the model computes other "
-            "numbers than the trained one"
+            f"{path}: {name} is {value} and {trained} when it was trained: the model computes "
+            "other numbers than the trained one"
         )
+
+
+@patch(
+    "fairseq.trainer",
+    because="fairseq 0.12.2: a training that goes on, or begins with the model of another one, "
+    "with options that leave the parameters as they are, such as another number of heads, trains "
+    "a model that computes something else, without a word",
+)
+def other_options_are_named(module: PatchedModule) -> None:
+    """Compare the model's options with those of the checkpoint that a training reads."""
+    load = module.Trainer.load_checkpoint
+    earlier = overlaid(module, "checkpoint_utils", READER)
+    # the trainer that reads a checkpoint meanwhile
+    reading: list[Trainer] = []
+
+    def load_checkpoint_to_cpu(path: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        from fairseq import checkpoint_utils
+
+        read = earlier or checkpoint_utils.load_checkpoint_to_cpu
+        state: dict[str, Any] = read(path, *args, **kwargs)
+        for trainer in reading:
+            warn_of_other_options(path, state.get("cfg"), trainer.cfg)
+        return state
+
+    @functools.wraps(load)
+    def load_checkpoint(self: Trainer, *args: Any, **kwargs: Any) -> Any:
+        reading[:] = [self]
+        try:
+            return load(self, *args, **kwargs)
+        finally:
+            reading.clear()
+
+    overlay_names(module, "checkpoint_utils", **{READER: load_checkpoint_to_cpu})
+    module.Trainer.load_checkpoint = load_checkpoint
+
+
+def warn_of_other_options(path: str, stored: Any, present: Any) -> None:
+    """Warn of options of a training's model that its checkpoint has with other values.
+
+    Args:
+        stored, present: the configurations of the checkpoint and of the training.
+    """
+    if not hasattr(stored, "items") or not hasattr(present, "items"):
+        return
+    names = [chosen_name(entry.get("model"), "model") for entry in (stored, present)]
+    if registered_model(names[0]) != registered_model(names[1]):
+        return  # one that begins with parameters of a different model
+    before, values = model_values(stored) or {}, model_values(present) or {}
+    # checkpoints have the pairs as the task has read them, and what a model has settled for None
+    both = {name for name in before if values.get(name) is not None} - {"lang_pairs"}
+    warn_of_changes(path, before, {name: values[name] for name in sorted(both)})

@@ -141,8 +141,8 @@ def test_another_function_of_the_same_parameters_is_named(tmp_path, is_old, is_c
         checkpoint_utils.load_checkpoint_to_cpu(stored, overrides)
     (record,) = caplog.records
     assert record.getMessage() == (
-        f"{stored}: decoder_attention_heads is 4 and was 2 in the training: the model computes "
-        "other numbers than the trained one"
+        f"{stored}: decoder_attention_heads is 4 and was 2 when it was trained: the model "
+        "computes other numbers than the trained one"
     )
 
 
