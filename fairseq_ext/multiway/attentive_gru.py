@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from ..common.attention_gradient import AdditiveAttention, by_position
+from ..common.autocast import without_autocast
 from ..common.products import repeated_linear
 
 sigmoid_backward, tanh_backward = torch.ops.aten.sigmoid_backward, torch.ops.aten.tanh_backward
@@ -113,6 +114,7 @@ class _AttentiveGRU(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
+    @without_autocast
     def backward(  # type: ignore[override]  # torch declares (ctx, *grads)
         ctx: Any, grad_states: Tensor, grad_weights: Optional[Tensor]
     ) -> Tuple[Optional[Tensor], ...]:

@@ -88,6 +88,18 @@ def test_fused_loop_is_step_by_step(shape, dtype, tolerance):
         assert (fused - stepwise).abs().max() <= tolerance * max(1.0, stepwise.abs().max())
 
 
+def test_gradients_inside_of_autocast_are_not_rounded():
+    """Of a loop that ran without it, as of everything else behind ``without_autocast``."""
+    arguments = attentive_arguments([9, 6, 2, 9], 12, 16, 24, torch.float32, 0.5)
+    leaves = [argument for argument in arguments if argument.requires_grad]
+    states, weights = attentive_gru(*arguments)
+    loss = (states * states).sum() + (weights * weights).sum()
+    outside = torch.autograd.grad(loss, leaves, retain_graph=True)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        inside = torch.autograd.grad(loss, leaves)
+    assert all(torch.equal(*gradients) for gradients in zip(outside, inside))
+
+
 @pytest.mark.parametrize("output", [0, 1], ids=["states", "weights"])
 def test_gradient_of_one_output_alone(output):
     arguments = attentive_arguments([3, 1], 2, 2, 3)

@@ -88,3 +88,14 @@ def test_only_what_is_asked_for():
             torch.testing.assert_close(gradient, reference)
     with torch.no_grad():
         assert not loop(parts, True).requires_grad
+
+
+def test_gradients_inside_of_autocast_are_not_rounded():
+    """Of a loop that ran without it, as those of --amp do."""
+    parts = random_parts(torch.float32)
+    loss = loop(parts, fast=True).square().sum()
+    outside = torch.autograd.grad(loss, parts)
+    loss = loop(parts, fast=True).square().sum()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        inside = torch.autograd.grad(loss, parts)
+    assert all(torch.equal(*gradients) for gradients in zip(outside, inside))

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ...common.attention_gradient import by_position
+from ...common.autocast import without_autocast
 from ...common.lstm import lstm_cell_backward
 from ...common.products import repeated_linear
 
@@ -36,7 +37,10 @@ class _Noted(torch.autograd.Function):
         # emptied: a second backward pass through the loop notes its factors anew
         noted = ctx.noted[:]
         ctx.noted.clear()
-        return ctx.total(noted) if noted else None, None, None
+        if not noted:
+            return None, None, None
+        with torch.autocast(noted[0][0].device.type, enabled=False):
+            return ctx.total(noted), None, None
 
 
 class _Step(torch.autograd.Function):
@@ -59,6 +63,7 @@ class _Step(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
+    @without_autocast
     def backward(ctx: Any, grad: Tensor) -> Tuple[Optional[Tensor], ...]:  # type: ignore[override]
         (x,) = ctx.saved_tensors
         ctx.noted.append((x, grad) if ctx.x_first else (grad, x))
