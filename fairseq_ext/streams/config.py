@@ -134,6 +134,8 @@ class StreamsConfig(TranslationConfig):
     max_update: int = II("optimization.max_update")
     max_epoch: int = II("optimization.max_epoch")
     update_freq: List[int] = II("optimization.update_freq")
+    # which several pairs refuse
+    ddp_comm_hook: Any = II("distributed_training.ddp_comm_hook")
     # what --pair-parallel does not go together with
     ddp_backend: Any = II("distributed_training.ddp_backend")
     zero_sharding: Any = II("distributed_training.zero_sharding")

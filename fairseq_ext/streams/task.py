@@ -171,7 +171,7 @@ class StreamsTask(Loading):
         self.choose_direction()
 
     def _check_training_options(self) -> None:
-        """Raise ValueError for options of a translation, or of two kinds of pairs at once."""
+        """Raise ValueError for options of a translation, or that do not go with several pairs."""
         if self.cfg.bpe_models:
             raise ValueError(
                 f"--bpe-models {self.cfg.bpe_models!r}: only fairseq-interactive and "
@@ -181,6 +181,11 @@ class StreamsTask(Loading):
             raise ValueError(
                 f"--lang-pairs {self.cfg.lang_pairs} and -s {self.requested.source} "
                 f"-t {self.requested.target}: training takes one or the other"
+            )
+        if str(self.cfg.ddp_comm_hook) == "fp16":
+            raise ValueError(
+                "--ddp-comm-hook fp16: gradients are exchanged once, after all pairs of an update, "
+                "which torch's hooks do not see; allowed: none"
             )
 
     def _prepare_training(self, model: BaseFairseqModel) -> None:

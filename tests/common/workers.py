@@ -37,7 +37,7 @@ class Runs:
     def train(self, save_dir, workers, flags, backend="legacy_ddp", probe=None):
         """Train and return the records of the log; ``probe`` is for parallel_probe.py."""
         arguments = [*self.common, "--save-dir", save_dir, *OPTIMISE, "--batch-size", 16]
-        arguments += ["--dropout", 0, "--seed", 7]  # each worker draws its own dropout
+        arguments += ["--dropout", 0, "--seed", 7]  # workers share the seed of dropout
         arguments += ["--cpu", "--num-workers", 0, "--no-progress-bar"]
         arguments += ["--max-update", 8, "--save-interval-updates", 1]
         arguments += ["--update-freq", 2 if workers == 1 else 1, *flags]

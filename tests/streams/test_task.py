@@ -73,3 +73,10 @@ def test_streams_are_asked_for_in_training_alone(flags, cfg, tmp_path):
     assert task.synthetic == [] and task.pairs == ["xx-yy"]
     with pytest.raises(ValueError, match=flags[0]):
         tasks.setup_task(cfg.task).build_model(cfg.model)
+
+
+def test_hooks_of_torch_are_refused_that_would_see_no_gradient(cfg):
+    words = [cfg.task.data, "--task", "dual_translation", *MODEL, "--ddp-comm-hook", "fp16"]
+    cfg = inprocess.configuration(options.get_training_parser(), words)
+    with pytest.raises(ValueError, match="--ddp-comm-hook fp16: .*; allowed: none"):
+        tasks.setup_task(cfg.task).build_model(cfg.model)

@@ -76,6 +76,11 @@ OF_TRAININGS: dict[str, Needs] = {
         "ddp_backend=fully_sharded",
         NOT_SHARDED,
     ),
+    "ddp_comm_hook": Needs(
+        "none",
+        ("ddp_backend=pytorch_ddp", "ddp_backend=c10d"),
+        "workers exchange gradients as they are",
+    ),
     "slowmo_momentum": Needs(None, ("ddp_backend=slowmo",), "workers average every gradient"),
     "localsgd_frequency": Needs(3, ("ddp_backend=slowmo",), "workers average every gradient"),
     "fp16_init_scale": Needs(128, ("fp16", "memory_efficient_fp16"), NO_SCALE),

@@ -183,6 +183,8 @@ def test_options_of_what_is_switched_off(name, value, companion, setting, caplog
     ("min_params_to_wrap", 5, "--ddp-backend fully_sharded", {"ddp_backend": "no_c10d"}),
     ("cpu_offload", True, "--ddp-backend fully_sharded", {"ddp_backend": "pytorch_ddp"}),
     ("localsgd_frequency", 5, "--ddp-backend slowmo", {"ddp_backend": "no_c10d"}),
+    ("ddp_comm_hook", "fp16", "--ddp-backend pytorch_ddp or --ddp-backend c10d",
+     {"ddp_backend": "legacy_ddp"}),
     ("fp16_init_scale", 4, "--fp16 or --memory-efficient-fp16",
      {"fp16": False, "memory_efficient_fp16": False}),
     ("shorten_data_split_list", "train",
@@ -194,6 +196,7 @@ def test_options_of_a_setting(name, value, companion, settings, caplog):
     (message,) = caplog.messages
     assert message.startswith(f"{option_of(name)} does nothing without {companion}: ")
     on = {"fp16": True, "shorten_method": "truncate", "arch": None}
+    on.update({"ddp_backend": "pytorch_ddp"} if name == "ddp_comm_hook" else {})
     check({**training, **{other: on.get(other) for other in settings if other in on}})
     assert len(caplog.messages) == 1
 
