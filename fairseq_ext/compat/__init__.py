@@ -58,6 +58,7 @@ PATCH_MODULES = (
     "versions.byte_masks",
     "versions.encoder_layers",
     "checkpoints.data_only",
+    "checkpoints.older_forks",
     "checkpoints.evaluated_settings",
     "checkpoints.pruned_layers",
     "checkpoints.pruned_heads",

@@ -68,6 +68,7 @@ class Patch:
         because: str,
         conditions: tuple[Condition, ...],
         moment: str,
+        for_older: bool = False,
     ) -> None:
         self.name = function.__name__
         self.function = function
@@ -75,6 +76,8 @@ class Patch:
         self.because = because
         self.conditions = conditions
         self.moment = moment
+        packages = {name.partition(".")[0] for name in modules}
+        self.for_older = for_older or not packages & {"fairseq", "fairseq_cli", "examples"}
         self.applied_to: list[str] = []
         self.failures: dict[str, str] = {}
 
@@ -82,6 +85,8 @@ class Patch:
         """Return why the patch must not be applied, as a sentence; None if it is needed."""
         if self.name in os.environ.get(OFF_VARIABLE, "").replace(",", " ").split():
             return f"switched off by {OFF_VARIABLE}"
+        if not self.for_older and has_older_fairseq():
+            return "for fairseq 0.12, and this fairseq is older"
         for condition in self.conditions:
             reason = condition()
             if reason is not None:
@@ -109,8 +114,26 @@ class Patch:
         return Status(self.name, self.because, False, self.unmet_condition() or late)
 
 
+def has_older_fairseq() -> bool:
+    """True if the fairseq that is imported is a fork of 0.10 or earlier.
+
+    Patches are written for the code of 0.12, and some that seem to fit break older code. The
+    models of 0.12 and of the main branch since 2021 have a package `transformer`.
+    """
+    folders = list(getattr(sys.modules.get("fairseq"), "__path__", ()))
+    models = [os.path.join(folder, "models") for folder in folders]
+    models = [folder for folder in models if os.path.isdir(folder)]
+    return bool(models) and not any(
+        os.path.isdir(os.path.join(folder, "transformer")) for folder in models
+    )
+
+
 def patch(
-    *modules: str, because: str, conditions: Sequence[Condition] = (), moment: str = AFTER
+    *modules: str,
+    because: str,
+    conditions: Sequence[Condition] = (),
+    moment: str = AFTER,
+    for_older: bool = False,
 ) -> Callable[[PatchFunction], PatchFunction]:
     """Return a decorator that adds a function to the patches.
 
@@ -119,10 +142,12 @@ def patch(
         because: which version made it necessary and what happens without it, in one sentence.
         conditions: all must hold in this process, or the patch is not applied.
         moment: BEFORE or AFTER.
+        for_older: True if it fits forks of fairseq before 0.12, too.
     """
 
     def register(function: PatchFunction) -> PatchFunction:
-        _PATCHES.append(Patch(function, modules, because, tuple(conditions), moment))
+        added = Patch(function, modules, because, tuple(conditions), moment, for_older)
+        _PATCHES.append(added)
         return function
 
     return register

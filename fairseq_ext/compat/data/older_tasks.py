@@ -132,8 +132,8 @@ def older_tasks_are_called(module: PatchedModule) -> None:
     stock = module.register_task
 
     @functools.wraps(stock)
-    def register_task(name: str, dataclass: Any = None) -> Callable[[type], type]:
-        register = stock(name, dataclass)
+    def register_task(name: str, *options: Any, **named: Any) -> Callable[[type], type]:
+        register = stock(name, *options, **named)  # forks of 0.9 take the name alone
 
         def register_task_cls(task: type) -> type:
             registered = register(task)  # which refuses what is no task

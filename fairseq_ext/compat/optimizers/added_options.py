@@ -82,7 +82,9 @@ def extend_dataclasses(
     @functools.wraps(register)
     def registering(name: str, dataclass: Any = None) -> Callable[[type], type]:
         def register_class(kind: type) -> type:
-            return register(name, with_added_options(dataclass, kind))(kind)
+            # forks of 0.9 take the name alone
+            options = () if dataclass is None else (with_added_options(dataclass, kind),)
+            return register(name, *options)(kind)
 
         return register_class
 

@@ -45,6 +45,7 @@ def byte_masks_for_xformers(module: PatchedModule) -> None:
     because="torch 2.0 takes bool masks only: plugins for fairseq 0.8 and 0.9 that mask with "
     "mask.byte() fail with 'masked_fill_ only supports boolean masks'",
     conditions=[since("torch", 2, 0)],
+    for_older=True,
 )
 def plugins_mask_with_bytes(module: PatchedModule) -> None:
     """Take masks of bytes in processes with a --user-dir whose source makes such."""

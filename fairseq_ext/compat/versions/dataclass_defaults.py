@@ -92,6 +92,7 @@ def field_by_python_310_rule(
     "fails with 'mutable default ... use default_factory'",
     conditions=[since("python", 3, 11)],
     moment=BEFORE,
+    for_older=True,
 )
 def dataclass_instances_as_defaults(module_name: str) -> None:
     """Check the dataclasses of fairseq, hydra and plugins by the rule of Python 3.10."""
@@ -109,6 +110,7 @@ def dataclass_instances_as_defaults(module_name: str) -> None:
     "fairseq.utils",
     because="Python 3.11 refuses dataclass instances as defaults, in the files of a --user-dir too",
     conditions=[since("python", 3, 11)],
+    for_older=True,
 )
 def user_dirs_are_noted(module: PatchedModule) -> None:
     """Note the folder of a --user-dir before its files are imported."""

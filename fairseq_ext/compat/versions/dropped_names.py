@@ -11,7 +11,7 @@ import types
 from types import ModuleType
 from typing import Any
 
-from ..patch_registry import PatchedModule, patch, since
+from ..patch_registry import BEFORE, patch, since
 from .dataclass_defaults import TOLERATED_PACKAGES, is_in_user_dir
 
 # {name that numpy 1.24 or 2.0 dropped: what it was}
@@ -38,6 +38,8 @@ def is_asked_by_plugin(depth: int) -> bool:
 def answer_plugins(module: ModuleType, names: dict[str, Any]) -> None:
     """Let a module have these names for plugins, for all others be as it is."""
     others = vars(module).get("__getattr__")
+    if getattr(others, "answers_plugins", False):  # an import of fairseq that failed did it
+        return
 
     def __getattr__(name: str) -> Any:
         if name in names and is_asked_by_plugin(1):
@@ -46,7 +48,9 @@ def answer_plugins(module: ModuleType, names: dict[str, Any]) -> None:
             return others(name)
         raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
 
-    vars(module)["__getattr__"] = functools.wraps(others)(__getattr__) if others else __getattr__
+    asked: Any = functools.wraps(others)(__getattr__) if others else __getattr__
+    asked.answers_plugins = True
+    vars(module)["__getattr__"] = asked
 
 
 @patch(
@@ -54,8 +58,10 @@ def answer_plugins(module: ModuleType, names: dict[str, Any]) -> None:
     because="Python 3.10 moved the abstract classes of collections, such as Iterable, to "
     "collections.abc: imports of plugins fail",
     conditions=[since("python", 3, 10)],
+    moment=BEFORE,
+    for_older=True,
 )
-def plugins_have_former_names_of_python(module: PatchedModule) -> None:
+def plugins_have_former_names_of_python(module_name: str) -> None:
     """Let plugins import abstract classes from collections."""
     answer_plugins(
         collections, {name: getattr(collections.abc, name) for name in collections.abc.__all__}
@@ -67,8 +73,10 @@ def plugins_have_former_names_of_python(module: PatchedModule) -> None:
     because="numpy 1.24 dropped np.int and others, 2.0 np.Inf, np.float_ and more: plugins fail "
     "with \"has no attribute 'int'\"",
     conditions=[since("numpy", 1, 24)],
+    moment=BEFORE,  # forks of fairseq before 0.12 read such names where they are imported
+    for_older=True,
 )
-def plugins_have_former_names_of_numpy(module: PatchedModule) -> None:
+def plugins_have_former_names_of_numpy(module_name: str) -> None:
     """Let plugins read the names of numpy that it has dropped."""
     import numpy
 

@@ -37,6 +37,7 @@ def numpy_old_names(module: PatchedModule) -> None:
     because="numpy 2 keeps int32 in int32 * int: offsets in binarised data of more than 2 GiB "
     "overflow",
     conditions=[since("numpy", 2, 0)],
+    for_older=True,
 )
 def numpy_int32_offsets(module: PatchedModule) -> None:
     """Compute the offsets of a binarised file with Python integers."""

@@ -170,6 +170,11 @@ def origin(report: Report) -> None:
         affected = f"{len(patched.intersection(names))} of them patched"
         report.row(title, count, f"{affected}: {', '.join(first)}{more}" if names else "")
     report.row("added", f"{len(files.more)} files")
+    if fairseq_origin.is_older(place.folder):
+        report.row("what follows", "it is older than 0.12: patches for Python, torch and numpy are")
+        report.row("", "applied, those for fairseq's own code are not, and --user-dir fairseq_ext")
+        report.row("", f"needs the release: pip install --no-deps fairseq=={FAIRSEQ}")
+        return
     report.row("what follows", "the patches are applied, and those that do not fit are left out;")
     report.row("", f"only the release is tested: pip install --no-deps fairseq=={FAIRSEQ}")
 
@@ -247,6 +252,9 @@ def hook(report: Report) -> None:
 
 def patches(report: Report) -> None:
     """Report this package beside fairseq, and each patch with its reason."""
+    place = fairseq_origin.find_origin()
+    if place is not None and fairseq_origin.is_older(place.folder):
+        return  # `origin` has said which are applied
     report.section("patches, after importing fairseq-train, -generate and -score with this package")
     answer, error = probe(OWN_PROBE, str(PACKAGE.parent))
     if error is not None:
@@ -256,7 +264,6 @@ def patches(report: Report) -> None:
             missing_remedy(error) or "see the other problems; then run this again",
         )
         return
-    place = fairseq_origin.find_origin()
     is_release = place is None or fairseq_origin.difference(place.folder).is_release
     counts: Dict[str, int] = {}
     for name, because, active, reason in json.loads(answer or "[]"):

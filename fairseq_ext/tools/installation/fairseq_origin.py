@@ -137,6 +137,11 @@ def difference(folder: Path) -> Difference:
     )
 
 
+def is_older(folder: Path) -> bool:
+    """True if the fairseq in a folder is a fork of 0.10 or earlier, as `compat` tells them."""
+    return not (folder / "fairseq" / "models" / "transformer").is_dir()
+
+
 def kind(version: str, files: Difference) -> str:
     """Return what a fairseq is, as words, from its version and its files."""
     if files.is_release:
