@@ -1,4 +1,4 @@
-"""Forks of fairseq before 0.12: checkpoints that torch reads as data, and integers of the search."""
+"""Forks of fairseq before 0.12: checkpoints that torch reads as data, integers of the search."""
 
 from __future__ import annotations
 
