@@ -34,8 +34,9 @@ Hypothesis = Dict[str, Any]
 
 def check_alpha(alpha: float) -> None:
     """Raise ValueError unless 0 <= alpha <= 1."""
-    if not 0 <= alpha <= 1:
-        raise ValueError(f"--dual-alpha {alpha}: allowed: 0 to 1")
+    # Python callers may give anything
+    if not isinstance(alpha, (int, float)) or not 0 <= alpha <= 1:
+        raise ValueError(f"--dual-alpha {alpha!r}: allowed: 0 to 1")
 
 
 class Terms(NamedTuple):

@@ -1,6 +1,7 @@
 """``fairseq_ext.load``: a checkpoint, several, or a packed folder -> a model that is ready."""
 
 import contextlib
+import os
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -97,6 +98,7 @@ def load(
     Raises FileNotFoundError, ValueError or TypeError, naming the file or the argument.
     """
     check_target(device, dtype)
+    check_paths(data, subwords)
     source = read_source(checkpoint)
     first = source.stored[0]
     for entry in source.stored:
@@ -169,6 +171,15 @@ def _subwords_for(
             subwords = fitting(subwords, dictionaries)
         check_spelling(subwords, dictionaries)
     return subwords
+
+
+def check_paths(data: Any, subwords: Any) -> None:
+    """Raise TypeError for what names no folder, or no files of sub-word models."""
+    if data is not None and not isinstance(data, (str, os.PathLike)):
+        raise TypeError(f"data {data!r}: allowed: the path of a folder")
+    files = subwords.values() if isinstance(subwords, Mapping) else [subwords or ""]
+    if not all(isinstance(file, (str, os.PathLike)) for file in files):
+        raise TypeError(f"subwords {subwords!r}: allowed: a path, or {{language: path}}")
 
 
 def check_target(device: str, dtype: str) -> None:

@@ -93,6 +93,13 @@ class Model:
         direction = f" {self.direction}" if self.direction else ""
         return f"<{type(self).__name__}: {self.kind}{direction}, {self.device}>"
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Raise TypeError: a copy or a pickle would need another lock and other parameters."""
+        raise TypeError(
+            "a loaded model cannot be copied or pickled; allowed: fairseq_ext.load(..) in each "
+            "process, or a fork of this one"
+        )
+
     # ---------------------------------------------------------------- what it is
 
     @property

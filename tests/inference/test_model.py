@@ -1,8 +1,11 @@
 """``fairseq_ext.load(..)``: what it gives is what fairseq-interactive prints, for every system."""
 
 import concurrent.futures
+import copy
 import logging
+import pickle
 import random
+import re
 
 import numpy as np
 import pytest
@@ -214,6 +217,33 @@ def test_bad_input_is_named(data, checkpoint_of, tmp_path):
         with pytest.raises(error, match=message):
             call()
     assert model.translate([]) == []
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"data": 5}, "data 5: allowed: the path of a folder"),
+        ({"subwords": 5}, "subwords 5: allowed: a path, or {language: path}"),
+        ({"subwords": {"xx": None}}, "subwords {'xx': None}: allowed: a path"),
+    ],
+)
+def test_what_is_no_path_is_named(arguments, message, data, checkpoint_of):
+    """The error was Python's, which names no argument."""
+    with pytest.raises(TypeError, match=re.escape(message)):
+        fairseq_ext.load(checkpoint_of("dual_transformer"), **{"data": data["two"], **arguments})
+
+
+def test_an_alpha_that_is_no_number_is_named(data, checkpoint_of):
+    model = fairseq_ext.load(checkpoint_of("dual_transformer"), data["two"])
+    with pytest.raises(ValueError, match="--dual-alpha '0.5': allowed: 0 to 1"):
+        model.translate(["an1"], dual_alpha="0.5")
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, pickle.dumps])
+def test_a_model_is_not_copied(copied, data, checkpoint_of):
+    model = fairseq_ext.load(checkpoint_of("transformer"), data["two"])
+    with pytest.raises(TypeError, match="a loaded model cannot be copied or pickled; allowed"):
+        copied(model)
 
 
 def test_a_megabyte_is_answered(data, checkpoint_of):
