@@ -107,6 +107,14 @@ def test_options_that_change_nothing_are_allowed(options, tmp_path):
     assert (tmp_path / "model" / "model.bin").is_file()
 
 
+def test_a_decoder_without_layers_is_refused(tmp_path):
+    """CTranslate2 wrote a folder that it could not load."""
+    stock = {**STOCK, "cfg": {"task": TASK, "model": Namespace(decoder_layers=0)}}
+    with pytest.raises(UsageError, match="trained with --decoder-layers 0, but CTranslate2 needs"):
+        ctranslate2.write_folder(Converter, stock, Path("data"), tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_folder_that_cannot_be_replaced_stays(tmp_path, monkeypatch):
     output = tmp_path / "model"
     output.mkdir()

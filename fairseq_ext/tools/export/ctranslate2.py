@@ -47,6 +47,12 @@ def check_options(model: Mapping[str, Any]) -> None:
         unread.append("decoder_output_dim")
     if model.get("decoder_normalize_before") and model.get("no_decoder_final_norm"):
         unread.append("no_decoder_final_norm")
+    if model.get("decoder_layers") == 0:
+        # it would write a folder that it cannot load
+        raise UsageError(
+            "--to ctranslate2: the model was trained with --decoder-layers 0, but CTranslate2 "
+            "needs a layer; allowed: --to fairseq"
+        )
     if unread:
         raise UsageError(
             f"--to ctranslate2: the model was trained with {option_of(unread[0])}, which "
