@@ -21,6 +21,7 @@ UNITS = {"length": "words", "batch": "sentences", "vocab": "entries", "pairs": "
 POINT = {"length": 16, "batch": 8, "vocab": 4000, "pairs": 1}
 # a slope that exceeds the predicted one by more than this is called steeper
 ALLOWED = 0.1
+MARKERS = "os^DvPX*"  # systems are told apart without colours, too
 
 
 class Curve(NamedTuple):
@@ -127,6 +128,28 @@ def markdown(record: Record) -> str:
     return text + table(columns, lines)
 
 
+def styles_of(record: Record) -> Dict[str, Dict[str, str]]:
+    """Return {system: colour and marker}, the same in all panels."""
+    systems = dict.fromkeys(system for systems in record["axes"].values() for system in systems)
+    return {
+        system: {"color": f"C{place}", "marker": MARKERS[place % len(MARKERS)]}
+        for place, system in enumerate(systems)
+    }
+
+
+def set_scales(panel: Any, values: Sequence[int]) -> None:
+    """Make both axes logarithmic, with plain numbers: across, those that were measured."""
+    from matplotlib.ticker import LogLocator
+
+    panel.set_xscale("log")
+    panel.set_xticks(values, [f"{value:,}" for value in values])
+    panel.set_yscale("log")
+    panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    panel.yaxis.set_major_formatter("{x:g}")
+    panel.minorticks_off()
+    panel.set_ylabel("seconds")
+
+
 def draw(record: Record, path: Path) -> None:
     """Draw a panel for each axis and kind; dashed lines extrapolate the operations."""
     curves_by_panel: Dict[str, List[Tuple[str, Any]]] = {}
@@ -135,18 +158,17 @@ def draw(record: Record, path: Path) -> None:
             for name, curve in curves.items():
                 curves_by_panel.setdefault(f"{name}: {axis}", []).append((system, curve))
     figure, axes = panels(list(curves_by_panel), 2)
+    styles = styles_of(record)
+    handles: Dict[str, Any] = {}
     for title, panel in axes.items():
-        for place, (system, curve) in enumerate(curves_by_panel[title]):
-            colour = f"C{place}"
-            values, operations = curve["values"], curve["operations"]
-            panel.plot(values, curve["seconds"], "o-", color=colour, label=system, markersize=3)
+        for system, curve in curves_by_panel[title]:
+            style, values, operations = styles[system], curve["values"], curve["operations"]
+            (handle,) = panel.plot(values, curve["seconds"], "-", markersize=4, **style)
+            handles.setdefault(system, handle)
             unit = curve["seconds"][-1] / operations[-1]
-            panel.plot(
-                values, [unit * count for count in operations], "--", color=colour, linewidth=1
-            )
-        panel.set_xscale("log")
-        panel.set_yscale("log")
+            predicted = [unit * count for count in operations]
+            panel.plot(values, predicted, "--", color=style["color"], linewidth=1)
+        set_scales(panel, values)
         panel.set_xlabel(UNITS[title.rpartition(" ")[2]])
-        panel.set_ylabel("seconds")
-        panel.legend(fontsize=6)
+    figure.legend(handles.values(), handles, loc="outside lower center", ncols=4)
     save(figure, path)

@@ -8,6 +8,7 @@ from tools.sample_logs import INNER, NOISE, VALID, json_lines, simple_lines, wri
 
 from fairseq_ext import __main__ as command
 from fairseq_ext.tools.curves import panels, plot
+from fairseq_ext.tools.curves.figures import PANEL_INCHES
 from fairseq_ext.tools.curves.training_log import read_run
 
 
@@ -78,6 +79,18 @@ def test_the_panels_show_the_points_and_a_legend(tmp_path):
     assert loss.get_xlabel() == "updates" and loss.get_ylabel() == "loss"
     # one colour for each run
     assert len({line.get_color() for line in loss.lines}) == 2
+
+
+@pytest.mark.parametrize("labels", [["x"], [f"run {n}" for n in range(9)], ["long " * 12, "y"]])
+def test_legends_cover_no_curve(tmp_path, labels):
+    log = write(tmp_path / "a.log", simple_lines(True))
+    runs = [read_run(log, label) for label in labels]
+    figure = plot.draw(runs, panels.select(runs, ["loss", "ppl", "*_bleu", "lr"], ()))
+    figure.savefig(tmp_path / "picture.png")
+    for panel in figure.axes:
+        legend = panel.get_legend().get_window_extent()
+        assert not any(legend.overlaps(other.bbox) for other in figure.axes)
+        assert panel.bbox.height > 0.65 * PANEL_INCHES[1] * figure.dpi  # it keeps its size
 
 
 def test_odd_names_are_shown_as_they_are(tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, List, Sequence, Tuple
 
-from ...tools.curves.figures import literal, new_figure
+from ...tools.curves.figures import legends_below, literal, new_figure
 from .token_shares import ALL, ENCODER, Row
 
 if TYPE_CHECKING:  # the command-line tool reads this file without importing matplotlib
@@ -34,7 +34,7 @@ def draw_layers(rows: List[Row]) -> Figure:
             panel.bar(x, row.share, width, color=f"C{place % 10}", label=row.task)
         names = [f"Block {block + 1}" for block in range(len(whole[0].share))]
         panel.set_xticks(range(len(names)), names)
-    axes[0].legend(fontsize="small")
+    legends_below(figure, axes[:1])
     return figure
 
 
@@ -53,5 +53,5 @@ def draw_categories(rows: List[Row]) -> Figure:
             floor = [low + value for low, value in zip(floor, values)]
         names = [literal(row.category) for row in bars]
         panel.set_xticks(range(len(bars)), names, rotation=90, fontsize="small")
-    axes[0].legend(fontsize="small")
+    legends_below(figure, axes[:1])
     return figure

@@ -16,7 +16,7 @@ import numpy as np
 from ...compat.validation import best_scores
 from .. import UsageError, atomic_path
 from ..evaluate.report import markdown_table
-from .figures import literal, new_figure, save, write_table
+from .figures import legends_below, literal, new_figure, save, write_table
 from .panels import Panel, add_log_arguments, curves_of, draw_panel, read_runs, select
 from .training_log import Curves, LoggedRun, Point
 
@@ -209,6 +209,7 @@ def draw(
     for place, (name, metrics) in enumerate(panels):
         draw_panel(axes[2 * place], runs, name, metrics)
         draw_panel(axes[2 * place + 1], timed, name, metrics, "hours")
+    legends_below(figure, axes)
     if title:
         figure.suptitle(literal(title))
     return figure

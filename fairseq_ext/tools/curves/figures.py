@@ -1,12 +1,15 @@
 """Pictures, and the tables beside them, of all commands that draw."""
 
 from pathlib import Path
-from typing import Any, Iterable, List, Tuple, Union
+from typing import Any, Dict, Iterable, List, Tuple, Union
 
 from .. import UsageError, atomic_path
 
 SUFFIXES = (".png", ".pdf", ".svg")
 PANEL_INCHES = (5.6, 4.2)
+LEGEND_LINE_INCHES = 0.2
+# a longer name has a line of the legend to itself
+SHORT_NAME = 36
 
 
 def new_figure(
@@ -32,6 +35,30 @@ def new_figure(
 def literal(text: str) -> str:
     """Return what matplotlib shows as the text: its dollar signs would begin formulas."""
     return text.replace("$", r"\$")
+
+
+def legends_below(figure: Any, axes: Iterable[Any]) -> None:
+    """Put the legend of each of these panels under it, where it covers no curve.
+
+    The figure grows by the lines of the legends, so that the panels keep their size.
+    """
+    lines: Dict[int, int] = {}  # of the longest legend in each row of panels
+    for panel in axes:
+        _, names = panel.get_legend_handles_labels()
+        if not names:
+            continue
+        columns = 2 if max(map(len, names)) <= SHORT_NAME else 1
+        panel.legend(
+            fontsize="small",
+            frameon=False,
+            loc="upper center",
+            bbox_to_anchor=(0.5, -0.12),  # under the label of the horizontal axis
+            ncol=columns,
+        )
+        row = panel.get_subplotspec().rowspan.start
+        lines[row] = max(lines.get(row, 0), -(-len(names) // columns))
+    width, height = figure.get_size_inches()
+    figure.set_size_inches(width, height + LEGEND_LINE_INCHES * sum(lines.values()))
 
 
 def save(figure: Any, output: Union[str, Path]) -> None:

@@ -178,4 +178,3 @@ def draw_panel(
     axes.set_xlabel(unit)
     axes.set_ylabel(literal(title))
     axes.grid(alpha=0.3)
-    axes.legend(fontsize="small")

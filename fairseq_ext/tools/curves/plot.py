@@ -7,7 +7,7 @@ validation, over the number of updates, in one colour for each run and metric.
 from argparse import ArgumentParser, Namespace
 from typing import Any, Iterator, Optional, Sequence, Set, Tuple
 
-from .figures import literal, new_figure, save, write_table
+from .figures import legends_below, literal, new_figure, save, write_table
 from .panels import Panel, add_log_arguments, curves_of, draw_panel, read_runs, select
 from .training_log import LoggedRun
 
@@ -29,6 +29,7 @@ def draw(runs: Sequence[LoggedRun], panels: Sequence[Panel], title: Optional[str
     figure, axes = new_figure(len(panels), COLUMNS)
     for panel, (name, metrics) in zip(axes, panels):
         draw_panel(panel, runs, name, metrics)
+    legends_below(figure, axes)
     if title:
         figure.suptitle(literal(title))
     return figure
