@@ -51,6 +51,14 @@ def test_list_shows_the_options_of_one(capsys):
     assert "--lang-pairs" in text and "default: joint" in text
 
 
+def test_list_shows_the_defaults_that_an_architecture_has():
+    words = " ".join(listing.options("dual_transformer_tiny").split())
+    # its own, and where it has none that of the model
+    assert "4096) (default: 128)" in words and "attention weights (default: 0.0)" in words
+    assert "(default: 2048)" in " ".join(listing.options("dual_transformer").split())
+    assert "default: None" not in words and "${" not in words
+
+
 def test_every_entry_has_its_page(capsys):
     """`list NAME` knows whatever the suite registers, an optimizer too."""
     names = {e["name"] for kinds in listing.catalogue().values() for k in kinds.values() for e in k}

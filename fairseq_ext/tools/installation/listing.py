@@ -92,6 +92,24 @@ def lines(systems: Systems) -> Iterator[str]:
                 yield f"  {kind[:-1]:<12}  {entry['name']:<36}  {note}".rstrip()
 
 
+class DefaultsInHelp(argparse.ArgumentDefaultsHelpFormatter):
+    """Help texts with the default of each option that has one; None is none."""
+
+    def _get_help_string(self, action: argparse.Action) -> Optional[str]:
+        return action.help if action.default is None else super()._get_help_string(action)
+
+
+def model_defaults(model: type) -> Dict[str, Any]:
+    """Return {option: default} of a model's dataclass, without what it takes from other options.
+
+    fairseq's ``add_args`` leaves them out, so that architectures can set their own.
+    """
+    dataclass = getattr(model, "__dataclass", None)
+    fields = {} if dataclass is None else vars(dataclass())
+    taken = {name for name, value in fields.items() if str(value).startswith("${")}
+    return {name: value for name, value in fields.items() if name not in taken}
+
+
 def options(name: str) -> str:
     """Return the options of everything of ours that is registered as `name`, as help text.
 
@@ -106,18 +124,18 @@ def options(name: str) -> str:
         names += [entry for entry, registered in registry.items() if system_of(registered)]
         if name not in registry or system_of(registry[name]) is None:
             continue
-        style = argparse.ArgumentDefaultsHelpFormatter
         parser = argparse.ArgumentParser(
-            add_help=False, usage=argparse.SUPPRESS, formatter_class=style
+            add_help=False, usage=argparse.SUPPRESS, formatter_class=DefaultsInHelp
         )
         if hasattr(registry[name], "add_args"):  # scorers and coders need not have options
             registry[name].add_args(parser)
-        texts.append(f"{kind[:-1]} {name}: {summary(registry[name])}\n{parser.format_help()}")
+        preset = argparse.Namespace()
         if kind == "architectures":
-            preset = argparse.Namespace()  # an architecture fills what it finds empty
-            ARCH_CONFIG_REGISTRY[name](preset)
-            flags = [f"{option_of(key)} {value}" for key, value in vars(preset).items()]
-            texts += [f"preset by {name}: {' '.join(flags)}"] if flags else []
+            ARCH_CONFIG_REGISTRY[name](preset)  # an architecture fills what it finds empty
+            parser.set_defaults(**{**model_defaults(registry[name]), **vars(preset)})
+        texts.append(f"{kind[:-1]} {name}: {summary(registry[name])}\n{parser.format_help()}")
+        flags = [f"{option_of(key)} {value}" for key, value in vars(preset).items()]
+        texts += [f"preset by {name}: {' '.join(flags)}"] if flags else []
     if not texts:
         raise UsageError(f"NAME {name!r} is unknown; allowed: {', '.join(sorted(names))}")
     return "\n".join(texts)
