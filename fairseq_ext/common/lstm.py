@@ -107,4 +107,6 @@ class LSTM(nn.LSTM):
 
 
 class BidirectionalLSTM(Bidirectional):
+    """Two ``LSTM``, one in each direction: (B, S, I) and padding (B, S) -> (B, S, 2H)."""
+
     unit = LSTM

@@ -22,6 +22,11 @@ Parameters = Union[List[Tensor], List[Dict[str, Any]]]
 
 @dataclass
 class FusedAdamConfig(FairseqDataclass):
+    """Options of ``fused_adam``, with the names and the defaults of fairseq's ``adam``.
+
+    ``FusedAdam`` raises ValueError for decay rates outside of [0, 1).
+    """
+
     adam_betas: str = field(
         default="(0.9, 0.999)", metadata={"help": "decay rates of both running averages"}
     )
@@ -76,6 +81,7 @@ class FusedAdam(FairseqOptimizer):
 
     @property
     def supports_flat_params(self) -> bool:
+        """True: ``--fp16`` may hand over all parameters as one vector."""
         return True
 
 

@@ -107,4 +107,6 @@ class Bidirectional(nn.Module):
 
 
 class BidirectionalGRU(Bidirectional):
+    """Two ``GRU``, one in each direction: (B, S, I) and padding (B, S) -> (B, S, 2H)."""
+
     unit = GRU

@@ -33,6 +33,11 @@ RANKING: Dict[str, Any] = {"dual_alpha": 1.0, "dual_path": None, "dual_length_no
 
 @dataclass
 class DualTranslationConfig(StreamsConfig):
+    """Options of ``dual_translation``: those of several pairs, and of dual inference.
+
+    Those of dual inference are for fairseq-generate and fairseq-interactive.
+    """
+
     schedule: ChoiceEnum(SCHEDULES) = field(
         default="joint",
         metadata={

@@ -44,6 +44,11 @@ class EmbeddingsConfig(FairseqDataclass):
 
 @dataclass
 class DuoTransformerConfig(EmbeddingsConfig):
+    """Options of ``duo_transformer``: the files of vectors, the parts of Table 6, and the sizes.
+
+    Lengths are in tokens, the end of the sentence included; the limits come from the task.
+    """
+
     target_embed_path_s: Optional[str] = field(
         default=None, metadata={"help": "file of vectors S of the target language"}
     )
@@ -118,6 +123,8 @@ class DuoTransformerConfig(EmbeddingsConfig):
 
 @dataclass
 class DuoClassifierConfig(EmbeddingsConfig):
+    """Options of ``duo_classifier``, for the task ``text_classification``."""
+
     meta_embedding: ChoiceEnum(METHODS) = field(
         default="duo",
         metadata={

@@ -34,6 +34,8 @@ from ..common.search_options import LABELS, refuse_options
 
 @dataclass
 class TextClassificationConfig(FairseqDataclass):
+    """Options of ``text_classification``: where the texts and the labels are."""
+
     data: str = field(
         default=MISSING, metadata={"help": "folder written by fairseq-preprocess -s text -t label"}
     )

@@ -15,6 +15,11 @@ T = TypeVar("T")
 
 @dataclass
 class MultiwayConfig(FairseqDataclass):
+    """Options of ``multiway_gru``; the defaults are the sizes of the paper.
+
+    Lengths are in tokens, the end of the sentence included; the limits come from the task.
+    """
+
     embed_dim: int = field(default=620, metadata={"help": "D, width of embeddings (paper: 620)"})
     hidden_size: int = field(
         default=1000, metadata={"help": "H, number of GRU units of every decoder (paper: 1000)"}

@@ -48,6 +48,11 @@ def _taken(what: str) -> Any:
 
 @dataclass
 class DeepFusionConfig(MultiwayConfig):
+    """Options of ``deep_fusion_gru``: the two checkpoints, from which all sizes come.
+
+    The model raises ValueError for a size that is given beside them.
+    """
+
     # the sizes of the base class are never None, here None says: as in the translation model
     translation_model: Optional[str] = field(
         default=None,

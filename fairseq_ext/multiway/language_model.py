@@ -25,6 +25,8 @@ CACHE = "language"
 
 @dataclass
 class GRULanguageModelConfig(FairseqDataclass):
+    """Options of ``gru_lm``, for the task ``language_modeling``; lengths are in tokens."""
+
     embed_dim: int = field(default=620, metadata={"help": "D, width of the embedding E_s"})
     hidden_size: int = field(
         default=1000, metadata={"help": "L, number of GRU units of the state s_t"}

@@ -20,6 +20,8 @@ SEPARATOR = "|||"
 
 @dataclass
 class MultiwayTranslationConfig(StreamsConfig):
+    """Options of ``multiway_translation``: those of several pairs, and of several sources."""
+
     source_average: ChoiceEnum(["early", "late"]) = field(
         default="early",
         metadata={

@@ -16,6 +16,11 @@ SHARED_BLOCKS = 3  # n
 
 @dataclass
 class RoutedConfig(FairseqDataclass):
+    """Options of the routed model and its baselines.
+
+    ``check_sharing`` raises ValueError for those that contradict each other.
+    """
+
     sharing: ChoiceEnum(SHARING) = field(
         default="blocks",
         metadata={

@@ -38,6 +38,8 @@ from .well_formed import Constraint, constraint_of
 
 @dataclass
 class RoutedMtlConfig(StreamsConfig):
+    """Options of ``routed_mtl``: those of several pairs, with the paper's schedule."""
+
     schedule: ChoiceEnum(SCHEDULES) = field(
         default="main+aux",
         metadata={

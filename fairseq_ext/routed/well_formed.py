@@ -151,9 +151,11 @@ class Tags(Constraint):
         self.begins = mark == BEGINS_WORD
 
     def due(self, words: Tensor) -> Tensor:
+        """N, one for each word (R,) -> (R,)."""
         return words
 
     def begin(self, words: Tensor) -> ConstraintState:
+        """Return the state of R rows of N words each (R,), none of them written."""
         return _TagState(self, words)
 
 
@@ -216,10 +218,12 @@ class Trees(Constraint):
                 )
 
     def due(self, words: Tensor) -> Tensor:
+        """N + 2 (R,): the leaves and a pair of brackets around them; 0 of an empty source."""
         # a pair of brackets around the leaves; without words the target is empty
         return torch.where(words > 0, words + 2, words)
 
     def begin(self, words: Tensor) -> ConstraintState:
+        """Return the state of R rows of N words each (R,), no bracket open."""
         return _TreeState(self, words)
 
 
@@ -297,9 +301,11 @@ class Graphs(Constraint):
             raise ValueError(f"{OPTION}: {name} has brackets that open and none that closes them")
 
     def due(self, words: Tensor) -> Tensor:
+        """0 (R,): a graph need not have as many symbols as its source has words."""
         return torch.zeros_like(words)
 
     def begin(self, words: Tensor) -> ConstraintState:
+        """Return the state of R rows, no bracket open; their sources do not matter."""
         return _GraphState(self, words)
 
 

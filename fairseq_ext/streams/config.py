@@ -15,6 +15,8 @@ SYNTHETIC_SOURCES = ("greedy", "sampling", "noised_beam")
 
 @dataclass
 class StreamsConfig(TranslationConfig):
+    """Options of the tasks ``dual_translation``, ``multiway_translation`` and ``routed_mtl``."""
+
     lang_pairs: Optional[str] = field(
         default=None,
         metadata={

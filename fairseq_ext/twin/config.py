@@ -12,6 +12,11 @@ from .modules import DISTANCES, MAPS, TARGETS
 
 @dataclass
 class TwinConfig(FairseqDataclass):
+    """Options of the criterion ``twin``.
+
+    ``check`` raises ValueError for those that do not go together.
+    """
+
     twin_weight: float = field(
         default=1.5,
         metadata={

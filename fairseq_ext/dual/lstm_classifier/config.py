@@ -11,6 +11,11 @@ from ...common.architectures import architecture
 
 @dataclass
 class DualLSTMConfig(FairseqDataclass):
+    """Options of ``dual_lstm_classifier``; its named sizes set some of them.
+
+    Lengths are in words, the end of the text included; the limits come from the task.
+    """
+
     embed_dim: int = field(
         default=256, metadata={"help": "D, width of the word embedding (paper: 500)"}
     )

@@ -23,6 +23,8 @@ from ...common.losses import label_smoothed_cross_entropy
 
 @dataclass
 class DualLabelCrossEntropyConfig(FairseqDataclass):
+    """The option of ``dual_label_cross_entropy``: how much a label counts beside a text."""
+
     label_weight: ChoiceEnum(("text", "token")) = field(
         default="text",
         metadata={

@@ -25,6 +25,8 @@ from .marginals import Marginals
 
 @dataclass
 class DualSupervisedConfig(DualLabelCrossEntropyConfig):
+    """Options of ``dual_supervised``; ``label_weight`` is for a text and its label alone."""
+
     dsl_weight: float = field(
         default=0.01,
         metadata={"help": "lambda, weight of the squared duality gap (Xia et al. 2017b: 0.01)"},

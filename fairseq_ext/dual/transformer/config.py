@@ -11,6 +11,11 @@ from ...common.architectures import architecture
 
 @dataclass
 class DualTransformerConfig(FairseqDataclass):
+    """Options of ``dual_transformer``, the sizes of each component; named sizes set some of them.
+
+    Lengths are in tokens, the end of the sentence included; the limits come from the task.
+    """
+
     embed_dim: int = field(
         default=512,
         metadata={

@@ -25,6 +25,8 @@ Output = Tuple[Tuple[Tensor, Any], Tensor]
 
 @dataclass
 class TwinCaptionConfig(FairseqDataclass):
+    """Options of ``twin_caption_lstm``; lengths are in words."""
+
     feature_size: int = field(
         default=2048, metadata={"help": "D, width of the features (paper: 2048, of a ResNet)"}
     )
@@ -40,6 +42,8 @@ class TwinCaptionConfig(FairseqDataclass):
 
 @dataclass
 class TwinCaptionAttentionConfig(TwinCaptionConfig):
+    """Options of ``twin_caption_attention``: those of ``twin_caption_lstm``, and A."""
+
     attention_size: int = field(default=512, metadata={"help": "A, width of the attention"})
 
 

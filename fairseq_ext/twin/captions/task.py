@@ -27,6 +27,8 @@ from .dataset import CaptionDataset, feature_paths
 
 @dataclass
 class ImageCaptioningConfig(FairseqDataclass):
+    """Options of ``image_captioning``: its files, and the scores in validation."""
+
     data: Optional[str] = field(
         default=None, metadata={"help": "folder of the captions and of SPLIT.features"}
     )

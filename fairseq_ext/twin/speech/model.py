@@ -29,6 +29,12 @@ WRITTEN = {"written_by": "the task, from the settings of the recordings,"}
 
 @dataclass
 class TwinSpeechConfig(FairseqDataclass):
+    """Options of ``twin_speech_lstm``.
+
+    Lengths of sources are in frames, those of targets in symbols. ``size_of``
+    and ``window_of`` raise ValueError for lists of numbers that cannot be read.
+    """
+
     encoder_hidden_size: int = field(
         default=250,
         metadata={

@@ -25,6 +25,11 @@ from ..validation import UNKNOWN, search_options
 
 @dataclass
 class TranscriptionConfig(FairseqDataclass):
+    """Options of ``transcription``: fairseq's ``speech_to_text``, and error rates in validation.
+
+    Lengths of sources are in frames, those of targets in symbols.
+    """
+
     data: str = field(
         default=MISSING, metadata={"help": "folder written by fairseq-ext filter-banks"}
     )
