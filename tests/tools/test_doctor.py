@@ -4,6 +4,7 @@ import importlib.util
 import json
 import os
 import shutil
+from importlib import machinery
 from importlib.machinery import PathFinder
 from pathlib import Path
 
@@ -106,6 +107,26 @@ def test_doctor_says_of_a_fork_what_the_layer_does_with_it(run, tmp_path):
     assert any("checkpoint_utils" in line for line in left_out)
     assert f"{len(left_out)} left out" in output
     assert output.rstrip().endswith("problems: none")
+
+
+def test_sources_that_were_not_compiled_are_a_problem(monkeypatch, tmp_path):
+    """A clone of fairseq in the current folder, or one that was built for another Python."""
+    data = tmp_path / "fairseq" / "data"
+    data.mkdir(parents=True)
+    place = doctor.fairseq_origin.Origin(tmp_path, "fairseq", "0.12.2", "editable")
+    monkeypatch.setattr(doctor.fairseq_origin, "find_origin", lambda: place)
+    names = ["data_utils_fast", "token_block_utils_fast"]
+    (data / f"{names[0]}.cpython-38-x86_64-linux-gnu.so").touch()
+    report = doctor.Report()
+    doctor.origin(report)
+    ((what, remedy),) = report.problems
+    assert all(name in what for name in names) and str(tmp_path) in what
+    assert "build_ext --inplace" in remedy
+    for name in names:
+        (data / f"{name}{machinery.EXTENSION_SUFFIXES[0]}").touch()
+    report = doctor.Report()
+    doctor.origin(report)
+    assert not report.problems
 
 
 @pytest.mark.parametrize("is_release", [False, True])

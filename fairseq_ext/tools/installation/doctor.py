@@ -160,6 +160,13 @@ def origin(report: Report) -> None:
     report.row(place.name or "fairseq", place.version or "?", place.source)
     report.row("folder", str(place.folder))
     report.row("it is", fairseq_origin.kind(place.version, files))
+    uncompiled = fairseq_origin.uncompiled(place.folder)
+    if uncompiled:  # importing fairseq works without them, and a training begins
+        report.problem(
+            f"{', '.join(uncompiled)} in {place.folder}: not compiled for this Python",
+            "build them there, python setup.py build_ext --inplace; or, if the folder only lies in "
+            f"the way, start elsewhere; pip install --no-deps fairseq=={FAIRSEQ} compiles them",
+        )
     if files.is_release:
         return
     patched = patched_files()

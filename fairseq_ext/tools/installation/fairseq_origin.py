@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
-from importlib import metadata
+from importlib import machinery, metadata
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -20,6 +20,8 @@ CHECKSUMS = Path(__file__).with_name(f"fairseq-{RELEASE}.sha256")
 LENGTH = 16
 # written when fairseq is built
 BUILT = "fairseq/version.py"
+# compiled modules without which no batch is made and no block of text is cut
+COMPILED = ("fairseq/data/data_utils_fast", "fairseq/data/token_block_utils_fast")
 # files that the main branch has since the release
 ON_MAIN = ("fairseq/criterions/speech_dlm_criterion.py", "fairseq/tasks/speech_dlm_task.py")
 
@@ -135,6 +137,16 @@ def difference(folder: Path) -> Difference:
         [name for name in release if name not in present],
         [name for name in present if name not in release],
     )
+
+
+def uncompiled(folder: Path) -> list[str]:
+    """Return the modules of COMPILED that are not there for this version of Python."""
+    suffixes = machinery.EXTENSION_SUFFIXES
+    return [
+        module
+        for module in COMPILED
+        if not any((folder / f"{module}{suffix}").is_file() for suffix in suffixes)
+    ]
 
 
 def is_older(folder: Path) -> bool:
