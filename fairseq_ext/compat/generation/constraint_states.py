@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Any, List, Tuple
 
 from ..patch_registry import PatchedModule, patch
 
@@ -11,6 +12,31 @@ if TYPE_CHECKING:
         OrderedConstraintState,
         UnorderedConstraintState,
     )
+    from torch import Tensor
+
+Chosen = Tuple["Tensor", "Tensor", "Tensor", List[Any]]  # scores, words, rows, states
+
+
+class PossibleWords:
+    """The state of a hypothesis that goes on with words of some probability alone.
+
+    Args:
+        state: of its constraints.
+        log_p: scores (V,) of its next words; -inf for those that are ruled out.
+    """
+
+    def __init__(self, state: Any, log_p: Tensor):
+        self.state, self.log_p = state, log_p
+        self.tokens, self.advance = state.tokens, state.advance
+
+    def next_tokens(self) -> set[int]:
+        """Return the tokens that go on with a constraint and are not ruled out."""
+        tokens: set[int] = self.state.next_tokens()
+        return {token for token in tokens if self.log_p[token] > -math.inf}
+
+    def lacks_some(self) -> bool:
+        """True if a token that would go on with a constraint is ruled out."""
+        return len(self.next_tokens()) < len(self.state.next_tokens())
 
 
 @patch(
@@ -69,6 +95,52 @@ def broken_constraints_begin_again(module: PatchedModule) -> None:
         return state
 
     state_class.advance = advance
+
+
+@patch(
+    "fairseq.search",
+    because="fairseq 0.12.2: with --constraints and --no-repeat-ngram-size, words that are ruled "
+    "out count as constraints: hypotheses with them take the places of those that are possible, "
+    "down to an AssertionError where none is left",
+)
+def ruled_out_words_are_no_candidates(module: PatchedModule) -> None:
+    """Choose among the candidates that have a probability."""
+    import torch
+
+    search = module.LexicallyConstrainedBeamSearch
+    step_of = search.step_sentence
+
+    def step_sentence(
+        self: Any,
+        step: int,
+        sentno: int,
+        lprobs: Tensor,
+        constraint_states: list[Any],
+        *candidates: Tensor,
+    ) -> Chosen:
+        """lprobs: (K, V). candidates: rows, words and scores (C,); the best are returned."""
+        possible = [PossibleWords(state, row) for state, row in zip(constraint_states, lprobs)]
+        alive = candidates[2].gt(-math.inf)  # (C,)
+        if not alive.any() or (alive.all() and not any(map(PossibleWords.lacks_some, possible))):
+            chosen: Chosen = step_of(self, step, sentno, lprobs, constraint_states, *candidates)
+            return chosen
+        # fairseq needs a second candidate: one that is not possible, as padding never is
+        more = (0, self.pad, -math.inf)
+        values = [torch.cat((v[alive], v.new_tensor([m]))) for v, m in zip(candidates, more)]
+        size, self.num_cands = self.num_cands, self.num_cands + 1
+        scores, words, rows, states = step_of(self, step, sentno, lprobs, possible, *values)
+        self.num_cands = size
+        places = scores.gt(-math.inf).nonzero().flatten()[:size]
+        missing = (0, size - len(places))
+        pad = torch.nn.functional.pad
+        return (
+            pad(scores[places], missing, value=-math.inf),
+            pad(words[places], missing, value=self.unk),
+            pad(rows[places], missing),
+            [states[place] for place in places.tolist()] + missing[1] * [constraint_states[0]],
+        )
+
+    search.step_sentence = step_sentence
 
 
 def _give_up(state: UnorderedConstraintState) -> list[int]:

@@ -95,6 +95,28 @@ def groups_have_their_own_hypotheses(module: PatchedModule) -> None:
 
 @patch(
     "fairseq.search",
+    because="fairseq 0.12.2: with --constraints and --min-len 0, the empty translation, which has "
+    "none of them, takes a place of the n-best list",
+)
+def empty_translations_lack_constraints(module: PatchedModule) -> None:
+    """Rule the end symbol out at the first step, as fairseq does at all others."""
+
+    def rule_out_ends(self: Any, step: int, lprobs: Tensor, *more: Any, **options: Any) -> None:
+        """lprobs: (B, K, V), changed in place."""
+        if step > 0 or not self.constraint_states:
+            return
+        for row, states in zip(lprobs, self.constraint_states):
+            ends = row[:, self.eos].clone()  # (K,)
+            if not states[0].finished:
+                row[:, self.eos] = -math.inf
+            if row.eq(-math.inf).all():  # a translation may have no words
+                row[:, self.eos] = ends
+
+    call_before(module.LexicallyConstrainedBeamSearch, "step", rule_out_ends)
+
+
+@patch(
+    "fairseq.search",
     because="fairseq 0.12.2: where no hypothesis of a sentence has all --constraints at its "
     "greatest length, the search ends in an AssertionError",
 )

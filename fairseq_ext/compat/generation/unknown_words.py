@@ -6,10 +6,12 @@ fairseq 0.12.2 indexes a list with a pair of numbers and stops, whatever the mod
 from __future__ import annotations
 
 import types
-from typing import TYPE_CHECKING, Any, Iterable, Mapping, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Sequence, Tuple
 
+from ..data.data_files import UnreadableFile
 from ..patch_registry import PatchedModule, patch
 from ..surrounded_calls import call_after
+from ..text_lines import lines_of
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -74,6 +76,34 @@ def replacing_without_a_dictionary(module: PatchedModule) -> None:
     """Copy source words when --replace-unk has no value."""
     field = module.GenerationConfig.__dataclass_fields__["replace_unk"]
     field.metadata = types.MappingProxyType({**field.metadata, "argparse_const": ""})
+
+
+@patch(
+    "fairseq.utils",
+    because="fairseq 0.12.2: of a line of more than two words in the file of --replace-unk it "
+    "takes the first two, and a line of fewer ends in an IndexError",
+)
+def translations_of_words_are_pairs(module: PatchedModule) -> None:
+    """Refuse other lines by file and number."""
+
+    def load_align_dict(replace_unk: str | None) -> dict[str, str] | None:
+        if replace_unk is None:
+            return None
+        return dict(word_pairs(replace_unk)) if replace_unk else {}
+
+    module.load_align_dict = load_align_dict
+
+
+def word_pairs(path: str) -> Iterator[tuple[str, str]]:
+    """Yield the words of a file and their translations; UnreadableFile for a line of others."""
+    for number, line in enumerate(lines_of(path), 1):
+        words = line.split()
+        if len(words) != 2:
+            raise UnreadableFile(
+                f"{path}, line {number}: {len(words)} words; allowed with --replace-unk: a word "
+                "and its translation"
+            )
+        yield words[0], words[1]
 
 
 @patch(

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Iterable
 
+from ..command_line.chosen_classes import is_stock
 from ..optimizers.optimizer_states import SavedParameter, without_dropped_parameters
 from ..patch_registry import PatchedModule, patch
 from ..surrounded_calls import call_after
+from ..user_errors import OptionError
 
 if TYPE_CHECKING:
     from fairseq.trainer import Trainer
@@ -64,6 +66,25 @@ def encoder_layers_without_copies(module: PatchedModule) -> None:
     layer._load_from_state_dict = _load_from_state_dict
     # a constant lets TorchScript leave out the branch that reads the copies
     layer.__constants__ = [*getattr(layer, "__constants__", ()), "BT_version"]
+
+
+@patch(
+    "fairseq.models.transformer.transformer_encoder",
+    because="fairseq 0.12.2: --encoder-layers 0 ends in `index 0 is out of range` at the first "
+    "batch, where the encoder asks its first layer for the fused path",
+)
+def encoders_have_a_layer(module: PatchedModule) -> None:
+    """Refuse by name an encoder of fairseq's transformers without layers."""
+
+    def check_layers(self: Any, *args: Any, **kwargs: Any) -> None:
+        # one of another project may add its layers later
+        if not self.num_layers and is_stock(type(self)):
+            raise OptionError(
+                "--encoder-layers 0 (or --encoder-layers-to-keep without layers): the encoder of a "
+                "transformer reads its first layer; allowed: at least 1"
+            )
+
+    call_after(module.TransformerEncoderBase, "__init__", check_layers)
 
 
 @patch(

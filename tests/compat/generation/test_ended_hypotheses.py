@@ -123,6 +123,29 @@ def test_constraints_without_room_are_named(kind, caplog):
     assert all(6 in tokens or tokens[:3] == [7, 8, 9] for tokens in nbest[0])
 
 
+@pytest.mark.parametrize("kind", ["ordered", "unordered"])
+def test_an_empty_translation_has_no_constraints(kind):
+    """With --min-len 0; the second sentence has none, and the third no room."""
+    packed = pack_constraints([[torch.tensor([6])], []])
+    options = dict(beam_size=3, min_len=0)
+    model = Words(1, end=12)
+    nbest = translations(model, CONSTRAINED(WORDS, kind), (3, 3), packed, max_len_b=5, **options)
+    assert all(6 in tokens for tokens in nbest[0]) and nbest[1][0] == [END]
+    nbest = translations(model, CONSTRAINED(WORDS, kind), (3, 3), packed, max_len_b=0, **options)
+    assert nbest == [[[END]], [[END]]]
+
+
+@pytest.mark.parametrize("kind", ["ordered", "unordered"])
+@pytest.mark.parametrize("seed", [1, 4])
+def test_constraints_that_are_ruled_out(kind, seed):
+    """A word that must stand there twice, and may not: the search ended in an AssertionError."""
+    packed = pack_constraints([[torch.tensor([6]), torch.tensor([6])], [torch.tensor([7, 8])]])
+    options = dict(beam_size=5, no_repeat_ngram_size=1, max_len_b=8)
+    nbest = translations(Words(seed), CONSTRAINED(WORDS, kind), (3, 3), packed, **options)
+    assert all(tokens.count(6) == 1 for tokens in nbest[0])
+    assert all((7, 8) in zip(tokens, tokens[1:]) for tokens in nbest[1])
+
+
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_prefixes_may_repeat_ngrams(size):
     """The words of --prefix-size stay; what follows repeats nothing."""

@@ -4,8 +4,10 @@ import copy
 
 import pytest
 import torch
+from common.words import dictionary_with
 
 from fairseq_ext.compat.optimizers.optimizer_states import without_dropped_parameters
+from fairseq_ext.compat.user_errors import OptionError
 from fairseq_ext.compat.versions.encoder_layers import COPIES, parameters_with_copies
 
 EMBED, FFN = 8, 12
@@ -184,3 +186,20 @@ def test_trainer_resumes_from_plain_fairseq(tiny_training, run, tmp_path):
     run("fairseq-train", *tiny_training, *saving, "--max-update", 2, env=off)
     log = run("fairseq-train", *tiny_training, *saving, "--max-update", 3)
     assert "@ 2 updates" in log and "num_updates 3" in log
+
+
+def test_an_encoder_without_layers_is_refused():
+    from fairseq.models.transformer.transformer_encoder import TransformerEncoderBase
+
+    cfg, words = config(), dictionary_with("a")
+    embeddings = torch.nn.Embedding(len(words), EMBED, words.pad())
+    cfg.encoder.layers = 1
+    assert TransformerEncoderBase(cfg, words, embeddings).num_layers == 1
+    cfg.encoder.layers = 0
+    with pytest.raises(OptionError, match="--encoder-layers 0.*allowed: at least 1"):
+        TransformerEncoderBase(cfg, words, embeddings)
+
+    class Later(TransformerEncoderBase):
+        __module__ = "other_project.parts"
+
+    assert Later(cfg, words, embeddings).num_layers == 0
