@@ -1,5 +1,8 @@
 """`fairseq-ext average`: means of parameters, and what cannot be averaged."""
 
+import functools
+import operator
+
 import pytest
 import torch
 from common import inprocess
@@ -158,6 +161,11 @@ def test_average_refuses_another_model(trained, tmp_path, name, shape):
         ("model", "encoder_conv_type", "lightweight"),
         ("model", "weight_softmax", False),
         ("model", "time_reduction", "2,1"),
+        ("model", "layer_norm_first", True),
+        ("model", "pos_enc_type", "rope"),
+        ("model", "activation", "gelu"),
+        ("model", "src_embedding_copy", True),
+        ("model", "encoder.normalize_before", True),
         ("task", "target_lang", "zz"),
     ],
 )
@@ -168,14 +176,16 @@ def test_average_refuses_what_computes_something_else(trained, tmp_path, group, 
     model.update(share_all_embeddings=False, cross_self_attention=False, residuals=False)
     model.update(duo_norm="decoder", duo_attention="softmax", meta_embedding="duo")
     model.update(decoder_glu=True, encoder_conv_type="dynamic", weight_softmax=True)
-    model.update(time_reduction="1,2")
+    model.update(time_reduction="1,2", layer_norm_first=False, pos_enc_type="abs")
+    model.update(activation="relu", src_embedding_copy=False, encoder={"normalize_before": False})
     state["cfg"]["model"] = model
     state["cfg"]["task"] = {"source_lang": "xx", "target_lang": "yy"}
     torch.save(state, tmp_path / "a.pt")
     model["dropout"] = 0.7  # another training of the same model
     torch.save(state, tmp_path / "b.pt")
     average.mean([tmp_path / "a.pt", tmp_path / "b.pt"])
-    state["cfg"][group][name] = value
+    *groups, option = [group, *name.split(".")]  # fairseq-hydra-train writes groups of options
+    functools.reduce(operator.getitem, groups, state["cfg"])[option] = value
     torch.save(state, tmp_path / "b.pt")
     with pytest.raises(UsageError, match=f"b.pt was trained with {name} {value!r}, the first"):
         average.mean([tmp_path / "a.pt", tmp_path / "b.pt"])

@@ -43,7 +43,7 @@ def model_values(cfg: Any) -> dict[str, Any] | None:
     if not classes or not all(is_stock(entry) for entry in classes):
         return None
     if hasattr(section, "items"):
-        return dict(_leaves(section))
+        return dict(leaves(section))
     declared = set().union(*map(declared_options, classes))
     # what an architecture adds stands in the Namespace beside the options of all groups
     others = set() if is_flat else _names_of_other_groups(cfg)
@@ -80,11 +80,11 @@ def _items(section: Any) -> Iterator[tuple[str, Any]]:
         yield str(name), value
 
 
-def _leaves(section: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield (name, value) of a mapping and of the mappings in it."""
+def leaves(section: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield (name, value) of a mapping and, as "GROUP.NAME", of the mappings in it."""
     for name, value in _items(section):
         if hasattr(value, "items"):
-            yield from _leaves(value, f"{prefix}{name}.")
+            yield from leaves(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
 

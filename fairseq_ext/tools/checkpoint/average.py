@@ -11,6 +11,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
+from ...compat.checkpoints.changed_options import leaves
 from ...compat.checkpoints.configurations import options_of, stored_group
 from ...compat.checkpoints.dictionary_digests import ENTRY, stored_digests
 from .. import AddValues, UsageError, atomic_path, check_apart, check_new, check_once
@@ -29,9 +30,10 @@ NAMES = {
 UNSET = "_float_tensor"
 # options of a model that change what it computes, but neither names nor shapes of its parameters
 FUNCTION = re.compile(
-    "heads|activation_fn|normalize_before|scale_embedding|positional|^share_|^tie_|cross_self_"
-    "|duo_norm|duo_attention|meta_embedding|residuals|_glu$|_conv_type|weight_softmax"
-    "|time_reduction"
+    r"heads|activation_fn|\bactivation$|normalize_before|layer_norm_first|scale_embedding|positional"
+    r"|pos_enc_type|\bshare_|\btie_|cross_self_|duo_norm|duo_attention|meta_embedding|residual"
+    r"|skip_connections|_glu$|_conv_type|weight_softmax|time_reduction|src_embedding_copy"
+    r"|pred_length_offset|adaptor_stride|zoneout|log_compression|agg_zero_pad|logit_temp"
 )
 
 
@@ -118,7 +120,7 @@ def check_settings(
 def settings_of(state: Dict[str, Any]) -> Dict[str, Any]:
     """Return the options of a checkpoint that say what its parameters compute."""
     model, task = (options_of(stored_group(state, kind)) for kind in ("model", "task"))
-    settings = {name: value for name, value in model.items() if FUNCTION.search(name)}
+    settings = {name: value for name, value in leaves(model) if FUNCTION.search(name)}
     pairs = model.get("lang_pairs")
     if isinstance(pairs, str):  # those that the model was trained for, in any order
         settings["lang_pairs"] = ",".join(sorted(pairs.split(",")))
