@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from fairseq import checkpoint_utils
 from options.systems import SYSTEMS
 
 import fairseq_ext
@@ -57,6 +58,10 @@ def test_embeddings_of_a_file_are_in_the_folder(
     Path("vectors.txt").unlink()
     for arguments in ((folder,), (checkpoint, data["two"])):
         assert plain(fairseq_ext.load(*arguments).translate(LINES, **SEARCH)) == plain(expected)
+    # the name of a part, as several processes write them
+    shutil.copy(checkpoint, "part-rank-0.pt")
+    load = checkpoint_utils.load_model_ensemble_and_task
+    load(["part.pt"], {"data": str(data["two"])}, suffix="-rank-0")
 
 
 OTHERS = ["twin_caption_attention", "twin_caption_lstm", "twin_speech_lstm", "gru_lm"]

@@ -39,6 +39,8 @@ PLUGIN = (
 path_being_read: contextvars.ContextVar[str] = contextvars.ContextVar(
     "checkpoint that is being read", default=""
 )
+# whether models are built of what is read
+building: contextvars.ContextVar[bool] = contextvars.ContextVar("models are built", default=False)
 
 
 class CheckpointMismatch(ValueError):
@@ -65,7 +67,10 @@ def checkpoints_say_what_is_wrong(module: PatchedModule) -> None:
             raise IsADirectoryError(21, "a folder, not a checkpoint file", path)  # EISDIR
         try:
             with holding(path_being_read, path):
-                return stock_read(path, arg_overrides, load_on_all_ranks)
+                state: dict[str, Any] = stock_read(path, arg_overrides, load_on_all_ranks)
+            if building.get():
+                forget_missing_vectors(state)
+            return state
         except (RefusedCheckpoint, OptionError, UnreadableFile):
             raise
         except Exception as error:
@@ -86,7 +91,8 @@ def checkpoints_say_what_is_wrong(module: PatchedModule) -> None:
         options = (strict, suffix, num_shards)
         # parts of a model fit together as stock fairseq decides
         if num_shards > 1 or suffix:
-            return stock_load(filenames, arg_overrides, task, *options, state)
+            with holding(building, True):
+                return stock_load(filenames, arg_overrides, task, *options, state)
         ensemble: list[BaseFairseqModel] = []
         cfg = None
         for name in filenames:
