@@ -25,7 +25,7 @@ from ..streams.task import StreamsTask
 from ..twin.captions.task import ImageCaptioningTask
 from .inputs import Input, Inputs, check_several
 from .results import Classification, Perplexity, Score, Translation
-from .search import build_translator, check_count, tokenizer_options
+from .search import build_translator, check_count, check_flag, tokenizer_options
 from .subword_models import SubwordModels, direction_coder
 
 # sentences that are sorted by length together
@@ -173,6 +173,8 @@ class Model:
 
         if self.kind == "language_model":
             raise ValueError("translate: the model is a language model; allowed: perplexity")
+        for name, value in dict(progress=progress, attention=attention, extras=extras).items():
+            check_flag(name, value)
         nbest = min(check_count("nbest", nbest), check_count("beam", beam))
         options = {"beam": beam, "nbest": nbest, **search}
         translator = self.translator(batch, options)

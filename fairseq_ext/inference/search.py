@@ -178,6 +178,12 @@ def check_count(name: str, value: Any) -> int:
     return value
 
 
+def check_flag(name: str, value: Any) -> None:
+    """Raise ValueError for a switch that is neither on nor off: the text "no" would be on."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} {value!r}: allowed: True, False")
+
+
 def tokenizer_options(options: Mapping[str, Any], source: str, target: str) -> DictConfig:
     """Return options of a tokenizer of words for a direction; ValueError for one there is not."""
     name = options["_name"]

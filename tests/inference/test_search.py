@@ -39,6 +39,10 @@ REFUSED = [
     (dict(eos_token="x"), "eos_token: models of recordings alone read it"),
     (dict(constraints="ordered"), "constraints: no option of translate; allowed: fairseq-inter"),
     (dict(beams=2), r"beams: no option of the search \(did you mean beam"),
+    (dict(replace_unk="nofile"), "--replace-unk nofile: there is no such file"),
+    (dict(attention="no"), "attention 'no': allowed: True, False"),
+    (dict(extras=1), "extras 1: allowed: True, False"),
+    (dict(progress="yes"), "progress 'yes': allowed: True, False"),
     (dict(source_average="late"), "source_average: .* has no such option"),
 ]
 OF_DUAL = [

@@ -14,6 +14,7 @@ FILES = {
     "encoder_embed_path": "a file of vectors of words",
     "decoder_embed_path": "a file of vectors of words",
     "ema_seed_model": "a checkpoint",
+    "replace_unk": "a file of words and their translations",
     "bpe_codes": "a file of sub-words",
     "bpe_merges": "a file of sub-words",
     "bpe_vocab": "a file of sub-words",

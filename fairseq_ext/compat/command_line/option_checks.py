@@ -50,7 +50,7 @@ def check_search(values: Values) -> None:
     """Check the options of a search that is built in Python, which no command has parsed."""
     for name, limits in RANGES.items():
         check_range(name, values.get(name), limits)
-    for compare in OF_GENERATORS:
+    for compare in (*OF_GENERATORS, *OF_FILES):
         compare(values)
 
 

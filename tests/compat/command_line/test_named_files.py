@@ -11,7 +11,8 @@ from fairseq_ext.compat.command_line.option_checks import check
 from fairseq_ext.compat.data.data_files import UnreadableFile
 from fairseq_ext.compat.user_errors import OptionError, option_of
 
-TRAINING = {"update_freq": [1], "store_ema": True}
+# --replace-unk has words in raw data
+TRAINING = {"update_freq": [1], "store_ema": True, "dataset_impl": "raw"}
 
 
 @pytest.mark.parametrize("name", FILES)
