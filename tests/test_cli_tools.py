@@ -2,17 +2,22 @@
 
 import argparse
 import ast
+import errno
 import importlib
 import os
+import re
 import signal
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+import torch
+from common.full_disk import largest_file
 from tools.commandline import REPOSITORY, cli
 
 from fairseq_ext import __main__ as command
-from fairseq_ext.tools import AddValues, UsageError, atomic_path
+from fairseq_ext.tools import AddValues, UsageError, atomic_path, save_atomically
 from fairseq_ext.tools.installation import user_dir
 
 # ---------------------------------------------------------------- the command itself
@@ -218,3 +223,33 @@ def test_a_table_is_printed_where_the_terminal_has_ascii_alone(run, tmp_path):
         (tmp_path / name).write_text("a b c d e\n" * 3)
     words = ["evaluate", "--hyp", tmp_path / "hyp", "--ref", tmp_path / "ref", "--samples", 9]
     assert "\\xb1" in cli(run, *words, env={"PYTHONIOENCODING": "ascii"})
+
+
+@pytest.mark.parametrize("is_torch", [False, True])
+def test_a_full_disk_names_the_file_that_was_asked_for(tmp_path, is_torch):
+    """torch.save alone hides the reason, and Python's error names no file."""
+    path = tmp_path / "output.pt"
+    path.write_bytes(b"before")
+    with largest_file(10_000), pytest.raises(OSError) as caught:
+        if is_torch:
+            save_atomically(torch.zeros(100_000), path)
+        else:
+            with atomic_path(path) as temporary:
+                temporary.write_bytes(bytes(100_000))
+    assert (caught.value.errno, caught.value.filename) == (errno.EFBIG, str(path))
+    assert path.read_bytes() == b"before" and os.listdir(tmp_path) == [path.name]
+
+
+def test_arrays_on_a_full_disk_name_the_file_too(tmp_path):
+    path = tmp_path / "features.npy"
+    with largest_file(10_000), pytest.raises(OSError, match=re.escape(f"{path}: ")):
+        with atomic_path(path) as temporary:
+            np.save(temporary, np.zeros(100_000))
+    assert not os.listdir(tmp_path)
+
+
+def test_errors_of_other_files_stay_as_they_are(tmp_path):
+    for error in (FileNotFoundError(errno.ENOENT, "no", "input.txt"), OSError("malformed input")):
+        with pytest.raises(OSError) as caught, atomic_path(tmp_path / "output.txt"):
+            raise error
+        assert caught.value is error

@@ -8,18 +8,23 @@ Nothing here imports fairseq or torch.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import secrets
 import shutil
 import socket
 import tempfile
-from typing import BinaryIO, Iterator
+from typing import BinaryIO, Iterator, cast
 
 # hidden names, which nothing that looks for checkpoints takes for one
 LEFTOVER = re.compile(r"\.(?P<name>.+)\.(?P<host>[^.]+)\.(?P<pid>\d+)\.part")
 # what fairseq alone leaves when it is killed while it writes
 STOCK_LEFTOVER = re.compile(r".+\.pt\.tmp")
+# of a full disk, a quota and a limit of the shell: Python's error says no file
+NO_SPACE = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
+# numpy's, without a number
+UNWRITTEN = re.compile(r"\d+ requested and \d+ written")
 
 # names of unfinished files and folders of this process; `termination_signals` removes them
 unfinished: list[str] = []
@@ -53,7 +58,7 @@ def host_name() -> str:
     return socket.gethostname().partition(".")[0] or "localhost"
 
 
-class _ErrorRecordingFile:
+class ErrorRecordingFile:
     """A file that never fails: the first error stays in `error`, and the rest goes nowhere.
 
     torch.save would hide why a file has failed and, before torch 2.0, abort the process where a
@@ -76,7 +81,7 @@ class _ErrorRecordingFile:
         with self:
             self.file.flush()
 
-    def __enter__(self) -> _ErrorRecordingFile:
+    def __enter__(self) -> ErrorRecordingFile:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
@@ -86,7 +91,42 @@ class _ErrorRecordingFile:
 
 
 @contextlib.contextmanager
-def atomic_write(path: str) -> Iterator[_ErrorRecordingFile]:
+def open_for_torch(path: str) -> Iterator[BinaryIO]:
+    """Open a new file for torch.save; the block ends with the error of a write that failed.
+
+    What is yielded has `write` and `flush` alone, which torch.save needs.
+    """
+    with open(path, "wb") as file:
+        recorder = ErrorRecordingFile(file)
+        yield cast(BinaryIO, recorder)
+        if recorder.error is not None:
+            raise recorder.error
+        file.flush()
+        # before it is renamed: after a power failure the name must not lead to an empty file
+        os.fsync(file.fileno())
+
+
+@contextlib.contextmanager
+def names_output(output: str, work: str) -> Iterator[None]:
+    """Name `output` in an OSError of the block that names nothing, or the hidden `work`.
+
+    Those that name nothing are of a full disk and its like alone.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and UNWRITTEN.search(str(error)):
+            raise OSError(f"{output}: {error}") from error
+        # as text: a descriptor is a number
+        is_hidden = error.filename is not None and str(error.filename).startswith(work)
+        if not is_hidden and (error.filename is not None or error.errno not in NO_SPACE):
+            raise
+        reason = error.strerror or str(error)
+        raise OSError(error.errno or 0, reason, output) from error
+
+
+@contextlib.contextmanager
+def atomic_write(path: str) -> Iterator[BinaryIO]:
     """Open `path` for writing bytes; it changes when the block has ended without an error.
 
     Raises OSError that names `path` when it cannot be written; the file is unchanged then.
@@ -95,14 +135,8 @@ def atomic_write(path: str) -> Iterator[_ErrorRecordingFile]:
     part = os.path.join(folder, f".{name}.{host_name()}.{os.getpid()}.part")
     with removed_at_the_end(part):
         try:
-            with open(part, "wb") as file:
-                recorder = _ErrorRecordingFile(file)
-                yield recorder
-                if recorder.error is not None:
-                    raise recorder.error
-                file.flush()
-                # before the rename: after a power failure the name must not lead to an empty file
-                os.fsync(file.fileno())
+            with open_for_torch(part) as file:
+                yield file
             os.replace(part, path)
             _flush_folder(folder)
         except OSError as error:
@@ -125,7 +159,7 @@ def folder_beside(path: str) -> Iterator[str]:
     """
     parent, name = os.path.split(os.path.abspath(path))
     folder = os.path.join(parent, f".{name}.{secrets.token_hex(4)}")
-    with removed_at_the_end(folder):
+    with removed_at_the_end(folder), names_output(str(path), folder):
         os.mkdir(folder)  # not mkdtemp, whose folders nobody else may read
         yield folder
 

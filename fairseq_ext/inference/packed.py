@@ -11,6 +11,8 @@ Nothing in it is a pickle.
 """
 
 import json
+import os
+import re
 from argparse import Namespace
 from pathlib import Path
 from typing import Any, Collection, Dict, List, NamedTuple, Optional, Tuple
@@ -171,7 +173,16 @@ def write_tensors(tensors: Dict[str, Tensor], path: Path) -> Dict[str, str]:
         first[key] = name
         # a view of a larger tensor would be written whole
         written[name] = tensor.detach().clone().contiguous()
-    safetensors_torch().save_file(written, str(path), metadata={"format": "pt"})
+    library = safetensors_torch()
+    import safetensors
+
+    try:
+        library.save_file(written, str(path), metadata={"format": "pt"})
+    except safetensors.SafetensorError as error:  # of the system, with its number in the text
+        number = re.search(r"\(os error (\d+)\)", str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
     return aliases
 
 

@@ -13,7 +13,7 @@ import secrets
 from pathlib import Path
 from typing import Any, Dict, Iterable, Iterator, Optional, Sequence, Union
 
-from ..compat.atomic_files import flush, removed_at_the_end
+from ..compat.atomic_files import flush, names_output, open_for_torch, removed_at_the_end
 
 
 class UsageError(Exception):
@@ -85,10 +85,21 @@ def atomic_path(output: Union[str, Path], flushes: bool = True) -> Iterator[Path
     # in the same folder, as a rename is one step within a file system only;
     # the same suffix, by which matplotlib chooses the format
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}{path.suffix}")
-    with removed_at_the_end(str(partial)):
+    with removed_at_the_end(str(partial)), names_output(str(output), str(partial)):
         partial.touch(exist_ok=False)  # not mkstemp, whose files nobody else may read
         yield partial
         if flushes:
             # before the rename: after a power failure the name must not lead to an empty file
             flush(str(partial))
         os.replace(partial, path)
+
+
+def save_atomically(state: Any, output: Union[str, Path]) -> None:
+    """Write a checkpoint as `atomic_path` does; OSError that names it where it cannot be written.
+
+    torch.save alone hides why.
+    """
+    import torch
+
+    with atomic_path(output) as partial, open_for_torch(str(partial)) as file:
+        torch.save(state, file)

@@ -1,5 +1,6 @@
 """`fairseq-ext pack`: the folder translates as the checkpoint does, and needs nothing else."""
 
+import errno
 import json
 import os
 import shutil
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from common.full_disk import largest_file
 from fairseq import checkpoint_utils
 from options.systems import SYSTEMS
 
@@ -225,3 +227,11 @@ def test_missing_safetensors_is_named(packed, monkeypatch, tmp_path):
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(ImportError, match=r"fairseq-ext\[pack\]"):
         fairseq_ext.load(packed)
+
+
+def test_a_full_disk_names_the_folder_and_leaves_nothing(data, checkpoint_of, tmp_path):
+    checkpoint, folder, output = checkpoint_of("dual_transformer"), data["two"], tmp_path / "model"
+    with largest_file(4_000), pytest.raises(OSError) as caught:
+        pack([checkpoint], folder, output)
+    assert (caught.value.errno, caught.value.filename) == (errno.EFBIG, str(output))
+    assert not os.listdir(tmp_path)

@@ -1,13 +1,15 @@
 """`fairseq-ext plot`: reading the logs of fairseq-train, and the picture and table made of them."""
 
 import csv
+import os
 import struct
 
 import pytest
+from common.full_disk import largest_file
 from tools.sample_logs import INNER, NOISE, VALID, json_lines, simple_lines, write
 
 from fairseq_ext import __main__ as command
-from fairseq_ext.tools.curves import panels, plot
+from fairseq_ext.tools.curves import figures, panels, plot
 from fairseq_ext.tools.curves.figures import PANEL_INCHES
 from fairseq_ext.tools.curves.training_log import read_run
 
@@ -133,3 +135,14 @@ def test_a_log_is_not_written_over(words, name, tmp_path, capsys):
     assert command.main([str(word) for word in words]) == 2
     assert f"{log} is read as well and would be lost" in capsys.readouterr().err
     assert log.read_bytes() == before
+
+
+@pytest.mark.parametrize("suffix", figures.SUFFIXES)
+def test_a_picture_on_a_full_disk_names_its_file(tmp_path, suffix):
+    figure, axes = figures.new_figure(2, 2)
+    for axis in axes:  # enough to be written in several parts
+        axis.plot([number * number % 7 for number in range(500)])
+    path = tmp_path / f"picture{suffix}"
+    with largest_file(1_000), pytest.raises(OSError) as caught:
+        figures.save(figure, path)
+    assert caught.value.filename == str(path) and not os.listdir(tmp_path)

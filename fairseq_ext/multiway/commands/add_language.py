@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Collection, Dict, List, NamedTuple, Optio
 
 from ...compat.checkpoints.dictionary_digests import ENTRY, digests
 from ...streams.language_pair import languages, sides
-from ...tools import UsageError, atomic_path, check_apart, check_new
+from ...tools import UsageError, check_apart, check_new, save_atomically
 from ...tools.checkpoint.reading import read
 
 if TYPE_CHECKING:
@@ -184,8 +184,6 @@ def build(args: argparse.Namespace, state: Dict[str, Any]) -> Larger:
 
 def extend_checkpoint(args: argparse.Namespace) -> int:
     """Add and write; print what is new."""
-    import torch
-
     check_apart(args.output, [args.checkpoint])
     check_new(args.output, args.force)
     state = read(args.checkpoint, MODEL)
@@ -197,8 +195,7 @@ def extend_checkpoint(args: argparse.Namespace) -> int:
     state.pop("last_optimizer_state", None)
     state["extra_state"] = {"epoch": 0, ENTRY: larger.digests}
     state.pop("task_state", None)
-    with atomic_path(args.output) as temporary:
-        torch.save(state, temporary)
+    save_atomically(state, args.output)
     new = ", ".join([*fresh, *fresh_backward]) or "nothing"
     print(f"{args.output}: {larger.cfg['model']['lang_pairs']}; new: {new}")
     return 0

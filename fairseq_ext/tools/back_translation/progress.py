@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any, Dict, List, Type, Union
 
+from ...compat.atomic_files import names_output
 from ...compat.file_sums import add_file
 from .. import UsageError, atomic_path
 from .pairs import SyntheticPair
@@ -82,7 +83,7 @@ class Progress:
 
         Raises UsageError where somebody else has written to the file.
         """
-        with self.path.open("ab") as file:
+        with names_output(str(self.path), str(self.path)), self.path.open("ab") as file:
             if file.tell() != self._size:
                 raise UsageError(f"--output: another process writes to {self.path} as well")
             file.write(json.dumps([list(pair) for pair in pairs]).encode() + b"\n")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, 
 from ...compat.checkpoints.changed_options import leaves
 from ...compat.checkpoints.configurations import options_of, stored_group
 from ...compat.checkpoints.dictionary_digests import ENTRY, stored_digests
-from .. import AddValues, UsageError, atomic_path, check_apart, check_new, check_once
+from .. import AddValues, UsageError, check_apart, check_new, check_once, save_atomically
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -214,7 +214,6 @@ def mean(paths: Sequence[Union[str, Path]]) -> Tuple[Dict[str, Any], Parameters]
 
 def average_checkpoints(args: Namespace) -> int:
     """Average and write; print what went in."""
-    import torch
     from omegaconf import OmegaConf
 
     for option, value in (("--last", args.last), ("--by", args.by)):
@@ -240,8 +239,7 @@ def average_checkpoints(args: Namespace) -> int:
     # where the run stood means nothing for a mean; its EMA is not one of the mean either
     origin = [Path(path).name for path in paths]
     state["extra_state"] = {"averaged_from": origin, ENTRY: stored_digests(state)}
-    with atomic_path(args.output) as temporary:
-        torch.save(state, temporary)
+    save_atomically(state, args.output)
     print(f"average of {len(paths)} checkpoints written to {args.output}:")
     print("\n".join(f"  {path}" for path in paths))
     return 0

@@ -1,5 +1,6 @@
 """Pictures, and the tables beside them, of all commands that draw."""
 
+import io
 from pathlib import Path
 from typing import Any, Dict, Iterable, List, Tuple, Union
 
@@ -63,8 +64,10 @@ def legends_below(figure: Any, axes: Iterable[Any]) -> None:
 
 def save(figure: Any, output: Union[str, Path]) -> None:
     """Write the picture."""
+    picture = io.BytesIO()  # into a file, an error of zlib would hide that the disk is full
+    figure.savefig(picture, dpi=120, format=Path(output).suffix[1:])
     with atomic_path(output) as partial:
-        figure.savefig(partial, dpi=120)
+        partial.write_bytes(picture.getvalue())
 
 
 def write_table(lines: Iterable[str], output: Union[str, Path]) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple, Optional
 
 from ...compat.checkpoints.dictionary_digests import digest, stored_digests
-from .. import UsageError, atomic_path, check_new
+from .. import UsageError, check_new, save_atomically
 from ..checkpoint.reading import model_of, read
 from .protocol import (
     Checkpoint,
@@ -192,8 +192,6 @@ def export(args: Namespace) -> Exported:
 
 def export_model(args: Namespace) -> int:
     """Export; prints what was written and the command that uses it."""
-    import torch
-
     if args.quantization and args.to != "ctranslate2":
         raise UsageError(f"--quantization {args.quantization} belongs to --to ctranslate2")
     if not Path(args.checkpoint).is_file():
@@ -210,8 +208,7 @@ def export_model(args: Namespace) -> int:
         usage = f"ctranslate2.Translator({str(args.output)!r})"
     else:
         exported = export(args)
-        with atomic_path(args.output) as temporary:
-            torch.save(exported.checkpoint, temporary)
+        save_atomically(exported.checkpoint, args.output)
         usage = exported.usage
     print(f"{exported.part} of {args.checkpoint} written to {args.output}; use it with:\n  {usage}")
     return 0

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, Mapping, Optional, Union
 
-from ...compat.atomic_files import folder_beside, replace_folder
+from ...compat.atomic_files import folder_beside, open_for_torch, replace_folder
 from ...compat.patch_registry import since
 from ...compat.user_errors import option_of
 from .. import UsageError
@@ -97,7 +97,8 @@ def write_folder(
     check_options(vars(stock["cfg"]["model"]))
     with folder_beside(str(path)) as folder:
         file, converted = Path(folder) / "model.pt", Path(folder) / "converted"
-        torch.save(stock, file)
+        with open_for_torch(str(file)) as stream:
+            torch.save(stock, stream)
         task = stock["cfg"]["task"]
         languages = {name: task[name] for name in ("source_lang", "target_lang")}
         try:
