@@ -36,7 +36,8 @@ def references_are_scored_as_asked(module: PatchedModule) -> None:
     ) -> list[list[dict[str, Any]]]:
         """Return the references as hypotheses, with their scores and alignments."""
         is_padding = sample["target"].eq(self.pad)  # (B, T)
-        if bool(is_padding[:, 0].any()):
+        # blocks after a --context-window say where they begin, and have padding at both ends
+        if "start_indices" not in sample and bool(is_padding[:, 0].any()):
             _check_masks(models)
             sample = {**sample, "start_indices": is_padding.sum(dim=1).tolist()}
         scored = [_ScoredModel(model) for model in models]

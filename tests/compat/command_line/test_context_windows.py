@@ -7,6 +7,7 @@ import pytest
 import torch
 from common.words import dictionary_with
 from fairseq.data import MonolingualDataset, TokenBlockDataset
+from fairseq.sequence_scorer import SequenceScorer
 from fairseq.tasks.language_modeling import LanguageModelingTask
 
 from fairseq_ext.compat.user_errors import OptionError
@@ -42,6 +43,34 @@ def test_blocks_follow_each_other(workers, batches):
     whole = np.concatenate([[2], WORDS[:-1]])  # what the model reads: eos, then the words
     for number, row in enumerate(rows):
         assert row == whole[max(0, 3 * number - 4) : 3 * number + 3].tolist()
+
+
+class Successor:
+    """A model to which a word is nearly certain that has the next index."""
+
+    def eval(self):
+        pass
+
+    def __call__(self, src_tokens, src_lengths):
+        return (20.0 * torch.nn.functional.one_hot(src_tokens + 1, 64),)
+
+    def get_normalized_probs(self, output, log_probs, sample):
+        return output[0].log_softmax(dim=-1)
+
+
+@pytest.mark.parametrize("window", [1, 3, 4, 7])
+def test_every_word_is_scored_at_its_place(window, batches):
+    """Blocks have the context before them, and padding behind them as long as it is short."""
+    scorer = SequenceScorer(dictionary_with(*map(str, range(60))))
+    scored = [
+        hypothesis
+        for batch in batches(context_window=window)
+        for (hypothesis,) in scorer.generate([Successor()], batch)
+    ]
+    assert torch.equal(torch.cat([hypothesis["tokens"] for hypothesis in scored]), WORDS)
+    scores = torch.cat([hypothesis["positional_scores"] for hypothesis in scored])
+    assert scores[0] < -19  # after eos
+    assert scores[1:].min() > -1e-6
 
 
 def test_shards_lack_the_block_before(batches):
