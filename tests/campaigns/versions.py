@@ -43,7 +43,7 @@ SELECTIONS = {
                     "data/test_older_tasks.py",
                     "data/test_bart_tasks.py",
                 ),
-                *("training/test_model_averages.py", "training/test_precision.py"),
+                *("optimizers/test_model_averages.py", "training/test_precision.py"),
             )
         ),
     ),

@@ -27,6 +27,7 @@ PATCHES = (
     "older_tasks_have_their_options",
     "options_are_in_their_ranges",
     "options_compose_under_any_version_base",
+    "plugins_have_former_names_of_numpy",
     "score_with_sacrebleu_and_by_sentence",
 )
 TINY = """--arch transformer --share-all-embeddings --encoder-layers 1 --encoder-embed-dim 16

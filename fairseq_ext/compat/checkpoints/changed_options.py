@@ -22,8 +22,9 @@ READER = "load_checkpoint_to_cpu"
 # dropout, longest texts, layers that are left out, memory, files with which a training began,
 # and widths: parameters of others do not fit
 NEUTRAL = re.compile(
-    r"drop|_dim(_[sp])?$|max_\w*positions$|^tokens_per_sample$|layers_to_keep$|_activations$|^min_params_to_wrap$"
-    r"|_path$|_from$|pretrained|freeze|frozen|quant_noise|^data$|^tpu$|^base_shuffle$"
+    r"drop|_dim(_[sp])?$|max_\w*positions$|^tokens_per_sample$|layers_to_keep$|_activations$"
+    r"|^min_params_to_wrap$|_path$|_from$|pretrained|freeze|frozen|quant_noise|^data$|^tpu$"
+    r"|^base_shuffle$"
 )
 
 

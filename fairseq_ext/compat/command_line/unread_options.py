@@ -130,9 +130,8 @@ def _name_residuals(values: Values) -> None:
     model = chosen_model(values)
     if model is None or not is_stock(model) or "LSTMLanguageModel" not in names_of_bases(model):
         return
-    _refuse_or_warn(
-        model, "--residuals does nothing with --decoder-layers 1: they are between two layers"
-    )
+    text = "--residuals does nothing with --decoder-layers 1: they are between two layers"
+    _refuse_or_warn(model, text, allowed="leave it out, or more layers")
 
 
 def _name_unread_alignments(values: Values) -> None:

@@ -91,16 +91,26 @@ def extend_dataclasses(
     return registering
 
 
+def extend_everywhere(module: PatchedModule, name: str) -> None:
+    """Extend a function that registers in a package, and in its modules, which have imported it."""
+    stock = getattr(module, name)
+    extended = extend_dataclasses(stock)
+    setattr(module, name, extended)
+    for path, imported in list(sys.modules.items()):
+        if path.startswith(f"{module.__name__}.") and vars(imported).get(name) is stock:
+            setattr(imported, name, extended)
+
+
 @patch("fairseq.tasks", because=BECAUSE)
 def added_options_of_tasks_are_read(module: PatchedModule) -> None:
     """Give a task of a plugin the options of its add_args."""
-    module.register_task = extend_dataclasses(module.register_task)
+    extend_everywhere(module, "register_task")
 
 
 @patch("fairseq.models", because=BECAUSE)
 def added_options_of_models_are_read(module: PatchedModule) -> None:
     """Give a model of a plugin the options of its add_args."""
-    module.register_model = extend_dataclasses(module.register_model)
+    extend_everywhere(module, "register_model")
 
 
 @patch("fairseq.registry", because=BECAUSE)

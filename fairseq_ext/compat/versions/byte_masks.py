@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import functools
-import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 
 from ..patch_registry import PatchedModule, patch, since
-from .dataclass_defaults import USER_DIRS_VARIABLE
+from .dataclass_defaults import noted_places
 
 if TYPE_CHECKING:
     from torch import Tensor, dtype
 
 # what a source that makes masks of bytes has in it
 BYTES = re.compile(r"\.byte\(\)|ByteTensor|torch\.uint8")
+# this package, itself a plugin, names them and makes none
+OWN = Path(__file__).resolve().parents[2]
 # methods of tensors whose first argument is a mask
 MASKED = ("masked_fill", "masked_fill_", "masked_scatter", "masked_scatter_", "masked_select")
 
@@ -54,8 +55,7 @@ def plugins_mask_with_bytes(module: PatchedModule) -> None:
     @functools.wraps(stock)
     def import_user_module(args: Any) -> None:
         stock(args)
-        noted = os.environ.get(USER_DIRS_VARIABLE, "")
-        if any(makes_bytes(Path(place)) for place in noted.split(os.pathsep) if place):
+        if any(makes_bytes(Path(place)) for place in noted_places()):
             take_bytes(module.torch.Tensor)
 
     module.import_user_module = import_user_module
@@ -63,6 +63,8 @@ def plugins_mask_with_bytes(module: PatchedModule) -> None:
 
 def makes_bytes(place: Path) -> bool:
     """True if a source file there, or the file itself, makes tensors of bytes."""
+    if place == OWN or not place.exists():  # gone since it was imported
+        return False
     files = place.rglob("*.py") if place.is_dir() else [place]
     return any(BYTES.search(file.read_text(encoding="utf-8", errors="replace")) for file in files)
 

@@ -40,13 +40,8 @@ def has_python_310_rule(owner: type) -> bool:
 
 def is_in_user_dir(file: str) -> bool:
     """True if a file is a plugin's, in a --user-dir or given as one."""
-    noted = os.environ.get(USER_DIRS_VARIABLE)
-    if not noted:
-        return False
     path = os.path.realpath(file)
-    return any(
-        f"{path}{os.sep}".startswith(f"{place}{os.sep}") for place in noted.split(os.pathsep)
-    )
+    return any(f"{path}{os.sep}".startswith(f"{place}{os.sep}") for place in noted_places())
 
 
 def field_by_python_310_rule(
@@ -139,9 +134,13 @@ def note_user_dir(user_dir: str, package: str) -> None:
     note_place(folders[0] if folders else os.path.join(package, "..", user_dir))
 
 
+def noted_places() -> list[str]:
+    """Return the folders and files of the plugins of this process and of those that began it."""
+    return list(filter(None, os.environ.get(USER_DIRS_VARIABLE, "").split(os.pathsep)))
+
+
 def note_place(place: str) -> None:
     """Add a folder or file of a plugin to USER_DIRS_VARIABLE, as a path without links."""
-    path = os.path.realpath(place)
-    noted = list(filter(None, os.environ.get(USER_DIRS_VARIABLE, "").split(os.pathsep)))
+    path, noted = os.path.realpath(place), noted_places()
     if path not in noted:
         os.environ[USER_DIRS_VARIABLE] = os.pathsep.join([*noted, path])

@@ -30,9 +30,9 @@ NAMES = {
 UNSET = "_float_tensor"
 # options of a model that change what it computes, but neither names nor shapes of its parameters
 FUNCTION = re.compile(
-    r"heads|activation_fn|\bactivation$|normalize_before|layer_norm_first|scale_embedding|positional"
-    r"|pos_enc_type|\bshare_|\btie_|cross_self_|duo_norm|duo_attention|meta_embedding|residual"
-    r"|skip_connections|_glu$|_conv_type|weight_softmax|time_reduction|src_embedding_copy"
+    r"heads|activation_fn|\bactivation$|normalize_before|layer_norm_first|scale_embedding"
+    r"|positional|pos_enc_type|\bshare_|\btie_|cross_self_|duo_norm|duo_attention|meta_embedding"
+    r"|residual|skip_connections|_glu$|_conv_type|weight_softmax|time_reduction|src_embedding_copy"
     r"|pred_length_offset|adaptor_stride|zoneout|log_compression|agg_zero_pad|logit_temp"
 )
 

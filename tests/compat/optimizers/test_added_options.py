@@ -23,7 +23,7 @@ class Weighing(TranslationTask):
         TranslationTask.add_args(parser)
         parser.add_argument("--weight", default=0, type=float, help="of the second loss")
         parser.add_argument("--teacher", metavar="FILE")
-        parser.add_argument("--shares", type=int, nargs="+", default=[1, 2])
+        parser.add_argument("--shares", type=int, nargs=2, default=[1, 2])
         parser.add_argument("--halved", action="store_true")
 
 

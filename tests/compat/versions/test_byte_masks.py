@@ -1,7 +1,11 @@
 """Masks of bytes mean what bool masks mean, in every type they are asked for."""
 
+from argparse import Namespace
+
 import pytest
 import torch
+
+import fairseq_ext
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bool, torch.uint8])
@@ -44,6 +48,14 @@ def test_masks_of_plugins(name):
         getattr(values, name)(mask, 1.0)
     for method in byte_masks.MASKED:
         delattr(OlderTensor, method)
+
+
+def test_this_package_makes_no_bytes():
+    """--user-dir fairseq_ext leaves torch.Tensor as it is."""
+    from fairseq.utils import import_user_module
+
+    import_user_module(Namespace(user_dir=fairseq_ext.__path__[0]))
+    assert not hasattr(torch.Tensor.masked_fill, "__wrapped__")
 
 
 @pytest.mark.parametrize(
