@@ -16,6 +16,8 @@ import types
 LIGHT = frozenset(
     ("user-dir", "doctor", "run", "plot", "compare", "evaluate", "-h", "--help", "--version")
 )
+# what the shell makes of a process that Ctrl-C ended
+INTERRUPTED_STATUS = 130
 
 
 def _bare_package() -> None:
@@ -34,8 +36,11 @@ def main() -> int:
     else:
         # its import logs a recommendation of tensorboardX
         logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
-    from fairseq_ext.__main__ import main as package_main
-
+    try:
+        from fairseq_ext.__main__ import main as package_main
+    except KeyboardInterrupt:  # the import of torch takes seconds
+        print("fairseq-ext: interrupted", file=sys.stderr)
+        return INTERRUPTED_STATUS
     return package_main()
 
 

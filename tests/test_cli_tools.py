@@ -16,6 +16,7 @@ import torch
 from common.full_disk import largest_file
 from tools.commandline import REPOSITORY, cli
 
+import _fairseq_ext_cli
 from fairseq_ext import __main__ as command
 from fairseq_ext.tools import AddValues, UsageError, atomic_path, save_atomically
 from fairseq_ext.tools.installation import user_dir
@@ -68,6 +69,19 @@ def test_no_script_forgets_values_of_a_repeated_option():
                     if is_option and words.get("nargs") in ("'+'", "'*'") and is_forgetful:
                         forgetful.append(f"{path.name}: {ast.unparse(call.args[0])}")
     assert not forgetful
+
+
+def test_ctrl_c_while_torch_is_imported(monkeypatch, capsys):
+    class Interrupting:
+        def find_spec(self, name, *_):
+            if name == "fairseq_ext.__main__":
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "argv", ["fairseq-ext", "list"])
+    monkeypatch.setattr(sys, "meta_path", [Interrupting(), *sys.meta_path])
+    monkeypatch.delitem(sys.modules, "fairseq_ext.__main__", raising=False)
+    assert _fairseq_ext_cli.main() == 130
+    assert capsys.readouterr().err == "fairseq-ext: interrupted\n"
 
 
 def test_unknown_command_names_what_is_allowed(capsys):
