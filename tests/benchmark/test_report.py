@@ -97,8 +97,8 @@ def test_a_picture_that_fails_leaves_the_old_one(record, tmp_path, monkeypatch):
     (tmp_path / "cpu.png").write_bytes(b"old")
     from matplotlib.figure import Figure
 
-    def fail(self, path, **more):
-        path.write_bytes(b"half")
+    def fail(self, file, **more):
+        file.write(b"half")
         raise ValueError("no room")
 
     monkeypatch.setattr(Figure, "savefig", fail)

@@ -97,8 +97,8 @@ def test_an_interrupted_export_leaves_what_was_there(two, tmp_path, monkeypatch,
     output = tmp_path / "present.pt"
     output.write_text("precious", encoding="utf-8")
 
-    def half(state, path):
-        path.write_text("half of it", encoding="utf-8")
+    def half(state, file):
+        file.write(b"half of it")
         raise OSError("disk full")
 
     monkeypatch.setattr(torch, "save", half)

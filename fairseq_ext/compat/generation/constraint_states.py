@@ -116,11 +116,14 @@ def ruled_out_words_are_no_candidates(module: PatchedModule) -> None:
         sentno: int,
         lprobs: Tensor,
         constraint_states: list[Any],
-        *candidates: Tensor,
+        beams_buf: Tensor,
+        indices_buf: Tensor,
+        scores_buf: Tensor,
     ) -> Chosen:
-        """lprobs: (K, V). candidates: rows, words and scores (C,); the best are returned."""
+        """lprobs: (K, V). Rows, words and scores of candidates: (C,); the best are returned."""
+        candidates = beams_buf, indices_buf, scores_buf
         possible = [PossibleWords(state, row) for state, row in zip(constraint_states, lprobs)]
-        alive = candidates[2].gt(-math.inf)  # (C,)
+        alive = scores_buf.gt(-math.inf)  # (C,)
         if not alive.any() or (alive.all() and not any(map(PossibleWords.lacks_some, possible))):
             chosen: Chosen = step_of(self, step, sentno, lprobs, constraint_states, *candidates)
             return chosen
