@@ -97,7 +97,6 @@ FIRST = 61
 LAST = 90
 FIRST_OTHER = 91
 LAST_OTHER = 110
-FIRST_FRENCH = 111
 """
 MULTIWAY = """
 TEST_FILE = "test_a"
@@ -184,7 +183,8 @@ def test_sub_words_that_change_from_raw_text_to_scores(run, raw, tmp_path):
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_three_languages_from_raw_text_to_scores(run, raw3, tmp_path):
-    small = SmallExperiment(run, tmp_path, "dual/monolingual_three", DUAL + LINES)
+    lines = LINES + "FIRST_FRENCH = 111"
+    small = SmallExperiment(run, tmp_path, "dual/monolingual_three", DUAL + lines)
     assert "ready:" in small.step("prepare", "--raw", raw3)
     small.train("three", "three.online")
     bleu = values_of(small.report(), "BLEU", set="test_a", direction="en-de")
