@@ -16,7 +16,6 @@ import torch
 from common.full_disk import largest_file
 from tools.commandline import REPOSITORY, cli
 
-import _fairseq_ext_cli
 from fairseq_ext import __main__ as command
 from fairseq_ext.tools import AddValues, UsageError, atomic_path, save_atomically
 from fairseq_ext.tools.installation import user_dir
@@ -72,6 +71,8 @@ def test_no_script_forgets_values_of_a_repeated_option():
 
 
 def test_ctrl_c_while_torch_is_imported(monkeypatch, capsys):
+    entry = importlib.import_module("_fairseq_ext_cli")
+
     class Interrupting:
         def find_spec(self, name, *_):
             if name == "fairseq_ext.__main__":
@@ -80,7 +81,7 @@ def test_ctrl_c_while_torch_is_imported(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["fairseq-ext", "list"])
     monkeypatch.setattr(sys, "meta_path", [Interrupting(), *sys.meta_path])
     monkeypatch.delitem(sys.modules, "fairseq_ext.__main__", raising=False)
-    assert _fairseq_ext_cli.main() == 130
+    assert entry.main() == 130
     assert capsys.readouterr().err == "fairseq-ext: interrupted\n"
 
 
