@@ -31,8 +31,9 @@ class PossibleWords:
 
     def next_tokens(self) -> set[int]:
         """Return the tokens that go on with a constraint and are not ruled out."""
-        tokens: set[int] = self.state.next_tokens()
-        return {token for token in tokens if self.log_p[token] > -math.inf}
+        tokens = list(self.state.next_tokens())
+        is_possible = self.log_p[tokens].gt(-math.inf).tolist()  # one transfer for all of them
+        return {token for token, possible in zip(tokens, is_possible) if possible}
 
     def lacks_some(self) -> bool:
         """True if a token that would go on with a constraint is ruled out."""

@@ -73,3 +73,4 @@ def test_sources_with_bytes(tmp_path, line, expected):
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "model.py").write_text(line)
     assert makes_bytes(tmp_path) == makes_bytes(tmp_path / "models" / "model.py") == expected
+    assert not makes_bytes(tmp_path / "gone")
