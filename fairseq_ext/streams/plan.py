@@ -212,16 +212,24 @@ class TrainingPlan:
 
 
 class ValidationPlan:
-    """Every batch of every pair once, pair after pair, all workers on the same pair."""
+    """Every batch of every pair once, the pairs in turn, all workers on the same pair.
+
+    --max-valid-steps N ends a validation after N batches of a worker: they are of all pairs, as
+    many of each as possible.
+    """
 
     def __init__(self, dataset: StreamsDataset, batches: Dict[str, List[Batch]], shards: int):
-        self.planned: List[Batch] = []
+        rounds: List[List[List[Batch]]] = []  # of each pair; a round has a batch for each worker
         for pair, pair_batches in batches.items():
             # worker r has batches r, r + n, ..: every pair fills its last round, so that no worker
             # is at the next pair while others are still at this one
-            self.planned += [dataset.to_global(pair, batch) for batch in pair_batches]
+            filled = [dataset.to_global(pair, batch) for batch in pair_batches]
             # empty batches for the workers that the last ones leave without
-            self.planned += [[]] * (-len(pair_batches) % shards)
+            filled += [[]] * (-len(pair_batches) % shards)
+            rounds.append([filled[i : i + shards] for i in range(0, len(filled), shards)])
+        nothing: List[Batch] = []  # of a pair that has no more rounds
+        turns = itertools.zip_longest(*rounds, fillvalue=nothing)
+        self.planned = [batch for turn in turns for part in turn for batch in part]
 
     def __call__(self, epoch: int, shuffle: bool = False) -> List[Batch]:
         """Return all batches, in every epoch the same."""

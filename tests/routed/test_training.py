@@ -258,7 +258,7 @@ def test_the_objective_is_the_weighted_sum_of_means(data):
 
 
 def test_a_pair_that_was_not_validated_is_not_judged(data, tmp_path):
-    """--max-valid-steps: the batches of the first pairs are all that is looked at."""
+    """--max-valid-steps 2: of three pairs with a batch each, two are looked at."""
     flags = ["--batch-size", 60, "--lr", 0, "--task-patience", 2, "--save-interval", 100]
     train(data, tmp_path, 12, *flags, "--max-valid-steps", 2)
     assert ends(tmp_path)[0]["streams"]["more"]["weight"] == {"xx-yy": 0.5, "xx-ner": 0.5}

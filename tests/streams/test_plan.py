@@ -134,11 +134,30 @@ def test_validation_walks_each_pair_once_in_step(dataset, shards):
     assert validation(1) == validation(5)
     assert len(validation(1)) % shards == 0
     seen = [index for batch in validation(1) for index in batch]
-    assert seen == list(range(61))
+    assert sorted(seen) == list(range(61))
     for start in range(0, len(validation(1)), shards):
         step = validation(1)[start : start + shards]
         assert len({pairs_of(dataset, batch) for batch in step if batch}) == 1
         assert step[0], "worker 0 always has a batch"
+
+
+@pytest.mark.parametrize("shards", [1, 2])
+def test_the_first_steps_of_a_validation_are_of_all_pairs(dataset, shards):
+    """--max-valid-steps counts them; a pair that has no more batches is left out."""
+    batches = in_batches(dataset, 3)
+    planned = ValidationPlan(dataset, batches, shards)(1)
+    steps = [pairs_of(dataset, batch) for batch in planned[::shards]]
+    rounds = {pair: -(-len(pair_batches) // shards) for pair, pair_batches in batches.items()}
+    assert len(set(rounds.values())) > 1  # the pairs have other lengths
+    assert steps == [
+        (pair,)
+        for number in range(max(rounds.values()))
+        for pair, count in rounds.items()
+        if number < count
+    ]
+    for pair, pair_batches in batches.items():  # each in its own order
+        own = [batch for batch in planned if batch and pairs_of(dataset, batch) == (pair,)]
+        assert own == [dataset.to_global(pair, batch) for batch in pair_batches]
 
 
 def test_in_order_each_pass_goes_through_the_batches_as_they_are(dataset, schedule):
