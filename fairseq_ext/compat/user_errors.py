@@ -3,8 +3,9 @@
 Nothing here imports fairseq or torch: the light commands of `fairseq-ext` use it as well.
 
 Errors of the user are ValueError and OSError, and a few exceptions of fairseq that are recognised
-by their text. Everything else is a fault of a program and keeps its traceback. Functions called
-from Python raise as before; only the commands end like this.
+by their text. Everything else is a fault of a program and keeps its traceback. That of a plugin is
+shown from its first line on. Functions called from Python raise as before; only the commands end
+like this.
 """
 
 from __future__ import annotations
@@ -35,6 +36,19 @@ Result = TypeVar("Result")
 
 class OptionError(ValueError):
     """An option has a value that is not allowed; the message names it, and what is allowed."""
+
+
+class PluginError(ImportError):
+    """A --user-dir cannot be imported; the message names it, the file, the line and the cause.
+
+    Args:
+        message: without line breaks.
+        trace: the traceback from the plugin's first line on; "" where the message says it all.
+    """
+
+    def __init__(self, message: str, trace: str = ""):
+        super().__init__(message)
+        self.trace = trace
 
 
 def option_of(name: str, value: object = True) -> str:
@@ -69,7 +83,7 @@ class ExitMessage(NamedTuple):
 HYDRA_ERRORS = ("HydraException",)
 
 # classes of this package in whose place a worker process has only the printed traceback
-WORKER_ERRORS = ("RefusedCheckpoint", "UnreadableFile", "CheckpointMismatch")
+WORKER_ERRORS = ("RefusedCheckpoint", "UnreadableFile", "CheckpointMismatch", "PluginError")
 
 # packages that fairseq imports where an option needs them
 OPTIONAL_PACKAGES = ("editdistance", "librosa", "pandas", "soundfile", "torchaudio", "transformers")
@@ -138,6 +152,8 @@ def exit_message(error: BaseException) -> ExitMessage | None:
     text = _os_error_text(error) if isinstance(error, OSError) else text
     if isinstance(error, OptionError):
         return ExitMessage(_one_line(text), 2)
+    if isinstance(error, PluginError):
+        return ExitMessage(_one_line(text), 1)
     if name == "MissingMandatoryValue":  # omegaconf's, for "???"
         return ExitMessage(_missing_value_text(text), 2)
     if name == "InterpolationKeyError":  # omegaconf's, for an option with the value of another's
@@ -207,8 +223,6 @@ def _os_error_text(error: OSError) -> str:
     match = re.match(r"Dataset not found: (\S+) \((.+)\)$", str(error))
     if match:
         return _missing_split_text(*match.groups())
-    if isinstance(error, FileNotFoundError) and len(error.args) == 1 and " " not in str(error):
-        return f"{error}: no such file or folder"  # fairseq's error for --user-dir is a bare path
     if error.filename is None or error.strerror is None:
         return str(error)
     other = "" if error.filename2 is None else f" -> {error.filename2}"
@@ -282,6 +296,8 @@ def print_error(program: str, error: BaseException, message: str) -> None:
     sys.stdout.flush()
     if is_debugging():
         traceback.print_exception(type(error), error, error.__traceback__)
+    elif isinstance(error, PluginError) and error.trace:
+        print(error.trace, file=sys.stderr)  # its author looks for the line
     print(f"{program}: error: {message}", file=sys.stderr, flush=True)
 
 

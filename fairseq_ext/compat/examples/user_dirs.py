@@ -13,9 +13,10 @@ import os
 import sys
 from typing import Any
 
+from ..command_line.plugin_errors import another_module, errors_of_plugin
 from ..imported_examples import EXAMPLE_PACKAGES, imported_copies
 from ..patch_registry import AFTER, Patch, PatchedModule, all_patches, apply_patch, patch
-from ..versions.dataclass_defaults import note_place
+from ..versions.dataclass_defaults import note_place, place_of
 
 EXAMPLES = EXAMPLE_PACKAGES[0]
 # examples that import their files as examples.NAME, and so would be imported twice
@@ -29,23 +30,28 @@ NOT_IMPORTED = {
 @patch(
     "fairseq.utils",
     because="fairseq 0.12.2: --user-dir imports an example under the name of its folder; refuses "
-    "a single file, as examples/byte_level_bpe is used; imports some examples twice",
+    "a single file, as examples/byte_level_bpe is used; imports some examples twice; ends in its "
+    "own traceback where a plugin is at fault",
 )
 def user_dirs_import_examples(module: PatchedModule) -> None:
-    """Import what --user-dir names, and then patch what belongs to an example."""
+    """Import what --user-dir names, and then patch what belongs to an example.
+
+    What cannot be imported is a PluginError, with the exception as its cause.
+    """
     stock = module.import_user_module
 
     @functools.wraps(stock)
     def import_user_module(args: Any) -> None:
         user_dir = getattr(args, "user_dir", None)
-        file = None if user_dir is None else single_file(user_dir)
-        if file is not None:
-            import_file(file)
-        else:
-            if user_dir is not None:
+        if user_dir is None:
+            return
+        place = single_file(user_dir) or place_of(user_dir, os.path.dirname(str(module.__file__)))
+        with errors_of_plugin(user_dir, place, getattr(module.import_user_module, "memo", set())):
+            if os.path.isfile(place) and place.endswith(".py"):
+                import_file(place)
+            else:
                 import_as_example(os.path.abspath(user_dir))
-            stock(args)
-            if user_dir is not None:
+                stock(args)
                 import_the_rest(os.path.abspath(user_dir))
         patch_imported_examples()
 
@@ -64,7 +70,7 @@ def single_file(user_dir: str) -> str | None:
 def import_file(file: str) -> None:
     """Import a single file as a plugin, under its name without .py.
 
-    Raises ImportError if another module has this name.
+    Raises PluginError if another module has this name.
     """
     note_place(file)  # its dataclasses have the rule of those of a folder
     folder, name = os.path.split(file[: -len(".py")])
@@ -74,10 +80,7 @@ def import_file(file: str) -> None:
             sys.path.insert(0, folder)
         present = importlib.import_module(name)
     if os.path.realpath(str(present.__file__)) != os.path.realpath(file):
-        raise ImportError(
-            f"--user-dir {file} is not allowed: there is another module {name}, "
-            f"{present.__file__}; allowed: a file with a name of its own"
-        )
+        raise another_module(file, present)
 
 
 def import_as_example(folder: str) -> None:

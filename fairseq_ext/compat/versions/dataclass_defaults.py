@@ -115,14 +115,14 @@ def user_dirs_are_noted(module: PatchedModule) -> None:
     def import_user_module(args: Any) -> None:
         folder = getattr(args, "user_dir", None)
         if folder is not None:
-            note_user_dir(folder, os.path.dirname(str(module.__file__)))
+            note_place(place_of(folder, os.path.dirname(str(module.__file__))))
         stock(args)
 
     module.import_user_module = import_user_module
 
 
-def note_user_dir(user_dir: str, package: str) -> None:
-    """Note the folder of a --user-dir with `note_place`.
+def place_of(user_dir: str, package: str) -> str:
+    """Return the folder that fairseq imports for a --user-dir.
 
     Args:
         user_dir: its value, relative to the present folder or to fairseq's.
@@ -131,7 +131,7 @@ def note_user_dir(user_dir: str, package: str) -> None:
     places = (os.path.abspath(user_dir), os.path.join(package, user_dir))
     folders = [place for place in places if os.path.exists(place)]
     # fairseq looks beside its package last, and refuses what is nowhere
-    note_place(folders[0] if folders else os.path.join(package, "..", user_dir))
+    return folders[0] if folders else os.path.join(package, "..", user_dir)
 
 
 def noted_places() -> list[str]:

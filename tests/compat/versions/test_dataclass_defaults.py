@@ -223,7 +223,8 @@ def test_folders_of_plugins_are_noted_once(plugin, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "fairseq" / "models").mkdir(parents=True)
     for user_dir in (plugin.name, str(plugin), f"./{plugin.name}/", "models"):
-        dataclass_defaults.note_user_dir(user_dir, str(tmp_path / "fairseq"))
+        place = dataclass_defaults.place_of(user_dir, str(tmp_path / "fairseq"))
+        dataclass_defaults.note_place(place)
     noted = dataclass_defaults.os.environ[dataclass_defaults.USER_DIRS_VARIABLE].split(":")
     assert noted == ["/elsewhere", str(plugin), str(tmp_path / "fairseq" / "models")]
 
