@@ -50,10 +50,10 @@ class Client:
 
 
 @contextlib.contextmanager
-def running(models, limits=None):
+def running(models, limits=None, hosts=()):
     """A client of a server that runs meanwhile."""
     limits = limits or Limits()
-    application, started = Application(models, limits), threading.Event()
+    application, started = Application(models, limits, hosts), threading.Event()
     with listening_socket("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]
         server = Server(configuration(application, False), application, started.set)

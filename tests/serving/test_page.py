@@ -18,6 +18,7 @@ MODELS = {
     "twin": ("twin_lstm",),
     "labels": ("duo_classifier",),
     "language": ("gru_lm",),
+    "twins": ("twin_lstm_lm",),
     "sources": ("multiway_gru", "--lang-pairs", "xx-yy,zz-yy"),
 }
 MAP = "table[role=grid]"
@@ -151,6 +152,7 @@ def test_the_keyboard_reaches_everything(page):
         ("twin", "an1 av2", None, ["Translations", "Attention", "Distance of the twins", "Surpr"]),
         ("labels", "good film was it", None, ["Labels", "Attention over both embeddings"]),
         ("language", "un1 uv2", None, ["Text", "Surprise by word"]),
+        ("twins", "un1 uv2", None, ["Text", "Distance of the twins", "Surprise by word"]),
     ],
 )
 def test_every_system_shows_what_it_has(page, model, text, direction, parts):

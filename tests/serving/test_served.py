@@ -80,6 +80,14 @@ def test_labels_and_perplexities(loaded):
     assert language.run(Key("m", "", "perplexity", ()), LINES) == near(expected)
 
 
+def test_perplexities_of_twins_have_their_distance(loaded):
+    served = ServedModel("m", loaded("twin_lstm_lm"), Limits())
+    for answer in served.run(Key("m", "", "perplexity", ()), LINES):
+        *distances, last = answer["extras"]["twin_distance"]
+        assert len(distances) == len(answer["tokens"]) - 1 and last is None
+        assert all(distance > 0 for distance in distances)
+
+
 def test_kinds_without_text_are_refused(loaded):
     with pytest.raises(ValueError, match="m: the model is for speech; allowed: models that read"):
         ServedModel("m", loaded("twin_speech_lstm"), Limits())

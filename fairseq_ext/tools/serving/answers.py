@@ -79,5 +79,6 @@ def of_perplexity(result: Perplexity) -> Dict[str, Any]:
         "tokens": result.tokens,
         "score": plain(result.score),
         "token_scores": plain(result.token_scores),
+        "extras": plain(result.extras),
         "error": result.error,
     }

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from pathlib import Path
-from typing import Any, Awaitable, Callable, Dict, List, Mapping, Optional, Set, cast
+from typing import Any, Awaitable, Callable, Dict, List, Mapping, Optional, Sequence, Set, cast
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ... import __version__
 from .batching import Batcher, Job, QueueFull
+from .hosts import check_host
 from .limits import Limits
 from .openapi import description
 from .requests import Requests
@@ -49,10 +50,13 @@ class Application:
     Args:
         models: {name: model}, at least one.
         limits: of the server.
+        hosts: names that requests may call it by, beside addresses and localhost; "*" is any.
     """
 
-    def __init__(self, models: Mapping[str, ServedModel], limits: Limits):
-        self.models, self.limits = models, limits
+    def __init__(
+        self, models: Mapping[str, ServedModel], limits: Limits, hosts: Sequence[str] = ()
+    ):
+        self.models, self.limits, self.hosts = models, limits, tuple(hosts)
         self.requests = Requests(models, limits)
         self.batcher = Batcher(self._run, limits)
         self.is_ending = False
@@ -76,7 +80,8 @@ class Application:
             HTTPException: http_error,
             Exception: server_error,
         }
-        return _with_headers(Starlette(routes=routes, exception_handlers=handlers))
+        app = Starlette(routes=routes, exception_handlers=handlers)
+        return _with_headers(_for_hosts(app, self.hosts))
 
     def close(self) -> None:
         """Compute what waits, then end the thread of the batches."""
@@ -245,6 +250,21 @@ async def http_error(request: Request, error: Exception) -> Response:
 async def server_error(request: Request, error: Exception) -> Response:
     """Return the answer for a fault of ours; the server logs the traceback."""
     return Json({"error": f"{type(error).__name__}: a fault of the server"}, status_code=500)
+
+
+def _for_hosts(app: ASGIApp, names: Sequence[str]) -> ASGIApp:
+    """Return the application so that it answers requests to these hosts, and refuses others."""
+
+    async def wrapped(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            request = Request(scope)
+            check_host(request.headers.getlist("host"), names)
+        except Refused as error:
+            await (await refused(request, error))(scope, receive, send)
+            return
+        await app(scope, receive, send)
+
+    return wrapped
 
 
 def _with_headers(app: ASGIApp) -> ASGIApp:

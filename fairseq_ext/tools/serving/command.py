@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import UsageError
+from .hosts import host_name, without_port
 from .limits import Limits, add_limits, limits_of, number
 
 if TYPE_CHECKING:
@@ -30,6 +31,15 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     add("--data", metavar="DATA", help="data folder of the checkpoints among them")
     add("--host", default="127.0.0.1", help="address to listen on (default: this machine only)")
+    add(
+        "--allow-host",
+        action="append",
+        type=host_name,
+        default=[],
+        metavar="NAME",
+        help="name by which requests may call the server, beside addresses, localhost and the name "
+        "in --host; * is any. May be given several times",
+    )
     add(
         "--port",
         type=number(0, int, LARGEST_PORT),
@@ -115,6 +125,7 @@ def serve_models(args: Namespace) -> int:
         def started() -> None:
             print(f"serving at {address_of(listener)}; Ctrl-C ends it", flush=True)
 
-        serve(Application(models, limits), listener, started, args.access_log)
+        hosts = [without_port(args.host), *args.allow_host]
+        serve(Application(models, limits, hosts), listener, started, args.access_log)
     print("all requests are answered", flush=True)
     return 0

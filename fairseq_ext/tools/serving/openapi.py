@@ -18,6 +18,7 @@ ERRORS = {
     "408": "The body did not arrive in time",
     "413": "The body is too large",
     "415": "The body is not application/json",
+    "421": "The Host of the request is no name of this server",
     "422": "A value outside the limits, or an option that the model does not have",
     "500": "A fault of the server; its log says more",
     "503": "The queue is full; Retry-After says when to come again",

@@ -214,7 +214,11 @@ RESULTS = {
         error=ERROR,
     ),
     "perplexity": record(
-        source={"type": "string"}, perplexity=NUMBER_OR_NULL, **TOKEN_SCORES, error=ERROR
+        source={"type": "string"},
+        perplexity=NUMBER_OR_NULL,
+        **TOKEN_SCORES,
+        extras={"type": "object"},
+        error=ERROR,
     ),
 }
 # the field of an answer that holds the results

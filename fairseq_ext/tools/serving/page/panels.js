@@ -105,6 +105,6 @@ export function classificationPanels (result) {
 
 export function perplexityPanels (result, kind) {
   const value = element('p', { class: 'text' }, `Perplexity ${number(result.perplexity)}`)
-  return [panel('Text', null, [value]),
-    surprisePanel(result.tokens, result.token_scores, kind)]
+  return [panel('Text', null, [value]), twinPanel(result, kind),
+    surprisePanel(result.tokens, result.token_scores, kind)].filter(Boolean)
 }
