@@ -15,6 +15,7 @@
 What is done is not done again; a command that was stopped goes on where it was.
 """
 
+import re
 import shlex
 import signal
 import sys
@@ -27,6 +28,7 @@ from experiments.execution import (
     ENVIRONMENT,
     ROOT,
     TRAINING,
+    CommandError,
     Run,
     data_places,
     in_order,
@@ -35,8 +37,10 @@ from experiments.execution import (
     stop,
 )
 from experiments.preparation import prepare
+from experiments.scoring_checks import check_scoring
 
 DOCS = ROOT / "docs" / "results" / "data"
+OPTION_NAME = re.compile(r"--[a-z][\w-]*")
 
 
 def positive(text: str) -> int:
@@ -171,6 +175,8 @@ def run_systems(experiment: Experiment, args: Namespace) -> None:
     """Make the data if RAW is named, train what the systems need, train them, and score them."""
     check_seeds(args)
     named = experiment.matching(args.system)
+    for name in named:
+        check_scoring(experiment.system(name))
     if args.raw is not None:
         prepare(experiment, args.raw, args.data, args.workers, args.force)
     for system, seed in in_order(experiment, named, args.seeds):
@@ -188,6 +194,14 @@ def perform(args: Namespace) -> None:
         print("\n".join(names()))
         return
     experiment = read_experiment(args.experiment)
+    try:
+        perform_experiment(experiment, args)
+    except CommandError as error:
+        raise UsageError(f"{error}{variables_behind(experiment, error.last)}") from error
+
+
+def perform_experiment(experiment: Experiment, args: Namespace) -> None:
+    """Do what the arguments say of an experiment. Raises UsageError."""
     check_options(experiment, args)
     args.data = args.data or ROOT / "data-bin" / experiment.name
     args.runs = args.runs or ROOT / "runs" / experiment.name
@@ -212,6 +226,16 @@ def perform(args: Namespace) -> None:
         )  # fmt: skip
     else:
         run_systems(experiment, args)
+
+
+def variables_behind(experiment: Experiment, line: str) -> str:
+    """Return a line that says which variables hold the options that an error names, or ""."""
+    named = [
+        f"{option} is set by {' and '.join(experiment.settings[option])}"
+        for option in dict.fromkeys(OPTION_NAME.findall(line))
+        if option in experiment.settings
+    ]
+    return f"\nin the variables of {experiment.path}: {'; '.join(named)}" if named else ""
 
 
 def main(words: list[str]) -> None:

@@ -5,6 +5,7 @@ schema.py         says which keys and values a file may have
 preparation.py    makes the data
 execution.py      runs the commands of one system and seed, each once
 surroundings.py   notes when, where and with which packages a run was trained
+scoring_checks.py tries metrics and tokenisers before a system is trained
 metrics.py        what is measured of hypotheses and references, line by line
 logs.py           what the logs of a run tell: updates, time, curves, likelihoods
 parameters.py     how many parameters the checkpoints of a run have

@@ -39,6 +39,8 @@ else:  # the same library under the name that it has on PyPI
 FOLDER = Path(__file__).resolve().parent.parent
 # what the runner sets: folders, the run's folder, seeds, and processes of fairseq-preprocess
 SEEDS = ("SEED_1", "SEED_2")  # of a system with `seeds = 2`
+# an option, and the variable of its value
+OPTION = re.compile(r"(?<!\S)(--[a-z][\w-]*)(?:[ =]\$\{?([A-Z][A-Z_0-9]*))?")
 PLACES = ("RAW", "DATA", "RUNS", "RUN", "SEED", *SEEDS, "WORKERS")
 
 
@@ -75,7 +77,7 @@ class Experiment:
 
     name: folder and file, such as dual/multi30k. raw: files of RAW, also without their .gz.
     prepare: the commands that make DATA. compare: pairs of labels (baseline, system). published:
-    (label, metric, value) of a paper.
+    (label, metric, value) of a paper. settings: {option of a command: variables that hold it}.
     """
 
     name: str
@@ -86,6 +88,7 @@ class Experiment:
     systems: Mapping[str, System]
     compare: Sequence[tuple[str, str]] = field(default_factory=tuple)
     published: Sequence[tuple[str, str, float]] = field(default_factory=tuple)
+    settings: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def system(self, name: str) -> System:
         """Return the system called `name`. Raises UsageError with all that there are."""
@@ -97,6 +100,25 @@ class Experiment:
     def matching(self, pattern: str) -> list[str]:
         """Return the names that match a pattern such as stock.*; UsageError where none does."""
         return fnmatch.filter(self.systems, pattern) or [self.system(pattern).name]
+
+
+def variables_of_options(content: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return {option: variables that hold it or its value} of the content of a file.
+
+    A variable holds an option as in `SIZE = "--layers 2"`, or its value as in `--layers $SIZE`.
+    """
+    variables = content.get("variables", {})
+    texts = [(name, str(value)) for name, value in variables.items()]
+    texts += [("", str(content.get("data", {}).get("commands", "")))]
+    for table in content.get("systems", {}).values():
+        texts += [(key if key.isupper() else "", str(value)) for key, value in table.items()]
+    settings: dict[str, list[str]] = {}
+    for name, text in texts:
+        for option, value in OPTION.findall(text):
+            holder = value or name
+            if holder and holder not in (*PLACES, *settings.get(option, [])):
+                settings.setdefault(option, []).append(holder)
+    return settings
 
 
 def names() -> list[str]:
@@ -326,6 +348,7 @@ def read_experiment(name: str) -> Experiment:
         systems_of(content, path),
         tuple((variables.filled(a), variables.filled(b)) for a, b in content.get("compare", [])),
         tuple((label, metric, value) for label, metric, value in content.get("published", [])),
+        variables_of_options(content),
     )
     labels = {system.label for system in experiment.systems.values()}
     for pair in experiment.compare:

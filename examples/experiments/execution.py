@@ -41,6 +41,14 @@ SHOWN = re.compile(
 )
 
 
+class CommandError(UsageError):
+    """A command has failed; its message has the end of the log, and `last` is the last line."""
+
+    def __init__(self, message: str, last: str):
+        super().__init__(message)
+        self.last = last
+
+
 def short(path: Path) -> str:
     """Return the path relative to the root of the clone, where the commands run, if it is in it."""
     absolute = Path(os.path.abspath(path))
@@ -87,7 +95,7 @@ def shown(line: str) -> Optional[str]:
 def execute(command: str, log: Path) -> None:
     """Run a line of shell in the root of the clone; its output is appended to the file `log`.
 
-    Raises UsageError with the end of the log when it fails.
+    Raises CommandError with the end of the log when it fails.
     """
     process = subprocess.Popen(
         ["bash", "-euo", "pipefail", "-c", command],
@@ -117,8 +125,9 @@ def execute(command: str, log: Path) -> None:
     finally:
         status = process.wait()
     if status:
-        raise UsageError(
-            f"status {status} of the command {command}\n{''.join(tail)}the complete log is {log}"
+        raise CommandError(
+            f"status {status} of the command {command}\n{''.join(tail)}the complete log is {log}",
+            tail[-1] if tail else "",
         )
 
 

@@ -179,6 +179,11 @@ OWN: list[Scorer] = [
     Faults("bracket_ill_formed", counts.bracket_f1),
     Faults("bracket_wrong_length", counts.bracket_f1),
 ]
+# titles of what is no count, though it may be a whole number by chance
+RATES = {
+    *SACREBLEU.values(),
+    *(metric.title for metric in OWN if not isinstance(metric, Faults)),
+}
 # their differences are tested by the McNemar test
 CLASSIFICATIONS = ("error",)
 NAMES = (*SACREBLEU, "bleu_several", *(metric.name for metric in OWN))

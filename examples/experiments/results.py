@@ -23,7 +23,7 @@ from . import UsageError, surroundings
 from .definition import Experiment, System
 from .execution import RECORD, Run
 from .files import read_json, write_json
-from .metrics import CLASSIFICATIONS, mcnemar, metric_named
+from .metrics import CLASSIFICATIONS, RATES, mcnemar, metric_named
 from .scores import COLUMNS, MEASURED, Score, read_scores
 from .stored_values import columns, store, write_data
 from .trainings import without_shared_trainings
@@ -255,11 +255,16 @@ def circumstances(
     return {**facts, **more, **({"not run": ", ".join(gaps)} if gaps else {})}
 
 
-def shown(entry: Mapping[str, str]) -> str:
-    """Return the cell of a line: mean and range, and p."""
-    values = [float(value) for value in (entry["values"] or entry["value"]).split()]
+def values_of(entry: Mapping[str, str]) -> list[float]:
+    """Return the value of each seed of a line."""
+    return [float(value) for value in (entry["values"] or entry["value"]).split()]
+
+
+def shown(entry: Mapping[str, str], digits: int) -> str:
+    """Return the cell of a line: mean and range with so many digits after the point, and p."""
+    values = values_of(entry)
     if all(abs(value) < WHOLE for value in values):
-        text = cell(spread(values))
+        text = cell(spread(values), digits)
     else:  # of a run that diverged, maybe hundreds of digits
         mean, low, high = map(number, over_seeds(values))
         text = mean if low == high else f"{mean} ({low} to {high})"
@@ -276,11 +281,15 @@ def markdown(experiment: Experiment, lines: Sequence[Mapping[str, str]]) -> str:
         for metric in dict.fromkeys(entry["metric"] for entry in chosen):
             body: dict[str, dict[str, str]] = {}
             heads: dict[str, None] = {}
-            for entry in (entry for entry in chosen if entry["metric"] == metric):
+            entries = [entry for entry in chosen if entry["metric"] == metric]
+            is_count = metric not in RATES and all(
+                value.is_integer() for entry in entries for value in values_of(entry)
+            )
+            for entry in entries:
                 name = entry["system"] + (f" - {entry['versus']}" if is_difference else "")
                 fields = columns([entry])[len(COLUMNS) : -len(MEASURED)]
                 where = ", ".join(entry[field] for field in fields) or "value"
-                body.setdefault(name, {})[where] = shown(entry)
+                body.setdefault(name, {})[where] = shown(entry, 0 if is_count else 2)
                 heads[where] = None
             table = [
                 [name, *(cells.get(head, "") for head in heads)] for name, cells in body.items()
@@ -297,6 +306,24 @@ def without(results: Results, metrics: Sequence[str]) -> Results:
         if metric not in present:
             raise UsageError(f"--leave-out {metric}: measured were {', '.join(present)}")
     return {key: by_seed for key, by_seed in results.items() if key[2] not in metrics}
+
+
+def unfinished(
+    experiment: Experiment, runs: Path, seeds: Sequence[int], missing: Sequence[str]
+) -> str:
+    """Return which runs of these seeds are not in the report: those begun by name, others counted.
+
+    missing: the names of runs that are not evaluated.
+    """
+    begun = [name for name in missing if (runs / name).is_dir()]
+    total = len(seeds) * sum(bool(system.evaluate) for system in experiment.systems.values())
+    parts = [f"begun, not yet evaluated: {', '.join(begun)}"] if begun else []
+    if len(begun) < len(missing):
+        parts.append(
+            f"not begun: {len(missing) - len(begun)} of the {total} runs that this experiment has "
+            f"with {'these seeds' if len(seeds) > 1 else 'this seed'}"
+        )
+    return "; ".join(parts) or "every run of these seeds is evaluated"
 
 
 def report(
@@ -331,8 +358,6 @@ def report(
     with atomic_path(runs / "report.md") as temporary:
         temporary.write_text(text, encoding="utf-8")
     print(text)
-    begun = [name for name in missing if (runs / name).is_dir()]
-    others = f"; not begun: {len(missing) - len(begun)} others" if begun != missing else ""
-    print(f"not evaluated: {', '.join(begun) or 'nothing'}{others}")
+    print(unfinished(experiment, runs, seeds, missing))
     if docs is not None:
         store(experiment.name.replace("/", "-"), lines, facts, docs, force)

@@ -145,7 +145,7 @@ def test_from_raw_text_to_tables(run, raw, tmp_path):
         system for system in read_experiment(str(small)).systems.values() if system.evaluate
     ]
     others = len(evaluated) - len(RUN)
-    assert f"not evaluated: nothing; not begun: {others} others" in text
+    assert f"\nnot begun: {others} of the {len(evaluated)} runs that" in text
     with open(tmp_path / "my runs" / "report.csv", encoding="utf-8", newline="") as stream:
         lines = list(csv.DictReader(stream))
     compared = {(line["versus"], line["system"]) for line in lines if line["versus"]}

@@ -104,6 +104,13 @@ def test_counts_are_in_full(runs):
     assert (line["value"], line["values"]) == ("1234569", "1234569")
 
 
+def test_counts_of_the_report_are_whole(runs, capsys):
+    report(*runs, [2])
+    printed = capsys.readouterr().out
+    assert "| base | 1234569 |" in printed and "| other - base | 0 |" in printed
+    assert printed.endswith("not begun: 1 of the 3 runs that this experiment has with this seed\n")
+
+
 def test_differences_have_the_p_value_of_evaluate(runs):
     results, _ = collect(*runs, [1, 2])
     (line,) = (
@@ -225,7 +232,7 @@ def test_the_report_is_stored_as_data_of_the_manual(runs, tmp_path, capsys):
     (docs / "experiments.json").write_text(json.dumps(earlier), encoding="utf-8")
     report(*runs, [1, 2], docs=docs)
     printed = capsys.readouterr().out
-    assert "not evaluated: nothing; not begun: 2 others\n" in printed
+    assert "\nnot begun: 2 of the 6 runs that this experiment has with these seeds\n" in printed
     assert "see whether it still holds: decoding: greedy\n" in printed
     with open(docs / "test.csv", encoding="utf-8", newline="") as stream:
         lines = list(csv.DictReader(stream))
@@ -313,7 +320,7 @@ def test_signatures_are_of_all_runs_and_of_what_is_reported(runs, capsys):
 
 def test_a_metric_is_left_out(runs, capsys):
     report(*runs, [1, 2], ["BLEU"])
-    assert "BLEU" not in capsys.readouterr().out.split("not evaluated")[0]
+    assert "BLEU" not in capsys.readouterr().out.split("not begun")[0]
     with pytest.raises(UsageError, match="--leave-out BLUE: measured were .*BLEU"):
         report(*runs, [1, 2], ["BLUE"])
 

@@ -17,10 +17,15 @@ def spread(values: Sequence[float]) -> Dict[str, float]:
     return {"mean": statistics.fmean(values), "min": min(values), "max": max(values)}
 
 
-def cell(values: Dict[str, Any]) -> str:
-    """Return `mean (min-max)`, `mean (min to max)` below zero; with one seed only the value."""
+def cell(values: Dict[str, Any], digits: int = 2) -> str:
+    """Return `mean (min-max)`, `mean (min to max)` below zero; with one seed only the value.
+
+    digits: after the point; 0 for counts.
+    """
     # + 0.0: no "-0.00"
-    mean, least, most = (f"{round(values[name], 2) + 0.0:.2f}" for name in ("mean", "min", "max"))
+    mean, least, most = (
+        f"{round(values[name], digits) + 0.0:.{digits}f}" for name in ("mean", "min", "max")
+    )
     if values["min"] == values["max"]:
         return mean
     return f"{mean} ({least}{' to ' if least.startswith('-') else '-'}{most})"
