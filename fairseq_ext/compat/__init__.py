@@ -100,6 +100,7 @@ PATCH_MODULES = (
     "architectures.checkpointed_layers",
     "architectures.speech_logits",
     "architectures.convolutional_models",
+    "architectures.listed_kernels",
     "architectures.conformer_options",
     "losses.contrasted_frames",
     "architectures.refined_models",

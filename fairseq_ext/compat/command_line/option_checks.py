@@ -11,6 +11,7 @@ from typing import Any, Callable, Mapping
 
 from ..user_errors import OptionError, option_of
 from .chosen_classes import Values, foreign_options
+from .layer_lists import layers_of_convolutions
 from .named_files import COMPARISONS as OF_FILES
 from .option_ranges import RANGES, Range
 from .option_values import is_stock_alone, literal, number
@@ -245,6 +246,7 @@ COMPARISONS: tuple[Callable[[Values], None], ...] = (
     _one_subset_is_combined,
     _heads_divide_width,
     _warmup_of_inverse_sqrt,
+    layers_of_convolutions,
     _betas,
     _dictionaries,
     _json_objects,
