@@ -35,3 +35,18 @@ def test_a_missing_matplotlib_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(UsageError, match="matplotlib is missing; install it"):
         figures.new_figure(1, 1)
+
+
+@pytest.mark.parametrize(
+    "values, label",
+    [([400, 900], "600"), ([3, 2000], "1,000"), ([5.1, 5.9], "5.6"), ([0.2, 5], "1")],
+)
+def test_logarithmic_axes_have_plain_numbers(values, label):
+    figure, (axes,) = figures.new_figure(1, 1)
+    axes.plot([0, 1], values)
+    figures.logarithmic(axes)
+    figure.canvas.draw()
+    labels = axes.yaxis.get_ticklabels(which="both")
+    shown = [text.get_text() for text in labels if text.get_text()]
+    assert label in shown
+    assert all(float(text.replace(",", "")) > 0 for text in shown)

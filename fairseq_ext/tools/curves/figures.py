@@ -38,6 +38,22 @@ def literal(text: str) -> str:
     return text.replace("$", r"\$")
 
 
+def logarithmic(axes: Any) -> None:
+    """Make the vertical axis of a panel logarithmic, with plain numbers such as 600 as labels."""
+    from matplotlib.ticker import LogFormatter
+
+    class PlainNumbers(LogFormatter):
+        """Labels the ticks that matplotlib labels; its own labels are such as 6 x 10^2."""
+
+        def __call__(self, x: float, pos: Any = None) -> str:
+            """Return the label of a tick, "" for none."""
+            return f"{x:,.10g}" if super().__call__(x, pos) else ""
+
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(PlainNumbers())
+    axes.yaxis.set_minor_formatter(PlainNumbers())
+
+
 def legends_below(figure: Any, axes: Iterable[Any]) -> None:
     """Put the legend of each of these panels under it, where it covers no curve.
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from .. import AddValues, UsageError, check_apart, check_once
-from .figures import SUFFIXES, literal
+from .figures import SUFFIXES, literal, logarithmic
 from .training_log import LoggedRun, Point, read_run
 
 # title, {metric: name in the legend}
@@ -173,7 +173,7 @@ def draw_panel(
             label=f" {name}" if name.startswith("_") else name,
         )
     if title.endswith("ppl"):  # exp of the loss: its first values would flatten the rest
-        axes.set_yscale("log")
+        logarithmic(axes)
     axes.set_xlim(left=0)
     axes.set_xlabel(unit)
     axes.set_ylabel(literal(title))
