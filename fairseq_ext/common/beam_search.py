@@ -4,9 +4,9 @@ What differs from fairseq.sequence_generator is how, not what: the best words of
 without sorting the whole vocabulary (``topk_candidates``), ended hypotheses are noted as tensors
 and traced back once at the end, and the device is waited for only where a sentence may leave the
 batch.
-Sampling, diverse and constrained search, prefixes, n-gram blocking, --match-source-len and a second
-language model are left to fairseq's own loop; FAIRSEQ_EXT_SEARCH=0 in the environment leaves every
-search to it.
+Sampling, diverse and constrained search, prefixes, n-gram blocking, --match-source-len, a second
+language model and searches whose ``step`` is not fairseq's are left to fairseq's own loop;
+FAIRSEQ_EXT_SEARCH=0 in the environment leaves every search to it.
 
 Dimensions: B sentences, K beam, R = B * K rows, V words, S source positions, T steps.
 """
@@ -16,9 +16,9 @@ import os
 from typing import Any, Dict, List, Optional, Protocol, Sequence, Tuple
 
 import torch
+from fairseq import search
 from fairseq.data import Dictionary, data_utils
 from fairseq.models import BaseFairseqModel
-from fairseq.search import BeamSearch
 from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
 from torch import Tensor
 
@@ -88,15 +88,17 @@ class BeamSearchGenerator(SequenceGenerator):
         if constraint is not None and not (self._is_plain() and self.min_len <= 1):
             raise ValueError(
                 f"{constraint.option}: allowed with a plain beam search, without --min-len, "
-                "--match-source-len, --no-repeat-ngram-size, --lm-path, --constraints, sampling "
-                f"and diverse search, and without {SWITCH}=0 in the environment"
+                "--match-source-len, --no-repeat-ngram-size, --lm-path, --constraints, sampling, "
+                f"diverse search and a step of one's own, and without {SWITCH}=0 in the environment"
             )
 
     def _is_plain(self) -> bool:
         """True if the options leave the search to this class."""
         return (
             os.environ.get(SWITCH) != "0"
-            and type(self.search) is BeamSearch
+            and type(self.search) is search.BeamSearch
+            # not a function that a program has put in its place, on the class or the instance
+            and getattr(self.search.step, "__globals__", None) is vars(search)
             and self.lm_model is None
             and self.repeat_ngram_blocker is None
             and not self.match_source_len

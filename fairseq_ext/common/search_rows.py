@@ -11,7 +11,7 @@ from fairseq.sequence_generator import EnsembleModel
 from torch import Tensor
 
 from .search_steps import sentence_steps
-from .sentence_steps import SentenceSteps
+from .sentence_steps import SentenceSteps, is_from_elsewhere
 
 # gives the rows of a decoder's state a new order, in place (None) or as a new state
 Reorder = Callable[[Dict[str, Any], Tensor], Optional[Dict[str, Any]]]
@@ -85,6 +85,8 @@ class SearchRows:
         model = self.model
         is_single = self.sentences == 1 and model.models_size == 1
         if not (is_single and model.has_encoder() and model.has_incremental_states()):
+            return None
+        if is_from_elsewhere(model.forward_decoder):
             return None
         # the first symbol stands in front of the first step, the last symbol behind the last one
         steps = self.tokens.size(1) - 1

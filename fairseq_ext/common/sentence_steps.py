@@ -18,7 +18,7 @@ S source positions, T steps, N = R * (positions written so far), V vocabulary.
 import abc
 import math
 from functools import partial
-from typing import Callable, Collection, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Collection, List, NamedTuple, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -27,6 +27,8 @@ from torch.nn import functional as F
 from .products import FEW_ROWS, compute_once, repeated_linear
 
 Norm = Callable[[Tensor], Tensor]
+# packages whose functions the steps here stand for
+PACKAGES = ("torch", "fairseq", __name__.partition(".")[0])
 
 
 class Affine(NamedTuple):
@@ -76,6 +78,15 @@ def repeated_norm(norm: nn.LayerNorm) -> Norm:
     )
 
 
+def is_from_elsewhere(function: Callable[..., Any]) -> bool:
+    """True if a program has put a function in the place of one of torch, fairseq or this package.
+
+    A wrapper that takes its name is one as well.
+    """
+    module = getattr(function, "__globals__", {}).get("__name__", "")
+    return module.partition(".")[0] not in PACKAGES
+
+
 def is_plain(decoder: nn.Module, types: Collection[type]) -> bool:
     """True if the parts of a decoder are all of these types, and nothing changes what they do."""
     return not decoder.training and all(
@@ -83,6 +94,7 @@ def is_plain(decoder: nn.Module, types: Collection[type]) -> bool:
         # --retain-dropout
         and not getattr(module, "apply_during_inference", False)
         and not (module._forward_hooks or module._forward_pre_hooks)
+        and not is_from_elsewhere(module.forward)
         for module in decoder.modules()
     )
 

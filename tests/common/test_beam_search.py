@@ -1,5 +1,6 @@
 """The beam search of common/beam_search.py against fairseq's own."""
 
+import functools
 import math
 
 import pytest
@@ -290,6 +291,49 @@ def test_other_searches_are_fairseqs(monkeypatch):
         same(
             ours.generate(None, sample(words), **more), stock.generate(None, sample(words), **more)
         )
+
+
+class WithoutWord(search.BeamSearch):
+    """A search that never chooses a word."""
+
+    def __init__(self, words, word):
+        super().__init__(words)
+        self.word = word
+
+    def step(self, step, lprobs, *more):
+        lprobs[:, :, self.word] = -math.inf
+        return super().step(step, lprobs, *more)
+
+
+def of_a_class(generator, strategy, monkeypatch):
+    generator.search = strategy
+
+
+def on_the_instance(generator, strategy, monkeypatch):
+    generator.search.step = strategy.step
+
+
+def on_the_class(generator, strategy, monkeypatch):
+    stock = search.BeamSearch.step
+
+    @functools.wraps(stock)
+    def step(self, step, lprobs, *more):
+        lprobs[:, :, strategy.word] = -math.inf
+        return stock(self, step, lprobs, *more)
+
+    monkeypatch.setattr(search.BeamSearch, "step", step)
+
+
+@pytest.mark.parametrize("slope", [0, 0.5])
+@pytest.mark.parametrize("replace", [of_a_class, on_the_instance, on_the_class])
+def test_a_step_of_a_program_is_taken(replace, slope, monkeypatch):
+    words = numbered_words(40)
+    generator = BeamSearchGenerator([model(words)], words, max_len_a=slope, max_len_b=12)
+    word = generator.generate(None, sample(words))[0][0]["tokens"][0]
+    replace(generator, WithoutWord(words, word), monkeypatch)
+    for _batch in range(2):
+        lists = generator.generate(None, sample(words))
+        assert not any(word in entry["tokens"] for nbest in lists for entry in nbest)
 
 
 def test_the_environment_leaves_the_search_to_fairseq(monkeypatch):

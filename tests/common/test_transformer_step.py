@@ -1,5 +1,6 @@
 """The steps of transformer_step.py against fairseq's own decoder, and when a search takes them."""
 
+import functools
 from argparse import Namespace
 
 import pytest
@@ -7,7 +8,7 @@ import torch
 from common.test_beam_search import same
 from common.words import numbered_words
 from fairseq.models.transformer import TransformerDecoder, TransformerModel, base_architecture
-from fairseq.sequence_generator import SequenceGenerator
+from fairseq.sequence_generator import EnsembleModel, SequenceGenerator
 from torch import nn
 
 from fairseq_ext.common import search_record, search_rows, search_steps
@@ -184,10 +185,24 @@ def with_attention_to_zero():
     return model
 
 
+def with_other_forward():
+    model = stock()
+    stock_forward = model.decoder.forward
+
+    @functools.wraps(stock_forward)
+    def forward(*arguments, **options):
+        logits, more = stock_forward(*arguments, **options)
+        return logits.flip(2), more
+
+    model.decoder.forward = forward
+    return model
+
+
 MODELS = {
     **{name: lambda options=options: stock(**options) for name, options in OTHERS.items()},
     "a hook": with_hook,
     "another class": with_other_decoder,
+    "another forward": with_other_forward,
     "attention to zero": with_attention_to_zero,
 }
 
@@ -221,6 +236,19 @@ def test_other_searches_take_the_models_steps(taken, batch, options):
 def test_ensembles_and_several_sentences_are_not_asked(taken):
     same(*both([stock(), stock(decoder_normalize_before=True)], sample()))
     same(*both([stock()], sample(sentences=2)))
+    assert taken == []
+
+
+def test_an_ensemble_whose_step_a_program_replaces_is_not_asked(taken, monkeypatch):
+    decode = EnsembleModel.forward_decoder
+
+    @functools.wraps(decode)
+    def forward_decoder(self, *arguments, **options):
+        log_p, attention = decode(self, *arguments, **options)
+        return log_p.flip(1), attention
+
+    monkeypatch.setattr(EnsembleModel, "forward_decoder", forward_decoder)
+    same(*both([stock()], sample()))
     assert taken == []
 
 

@@ -58,12 +58,20 @@ class SentenceLimits:
         self.is_over = limits.lt(0)  # (b,), at the present step
 
     def __enter__(self) -> None:
-        self._step = self.generator.search.step
-        self._is_finished = self.generator.is_finished
-        self.generator.search.step, self.generator.is_finished = self.step, self.is_finished
+        generator, search = self.generator, self.generator.search
+        self._step, self._is_finished = search.step, generator.is_finished
+        # a program may have replaced them on the instance: these remain for the next batch
+        self._before = [
+            (owner, name, vars(owner).get(name))
+            for owner, name in ((search, "step"), (generator, "is_finished"))
+        ]
+        search.step, generator.is_finished = self.step, self.is_finished
 
     def __exit__(self, *error: Any) -> None:
-        del self.generator.search.step, self.generator.is_finished
+        for owner, name, function in self._before:
+            delattr(owner, name)
+            if function is not None:
+                setattr(owner, name, function)
 
     def step(
         self, step: int, lprobs: Tensor, scores: Any, tokens: Any, numbers: Tensor, *more: Any
