@@ -121,6 +121,7 @@ PATCH_MODULES = (
     "data.batch_sizes",
     "data.indexed_files",
     "command_line.preprocess_input",
+    "command_line.preprocess_output",
     "command_line.word_alignments",
     "command_line.log_files",
     "command_line.interactive",  # takes the place of a function that the next ones wrap

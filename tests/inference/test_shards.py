@@ -1,7 +1,10 @@
 """The shards of fairseq-generate, which are together the whole set, and its files of results."""
 
+import errno
+
 import pytest
 from common import inprocess
+from common.full_disk import largest_file
 from options.systems import SYSTEMS, Data
 
 
@@ -53,6 +56,20 @@ def test_an_interrupted_generation_leaves_no_file_of_results(words, tmp_path, mo
     with pytest.raises(KeyboardInterrupt):
         inprocess.generate(*words, "--results-path", tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [f"{file.name}.part"]
+
+
+def test_a_full_disk_is_named_with_the_file_of_results(words, tmp_path):
+    with largest_file(300), pytest.raises(OSError) as caught:
+        inprocess.generate(*words, "--results-path", tmp_path)
+    assert caught.value.filename == str(tmp_path / "generate-valid.txt")
+    assert caught.value.errno == errno.EFBIG
+    assert [path.name for path in tmp_path.iterdir()] == ["generate-valid.txt.part"]
+
+
+def test_a_generation_that_cannot_begin_leaves_nothing(words, tmp_path):
+    with pytest.raises((OSError, ValueError), match="missing.pt"):
+        inprocess.generate(*words, "--path", "missing.pt", "--results-path", tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("scorer", ["bleu", "sacrebleu", "chrf"])

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO, Any, Iterator
 
+from ..atomic_files import flush, names_output
 from ..patch_registry import PatchedModule, patch
 
 
@@ -20,8 +21,17 @@ def result_files_are_whole(module: PatchedModule) -> None:
     @contextmanager
     def opened(path: str, mode: str, **options: Any) -> Iterator[IO[str]]:
         """Open the file of results, the only one that this module opens."""
-        with open(f"{path}.part", mode, **options) as file:
-            yield file
-        os.replace(f"{path}.part", path)
+        part = f"{path}.part"
+        try:
+            with names_output(path, part):
+                with open(part, mode, **options) as file:
+                    yield file
+                flush(part)
+                os.replace(part, path)
+        finally:
+            with suppress(OSError):
+                # an error before the first line, such as that of a missing checkpoint
+                if not os.path.getsize(part):
+                    os.unlink(part)
 
     module.open = opened

@@ -1,0 +1,59 @@
+"""What fairseq-preprocess leaves where it ends in an error: nothing that looks like a set."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import re
+from typing import Iterator
+
+from ..atomic_files import NO_SPACE, remove
+from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_within
+
+
+@patch(
+    "fairseq_cli.preprocess",
+    because="fairseq 0.12.2: a full disk leaves a part of a text (--dataset-impl raw) or of a "
+    "dictionary, which reads as a whole one, and the error names no file",
+)
+def unfinished_sets_are_removed(module: PatchedModule) -> None:
+    """Remove what the command has written when it ends in an error, and name the folder."""
+    call_within(module, "main", whole_or_nothing)
+
+
+@contextlib.contextmanager
+def whole_or_nothing(args: argparse.Namespace) -> Iterator[None]:
+    """Remove the sets and dictionaries that the block has written if it ends in an error.
+
+    Other files stay, such as preprocess.log, and the sets of other languages that another process
+    writes meanwhile. Raises OSError that names the folder where a full disk is why.
+    """
+    before = _written(args)
+    try:
+        yield
+    except BaseException as error:
+        for name, state in _written(args).items():
+            if state != before.get(name):
+                remove(os.path.join(args.destdir, name))
+        if isinstance(error, OSError) and error.errno in NO_SPACE:
+            raise OSError(error.errno, error.strerror, args.destdir) from error
+        raise
+
+
+def _written(args: argparse.Namespace) -> dict[str, tuple[int, int, int]]:
+    """Return {name: what tells a file from one that is written later} of the command's files."""
+    langs = [lang for lang in (args.source_lang, args.target_lang) if lang is not None]
+    dictionaries = "|".join(re.escape(lang) for lang in langs)
+    pair = "" if args.only_source else rf"\.{args.source_lang}-{args.target_lang}"
+    sets = rf"(train|valid|test)\d*(\.align)?{pair}(\..*)?"
+    names = re.compile(rf"dict(\.({dictionaries}))?\.txt|{sets}")
+    if not os.path.isdir(args.destdir):
+        return {}
+    files = {}
+    for entry in os.scandir(args.destdir):
+        if names.fullmatch(entry.name) and entry.is_file():
+            state = entry.stat()
+            files[entry.name] = state.st_ino, state.st_size, state.st_mtime_ns
+    return files
