@@ -27,8 +27,9 @@ def unfinished_sets_are_removed(module: PatchedModule) -> None:
 def whole_or_nothing(args: argparse.Namespace) -> Iterator[None]:
     """Remove the sets and dictionaries that the block has written if it ends in an error.
 
-    Other files stay, such as preprocess.log, and the sets of other languages that another process
-    writes meanwhile. Raises OSError that names the folder where a full disk is why.
+    Other files stay: preprocess.log, a dictionary that --srcdict or --tgtdict names, and the sets
+    of other languages that another process writes meanwhile. Raises OSError that names the folder
+    where a full disk is why.
     """
     before = _written(args)
     try:
@@ -46,14 +47,17 @@ def _written(args: argparse.Namespace) -> dict[str, tuple[int, int, int]]:
     """Return {name: what tells a file from one that is written later} of the command's files."""
     langs = [lang for lang in (args.source_lang, args.target_lang) if lang is not None]
     dictionaries = "|".join(re.escape(lang) for lang in langs)
-    pair = "" if args.only_source else rf"\.{args.source_lang}-{args.target_lang}"
-    sets = rf"(train|valid|test)\d*(\.align)?{pair}(\..*)?"
+    # without a language, sets are named train.bin, not train.xx-yy.xx.bin
+    ending = rf"\.{args.source_lang}-{args.target_lang}(\..*)?" if langs else r"(\.(bin|idx))?"
+    sets = rf"(train|valid|test)\d*(\.align)?{ending}"
     names = re.compile(rf"dict(\.({dictionaries}))?\.txt|{sets}")
     if not os.path.isdir(args.destdir):
         return {}
+    given = {os.path.realpath(path) for path in (args.srcdict, args.tgtdict) if path}
     files = {}
     for entry in os.scandir(args.destdir):
-        if names.fullmatch(entry.name) and entry.is_file():
+        is_given = os.path.realpath(entry.path) in given
+        if names.fullmatch(entry.name) and entry.is_file() and not is_given:
             state = entry.stat()
             files[entry.name] = state.st_ino, state.st_size, state.st_mtime_ns
     return files

@@ -29,18 +29,34 @@ def test_a_full_disk_leaves_no_part_of_a_set(kind, tmp_path):
     assert (folder / "dict.yy.txt").is_file()
 
 
-@pytest.mark.parametrize("only_source", [False, True])
-def test_what_was_there_before_stays(only_source, tmp_path):
-    of_pair = "" if only_source else ".xx-yy"
-    names = [f"valid{of_pair}.idx", f"train1{of_pair}.xx", f"test.align{of_pair}.bin"]
+@pytest.mark.parametrize(
+    ("langs", "of_pair", "of_others"),
+    [
+        (("xx", "yy"), ".xx-yy", ".xx-zz.xx"),
+        (("xx", None), ".xx-None", ".zz-None.zz"),
+        ((None, None), "", ".zz-None.zz"),
+    ],
+)
+def test_what_the_command_has_not_written_stays(langs, of_pair, of_others, tmp_path):
+    names = [f"valid{of_pair}.idx", f"train1{of_pair}.bin", f"test.align{of_pair}.bin"]
     for name in names:
         (tmp_path / name).write_text("whole")
+    given = tmp_path / f"dict.{langs[0]}.txt"
+    given.write_text("given")
     args = Namespace(
-        source_lang="xx", target_lang="yy", only_source=only_source, destdir=str(tmp_path)
+        source_lang=langs[0],
+        target_lang=langs[1],
+        srcdict=str(given),
+        tgtdict=None,
+        destdir=str(tmp_path),
     )
+    others = ["notes", f"train{of_others}.bin", "dict.zz.txt"]
     with pytest.raises(ValueError, match="^of the block$"), whole_or_nothing(args):
         (tmp_path / names[1]).write_text("anything else")
-        (tmp_path / "dict.xx.txt").write_text("a part")
-        (tmp_path / "notes").write_text("of the user")
+        (tmp_path / "dict.txt").write_text("a part")
+        given.write_text("given, and written once more")
+        for name in others:
+            (tmp_path / name).write_text("of the user or another process")
         raise ValueError("of the block")
-    assert {path.name for path in tmp_path.iterdir()} == {names[0], names[2], "notes"}
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {names[0], names[2], given.name, *others}
