@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import TYPE_CHECKING, Any, List, Tuple
 
@@ -22,22 +23,16 @@ class PossibleWords:
 
     Args:
         state: of its constraints.
-        log_p: scores (V,) of its next words; -inf for those that are ruled out.
+        possible: the tokens that go on with a constraint and are not ruled out.
     """
 
-    def __init__(self, state: Any, log_p: Tensor):
-        self.state, self.log_p = state, log_p
+    def __init__(self, state: Any, possible: set[int]):
+        self.state, self.possible = state, possible
         self.tokens, self.advance = state.tokens, state.advance
 
     def next_tokens(self) -> set[int]:
         """Return the tokens that go on with a constraint and are not ruled out."""
-        tokens = list(self.state.next_tokens())
-        is_possible = self.log_p[tokens].gt(-math.inf).tolist()  # one transfer for all of them
-        return {token for token, possible in zip(tokens, is_possible) if possible}
-
-    def lacks_some(self) -> bool:
-        """True if a token that would go on with a constraint is ruled out."""
-        return len(self.next_tokens()) < len(self.state.next_tokens())
+        return self.possible
 
 
 @patch(
@@ -123,11 +118,21 @@ def ruled_out_words_are_no_candidates(module: PatchedModule) -> None:
     ) -> Chosen:
         """lprobs: (K, V). Rows, words and scores of candidates: (C,); the best are returned."""
         candidates = beams_buf, indices_buf, scores_buf
-        possible = [PossibleWords(state, row) for state, row in zip(constraint_states, lprobs)]
-        alive = scores_buf.gt(-math.inf)  # (C,)
-        if not alive.any() or (alive.all() and not any(map(PossibleWords.lacks_some, possible))):
+        tokens = [list(state.next_tokens()) for state in constraint_states[: len(lprobs)]]
+        hypotheses = [row for row, of_state in enumerate(tokens) for _ in of_state]
+        log_p = lprobs[hypotheses, list(itertools.chain.from_iterable(tokens))]  # (N,)
+        # one transfer for the candidates and for all tokens that go on with a constraint
+        is_possible = torch.cat((scores_buf, log_p)).gt(-math.inf).tolist()  # [C + N]
+        is_candidate = is_possible[: len(scores_buf)]
+        if all(is_possible) or not any(is_candidate):
             chosen: Chosen = step_of(self, step, sentno, lprobs, constraint_states, *candidates)
             return chosen
+        going_on = iter(is_possible[len(scores_buf) :])
+        possible = [
+            PossibleWords(state, {token for token in of_state if next(going_on)})
+            for state, of_state in zip(constraint_states, tokens)
+        ]
+        alive = scores_buf.gt(-math.inf)  # (C,)
         # fairseq needs a second candidate: one that is not possible, as padding never is
         more = (0, self.pad, -math.inf)
         values = [torch.cat((v[alive], v.new_tensor([m]))) for v, m in zip(candidates, more)]
