@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import logging
-import re
 from typing import TYPE_CHECKING, Any, Iterator, Mapping
 
 from ..command_line.chosen_classes import chosen_classes, declared_options, is_stock
 from ..module_overlay import overlaid, overlay_names
 from ..patch_registry import PatchedModule, patch
 from .configurations import chosen_name, options_of, registered_model
+from .option_effects import may_change_function
 
 if TYPE_CHECKING:
     from fairseq.trainer import Trainer
@@ -18,14 +18,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 READER = "load_checkpoint_to_cpu"
-# options that leave the function of a trained model as it is, or that are there to be changed:
-# dropout, longest texts, layers that are left out, memory, files with which a training began,
-# and widths: parameters of others do not fit
-NEUTRAL = re.compile(
-    r"drop|_dim(_[sp])?$|max_\w*positions$|^tokens_per_sample$|layers_to_keep$|_activations$"
-    r"|^min_params_to_wrap$|_path$|_from$|pretrained|freeze|frozen|quant_noise|^data$|^tpu$"
-    r"|^base_shuffle$"
-)
 
 
 def model_values(cfg: Any) -> dict[str, Any] | None:
@@ -106,7 +98,7 @@ def warn_of_changes(
         before = stored.get(name)
         # an option that is younger than the checkpoint, or whose switch had no default then
         is_off = before in (None, False) and value in (None, False)
-        if str(before) == str(value) or is_off or NEUTRAL.search(name):
+        if str(before) == str(value) or is_off or not may_change_function(name):
             continue
         trained = f"was {before}" if name in stored else "was not there"
         logger.warning(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, 
 from ...compat.checkpoints.changed_options import leaves
 from ...compat.checkpoints.configurations import options_of, stored_group
 from ...compat.checkpoints.dictionary_digests import ENTRY, stored_digests
+from ...compat.checkpoints.option_effects import changes_function
 from .. import AddValues, UsageError, check_apart, check_new, check_once, save_atomically
 
 if TYPE_CHECKING:
@@ -28,13 +29,6 @@ NAMES = {
 }
 # ending of buffers that fairseq makes for their type alone, whatever is in their memory
 UNSET = "_float_tensor"
-# options of a model that change what it computes, but neither names nor shapes of its parameters
-FUNCTION = re.compile(
-    r"heads|activation_fn|\bactivation$|normalize_before|layer_norm_first|scale_embedding"
-    r"|positional|pos_enc_type|\bshare_|\btie_|cross_self_|duo_norm|duo_attention|meta_embedding"
-    r"|residual|skip_connections|_glu$|_conv_type|weight_softmax|time_reduction|src_embedding_copy"
-    r"|pred_length_offset|adaptor_stride|zoneout|log_compression|agg_zero_pad|logit_temp"
-)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -120,7 +114,7 @@ def check_settings(
 def settings_of(state: Dict[str, Any]) -> Dict[str, Any]:
     """Return the options of a checkpoint that say what its parameters compute."""
     model, task = (options_of(stored_group(state, kind)) for kind in ("model", "task"))
-    settings = {name: value for name, value in leaves(model) if FUNCTION.search(name)}
+    settings = {name: value for name, value in leaves(model) if changes_function(name)}
     pairs = model.get("lang_pairs")
     if isinstance(pairs, str):  # those that the model was trained for, in any order
         settings["lang_pairs"] = ",".join(sorted(pairs.split(",")))
