@@ -52,6 +52,11 @@ TESTS = {
             "attention": [*_tests("common", "attention"), *_tests("multiway", "modules")],
             "attention_gradient": _tests("common", "attention_gradient"),
             "layers": _tests("common", "layers", "initial_values"),
+            "products": _tests("common", "products"),
+            "log_sums": _tests("common", "log_sums"),
+            "hashed_random": _tests("common", "hashed_random"),
+            "greedy_search": _tests("common", "greedy_search"),
+            "corpus_bleu": _tests("common", "corpus_bleu"),
         },
     ),
     **_table(
@@ -115,6 +120,7 @@ TESTS = {
         {
             "modules": _tests("duo", "modules", "model"),
             "layer": _tests("duo", "layer", "modules", "model"),
+            "freezing": _tests("duo", "freezing"),
             "classifier_modules": [
                 *_tests("duo", "classifier_modules"),
                 *_tests("common", "initial_values"),
@@ -134,6 +140,8 @@ TESTS = {
             "speech/modules": _tests("twin", "speech_reference", "speech_properties"),
             "stock/lstm": _tests("twin", "models", "modules"),
             "stock/steps": _tests("twin", "steps"),
+            "metrics": _tests("twin", "metrics"),
+            "audio": _tests("twin", "audio"),
         },
     ),
     **_table(
@@ -151,6 +159,44 @@ TESTS = {
             "patience": _tests("streams", "patience"),
             "metrics": _tests("streams", "metrics"),
             "bleu": _tests("streams", "bleu"),
+            "back_translation": _tests("streams", "back_translation", "synthetic", "monolingual"),
+            "synthetic_noise": _tests("streams", "synthetic_noise"),
+            "synthetic_share mixed_plan": _tests("streams", "synthetic_share", "mixed_plan"),
+            "sharing": _tests("streams", "sharing"),
+            "direction marked_sources": _tests("streams", "direction", "marked_sources"),
+            "groups": _tests("streams", "groups"),
+        },
+    ),
+    **_table(
+        "tools",
+        {
+            "checkpoint/average": _tests("tools", "average"),
+            "evaluate/intervals": _tests("tools", "intervals"),
+        },
+    ),
+    **_table(
+        "compat",
+        {
+            f"{folder}/{module}": _tests(f"compat/{folder}", module)
+            for folder, modules in {
+                "optimizers": "schedules model_averages adafactor_rates block_updates",
+                "losses": "sentence_classes alignment_losses adaptive_losses noised_embeddings",
+                "training": "epoch_positions skipped_updates",
+                "data": "resampled_sets upsampled_sets denoising text_blocks",
+                "generation": "constraint_states fused_language_models length_limits",
+                "architectures": "attended_padding padded_frames",
+                "versions": "ngram_blocking",
+            }.items()
+            for module in modules.split()
+        },
+    ),
+    **_table(
+        "compat/command_line",
+        {
+            "search_checks training_checks validation_search": _tests(
+                "compat/command_line", "option_checks", "validation_options"
+            ),
+            "companion_options": _tests("compat/command_line", "unread_options"),
         },
     ),
 }

@@ -202,6 +202,17 @@ def test_words_are_drawn_by_their_probabilities():
     assert shares[2] == 0
 
 
+@pytest.mark.parametrize("draw, word", [(0.0, 1), (0.25, 2), (0.5, 3), (0.75, 4), (1.0, 4)])
+def test_a_draw_at_the_edge_of_a_word_is_the_next_possible_word(draw, word, monkeypatch):
+    """Four words of probability 1/4 behind one of 0: an exact sum is not above the draw."""
+    monkeypatch.setattr(
+        back_translation, "uniform", lambda rows, *_: torch.full((len(rows), 1), draw)
+    )
+    logits = torch.tensor([[-torch.inf, 0.0, 0.0, 0.0, 0.0]])
+    ids = torch.tensor([7])
+    assert _drawn_word(ids, 11, logits, torch.tensor([0]), 3).tolist() == [word]
+
+
 def test_padding_moves_to_the_left():
     tokens = torch.tensor([[5, 6, 2, 1], [7, 2, 1, 1], [5, 6, 7, 2]])
     moved = _moved_right(tokens, torch.tensor([3, 2, 4]), 1)
