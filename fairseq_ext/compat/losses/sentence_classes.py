@@ -30,11 +30,13 @@ def features_of_ends(features: Tensor, tokens: Tensor, dictionary: Dictionary) -
         tokens: (B, T); a line that was shortened may have no </s>.
         dictionary: of the tokens.
     """
-    places = tokens.new_tensor(range(tokens.size(1)))  # (T)
+    import torch
+
+    places = torch.arange(tokens.size(1), device=tokens.device)  # (T,)
     last_end = places.masked_fill(tokens.ne(dictionary.eos()), -1).amax(dim=1)  # (B)
     last_token = places.masked_fill(tokens.eq(dictionary.pad()), -1).amax(dim=1)
     last = last_end.where(last_end >= 0, last_token)
-    return features[last.new_tensor(range(len(last))), last]
+    return features[torch.arange(len(last), device=last.device), last]
 
 
 @patch(

@@ -123,7 +123,7 @@ class _NamedOnce:
         places: set[tuple[Any, ...]] = set()
         for name, value in self.model.state_dict().items():
             average = self.averages.get(name)
-            if average is not None and average.numel():
+            if average is not None:
                 place = average.data_ptr(), average.shape, average.stride()
                 if place in places:
                     continue

@@ -15,9 +15,11 @@ from fairseq.models.bart.model import bart_base_architecture
 from fairseq_ext.compat.user_errors import OptionError
 
 HEAD = "sentence_classification_head"
-# lines with three, one and no </s>
-TOKENS = torch.tensor([[0, 5, 2, 2, 6, 2], [0, 8, 9, 2, 1, 1], [0, 7, 6, 4, 5, 1]])
-ENDS = [5, 3, 4]
+# lines with three, one and no </s>, and one without <s> that begins with its only </s>
+TOKENS = torch.tensor(
+    [[0, 5, 2, 2, 6, 2], [0, 8, 9, 2, 1, 1], [0, 7, 6, 4, 5, 1], [2, 7, 5, 1, 1, 1]]
+)
+ENDS = [5, 3, 4, 0]
 
 
 @pytest.fixture
@@ -47,7 +49,7 @@ def alone(model, row):
     return model.classification_heads[HEAD](features[:, ENDS[row]])
 
 
-@pytest.mark.parametrize("rows", [[0, 1], [1, 2], [0, 1, 2], [0], [2]])
+@pytest.mark.parametrize("rows", [[0, 1], [1, 2], [0, 1, 2, 3], [0], [2]])
 def test_each_line_is_classified_by_its_own_end(rows, model):
     tokens = TOKENS[rows]
     before = torch.ones_like(tokens)

@@ -93,6 +93,25 @@ def test_a_parameter_with_several_names_has_one_average(half, settings):
             )
 
 
+def test_parts_of_a_parameter_are_parameters_of_their_own():
+    """The first row begins where the whole does; both have an average, and nothing has neither."""
+    layers = torch.nn.Linear(3, 2)
+    layers.register_buffer("nothing", torch.empty(0))
+    layers.register_buffer("row", layers.weight.detach()[0])
+    layers.register_buffer("empty", torch.empty(0))
+    first = layers.weight.detach().clone()
+    averages = EMA(layers, EMAConfig(store_ema=True, ema_decay=0.75))
+    averages.model.row = averages.model.weight.detach()[0]
+    with torch.no_grad():
+        layers.weight.add_(1)
+    averages.step(layers)
+    expected = first + 0.25
+    # stock moves what both names have once for each
+    expected[0] = first[0] + 1 - 0.75**2
+    torch.testing.assert_close(averages.model.weight.detach(), expected)
+    assert averages.model.empty.numel() == averages.model.nothing.numel() == 0
+
+
 @pytest.mark.parametrize("settings", [{}, {"ema_fp32": True}])
 def test_batches_are_counted_and_not_averaged(settings):
     """BatchNorm counts them as an integer; its mean and variance are averaged."""
