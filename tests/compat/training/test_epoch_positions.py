@@ -150,14 +150,16 @@ class Prefetched(ListDataset):
         pass
 
 
+@pytest.mark.parametrize("shuffle", [True, False])  # False up to --curriculum
 @pytest.mark.parametrize("shard", [0, 1])
-def test_fixed_batches_stay_with_their_workers(shard):
+def test_fixed_batches_stay_with_their_workers(shard, shuffle):
     options = dict(items=Prefetched, num_shards=2, shard_id=shard, reuse_dataloader=True)
     whole, stopped, again = (numbers_of(12, **options) for _ in range(3))
-    epochs = [list(whole.next_epoch_itr(fix_batches_to_gpus=True)) for _ in range(2)]
-    begun = stopped.next_epoch_itr(fix_batches_to_gpus=True)
+    fixed = {"shuffle": shuffle, "fix_batches_to_gpus": True}
+    epochs = [list(whole.next_epoch_itr(**fixed)) for _ in range(2)]
+    begun = stopped.next_epoch_itr(**fixed)
     seen = [next(begun) for _ in range(3)]
     again.load_state_dict(stopped.state_dict())
-    seen += list(again.next_epoch_itr(fix_batches_to_gpus=True))
+    seen += list(again.next_epoch_itr(**fixed))
     assert seen == epochs[0]
-    assert list(again.next_epoch_itr(fix_batches_to_gpus=True)) == epochs[1]
+    assert list(again.next_epoch_itr(**fixed)) == epochs[1]
