@@ -196,6 +196,7 @@ PATCH_MODULES = (
     "generation.meteor_words",
     "generation.chrf_scores",
     "generation.empty_sets",
+    "generation.older_programs",
     "generation.older_searches",  # after those that make searches with models
     "training.prefetch_thread",
     "versions.data_workers",

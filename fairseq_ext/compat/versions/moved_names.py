@@ -38,6 +38,21 @@ MOVED = {
         },
     },
     "fairseq.binarizer": {"safe_readline": ("fairseq.file_chunker_utils", "_safe_readline")},
+    "fairseq.data.audio.speech_to_text_dataset": {
+        **{
+            name: ("fairseq.data.audio.audio_utils", name)
+            for name in (
+                *("get_fbank", "get_features_from_npy_or_audio", "get_waveform", "is_npy_data"),
+                "is_sf_audio_data",
+            )
+        },
+        "get_features_or_waveform_from_uncompressed_zip": (
+            "fairseq.data.audio.audio_utils",
+            "get_features_or_waveform_from_stored_zip",
+        ),
+        "is_flac_or_wav_data": ("fairseq.data.audio.audio_utils", "is_sf_audio_data"),
+        "read_from_uncompressed_zip": ("fairseq.data.audio.audio_utils", "read_from_stored_zip"),
+    },
     "fairseq.data.data_utils": {
         "process_bpe_symbol": ("fairseq.data.data_utils", "post_process"),
     },

@@ -27,6 +27,15 @@ def test_lines_and_subwords():
     assert process_bpe_symbol("a@@ b c", "@@ ") == "ab c"
 
 
+def test_features_of_recordings():
+    from fairseq.data.audio import audio_utils, speech_to_text_dataset
+
+    for name in ("get_fbank", "get_waveform", "is_npy_data", "get_features_from_npy_or_audio"):
+        assert getattr(speech_to_text_dataset, name) is getattr(audio_utils, name)
+    assert speech_to_text_dataset.is_flac_or_wav_data is audio_utils.is_sf_audio_data
+    assert speech_to_text_dataset.read_from_uncompressed_zip is audio_utils.read_from_stored_zip
+
+
 def test_seed_of_a_block():
     from fairseq.utils import with_torch_seed
 

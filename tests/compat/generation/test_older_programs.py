@@ -1,0 +1,106 @@
+"""Programs for fairseq 0.9 and 0.10 that load a model and translate with it."""
+
+import argparse
+import copy
+from types import SimpleNamespace
+
+import pytest
+import torch
+from common import inprocess
+from fairseq.data import Dictionary
+from fairseq.models.roberta.hub_interface import RobertaHubInterface
+from fairseq.tasks import TASK_REGISTRY
+from omegaconf import OmegaConf
+
+SAMPLE = {"net_input": {"src_tokens": torch.tensor([[4, 5, 2]]), "src_lengths": torch.tensor([3])}}
+
+
+@pytest.fixture(scope="module")
+def interface(toy_corpus, tmp_path_factory):
+    """What `from_pretrained` returns for a Transformer; the training did not name languages."""
+    from fairseq.models.transformer import TransformerModel
+
+    folder = tmp_path_factory.mktemp("older_programs")
+    inprocess.train(
+        *(toy_corpus.two, "--arch", "transformer_tiny", "--encoder-embed-dim", 8),
+        *("--decoder-embed-dim", 8, "--max-update", 1, "--max-tokens", 800, "--seed", 3),
+        *("--lr", 0.25, "--save-dir", folder, "--no-epoch-checkpoints", "--disable-validation"),
+    )
+    return TransformerModel.from_pretrained(str(folder), "checkpoint_last.pt", str(toy_corpus.two))
+
+
+def test_options_of_a_hub_interface(interface, toy_corpus):
+    options = interface.args
+    assert (options.task, options.arch) == ("translation", "transformer_tiny")
+    assert (options.encoder_embed_dim, options.lr, options.seed) == (8, [0.25], 3)
+    assert options.data == str(toy_corpus.two)  # not that of the training
+    assert options.source_lang == "xx"  # which the task has inferred
+    assert not [value for value in vars(options).values() if "${" in str(value)]
+
+
+def test_options_of_a_hub_interface_are_for_reading(interface):
+    with pytest.raises(AttributeError, match="args.beam would change nothing"):
+        interface.args.beam = 3
+    for copied in (copy.copy(interface.args), copy.deepcopy(interface.args)):
+        copied.beam = 3  # as hub interfaces of plugins do
+        assert type(copied) is argparse.Namespace
+    assert interface.args.beam == 5
+
+
+def test_options_of_roberta():
+    """Groups with a dataclass; the interface of a plugin may have options of its own."""
+    cfg = OmegaConf.create(
+        {
+            "common": {"seed": 7},
+            "task": {"_name": "sentence_prediction", "seed": "${common.seed}", "max_positions": 9},
+            "model": {"_name": "roberta", "max_positions": 5},
+            "bpe": None,
+        }
+    )
+    roberta = RobertaHubInterface(cfg, SimpleNamespace(), torch.nn.Linear(1, 1))
+    expected = {"task": "sentence_prediction", "arch": "roberta", "bpe": None}
+    assert vars(roberta.args) == {**expected, "seed": 7, "max_positions": 5}
+
+    class OfPlugin(RobertaHubInterface):
+        args = "its own"
+
+    assert OfPlugin(cfg, SimpleNamespace(), torch.nn.Linear(1, 1)).args == "its own"
+
+
+def test_searches_are_built_without_models(interface):
+    """Of 0.9: task.build_generator(args), then the models; another model has another search."""
+    task, models = interface.task, list(interface.models)
+    options = argparse.Namespace(beam=3, max_len_a=0, max_len_b=4)
+    older = task.build_generator(options)
+    assert not hasattr(older, "beam_size")  # before it knows the models
+    for present in (models, [copy.deepcopy(models[0])] * 2, models):
+        expected = task.inference_step(task.build_generator(present, options), present, SAMPLE)
+        for hypothesis, other in zip(task.inference_step(older, present, SAMPLE)[0], expected[0]):
+            assert torch.equal(hypothesis["tokens"], other["tokens"])
+            assert torch.equal(hypothesis["score"], other["score"])
+        assert older.beam_size == 3
+        assert older.model.models_size == len(present)
+
+
+def test_tasks_of_plugins_build_searches_as_in_0_9(interface):
+    class OfPlugin(type(interface.task)):
+        def build_generator(self, args):
+            args.beam = 2
+            return super().build_generator(args)
+
+    task = OfPlugin(interface.task.cfg, interface.task.src_dict, interface.task.tgt_dict)
+    search = task.build_generator(argparse.Namespace(beam=5))
+    assert len(search.generate(list(interface.models), SAMPLE)[0]) == 2
+
+
+def test_models_alone_are_a_mistake(interface):
+    with pytest.raises(TypeError, match="'args'"):
+        interface.task.build_generator(list(interface.models))
+
+
+def test_all_tasks_take_options_alone():
+    task = object.__new__(TASK_REGISTRY["translation_lev"])
+    task.tgt_dict = Dictionary()
+    search = task.build_generator(argparse.Namespace(iter_decode_max_iter=4))
+    assert type(search.build([])).__name__ == "IterativeRefinementGenerator"
+    assert search.build([]).max_iter == 4
