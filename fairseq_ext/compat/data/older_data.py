@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Any, Callable
 
 from ..patch_registry import PatchedModule, patch
 
 # both were kept and never read; they came after the eighth argument by place
 LIMITS = ("max_source_positions", "max_target_positions")
 BEFORE_LIMITS = 8
+# what pairs have since some version after 0.7, as their `__init__` sets it by default
+SINCE_0_7 = {
+    **{"append_bos": False, "align_dataset": None},  # 0.8, 0.9
+    **{"constraints": None, "src_lang_id": None, "tgt_lang_id": None},  # 0.10
+    **{"buckets": None, "pad_to_multiple": 1},  # 0.10
+}
 
 
 @patch(
@@ -31,6 +37,38 @@ def pairs_take_limits(module: PatchedModule) -> None:
         stock(self, *args, **{name: options[name] for name in options if name not in LIMITS})
 
     pairs.__init__ = __init__
+
+
+@patch(
+    "fairseq.data.language_pair_dataset",
+    because="fairseq 0.10 reads more attributes of LanguagePairDataset: datasets for 0.9 that set "
+    "those of that time themselves, such as MASS's, fail with \"has no attribute 'buckets'\"",
+)
+def pairs_may_set_their_attributes(module: PatchedModule) -> None:
+    """Give datasets that do without the `__init__` of pairs the defaults of newer attributes."""
+    pairs = module.LanguagePairDataset
+    for name, default in SINCE_0_7.items():
+        setattr(pairs, name, default)
+
+    # the lengths of both sides, by which a subset of a training is drawn and a set concatenated
+    def sizes(self: Any) -> Any:
+        if self.tgt_sizes is None:
+            return module.np.asarray(self.src_sizes)
+        return module.np.vstack((self.src_sizes, self.tgt_sizes)).T
+
+    # without __set__: `__init__` keeps its own in the object
+    pairs.sizes = AttributeUntilSet(sizes)
+
+
+class AttributeUntilSet:
+    """An attribute that is computed while an object has none of its own of that name."""
+
+    def __init__(self, compute: Callable[[Any], Any]) -> None:
+        self.compute = compute
+
+    def __get__(self, owner: Any, kind: type | None = None) -> Any:
+        """Return the attribute of an object, or this of the class."""
+        return self if owner is None else self.compute(owner)
 
 
 @patch(

@@ -24,6 +24,40 @@ def test_limits_of_positions_are_taken(more, options):
     assert (pairs.left_pad_source, pairs.left_pad_target) == (True, False)
 
 
+@pytest.mark.parametrize("has_targets", [False, True])
+def test_pairs_may_set_their_attributes(has_targets):
+    """A dataset that derives from pairs and does not call their `__init__`, as until 0.9."""
+    words = Dictionary()
+    texts = [torch.tensor([*range(4, 4 + length), 2]) for length in (5, 3, 4)]
+
+    class Masked(LanguagePairDataset):
+        def __init__(self):
+            self.src = self.tgt = texts
+            self.src_sizes = self.tgt_sizes = np.array([6, 4, 5])
+            self.src_dict = self.tgt_dict = words
+            if not has_targets:
+                self.tgt = self.tgt_sizes = self.tgt_dict = None
+            self.left_pad_source, self.left_pad_target = True, False
+            self.shuffle, self.input_feeding = False, True
+            self.remove_eos_from_source = self.append_eos_to_target = False
+            self.eos = 2
+
+    older = Masked()
+    targets = (texts, older.tgt_sizes, words) if has_targets else ()
+    present = LanguagePairDataset(texts, older.src_sizes, words, *targets, shuffle=False)
+    assert older.ordered_indices().tolist() == present.ordered_indices().tolist()
+    assert older.get_batch_shapes() is None
+    assert np.array_equal(older.sizes, present.sizes)
+    short, long = older.filter_indices_by_size(np.arange(3), (5, 5))
+    assert (short.tolist(), long) == ([1, 2], [0])
+    batch, expected = (pairs.collater([pairs[0], pairs[1]]) for pairs in (older, present))
+    assert torch.equal(batch["net_input"]["src_tokens"], expected["net_input"]["src_tokens"])
+    assert batch["ntokens"] == expected["ntokens"]
+    # what `__init__` sets is the object's own
+    assert LanguagePairDataset(texts, [6, 4, 5], words, pad_to_multiple=8).pad_to_multiple == 8
+    assert "sizes" in vars(present)
+
+
 def test_symbols_are_taken_by_place():
     class OlderDictionary(Dictionary):
         def __init__(self, pad="[PAD]", eos="[SEP]", unk="[UNK]", bos="[CLS]", more=("[X]",)):
