@@ -65,9 +65,8 @@ def cell(measurement: Measurement) -> str:
     # what a report stores has the value of each seed
     kind = is_difference, bool(measurement.get("values"))
     text = number(measurement["value"], *kind)
-    is_constant = text.replace(",", "").isdigit() and measurement.get("low") == measurement.get(
-        "high"
-    )
+    is_whole = text.lstrip("+-").replace(",", "").isdigit()
+    is_constant = is_whole and measurement.get("low") == measurement.get("high")
     if measurement.get("low") and not is_constant:
         low, high = (number(measurement[side], *kind) for side in ("low", "high"))
         text += f" ({low} to {high})"
