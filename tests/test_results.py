@@ -137,6 +137,18 @@ def test_values_of_a_report_have_two_decimals_whatever_their_digits(small):
     assert "| +1.97 |" in table and "| 2.380 |" in table
 
 
+def test_whole_numbers_that_seeds_share_have_no_range(small):
+    lines = ["system,versus,metric,value,low,high,values"]
+    lines += ["a,,updates,1500,1500,1500,1500 1500", "b,,updates,1450,1400,1500,1400 1500"]
+    lines += ["b,a,updates,-50,-100,0,-100 0", "a,c,updates,250,250,250,250 250"]
+    (measured.DATA / "y.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert "| a | 1,500 |\n| b | 1,450 (1,400 to 1,500) |" in small.table(
+        "y rows=system columns=metric versus="
+    )
+    differences = small.table("y rows=system columns=metric versus=*")
+    assert "| b - a | -50 (-100 to +0) |\n| a - c | +250 |" in differences
+
+
 def test_changed_measurements_are_noticed(small):
     small.main([])
     table = measured.DATA / "x.csv"
