@@ -222,7 +222,7 @@ def test_a_slow_answer_is_504_and_is_not_computed_later(pool):
 
 def request_bytes(body: bytes, length=None):
     length = len(body) if length is None else length
-    head = "POST /translate HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\n"
+    head = "POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     return f"{head}Content-Length: {length}\r\n\r\n".encode() + body
 
 

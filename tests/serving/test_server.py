@@ -86,7 +86,7 @@ def health_while_ending(client, connection):
     while not client.application.is_ending:
         time.sleep(0.01)
     with connection:
-        connection.sendall(b"GET /health HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         return b"".join(iter(lambda: connection.recv(4096), b""))
 
 

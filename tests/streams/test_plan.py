@@ -156,8 +156,8 @@ def test_the_first_steps_of_a_validation_are_of_all_pairs(dataset, shards):
         if number < count
     ]
     for pair, pair_batches in batches.items():  # each in its own order
-        own = [batch for batch in planned if batch and pairs_of(dataset, batch) == (pair,)]
-        assert own == [dataset.to_global(pair, batch) for batch in pair_batches]
+        in_turn = [batch for batch in planned if batch and pairs_of(dataset, batch) == (pair,)]
+        assert in_turn == [dataset.to_global(pair, batch) for batch in pair_batches]
 
 
 def test_in_order_each_pass_goes_through_the_batches_as_they_are(dataset, schedule):

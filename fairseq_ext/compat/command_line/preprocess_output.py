@@ -53,11 +53,11 @@ def _written(args: argparse.Namespace) -> dict[str, tuple[int, int, int]]:
     names = re.compile(rf"dict(\.({dictionaries}))?\.txt|{sets}")
     if not os.path.isdir(args.destdir):
         return {}
-    given = {os.path.realpath(path) for path in (args.srcdict, args.tgtdict) if path}
+    dictionaries_read = {os.path.realpath(path) for path in (args.srcdict, args.tgtdict) if path}
     files = {}
     for entry in os.scandir(args.destdir):
-        is_given = os.path.realpath(entry.path) in given
-        if names.fullmatch(entry.name) and entry.is_file() and not is_given:
+        is_read = os.path.realpath(entry.path) in dictionaries_read
+        if names.fullmatch(entry.name) and entry.is_file() and not is_read:
             state = entry.stat()
             files[entry.name] = state.st_ino, state.st_size, state.st_mtime_ns
     return files

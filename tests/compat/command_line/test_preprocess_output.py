@@ -41,12 +41,12 @@ def test_what_the_command_has_not_written_stays(langs, of_pair, of_others, tmp_p
     names = [f"valid{of_pair}.idx", f"train1{of_pair}.bin", f"test.align{of_pair}.bin"]
     for name in names:
         (tmp_path / name).write_text("whole")
-    given = tmp_path / f"dict.{langs[0]}.txt"
-    given.write_text("given")
+    dictionary = tmp_path / f"dict.{langs[0]}.txt"
+    dictionary.write_text("given")
     args = Namespace(
         source_lang=langs[0],
         target_lang=langs[1],
-        srcdict=str(given),
+        srcdict=str(dictionary),
         tgtdict=None,
         destdir=str(tmp_path),
     )
@@ -54,9 +54,9 @@ def test_what_the_command_has_not_written_stays(langs, of_pair, of_others, tmp_p
     with pytest.raises(ValueError, match="^of the block$"), whole_or_nothing(args):
         (tmp_path / names[1]).write_text("anything else")
         (tmp_path / "dict.txt").write_text("a part")
-        given.write_text("given, and written once more")
+        dictionary.write_text("given, and written once more")
         for name in others:
             (tmp_path / name).write_text("of the user or another process")
         raise ValueError("of the block")
     left = {path.name for path in tmp_path.iterdir()}
-    assert left == {names[0], names[2], given.name, *others}
+    assert left == {names[0], names[2], dictionary.name, *others}
