@@ -147,10 +147,11 @@ def test_a_share_of_its_own_is_not_that_of_other_streams(schedule, dataset):
         assert shares == pytest.approx(expected, abs=0.08), (schedule, first, last)
 
 
-def test_the_main_pair_may_have_left(dataset):
+@pytest.mark.parametrize("share", ["0.5", "a-b@mono=0.2,b-a@mono=0.3"])
+def test_the_main_pair_may_have_left(dataset, share):
     state = RunState()
     state.left = {"a-b": 2}
-    mixed = plan(dataset, "main+aux", state=state)
+    mixed = plan(dataset, "main+aux", share, state=state)
     assert {slot for slot in mixed.slots(2) if is_synthetic(slot)} == {(LINES[1],)}
 
 

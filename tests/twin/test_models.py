@@ -106,6 +106,35 @@ def test_state_is_the_one_that_predicts(data, stock, flags):
             torch.testing.assert_close(output.states[:, t], hidden[-1], atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.parametrize("place", ["dropout_in_module", "dropout_out_module"])
+@pytest.mark.parametrize("stock, flags", [case for case in CASES if "lstm" in case[0]])
+def test_dropout_stands_where_stock_has_it(data, stock, flags, place, monkeypatch):
+    """At a rate of 1 nothing is random: words, or what leaves each layer and is fed back, are 0."""
+    models, net_input = couple(data, stock, *flags), inputs(stock, lengths=(5, 5))
+    prev = net_input.get("prev_output_tokens", net_input["src_tokens"])
+    for model in models:
+        model.decoder.train()
+        for module in model.decoder.modules():
+            if isinstance(module, FairseqDropout):
+                module.p = 0.0
+        getattr(model.decoder, place).p = 1.0
+    twin, plain = models
+    source = None
+    if stock == "lstm":
+        source = plain.encoder(net_input["src_tokens"], net_input["src_lengths"])
+    expected, cache = [], {}
+    for t in range(prev.size(1)):
+        step, _ = plain.decoder(prev[:, : t + 1], encoder_out=source, incremental_state=cache)
+        hidden, _, _ = plain.decoder.get_cached_state(cache)
+        expected.append((step[:, 0], hidden[-1]))
+    logits, states = (torch.stack(part, dim=1) for part in zip(*expected))
+    for unrolled in ("_fed", "_literal"):
+        monkeypatch.setattr(lstm, "_fed", getattr(lstm, unrolled))
+        (twin_logits, _), output = twin(**net_input, twin=TwinCall())
+        torch.testing.assert_close(output.states, states, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(twin_logits, logits, atol=1e-5, rtol=1e-5)
+
+
 @pytest.mark.parametrize("stock", ENCODER_DECODERS)
 def test_properties_of_a_decoder(data, stock):
     model = couple(data, stock)[0]

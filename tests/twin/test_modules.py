@@ -148,6 +148,14 @@ def test_half_precision_is_computed_in_single():
     assert distance.item() == 90000.0
 
 
+@pytest.mark.parametrize("kind, expected", [("mse", 2047.5**2), ("euclidean", 2047.5)])
+def test_differences_of_half_precision_are_not_rounded(kind, expected):
+    """2048 and 0.5 are numbers of half precision, 2047.5 is none."""
+    mapped, target = (torch.full((1, 1, 1), x, dtype=torch.half) for x in (2048.0, 0.5))
+    penalty = TwinPenalty("backward", kind)
+    assert penalty(mapped, torch.ones(1, 1).bool(), target).item() == expected
+
+
 def test_which_rows_need_a_backward_network():
     assert TwinPenalty("backward").has_backward_states
     for other in (TwinPenalty("zeros"), TwinPenalty("noise"), TwinPenalty(stabilise=True)):
