@@ -75,6 +75,15 @@ def test_low_precision_logits_are_summed_in_float32(dtype, tolerance):
     assert (logits.grad.double() - exact.grad).abs().max() < tolerance
 
 
+def test_the_loss_scale_keeps_small_gradients():
+    """p = e^-18 is 0 in half precision, 2^12 times p is not: the product comes before rounding."""
+    logits = torch.tensor([[0.0, 9.0, -9.0]], dtype=torch.half, requires_grad=True)
+    loss, _ = label_smoothed_cross_entropy(logits, torch.tensor([0]), 0.0, PAD)
+    (loss.sum() * 2**12).backward()
+    p = torch.softmax(logits.detach().double(), dim=1)
+    torch.testing.assert_close(logits.grad[0, 2].double(), 2**12 * p[0, 2], rtol=2e-3, atol=0)
+
+
 @pytest.mark.parametrize("smoothing", [-0.1, 1.0, 2])
 def test_smoothing_out_of_range_is_refused(smoothing):
     with pytest.raises(ValueError, match=f"--label-smoothing {smoothing}.*less than 1"):

@@ -204,6 +204,31 @@ def test_streams_with_shares_of_their_own(schedule, dataset):
     assert real == plain(dataset, schedule).slots(1)
 
 
+def test_shares_of_streams_know_no_temperature(dataset):
+    """--schedule-temperature is of the real pairs; a stream's own share is what it says."""
+    text = "a-b@mono=0.6,b-a@mono=0.2"
+    drawn = [
+        [slot for slot in mixed.slots(1) if is_synthetic(slot)]
+        for mixed in (
+            plan(dataset, "temperature", text, temperature=temperature) for temperature in (1, 9)
+        )
+    ]
+    assert drawn[0] == drawn[1] and len({*drawn[0]}) == 2
+
+
+@pytest.mark.parametrize("joins, added", [(20, 60), (90, 60), (0, 60)])
+def test_a_stream_takes_part_once_it_is_there_and_has_joined(joins, added, dataset):
+    """A run that was begun without the lines has not trained on them before it had them."""
+    state = RunState()
+    state.added_at = dict.fromkeys(LINES, added)
+    growing = "0=0,100=0.8"
+    mixed = plan(dataset, share=growing, state=state, join_at=dict.fromkeys(LINES, joins))
+    alone = plan(dataset, share=growing, join_at=dict.fromkeys(LINES, max(joins, added)))
+    epochs = range(1, 8)
+    assert [mixed.slots(n) for n in epochs] == [alone.slots(n) for n in epochs]
+    assert any(map(is_synthetic, mixed.slots(7)))
+
+
 def test_a_share_of_a_stream_that_joins_late(dataset):
     late = plan(dataset, "joint", "a-b@mono=0.3,b-a@mono=0.3", join_at={"b-a@mono": 10**6})
     assert {slot for slot in late.slots(1) if is_synthetic(slot)} == {("a-b@mono",)}

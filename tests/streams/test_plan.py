@@ -69,6 +69,14 @@ def test_temperature_counts_no_sentence_that_is_too_long():
     ]
 
 
+def test_temperature_counts_sentences_and_not_batches():
+    """Long sentences make more batches of --max-tokens; the pairs are of one size."""
+    plan = training_plan(streams(x_y=60, z_y=60), "temperature")
+    plan.batches["z-y"] = [[sentence] for sentence in range(60)]
+    counts = collections.Counter(slot for epoch in range(1, 11) for slot in plan.slots(epoch))
+    assert counts["z-y",] / sum(counts.values()) == pytest.approx(0.5, abs=0.07)
+
+
 def test_temperature_passes_through_a_pair_before_it_repeats(dataset):
     order = collections.defaultdict(list)
     for batch in training_plan(dataset, "temperature", batch_size=1)(1):
