@@ -78,6 +78,8 @@ def test_ter_is_that_of_all_batches():
     full = {**zeros, "en-x:_ter_edits": 1, "en-x:_ter_length": 4}
     assert logged([[empty]], "en-x", "text") == {}
     assert logged([[empty], [zeros, full]], "en-x", "text") == {"en-x_ter": 75.0}
+    # more edits than words: no percentage of anything
+    assert logged([[empty], [empty, empty, full]], "en-x", "text") == {"en-x_ter": 175.0}
 
 
 def test_references_without_an_entity_have_no_f1():
