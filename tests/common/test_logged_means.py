@@ -57,21 +57,21 @@ def supervised():
     ]
 
 
-def labels(validation):
-    """Batches of labels, whose number differs, and one of texts."""
-    logs = []
-    for nll, count, weight, wrong in ((2.0, 1, 1, 1), (1.0, 4, 4, 0), (6.0, 2, 2, 1)):
-        log = {"loss": nll, "text_nll": 0.0, "wrong": wrong, "labels": count, "text_tokens": 0}
-        logs.append({**log, "sample_size": weight})
-        if validation:
-            # --label-weight text: a label counts as much as its text has tokens
-            logs[-1].update(label_nll=nll, label_weight=weight * 5, sample_size=weight * 5)
-    for nll, tokens in ((7.0, 3), (4.0, 11)):
-        log = {"loss": nll, "text_nll": nll, "wrong": 0, "labels": 0, "text_tokens": tokens}
-        logs.append({**log, "sample_size": tokens})
-        if validation:
-            logs[-1].update(label_nll=0.0, label_weight=0)
-    return logs
+def labels():
+    """Batches of labels, whose number differs, and two of texts.
+
+    With --label-weight text a label counts as much as its text has tokens.
+    """
+    logs = [
+        {"label_nll": nll, "label_weight": 5 * count, "wrong": wrong, "labels": count,
+         "text_nll": 0.0, "text_tokens": 0}
+        for nll, count, wrong in ((2.0, 1, 1), (1.0, 4, 0), (6.0, 2, 1))
+    ]  # fmt: skip
+    return logs + [
+        {"label_nll": 0.0, "label_weight": 0, "wrong": 0, "labels": 0,
+         "text_nll": nll, "text_tokens": tokens}
+        for nll, tokens in ((7.0, 3), (4.0, 11))
+    ]  # fmt: skip
 
 
 def texts():
@@ -106,8 +106,7 @@ def reduce_pairs(logs):
 CASES = {
     "twin": (TwinCriterion.reduce_metrics, twin()),
     "dual_supervised": (DualSupervisedCriterion.reduce_metrics, supervised()),
-    "labels": (DualLabelCrossEntropy.reduce_metrics, labels(validation=False)),
-    "labels, validation": (DualLabelCrossEntropy.reduce_metrics, labels(validation=True)),
+    "labels": (DualLabelCrossEntropy.reduce_metrics, labels()),
     "label_cross_entropy": (LabelCrossEntropy.reduce_metrics, texts()),
     "pairs": (reduce_pairs, pairs()),
 }
@@ -131,3 +130,14 @@ def test_the_cut_into_batches_does_not_matter(case):
             parts = [[log] for log in order[:cut]] + [list(order[cut:])]
             assert logged(reduce, parts) == pytest.approx(whole, abs=2e-3)
         assert logged(reduce, [[log] for log in order]) == pytest.approx(whole, abs=2e-3)
+
+
+def test_a_direction_that_has_left_takes_no_part_in_the_loss():
+    """fairseq empties meters at the end of an epoch and keeps them."""
+    logs = labels()
+    with metrics.aggregate(new_root=True) as meters:
+        DualLabelCrossEntropy.reduce_metrics(logs)
+        meters.reset()
+        assert math.isnan(meters.get_smoothed_value("loss"))
+        DualLabelCrossEntropy.reduce_metrics(logs[3:])
+    assert meters.get_smoothed_value("loss") == pytest.approx(11 / 14 / math.log(2), abs=1e-4)

@@ -110,8 +110,7 @@ class DualLabelCrossEntropy(FairseqCriterion):
             count = text.ne(self.padding_idx).sum()  # a tensor: the host does not wait for it
             loss = nll * count / sentences if labels else nll
         log = {"loss": loss.detach(), "text_nll": nll.detach() * (not labels)}
-        if not self.training:
-            log["label_nll"], log["label_weight"] = nll.detach() * labels, count * labels
+        log["label_nll"], log["label_weight"] = nll.detach() * labels, count * labels
         # the first position holds the label
         log["wrong"] = logits[:, 0].argmax(dim=1).ne(target[:, 0]).sum() * labels
         log.update(ntokens=sample["ntokens"], nsentences=sentences, sample_size=count)
@@ -123,16 +122,11 @@ class DualLabelCrossEntropy(FairseqCriterion):
         """Log loss, error rate and perplexity of the batches of all workers."""
         total = partial(logged_sum, logging_outputs)
         labels, tokens = total("labels"), total("text_tokens")
-        if any("label_nll" in log for log in logging_outputs):
-            # the mean over all that is validated, however it is cut into batches
-            if labels:
-                metrics.log_scalar("_label_nll", total("label_nll") / labels, labels)
-                metrics.log_scalar("_label_weight", total("label_weight") / labels, labels)
+        if labels or tokens:  # the mean over all that is seen, however it is cut into batches
             metrics.log_derived("loss", mean_loss)
-        elif labels or tokens:
-            loss = total("loss") / total("sample_size") / math.log(2)
-            metrics.log_scalar("loss", loss, labels + tokens, round=4)
         if labels:
+            metrics.log_scalar("_label_nll", total("label_nll") / labels, labels)
+            metrics.log_scalar("_label_weight", total("label_weight") / labels, labels)
             metrics.log_scalar("error", 100.0 * total("wrong") / labels, labels, round=2)
         if tokens:
             metrics.log_scalar("text_nll", total("text_nll") / tokens, tokens, round=4)
@@ -156,13 +150,14 @@ def mean_loss(meters: Mapping[str, AverageMeter]) -> float:
     Both are counted by ``label_weight``.
     """
     label, text = meters.get("_label_nll"), meters.get("text_nll")
-    sums, counts = [], []
-    if label is not None:
+    sums, counts = [0.0], [0.0]
+    # fairseq keeps the meters of a direction that has left, and empties them
+    if label is not None and label.count:
         counts.append(float(meters["_label_weight"].sum))
         # mean times weight: the sum that --label-weight counts it with
         sums.append(float(label.avg) * counts[-1])
-    if text is not None:
+    if text is not None and text.count:
         counts.append(float(text.count))
         sums.append(float(text.sum))
     # one ratio over both directions, as the trainer's own division
-    return round(sum(sums) / sum(counts) / math.log(2), 4)
+    return round(sum(sums) / sum(counts) / math.log(2), 4) if any(counts) else math.nan
