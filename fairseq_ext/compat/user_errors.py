@@ -54,9 +54,10 @@ class PluginError(ImportError):
 def option_of(name: str, value: object = True) -> str:
     """Return the option of a field as it is typed, "--max-tokens 9" for "max_tokens" and 9.
 
-    Without a value, and with True as of a switch, it is the name alone.
+    Without a value, and with True as of a switch, it is the name alone. An empty text is quoted.
     """
-    return "--" + name.replace("_", "-") + ("" if value is True else f" {value}")
+    shown = "''" if value == "" else value
+    return "--" + name.replace("_", "-") + ("" if value is True else f" {shown}")
 
 
 def reason_of(error: BaseException, path: str | os.PathLike[str]) -> str:

@@ -135,6 +135,7 @@ def test_options_as_they_are_typed():
     typed = [user_errors.option_of(name, value) for name, value in values.items()]
     assert typed == ["--max-tokens 1", "--monolingual None", "--fp16", "--lenpen 0.0"]
     assert user_errors.option_of("max_tokens") == "--max-tokens"
+    assert user_errors.option_of("adaptive_softmax_cutoff", "") == "--adaptive-softmax-cutoff ''"
 
 
 def test_names_that_are_spelt_alike_are_suggested():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..checkpoints.literal_evaluation import literal_value
 from ..user_errors import OptionError, option_of
 from .chosen_classes import Values, chosen_model, is_stock
+from .option_values import is_stock_alone
 
 SELF_ATTENDING = "fairseq.models.fconv_self_att"
 # {module of a model: numbers of a layer: width, kernel and maybe layers back to the residual}
@@ -19,6 +20,8 @@ SWITCHES = {
     "encoder_attention": "encoder_layers",
     "self_attention": "decoder_layers",
 }
+# lists of (width, kernel, stride) of wav2vec, HuBERT and models that begin with them
+OF_SOUND = ("conv_feature_layers", "conv_aggregator_layers")
 
 
 def layers_of_convolutions(values: Values) -> None:
@@ -61,13 +64,42 @@ def _number_of_layers(name: str, text: str, sizes: tuple[int, ...]) -> int:
     return len(layers)
 
 
-def _is_layer(layer: object, sizes: tuple[int, ...]) -> bool:
-    """True if a value has the numbers of a layer, of which `sizes` says how many there may be."""
-    if not isinstance(layer, (tuple, list)) or len(layer) not in sizes:
-        return False
-    if isinstance(layer, list) and len(layer) < max(sizes):
-        return False  # fairseq adds the third number to it as to a tuple
-    return all(type(size) is int for size in layer) and min(layer[:2]) > 0
+def layers_of_recordings(values: Values) -> None:
+    """Raise OptionError for lists of convolutions that fairseq's models of sound cannot have."""
+    if not is_stock_alone(values):
+        return
+    for name in OF_SOUND:
+        text = values.get(name)
+        if isinstance(text, str) and not text.startswith("${"):  # no reference to the model's
+            _check_strided(name, text)
+    text = values.get("conv_kernel_sizes")
+    if isinstance(text, str) and not all(map(_is_odd, text.split(","))):
+        raise OptionError(
+            f"{_shown('conv_kernel_sizes', text)} is not allowed; allowed: odd numbers with commas "
+            "between them, one for each layer, such as 5,5"
+        )
+
+
+def _check_strided(name: str, text: str) -> None:
+    """Raise OptionError unless a text lists layers of three whole numbers."""
+    allowed = (
+        "a list of (width, kernel, stride) of at least one layer, as [(512, 10, 5)] + "
+        "[(512, 3, 2)] * 4"
+    )
+    layers = _literal(name, text, allowed)
+    if not isinstance(layers, (list, tuple)) or not layers:
+        raise OptionError(f"{_shown(name, text)}: no list of layers; allowed: {allowed}")
+    for number, layer in enumerate(layers, 1):
+        is_layer = isinstance(layer, (tuple, list)) and len(layer) == 3
+        if not is_layer or not all(type(size) is int and size > 0 for size in layer):
+            raise OptionError(
+                f"{_shown(name, text)}: layer {number} is {layer}; allowed: {allowed}"
+            )
+
+
+def _is_odd(text: str) -> bool:
+    """True for an odd number: fairseq counts the frames that such kernels leave."""
+    return text.strip().isdecimal() and int(text) % 2 == 1
 
 
 def _check_switches(name: str, text: str, layers: int) -> None:

@@ -7,11 +7,12 @@ that names no option, in no training at all, or silently in a wrong result.
 from __future__ import annotations
 
 import json
+import math
 from typing import Any, Callable, Mapping
 
 from ..user_errors import OptionError, option_of
 from .chosen_classes import Values, foreign_options
-from .layer_lists import layers_of_convolutions
+from .layer_lists import layers_of_convolutions, layers_of_recordings
 from .named_files import COMPARISONS as OF_FILES
 from .option_ranges import RANGES, Range
 from .option_values import is_stock_alone, literal, number
@@ -147,6 +148,22 @@ def _betas(values: Values) -> None:
                 )
 
 
+def _epsilons(values: Values) -> None:
+    """Raise OptionError unless Adafactor has two numbers that keep it from dividing by zero."""
+    value = values.get("adafactor_eps")
+    if not isinstance(value, str):
+        return
+    pair: Any = literal(value)
+    is_pair = isinstance(pair, (tuple, list)) and len(pair) == 2
+    if not is_pair or not all(
+        isinstance(epsilon, (int, float)) and 0 <= epsilon < math.inf for epsilon in pair
+    ):
+        raise OptionError(
+            f"{option_of('adafactor_eps')} {value!r} is not allowed; allowed: two numbers of at "
+            "least 0, such as '(1e-30, 1e-3)'"
+        )
+
+
 def _dictionaries(values: Values) -> None:
     """Raise OptionError for overrides that are no dictionary in the notation of Python."""
     for name in ("model_overrides", "optimizer_overrides"):
@@ -247,7 +264,9 @@ COMPARISONS: tuple[Callable[[Values], None], ...] = (
     _heads_divide_width,
     _warmup_of_inverse_sqrt,
     layers_of_convolutions,
+    layers_of_recordings,
     _betas,
+    _epsilons,
     _dictionaries,
     _json_objects,
     check_detokenizer,  # whose arguments are such an object

@@ -45,6 +45,46 @@ def test_lists_of_layers_are_taken(changes):
     check({**GOOD, **changes})
 
 
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("[(8, 3)]", "layer 1 is \\(8, 3\\); allowed: a list of \\(width, kernel, stride\\)"),
+        ("[(8, 3, 2), (8, 3, 0)]", "layer 2 is \\(8, 3, 0\\)"),
+        ("[(8, 3, 2.5)]", "layer 1 is \\(8, 3, 2.5\\)"),
+        ("(8, 3, 2)", "layer 1 is 8"),
+        ("8", "no list of layers"),
+        ("[(8, 3, 2", "no expression"),
+    ],
+)
+def test_other_convolutions_of_sound_are_refused(text, message):
+    with pytest.raises(OptionError, match=f"^--conv-feature-layers '.*': {message}"):
+        check({"arch": "wav2vec2", "conv_feature_layers": text})
+
+
+@pytest.mark.parametrize(
+    "text", ["[(8, 10, 5)] + [(8, 3, 2)] * 2", "[[8, 3, 2]]", "${model.conv_feature_layers}"]
+)
+def test_convolutions_of_sound_are_taken(text):
+    check({"arch": "wav2vec2", "conv_feature_layers": text})
+
+
+def test_the_defaults_of_models_of_sound_are_taken():
+    from argparse import ArgumentParser
+
+    from fairseq.models import ARCH_MODEL_REGISTRY
+
+    names = {"conv_feature_layers", "conv_aggregator_layers", "conv_kernel_sizes"}
+    seen = set()
+    for arch in ("wav2vec", "wav2vec2", "hubert", "s2t_transformer", "s2t_conformer"):
+        parser = ArgumentParser(conflict_handler="resolve")
+        ARCH_MODEL_REGISTRY[arch].add_args(parser)
+        values = {action.dest: action.default for action in parser._actions}
+        values = {name: value for name, value in values.items() if name in names}
+        seen |= values.keys()
+        check({"arch": arch, **values})
+    assert seen == names
+
+
 def test_every_named_architecture_is_taken():
     from argparse import Namespace
 
