@@ -16,7 +16,7 @@ from typing import Any, Sequence
 
 import numpy as np
 
-from fairseq_ext.tools import UsageError, atomic_path
+from fairseq_ext.tools import UsageError, atomic_path, make_folder
 from fairseq_ext.twin.commands.idx import read_idx
 
 from .files import check_outputs, find, write_lines
@@ -143,7 +143,7 @@ def run(args: Namespace) -> None:
     strips = strips_by_split(args, rng)
     rows = np.concatenate([pixels(canvas, args.features) for canvas, _ in strips["train"]])
     components = Components(rows, args.components)
-    (args.output / "bin" / "features").mkdir(parents=True, exist_ok=True)
+    make_folder(args.output / "bin" / "features")
     for split in SPLITS:
         count = CAPTIONS if split == "train" else 1
         texts: list[str] = []

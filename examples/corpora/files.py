@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Iterable, Iterator, Sequence, TextIO, Union
 
 from fairseq_ext.compat import text_lines
-from fairseq_ext.tools import UsageError, atomic_path
+from fairseq_ext.tools import UsageError, atomic_path, make_folder
 
 File = Union[str, Path]
 
@@ -95,7 +95,7 @@ def check_outputs(
 @contextlib.contextmanager
 def written(path: File) -> Iterator[TextIO]:
     """Open a text file to write that takes the name `path` only when all went well."""
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    make_folder(Path(path).parent)
     with atomic_path(path) as temporary:
         with open(temporary, "w", encoding="utf-8", newline="\n") as stream:
             yield stream

@@ -11,7 +11,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Iterator, Sequence
 
-from fairseq_ext.tools import UsageError, atomic_path
+from fairseq_ext.tools import UsageError, atomic_path, make_folder
 
 from .files import check_outputs, lines_of
 
@@ -74,6 +74,6 @@ def run(args: Namespace) -> None:
     except RuntimeError as error:
         texts = ", ".join(path.name for path in args.texts)
         raise UsageError(f"--vocabulary {args.vocabulary} does not fit {texts}: {error}") from error
-    args.model.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(args.model.parent)
     with atomic_path(args.model) as temporary:
         temporary.write_bytes(learnt.getvalue())

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple, Sequence
 
 from fairseq_ext.compat.text_lines import UNREADABLE
-from fairseq_ext.tools import UsageError, atomic_path
+from fairseq_ext.tools import UsageError, atomic_path, make_folder
 
 from .files import check_outputs, write_lines
 from .parallel import SPLITS
@@ -145,7 +145,7 @@ def run(args: Namespace) -> None:
     outputs = [args.output / name.format(split) for split in SPLITS for name in written]
     check_outputs(outputs, [args.archive])
     recordings, rng = recordings_by_split(args), random.Random(SEED)
-    (args.output / "wavs").mkdir(parents=True, exist_ok=True)
+    make_folder(args.output / "wavs")
     for split, count in zip(SPLITS, args.strings):
         strings = compose(recordings[split], count, args.digits, rng)
         lines = ["id\taudio\ttgt_text\tspeaker"]

@@ -7,7 +7,7 @@ from typing import Optional, Sequence
 
 import numpy as np
 
-from fairseq_ext.tools import atomic_path
+from fairseq_ext.tools import atomic_path, make_folder
 
 from . import UsageError
 
@@ -61,9 +61,10 @@ def fields(
 def write_score(folder: Path, score: Score) -> None:
     """Write a score to its file, whose name tells what it is, and print it.
 
-    Raises UsageError where the file is of another score, whose name differs in signs alone.
+    Raises UsageError where the folder cannot be made, and where the file is of another score, whose
+    name differs in signs alone.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     words = [*score.where.values(), score.metric]
     name = "".join(sign if sign.isalnum() or sign in "-_" else "." for sign in " ".join(words))
     file = folder / f"{name}.json"

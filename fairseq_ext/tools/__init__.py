@@ -65,6 +65,14 @@ def check_once(option: str, paths: Iterable[Union[str, Path]]) -> None:
         listed[file] = str(path)
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder that files are written to; UsageError where that is not possible."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:  # a file has the name, or the folder above is read-only
+        raise UsageError(f"cannot write to {folder}: {error.filename}: {error.strerror}") from error
+
+
 @contextlib.contextmanager
 def atomic_path(output: Union[str, Path], flushes: bool = True) -> Iterator[Path]:
     """Yield a temporary file beside `output` that becomes `output` when the block ends well.

@@ -53,3 +53,13 @@ def test_a_file_that_is_read_is_not_replaced(name, place, words, script, tmp_pat
     with pytest.raises(SystemExit, match=rf"{place} would be replaced .*allowed: another {option}"):
         script.main([name, *words.replace("READ", place).split()])
     assert (tmp_path / place).read_text(encoding="utf-8") == TEXT
+
+
+@pytest.mark.parametrize(
+    "words", ["draw a --lines 1 --output a", "learn-subwords a --vocabulary 12 --model a/model"]
+)
+def test_a_file_in_the_place_of_a_folder_is_named(words, script, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a").write_text("b c\n", encoding="utf-8")
+    with pytest.raises(SystemExit, match="cannot write to a: a: File exists"):
+        script.main(words.split())

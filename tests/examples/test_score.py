@@ -122,6 +122,13 @@ def test_references_without_a_line_are_named(score, tmp_path, write, words):
         score(*words.split(), *options, "--into", tmp_path / "scores")
 
 
+def test_a_file_in_the_place_of_the_folder_is_named(score, tmp_path):
+    (tmp_path / "file").write_text("a b c d\n", encoding="utf-8")
+    words = ["text", "bleu", "--hyp", tmp_path / "file", "--ref", tmp_path / "file"]
+    with pytest.raises(UsageError, match=r"^cannot write to \S*file: \S*file: File exists"):
+        score(*words, "--into", tmp_path / "file")
+
+
 @pytest.mark.parametrize(
     "words, message",
     [

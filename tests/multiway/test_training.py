@@ -6,6 +6,7 @@ import random
 import pytest
 import torch
 from common import inprocess
+from conftest import run_command
 from fairseq.data import Dictionary
 
 TASK = ["--task", "multiway_translation"]
@@ -117,6 +118,27 @@ def test_interactive_takes_several_sources_in_a_line(trained, toy_corpus, tmp_pa
     typed = inprocess.hypotheses(output)
     assert [typed[n][0][1] for n in range(5)] == [whole[n][0][1] for n in range(5)]
     assert f"S-0\t{lines[0]}" in output
+
+
+def test_an_empty_text_among_several_is_read_as_in_binarised_data(trained, tmp_path, toy_corpus):
+    sides = {"xx": ["", "an1 av1 an2", ""], "zz": ["iv1 in2 ko in1", "", ""]}
+    sides["yy"] = ["un1 un2 uv1"] * 3
+    for language, lines in sides.items():
+        (tmp_path / f"test.{language}").write_text("".join(line + "\n" for line in lines))
+    words = ["fairseq-preprocess", "--testpref", tmp_path / "test", "--destdir", tmp_path / "bin"]
+    words += ["--srcdict", toy_corpus.dictionary, "--tgtdict", toy_corpus.dictionary]
+    for source in ("xx", "zz"):
+        run_command(*words, "-s", source, "-t", "yy")
+    file = tmp_path / "input"
+    file.write_text("".join(f"{x} ||| {z}\n" for x, z in zip(sides["xx"], sides["zz"])))
+    flags = [*TASK, "-s", "xx+zz", "-t", "yy", "--path", trained, "--beam", 3]
+    whole = inprocess.hypotheses(inprocess.generate(tmp_path / "bin", *flags))
+    typed = inprocess.hypotheses(inprocess.interactive(toy_corpus.three, *flags, "--input", file))
+    assert sorted(typed) == sorted(whole) == [0, 1, 2]
+    for number in range(3):
+        assert [score for score, _ in typed[number]] == pytest.approx(
+            [score for score, _ in whole[number]], abs=1e-4
+        )
 
 
 def test_a_bad_line_of_several_sources_has_an_empty_answer(trained, tmp_path, toy_corpus):
