@@ -56,7 +56,7 @@ def test_a_file_that_is_read_is_not_replaced(name, place, words, script, tmp_pat
 
 
 @pytest.mark.parametrize(
-    "words", ["draw a --lines 1 --output a", "learn-subwords a --vocabulary 12 --model a/model"]
+    "words", ["draw a --lines 1 --output a", "learn-subwords a --vocabulary 8 --model a/model"]
 )
 def test_a_file_in_the_place_of_a_folder_is_named(words, script, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
