@@ -230,7 +230,7 @@ def test_a_command_that_sigterm_ends_leaves_nothing_half_written(tmp_path):
     process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == -signal.SIGTERM and os.listdir(tmp_path) == []
-    assert errors == "\nfairseq-ext user-dir: ended by SIGTERM; nothing is half-written\n"
+    assert errors == "\nfairseq-ext user-dir: ended by SIGTERM; none of its files is half-written\n"
 
 
 def test_a_table_is_printed_where_the_terminal_has_ascii_alone(run, tmp_path):

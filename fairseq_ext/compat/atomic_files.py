@@ -15,7 +15,7 @@ import secrets
 import shutil
 import socket
 import tempfile
-from typing import BinaryIO, Iterator, cast
+from typing import IO, BinaryIO, Callable, Iterator, cast
 
 # hidden names, which nothing that looks for checkpoints takes for one
 LEFTOVER = re.compile(r"\.(?P<name>.+)\.(?P<host>[^.]+)\.(?P<pid>\d+)\.part")
@@ -28,6 +28,10 @@ UNWRITTEN = re.compile(r"\d+ requested and \d+ written")
 
 # names of unfinished files and folders of this process; `termination_signals` removes them
 unfinished: list[str] = []
+# functions that remove what else is unfinished; it calls them, too
+removers: list[Callable[[], object]] = []
+# open files that stay where the process ends early, under names that say so
+incomplete: list[IO[str]] = []
 
 
 @contextlib.contextmanager
@@ -98,7 +102,13 @@ def open_for_torch(path: str) -> Iterator[BinaryIO]:
     """
     with open(path, "wb") as file:
         recorder = ErrorRecordingFile(file)
-        yield cast(BinaryIO, recorder)
+        try:
+            yield cast(BinaryIO, recorder)
+        except RuntimeError as error:
+            # Ctrl-C between two writes: torch.save has tried to end the file all the same
+            if isinstance(error.__context__, KeyboardInterrupt):
+                raise error.__context__ from None
+            raise
         if recorder.error is not None:
             raise recorder.error
         file.flush()

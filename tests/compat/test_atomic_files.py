@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
 from fairseq_ext.compat import atomic_files
 
@@ -42,3 +43,21 @@ def test_a_folder_is_replaced_or_stays(tmp_path, monkeypatch, error, renames_bef
     content = (tmp_path / "target" / "holds").read_text()
     assert content == ("target" if renames_before == 1 else "work")
     assert not any(path.name.startswith(".") for path in tmp_path.iterdir())
+
+
+def test_ctrl_c_between_two_writes_of_torch_is_no_other_error(tmp_path, monkeypatch):
+    """torch.save ends the file all the same, which fails, and its error hides the first one."""
+    write = atomic_files.ErrorRecordingFile.write
+    calls = []
+
+    def interrupted(file, chunk):
+        calls.append(chunk)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return write(file, chunk)
+
+    monkeypatch.setattr(atomic_files.ErrorRecordingFile, "write", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        with atomic_files.atomic_write(str(tmp_path / "model.pt")) as file:
+            torch.save({"weight": torch.zeros(9)}, file)
+    assert not list(tmp_path.iterdir())

@@ -35,12 +35,11 @@ PROGRAMS = {
 
 
 @patch(
-    "fairseq_cli.train",
-    "fairseq_cli.hydra_train",
+    *PROGRAMS,
     because="fairseq 0.12.2: Ctrl-C ends in a traceback, SIGTERM without a word",
 )
-def trainings_end_by_signals_in_one_line(module: PatchedModule) -> None:
-    """Print what to do next, leave nothing half-written, end by the signal."""
+def commands_end_by_signals_in_one_line(module: PatchedModule) -> None:
+    """Print what to do next, leave no file half-written, end by the signal."""
     module.cli_main = exits_cleanly_on_signals(PROGRAMS[module.__name__], module.cli_main)
 
 

@@ -6,7 +6,7 @@ import os
 from contextlib import contextmanager, suppress
 from typing import IO, Any, Iterator
 
-from ..atomic_files import flush, names_output
+from ..atomic_files import flush, incomplete, names_output
 from ..patch_registry import PatchedModule, patch
 
 
@@ -25,7 +25,11 @@ def result_files_are_whole(module: PatchedModule) -> None:
         try:
             with names_output(path, part):
                 with open(part, mode, **options) as file:
-                    yield file
+                    incomplete.append(file)
+                    try:
+                        yield file
+                    finally:
+                        incomplete.remove(file)
                 flush(part)
                 os.replace(part, path)
         finally:

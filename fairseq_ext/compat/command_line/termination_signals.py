@@ -1,4 +1,4 @@
-"""How a command ends by SIGTERM and SIGINT (Ctrl-C): one line, nothing half-written.
+"""How a command ends by SIGTERM and SIGINT (Ctrl-C): one line, no file half-written.
 
 The process then ends by the signal itself, so that its status is what a shell expects: 143 and
 130. Nothing here imports fairseq or torch.
@@ -15,7 +15,7 @@ import sys
 from types import FrameType
 from typing import Any, Callable, Sequence, TypeVar
 
-from ..atomic_files import remove, unfinished
+from ..atomic_files import incomplete, remove, removers, unfinished
 from ..checkpoints.folder_lock import locked
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -55,7 +55,7 @@ def _handler(program: str, owner: int) -> Handler:
     def handle(number: int, frame: FrameType | None) -> None:
         # processes that load data inherit the handler
         if os.getpid() == owner:
-            _end_data_workers()
+            _end_child_processes()
             folder = clean_up()
             # torchrun sends the signal to all workers: the first one speaks for them
             if os.environ.get("RANK", "0") == "0":
@@ -72,13 +72,15 @@ def _handler(program: str, owner: int) -> Handler:
     return handle
 
 
-def _end_data_workers() -> None:
-    """End the processes that load data, which would print that this one has gone."""
+def _end_child_processes() -> None:
+    """End the processes that load data, which would print that this one has gone, or write sets."""
     # torch's handler raises an exception when one of them ends
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    for process in multiprocessing.active_children():
-        if process.daemon:
-            process.kill()
+    children = [process for process in multiprocessing.active_children() if process.daemon]
+    for process in children:
+        process.kill()
+    for process in children:
+        process.join()  # what it writes is there, and can be removed
 
 
 def clean_up() -> str | None:
@@ -86,13 +88,30 @@ def clean_up() -> str | None:
     folder = os.path.dirname(locked[-1]) if locked else None
     for path in (*unfinished, *locked):
         remove(path)
+    for remover in removers:
+        remover()
     return folder
 
 
+def _incomplete_files() -> list[str]:
+    """Return the names of the files that stay as far as they are written; remove empty ones."""
+    names = []
+    for file in incomplete:
+        # the interrupted code may be inside a write to it
+        with contextlib.suppress(OSError, RuntimeError, ValueError):
+            file.flush()
+        if os.path.exists(file.name) and os.path.getsize(file.name):
+            names.append(file.name)
+        else:
+            remove(file.name)
+    return names
+
+
 def _how_to_continue(folder: str | None) -> str:
-    """Return what a training that saves into `folder` left there, and what to do next."""
+    """Return what the command left: a training in `folder`, and what to do next; others, parts."""
     if folder is None:
-        return "nothing is half-written"
+        names = _incomplete_files()
+        return f"{', '.join(names)} is incomplete" if names else "none of its files is half-written"
     last = os.path.join(folder, "checkpoint_last.pt")
     if not os.path.exists(last):
         return f"{folder} has no checkpoint_last.pt yet: the same command starts anew"

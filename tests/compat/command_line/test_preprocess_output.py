@@ -54,6 +54,7 @@ def test_what_the_command_has_not_written_stays(langs, of_pair, of_others, tmp_p
     with pytest.raises(ValueError, match="^of the block$"), whole_or_nothing(args):
         (tmp_path / names[1]).write_text("anything else")
         (tmp_path / "dict.txt").write_text("a part")
+        (tmp_path / f"train{of_pair}.pt1.bin").write_text("what a process of --workers has made")
         dictionary.write_text("given, and written once more")
         for name in others:
             (tmp_path / name).write_text("of the user or another process")
