@@ -204,17 +204,21 @@ def _unknown_option_text(error: Any) -> str:
 
 
 def _missing_reference_text(text: str) -> str:
-    """Return the message for an option of a task that is the value of one of the criterion."""
-    match = re.search(r"Interpolation key 'criterion\.(\w+)' not found", text)
+    """Return the message for an option that is the value of one of the criterion or the task."""
+    match = re.search(r"Interpolation key '(criterion|task)\.(\w+)' not found", text)
     if match is None:
         return _one_line(text)
-    registries = getattr(sys.modules.get("fairseq.registry"), "REGISTRIES", {})
-    declarations = registries.get("criterion", {}).get("dataclass_registry", {})
-    names = sorted(
-        name for name, options in declarations.items() if hasattr(options, match.group(1))
-    )
+    group, name = match.groups()
+    if group == "criterion":
+        registries = getattr(sys.modules.get("fairseq.registry"), "REGISTRIES", {})
+        declarations = registries.get("criterion", {}).get("dataclass_registry", {})
+        reader = "this task"
+    else:  # a task without a dataclass has no defaults in a configuration of hydra
+        declarations = getattr(sys.modules.get("fairseq.tasks"), "TASK_DATACLASS_REGISTRY", {})
+        reader = "this model"
+    names = sorted(key for key, options in declarations.items() if hasattr(options, name))
     return (
-        f"--criterion: this task reads {option_of(match.group(1))} of the criterion; allowed: "
+        f"--{group}: {reader} reads {option_of(name)} of the {group}; allowed: "
         f"{' or '.join(names) or 'one that has it'}"
     )
 

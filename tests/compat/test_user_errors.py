@@ -71,6 +71,22 @@ def test_a_task_that_reads_an_option_of_another_criterion(finish):
     )
 
 
+def test_a_model_that_reads_an_option_of_another_task(finish):
+    """As twin_speech_lstm does with speech_to_text, which has no dataclass and so no defaults."""
+    from omegaconf import OmegaConf
+    from omegaconf.errors import InterpolationKeyError
+
+    import fairseq_ext  # noqa: F401  (its tasks)
+
+    options = {"model": {"longest": "${task.max_source_positions}"}, "task": {}}
+    with pytest.raises(InterpolationKeyError) as caught:
+        OmegaConf.to_container(OmegaConf.create(options), resolve=True)
+    code, text = finish(caught.value)
+    assert code == 2
+    start = f"{PROGRAM}: error: --task: this model reads --max-source-positions of the task; "
+    assert text.startswith(f"{start}allowed: ") and " or transcription or " in text
+
+
 def test_a_name_in_a_configuration_that_is_no_option(finish):
     from fairseq.dataclass.utils import merge_with_parent
     from fairseq.optim.adam import FairseqAdamConfig
