@@ -9,6 +9,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Union
 
 import torch
 from fairseq import checkpoint_utils, tasks
+from fairseq.data import data_utils
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
@@ -211,7 +212,7 @@ def set_up_task(cfg: DictConfig, folder: Path, direction: Optional[str]) -> Fair
         is_bound = chosen_name(options, "task") == "multilingual_translation"
         requested = _direction_among(pairs, direction, is_bound)
     elif direction is not None:
-        _check_only_direction(options, direction)
+        _check_only_direction(options, direction, folder)
     with open_dict(cfg):
         options["data"] = str(folder)
         for name, value in WITHOUT_TRAINING.items():
@@ -242,11 +243,16 @@ def _direction_among(pairs: List[str], direction: Optional[str], is_bound: bool)
     return requested
 
 
-def _check_only_direction(options: Mapping[str, Any], direction: str) -> None:
-    """Raise ValueError for another direction than that of a model of one."""
-    trained = f"{options.get('source_lang')}-{options.get('target_lang')}"
-    if direction != trained:
-        allowed = trained if options.get("source_lang") else "leave it out"
+def _check_only_direction(options: Mapping[str, Any], direction: str, folder: Path) -> None:
+    """Raise ValueError for another direction than that of a model of one.
+
+    A training without -s and -t took the direction from the names in its data folder.
+    """
+    trained = options.get("source_lang"), options.get("target_lang")
+    if "source_lang" in options and None in trained and folder.is_dir():
+        trained = data_utils.infer_language_pair(str(folder))
+    if direction != f"{trained[0]}-{trained[1]}":
+        allowed = "leave it out" if None in trained else "-".join(trained)
         raise ValueError(f"direction {direction!r}: the model has one; allowed: {allowed}")
 
 

@@ -255,3 +255,13 @@ def test_a_direction_of_other_languages_names_those_of_the_model(direction, data
     message = f"direction '{re.escape(direction)}': no de in .*xx-yy.*, which the model was trained"
     with pytest.raises(ValueError, match=message):
         fairseq_ext.load(checkpoint_of("multiway_gru"), data[system.data], direction)
+
+
+def test_the_direction_of_a_training_that_was_not_given_it(data, checkpoint_of, tmp_path):
+    """Without -s and -t, fairseq takes it from the names in the data folder."""
+    state = torch.load(checkpoint_of("transformer"), weights_only=True)
+    state["cfg"]["task"].update(source_lang=None, target_lang=None)
+    torch.save(state, tmp_path / "model.pt")
+    assert fairseq_ext.load(tmp_path / "model.pt", data["two"], "xx-yy").translate(["an1"])
+    with pytest.raises(ValueError, match="'yy-xx': the model has one; allowed: xx-yy$"):
+        fairseq_ext.load(tmp_path / "model.pt", data["two"], "yy-xx")

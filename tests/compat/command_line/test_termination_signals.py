@@ -1,19 +1,13 @@
 """A signal ends a command in one line; the same command continues a training."""
 
-import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import time
-import types
 
 import pytest
 from fairseq import checkpoint_utils
-
-from fairseq_ext.compat.command_line.entry_points import commands_end_by_signals_in_one_line
-from fairseq_ext.compat.command_line.preprocess_output import whole_or_nothing
-from fairseq_ext.compat.command_line.result_files import result_files_are_whole
 
 
 @pytest.mark.parametrize(
@@ -83,77 +77,90 @@ def test_processes_that_load_data_end_without_a_word():
     assert errors.splitlines()[-1] == said and "Traceback" not in errors
 
 
-def ended(command, program, number, errors):
-    """The last line of a command, run in a fork, that a signal ends as soon as it calls `ready`.
+COMMAND = """
+import multiprocessing, os, sys, time, types
+from fairseq_ext.compat.command_line.entry_points import commands_end_by_signals_in_one_line
+from fairseq_ext.compat.command_line.preprocess_output import whole_or_nothing
+from fairseq_ext.compat.command_line.result_files import result_files_are_whole
 
-    command: takes `ready`. errors: the file of what it prints.
+program, folder, *words = sys.argv[1:]
+
+def ready():
+    print("ready", flush=True)
+    time.sleep(60)
+
+{command}
+
+module = types.SimpleNamespace(__name__=program, cli_main=command)
+commands_end_by_signals_in_one_line(module)
+module.cli_main()
+"""
+
+
+def ended(command, number, program, *words):
+    """The last line of a command that a signal ends as soon as it calls ``ready``.
+
+    command: Python that defines ``command``. words: its folder and what else it reads.
     """
-    module = types.SimpleNamespace(__name__=program)
-    reading, writing = os.pipe()
-    module.cli_main = lambda: command(lambda: (os.write(writing, b"!"), time.sleep(60)))
-    commands_end_by_signals_in_one_line(module)
-    child = os.fork()
-    if child == 0:
-        os.dup2(os.open(errors, os.O_WRONLY | os.O_CREAT), 2)
-        signal.signal(number, signal.SIG_DFL)
-        try:
-            module.cli_main()
-        finally:
-            os._exit(1)
-    assert os.read(reading, 1) == b"!"
-    os.kill(child, number)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -number
-    os.close(reading)
-    os.close(writing)
-    text = errors.read_text()
-    assert "Traceback" not in text
-    return text.splitlines()[-1]
+    process = subprocess.Popen(
+        [sys.executable, "-c", COMMAND.replace("{command}", command), program, *map(str, words)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
+    )
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == -number
+    assert "Traceback" not in errors
+    return errors.splitlines()[-1]
+
+
+GENERATION = """
+def command():
+    module = types.SimpleNamespace()
+    result_files_are_whole(module)
+    with module.open(f"{folder}/generate-test.txt", "w") as file:
+        file.write("".join(words))
+        ready()
+"""
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("text", ["H-0", ""])
 def test_what_a_generation_has_written_is_named(number, text, tmp_path):
     """It stays under the name of a part, with what was still in the buffer."""
-    folder = tmp_path / "results"
-    folder.mkdir()
-
-    def generate(ready):
-        module = types.SimpleNamespace()
-        result_files_are_whole(module)
-        with module.open(str(folder / "generate-test.txt"), "w") as file:
-            file.write(text)
-            ready()
-
-    said = ended(generate, "fairseq_cli.generate", number, tmp_path / "errors")
-    part = folder / "generate-test.txt.part"
+    said = ended(GENERATION, number, "fairseq_cli.generate", tmp_path, text)
+    part = tmp_path / "generate-test.txt.part"
     left = f"{part} is incomplete" if text else "none of its files is half-written"
     assert said == f"fairseq-generate: ended by {signal.Signals(number).name}; {left}"
-    assert [(path, path.read_text()) for path in folder.iterdir()] == [(part, text)] * bool(text)
+    assert [(path, path.read_text()) for path in tmp_path.iterdir()] == [(part, text)] * bool(text)
 
 
-def binarise(path):
-    """Write a part of a set again and again, as a process of --workers."""
+PREPROCESSING = """
+def binarise(path):  # again and again, as a process of --workers
     while True:
-        path.write_text("a part")
+        with open(path, "w") as file:
+            file.write("a part")
+
+def command():
+    langs = {"source_lang": None, "target_lang": None, "srcdict": None, "tgtdict": None}
+    args = types.SimpleNamespace(destdir=folder, **langs)
+    with whole_or_nothing(args), multiprocessing.get_context("fork").Pool(1) as pool:
+        for name in ("dict.txt", "preprocess.log"):
+            with open(f"{folder}/{name}", "w") as file:
+                file.write("a part")
+        pool.apply_async(binarise, [f"{folder}/train.pt1.bin"])
+        while not os.path.exists(f"{folder}/train.pt1.bin"):
+            time.sleep(0.01)
+        ready()
+"""
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_sets_that_are_not_whole_are_removed(number, tmp_path):
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    langs = {"source_lang": None, "target_lang": None, "srcdict": None, "tgtdict": None}
-
-    def preprocess(ready):
-        args = types.SimpleNamespace(destdir=str(folder), **langs)
-        with whole_or_nothing(args), multiprocessing.get_context("fork").Pool(1) as pool:
-            for name in ("dict.txt", "preprocess.log"):
-                (folder / name).write_text("a part")
-            pool.apply_async(binarise, [folder / "train.pt1.bin"])
-            while not (folder / "train.pt1.bin").exists():
-                time.sleep(0.01)
-            ready()
-
-    said = ended(preprocess, "fairseq_cli.preprocess", number, tmp_path / "errors")
+    said = ended(PREPROCESSING, number, "fairseq_cli.preprocess", tmp_path)
     left = "none of its files is half-written"
     assert said == f"fairseq-preprocess: ended by {signal.Signals(number).name}; {left}"
-    assert [path.name for path in folder.iterdir()] == ["preprocess.log"]
+    assert [path.name for path in tmp_path.iterdir()] == ["preprocess.log"]
