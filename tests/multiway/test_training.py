@@ -6,7 +6,6 @@ import random
 import pytest
 import torch
 from common import inprocess
-from conftest import run_command
 from fairseq.data import Dictionary
 
 TASK = ["--task", "multiway_translation"]
@@ -120,7 +119,7 @@ def test_interactive_takes_several_sources_in_a_line(trained, toy_corpus, tmp_pa
     assert f"S-0\t{lines[0]}" in output
 
 
-def test_an_empty_text_among_several_is_read_as_in_binarised_data(trained, tmp_path, toy_corpus):
+def test_an_empty_text_among_several_is_read_as_if_binarised(trained, tmp_path, toy_corpus, run):
     sides = {"xx": ["", "an1 av1 an2", ""], "zz": ["iv1 in2 ko in1", "", ""]}
     sides["yy"] = ["un1 un2 uv1"] * 3
     for language, lines in sides.items():
@@ -128,7 +127,7 @@ def test_an_empty_text_among_several_is_read_as_in_binarised_data(trained, tmp_p
     words = ["fairseq-preprocess", "--testpref", tmp_path / "test", "--destdir", tmp_path / "bin"]
     words += ["--srcdict", toy_corpus.dictionary, "--tgtdict", toy_corpus.dictionary]
     for source in ("xx", "zz"):
-        run_command(*words, "-s", source, "-t", "yy")
+        run(*words, "-s", source, "-t", "yy")
     file = tmp_path / "input"
     file.write_text("".join(f"{x} ||| {z}\n" for x, z in zip(sides["xx"], sides["zz"])))
     flags = [*TASK, "-s", "xx+zz", "-t", "yy", "--path", trained, "--beam", 3]
