@@ -38,17 +38,15 @@ class OptionError(ValueError):
     """An option has a value that is not allowed; the message names it, and what is allowed."""
 
 
-class PluginError(ImportError):
-    """A --user-dir cannot be imported; the message names it, the file, the line and the cause.
+class PluginFault(NamedTuple):
+    """What a command prints for an exception that the import of a --user-dir has raised.
 
-    Args:
-        message: without line breaks.
-        trace: the traceback from the plugin's first line on; "" where the message says it all.
+    The exception has it as its attribute `plugin_fault`. message: names option, file, line and
+    cause. trace: the traceback from the plugin's first line on; "" where the message says it all.
     """
 
-    def __init__(self, message: str, trace: str = ""):
-        super().__init__(message)
-        self.trace = trace
+    message: str
+    trace: str = ""
 
 
 def option_of(name: str, value: object = True) -> str:
@@ -84,7 +82,7 @@ class ExitMessage(NamedTuple):
 HYDRA_ERRORS = ("HydraException",)
 
 # classes of this package in whose place a worker process has only the printed traceback
-WORKER_ERRORS = ("RefusedCheckpoint", "UnreadableFile", "CheckpointMismatch", "PluginError")
+WORKER_ERRORS = ("RefusedCheckpoint", "UnreadableFile", "CheckpointMismatch")
 
 # packages that fairseq imports where an option needs them
 OPTIONAL_PACKAGES = ("editdistance", "librosa", "pandas", "soundfile", "torchaudio", "transformers")
@@ -153,8 +151,9 @@ def exit_message(error: BaseException) -> ExitMessage | None:
     text = _os_error_text(error) if isinstance(error, OSError) else text
     if isinstance(error, OptionError):
         return ExitMessage(_one_line(text), 2)
-    if isinstance(error, PluginError):
-        return ExitMessage(_one_line(text), 1)
+    fault: PluginFault | None = getattr(error, "plugin_fault", None)
+    if fault is not None:
+        return ExitMessage(_one_line(fault.message), 1)
     if name == "MissingMandatoryValue":  # omegaconf's, for "???"
         return ExitMessage(_missing_value_text(text), 2)
     if name == "InterpolationKeyError":  # omegaconf's, for an option with the value of another's
@@ -299,10 +298,11 @@ def print_error(program: str, error: BaseException, message: str) -> None:
     for bar in list(getattr(tqdm_class, "_instances", ())):
         bar.close()  # ends the bar's line
     sys.stdout.flush()
+    fault: PluginFault | None = getattr(error, "plugin_fault", None)
     if is_debugging():
         traceback.print_exception(type(error), error, error.__traceback__)
-    elif isinstance(error, PluginError) and error.trace:
-        print(error.trace, file=sys.stderr)  # its author looks for the line
+    elif fault is not None and fault.trace:
+        print(fault.trace, file=sys.stderr)  # its author looks for the line
     print(f"{program}: error: {message}", file=sys.stderr, flush=True)
 
 

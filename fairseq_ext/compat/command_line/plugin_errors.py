@@ -10,7 +10,7 @@ import traceback
 from types import ModuleType
 from typing import Iterator
 
-from ..user_errors import OPTIONAL_PACKAGES, PluginError
+from ..user_errors import OPTIONAL_PACKAGES, PluginFault
 
 logger = logging.getLogger(__name__)
 
@@ -20,9 +20,10 @@ AUTOMATIC_FOLDERS = ("tasks", "models")
 
 @contextlib.contextmanager
 def errors_of_plugin(user_dir: str, place: str, memo: set[str]) -> Iterator[None]:
-    """Raise PluginError instead of an exception of the block, which imports a --user-dir.
+    """Note in an exception of the block, which imports a --user-dir, what a command prints.
 
-    A second import of the plugin, once it is mended, is a new attempt.
+    The exception itself goes on as it is. A second import of the plugin, once it is mended, is a
+    new attempt.
 
     Args:
         user_dir: the value of the option.
@@ -35,15 +36,16 @@ def errors_of_plugin(user_dir: str, place: str, memo: set[str]) -> Iterator[None
         raise FileNotFoundError(f"--user-dir {user_dir}: there is no such file or folder")
     try:
         yield
-    except PluginError:
-        raise
     except Exception as error:
         memo.discard(os.path.abspath(place))
+        if not hasattr(error, "plugin_fault"):
+            is_inside = _frames_inside(error, place) or _is_syntax_error_inside(error, place)
+            if present is not None and not is_inside:
+                raise another_module(user_dir, present) from error
+            error.plugin_fault = plugin_fault(user_dir, place, error)  # type: ignore[attr-defined]
         if present is None:
             sys.modules.pop(name, None)  # its folders `tasks` and `models` are imported with it
-        elif not _frames_inside(error, place) and not _is_syntax_error_inside(error, place):
-            raise another_module(user_dir, present) from error
-        raise plugin_error(user_dir, place, error) from error
+        raise
     if present is None and _imports_nothing(place):
         logger.warning(
             f"--user-dir {user_dir}: nothing is imported: {place} has no __init__.py and neither "
@@ -51,24 +53,27 @@ def errors_of_plugin(user_dir: str, place: str, memo: set[str]) -> Iterator[None
         )
 
 
-def another_module(user_dir: str, present: ModuleType) -> PluginError:
+def another_module(user_dir: str, present: ModuleType) -> ImportError:
     """Return the error for a plugin with the name of a module that is imported already."""
     file = getattr(present, "__file__", None) or ", ".join(getattr(present, "__path__", ()))
-    return PluginError(
+    message = (
         f"--user-dir {user_dir} is not allowed: there is another module {present.__name__}, "
         f"{file or 'of Python itself'}; allowed: a file or folder with a name of its own"
     )
+    error = ImportError(message)
+    error.plugin_fault = PluginFault(message)  # type: ignore[attr-defined]
+    return error
 
 
-def plugin_error(user_dir: str, place: str, error: Exception) -> PluginError:
-    """Return the error for an exception that the import of a plugin raised."""
+def plugin_fault(user_dir: str, place: str, error: Exception) -> PluginFault:
+    """Return what a command prints for an exception that the import of a plugin raised."""
     cause = f"{type(error).__name__}: {error}"
     if isinstance(error, SyntaxError):
         cause = f"{type(error).__name__}: {error.msg}"
         if _is_syntax_error_inside(error, place):
             code = (error.text or "").strip()
             at = f"{error.filename}, line {error.lineno}: {cause}{f': {code}' if code else ''}"
-            return PluginError(f"--user-dir {user_dir} cannot be imported: {at}")
+            return PluginFault(f"--user-dir {user_dir} cannot be imported: {at}")
     if isinstance(error, ModuleNotFoundError) and error.name in OPTIONAL_PACKAGES:
         cause += f"; pip install {error.name}"
     frames = _frames_inside(error, place)
@@ -76,11 +81,11 @@ def plugin_error(user_dir: str, place: str, error: Exception) -> PluginError:
         file_name = os.path.basename(place).removesuffix(".py")
         is_name = file_name.isidentifier() and (os.path.isdir(place) or place.endswith(".py"))
         allowed = "" if is_name else "; allowed: a folder, or a file .py, with the name of a module"
-        return PluginError(f"--user-dir {user_dir} cannot be imported: {cause}{allowed}")
+        return PluginFault(f"--user-dir {user_dir} cannot be imported: {cause}{allowed}")
     at = f"{frames[-1].filename}, line {frames[-1].lineno}"
     # the import of what is not there is known by its line alone
     trace = "" if type(error) is ModuleNotFoundError else _trace_from_plugin(error, place)
-    return PluginError(f"--user-dir {user_dir} cannot be imported: {at}: {cause}", trace)
+    return PluginFault(f"--user-dir {user_dir} cannot be imported: {at}: {cause}", trace)
 
 
 def _frames_inside(error: BaseException, place: str) -> list[traceback.FrameSummary]:

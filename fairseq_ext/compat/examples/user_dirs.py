@@ -36,7 +36,7 @@ NOT_IMPORTED = {
 def user_dirs_import_examples(module: PatchedModule) -> None:
     """Import what --user-dir names, and then patch what belongs to an example.
 
-    What cannot be imported is a PluginError, with the exception as its cause.
+    The exception of what cannot be imported goes on, with what a command prints for it.
     """
     stock = module.import_user_module
 
@@ -70,7 +70,7 @@ def single_file(user_dir: str) -> str | None:
 def import_file(file: str) -> None:
     """Import a single file as a plugin, under its name without .py.
 
-    Raises PluginError if another module has this name.
+    Raises ImportError if another module has this name.
     """
     note_place(file)  # its dataclasses have the rule of those of a folder
     folder, name = os.path.split(file[: -len(".py")])
