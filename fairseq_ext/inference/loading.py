@@ -252,7 +252,7 @@ def _check_only_direction(options: Mapping[str, Any], direction: str, folder: Pa
     if "source_lang" in options and None in trained and folder.is_dir():
         trained = data_utils.infer_language_pair(str(folder))
     if direction != f"{trained[0]}-{trained[1]}":
-        allowed = "leave it out" if None in trained else "-".join(trained)
+        allowed = "leave it out" if None in trained else f"{trained[0]}-{trained[1]}"
         raise ValueError(f"direction {direction!r}: the model has one; allowed: {allowed}")
 
 
