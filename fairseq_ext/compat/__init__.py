@@ -83,6 +83,7 @@ PATCH_MODULES = (
     "optimizers.added_options",
     "optimizers.parameter_groups",
     "optimizers.master_parameters",
+    "optimizers.loss_scales",
     "training.empty_batches",
     "validation.validated_sets",
     "data.virtual_epochs",

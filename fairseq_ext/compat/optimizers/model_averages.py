@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Mapping
 
 from ..module_overlay import overlay_names
 from ..patch_registry import PatchedModule, patch
-from ..surrounded_calls import call_after
+from ..surrounded_calls import call_after, call_before
 
 if TYPE_CHECKING:
     from fairseq.models.ema import EMA
@@ -104,6 +104,23 @@ def counters_are_copied(module: PatchedModule) -> None:
         self.skip_keys = {*self.skip_keys, *counters}
 
     call_after(ema, "__init__", skip_counters)
+
+
+@patch(
+    "fairseq.trainer",
+    because="fairseq 0.12.2: --store-ema with --fp16 or --bf16, without --ema-fp32, has averages "
+    "in 16 bits, where a step of the default decay is lost: they stay as they begin",
+)
+def averages_are_in_single_precision(module: PatchedModule) -> None:
+    """Switch --ema-fp32 on in trainings in 16 bits, before the averages are built."""
+
+    def switch_on(self: Trainer) -> None:
+        common, settings = self.cfg.common, self.cfg.ema
+        if settings.store_ema and (common.fp16 or common.bf16) and not settings.ema_fp32:
+            logger.info("--store-ema: the averages are in single precision, as with --ema-fp32")
+            settings.ema_fp32 = True  # the trainer stores and restores them by it
+
+    call_before(module.Trainer, "_build_ema", switch_on)
 
 
 class _NamedOnce:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import functools
 import types
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Sequence
 
@@ -15,8 +16,10 @@ from ..user_errors import OptionError
 if TYPE_CHECKING:
     from fairseq.dataclass.configs import FairseqConfig
     from fairseq.models import BaseFairseqModel
+    from fairseq.nan_detector import NanDetector
     from fairseq.optim.amp_optimizer import AMPOptimizer
     from fairseq.optim.fp16_optimizer import FP16Optimizer
+    from fairseq.trainer import Trainer
     from torch import Tensor
 
 
@@ -147,6 +150,71 @@ def amp_unscales_once(module: PatchedModule) -> None:
         self.scaler.update()
 
     module.AMPOptimizer.step = step
+
+
+@patch(
+    "fairseq.trainer",
+    because="fairseq 0.12.2 with any torch: the retries of --amp-batch-retries are counted over "
+    "all batches of a training: a batch may be skipped without one",
+)
+def each_batch_has_its_retries(module: PatchedModule) -> None:
+    """Count anew when a batch has been trained or skipped."""
+
+    def begin_anew(self: Trainer, *args: Any, **kwargs: Any) -> None:
+        if self.cfg.common.amp:
+            self._amp_retries = 0
+
+    # it calls itself to try again, and adds to the number before
+    call_after(module.Trainer, "train_step", begin_anew)
+
+
+@patch(
+    "fairseq.optim.amp_optimizer",
+    because="fairseq 0.12.2: with --amp on a CPU, where torch scales no loss, a gradient of NaN "
+    "ends in \"'GradScaler' object has no attribute '_backoff_factor'\"",
+)
+def no_scale_explains_nan_on_cpus(module: PatchedModule) -> None:
+    """Raise FloatingPointError for such a gradient, as without --amp."""
+    optimizer = module.AMPOptimizer
+    clip = optimizer.clip_grad_norm
+
+    @functools.wraps(clip)
+    def clip_grad_norm(
+        self: AMPOptimizer, max_norm: float, aggregate_norm_fn: Callable[..., Any] | None = None
+    ) -> Tensor:
+        if self.scaler.is_enabled():
+            norm: Tensor = clip(self, max_norm, aggregate_norm_fn)
+            return norm
+        norm = self.fp32_optimizer.clip_grad_norm(max_norm, aggregate_norm_fn)
+        if not norm.isfinite().all():
+            raise FloatingPointError("gradients are Nan/Inf")
+        return norm
+
+    optimizer.clip_grad_norm = clip_grad_norm
+
+
+@patch(
+    "fairseq.nan_detector",
+    because="fairseq 0.12.2 with any torch: a training of a Transformer whose gradient is NaN "
+    "without --fp16 ends in StopIteration, because torch looks for a tensor in what an encoder "
+    "returns",
+)
+def detectors_watch_layers(module: PatchedModule) -> None:
+    """Follow the backward pass through modules without parts, which return tensors."""
+    from torch import nn
+
+    detector = module.NanDetector
+    add = detector.add_hooks
+
+    @functools.wraps(add)
+    def add_hooks(self: NanDetector, module: nn.Module) -> None:
+        backward, self.backward = self.backward, self.backward and not list(module.children())
+        try:
+            add(self, module)
+        finally:
+            self.backward = backward
+
+    detector.add_hooks = add_hooks
 
 
 def _with_common(cfg: FairseqConfig, **values: Any) -> FairseqConfig:

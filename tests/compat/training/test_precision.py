@@ -176,6 +176,51 @@ def test_amp_is_built_from_its_own_options(window, monkeypatch):
     assert cfg.common.fp16_init_scale == 4 and cfg.common.amp_init_scale == 32
 
 
+def test_each_batch_has_its_retries():
+    """Three attempts at the third batch overflow, and at the others at most two."""
+    from fairseq_ext.compat.training.precision import each_batch_has_its_retries
+
+    class Trainer:
+        """As fairseq's: `overflows` says of each attempt whether its gradient overflows."""
+
+        cfg = types.SimpleNamespace(common=types.SimpleNamespace(amp=True, amp_batch_retries=2))
+        _amp_retries = 0
+
+        def train_step(self, samples, raise_oom=False):
+            if not self.overflows.pop(0):
+                return "trained"
+            if self._amp_retries == self.cfg.common.amp_batch_retries:
+                self._amp_retries = 0
+                return "skipped"
+            self._amp_retries += 1
+            return self.train_step(samples, raise_oom)
+
+    each_batch_has_its_retries(types.SimpleNamespace(Trainer=Trainer))
+    trainer = Trainer()
+    trainer.overflows = [True, True, False, True, True, False, True, True, True, True, False]
+    outcomes = [trainer.train_step([]) for _ in range(4)]
+    assert outcomes == ["trained", "trained", "skipped", "trained"] and not trainer.overflows
+
+
+@pytest.mark.parametrize("precision", [(), ("--bf16",), ("--amp",)], ids=str)
+def test_gradients_that_are_no_numbers_are_named(precision, tiny_training, tmp_path, monkeypatch):
+    from common import inprocess
+    from fairseq.tasks.translation import TranslationTask
+
+    step = TranslationTask.train_step
+
+    def train_step(self, sample, model, *args, **kwargs):
+        outcome = step(self, sample, model, *args, **kwargs)
+        model.decoder.layers[0].fc1.weight.grad.fill_(float("inf"))
+        return outcome
+
+    monkeypatch.setattr(TranslationTask, "train_step", train_step)
+    with inprocess.logged_lines() as lines:
+        with pytest.raises(FloatingPointError, match="gradients are Nan/Inf"):
+            inprocess.train(*tiny_training, "--save-dir", tmp_path, "--max-update", 2, *precision)
+    assert any("Detected nan/inf grad norm" in line for line in lines)
+
+
 @pytest.mark.parametrize("option", ["--bf16", "--memory-efficient-bf16"])
 def test_bf16_with_several_update_freqs(option, tiny_training, run):
     words = [*tiny_training, "--no-save", "--max-update", 3, "--update-freq", "1,2", "--cpu"]
