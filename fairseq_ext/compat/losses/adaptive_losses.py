@@ -29,11 +29,12 @@ NO_WORD = -100  # in place of padding: no word of the dictionary or of a cluster
 @patch(
     "fairseq.criterions.adaptive_loss",
     because="fairseq 0.12.2: adaptive_loss takes the second word of every cluster behind the first "
-    "for padding: loss and perplexity lack it, and it is not learnt; with reduce=False the "
-    "criterion fails",
+    "for padding: loss and perplexity lack it, and it is not learnt; sums are in 16 bits with "
+    "--fp16 and --bf16; with reduce=False the criterion fails",
 )
 def words_of_clusters_are_no_padding(module: PatchedModule) -> None:
     """Ignore padding by a number of its own; words are counted anew in each cluster, from 0."""
+    import torch
 
     def forward(
         self: AdaptiveLoss, model: BaseFairseqModel, sample: dict[str, Any], reduce: bool = True
@@ -49,14 +50,19 @@ def words_of_clusters_are_no_padding(module: PatchedModule) -> None:
         target = model.get_targets(sample, output)  # (B, T)
         is_padding = target.eq(self.padding_idx)
         words = target.masked_fill(is_padding, NO_WORD).view(-1)  # (B*T)
-        loss = output[0].new_zeros(1 if reduce else len(words))
+        # 16 bits end at 65,504, and round a sum of thousands to its first three digits
+        single = torch.promote_types(output[0].dtype, torch.float32)
+        loss = output[0].new_zeros(1 if reduce else len(words), dtype=single)
         # of the first cluster all words have scores, of the others those whose target is in them
         clusters = enumerate(zip(*softmax(output[0], words)))
         for index, (logits, classes) in clusters:
             if classes is None:
                 continue
             losses = module.F.cross_entropy(
-                logits, classes, ignore_index=NO_WORD, reduction="sum" if reduce else "none"
+                logits.to(single),
+                classes,
+                ignore_index=NO_WORD,
+                reduction="sum" if reduce else "none",
             )
             if reduce or not index:
                 loss = loss + losses
