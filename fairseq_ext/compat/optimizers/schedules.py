@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+FIRST_RATE = "first_rate"  # in the state of reduce_lr_on_plateau
+
 
 @patch(
     "fairseq.optim.lr_scheduler.polynomial_decay_schedule",
@@ -141,6 +143,50 @@ def plateaus_begin_anew_with_lr(module: PatchedModule) -> None:
             trainer.lr_step_update()
 
     after_loading(module.Trainer, begin_with_lr)
+
+
+@patch(
+    "fairseq.optim.lr_scheduler.reduce_lr_on_plateau",
+    because="fairseq 0.12.2: a checkpoint of reduce_lr_on_plateau does not tell the --lr that it "
+    "began with",
+)
+def plateaus_note_their_first_rate(module: PatchedModule) -> None:
+    """Store --lr with the state of the schedule."""
+    schedule = module.ReduceLROnPlateauLRSchedule
+    save = schedule.state_dict
+
+    @functools.wraps(save)
+    def state_dict(self: Any) -> dict[str, Any]:
+        return {**save(self), FIRST_RATE: float(self.cfg.lr[0])}
+
+    schedule.state_dict = state_dict
+
+
+@patch(
+    "fairseq.trainer",
+    because="fairseq 0.12.2: with reduce_lr_on_plateau, another --lr has no effect on a training "
+    "that goes on, and nothing says so",
+)
+def rates_of_plateaus_are_named(module: PatchedModule) -> None:
+    """Warn where the checkpoint began with another --lr than the one that is named."""
+
+    def warn(trainer: Trainer, loading: CheckpointLoading) -> None:
+        keeps = loading.extra_state is not None and not loading.reset_optimizer
+        if not keeps or loading.reset_lr_scheduler or "lr" in loading.optimizer_overrides:
+            return
+        if not getattr(trainer.lr_scheduler, "warmup_end", False):
+            return  # another schedule, or its warm-up, which rises to --lr
+        rate = trainer.cfg.optimization.lr[0]
+        # without this patch no first rate was stored
+        first = trainer._optim_history[-1]["lr_scheduler_state"].get(FIRST_RATE, rate)
+        if first != rate and trainer.is_data_parallel_master:
+            logger.warning(
+                f"the training goes on with the learning rate {trainer.get_lr():g} of "
+                f"{loading.filename}, which began with {first:g}, not with --lr {rate:g}; to "
+                "change it, add --reset-lr-scheduler"
+            )
+
+    after_loading(module.Trainer, warn)
 
 
 @patch(

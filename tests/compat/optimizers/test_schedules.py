@@ -132,16 +132,23 @@ PLATEAU = ("--lr-scheduler", "reduce_lr_on_plateau", "--max-tokens", 4000)
 def test_a_plateau_begins_anew(tiny_training, tmp_path, monkeypatch):
     """With its rate, or with a warm-up, which counts the updates before."""
     monkeypatch.undo()
+    warnings = []
 
     def rates(*flags):
-        records = inprocess.train(*tiny_training, *PLATEAU, "--save-dir", tmp_path, *flags)
+        with inprocess.logged_lines() as lines:
+            records = inprocess.train(*tiny_training, *PLATEAU, "--save-dir", tmp_path, *flags)
+        warnings[:] = [line for line in lines if "goes on with the learning rate" in line]
         return [record["train_lr"] for record in records if "train_lr" in record]
 
     assert rates("--lr", 0.002, "--max-epoch", 1) == [0.002]
     shutil.copy(tmp_path / "checkpoint1.pt", tmp_path / "begin.pt")
     again = ("--restore-file", tmp_path / "begin.pt", "--max-epoch", 2, "--lr", 0.0005)
     assert rates(*again) == [0.002]  # as the checkpoint says
-    assert rates(*again, "--reset-lr-scheduler") == [0.0005]
+    assert len(warnings) == 1 and "rate 0.002 of" in warnings[0]
+    assert "not with --lr 0.0005; to change it, add --reset-lr-scheduler" in warnings[0]
+    assert rates(*again[:4], "--lr", 0.002) == [0.002] and not warnings
+    assert rates(*again, "--optimizer-overrides", "{'lr': 0.0005}") == [0.0005] and not warnings
+    assert rates(*again, "--reset-lr-scheduler") == [0.0005] and not warnings
     assert rates(*again, "--reset-lr-scheduler", "--warmup-updates", 1) == [0.0005]
 
 
