@@ -109,6 +109,7 @@ PATCH_MODULES = (
     "losses.adaptive_losses",
     "losses.padded_batches",  # after adaptive_losses, whose loss it wraps
     "losses.masked_units",
+    "losses.refinement_losses",
     "losses.speech_to_speech",
     "losses.adapter_languages",
     "losses.latency_losses",
