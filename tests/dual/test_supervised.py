@@ -74,6 +74,12 @@ def test_value_equals_the_reference(case, smoothing, weight):
     assert logs["xx-yy"]["lm_nll_loss"].item() == pytest.approx(-marginal, rel=1e-6)
 
 
+def test_the_gradient_is_divided_by_the_tokens_of_both_directions(case):
+    criterion = criterion_of(case.task, 1.0, case.tables)
+    size = criterion(case.model, couple(case.x, case.y))[1]
+    assert size == sum(map(len, case.x + case.y))
+
+
 def test_sentences_have_to_be_matched(case, monkeypatch):
     """The broken twin: rows in the order of the batches."""
     monkeypatch.setattr(torch.Tensor, "argsort", lambda ids: torch.arange(len(ids)))

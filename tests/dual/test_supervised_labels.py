@@ -169,6 +169,17 @@ def test_sentences_have_to_be_matched(case, monkeypatch):
     assert abs(loss.item() / ((max(LENGTHS) + 1) * f + g) - 1) > 1e-2
 
 
+def test_each_term_is_divided_by_the_length_of_its_own_text(case):
+    """fairseq orders a batch by the lengths of its sources: of labels, in any order."""
+    sample, other = case.sample(), case.sample((2, 0, 3, 1))
+    assert other["label-text"]["id"].tolist() == [2, 0, 3, 1]
+    losses = [
+        case.criterion(1.0)(case.model, {**sample, "label-text": part["label-text"]})[0].item()
+        for part in (sample, other)
+    ]
+    assert losses[1] == pytest.approx(losses[0], rel=1e-9)
+
+
 @pytest.mark.parametrize("kind, same", [(Marginals, True), (PaddingCounts, False)])
 def test_mates_and_padding_change_nothing(case, kind, same):
     """The term of a batch is the sum of the terms of its pairs alone."""

@@ -136,32 +136,31 @@ def _betas(values: Values) -> None:
     """Raise OptionError unless the decay rates of an optimiser's means are two from [0, 1)."""
     for name in ("adam_betas", "adamax_betas", "lamb_betas"):
         value = values.get(name)
-        if isinstance(value, str):
-            pair: Any = literal(value)
-            is_pair = isinstance(pair, (tuple, list)) and len(pair) == 2
-            if not is_pair or not all(
-                isinstance(beta, (int, float)) and 0 <= beta < 1 for beta in pair
-            ):
-                raise OptionError(
-                    f"{option_of(name)} {value!r} is not allowed; allowed: two numbers of at least "
-                    "0 and less than 1, such as '(0.9, 0.98)'"
-                )
+        if isinstance(value, str) and not _is_pair(value, limit=1):
+            raise OptionError(
+                f"{option_of(name)} {value!r} is not allowed; allowed: two numbers of at least 0 "
+                "and less than 1, such as '(0.9, 0.98)'"
+            )
 
 
 def _epsilons(values: Values) -> None:
     """Raise OptionError unless Adafactor has two numbers that keep it from dividing by zero."""
     value = values.get("adafactor_eps")
-    if not isinstance(value, str):
-        return
-    pair: Any = literal(value)
-    is_pair = isinstance(pair, (tuple, list)) and len(pair) == 2
-    if not is_pair or not all(
-        isinstance(epsilon, (int, float)) and 0 <= epsilon < math.inf for epsilon in pair
-    ):
+    if isinstance(value, str) and not _is_pair(value, limit=math.inf):
         raise OptionError(
             f"{option_of('adafactor_eps')} {value!r} is not allowed; allowed: two numbers of at "
             "least 0, such as '(1e-30, 1e-3)'"
         )
+
+
+def _is_pair(text: str, limit: float) -> bool:
+    """True if a text holds two numbers of at least 0 and below ``limit``."""
+    pair: Any = literal(text)
+    return (
+        isinstance(pair, (tuple, list))
+        and len(pair) == 2
+        and all(isinstance(part, (int, float)) and 0 <= part < limit for part in pair)
+    )
 
 
 def _dictionaries(values: Values) -> None:

@@ -17,8 +17,7 @@ from . import Block, LinePair, Malformed, check_depth, no_options
 if TYPE_CHECKING:
     from nltk.tree import Tree
 
-# what stands for a word: its part of speech, one symbol for all, or the word itself
-LEAVES = ("tag", "xx", "word")
+# one symbol for all words
 ANY = "XX"
 EMPTY = "-NONE-"
 # how the treebank writes signs that would be taken for its own
@@ -172,7 +171,8 @@ def escaped(word: str) -> str:
 def forward(text: str, leaves: str = "tag", function_tags: bool = False) -> LinePair:
     """Return (words, linearised tree) of a tree.
 
-    leaves: see LEAVES. function_tags: keep -SBJ, -TMP and so on; numbers never stay.
+    leaves: what stands for a word: "tag", its part of speech, "xx", one symbol for all, or "word",
+    the word itself. function_tags: keep -SBJ, -TMP and so on; numbers never stay.
     """
     words, symbols = _linear(read_treebank(text), leaves, function_tags)
     if not words:
