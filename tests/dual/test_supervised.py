@@ -7,6 +7,7 @@ from dual.supervised import PaddingCounts, couple, criterion_of
 from dual.support import PAD, fill, gradient_of, random_sentence
 
 from fairseq_ext.common.criterion import ChunkedLabelSmoothedCrossEntropy
+from fairseq_ext.dual.supervised.criterion import DualSupervisedConfig, DualSupervisedCriterion
 from fairseq_ext.dual.supervised.marginals import Marginals
 from reference import dual as reference
 from reference.gradient import central_difference, random_entries
@@ -70,14 +71,23 @@ def test_value_equals_the_reference(case, smoothing, weight):
     for log in logs.values():
         assert log["l_duality"].item() / log["nsentences"] == pytest.approx(term, rel=1e-5)
     assert sum(log["loss"].item() for log in logs.values()) == pytest.approx(loss.item())
+    likelihood = sum(log["nll_loss"].item() for log in logs.values())
+    assert likelihood == pytest.approx(case.expected(0.0, 0), rel=1e-6)
     marginal = sum(reference.bigram_log_probability(y, case.tables["yy"]) for y in case.y)
     assert logs["xx-yy"]["lm_nll_loss"].item() == pytest.approx(-marginal, rel=1e-6)
 
 
-def test_the_gradient_is_divided_by_the_tokens_of_both_directions(case):
+def test_the_gradient_is_divided_by_what_both_directions_count(case):
     criterion = criterion_of(case.task, 1.0, case.tables)
-    size = criterion(case.model, couple(case.x, case.y))[1]
-    assert size == sum(map(len, case.x + case.y))
+    assert criterion(case.model, couple(case.x, case.y))[1] == sum(map(len, case.x + case.y))
+    criterion.sentence_avg = True
+    assert criterion(case.model, couple(case.x, case.y))[1] == 2 * len(case.x)
+
+
+def test_options_reach_the_criterion(case):
+    cfg = DualSupervisedConfig(dsl_weight=0.0, label_smoothing=0.1, sentence_avg=True)
+    criterion = DualSupervisedCriterion.build_criterion(cfg, case.task)
+    assert (criterion.weight, criterion.eps, criterion.sentence_avg) == (0.0, 0.1, True)
 
 
 def test_sentences_have_to_be_matched(case, monkeypatch):
