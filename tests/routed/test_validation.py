@@ -1,7 +1,9 @@
 """Scores of validation batches: which counts are made, added up and logged."""
 
 import pytest
+import sacrebleu
 from fairseq import metrics
+from fairseq.criterions.cross_entropy import CrossEntropyCriterion
 
 from fairseq_ext.common import corpus_bleu
 from fairseq_ext.routed.validation import (
@@ -13,6 +15,7 @@ from fairseq_ext.routed.validation import (
     log_scores,
     parse_target_kinds,
 )
+from fairseq_ext.streams.metrics import merge_logs
 
 NAMES = (*corpus_bleu.NAMES, *TER_SUMS, *COUNT_NAMES)
 
@@ -88,3 +91,23 @@ def test_references_without_an_entity_have_no_f1():
         sums = count_sums("tags", [hypothesis], ["O O"])
         scores = logged([[{f"en-x:{name}": value for name, value in sums.items()}]], "en-x", "tags")
         assert set(scores) == {"en-x_accuracy", "en-x_exact"}
+
+
+def test_the_mean_and_the_worst_bleu_are_of_all_texts(routed_task):
+    task, _ = routed_task("--target-kinds", "zz=tags", pairs="xx-yy,xx-zz,zz-yy")
+    reference, scorer = "the cat sat on the mat today", task.scorer()
+    hypotheses = {"xx-yy": reference, "xx-zz": "no tags", "zz-yy": "the cat sat on a mat"}
+    plain = {"loss": 2.0, "ntokens": 8, "nsentences": 1, "sample_size": 8}
+    logs = {
+        pair: {**plain, **scorer.sums(pair, [line], [reference])}
+        for pair, line in hypotheses.items()
+    }
+    with metrics.aggregate(new_root=True) as meters:
+        criterion = object.__new__(CrossEntropyCriterion)
+        task.reduce_metrics([merge_logs(logs, task.pairs)], criterion)
+    values = meters.get_smoothed_values()
+    worst = sacrebleu.corpus_bleu([hypotheses["zz-yy"]], [[reference]]).score
+    assert 1 < worst < 99 and values["xx-yy_bleu"] == pytest.approx(100)
+    assert values["worst_bleu"] == values["zz-yy_bleu"] == pytest.approx(worst, abs=0.01)
+    assert values["bleu"] == pytest.approx((100 + worst) / 2, abs=0.01)
+    assert "xx-zz_bleu" not in values
