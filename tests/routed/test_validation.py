@@ -1,5 +1,7 @@
 """Scores of validation batches: which counts are made, added up and logged."""
 
+from functools import partial
+
 import pytest
 import sacrebleu
 from fairseq import metrics
@@ -93,6 +95,16 @@ def test_references_without_an_entity_have_no_f1():
         assert set(scores) == {"en-x_accuracy", "en-x_exact"}
 
 
+def reduced(task, steps, between=lambda: None):
+    """What a task shows after steps, each with a criterion's {pair: log}; ``between`` any two."""
+    criterion = object.__new__(CrossEntropyCriterion)
+    with metrics.aggregate(new_root=True) as meters:
+        for logs in steps:
+            task.reduce_metrics([merge_logs(logs, task.pairs)], criterion)
+            between()
+    return meters.get_smoothed_values()
+
+
 def test_the_mean_and_the_worst_bleu_are_of_all_texts(routed_task):
     task, _ = routed_task("--target-kinds", "zz=tags", pairs="xx-yy,xx-zz,zz-yy")
     reference, scorer = "the cat sat on the mat today", task.scorer()
@@ -102,12 +114,20 @@ def test_the_mean_and_the_worst_bleu_are_of_all_texts(routed_task):
         pair: {**plain, **scorer.sums(pair, [line], [reference])}
         for pair, line in hypotheses.items()
     }
-    with metrics.aggregate(new_root=True) as meters:
-        criterion = object.__new__(CrossEntropyCriterion)
-        task.reduce_metrics([merge_logs(logs, task.pairs)], criterion)
-    values = meters.get_smoothed_values()
+    values = reduced(task, [logs])
     worst = sacrebleu.corpus_bleu([hypotheses["zz-yy"]], [[reference]]).score
     assert 1 < worst < 99 and values["xx-yy_bleu"] == pytest.approx(100)
     assert values["worst_bleu"] == values["zz-yy_bleu"] == pytest.approx(worst, abs=0.01)
     assert values["bleu"] == pytest.approx((100 + worst) / 2, abs=0.01)
     assert "xx-zz_bleu" not in values
+
+
+def test_weights_are_shown_as_they_are_and_likelihoods_as_means(routed_task):
+    task, _ = routed_task(pairs="xx-yy,xx-zz")
+    log = {"loss": 2.0, "ntokens": 8, "nsentences": 2, "sample_size": 8, "_references": 2}
+    logs = {"xx-yy": {**log, "_log_p": -4.0}, "xx-zz": {**log, "_log_p": -10.0}}
+    halve = partial(task.run_state.more.update, weight={"xx-zz": 0.5})
+    values = reduced(task, [logs, logs], between=halve)
+    assert (values["xx-yy_weight"], values["xx-zz_weight"]) == (1.0, 0.5)  # the newest, no mean
+    likelihoods = [values[f"{pair}log_likelihood"] for pair in ("xx-yy_", "xx-zz_", "")]
+    assert likelihoods == [-2.0, -5.0, -3.5]

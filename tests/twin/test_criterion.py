@@ -282,6 +282,25 @@ def test_a_smaller_output_dictionary_is_refused(holder):
         TwinCriterion.build_criterion(options(twin_target="zeros"), task)
 
 
+@pytest.fixture
+def build(monkeypatch):
+    """Function (values of options) -> (the criterion of a run, its options after that)."""
+
+    class Model:
+        @staticmethod
+        def build_backward(model_cfg, task):
+            return criterion().network
+
+    monkeypatch.setattr(module, "_model_of_the_run", lambda cfg: (Model, None))
+    task = SimpleNamespace(target_dictionary=SimpleNamespace(pad=lambda: PAD, eos=lambda: END))
+
+    def build_with(**values):
+        run = OmegaConf.create({"criterion": options(**values)})
+        return TwinCriterion.build_criterion(run.criterion, task), run.criterion
+
+    return build_with
+
+
 @pytest.mark.parametrize(
     "values, built",
     [
@@ -291,19 +310,24 @@ def test_a_smaller_output_dictionary_is_refused(holder):
         ({"twin_target": "noise"}, False),
     ],
 )
-def test_only_twinnet_has_a_backward_network(values, built, monkeypatch):
+def test_only_twinnet_has_a_backward_network(values, built, build):
     """AR, noise and the stabilising norm are without one: it would cost its training."""
+    twin_loss, cfg = build(**values)
+    assert (twin_loss.network is not None) == built
+    assert cfg.twin_stored
 
-    class Model:
-        @staticmethod
-        def build_backward(model_cfg, task):
-            return criterion().network
 
-    monkeypatch.setattr(module, "_model_of_the_run", lambda cfg: (Model, None))
-    task = SimpleNamespace(target_dictionary=SimpleNamespace(pad=lambda: PAD, eos=lambda: END))
-    run = OmegaConf.create({"criterion": options(**values)})
-    assert (TwinCriterion.build_criterion(run.criterion, task).network is not None) == built
-    assert run.criterion.twin_stored
+def test_options_reach_the_criterion(build):
+    distance = {"twin_map": "identity", "twin_distance": "euclidean"}
+    twin_loss, _ = build(twin_weight=0.7, label_smoothing=0.1, sentence_avg=True, **distance)
+    assert (twin_loss.weight, twin_loss.epsilon, twin_loss.sentence_avg) == (0.7, 0.1, True)
+    assert twin_loss.penalty.kind == "euclidean" and not list(twin_loss.penalty.parameters())
+    plain, _ = build()
+    assert (plain.weight, plain.epsilon, plain.sentence_avg) == (1.5, 0.0, False)
+    assert plain.penalty.kind == "mse" and len(list(plain.penalty.parameters())) == 2
+    noisy, _ = build(twin_target="noise")
+    assert noisy.penalty.target == "noise" and not noisy.penalty.stabilise
+    assert build(twin_stabilise=True)[0].penalty.stabilise
 
 
 def test_criterion_outside_of_a_run():
