@@ -5,7 +5,14 @@ import torch
 from common.toy import WordDictionary
 from duo.support import PAD, ROWS, size_of
 from duo.support import reference as duo_reference
-from streams.directions import CHECKS, END, randomise, save_and_load, some_rows
+from streams.directions import (
+    CHECKS,
+    END,
+    randomise,
+    save_and_load,
+    some_rows,
+    two_in_one_search,
+)
 from torch import nn
 
 from fairseq_ext.duo.model import DuoTargetSide, DuoTransformerModel
@@ -37,6 +44,10 @@ def model_of(row):
 @pytest.mark.parametrize("row", ["fusion", "norm-everywhere"])
 def test_properties(row, check):
     check(model_of(row))
+
+
+def test_output_matrices_without_fusion_are_of_their_models():
+    two_in_one_search(model_of("meta-embeddings"))
 
 
 def test_save_and_load():

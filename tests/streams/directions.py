@@ -9,6 +9,7 @@ import copy
 import pytest
 import torch
 
+from fairseq_ext.common.products import WeightCache
 from fairseq_ext.streams import direction as direction_file
 from properties import (
     check_batch_mate_invariance,
@@ -109,7 +110,26 @@ def save_and_load(direction, build=None):
     check_save_load(direction, build, *full(direction), PAD)
 
 
-CHECKS = [padding, right_padding, batch_mates, causality, stepwise, beam_reorder]
+@torch.no_grad()
+def two_in_one_search(direction):
+    """An ensemble: what a search keeps of the parameters of a model is of that model."""
+    both = direction.eval(), randomise(copy.deepcopy(direction), seed=1).eval()
+    source, prev_output = full(direction)
+
+    def steps(model):
+        encoder_out, state = model.encoder(source, None), {}
+        return [
+            model.decoder(prev_output[:, :length], encoder_out, incremental_state=state)[0]
+            for length in range(1, 4)
+        ]
+
+    alone = [steps(model) for model in both]
+    with WeightCache().active():
+        torch.testing.assert_close([steps(model) for model in both], alone, rtol=1e-4, atol=1e-5)
+    assert all((one - other).abs().max() > 0.1 for one, other in zip(*alone))
+
+
+CHECKS = [padding, right_padding, batch_mates, causality, stepwise, beam_reorder, two_in_one_search]
 
 
 def assert_unstored_energy_is_noticed(direction, holder):
