@@ -49,7 +49,7 @@ def test_average_of_the_last_epochs_is_the_mean(trained, tmp_path, capsys):
         expected = (first["model"][name].double() + second["model"][name].double()) / 2
         torch.testing.assert_close(value.double(), expected, rtol=0, atol=1e-7)
     assert mean["cfg"]["model"].arch == "transformer"
-    assert not mean.get("last_optimizer_state")
+    assert not mean.get("last_optimizer_state") and mean["criterion"] is None
     assert mean["extra_state"]["averaged_from"] == ["checkpoint2.pt", "checkpoint3.pt"]
     assert mean["extra_state"]["dictionaries"] == second["extra_state"]["dictionaries"]
     # the tied embedding is stored once
@@ -286,3 +286,17 @@ def test_parameters_that_some_of_the_checkpoints_tie(trained, tmp_path):
     for order in (paths, paths[::-1]):
         _, mean = average.mean(order)
         assert {name: value.item() for name, value in mean.items()} == {"a": 2.0, "b": 4.0}
+
+
+def test_a_parameter_that_begins_where_another_one_does(tmp_path):
+    """Rows, columns and the whole of one matrix are three parameters."""
+    paths, matrix = [tmp_path / "0.pt", tmp_path / "1.pt"], torch.arange(4.0).view(2, 2)
+    history = [{"lr_scheduler_state": {}}]
+    for number, path in enumerate(paths):
+        whole = matrix + number
+        model = {"whole": whole, "row": whole[:1], "turned": whole.t()}
+        torch.save({"model": model, "optimizer_history": history, "extra_state": {}}, path)
+    mean, expected = average.mean(paths)[1], matrix + 0.5
+    torch.testing.assert_close(
+        mean, {"whole": expected, "row": expected[:1], "turned": expected.t()}
+    )
