@@ -21,14 +21,14 @@ OPTIONS = {
 
 
 class Generator:
-    """Writes the same hypotheses for every batch."""
+    """Writes the same hypotheses for every batch, the best of each beam first."""
 
     def __init__(self, lines):
         self.lines = lines
 
     def generate(self, models, sample):
         assert "pair" not in sample["net_input"]
-        return [[{"tokens": line}] for line in self.lines]
+        return [[{"tokens": line}, {"tokens": line[-1:]}] for line in self.lines]
 
 
 class Capitals:
@@ -115,3 +115,12 @@ def test_sums_of_a_batch(dictionary):
     # words: 2 of 3 and 1 of 1; pairs: "a b" of "a b", "b a"; triples: none of 1
     assert [sums[f"_bleu_counts_{order}"] for order in range(4)] == [3, 1, 0, 0]
     assert [sums[f"_bleu_totals_{order}"] for order in range(4)] == [4, 2, 1, 0]
+
+
+@pytest.mark.parametrize("tokenized, words", [(False, 4), (True, 2)])
+def test_words_are_those_of_the_data_or_of_sacrebleu(tokenized, words):
+    """sacrebleu takes "a, b!" for four words."""
+    marks = dictionary_with("a,", "b!")
+    bleu, batch = scored(marks, ["a, b!"], ["a, b!"], eval_tokenized_bleu=tokenized)
+    sums = bleu("xx-yy", batch)
+    assert sums["_bleu_sys_len"] == sums["_bleu_ref_len"] == sums["_bleu_counts_0"] == words
