@@ -124,6 +124,22 @@ def test_reverse_models_read_the_longest_first():
     assert len(set(scores.tolist())) == 4
 
 
+@pytest.mark.parametrize("left, short", [(True, [1, 4, END]), (False, [4, END, 1])])
+def test_what_is_read_is_padded_on_the_side_of_the_models(left, short):
+    class Model(torch.nn.Module):
+        def forward(self, src_tokens, src_lengths, prev_output_tokens):
+            assert src_tokens.tolist() == [[4, 5, END], short]
+            assert prev_output_tokens.tolist() == [[END, 5], [END, 1]]
+            return torch.zeros(*prev_output_tokens.shape, 6)
+
+        def get_normalized_probs(self, output, log_probs):
+            return output
+
+    reverse = PairScorer([Model()], dictionary_with("a", "b"), left)
+    read, written = ([4, 5, END], [4, END]), ([5, END], [END])
+    reverse(*([torch.tensor(row) for row in rows] for rows in (read, written)))
+
+
 def test_improbable_sources_do_not_underflow():
     """log P = -110 of each token: a probability that float32 does not have."""
 
