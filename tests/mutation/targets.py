@@ -36,7 +36,11 @@ TESTS = {
             "search_record search_rows": _tests(
                 "common", "search_record", "search_rows", "beam_search"
             ),
-            "losses": _tests("common", "losses"),
+            "losses criterion": _tests("common", "losses"),
+            "sentence_steps transformer_step": [
+                *_tests("common", "sentence_steps", "transformer_step"),
+                *_tests("dual", "search_step"),
+            ],
             "transformer": [
                 *_tests("common", "transformer", "decoding", "initial_values"),
                 *_tests("dual", "modules", "model"),
@@ -70,6 +74,7 @@ TESTS = {
             "encoders": _tests("multiway", "encoders"),
             "fusion": [*_tests("multiway", "fusion", "language_model", "dropout"), VALUES],
             "deep_fusion": _tests("multiway", "deep_fusion", "fusion"),
+            "search_step": _tests("multiway", "search_step", "properties"),
         },
     ),
     **_table(
@@ -84,6 +89,7 @@ TESTS = {
             "attentive_stack": _tests("routed", "attentive_stack", "sequence", "routed_gru"),
             "scores": _tests("routed", "scores"),
             "task_tokens": _tests("routed", "task_tokens"),
+            "task_patience": _tests("routed", "task_patience", "task"),
             "validation": _tests("routed", "validation", "training"),
             "well_formed": _tests("routed", "well_formed"),
         },
@@ -113,12 +119,16 @@ TESTS = {
                 "dual", "reverse_models", "reranker", "reranker_commands", "lstm_classifier"
             ),
             "transformer/roles": _tests("dual", "roles", "directions"),
+            "transformer/search_step": _tests("dual", "search_step"),
+            "supervised/criterion": _tests("dual", "supervised", "supervised_labels"),
         },
     ),
     **_table(
         "duo",
         {
             "modules": _tests("duo", "modules", "model"),
+            "search_step": _tests("duo", "search_step"),
+            "criterion": _tests("duo", "criterion"),
             "layer": _tests("duo", "layer", "modules", "model"),
             "freezing": _tests("duo", "freezing"),
             "classifier_modules": [
@@ -132,6 +142,7 @@ TESTS = {
         "twin",
         {
             "modules": _tests("twin", "modules", "contract"),
+            "contract": _tests("twin", "contract", "criterion"),
             "criterion": [*_tests("twin", "criterion"), VALUES],
             "attentive/lstm attentive/layer": _tests(
                 "twin", "attentive_layer", "attentive_lstm", "speech_reference"
