@@ -7,6 +7,7 @@ from fairseq.dataclass import FairseqDataclass
 from omegaconf import II
 
 from ..common.architectures import architecture
+from ..common.named_values import entries
 from .encoders import ENCODERS
 from .modules import MultiwaySize
 
@@ -113,9 +114,8 @@ def _by_language(
     """
     values, seen = dict.fromkeys(langs, default), set()
     # a value for all comes first, wherever it stands
-    parts = filter(None, (text or "").split(","))
-    for part in sorted(parts, key=lambda entry: "=" in entry):
-        lang, word = part.strip().split("=", 1) if "=" in part else ("", part.rstrip())
+    for part in sorted(entries(text), key=lambda entry: "=" in entry):
+        lang, _, word = (piece.strip() for piece in part.rpartition("="))
         try:
             value = read(word)
         except ValueError as error:

@@ -15,6 +15,7 @@ from fairseq.sequence_generator import SequenceGenerator
 from fairseq.tasks import FairseqTask, register_task
 
 from ..common.beam_search import Hypotheses, Sample
+from ..common.named_values import named_values
 from ..streams.config import StreamsConfig
 from ..streams.direction import Direction
 from ..streams.lang_pairs import parse_lang_pairs
@@ -80,8 +81,7 @@ class RoutedMtlConfig(StreamsConfig):
 def parse_gamma(text: Optional[str], pairs: List[str]) -> Dict[str, float]:
     """Return {"en-vi": 1.0, "en-ner": 0.5} of "en-ner=0.5"; ValueError for other texts."""
     gamma, named = dict.fromkeys(pairs, 1.0), set()
-    for entry in (entry.strip() for entry in (text or "").split(",") if entry.strip()):
-        pair, _, number = entry.partition("=")
+    for entry, pair, number in named_values(text):
         if pair not in gamma:
             raise ValueError(f"--task-gamma {entry!r}: {pair!r} is none of {', '.join(pairs)}")
         if pair in named:

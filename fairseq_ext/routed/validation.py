@@ -16,6 +16,7 @@ from sacrebleu.metrics import TER
 
 from ..common import corpus_bleu
 from ..common.log_sums import log_sums
+from ..common.named_values import named_values
 from ..streams.bleu import UNKNOWN, PairBleu
 from ..streams.config import StreamsConfig
 from ..streams.metrics import Log, log_pair_bleu, pair_logs
@@ -47,8 +48,7 @@ def parse_target_kinds(text: str, targets: Iterable[str] = ()) -> Dict[str, str]
     targets: the languages that there are; without any, all are allowed.
     """
     kinds: Dict[str, str] = {}
-    for entry in (entry.strip() for entry in text.split(",") if entry.strip()):
-        lang, _, kind = entry.partition("=")
+    for entry, lang, kind in named_values(text):
         if not lang or kind not in KINDS:
             raise ValueError(
                 f"--target-kinds {entry!r}: must be LANG=KIND with a kind among {', '.join(KINDS)}"

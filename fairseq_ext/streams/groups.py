@@ -5,6 +5,7 @@ from typing import List, Sequence
 
 from torch import nn
 
+from ..common.named_values import entries
 from .config import StreamsConfig
 from .model import HasPairParameters, HasParameterGroups
 from .schedule import parse_join_at
@@ -28,7 +29,7 @@ def train_only(model: nn.Module, text: str) -> List[str]:
     groups = model.parameter_groups()
     by_name = dict(model.named_parameters(remove_duplicate=False))
     # by_name has all names of a tied parameter: a group may list any of them
-    chosen = [name.strip() for name in text.split(",") if name.strip()]
+    chosen = entries(text)
     for group in chosen:
         if group not in groups:
             raise ValueError(f"--train-only {text}: {group!r} is none of {', '.join(groups)}")

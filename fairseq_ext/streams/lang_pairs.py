@@ -5,6 +5,7 @@ from typing import Iterable, List, Optional
 
 from torch.nn import ModuleDict
 
+from ..common.named_values import entries
 from .language_pair import LABEL, MONO, LanguagePair, label_of, languages, pair_of
 
 
@@ -26,7 +27,7 @@ def parse_labelled_pairs(text: Optional[str]) -> List[str]:
 
 def _names(text: str) -> List[str]:
     """Return the entries of --lang-pairs; ValueError for what is no name and for repeated ones."""
-    names = [name.strip() for name in text.split(",") if name.strip()]
+    names = entries(text)
     for name in names:
         if not _is_of_two_languages(pair_of(name)):
             raise ValueError(

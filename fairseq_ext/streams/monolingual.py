@@ -9,6 +9,7 @@ import numpy as np
 from fairseq.data import ConcatDataset, Dictionary, FairseqDataset, LanguagePairDataset, data_utils
 from fairseq.data.indexed_dataset import dataset_exists
 
+from ..common.named_values import entries
 from ..compat.user_errors import raw_text_note
 from .config import StreamsConfig
 from .empty_files import empty_file_as
@@ -20,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 def parse_monolingual(text: Optional[str], pairs: Sequence[str]) -> List[str]:
     """Return the languages of "de,en"; ValueError for others than those of ``pairs``."""
-    langs = [lang.strip() for lang in (text or "").split(",") if lang.strip()]
+    langs = entries(text)
     if text is not None and not langs:
         raise ValueError(f"--monolingual {text!r}: names no language")
     for lang in langs:

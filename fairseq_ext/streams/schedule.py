@@ -17,6 +17,8 @@ from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
+from ..common.named_values import named_values
+
 SCHEDULES = ("joint", "cycle", "main+aux", "temperature")
 Slot = Tuple[str, ...]
 
@@ -53,18 +55,15 @@ def parse_join_at(
     integer of at least 0, and when no pair would start at 0.
     """
     joins: Dict[str, int] = {}
-    for entry in (text or "").split(","):
-        if not entry.strip():
-            continue
-        pair, _, number = (part.strip() for part in entry.partition("="))
+    for entry, pair, number in named_values(text):
         if pair not in pairs and pair not in synthetic:
             names = ", ".join([*pairs, *synthetic])
-            raise ValueError(f"--join-at {entry.strip()!r}: {pair!r} is none of {names}")
+            raise ValueError(f"--join-at {entry!r}: {pair!r} is none of {names}")
         if pair in joins:
             raise ValueError(f"--join-at {text!r}: {pair!r} is named twice")
         if not (number.isascii() and number.isdigit()):
             raise ValueError(
-                f"--join-at {entry.strip()!r}: {number!r} must be a number of updates, an integer "
+                f"--join-at {entry!r}: {number!r} must be a number of updates, an integer "
                 "of at least 0"
             )
         joins[pair] = int(number)

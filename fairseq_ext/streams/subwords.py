@@ -5,6 +5,7 @@ from typing import Any, Callable, Dict, Mapping, Optional, Tuple
 
 from omegaconf import DictConfig, OmegaConf
 
+from ..common.named_values import named_values
 from ..compat.user_errors import option_of
 from .language_pair import LanguagePair
 
@@ -23,8 +24,7 @@ def parse_bpe_models(text: Optional[str]) -> Dict[str, str]:
     the language, for a file that is not there.
     """
     models: Dict[str, str] = {}
-    for entry in (entry.strip() for entry in (text or "").split(",") if entry.strip()):
-        lang, _, path = entry.partition("=")
+    for entry, lang, path in named_values(text):
         if not lang or not path:
             raise ValueError(f"--bpe-models {text!r}: {entry!r} is not of the form LANGUAGE=FILE")
         if lang in models:

@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 from fairseq.logging.meters import MetersDict
 
+from ..common.named_values import named_values
 from ..compat.user_errors import option_of
 from .config import StreamsConfig, is_given
 from .language_pair import MONO, label_of, languages, pair_of, reverse_of
@@ -93,8 +94,7 @@ def _check_after_loss(cfg: StreamsConfig, streams: Sequence[str]) -> None:
         raise ValueError(f"{place}: needs what --disable-validation leaves out")
     if any(label_of(stream) != MONO for stream in streams):
         raise ValueError(f"{place}: with a pair with a label in --lang-pairs; allowed: --join-at")
-    named = {entry.partition("=")[0].strip() for entry in (cfg.join_at or "").split(",")}
-    if named.intersection(streams):
+    if {entry.name for entry in named_values(cfg.join_at)}.intersection(streams):
         raise ValueError(f"{place} does not go together with --join-at {cfg.join_at}")
 
 

@@ -4,6 +4,7 @@ from typing import Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
+from ..common.named_values import entries, named_values
 from .language_pair import LABEL
 
 # at least one update in a hundred is of real pairs: an epoch is a pass over them
@@ -72,13 +73,13 @@ def parse_share(text: str, streams: Sequence[str] = ()) -> SyntheticShare:
     that are not from 0 to 0.99, for updates that do not grow, and for other streams than these.
     """
     points: List[Tuple[int, float]] = []
-    entries = [entry.strip() for entry in text.split(",") if entry.strip()]
     if LABEL in text:
-        return _share_of_streams(text, entries, streams)
-    for entry in entries:
+        return _share_of_streams(text, streams)
+    parts = entries(text)
+    for entry in parts:
         update, equals, share = entry.rpartition("=")
         is_number = update.strip().isascii() and update.strip().isdigit()
-        if not is_number and (equals or len(entries) > 1):
+        if not is_number and (equals or len(parts) > 1):
             raise ValueError(
                 f"--synthetic-share {text!r}: {entry!r} is not of the form UPDATE=SHARE with an "
                 "integer of at least 0"
@@ -93,11 +94,10 @@ def parse_share(text: str, streams: Sequence[str] = ()) -> SyntheticShare:
     return SyntheticShare(points)
 
 
-def _share_of_streams(text: str, entries: List[str], streams: Sequence[str]) -> SyntheticShare:
+def _share_of_streams(text: str, streams: Sequence[str]) -> SyntheticShare:
     """Return the share of STREAM=SHARE,..; ValueError unless every stream has one."""
     shares: Dict[str, float] = {}
-    for entry in entries:
-        stream, _, number = (part.strip() for part in entry.partition("="))
+    for _, stream, number in named_values(text):
         if stream not in streams or stream in shares:
             problem = "is named twice" if stream in shares else f"is none of {', '.join(streams)}"
             raise ValueError(f"--synthetic-share {text!r}: {stream!r} {problem}")

@@ -13,6 +13,7 @@ from fairseq.tasks.language_modeling import LanguageModelingTask
 from torch import Tensor, nn
 
 from ...common import labels
+from ...common.named_values import named_values
 from ...common.stored import Stored, check_symbols, read_stored
 from ...compat.user_errors import option_of
 
@@ -30,10 +31,9 @@ def parse_language_models(
     text: Optional[str], langs: List[str], label_lang: Optional[str] = None
 ) -> Dict[str, str]:
     """Return {"de": "a.pt", "en": "b.pt"} of "de=a.pt,en=b.pt"; ValueError unless of ``langs``."""
-    # a path may hold "=": only the first one ends the language
-    entries = [entry.partition("=") for entry in (text or "").split(",") if entry]
-    paths = {lang: path for lang, _, path in entries}
-    if len(paths) < len(entries):
+    models = named_values(text)
+    paths = {model.name: model.value for model in models}
+    if len(paths) < len(models):
         raise ValueError(f"{OPTION} {text}: a language is named twice; allowed: one model of each")
     for lang in langs:
         if not paths.get(lang):
