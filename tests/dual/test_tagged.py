@@ -8,6 +8,9 @@ import torch
 from common.inprocess import configuration, generate, hypotheses, parameters, train
 from fairseq import options, tasks
 from fairseq_cli import preprocess
+from torch import nn
+
+from fairseq_ext.dual.tagged.model import TaggedTransformerModel
 
 SIZES = ["--share-all-embeddings", "--dropout", 0]
 for _side in ("encoder", "decoder"):
@@ -52,6 +55,18 @@ def test_each_direction_is_a_stock_transformer_with_another_end_symbol(toy_corpu
     expected = stock(**inputs)[0]
     assert torch.equal(model(**inputs, pair=pair)[0], expected)
     assert torch.equal(model.direction(pair)(**inputs)[0], expected)
+    # the first pair is the default
+    assert torch.equal(model(**inputs)[0], expected) == (pair == "xx-yy")
+
+
+def test_tags_begin_as_fairseq_s_words_do():
+    transformer = nn.Module()
+    transformer.encoder = nn.Module()
+    transformer.encoder.embed_tokens = nn.Embedding(4, 4096)
+    tags = TaggedTransformerModel(transformer, {}, ["xx-yy", "yy-xx"], (9, 9)).tags
+    assert sorted(tags) == ["xx", "yy"] and not torch.equal(tags["xx"], tags["yy"])
+    for tag in tags.values():
+        assert tag.std().item() == pytest.approx(4096**-0.5, rel=0.1)
 
 
 def test_one_layer_of_numpy_reads_the_tag_last():
