@@ -55,8 +55,8 @@ def test_loss_and_gradient(criterion):
     loss.backward()
     gradient = np.exp(SCORES) / np.exp(SCORES).sum(axis=1, keepdims=True) - np.eye(3)[TRUE]
     assert model.scores.grad.numpy() == pytest.approx(gradient)
-    each = criterion(model, batch(0, 1, 2), reduce=False)[0]
-    assert each.tolist() == pytest.approx(losses())
+    unsummed = criterion(model, batch(0, 1, 2), reduce=False)[0]
+    assert unsummed.tolist() == pytest.approx(losses())
 
 
 @pytest.mark.parametrize("training", [False, True])

@@ -126,7 +126,7 @@ def two_in_one_search(direction):
     alone = [steps(model) for model in both]
     with WeightCache().active():
         torch.testing.assert_close([steps(model) for model in both], alone, rtol=1e-4, atol=1e-5)
-    assert all((one - other).abs().max() > 0.1 for one, other in zip(*alone))
+    assert all((first - second).abs().max() > 0.1 for first, second in zip(*alone))
 
 
 CHECKS = [padding, right_padding, batch_mates, causality, stepwise, beam_reorder, two_in_one_search]
