@@ -20,3 +20,5 @@ def test_equal_sizes_are_not_enough():
     parts = {"de": dictionary("ab"), "en": dictionary("ab"), "fr": dictionary("ba")}
     with pytest.raises(ValueError, match=message + "with --joined-dictionary$"):
         check_joined(parts, "--x")
+    with pytest.raises(ValueError, match=message):
+        check_joined({"de": parts["de"], "fr": parts["fr"]}, "--x")

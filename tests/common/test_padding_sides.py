@@ -1,11 +1,14 @@
 """Models of fairseq's task ``translation``: padding on either side, or a refusal by name."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from common.inprocess import configuration
 from fairseq import options, tasks
 from streams.directions import randomise, write_dictionaries
 
+from fairseq_ext.common.padding_sides import check_right_padding
 from properties import collate, random_sentences, shift
 
 PAD, END, WORDS = 1, 2, 11
@@ -59,3 +62,8 @@ def test_targets_padded_on_the_left_would_be_read(data):
     alone = model(source, None, torch.tensor([[END, 7, 8]]))[0][0]
     padded = model(source, None, torch.tensor([[PAD, PAD, END, 7, 8]]))[0][0, 2:]
     assert (padded - alone).abs().max() > 0.01
+
+
+def test_tasks_without_the_option_pad_on_the_right():
+    for task in (object(), SimpleNamespace(cfg=None), SimpleNamespace(cfg=SimpleNamespace())):
+        check_right_padding(task)
