@@ -168,6 +168,9 @@ def test_dictionaries_have_to_agree(runs, tmp_path):
         (["--schedule", "cycle"], "--schedule cycle: .* both directions .*; allowed: joint"),
         (["--join-at", "yy-xx=5"], "--join-at yy-xx=5: .* allowed: leave it out"),
         (["--pair-patience", 2], "--pair-patience 2: .* allowed: leave it out"),
+        (["--one-way"], "--one-way True: dual supervised learning .* allowed: leave it out"),
+        (["--pair-parallel"], "--pair-parallel True: dual supervised .* allowed: leave it out"),
+        (["--monolingual", "xx"], "--monolingual xx: dual supervised .* allowed: leave it out"),
         (["--label-smoothing", 1.0], "--label-smoothing 1.0 is not .* at least 0 and less than 1"),
     ],
 )
