@@ -126,7 +126,7 @@ class DualTranslationTask(StreamsTask):
             # False, 0, "" and None all leave an option out
             if is_given(actual or None, value or None):
                 raise ValueError(
-                    f"{option_of(name)} {actual}: dual supervised learning needs both "
+                    f"{option_of(name, actual)}: dual supervised learning needs both "
                     f"directions of a pair in every update; allowed: {value or 'leave it out'}"
                 )
         labelled = parse_labelled_pairs(self.cfg.lang_pairs)
