@@ -123,7 +123,7 @@ def test_weight_0_is_the_plain_criterion(runs, tmp_path, arch):
         ((), "{given},label=a.pt", r"P\(label\) is the share .* dict.label.txt; allowed: without"),
         ((), "{given},other=a.pt", "'other' is no language of the run: text"),
         (("--label-smoothing", 0.1), None, "--label-smoothing 0.1: allowed with labels: 0"),
-        (("--one-way",), None, "--one-way True: .* both directions .*; allowed: leave it out"),
+        (("--one-way",), None, "--one-way: .* both directions .*; allowed: leave it out"),
     ],
 )
 def test_bad_options(runs, flags, models, message):

@@ -46,6 +46,10 @@ def test_list_shows_the_options_of_one(capsys):
     assert command.main(["list", "dual_transformer_tiny"]) == 0
     text = capsys.readouterr().out
     assert "--share-all-embeddings" in text and "preset by dual_transformer_tiny: --embed" in text
+    text = listing.options("twin_transformer_iwslt_de_en")
+    _, _, preset = text.partition("preset by twin_transformer_iwslt_de_en: ")
+    assert "--encoder-ffn-embed-dim 1024 " in preset and "--encoder-layerdrop 0 " in preset
+    assert " None" not in preset and " False" not in preset
     assert command.main(["list", "dual_translation"]) == 0
     text = capsys.readouterr().out
     assert "--lang-pairs" in text and "default: joint" in text

@@ -134,7 +134,12 @@ def options(name: str) -> str:
             ARCH_CONFIG_REGISTRY[name](preset)  # an architecture fills what it finds empty
             parser.set_defaults(**{**model_defaults(registry[name]), **vars(preset)})
         texts.append(f"{kind[:-1]} {name}: {summary(registry[name])}\n{parser.format_help()}")
-        flags = [f"{option_of(key)} {value}" for key, value in vars(preset).items()]
+        # as they are typed: a switch that is off, and an option without a value, are left out
+        flags = [
+            option_of(key, value)
+            for key, value in vars(preset).items()
+            if value is not None and value is not False
+        ]
         texts += [f"preset by {name}: {' '.join(flags)}"] if flags else []
     if not texts:
         raise UsageError(f"NAME {name!r} is unknown; allowed: {', '.join(sorted(names))}")
