@@ -13,7 +13,6 @@ from duo.test_classifier_modules import make
 from torch import nn
 
 from fairseq_ext.duo import classifier_modules, embedding_files, layer
-from fairseq_ext.duo.criterion import macro_f1
 from fairseq_ext.duo.layer import DuoSize
 from fairseq_ext.duo.modules import DuoDecoder, DuoEmbedding, DuoEncoder
 
@@ -160,9 +159,3 @@ def test_softmax_of_half_precision_is_single(monkeypatch):
         attention = classifier_modules.duo_attention(keys[0, 0], keys, keys, padding, "softmax")
         assert attention.dtype == dtype
     assert asked == [torch.float32, torch.float64]
-
-
-def test_a_label_that_is_found_and_never_true_counts_in_macro_f1():
-    """F1: 2 / 3 of the first label, 0 of the second, found once; the third is unseen."""
-    label_counts = torch.tensor([[1, 0, 0], [1, 1, 0], [2, 0, 0]])
-    assert macro_f1(label_counts) == pytest.approx(100 / 3, abs=0.01)

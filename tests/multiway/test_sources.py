@@ -12,6 +12,7 @@ from multiway.support import END, PAD, Case, previous, rows
 from streams.directions import FEWEST, some_rows
 
 from fairseq_ext.multiway.model import MultiwayModel, select_source
+from fairseq_ext.multiway.task import _check_aligned as check_aligned
 from properties import check_beam_reorder, collate, random_sentences
 from reference import multiway as reference
 from reference.layers import log_softmax
@@ -185,3 +186,37 @@ def test_attention_follows_the_beam(model, pair, sources):
     parts = [random_sentences([5, 2, 3], FEWEST, END, seed=n) for n in range(sources)]
     source = collate([torch.cat(together) for together in zip(*parts)], PAD, left=True)
     check_beam_reorder(direction, source, END, PAD, words=FEWEST, beams=2, steps=5)
+
+
+class Part:
+    """Target sentences of a pair; None where there are none."""
+
+    def __init__(self, *targets):
+        self.tgt = None if None in targets else [torch.tensor(words) for words in targets]
+        self.count = len(targets)
+
+    def __len__(self):
+        return self.count
+
+
+@pytest.mark.parametrize(
+    "parts, message",
+    [
+        (
+            [Part([5, END], [6, END]), Part([5, END])],
+            "test of xx-zz has 2 lines, of yy-zz 1; .* by",
+        ),
+        (
+            [Part([5, END]), Part([5, END], [6, END])],
+            "test of xx-zz has 1 lines, of yy-zz 2; .* by",
+        ),
+        ([Part([5, END]), Part([6, END])], "line 1 of test has different targets in xx-zz and yy"),
+        ([Part([5, END]), Part(None)], "test of yy-zz has no sentences of zz, by which several"),
+    ],
+    ids=["fewer", "more", "different", "none"],
+)
+def test_sources_that_are_not_aligned_are_named(parts, message):
+    pairs = ["xx-zz", "yy-zz"]
+    check_aligned("data", "test", pairs, [parts[0], parts[0]])
+    with pytest.raises(ValueError, match=f"^data: {message}"):
+        check_aligned("data", "test", pairs, parts)
