@@ -117,6 +117,8 @@ PATCH_MODULES = (
     "architectures.frozen_embeddings",
     "architectures.roberta_positions",
     "architectures.named_architectures",
+    "architectures.layer_options",
+    "command_line.undeclared_options",
     "versions.warning_filters",
     "data.data_files",
     "data.word_vectors",

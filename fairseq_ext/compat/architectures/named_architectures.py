@@ -8,7 +8,6 @@ from dataclasses import fields
 from typing import Any, Mapping
 
 from ..patch_registry import PatchedModule, patch
-from ..surrounded_calls import call_before
 
 
 @patch(
@@ -63,30 +62,3 @@ def values_of_architecture(name: str, options: Mapping[Any, Any]) -> dict[str, A
         for option, value in vars(args).items()
         if option in defaults and option not in options
     }
-
-
-@patch(
-    "fairseq.dataclass.initialize",
-    because="fairseq 0.12.2: lstm and lstm_lm read `args.criterion`, which fairseq-hydra-train "
-    "gives to no model: they end in 'Missing key criterion'",
-)
-def models_know_the_criterion(module: PatchedModule) -> None:
-    """Give a model that declares no options the name of the criterion, as the command line does."""
-    call_before(module, "add_defaults", _name_the_criterion)
-
-
-def _name_the_criterion(cfg: Any) -> None:
-    from fairseq.models import ARCH_MODEL_NAME_REGISTRY, MODEL_DATACLASS_REGISTRY
-
-    model, criterion = cfg.get("model"), cfg.get("criterion")
-    if model is None or criterion is None or isinstance(model, Namespace):
-        return
-    name, criterion = (
-        section if isinstance(section, str) else getattr(section, "_name", None)
-        for section in (model, criterion)
-    )
-    if name not in ARCH_MODEL_NAME_REGISTRY or criterion is None:
-        return
-    if MODEL_DATACLASS_REGISTRY.get(ARCH_MODEL_NAME_REGISTRY[name]) is None:
-        options = {"_name": name} if isinstance(model, str) else dict(model)
-        cfg["model"] = {"criterion": criterion, **options}

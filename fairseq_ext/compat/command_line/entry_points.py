@@ -175,6 +175,8 @@ def values_of_hydra(groups: Mapping[Any, object]) -> dict[str, object]:
     """
     values: dict[str, object] = {}
     for group, section in groups.items():
+        if isinstance(section, argparse.Namespace):  # of a class without a dataclass
+            section = vars(section)
         if isinstance(section, Mapping):
             values.update((str(name), value) for name, value in section.items() if value != "???")
             # as the command line has it: {"optimizer": "adam"}
