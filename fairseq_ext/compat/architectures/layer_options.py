@@ -7,6 +7,7 @@ from argparse import Namespace
 from typing import Any
 
 from ..patch_registry import PatchedModule, patch
+from ..plain_options import plain_options
 
 
 @patch(
@@ -24,7 +25,7 @@ def layers_read_all_options(module: PatchedModule) -> None:
     @functools.wraps(stock)
     def from_namespace(cls: Any, args: Any) -> Any:
         if OmegaConf.is_dict(args):
-            args = Namespace(**OmegaConf.to_container(args, resolve=True, enum_to_str=True))
+            args = Namespace(**plain_options(args))
         return stock(cls, args)
 
     module.TransformerConfig.from_namespace = classmethod(from_namespace)

@@ -7,12 +7,15 @@ denoising. On the command line they find all options of the training in one name
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import enum
 import functools
 import logging
 from typing import Any, Mapping
 
 from ..patch_registry import PatchedModule, patch
-from ..surrounded_calls import call_after
+from ..plain_options import plain_options
+from ..surrounded_calls import call_after, call_before
 from ..user_errors import OptionError, hint_for
 
 # the model last: its task may change what it has
@@ -21,7 +24,6 @@ GROUPS = ("task", "criterion", "optimizer", "lr_scheduler", "model")
 # is in several, the last one's value counts
 CHOICES = ("model", "scoring", "bpe", "tokenizer", "lr_scheduler", "optimizer", "criterion", "task")
 SETTINGS = ("common", "dataset", "distributed_training", "optimization", "checkpoint", "ema")
-MISSING = "???"  # of an option without a value, in omegaconf
 NAMES = {"model": "arch"}  # {section: the option that names its class, where that is another}
 
 logger = logging.getLogger(__name__)
@@ -37,6 +39,54 @@ logger = logging.getLogger(__name__)
 def undeclared_classes_have_their_options(module: PatchedModule) -> None:
     """Give such a class what the command line gives it: its defaults, and all other options."""
     call_after(module, "add_defaults", complete_sections)
+
+
+@patch(
+    "fairseq_cli.train",
+    because="fairseq 0.12.2: a name that nobody has registered, in a configuration of hydra, ends "
+    "in KeyError: '_name' or in a list of all tasks",
+)
+def names_of_sections_are_registered(module: PatchedModule) -> None:
+    """Refuse such a name when the plugin is imported, which may register it."""
+    call_after(module, "add_defaults", check_names)
+
+
+@patch(
+    "fairseq_cli.hydra_train",
+    because="omegaconf 2.1: `+dataset.max_token=4` adds an option that nothing reads",
+)
+def added_settings_are_declared(module: PatchedModule) -> None:
+    """Warn of what the user adds with a plus sign to sections that fairseq declares."""
+    call_before(module, "_hydra_main", warn_of_added)
+
+
+def check_names(cfg: Any) -> None:
+    """Raise OptionError if a section names a class that is not registered."""
+    for group in GROUPS:
+        section = cfg.get(group)
+        name = section if isinstance(section, str) else getattr(section, "_name", None)
+        if isinstance(name, str):
+            classes, _, names = registered_classes(group)
+            if names.get(name, name) not in classes:
+                known = {*classes, *names}
+                raise OptionError(
+                    f"{group}._name {name} is not registered{hint_for(name, known)}; allowed: "
+                    f"what `fairseq-train --help` lists, or what common.user_dir registers"
+                )
+
+
+def warn_of_added(cfg: Any, **kwargs: Any) -> None:
+    """Warn of each option of a declared section that its dataclass does not have."""
+    from fairseq.dataclass.configs import FairseqConfig
+
+    sections = {entry.name: entry for entry in dataclasses.fields(FairseqConfig)}
+    for name in cfg:
+        if name not in sections:
+            _warn(f"{name}: fairseq reads no such section{hint_for(name, sections)}")
+        elif name in SETTINGS and cfg.get(name) is not None:
+            options = {entry.name for entry in dataclasses.fields(sections[name].type)}
+            for key in {*cfg[name]} - options:
+                _warn(f"{name}.{key}: fairseq reads no such option{hint_for(key, options)}")
 
 
 def complete_sections(cfg: Any) -> None:
@@ -77,29 +127,31 @@ def all_options(
 
 
 def plain(section: Any) -> dict[str, Any]:
-    """Return the options of a section as dicts, lists and texts, with references resolved."""
-    from omegaconf import OmegaConf
-
-    container = OmegaConf.to_container(section, resolve=True, enum_to_str=True)
-    assert isinstance(container, dict)  # a section is no list
-    return {str(key): value for key, value in container.items()}
+    """Return the options of a section that have a value; choices are texts, as when typed."""
+    options = plain_options(section)
+    is_choice = {name: isinstance(value, enum.Enum) for name, value in options.items()}
+    return {name: str(value) if is_choice[name] else value for name, value in options.items()}
 
 
 def undeclared_class(group: str, name: str) -> Any:
     """Return the class that is registered by a name without a dataclass; None if there is none."""
+    classes, declarations, names = registered_classes(group)
+    name = names.get(name, name)
+    return None if declarations.get(name) is not None else classes.get(name)
+
+
+def registered_classes(group: str) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
+    """Return the classes of a section, their dataclasses, and the models of architectures."""
     from fairseq.models import ARCH_MODEL_NAME_REGISTRY, MODEL_DATACLASS_REGISTRY, MODEL_REGISTRY
     from fairseq.registry import REGISTRIES
     from fairseq.tasks import TASK_DATACLASS_REGISTRY, TASK_REGISTRY
 
     if group == "model":
-        name = ARCH_MODEL_NAME_REGISTRY.get(name, name)
-        classes, declarations = MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
-    elif group == "task":
-        classes, declarations = TASK_REGISTRY, TASK_DATACLASS_REGISTRY
-    else:
-        registry = REGISTRIES[group]
-        classes, declarations = registry["registry"], registry["dataclass_registry"]
-    return None if declarations.get(name) is not None else classes.get(name)
+        return MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY, ARCH_MODEL_NAME_REGISTRY
+    if group == "task":
+        return TASK_REGISTRY, TASK_DATACLASS_REGISTRY, {}
+    registry = REGISTRIES[group]
+    return registry["registry"], registry["dataclass_registry"], {}
 
 
 def parser_of(group: str, registered: Any) -> argparse.ArgumentParser:
@@ -138,7 +190,7 @@ def options_of_others(cfg: Any, group: str) -> dict[str, Any]:
         if name in CHOICES:
             options[NAMES.get(name, name)] = values.get("_name")
         values.pop("_name", None)
-        options.update((key, value) for key, value in values.items() if value != MISSING)
+        options.update(values)
     return options
 
 

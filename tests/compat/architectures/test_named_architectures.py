@@ -59,16 +59,6 @@ def test_a_model_of_the_command_line_is_left_alone():
     assert vars(cfg.model) == before
 
 
-@pytest.mark.parametrize("model", ["lstm", "twin_lstm", {"_name": "lstm_lm", "dropout": 0.3}])
-def test_models_without_a_declaration_know_the_criterion(model):
-    """As on the command line: they look whether it is that of an adaptive softmax."""
-    for criterion in ("adaptive_loss", {"_name": "adaptive_loss"}):
-        cfg = OmegaConf.create({"model": model, "criterion": criterion, "task": "translation"})
-        initialize.add_defaults(cfg)
-        assert cfg.model.criterion == "adaptive_loss"
-        assert cfg.model.get("dropout") == (0.3 if isinstance(model, dict) else None)
-
-
 def test_a_name_alone_is_enough():
     assert by_hydra("dual_translation", "dual_transformer_tiny").embed_dim == 64
 
