@@ -11,7 +11,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Iterator, Sequence
 
-from fairseq_ext.tools import UsageError, atomic_path, make_folder
+from fairseq_ext.tools import UsageError, atomic_path, check_once, make_folder
 
 from .files import check_outputs, lines_of
 
@@ -53,11 +53,12 @@ def sample(paths: Sequence[Path], count: int) -> Iterator[str]:
 
 
 def run(args: Namespace) -> None:
-    """Write the model file. Raises UsageError when the text is too small for the vocabulary."""
+    """Write the model file. Raises UsageError for a text that is named twice or too small."""
     import sentencepiece
 
     if args.lines < 0:
         raise UsageError(f"--lines {args.lines}: allowed: 0 or more")
+    check_once("TEXT", args.texts)
     check_outputs([args.model], args.texts, "--model")
     learnt = io.BytesIO()
     try:

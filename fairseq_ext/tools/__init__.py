@@ -49,7 +49,12 @@ def check_apart(output: Union[str, Path], inputs: Iterable[Union[str, Path]]) ->
 
 
 def check_new(output: Union[str, Path], force: bool) -> None:
-    """Raise UsageError where `output` exists, unless --force is there to replace it."""
+    """Raise UsageError where `output` exists, unless --force is there to replace it.
+
+    The empty text names no file: it is refused in any case.
+    """
+    if not str(output):
+        raise UsageError("--output '': allowed: the name of a file")
     if Path(output).exists() and not force:
         raise UsageError(f"--output {output} exists; give another name, or --force to replace it")
 

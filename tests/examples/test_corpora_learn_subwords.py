@@ -162,6 +162,15 @@ def test_sample_is_a_function_of_the_text(tmp_path, write):
     assert drawn == list(learn_subwords.sample(paths, 20))
 
 
+def test_a_text_counts_once(raw, tmp_path):
+    parser = ArgumentParser()
+    learn_subwords.add_arguments(parser)
+    text = str(raw / "train.de")
+    words = [text, text, "--vocabulary", "60", "--model", str(tmp_path / "model")]
+    with pytest.raises(UsageError, match="TEXT .*train.de: listed twice; allowed: each file once"):
+        learn_subwords.run(parser.parse_args(words))
+
+
 def test_the_command_names_what_is_wrong(raw):
     words = [sys.executable, FOLDER / "prepare.py", "learn-subwords", raw / "train.de"]
     words += ["--vocabulary", "5", "--model", raw / "model"]

@@ -220,6 +220,14 @@ def test_average_refuses_options_of_the_folder_with_inputs(words, capsys):
     assert f"{' '.join(words)} belongs to --dir" in capsys.readouterr().err
 
 
+def test_an_output_without_a_name_is_refused(tmp_path, capsys):
+    (tmp_path / "checkpoint2.pt").touch()
+    words = ["average", "--inputs", str(tmp_path / "checkpoint2.pt"), "--output", ""]
+    for force in ([], ["--force"]):
+        assert command.main([*words, *force]) == 2
+        assert "--output '': allowed: the name of a file" in capsys.readouterr().err
+
+
 def test_an_input_is_not_replaced(tmp_path, capsys):
     path = str(tmp_path / "checkpoint2.pt")
     (tmp_path / "checkpoint2.pt").touch()

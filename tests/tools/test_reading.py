@@ -37,11 +37,11 @@ def test_other_files_are_named_by_what_they_hold(state, words, tmp_path):
     assert str(caught.value) == f"CHECKPOINT {tmp_path / 'a.pt'} holds {words}; allowed: {allowed}"
 
 
-@pytest.mark.parametrize("content", [b"", b"some text\n", b"PK\x03\x04torn"])
+@pytest.mark.parametrize("content", [b"", b"some text\n", b"0", b"PK\x03\x04torn"])
 def test_what_torch_cannot_read_is_no_checkpoint(content, tmp_path):
     path = tmp_path / "a.pt"
     path.write_bytes(content)
-    with pytest.raises(UsageError, match=r"a\.pt cannot be read as a checkpoint: "):
+    with pytest.raises(UsageError, match=r"a\.pt cannot be read as a checkpoint: damaged, or"):
         read(path, "dual_transformer")
 
 

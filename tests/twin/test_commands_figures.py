@@ -30,5 +30,8 @@ def test_frequencies_of_zero_have_a_place(least, scale):
     words = [Word("a", 9, 2, 0.5, 0.1), Word("b", least, 1, 1.5, 0.0)]
     left, right = figures.draw_frequency(words, tokens(0, "ab")).axes
     assert left.get_xscale() == scale
+    left.figure.canvas.draw()
+    shown = {label.get_text() for label in left.get_xticklabels(which="both")} - {""}
+    assert shown and all(text.replace(",", "").replace(".", "").isdigit() for text in shown), shown
     assert left.collections[0].get_offsets().tolist() == [[9, 0.5], [least, 1.5]]
     assert right.collections[0].get_offsets().tolist() == [[1, 0], [1, 0.5]]

@@ -24,7 +24,8 @@ def read(path: Union[str, Path], *models: str) -> Dict[str, Any]:
         state: Any = checkpoint_utils.torch.load(path, map_location="cpu", weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, EOFError, LookupError, OSError) as error:
         # LookupError: a text file read as a pickle; OSError: "Invalid argument", a torn archive
-        raise UsageError(f"CHECKPOINT {path} cannot be read as a checkpoint: {error}") from error
+        reason = f"damaged, or another kind of file ({type(error).__name__}: {error})"
+        raise UsageError(f"CHECKPOINT {path} cannot be read as a checkpoint: {reason}") from error
     if isinstance(state, dict) and state.get("cfg") is None and state.get("args") is not None:
         # from before fairseq 0.10, which makes a configuration of the options
         state = checkpoint_utils.load_checkpoint_to_cpu(str(path))

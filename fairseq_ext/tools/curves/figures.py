@@ -38,8 +38,11 @@ def literal(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def logarithmic(axes: Any) -> None:
-    """Make the vertical axis of a panel logarithmic, with plain numbers such as 600 as labels."""
+def logarithmic(axes: Any, axis: str = "y", scale: str = "log") -> None:
+    """Make an axis of a panel logarithmic, with plain numbers such as 600 as labels.
+
+    axis: "y", the vertical one, or "x". scale: "symlog" has a place for zero.
+    """
     from matplotlib.ticker import LogFormatter
 
     class PlainNumbers(LogFormatter):
@@ -49,9 +52,11 @@ def logarithmic(axes: Any) -> None:
             """Return the label of a tick, "" for none."""
             return f"{x:,.10g}" if super().__call__(x, pos) else ""
 
-    axes.set_yscale("log")
-    axes.yaxis.set_major_formatter(PlainNumbers())
-    axes.yaxis.set_minor_formatter(PlainNumbers())
+    axes.set(**{f"{axis}scale": scale})
+    ticks = {"x": axes.xaxis, "y": axes.yaxis}[axis]
+    limits = {"linthresh": 1} if scale == "symlog" else {}
+    ticks.set_major_formatter(PlainNumbers(**limits))
+    ticks.set_minor_formatter(PlainNumbers(**limits))
 
 
 def legends_below(figure: Any, axes: Iterable[Any]) -> None:

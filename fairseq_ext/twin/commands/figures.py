@@ -2,7 +2,7 @@
 
 from typing import Any, List
 
-from ...tools.curves.figures import literal, new_figure
+from ...tools.curves.figures import literal, logarithmic, new_figure
 from .words import Token, Word, words_of
 
 
@@ -29,7 +29,7 @@ def draw_frequency(words: List[Word], tokens: List[Token]) -> Any:
     figure, (left, right) = new_figure(2, 2)
     left.scatter([word.frequency for word in words], [word.mean for word in words], s=6)
     # a logarithm has no place for words that the text does not have
-    left.set_xscale("log" if words[-1].frequency else "symlog")
+    logarithmic(left, "x", "log" if words[-1].frequency else "symlog")
     left.set_xlabel("frequency of the word")
     left.set_ylabel("mean L_t")
     right.scatter([t.nll for t in tokens], [t.penalty for t in tokens], s=2, alpha=0.3)
