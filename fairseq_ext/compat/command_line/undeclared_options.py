@@ -68,9 +68,9 @@ def check_names(cfg: Any) -> None:
         if isinstance(name, str):
             classes, _, names = registered_classes(group)
             if names.get(name, name) not in classes:
-                known = {*classes, *names}
+                declared = {*classes, *names}
                 raise OptionError(
-                    f"{group}._name {name} is not registered{hint_for(name, known)}; allowed: "
+                    f"{group}._name {name} is not registered{hint_for(name, declared)}; allowed: "
                     f"what `fairseq-train --help` lists, or what common.user_dir registers"
                 )
 
@@ -84,7 +84,8 @@ def warn_of_added(cfg: Any, **kwargs: Any) -> None:
         if name not in sections:
             _warn(f"{name}: fairseq reads no such section{hint_for(name, sections)}")
         elif name in SETTINGS and cfg.get(name) is not None:
-            options = {entry.name for entry in dataclasses.fields(sections[name].type)}
+            declaration: Any = sections[name].type
+            options = {entry.name for entry in dataclasses.fields(declaration)}
             for key in {*cfg[name]} - options:
                 _warn(f"{name}.{key}: fairseq reads no such option{hint_for(key, options)}")
 
@@ -214,7 +215,7 @@ def converted(group: str, value: Any, action: argparse.Action | None) -> Any:
     return value
 
 
-def warn_of_unknown(group: str, name: str, typed: Mapping[str, Any], known: set[str]) -> None:
+def warn_of_unknown(group: str, name: str, typed: Mapping[str, Any], declared: set[str]) -> None:
     """Warn of what the user wrote that neither the class nor another section declares.
 
     A model may read such an option, as some do for old checkpoints.
@@ -226,10 +227,10 @@ def warn_of_unknown(group: str, name: str, typed: Mapping[str, Any], known: set[
         args = argparse.Namespace(**typed)
         ARCH_CONFIG_REGISTRY.get(name, lambda args: None)(args)
         architectures = {key: value for key, value in vars(args).items() if key not in typed}
-    known = known | architectures.keys()
+    declared = declared | architectures.keys()
     for key in typed:
-        if not key.startswith("_") and key not in known:
-            _warn(f"{group}.{key}: {name} declares no such option{hint_for(key, known)}")
+        if not key.startswith("_") and key not in declared:
+            _warn(f"{group}.{key}: {name} declares no such option{hint_for(key, declared)}")
 
 
 @functools.lru_cache(maxsize=None)

@@ -54,9 +54,9 @@ def logarithmic(axes: Any, axis: str = "y", scale: str = "log") -> None:
 
     axes.set(**{f"{axis}scale": scale})
     ticks = {"x": axes.xaxis, "y": axes.yaxis}[axis]
-    limits = {"linthresh": 1} if scale == "symlog" else {}
-    ticks.set_major_formatter(PlainNumbers(**limits))
-    ticks.set_minor_formatter(PlainNumbers(**limits))
+    linear_up_to = 1 if scale == "symlog" else None
+    ticks.set_major_formatter(PlainNumbers(linthresh=linear_up_to))
+    ticks.set_minor_formatter(PlainNumbers(linthresh=linear_up_to))
 
 
 def legends_below(figure: Any, axes: Iterable[Any]) -> None:
