@@ -125,6 +125,7 @@ PATCH_MODULES = (
     "data.batch_sizes",
     "data.indexed_files",
     "command_line.preprocess_input",
+    "data.text_files",
     "command_line.preprocess_output",
     "command_line.word_alignments",
     "command_line.log_files",

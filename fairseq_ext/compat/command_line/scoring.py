@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import io
 import sys
 from typing import TYPE_CHECKING, TextIO
 
 from ..generation.word_blanks import lacks_blanks
 from ..patch_registry import PatchedModule, patch
 from ..surrounded_calls import call_before
+from ..text_lines import BYTE_ORDER_MARK
 from ..user_errors import OptionError
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ def _read_lines(path: str, ignore_case: bool) -> list[str]:
                 text = file.read()
             except UnicodeDecodeError as error:
                 raise ValueError(f"{path}: not UTF-8 ({error.reason})") from error
+    text = text.removeprefix(BYTE_ORDER_MARK)
     # not splitlines: that also breaks lines at form feeds and other separators inside a sentence
     lines = text.split("\n")
     if lines[-1] == "":
@@ -72,8 +73,8 @@ def _print_sacrebleu(args: argparse.Namespace) -> None:
     print(metric.get_signature())
 
 
-def _print_sentence_bleu(args: argparse.Namespace) -> None:
-    """Print fairseq's smoothed BLEU of each line, numbered from 0."""
+def _print_fairseq_bleu(args: argparse.Namespace) -> None:
+    """Print fairseq's BLEU of --sys, or its smoothed BLEU of each line, numbered from 0."""
     from fairseq.data.dictionary import Dictionary
     from fairseq.scoring import bleu
 
@@ -81,36 +82,33 @@ def _print_sentence_bleu(args: argparse.Namespace) -> None:
     config = bleu.BleuConfig(pad=dictionary.pad(), eos=dictionary.eos(), unk=dictionary.unk())
     scorer = bleu.Scorer(config)
     for number, (system, reference) in enumerate(zip(*_read_both(args))):
-        scorer.reset(one_init=True)  # higher n-grams begin at 1: else most lines score 0
+        if args.sentence_bleu:
+            scorer.reset(one_init=True)  # higher n-grams begin at 1: else most lines score 0
         scorer.add(dictionary.encode_line(reference), dictionary.encode_line(system))
-        print(number, scorer.result_string(args.order))
+        if args.sentence_bleu:
+            print(number, scorer.result_string(args.order))
+    if not args.sentence_bleu:
+        print(scorer.result_string(args.order))
 
 
 @patch(
     "fairseq_cli.score",
     because="sacrebleu 2.0 wants lists where --sacrebleu passes a file; fairseq 0.12: "
-    "--sentence-bleu passes three numbers where the scorer wants its configuration",
+    "--sentence-bleu passes three numbers where the scorer wants its configuration, lines that "
+    "one file alone has are left out, and a byte order mark is a part of the first word",
 )
 def score_with_sacrebleu_and_by_sentence(module: PatchedModule) -> None:
-    """Replace the code of these two options; every other call goes to the stock command."""
-    stock = module.cli_main
+    """Read both files by one rule, and score as many lines of each."""
 
     def cli_main() -> None:
         args = module.get_parser().parse_args()
         _check_order(args)
         if args.sacrebleu:
             _print_sacrebleu(args)
-        elif args.sentence_bleu:
-            _print_sentence_bleu(args)
-        else:
-            system, _ = _read_both(args)
-            stdin = sys.stdin
-            if args.sys == "-":  # the standard input can be read only once
-                sys.stdin = io.StringIO("".join(f"{line}\n" for line in system))
-            try:
-                stock()
-            finally:
-                sys.stdin = stdin
+            return
+        if not args.sentence_bleu:
+            print(args)  # as stock does
+        _print_fairseq_bleu(args)
 
     module.cli_main = cli_main
 

@@ -96,8 +96,21 @@ def test_standard_input_is_scored_as_a_file(files, score, monkeypatch):
     assert score("--ref", words[3]).splitlines()[-1] == expected
 
 
-def test_without_options_it_is_the_stock_command(files, score):
-    assert "BLEU4 = " in score(*files())
+def test_without_options_it_prints_what_the_stock_command_does(files, score):
+    options, result = score(*files()).splitlines()
+    assert options.startswith("Namespace(") and result == (
+        "BLEU4 = 41.60, 60.0/50.0/44.4/50.0 (BP=0.819, ratio=0.833, syslen=15, reflen=18)"
+    )
+
+
+@pytest.mark.parametrize("option", [(), ("--sacrebleu",), ("--sentence-bleu",)])
+def test_a_byte_order_mark_is_no_part_of_the_first_word(files, score, option):
+    def values(*words):
+        return [line for line in score(*words, *option).splitlines() if "BLEU" in line]
+
+    expected = values(*files())
+    assert values(*files(reference=["\ufeff" + REFERENCE[0], *REFERENCE[1:]])) == expected
+    assert values(*files(system=["\ufeff" + SYSTEM[0], *SYSTEM[1:]])) == expected
 
 
 @pytest.fixture
