@@ -187,6 +187,7 @@ PATCH_MODULES = (
     "generation.speech_hub",
     "generation.vocoders",
     "generation.unknown_words",
+    "generation.joined_texts",
     # after unknown_words, which chooses a search of its own where the task has none
     "generation.refinement_steps",
     "generation.source_columns",

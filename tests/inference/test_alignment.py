@@ -143,13 +143,14 @@ def test_generate_replaces_with_raw_text(data, checkpoint_of, tmp_path):
         for path in data[SYSTEMS[name].data].glob("dict.*.txt"):
             shutil.copy(path, folder)
         (folder / "test.xx-yy.xx").write_text(" ".join(source) + "\n")
-        (folder / "test.xx-yy.yy").write_text("un1 uv2\n")
+        (folder / "test.xx-yy.yy").write_text("un1 u@@ v2\n")
         words = command(name, {SYSTEMS[name].data: folder}, checkpoint_of(name))
         words += ["--unkpen", -1000, "--dataset-impl", "raw", "--print-alignment", "hard"]
         output = inprocess.generate(*words, "--replace-unk", "--post-process")
         chosen = [source[int(cell.split("-")[0])] for cell in cells(output)[0]]
         expected = (" ".join(chosen) + " ").replace("@@ ", "").strip()
         assert inprocess.hypotheses(output)[0][0][1] == expected
+        assert inprocess.references(output) == {0: "un1 uv2"}
     with pytest.raises(ValueError, match="--replace-unk with --dataset-impl mmap"):
         inprocess.generate(*command("transformer", data, "none"), "--replace-unk")
 

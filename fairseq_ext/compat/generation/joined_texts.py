@@ -1,0 +1,99 @@
+"""Sub-words are joined once, of references as of translations."""
+
+from __future__ import annotations
+
+import functools
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, ContextManager
+
+from ..context_values import holding
+from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_after, call_within
+
+if TYPE_CHECKING:
+    from fairseq.dataclass.configs import FairseqConfig
+
+# of --post-process, while fairseq-generate runs
+joining_symbol: ContextVar[str | None] = ContextVar("joining_symbol", default=None)
+
+
+class JoinedText(str):
+    """A text whose pieces have been joined: the blanks in it are between words."""
+
+
+@patch(
+    "fairseq.data.data_utils",
+    because="fairseq 0.12.2: with --post-process sentencepiece beside --bpe sentencepiece, as on "
+    "its page of mBART, pieces are joined twice: texts lose all blanks, and scores are of these",
+)
+def joined_texts_are_marked(module: PatchedModule) -> None:
+    """Let texts of --post-process sentencepiece say that they are joined."""
+    stock = module.post_process
+
+    @functools.wraps(stock)
+    def post_process(sentence: str, symbol: str) -> str:
+        joined: str = stock(sentence, symbol)
+        return JoinedText(joined) if symbol == "sentencepiece" else joined
+
+    module.post_process = post_process
+
+
+@patch(
+    "fairseq.data.encoders.sentencepiece_bpe",
+    because="fairseq 0.12.2, as before: decoding takes the blanks between words for those between "
+    "pieces",
+)
+def texts_are_joined_once(module: PatchedModule) -> None:
+    """Leave joined texts as they are."""
+    coder = module.SentencepieceBPE
+    stock = coder.decode
+
+    @functools.wraps(stock)
+    def decode(self: Any, x: str) -> str:
+        return x if isinstance(x, JoinedText) else stock(self, x)
+
+    coder.decode = decode
+
+
+@patch(
+    "fairseq_cli.generate",
+    because="fairseq 0.12.2: with --replace-unk, --post-process joins the sub-words of "
+    "translations and not those of references: BLEU compares words with pieces",
+)
+def references_are_joined(module: PatchedModule) -> None:
+    """Note the symbol for the references that are read as text."""
+
+    def note_symbol(cfg: FairseqConfig, *more: Any) -> ContextManager[None]:
+        return holding(joining_symbol, cfg.common_eval.post_process)
+
+    call_within(module, "_main", note_symbol)
+
+
+@patch("fairseq.data.indexed_dataset", because="fairseq 0.12.2, as before")
+def original_references_are_joined(module: PatchedModule) -> None:
+    """Join the sub-words of a target; those of a source are what an alignment counts."""
+    dataset = module.IndexedRawTextDataset
+    stock = dataset.get_original_text
+    dataset.is_target = False
+
+    @functools.wraps(stock)
+    def get_original_text(self: Any, i: int) -> str:
+        text: str = stock(self, i)
+        if self.is_target:
+            from fairseq.data import data_utils
+
+            text = data_utils.post_process(text, joining_symbol.get())
+        return text
+
+    dataset.get_original_text = get_original_text
+
+
+@patch("fairseq.data.language_pair_dataset", because="fairseq 0.12.2, as before")
+def raw_targets_are_known(module: PatchedModule) -> None:
+    """Tell a target that is read as text from a source."""
+
+    def note_target(self: Any, *args: Any, **options: Any) -> None:
+        if hasattr(self.tgt, "get_original_text"):
+            self.tgt.is_target = True
+
+    call_after(module.LanguagePairDataset, "__init__", note_target)
