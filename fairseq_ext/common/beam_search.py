@@ -13,16 +13,15 @@ Dimensions: B sentences, K beam, R = B * K rows, V words, S source positions, T 
 
 import math
 import os
-from typing import Any, Dict, List, Optional, Protocol, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Protocol, Sequence
 
 import torch
 from fairseq import search
-from fairseq.data import Dictionary, data_utils
+from fairseq.data import Dictionary
 from fairseq.models import BaseFairseqModel
 from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
 from torch import Tensor
 
-from ..compat.generation.ensemble_attention import check_attention
 from ..compat.generation.length_limits import sentence_limits
 from .products import WeightCache
 from .search_record import SearchRecord, topk_candidates
@@ -315,47 +314,4 @@ class BeamSearchGenerator(SequenceGenerator):
 
 
 class BeamSearchWithAlignment(SequenceGeneratorWithAlignment, BeamSearchGenerator):
-    """fairseq's ``SequenceGeneratorWithAlignment`` on top of it.
-
-    fairseq's reads K hypotheses of each sentence, where the search may have found fewer.
-    """
-
-    @torch.no_grad()
-    def generate(
-        self, models: Sequence[BaseFairseqModel], sample: Sample, **options: Any
-    ) -> Hypotheses:
-        """Return the hypotheses, each with an "alignment"; ValueError without attention."""
-        sentences = self._generate(sample, **options)
-        check_attention(sentences)
-        batch = self._prepare_batch_for_alignment(sample, sentences)
-        source, source_lengths, previous, target = batch
-        hypotheses = [hypothesis for nbest in sentences for hypothesis in nbest]
-        # a decoder that sees all of the target is run again; others have looked while they wrote
-        if any(getattr(model, "full_context_alignment", False) for model in self.model.models):
-            attention = self.model.forward_align(source, source_lengths, previous)
-        else:
-            attention = [hypothesis["attention"].t() for hypothesis in hypotheses]
-        source, target = source.cpu(), target.cpu()
-        for row, hypothesis in enumerate(hypotheses):
-            hypothesis["alignment"] = self.extract_alignment(
-                attention[row].cpu(), source[row], target[row], self.pad, self.eos
-            )
-        return sentences
-
-    def _prepare_batch_for_alignment(
-        self, sample: Sample, hypothesis: Hypotheses
-    ) -> Tuple[Tensor, ...]:
-        """Return sources, their lengths, shifted and plain targets, a row for each hypothesis."""
-        net_input = sample["net_input"]
-        device = net_input["src_tokens"].device
-        counts = torch.tensor([len(nbest) for nbest in hypothesis], device=device)
-        # fairseq repeats each source K times; a sentence may have fewer hypotheses here
-        rows = [entry["tokens"] for nbest in hypothesis for entry in nbest]
-        targets = (
-            data_utils.collate_tokens(
-                rows, self.pad, self.eos, self.left_pad_target, move_eos_to_beginning=is_shifted
-            )
-            for is_shifted in (True, False)
-        )
-        sources = (net_input["src_tokens"], net_input["src_lengths"])
-        return (*(part.repeat_interleave(counts, dim=0) for part in sources), *targets)
+    """fairseq's ``SequenceGeneratorWithAlignment`` on top of it."""

@@ -191,7 +191,8 @@ PATCH_MODULES = (
     # after unknown_words, which chooses a search of its own where the task has none
     "generation.refinement_steps",
     "generation.source_columns",
-    "generation.ensemble_attention",
+    "generation.hypothesis_alignments",
+    "generation.ensemble_attention",  # after hypothesis_alignments, whose batch it checks
     "generation.scored_alignments",
     "generation.missing_references",  # after scored_alignments, which reads the target
     "generation.trained_heads",
