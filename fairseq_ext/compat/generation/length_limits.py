@@ -96,10 +96,26 @@ class SentenceLimits:
         return prefix_tokens.masked_fill(columns >= self.limits.unsqueeze(1), self.generator.pad)
 
 
+def _with_empty_prefixes(
+    generator: Any, limits: Tensor | None, prefix_tokens: Tensor
+) -> Tensor | None:
+    """Return the limits (B,) with 0 for sentences whose prefix is the end; None without limits.
+
+    All hypotheses of such a sentence are the empty one: fairseq's loop would wait for K of them.
+    """
+    is_empty = prefix_tokens[:, 0].eq(generator.eos)  # (B,)
+    if not is_empty.any():
+        return limits
+    if limits is None:
+        limits = prefix_tokens.new_full(is_empty.shape, generator.max_len)
+    return limits.masked_fill(is_empty, 0)
+
+
 @patch(
     "fairseq.sequence_generator",
     because="fairseq 0.12.2: --max-len-a counts the padding of a source: how long a translation "
-    "may be, and so a score that ends training early, depends on the sentences beside it",
+    "may be, and so a score that ends training early, depends on the sentences beside it; with "
+    "--prefix-size, a set with an empty target ends in an AssertionError",
 )
 def length_limits_are_of_each_sentence(module: PatchedModule) -> None:
     """Give each sentence of a batch its own limit."""
@@ -114,6 +130,8 @@ def length_limits_are_of_each_sentence(module: PatchedModule) -> None:
         bos_token: int | None = None,
     ) -> Any:
         limits = sentence_limits(self, sample["net_input"])
+        if prefix_tokens is not None and prefix_tokens.size(1):
+            limits = _with_empty_prefixes(self, limits, prefix_tokens)
         if limits is None:
             return stock(self, sample, prefix_tokens, constraints, bos_token)
         numbers = sample.get("id")

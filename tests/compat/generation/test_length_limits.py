@@ -87,6 +87,17 @@ def test_prefixes_end_at_the_limit():
         check_alone_and_together(generator_of(kind, min_len=0), [8, 3, 0], prefixes)
 
 
+@pytest.mark.parametrize("slope", [0, SLOPE])
+@pytest.mark.parametrize("kind", [SequenceGenerator, BeamSearchGenerator])
+def test_an_empty_prefix_is_an_empty_translation(kind, slope):
+    generator = generator_of(kind, max_len_a=slope, max_len_b=4)
+    first, second, third = translated(generator, ROWS, [[5, END], [END, PAD], [6, 7]])
+    assert [tokens for tokens, _ in second] == [[END]]
+    # the others are not changed by it
+    assert [first, third] == translated(generator, [ROWS[0], ROWS[2]], [[5, END], [6, 7]])
+    assert translated(generator, ROWS[1:2], [[END]]) == [second]
+
+
 def test_other_searches():
     words = numbered_words(20)
     strategies = (
