@@ -84,6 +84,7 @@ PATCH_MODULES = (
     "optimizers.parameter_groups",
     "optimizers.master_parameters",
     "optimizers.loss_scales",
+    "optimizers.unrounded_gradients",
     "training.empty_batches",
     "validation.validated_sets",
     "data.virtual_epochs",
