@@ -90,6 +90,54 @@ def hubs_have_args(module: PatchedModule) -> None:
             call_after(hub, "__init__", keep_options)
 
 
+@patch(
+    "fairseq.checkpoint_utils",
+    because="fairseq 0.12: programs for 0.9 and 0.10 that read args.source_lang of what "
+    "load_model_ensemble_and_task returns fail with 'Missing key source_lang', and "
+    "getattr(args, 'beam', 5) is 5 whatever arg_overrides says",
+)
+def loaded_configurations_have_options(module: PatchedModule) -> None:
+    """Let the configuration of a loaded model answer for options without naming their group."""
+    stock = module.load_model_ensemble_and_task
+
+    @functools.wraps(stock)
+    def load_model_ensemble_and_task(*args: Any, **options: Any) -> Any:
+        from omegaconf import DictConfig
+
+        models, cfg, task = stock(*args, **options)
+        if type(cfg) is DictConfig:
+            # an assignment to an attribute would add an option of this name
+            object.__setattr__(cfg, "__class__", answering_configuration())
+            vars(cfg)["_task"] = task
+        return models, cfg, task
+
+    module.load_model_ensemble_and_task = load_model_ensemble_and_task
+
+
+@functools.lru_cache(maxsize=None)
+def answering_configuration() -> Any:
+    """Return a class of configurations that look for a name among the options of all groups.
+
+    Copies, and what is stored of such a configuration, are of omegaconf's own class.
+    """
+    from omegaconf import DictConfig
+
+    class AnsweringConfiguration(DictConfig):
+        def __getattr__(self, key: str) -> Any:
+            try:
+                return super().__getattr__(key)
+            except AttributeError:
+                options = {} if key.startswith("_") else vars(options_in_one(self, self._task))
+                if key not in options:
+                    raise
+                return options[key]
+
+        def __reduce_ex__(self, protocol: Any) -> Any:
+            return copy.copy(self).__reduce_ex__(protocol)
+
+    return AnsweringConfiguration
+
+
 class SearchOfOptions:
     """A search that is built with the models that its `generate` is given."""
 

@@ -2,6 +2,7 @@
 
 import argparse
 import copy
+import pickle
 from types import SimpleNamespace
 
 import pytest
@@ -10,22 +11,28 @@ from common import inprocess
 from fairseq.data import Dictionary
 from fairseq.models.roberta.hub_interface import RobertaHubInterface
 from fairseq.tasks import TASK_REGISTRY
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 SAMPLE = {"net_input": {"src_tokens": torch.tensor([[4, 5, 2]]), "src_lengths": torch.tensor([3])}}
 
 
 @pytest.fixture(scope="module")
-def interface(toy_corpus, tmp_path_factory):
-    """What `from_pretrained` returns for a Transformer; the training did not name languages."""
-    from fairseq.models.transformer import TransformerModel
-
+def folder(toy_corpus, tmp_path_factory):
+    """Of the checkpoint of a Transformer; the training did not name languages."""
     folder = tmp_path_factory.mktemp("older_programs")
     inprocess.train(
         *(toy_corpus.two, "--arch", "transformer_tiny", "--encoder-embed-dim", 8),
         *("--decoder-embed-dim", 8, "--max-update", 1, "--max-tokens", 800, "--seed", 3),
         *("--lr", 0.25, "--save-dir", folder, "--no-epoch-checkpoints", "--disable-validation"),
     )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def interface(toy_corpus, folder):
+    """What `from_pretrained` returns for it."""
+    from fairseq.models.transformer import TransformerModel
+
     return TransformerModel.from_pretrained(str(folder), "checkpoint_last.pt", str(toy_corpus.two))
 
 
@@ -45,6 +52,25 @@ def test_options_of_a_hub_interface_are_for_reading(interface):
         copied.beam = 3  # as hub interfaces of plugins do
         assert type(copied) is argparse.Namespace
     assert interface.args.beam == 5
+
+
+def test_options_of_a_loaded_model(folder, toy_corpus):
+    from fairseq import checkpoint_utils
+
+    overrides = {"data": str(toy_corpus.two), "beam": 3}
+    path = str(folder / "checkpoint_last.pt")
+    models, args, task = checkpoint_utils.load_model_ensemble_and_task([path], overrides)
+    assert (args.source_lang, args.encoder_embed_dim, args.arch) == ("xx", 8, "transformer_tiny")
+    assert (args.common.seed, args.generation.beam) == (3, 3)
+    assert getattr(args, "beam", 5) == 3 and not hasattr(args, "beams")
+    assert task.build_generator(models, args).beam_size == 3
+    with pytest.raises(AttributeError, match="beams"):
+        getattr(args, "beams")  # noqa: B009
+    for copied in (copy.copy(args), copy.deepcopy(args), pickle.loads(pickle.dumps(args))):
+        assert type(copied) is DictConfig and copied == args
+    assert checkpoint_utils.load_model_ensemble([path], overrides)[1].source_lang == "xx"
+    args.beam = 4
+    assert args.beam == 4 and task.build_generator(models, args).beam_size == 4
 
 
 def test_options_of_roberta():
