@@ -135,6 +135,11 @@ def answering_configuration() -> Any:
         def __reduce_ex__(self, protocol: Any) -> Any:
             return copy.copy(self).__reduce_ex__(protocol)
 
+        # pickle stores no object by another class than its own
+        @property  # type: ignore[misc]  # of one that can be assigned
+        def __class__(self) -> Any:
+            return DictConfig
+
     return AnsweringConfiguration
 
 

@@ -54,7 +54,7 @@ def test_options_of_a_hub_interface_are_for_reading(interface):
     assert interface.args.beam == 5
 
 
-def test_options_of_a_loaded_model(folder, toy_corpus):
+def test_options_of_a_loaded_model(folder, toy_corpus, tmp_path):
     from fairseq import checkpoint_utils
 
     overrides = {"data": str(toy_corpus.two), "beam": 3}
@@ -67,8 +67,12 @@ def test_options_of_a_loaded_model(folder, toy_corpus):
     with pytest.raises(AttributeError, match="beams"):
         getattr(args, "beams")  # noqa: B009
     for copied in (copy.copy(args), copy.deepcopy(args), pickle.loads(pickle.dumps(args))):
-        assert type(copied) is DictConfig and copied == args
+        assert type(copied) is DictConfig and copied == args and "_task" not in vars(copied)
     assert checkpoint_utils.load_model_ensemble([path], overrides)[1].source_lang == "xx"
+    state = checkpoint_utils.load_checkpoint_to_cpu(path)
+    torch.save({**state, "cfg": args}, tmp_path / "stored.pt")
+    stored = checkpoint_utils.load_checkpoint_to_cpu(str(tmp_path / "stored.pt"))
+    assert stored["cfg"].model == args.model
     args.beam = 4
     assert args.beam == 4 and task.build_generator(models, args).beam_size == 4
 
