@@ -17,6 +17,7 @@ from ..patch_registry import PatchedModule, patch
 from ..plain_options import plain_options
 from ..surrounded_calls import call_after, call_before
 from ..user_errors import OptionError, hint_for
+from .boolean_options import boolean
 
 # the model last: its task may change what it has
 GROUPS = ("task", "criterion", "optimizer", "lr_scheduler", "model")
@@ -24,6 +25,7 @@ GROUPS = ("task", "criterion", "optimizer", "lr_scheduler", "model")
 # is in several, the last one's value counts
 CHOICES = ("model", "scoring", "bpe", "tokenizer", "lr_scheduler", "optimizer", "criterion", "task")
 SETTINGS = ("common", "dataset", "distributed_training", "optimization", "checkpoint", "ema")
+FLAGS = (argparse._StoreTrueAction, argparse._StoreFalseAction)  # options without a value
 NAMES = {"model": "arch"}  # {section: the option that names its class, where that is another}
 
 logger = logging.getLogger(__name__)
@@ -105,9 +107,38 @@ def complete_sections(cfg: Any) -> None:
         registered = undeclared_class(group, name)
         if registered is not None:
             typed = {"_name": name} if isinstance(section, str) else plain(section)
+            check_references(group, section, typed)
             namespace = all_options(cfg, group, registered, typed)
             # a node of its own: a plain value would be written into the section that is there
             cfg[group] = AnyNode(namespace, flags={"allow_objects": True})
+            copy_values(cfg, group, namespace)
+
+
+def copy_values(cfg: Any, group: str, namespace: argparse.Namespace) -> None:
+    """Replace references of other sections to one that omegaconf can no longer look into."""
+    from omegaconf import DictConfig, OmegaConf
+
+    for name in (*SETTINGS, *CHOICES):
+        section = cfg.get(name)
+        if not isinstance(section, DictConfig):
+            continue
+        for key, reference in OmegaConf.to_container(section, resolve=False).items():
+            place, _, option = str(reference)[2:-1].partition(".")
+            is_reference = OmegaConf.is_interpolation(section, key) and place == group
+            if is_reference and hasattr(namespace, option):
+                section[key] = getattr(namespace, option)
+
+
+def check_references(group: str, section: Any, typed: Mapping[str, Any]) -> None:
+    """Raise OptionError for an option whose reference leads nowhere, or that is still missing."""
+    from omegaconf import OmegaConf
+
+    for key in section if OmegaConf.is_dict(section) else ():
+        if key not in typed:
+            text = OmegaConf.to_container(section, resolve=False)[key]
+            raise OptionError(
+                f"{group}.{key} {text} has no value; allowed: a value, or an option with one"
+            )
 
 
 def all_options(
@@ -200,14 +231,20 @@ def converted(group: str, value: Any, action: argparse.Action | None) -> Any:
 
     OptionError if the option does not take it.
     """
-    if action is None or action.nargs is not None or not isinstance(value, (str, int, float)):
+    if action is None or not isinstance(value, (str, int, float)):
         return value
-    kind = action.type or str
+    if isinstance(action, FLAGS) and isinstance(value, str):  # in quotes, or of a variable
+        kind: Any = boolean
+    elif action.nargs is not None:
+        return value
+    else:
+        kind = action.type or str
     try:
         value = kind(str(value)) if callable(kind) else value
     except (TypeError, ValueError, argparse.ArgumentTypeError) as error:
-        name = getattr(kind, "__name__", "value")
-        text = f"{group}.{action.dest} {value} is not allowed; allowed: what {name} takes"
+        allowed = f"what {getattr(kind, '__name__', 'value')} takes"
+        allowed = "true or false" if isinstance(action, FLAGS) else allowed
+        text = f"{group}.{action.dest} {value} is not allowed; allowed: {allowed}"
         raise OptionError(text) from error
     if action.choices is not None and value not in action.choices:
         allowed = ", ".join(map(str, action.choices))

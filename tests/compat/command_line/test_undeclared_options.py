@@ -1,6 +1,7 @@
 """fairseq-hydra-train: classes without a dataclass have the options that --arch, --task give."""
 
 import logging
+import re
 from argparse import Namespace
 
 import pytest
@@ -98,9 +99,33 @@ def test_values_are_read_as_on_the_command_line():
     assert completed(task=task).task.left_pad_source == "True"
 
 
+def test_options_without_a_value_are_truth_values():
+    """A text is that of quotes, or of a variable of the environment."""
+    options = {"share_all_embeddings": "false", "encoder_bidirectional": "True"}
+    model = completed(model={"_name": "lstm", **options}).model
+    assert (model.share_all_embeddings, model.encoder_bidirectional) == (False, True)
+
+
+def test_declared_sections_refer_to_undeclared():
+    """As the Transformer does to the lengths of its task, and recognisers to the folder of it."""
+    lengths = {"max_source_positions": 99, "max_target_positions": "77"}
+    task = {"_name": "multilingual_translation", "data": "bin", **lengths}
+    cfg = completed(model={"_name": "transformer"}, task=task)
+    OmegaConf.to_container(cfg, resolve=True)
+    assert (cfg.model.max_source_positions, cfg.model.max_target_positions) == (99, 77)
+
+
+@pytest.mark.parametrize("text", ["${modle.dropout}", "???"])
+def test_options_without_a_value_are_refused(text):
+    """A typed name of one that does not exist; the option would have its default."""
+    with pytest.raises(OptionError, match=re.escape(f"model.dropout {text} has no value")):
+        completed(model={"_name": "lstm", "dropout": text})
+
+
 @pytest.mark.parametrize(
     "sections, text",
     [
+        ({"model": {"_name": "lstm", "encoder_bidirectional": "on"}}, "on is .* true or false"),
         ({"model": {"_name": "lstm", "encoder_layers": "two"}}, "model.encoder_layers two is not"),
         ({"task": {"_name": "denoising", "data": "x", "mask_length": "long"}}, "span-poisson"),
     ],
