@@ -120,6 +120,7 @@ PATCH_MODULES = (
     "architectures.named_architectures",
     "architectures.layer_options",
     "command_line.undeclared_options",
+    "command_line.run_folders",
     "versions.warning_filters",
     "data.data_files",
     "data.word_vectors",
