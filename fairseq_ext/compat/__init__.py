@@ -208,6 +208,7 @@ PATCH_MODULES = (
     "generation.older_programs",
     "generation.older_searches",  # after those that make searches with models
     "training.prefetch_thread",
+    "training.uncomposed_options",
     "versions.data_workers",
     "data.worker_epochs",
     "examples.user_dirs",  # after dataclass_defaults, which it leaves out for a single file
