@@ -200,11 +200,13 @@ def parser_of(group: str, registered: Any) -> argparse.ArgumentParser:
 
 def defaults_of(parser: argparse.ArgumentParser) -> dict[str, Any]:
     """Return the defaults of a parser, as argparse converts them."""
-    for action in parser._actions:
+    defaults: dict[str, Any] = {}
+    for action in list(parser._actions):
         action.required = False
-        if not action.option_strings:
-            action.nargs = "?"  # `data`, the folder of the training, has no default
-    return vars(parser.parse_args([]))
+        if not action.option_strings:  # `data`, the folder of the training, has no default
+            parser._actions.remove(action)
+            defaults[action.dest] = None
+    return {**defaults, **vars(parser.parse_args([]))}
 
 
 def options_of_others(cfg: Any, group: str) -> dict[str, Any]:
@@ -249,7 +251,11 @@ def converted(group: str, value: Any, action: argparse.Action | None) -> Any:
     if action.choices is not None and value not in action.choices:
         allowed = ", ".join(map(str, action.choices))
         raise OptionError(f"{group}.{action.dest} {value} is not allowed; allowed: {allowed}")
-    return value
+    if type(action).__module__ == "argparse":
+        return value
+    namespace = argparse.Namespace()  # such as FileContentsAction: a file has the value
+    action(argparse.ArgumentParser(), namespace, value, None)
+    return getattr(namespace, action.dest)
 
 
 def warn_of_unknown(group: str, name: str, typed: Mapping[str, Any], declared: set[str]) -> None:

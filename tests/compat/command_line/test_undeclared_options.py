@@ -106,6 +106,14 @@ def test_options_without_a_value_are_truth_values():
     assert (model.share_all_embeddings, model.encoder_bidirectional) == (False, True)
 
 
+def test_files_have_values(tmp_path):
+    """Of translation_multi_simple_epoch; the pairs may be in a file, as on the command line."""
+    (tmp_path / "pairs").write_text("xx-yy,yy-xx\n")
+    for pairs in ("xx-yy,yy-xx", str(tmp_path / "pairs")):
+        task = {"_name": "translation_multi_simple_epoch", "data": "bin", "lang_pairs": pairs}
+        assert completed(task=task).task.lang_pairs == "xx-yy,yy-xx"
+
+
 def test_declared_sections_refer_to_undeclared():
     """As the Transformer does to the lengths of its task, and recognisers to the folder of it."""
     lengths = {"max_source_positions": 99, "max_target_positions": "77"}
