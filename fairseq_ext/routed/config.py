@@ -75,6 +75,8 @@ class RoutedConfig(FairseqDataclass):
         },
     )
     lang_pairs: Optional[str] = II("task.lang_pairs")
+    max_source_positions: int = II("task.max_source_positions")
+    max_target_positions: int = II("task.max_target_positions")
 
 
 def size_of(cfg: RoutedConfig) -> RoutedSize:

@@ -144,7 +144,8 @@ class RoutedModel(StreamsModel):
             {lang: Target(size, decoder.readout_size, *vocabulary[lang]) for lang in targets},
             dictionaries,
             pairs,
-            task.max_positions(),
+            # of the training: fairseq-generate has a task with limits of its own
+            (cfg.max_source_positions, cfg.max_target_positions),
         )
 
     def _check(self, pair: str) -> str:

@@ -62,6 +62,7 @@ def test_older_checkpoints_hold_options_that_layers_do_not_look_at(routed_task):
     stored = RoutedConfig("routed_gru", sharing="layers", shared_blocks=3, router_size=8)
     cfg = OmegaConf.structured(stored)
     cfg.lang_pairs = PAIRS
+    cfg.max_source_positions = cfg.max_target_positions = 50
     with pytest.raises(ValueError, match="--shared-blocks 3: does nothing"):
         task.build_model(copy.deepcopy(cfg))
     assert task.build_model(cfg, from_checkpoint=True).pairs == PAIRS.split(",")

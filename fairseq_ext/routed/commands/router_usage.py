@@ -89,7 +89,8 @@ def load(args: Namespace) -> Tuple[RoutedModel, RoutedMtlTask, List[str]]:
     cfg["task"].update(options, source_lang=None, target_lang=None)
     try:
         task = tasks.setup_task(Namespace(**cfg["task"], task=cfg["task"]["_name"]))
-        model = task.build_model(OmegaConf.create(cfg["model"]), from_checkpoint=True)
+        # options that older checkpoints lack refer to those of the task
+        model = task.build_model(OmegaConf.create(cfg).model, from_checkpoint=True)
         model.load_state_dict(state["model"])
         # words of the same number in another order would be counted under wrong names
         check_dictionaries(args.checkpoint, state, task)
