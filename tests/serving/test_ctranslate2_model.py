@@ -1,5 +1,7 @@
 """CTranslate2 behind the server gives what fairseq gives."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -7,7 +9,7 @@ import fairseq_ext
 from fairseq_ext.inference.packing import pack
 from fairseq_ext.streams.language_pair import LanguagePair
 from fairseq_ext.tools import UsageError
-from fairseq_ext.tools.serving.ctranslate2_model import CTranslate2Model, stock_of
+from fairseq_ext.tools.serving.ctranslate2_model import CTranslate2Model, _hypotheses, stock_of
 from fairseq_ext.tools.serving.limits import Limits
 from fairseq_ext.tools.serving.served import Key, Pair, ServedModel
 
@@ -79,6 +81,14 @@ def test_translations_of_the_greatest_length_have_the_score_of_their_end(lenpen,
                 compared += len(row["tokens"]) == 3
                 assert row["score"] == pytest.approx(scores[tokens], abs=1e-3)
     assert compared > 1
+
+
+def test_the_symbol_of_the_beginning_is_in_no_text(loaded):
+    """As in fairseq's texts, although a model may write it."""
+    translator = loaded("transformer").translator(1, {})
+    answer = SimpleNamespace(hypotheses=[["<s>", "un1", "<s>", "uv2"]])
+    (hypothesis,) = _hypotheses(translator, answer, [-1.0], False)
+    assert hypothesis.text == "un1 uv2" and hypothesis.tokens == answer.hypotheses[0]
 
 
 def test_sentences_without_words_are_searched(engines):

@@ -294,9 +294,10 @@ def _hypotheses(
 ) -> List[Hypothesis]:
     """Return the translations of one answer of CTranslate2 with these scores, the best first."""
     weights = answer.attention if attention else [None] * len(answer.hypotheses)
+    begin = translator.target_dictionary.bos_word  # which fairseq leaves out of texts
     hypotheses = [
         Hypothesis(
-            translator.decode(" ".join(tokens)),
+            translator.decode(" ".join(word for word in tokens if word != begin)),
             list(tokens),
             score / LOG_2,
             [],
