@@ -33,6 +33,8 @@ def check_words(name: str, words: Sequence[str], tried: set[tuple[str, str]]) ->
     name: of the system, for errors. words: after `score.py text`. tried: (metric, tokeniser) that
     are known to be there; what is tried is added.
     """
+    from fairseq_ext.routed.formats import Malformed
+
     from .metrics import NAMES, metric_named
     from .scores import fields
 
@@ -49,6 +51,8 @@ def check_words(name: str, words: Sequence[str], tried: set[tuple[str, str]]) ->
                 metric_named(metric, tokeniser).statistics(["1 1"], ["1 1"])
             except UsageError as error:
                 raise UsageError(f"{name} cannot be scored: {error}") from error
+            except Malformed:
+                pass  # the metric is there, and refuses these words: they are no tags or trees
             tried.add((metric, tokeniser or ""))
 
 

@@ -90,6 +90,17 @@ def test_a_tokeniser_that_is_not_installed_is_named_before_the_training(
         perform('"bleu"', '"bleu --tokenize ja=ja-mecab"', *words)
 
 
+def test_metrics_of_tags_and_trees_are_there():
+    """They read no text of words, with which the others are tried."""
+    from experiments.metrics import NAMES
+    from experiments.scoring_checks import check_words
+
+    assert {"ner_f1", "bracket_f1"} <= set(NAMES)
+    tried = set()
+    check_words("one", [*NAMES, "--hyp", "tags"], tried)
+    assert tried == {(name, "") for name in NAMES}
+
+
 def test_metrics_and_words_of_the_shell_are_told_apart():
     from experiments.scoring_checks import check_scoring
 

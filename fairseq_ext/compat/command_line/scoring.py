@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
 from typing import TYPE_CHECKING, TextIO
 
@@ -100,6 +101,7 @@ def _print_fairseq_bleu(args: argparse.Namespace) -> None:
 def score_with_sacrebleu_and_by_sentence(module: PatchedModule) -> None:
     """Read both files by one rule, and score as many lines of each."""
 
+    @functools.wraps(module.cli_main)
     def cli_main() -> None:
         args = module.get_parser().parse_args()
         _check_order(args)
