@@ -77,19 +77,21 @@ def test_every_spelling_has_its_folder():
         assert folders == [folder, *(f"{folder}-{number}" for number in numbers)]
 
 
-DUAL = """
+SMALL = """
 TEST_FILE = "test_a"
 VOCABULARY = "--vocabulary 70"
 LAYERS = 1
 WIDTH = 16
 FEED_FORWARD = 16
 HEADS = 2
-SCHEDULE = "--lr 5e-3 --lr-scheduler polynomial_decay --warmup-updates 2 --max-tokens 400"
 UPDATES = 8
-MORE_UPDATES = 12
-JOIN = 2
 AVERAGE = "--inputs $RUN/checkpoint_last.pt"
 SEARCH = "--beam 2 --max-tokens 400"
+"""
+DUAL = f"""{SMALL}
+SCHEDULE = "--lr 5e-3 --lr-scheduler polynomial_decay --warmup-updates 2 --max-tokens 400"
+JOIN = 2
+MORE_UPDATES = 12
 """
 LINES = """
 PAIRS = 60
@@ -195,7 +197,7 @@ def test_three_languages_from_raw_text_to_scores(run, raw3, tmp_path):
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("name", ["dual", "multiway"])
 def test_a_direction_without_data_from_raw_text_to_scores(name, run, raw3, tmp_path):
-    changes = DUAL + PIVOT if name == "dual" else MULTIWAY
+    changes = SMALL + PIVOT if name == "dual" else MULTIWAY
     small = SmallExperiment(run, tmp_path, f"{name}/zero_resource", changes)
     assert "ready:" in small.step("prepare", "--raw", raw3)
     small.train("base.*", "made.*", "real.*", "longer.*")

@@ -28,12 +28,14 @@ SMALL = """
 TEST_FILE = "test_2016_flickr"
 VOCABULARY = 50
 SIZES = "--embed-dim 16 --hidden-size 16 --context-size 16 --readout-size 16"
-LM_SIZES = "--embed-dim 16 --hidden-size 16"
 MAX_TOKENS = 400
 LENGTH = '''--max-update 6 --validate-interval-updates 3 --save-interval-updates 3
     --no-epoch-checkpoints'''
 SEARCH = "--beam 2 --max-tokens 400"
+"""
+CUT = """
 CUTS = "5+20 10+30 20+35 40+40"
+LM_SIZES = "--embed-dim 16 --hidden-size 16"
 """
 
 
@@ -179,7 +181,7 @@ def test_all_from_raw_text_to_the_page(run, raw, tmp_path):
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_cut_from_raw_text_to_the_page(run, raw, tmp_path):
-    small = SmallExperiment(run, tmp_path, "multiway/cut", SMALL)
+    small = SmallExperiment(run, tmp_path, "multiway/cut", SMALL + CUT)
     assert "ready:" in small.step("prepare", "--raw", raw)
     small.train("single.5.de-en", "df.5.de-en", "multi.5.de-en")
     lines = small.report()

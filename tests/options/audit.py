@@ -248,7 +248,7 @@ def judged(row: Row, audit: Audit) -> Row:
 @contextlib.contextmanager
 def made() -> Iterator[Audit]:
     """Data and models in a temporary folder."""
-    from conftest import ToyCorpus
+    from tests.conftest import ToyCorpus
 
     with tempfile.TemporaryDirectory(prefix="options-") as text:
         root = Path(text)
