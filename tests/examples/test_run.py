@@ -90,6 +90,15 @@ def test_a_tokeniser_that_is_not_installed_is_named_before_the_training(
         perform('"bleu"', '"bleu --tokenize ja=ja-mecab"', *words)
 
 
+def test_every_system_of_every_experiment_can_be_scored():
+    from experiments.definition import names, read_experiment
+    from experiments.scoring_checks import check_scoring
+
+    for experiment in map(read_experiment, names()):
+        for system in experiment.systems:
+            check_scoring(experiment.system(system))
+
+
 def test_metrics_of_tags_and_trees_are_there():
     """They read no text of words, with which the others are tried."""
     from experiments.metrics import NAMES
