@@ -165,7 +165,8 @@ def test_sub_words_that_change_from_raw_text_to_scores(run, raw, tmp_path):
     more = "TOKENS_BOTH = 400\nSPELLINGS = '1 2'\nLEFT_OUT = 0.3\n"
     more += "BINS = '$DATA/bin:$DATA/bin-1:$DATA/bin-2'\n"
     more += "BINS_BOTH = '$RUN/bin:$RUN/bin-1:$RUN/bin-2'\n"
-    small = SmallExperiment(run, tmp_path, "dual/sampled", DUAL + LINES + more)
+    longer = DUAL.replace("UPDATES = 8", "UPDATES = 20").replace("UPDATES = 12", "UPDATES = 30")
+    small = SmallExperiment(run, tmp_path, "dual/sampled", longer + LINES + more)
     assert "ready:" in small.step("prepare", "--raw", raw)
     small.train("both", "tagged.online")
     bleu = values_of(small.report(), "BLEU", set="test_a", direction="en-de")
