@@ -63,16 +63,16 @@ def resumed_trainings_forget_nothing(module: PatchedModule) -> None:
         # 0 updates of an epoch: fairseq wrote the checkpoint after the last one of the epoch before
         position = state.get("train_iterator") or {}
         begins_epoch = position.get("version", 1) >= 2 and position["iterations_in_epoch"] == 0
-        if not loading.reset_meters:
-            function = _early_stop()
-            # --reset-meters begins anew, and with it the best score that patience compares with
+        function = _early_stop()
+        # fairseq forgets the best score, with which patience compares, with either option;
+        # another program than fairseq-train has its own
+        if function is not None and not (loading.reset_meters or loading.reset_optimizer):
             for name, value in state.get("patience", {}).items():
-                if function is not None:  # another program than fairseq-train has its own
-                    setattr(function, name, value)
-            if begins_epoch and "train_inner" in state.get("metrics", {}):
-                # fairseq restores all meters or none; those of the epoch do begin anew
-                inner = {"train_inner": state["metrics"]["train_inner"]}
-                module.metrics.load_state_dict(inner)
+                setattr(function, name, value)
+        if begins_epoch and not loading.reset_meters and "train_inner" in state.get("metrics", {}):
+            # fairseq restores all meters or none; those of the epoch do begin anew
+            inner = {"train_inner": state["metrics"]["train_inner"]}
+            module.metrics.load_state_dict(inner)
         if begins_epoch and not (loading.reset_optimizer or loading.reset_lr_scheduler):
             # the checkpoint was written before the scheduler saw this validation
             trainer.lr_step(position["epoch"] - 1, state.get("val_loss"))

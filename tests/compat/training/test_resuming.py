@@ -35,6 +35,16 @@ def test_patience_is_remembered(train, tmp_path):
     assert counts == [3, 1]
 
 
+@pytest.mark.parametrize("reset", ["--reset-optimizer", "--reset-meters"])
+def test_patience_begins_anew_with_the_best_score(reset, train, tmp_path):
+    """fairseq forgets the best score with either option: there is nothing to wait for."""
+    flags = ("--patience", 2, "--lr", 0, "--max-epoch", 9, "--max-tokens", 4000)
+    train(tmp_path / "whole", *flags)
+    folder = resumed(tmp_path / "whole", tmp_path / "again", "checkpoint2.pt")
+    again = train(folder, *flags, reset)
+    assert len([record for record in again if "valid_loss" in record]) == 3
+
+
 def test_another_program_has_no_patience(train, tmp_path, monkeypatch):
     """A loop of one's own on fairseq's Trainer goes on from a checkpoint of fairseq-train."""
     flags = ("--patience", 2, "--max-epoch", 2, "--max-tokens", 4000)
