@@ -130,7 +130,13 @@ class Loading(Steps):
             reset_dataloader: True if the data begin anew.
         """
         assert loading.extra_state is not None
-        history = loading.extra_state["train_iterator"].get("streams", {})
+        position = loading.extra_state["train_iterator"]
+        history = position.get("streams", {})
+        of_run = self.run_state.updates_before(position, updates)
+        if reset_dataloader and not updates:  # both begin anew
+            of_run = 0
+        if self.pair_patience is not None:
+            self.pair_patience.uncounted = of_run - updates
         is_forgotten = loading.reset_meters or loading.reset_optimizer
         if not reset_dataloader:
             if is_forgotten:  # the iterator reads what is left
@@ -138,8 +144,8 @@ class Loading(Steps):
             return
         if not is_forgotten:
             self.run_state.load_state_dict(history)
-        self.run_state.count_epochs_anew(updates)
-        self.run_state.note_added(history, self.synthetic, updates)
+        self.run_state.count_epochs_anew(of_run)
+        self.run_state.note_added(history, self.synthetic, of_run)
         for pair in self.run_state.left:
             logger.info(
                 f"{pair}: has left the run before (--pair-patience) and takes no part; with "

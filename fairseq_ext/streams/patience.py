@@ -48,7 +48,13 @@ class PairPatience:
         pairs: those that take part in the updates.
         joins: {pair: updates of the run before it takes part}, of those that join late.
         state: what is noted in; checkpoints hold it.
+
+    Attributes:
+        uncounted: updates of the run that the optimiser does not count, of before
+            --reset-optimizer.
     """
+
+    uncounted = 0
 
     def __init__(
         self, cfg: StreamsConfig, pairs: Sequence[str], joins: Mapping[str, int], state: RunState
@@ -65,10 +71,12 @@ class PairPatience:
         """
         if not self.patience:
             return
+        begin, done = self.state.begins[epoch], stats["num_updates"] + self.uncounted
+        late = self.state.late(self.pairs, self.joins, epoch, begin)
         for pair in self.pairs:
-            # a pair that joins after N updates has not been trained
-            # when N are done; -1: from the first on
-            if pair in self.state.left or self.joins.get(pair, -1) >= stats["num_updates"]:
+            wait = late.get(pair, 0)
+            # a pair that joins after N updates has not been trained when N are done
+            if pair in self.state.left or (wait and begin + wait >= done):
                 continue
             name = f"{pair}_loss"
             if name not in agg or agg.get_smoothed_value(name) is None:

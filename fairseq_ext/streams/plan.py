@@ -1,7 +1,6 @@
 """The order in which an epoch walks through the pairs of a dataset."""
 
 import itertools
-import math
 from typing import Callable, Dict, Iterator, List, Mapping, Optional, Protocol, Sequence, Tuple
 
 import numpy as np
@@ -88,22 +87,8 @@ class TrainingPlan:
         return {pair: sum(map(len, batches)) for pair, batches in self.batches.items()}
 
     def _late(self, epoch: int, begin: int) -> Dict[str, float]:
-        """Return {pair: updates of the epoch before it takes part}.
-
-        Where only pairs are left that are still to join, the first of them joins at once:
-        otherwise the run would stand still.
-        """
-        late: Dict[str, float] = {
-            # --join-at counts updates of the run
-            pair: max(0, number - begin)
-            for pair, number in self.join_at.items()
-        }
-        # infinity: not in this epoch
-        late.update(dict.fromkeys(self.state.has_left(epoch), math.inf))
-        soonest = min(late.get(pair, 0) for pair in self.pairs)
-        if 0 < soonest < math.inf:
-            late.update({pair: 0 for pair, wait in late.items() if wait == soonest})
-        return late
+        """Return {pair: updates of the epoch before it takes part}."""
+        return self.state.late(self.pairs, self.join_at, epoch, begin)
 
     def _length(self, epoch: int, begin: int) -> int:
         """Return the updates of an epoch that begins after ``begin`` of them."""

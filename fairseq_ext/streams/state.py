@@ -1,5 +1,6 @@
 """What the order of batches depends on besides the seed and the options."""
 
+import math
 from typing import Any, Dict, List, Mapping, Sequence
 
 # {attribute: its name in "more", where checkpoints hold it}
@@ -49,6 +50,27 @@ class RunState:
         # plans the rest of it with that pair
         return [pair for pair, first in self.left.items() if epoch >= first]
 
+    def late(
+        self, pairs: Sequence[str], join_at: Mapping[str, int], epoch: int, begin: int
+    ) -> Dict[str, float]:
+        """Return {pair: updates of the epoch before it takes part}; those not in it do at once.
+
+        Where only pairs are left that are still to join, the first of them joins at once:
+        otherwise the run would stand still.
+
+        Args:
+            pairs: those that the schedule is over.
+            join_at: {pair or stream: updates of the run before it takes part}.
+            epoch, begin: its number, and the updates of the run before it.
+        """
+        late: Dict[str, float] = {name: max(0, n - begin) for name, n in join_at.items()}
+        # infinity: not in this epoch
+        late.update(dict.fromkeys(self.has_left(epoch), math.inf))
+        soonest = min(late.get(pair, 0) for pair in pairs)
+        if 0 < soonest < math.inf:
+            late.update({pair: 0 for pair, wait in late.items() if wait == soonest})
+        return late
+
     def state_dict(self) -> Dict[str, Dict]:
         """Return what a checkpoint holds: copies of all attributes by name."""
         state = {name: dict(value) for name, value in vars(self).items()}
@@ -82,6 +104,16 @@ class RunState:
         added.update(dict.fromkeys(set(streams) - set(history.get("synthetic", streams)), updates))
         present = {name: number for name, number in added.items() if name in streams}
         self.added_at = {name: number for name, number in present.items() if number}
+
+    @staticmethod
+    def updates_before(position: Mapping[str, Any], updates: int) -> int:
+        """Return the updates of the run before a position that `state_dict` is part of.
+
+        ``updates``: those that the optimiser counts, for a position that does not say.
+        """
+        streams = position.get("streams", {})
+        begin = streams.get("begins", {}).get(position["epoch"], updates)
+        return int(streams.get("position", {}).get("of_run", begin))
 
     def count_epochs_anew(self, updates: int) -> None:
         """Begin the run's next epoch, after so many updates, as epoch 1 (--reset-dataloader).

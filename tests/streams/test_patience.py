@@ -61,6 +61,30 @@ def test_bleu_is_not_compared_with_a_loss(eval_bleu):
     assert state.left == {} and state.best == {"a-b": 2.0 if eval_bleu else 4.0}
 
 
+def judged(pairs, updates, state, **joins):
+    """The pairs whose scores a validation in epoch 2, after so many updates, has noted."""
+    agg = MetersDict()
+    for pair in pairs:
+        agg.add_meter(f"{pair}_loss", AverageMeter(), priority=1)
+        agg[f"{pair}_loss"].update(1.0)
+    joins = {name.replace("_", "-"): number for name, number in joins.items()}
+    cfg = Namespace(eval_bleu=False, pair_patience=1)
+    PairPatience(cfg, pairs, joins, state).judge(2, {"num_updates": updates}, agg)
+    return sorted(state.best)
+
+
+def test_a_pair_counts_from_its_first_update_on():
+    for left, updates, expected in (
+        ({}, 15, ["a-b"]),
+        ({}, 16, ["a-b", "c-d"]),
+        # it joins when it alone is left, long before its time
+        ({"a-b": 2}, 11, ["c-d"]),
+    ):
+        state = RunState()
+        state.load_state_dict({"begins": {1: 0, 2: 10}, "left": left})
+        assert judged(["a-b", "c-d"], updates, state, c_d=15) == expected
+
+
 def planned(dataset, **left):
     plan = TrainingPlan(dataset, in_batches(dataset, 3), "cycle", 1, lambda epoch: 1)
     plan.state.left.update({name.replace("_", "-"): epoch for name, epoch in left.items()})
@@ -189,6 +213,22 @@ def test_what_options_of_resuming_forget(
     assert any("xx-yy_loss" in record for record in records) == (not left)
     state = ends(tmp_path)[1]["streams"]
     assert state["left"] == left and state["waited"]["yy-xx"] == waited
+
+
+def test_pairs_join_by_the_updates_of_the_run(toy_corpus, train_small, tmp_path, script):
+    """Also where the optimiser counts anew; the count outlives --reset-dataloader afterwards."""
+    flags = [*FLAGS[:-1], 9, "--join-at", "yy-xx=12"]
+    train_small(toy_corpus.two, tmp_path / "whole", 13, *flags)
+    assert ends(tmp_path / "whole")[1]["streams"]["begins"][4] == 12
+    script.asked.clear()
+    first = ["--restore-file", tmp_path / "whole" / "checkpoint2.pt", "--reset-optimizer"]
+    train_small(toy_corpus.two, tmp_path / "anew", 13, *flags, *first)
+    # 8 updates before
+    assert script.asked[:3] == [("xx-yy", 4), ("xx-yy", 12), ("yy-xx", 12)]
+    last = tmp_path / "anew" / "checkpoint_last.pt"
+    again = ["--restore-file", last, "--reset-dataloader"]
+    train_small(toy_corpus.two, tmp_path / "again", 14, *flags, *again)
+    assert ends(tmp_path / "again")[1]["streams"]["begins"][1] == 21
 
 
 def test_without_a_better_loss_the_run_ends(toy_corpus, train_small, tmp_path):

@@ -86,7 +86,10 @@ def tasks_go_on_from_checkpoints(module: PatchedModule) -> None:
 
     def tell(trainer: Trainer, loading: CheckpointLoading) -> None:
         if loading.extra_state is not None and isinstance(trainer.task, RemembersRun):
-            reset_dataloader = trainer.cfg.checkpoint.reset_dataloader
+            checkpoint = trainer.cfg.checkpoint
+            is_another = loading.filename == checkpoint.finetune_from_model
+            is_another &= loading.reset_optimizer  # else it goes on from that file
+            reset_dataloader = checkpoint.reset_dataloader or is_another
             trainer.task.go_on_from(loading, trainer.get_num_updates(), reset_dataloader)
 
     after_loading(module.Trainer, tell)

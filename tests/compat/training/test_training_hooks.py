@@ -66,7 +66,8 @@ def test_a_task_that_remembers_hears_of_a_checkpoint(extra_state):
     class Reader:
         def __init__(self, task):
             self.task = task
-            self.cfg = SimpleNamespace(checkpoint=SimpleNamespace(reset_dataloader=True))
+            options = SimpleNamespace(reset_dataloader=True, finetune_from_model=None)
+            self.cfg = SimpleNamespace(checkpoint=options)
 
         def get_num_updates(self):
             return 7
@@ -87,6 +88,29 @@ def test_a_task_that_remembers_hears_of_a_checkpoint(extra_state):
     else:
         loading, *position = task.heard
         assert (loading.filename, loading.reset_meters, *position) == ("last.pt", True, 7, True)
+
+
+@pytest.mark.parametrize(
+    "named, resets, begins_anew",
+    [("last.pt", True, True), ("last.pt", False, False), (None, True, False)],
+)
+def test_the_data_of_another_training_begin_anew(named, resets, begins_anew):
+    """fairseq resets all with --finetune-from-model, unless the run itself is at that file."""
+
+    class Reader:
+        def load_checkpoint(self, *arguments):
+            return {"train_iterator": {}}
+
+        get_num_updates = staticmethod(lambda: 0)
+        cfg = SimpleNamespace(
+            checkpoint=SimpleNamespace(reset_dataloader=False, finetune_from_model=named)
+        )
+
+    heard = []
+    training_hooks.tasks_go_on_from_checkpoints(SimpleNamespace(Trainer=Reader))
+    Reader.task = SimpleNamespace(go_on_from=lambda *arguments: heard.append(arguments))
+    Reader().load_checkpoint("last.pt", reset_optimizer=resets)
+    assert [arguments[-1] for arguments in heard] == [begins_anew]
 
 
 # ------------------------------------------------------------------ gradients
