@@ -11,6 +11,7 @@ from fairseq.models import BaseFairseqModel
 from fairseq.tasks import register_task
 from torch import Tensor
 
+from ..compat.generation.joined_texts import source_in_pieces
 from ..streams.config import StreamsConfig
 from ..streams.language_pair import LanguagePair, sides, target_of
 from ..streams.task import StreamsTask
@@ -71,7 +72,9 @@ class JoinedSources(ConcatSentencesDataset):
 
     def get_original_text(self, index: int) -> str:
         """Return the texts of line ``index``, one after the other."""
-        return " ".join(dataset.get_original_text(index) for dataset in self.datasets)
+        text = " ".join(dataset.get_original_text(index) for dataset in self.datasets)
+        source_in_pieces.set(text)  # after those of each source
+        return text
 
 
 @register_task("multiway_translation", dataclass=MultiwayTranslationConfig)

@@ -29,6 +29,7 @@ from ..streams.task import StreamsTask
 from .task_patience import HALVED, TaskPatience, check_task_patience
 from .task_tokens import (
     PrintedSources,
+    TaskDictionary,
     add_task_tokens,
     token_of,
     without_task_token,
@@ -130,6 +131,7 @@ class RoutedMtlTask(StreamsTask):
     """
 
     cfg: RoutedMtlConfig
+    dictionary_class = TaskDictionary
 
     def __init__(self, cfg: RoutedMtlConfig, *more: Any, **options: Any):
         super().__init__(cfg, *more, **options)
@@ -187,7 +189,7 @@ class RoutedMtlTask(StreamsTask):
         for lang in sides(pairs)[0]:
             if lang not in self.dictionaries:
                 paths = utils.split_paths(self.cfg.data)
-                self.dictionaries[lang] = load_dictionary(paths, lang)
+                self.dictionaries[lang] = load_dictionary(paths, lang, self.dictionary_class)
             tasks = [pair for pair in pairs if source_of(pair) == lang]
             add_task_tokens(self.dictionaries[lang], tasks)
 

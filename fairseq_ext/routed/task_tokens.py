@@ -1,13 +1,15 @@
 """Task tokens: the first token of every source says which task it is for.
 
 They are entries of the source dictionary, behind its words. Users never see them: sentences are
-read, printed and aligned without them.
+read, printed and aligned without them. A word of a text that is spelt like one is unknown, as it
+is to fairseq-preprocess, whose dictionary has none.
 """
 
-from typing import Any, List, Tuple, Union
+from typing import Any, Callable, List, Tuple, Union
 
 import torch
 from fairseq.data import Dictionary
+from fairseq.tokenizer import tokenize_line
 
 PREFIX = "__task_"
 # of a hypothesis: hard, soft, or none (an empty tensor)
@@ -19,7 +21,36 @@ def token_of(pair: str) -> str:
     return f"{PREFIX}{pair}__"
 
 
-def add_task_tokens(dictionary: Dictionary, pairs: List[str]) -> None:
+class TaskDictionary(Dictionary):
+    """A dictionary that gets task tokens, which no text has.
+
+    Attributes:
+        task_tokens: their indices, those alone that were added behind the words.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.task_tokens: List[int] = []
+
+    def encode_line(
+        self,
+        line: str,
+        line_tokenizer: Callable[[str], List[str]] = tokenize_line,
+        add_if_not_exist: bool = True,
+        *more: Any,
+        **options: Any,
+    ) -> torch.Tensor:
+        """Return the indices (T,) of a line's words, as ``Dictionary`` does."""
+        indices: torch.Tensor = super().encode_line(
+            line, line_tokenizer, add_if_not_exist, *more, **options
+        )
+        # words are added where texts are compared, not where a model reads them
+        if self.task_tokens and not add_if_not_exist:
+            indices[indices >= self.task_tokens[0]] = self.unk()
+        return indices
+
+
+def add_task_tokens(dictionary: TaskDictionary, pairs: List[str]) -> None:
     """Append the tokens of tasks to a source dictionary, in the order of their names.
 
     A second call changes nothing. ValueError when the dictionary has the tokens of other tasks:
@@ -33,8 +64,8 @@ def add_task_tokens(dictionary: Dictionary, pairs: List[str]) -> None:
             f"--lang-pairs: the source dictionary has the task tokens {', '.join(present)}, "
             f"the model needs {', '.join(tokens)}"
         )
-    for symbol in tokens if not present else ():
-        dictionary.add_symbol(symbol)
+    if not present:
+        dictionary.task_tokens += [dictionary.add_symbol(symbol) for symbol in tokens]
 
 
 def without_task_token(alignment: Alignment) -> Alignment:
@@ -49,13 +80,13 @@ def without_task_token(alignment: Alignment) -> Alignment:
     return hard or [entry[1:] for entry in alignment if isinstance(entry, list)]
 
 
-class PrintedSources(Dictionary):
+class PrintedSources(TaskDictionary):
     """A source dictionary that writes sentences as they were given: without their task token.
 
     Its symbols are those of ``dictionary``, also the ones that are added later.
     """
 
-    def __init__(self, dictionary: Dictionary) -> None:
+    def __init__(self, dictionary: TaskDictionary) -> None:
         self.__dict__.update(vars(dictionary))  # shared: symbols that are added later are here too
 
     def string(self, tensor: torch.Tensor, *more: Any, **options: Any) -> str:

@@ -1,7 +1,7 @@
 """Dictionaries and the sentences of one pair of a split, and errors that name the file."""
 
 import os
-from typing import Mapping, Sequence
+from typing import Mapping, Sequence, Type
 
 from fairseq.data import Dictionary, LanguagePairDataset
 from fairseq.tasks.translation import load_langpair_dataset
@@ -12,15 +12,20 @@ from .empty_files import empty_file_as
 from .language_pair import LanguagePair
 
 
-def load_dictionary(paths: Sequence[str], lang: str) -> Dictionary:
-    """Return dict.LANG.txt of the first data folder; ValueError, naming the file, without it."""
+def load_dictionary(
+    paths: Sequence[str], lang: str, kind: Type[Dictionary] = Dictionary
+) -> Dictionary:
+    """Return dict.LANG.txt of the first data folder; ValueError, naming the file, without it.
+
+    kind: the class of the dictionary.
+    """
     name = os.path.join(paths[0], f"dict.{lang}.txt")
     if not os.path.exists(name):
         raise ValueError(
             f"{name}: no dictionary for language {lang!r}; the data folder must come from "
             "fairseq-preprocess and hold dict.LANG.txt for every language of the model"
         )
-    return Dictionary.load(name)
+    return kind.load(name)
 
 
 def load_pair(

@@ -6,7 +6,7 @@ Training and validation run on a dict {pair: sample}; inference runs on one dire
 
 import os
 from functools import partial
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Type
 
 from fairseq import utils
 from fairseq.data import Dictionary
@@ -52,12 +52,14 @@ class StreamsTask(Loading):
         pair_parallel: what several workers with pairs of their own do.
         pair_patience: what lets pairs leave in training.
         subwords: what cuts typed lines.
+        dictionary_class: of the dictionaries.
         keep_attention: let hypotheses hold their attention, also without an option of alignments.
         run_state: what the order of batches depends on besides the options.
     """
 
     cfg: StreamsConfig
     tgt_dict: Dictionary
+    dictionary_class: Type[Dictionary] = Dictionary
     from_checkpoint = False
     keep_attention = False
 
@@ -114,7 +116,10 @@ class StreamsTask(Loading):
         # at inference -s and -t may name others, which the checkpoint's model knows
         if requested:
             langs += [*requested.sources, requested.target]
-        dictionaries = {lang: load_dictionary(paths, lang) for lang in dict.fromkeys(langs)}
+        dictionaries = {
+            lang: load_dictionary(paths, lang, cls.dictionary_class)
+            for lang in dict.fromkeys(langs)
+        }
         return cls(cfg, pairs, dictionaries, requested)
 
     def choose_streams(self) -> None:
@@ -167,7 +172,7 @@ class StreamsTask(Loading):
         paths = utils.split_paths(self.cfg.data)
         for lang in languages(pairs):
             if lang not in self.dictionaries:
-                self.dictionaries[lang] = load_dictionary(paths, lang)
+                self.dictionaries[lang] = load_dictionary(paths, lang, self.dictionary_class)
         self.choose_direction()
 
     def _check_training_options(self) -> None:

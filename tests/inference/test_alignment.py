@@ -127,6 +127,47 @@ def test_unknown_words_of_several_sources(data, checkpoint_of, lines, average):
         inprocess.interactive(*words, "--match-source-len")
 
 
+@pytest.mark.parametrize(
+    "name, side",
+    [
+        ("stock lstm", ()),
+        ("multiway_gru", ("-s", "xx+zz", "-t", "yy")),
+        pytest.param("routed_gru", (), marks=pytest.mark.slow),
+    ],
+)
+def test_unknown_sub_words_are_copied_before_they_are_joined(data, sharp, tmp_path, name, side):
+    """fairseq-generate --bpe: as fairseq-interactive, which cuts the words itself."""
+    folder = tmp_path / "raw"
+    folder.mkdir()
+    for path in data[ALL[name].data].glob("dict.*.txt"):
+        shutil.copy(path, folder)
+    texts = {"xx": ["an1 new1", "zu"], "yy": ["un1 uv1", "un2"], "zz": ["abc de", "f"]}
+    for target in ("xx", "yy", "zz"):
+        for source in {*texts} - {target}:
+            for lang in (source, target):
+                lines = [" ".join(line.replace(" ", "\u2581")) for line in texts[lang]]
+                text = "".join(f"{line}\n" for line in lines)
+                (folder / f"valid.{source}-{target}.{lang}").write_text(text, "utf-8")
+    checkpoint = sharp(name, *(SEVERAL if side else ()))
+    words = command(name, {ALL[name].data: folder}, checkpoint, *side, "--bpe", "characters")
+    words += ["--unkpen", -1000, "--replace-unk"]
+    raw = ("--gen-subset", "valid", "--dataset-impl", "raw")
+    generated = inprocess.generate(*words, *raw, "--tokenizer", "space")
+    sources = ["xx", "zz"] if side else ["xx"]
+    (tmp_path / "lines").write_text(
+        "".join(f"{' ||| '.join(pair)}\n" for pair in zip(*(texts[s] for s in sources)))
+    )
+    typed = inprocess.interactive(*words, "--input", tmp_path / "lines")
+    hypotheses = inprocess.hypotheses(generated)
+    assert {n: [text for _, text in rows] for n, rows in hypotheses.items()} == {
+        n: [text for _, text in rows] for n, rows in inprocess.hypotheses(typed).items()
+    }
+    for number in (0, 1):  # sub-words of the source alone, and none is unknown
+        pieces = {"\u2581", *"".join(texts[s][number] for s in sources)}
+        said = hypotheses[number][0][1].split()
+        assert said and set(said) <= pieces
+
+
 @pytest.mark.parametrize("name", TRANSLATES)
 def test_lengths_match_the_source(data, checkpoint_of, lines, name):
     words = command(name, data, checkpoint_of(name), "--input", lines, "--min-len", 1)

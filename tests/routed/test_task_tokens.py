@@ -2,12 +2,14 @@
 
 import pytest
 import torch
-from fairseq.data import Dictionary, LanguagePairDataset, ListDataset
+from fairseq.data import Dictionary, LanguagePairDataset, ListDataset, indexed_dataset
 from routed.support import END
 from streams.directions import WORDS
 
+from fairseq_ext.inference.inputs import encode_words
 from fairseq_ext.routed.task_tokens import (
     PrintedSources,
+    TaskDictionary,
     add_task_tokens,
     token_of,
     without_task_token,
@@ -27,7 +29,7 @@ def test_task_tokens_do_not_depend_on_the_order_of_the_pairs(routed_task):
 
 
 def test_task_tokens_are_added_once_and_not_to_those_of_other_tasks():
-    words = Dictionary()
+    words = TaskDictionary()
     add_task_tokens(words, ["a-c", "a-b"])
     size = len(words)
     add_task_tokens(words, ["a-b", "a-c"])
@@ -71,9 +73,28 @@ def test_training_data_begin_with_the_token_too(routed_task, monkeypatch):
     assert dataset.sizes.tolist() == [[4, 3], [2, 1]]
 
 
+@pytest.mark.parametrize("pairs", ["xx-yy,xx-zz", "yy-xx,xx-yy"])
+def test_words_that_are_spelt_like_tokens_are_unknown(routed_task, tmp_path, pairs):
+    """In texts that are binarised, read as they are, typed, and given in Python."""
+    task, _ = routed_task(pairs=pairs, main=pairs.split(",")[0])
+    plain = Dictionary.load(f"{task.cfg.data}/dict.xx.txt")
+    line = "an1 __task_xx-yy__ av2 __task_xx-zz__"
+    binarised = plain.encode_line(line, add_if_not_exist=False).tolist()
+    assert binarised[1] == binarised[3] == plain.unk()
+    (tmp_path / "text").write_text(f"{line}\n")
+    words = task.dictionaries["xx"]
+    raw = indexed_dataset.make_dataset(str(tmp_path / "text"), "raw", dictionary=words)
+    assert raw[0].tolist() == binarised
+    assert encode_words(words, line).tolist() == binarised
+    assert encode_words(PrintedSources(words), line).tolist() == binarised
+    # where texts are compared, different words are different numbers
+    compared = words.encode_line(line + " new", append_eos=False).tolist()
+    assert len({*compared}) == len(compared)
+
+
 def test_sentences_are_printed_without_their_token():
     """Also with words and tokens that the dictionary gets later."""
-    words = Dictionary()
+    words = TaskDictionary()
     printed = PrintedSources(words)
     word = words.add_symbol("word")
     add_task_tokens(words, ["a-b"])

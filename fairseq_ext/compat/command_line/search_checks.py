@@ -92,15 +92,6 @@ def _replace_unk_has_words(values: Values) -> None:
             "data do not have the words that are unknown; allowed: --dataset-impl raw, with the "
             "texts in the data folder, or fairseq-interactive"
         )
-    # these leave words as they are
-    neutral = {"bpe": (None,), "tokenizer": (None, "space", "nltk")}
-    for name, allowed in neutral.items():
-        if "buffer_size" not in values and values.get(name) not in allowed:
-            raise OptionError(
-                f"--replace-unk with --{name} {values[name]} in fairseq-generate, which joins the "
-                "source before words are looked up by their number; allowed: leave it out, "
-                "--post-process, or fairseq-interactive"
-            )
 
 
 def _constraints_are_typed(values: Values) -> None:

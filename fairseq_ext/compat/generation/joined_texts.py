@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 # of --post-process, while fairseq-generate runs
 joining_symbol: ContextVar[str | None] = ContextVar("joining_symbol", default=None)
 
+# the source that fairseq-generate read last as text, in the sub-words that the model read: it
+# joins them before it replaces unknown words, whose number counts sub-words
+source_in_pieces: ContextVar[str | None] = ContextVar("source_in_pieces", default=None)
+
 
 class JoinedText(str):
     """A text whose pieces have been joined: the blanks in it are between words."""
@@ -66,12 +70,16 @@ def references_are_joined(module: PatchedModule) -> None:
     def note_symbol(cfg: FairseqConfig, *more: Any) -> ContextManager[None]:
         return holding(joining_symbol, cfg.common_eval.post_process)
 
+    def forget_sources(*args: Any) -> ContextManager[None]:
+        return holding(source_in_pieces, None)
+
     call_within(module, "_main", note_symbol)
+    call_within(module, "_main", forget_sources)
 
 
 @patch("fairseq.data.indexed_dataset", because="fairseq 0.12.2, as before")
 def original_references_are_joined(module: PatchedModule) -> None:
-    """Join the sub-words of a target; those of a source are what an alignment counts."""
+    """Join the sub-words of a target; note those of a source, which an alignment counts."""
     dataset = module.IndexedRawTextDataset
     stock = dataset.get_original_text
     dataset.is_target = False
@@ -82,7 +90,8 @@ def original_references_are_joined(module: PatchedModule) -> None:
         if self.is_target:
             from fairseq.data import data_utils
 
-            text = data_utils.post_process(text, joining_symbol.get())
+            return data_utils.post_process(text, joining_symbol.get())
+        source_in_pieces.set(text)
         return text
 
     dataset.get_original_text = get_original_text

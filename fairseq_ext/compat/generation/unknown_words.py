@@ -12,6 +12,7 @@ from ..data.data_files import UnreadableFile
 from ..patch_registry import PatchedModule, patch
 from ..surrounded_calls import call_after
 from ..text_lines import lines_of
+from .joined_texts import source_in_pieces
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -128,8 +129,10 @@ def unknown_words_are_replaced(module: PatchedModule) -> None:
             return stock(hypo_tokens, src_str, alignment, None, tgt_dict, remove_bpe, ignored)
         from fairseq.data.data_utils import post_process
 
+        # fairseq-generate gives the source as --bpe and --tokenizer have joined it
+        source = (source_in_pieces.get() or src_str).split()
         text = text_with_unknown_replaced(
-            hypo_tokens.tolist(), tgt_dict, ignored or (), src_str.split(), alignment, align_dict
+            hypo_tokens.tolist(), tgt_dict, ignored or (), source, alignment, align_dict
         )
         text = post_process(text, remove_bpe)
         # new words are scored too

@@ -107,14 +107,6 @@ def test_refused_together(values, option):
         ({"sampling": True, "match_source_len": True}, "--sampling with --match-source-len, ano"),
         ({"diversity_rate": 0.5, "diverse_beam_groups": 1}, "groups 1 with --diversity-rate 0.5"),
         ({"replace_unk": "", "print_alignment": "soft", "buffer_size": 1}, "allowed with hard"),
-        (
-            {"replace_unk": "", "dataset_impl": "raw", "bpe": "sentencepiece"},
-            "--replace-unk with --bpe sentencepiece in fairseq-generate, which joins the source",
-        ),
-        (
-            {"replace_unk": "", "dataset_impl": "raw", "tokenizer": "moses"},
-            "--replace-unk with --tokenizer moses in fairseq-generate",
-        ),
     ],
     ids=str,
 )
