@@ -17,7 +17,7 @@ from common.full_disk import largest_file
 from tools.commandline import REPOSITORY, cli
 
 from fairseq_ext import __main__ as command
-from fairseq_ext.tools import AddValues, UsageError, atomic_path, save_atomically
+from fairseq_ext.tools import AddValues, UsageError, atomic_path, save_atomically, write_texts
 from fairseq_ext.tools.installation import user_dir
 
 # ---------------------------------------------------------------- the command itself
@@ -253,6 +253,20 @@ def test_a_full_disk_names_the_file_that_was_asked_for(tmp_path, is_torch):
                 temporary.write_bytes(bytes(100_000))
     assert (caught.value.errno, caught.value.filename) == (errno.EFBIG, str(path))
     assert path.read_bytes() == b"before" and os.listdir(tmp_path) == [path.name]
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_of_several_texts_the_one_that_does_not_fit_is_named(tmp_path, place):
+    """The others are not written either."""
+    paths = [tmp_path / name for name in ("a.xx", "a.yy", "a.tsv")]
+    paths[1].write_text("before")
+    texts = {path: ["line\n"] * (10_000 if path == paths[place] else 2) for path in paths}
+    with largest_file(10_000), pytest.raises(OSError) as caught:
+        write_texts(texts)
+    assert (caught.value.errno, caught.value.filename) == (errno.EFBIG, str(paths[place]))
+    assert os.listdir(tmp_path) == ["a.yy"] and paths[1].read_text() == "before"
+    write_texts({path: ["one\n", "two\n"] for path in paths})
+    assert [path.read_text() for path in paths] == ["one\ntwo\n"] * 3
 
 
 def test_arrays_on_a_full_disk_name_the_file_too(tmp_path):

@@ -92,7 +92,7 @@ class OtherLoader(importlib.abc.Loader):
 def _patch_loaded(name: str, module: ModuleType) -> None:
     """Apply the patches of a module whose code has run; who imports it waits for them too."""
     for patch in needed_patches(name, AFTER):
-        apply_patch(patch, name, module)
+        apply_patch(patch, name, module, code_has_run=True)
 
 
 class PatchingFinder:

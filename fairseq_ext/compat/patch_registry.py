@@ -178,14 +178,19 @@ def needed_patches(module_name: str, moment: str) -> list[Patch]:
     ]
 
 
-def apply_patch(patch: Patch, module_name: str, argument: ModuleType | str) -> None:
-    """Call a patch once per module and record the outcome.
+def apply_patch(
+    patch: Patch, module_name: str, argument: ModuleType | str, code_has_run: bool = False
+) -> None:
+    """Call a patch once per run of a module's code and record the outcome.
 
     A fork or a later fairseq may lack what a patch changes. Then the import continues without the
     patch, a warning is logged, and `fairseq-ext doctor` reports it.
+
+    code_has_run: just now, so that the module has what fairseq defines, also where it was patched
+        before: importlib.reload runs it again.
     """
     # an import that fails is tried again, and each time its BEFORE patches too
-    if module_name in patch.applied_to and patch.moment != BEFORE:
+    if module_name in patch.applied_to and patch.moment != BEFORE and not code_has_run:
         return
     try:
         patch.function(argument)

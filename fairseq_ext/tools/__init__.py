@@ -11,9 +11,11 @@ import contextlib
 import os
 import secrets
 from pathlib import Path
-from typing import Any, Dict, Iterable, Iterator, Optional, Sequence, Union
+from typing import Any, Dict, Iterable, Iterator, Mapping, Optional, Sequence, TypeVar, Union
 
 from ..compat.atomic_files import flush, names_output, open_for_torch, removed_at_the_end
+
+PathName = TypeVar("PathName", bound=Union[str, Path])
 
 
 class UsageError(Exception):
@@ -105,6 +107,20 @@ def atomic_path(output: Union[str, Path], flushes: bool = True) -> Iterator[Path
             # before the rename: after a power failure the name must not lead to an empty file
             flush(str(partial))
         os.replace(partial, path)
+
+
+def write_texts(texts: Mapping[PathName, Iterable[str]]) -> None:
+    """Write {file: its lines, each with its end}, all files or none, as `atomic_path` does.
+
+    OSError names the file that cannot be written.
+    """
+    with contextlib.ExitStack() as stack:
+        partials = {path: stack.enter_context(atomic_path(path)) for path in texts}
+        for path, partial in partials.items():
+            with names_output(str(path), str(partial)):
+                with open(partial, "w", encoding="utf-8", newline="\n") as stream:
+                    stream.writelines(texts[path])
+                flush(str(partial))  # each is on the disk before the first gets its name
 
 
 def save_atomically(state: Any, output: Union[str, Path]) -> None:

@@ -125,6 +125,31 @@ def test_activate_twice_adds_one_finder():
     assert sys.meta_path == before
 
 
+def test_modules_that_are_reloaded_are_patched_again():
+    code = """
+        import importlib, inspect, pkgutil, runpy, sys
+        sys.path[:0] = sys.argv[1:]
+        from fairseq_ext import compat
+        compat.activate()
+        from fairseq import search, utils
+        for module in (utils, search, utils):
+            importlib.reload(module)
+        del sys.modules["fairseq.search"]
+        other = importlib.import_module("fairseq.search")
+        assert other is not search
+        steps = [module.LengthConstrainedBeamSearch.step for module in (search, other)]
+        for patched in (utils.load_align_dict, *steps):
+            print(patched.__code__.co_filename.rpartition("/")[2])
+        # what other tools ask of a loader
+        loader = utils.__spec__.loader
+        assert inspect.getsource(utils) == loader.get_source("fairseq.utils")
+        assert pkgutil.get_data("fairseq", "config/config.yaml")
+        assert not loader.is_package("fairseq.utils") and loader.get_code("fairseq.utils")
+    """
+    patched = ["unknown_words.py", "surrounded_calls.py", "surrounded_calls.py"]
+    assert python(code, REPOSITORY).split()[-3:] == patched
+
+
 def test_other_packages_are_not_touched():
     finder = compat.activate()
     for name in ("torch", "numpy", "fairseqish", "hydra_colorlog", "yaml"):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterable, List, Sequence, Tuple, Union
 
 from ...compat.user_errors import option_of
-from ...tools import UsageError, atomic_path, check_apart, check_new
+from ...tools import UsageError, check_apart, check_new, write_texts
 
 FORMATS = ("ner", "tree", "amr")
 # option: (its format, whether the inverse reads it as well)
@@ -96,11 +96,6 @@ def options_of(args: Namespace) -> Dict[str, Any]:
     return options
 
 
-def _write(path: PathName, parts: Iterable[str]) -> None:
-    with open(path, "w", encoding="utf-8", newline="\n") as stream:
-        stream.writelines(parts)
-
-
 def _all_well_formed(results: Iterable[Any], skip_bad: bool, files: str) -> Tuple[Any, Outcome]:
     """Return the list of items without the faulty ones, and what became of all.
 
@@ -133,9 +128,12 @@ def linearise(
 
     results, files = pairs(name, paths, **options), ", ".join(map(str, paths))
     line_pairs, outcome = _all_well_formed(results, skip_bad, files)
-    with atomic_path(f"{prefix}.src") as source, atomic_path(f"{prefix}.tgt") as target:
-        for place, path in enumerate((source, target)):
-            _write(path, [pair[place] + "\n" for pair in line_pairs])
+    write_texts(
+        {
+            f"{prefix}.{side}": [pair[place] + "\n" for pair in line_pairs]
+            for place, side in enumerate(("src", "tgt"))
+        }
+    )
     return outcome
 
 
@@ -157,8 +155,7 @@ def restore(
     corpus_items, outcome = _all_well_formed(results, skip_bad, f"{sources}, {targets}")
     # blank lines part sentences of rows; trees and graphs end with what parts them
     gap = "\n" if name == "ner" else ""
-    with atomic_path(output) as path:
-        _write(path, [gap.join(corpus_items)])
+    write_texts({output: [gap.join(corpus_items)]})
     return outcome
 
 

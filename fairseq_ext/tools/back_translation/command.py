@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, List, Tuple
 
 from ...compat.text_lines import UnreadableText, lines_of
 from ...compat.user_errors import reason_of
-from .. import UsageError, atomic_path
+from .. import UsageError, write_texts
 from .pairs import SyntheticPair, reason_to_drop, words
 from .progress import Progress, digest
 
@@ -210,28 +210,19 @@ def make(args: Namespace, model: Model, lines: List[str], block: int) -> List[Sy
 
 def write(args: Namespace, targets: List[str], pairs: List[SyntheticPair]) -> int:
     """Write the pairs that are kept and the table of all; return how many are kept."""
-    count, paths = 0, output_paths(args)
-    with (
-        atomic_path(paths[0]) as sources,
-        atomic_path(paths[1]) as lines,
-        atomic_path(paths[2]) as table,
-    ):
-        with (
-            sources.open("w", encoding="utf-8") as left,
-            lines.open("w", encoding="utf-8") as right,
-            table.open("w", encoding="utf-8") as rows,
-        ):
-            rows.write("line\tleft_out\tsource_words\ttarget_words\tscore\tround_trip\n")
-            for number, (pair, target) in enumerate(zip(pairs, targets), 1):
-                reason = reason_to_drop(pair, target, args.max_ratio, args.min_round_trip)
-                scores = ["" if s is None else f"{s:.4f}" for s in (pair.score, pair.round_trip)]
-                cells = [reason, words(pair.source), words(target), *scores]
-                rows.write("\t".join(map(str, [number, *cells])) + "\n")
-                if not reason:
-                    left.write(pair.source + "\n")
-                    right.write(target + "\n")
-                    count += 1
-    return count
+    sources: List[str] = []
+    lines: List[str] = []
+    table = ["line\tleft_out\tsource_words\ttarget_words\tscore\tround_trip\n"]
+    for number, (pair, target) in enumerate(zip(pairs, targets), 1):
+        reason = reason_to_drop(pair, target, args.max_ratio, args.min_round_trip)
+        scores = ["" if s is None else f"{s:.4f}" for s in (pair.score, pair.round_trip)]
+        cells = [reason, words(pair.source), words(target), *scores]
+        table.append("\t".join(map(str, [number, *cells])) + "\n")
+        if not reason:
+            sources.append(f"{pair.source}\n")
+            lines.append(f"{target}\n")
+    write_texts(dict(zip(output_paths(args), (sources, lines, table))))
+    return len(lines)
 
 
 def seed_of(args: Namespace) -> int:
