@@ -131,6 +131,13 @@ FAIRSEQ_ERRORS: tuple[tuple[type[Exception], str, str | None], ...] = (
     (ImportError, r"^(sentencepiece|sacrebleu|sacremoses|subword)", None),
     (NotImplementedError, r"^Unknown post_process option", None),
     (RuntimeError, r"could not parse ModelProto from", None),  # sentencepiece
+    (
+        RuntimeError,
+        r"^Expected to have finished reduction in the prior iteration",
+        "parameters of the model had no gradient in an update, as the head of a language model "
+        "has none in the task sentence_prediction; allowed with several workers: "
+        "--find-unused-parameters, or --ddp-backend legacy_ddp",
+    ),
 )
 
 
@@ -287,7 +294,7 @@ def _exit_message_of_traceback(text: str) -> ExitMessage | None:
     builtin: type = getattr(builtins, kind, object)
     if issubclass(builtin, (ValueError, OSError)) or kind in WORKER_ERRORS:
         return ExitMessage(message, 1)
-    if issubclass(builtin, (AssertionError, ImportError)):
+    if issubclass(builtin, (AssertionError, ImportError, RuntimeError)):
         return exit_message(builtin(message))
     return None
 

@@ -30,6 +30,18 @@ def finish(capsys):
     return finish
 
 
+# torch's, with several workers and parameters without a gradient; and as a spawned worker ends
+UNUSED = (
+    "Expected to have finished reduction in the prior iteration before starting a new one. This "
+    "error indicates that your module has parameters that were not used in producing loss."
+)
+TRACE = f'Traceback (most recent call last):\n  File "a.py", line 1, in f\nRuntimeError: {UNUSED}\n'
+
+
+class ProcessRaisedException(Exception):
+    """By its name torch.multiprocessing's, whose text is the traceback of a worker."""
+
+
 @pytest.mark.parametrize(
     "error, status, line",
     [
@@ -42,6 +54,8 @@ def finish(capsys):
         (Exception("Could not infer language pair, please"), 1, "name the languages with"),
         (Exception("Size of sample #4 is invalid (=(np.int32(1701), 3))"), 1, "(=(1701, 3))"),
         (ImportError("Please install sacremoses with: pip"), 1, "Please install sacremoses"),
+        (RuntimeError(UNUSED), 1, "several workers: --find-unused-parameters, or --ddp-backend le"),
+        (ProcessRaisedException(TRACE), 1, "workers: --find-unused-parameters, or --ddp-backend"),
         (ModuleNotFoundError("No module", name="soundfile"), 1, "pip install soundfile"),
         (ModuleNotFoundError(missing_files.REMEDY, name="x"), 1, "a clone of fairseq's repository"),
     ],
