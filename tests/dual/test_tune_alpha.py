@@ -40,6 +40,17 @@ def test_alpha_1_is_the_beam_whatever_the_terms_say():
     assert tune_alpha.chosen(nbest, 1, "tokens") == "first"
 
 
+@pytest.mark.parametrize("last", [0.9, 1.0])
+def test_the_legend_covers_no_curve(last, tmp_path):
+    points = [Point(alpha, 20 + alpha, 0.1) for alpha in (0.0, 0.5, last)]
+    figure = tune_alpha.draw(points, points[-1], "BLEU")
+    figure.savefig(tmp_path / "picture.png")
+    (axes,) = figure.axes
+    legend = axes.get_legend()
+    assert (legend is None) == (last < 1)  # without the line of plain beam search
+    assert legend is None or not legend.get_window_extent().overlaps(axes.bbox)
+
+
 def test_the_best_point():
     points = [Point(0, 3, 1), Point(0.5, 7, 0.5), Point(0.9, 7, 0.1), Point(1, 5, 0)]
     assert tune_alpha.best(points, "bleu").alpha == 0.9

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fairseq_ext.twin.commands.twin_histogram import BINS, histogram
+from fairseq_ext.twin.commands.twin_histogram import BINS, Histogram, draw, histogram
 
 
 def test_histogram_of_rare_and_frequent_words():
@@ -27,3 +27,10 @@ def test_histogram_of_rare_and_frequent_words():
     assert histogram(values, names, rare=1500).rare == sum((values[n] for n in names[4:]), [])
     same = histogram({"a": [1.0], "b": [1.0]}, ["a", "b"], 1)
     assert same.shares()[0][2:] == (1.0, 1.0)
+
+
+def test_the_legend_covers_no_bar(tmp_path):
+    figure = draw(Histogram([0.0, 1.0, 2.0], [0.5], [0.5, 1.5]))
+    figure.savefig(tmp_path / "picture.png")
+    (panel,) = figure.axes
+    assert not panel.get_legend().get_window_extent().overlaps(panel.bbox)

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...compat.generation.word_blanks import lacks_blanks
 from ...tools import AddValues, UsageError, atomic_path, check_apart
-from ...tools.curves.figures import SUFFIXES, new_figure, save, write_table
+from ...tools.curves.figures import SUFFIXES, legends_below, new_figure, save, write_table
 from ...tools.evaluate.inputs import read_lines
 from ...tools.evaluate.report import markdown_table
 from ...tools.evaluate.scores import METRICS, Metric, Scorer
@@ -133,10 +133,10 @@ def draw(points: List[Point], winner: Point, title: str) -> Figure:
     axes.plot(winner.alpha, winner.score, "o", markersize=9, fillstyle="none", color="C3")
     if points[-1].alpha == 1:
         axes.axhline(points[-1].score, color="0.5", linewidth=1, label="plain beam search")
-        axes.legend(fontsize="small")
     axes.set_xlabel("alpha")
     axes.set_ylabel(title)
     axes.grid(alpha=0.3)
+    legends_below(figure, [axes])
     return figure
 
 

@@ -8,7 +8,7 @@ word counts.
 import math
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
-from ...tools.curves.figures import new_figure
+from ...tools.curves.figures import legends_below, new_figure
 
 BINS = 30
 RARE = 1500  # the paper's
@@ -90,5 +90,5 @@ def draw(bins: Histogram) -> Any:
         )
     panel.set_xlabel("L_t, mean over the word")
     panel.set_ylabel("share of occurrences")
-    panel.legend()
+    legends_below(figure, [panel])
     return figure
