@@ -145,6 +145,7 @@ PATCH_MODULES = (
     "versions.missing_files",
     "versions.moved_names",
     "versions.older_layers",
+    "versions.older_models",
     "versions.returned_values",
     "versions.encoder_outputs",
     "versions.waveforms",

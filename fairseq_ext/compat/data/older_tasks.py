@@ -86,6 +86,8 @@ def options_of_dataclasses_are_read_as_ever(module: PatchedModule) -> None:
 def share_options(task: Any) -> None:
     """Let the add_args of a class leave the options of POSITIONS to the model."""
     declared = task.__dict__.get("add_args")
+    if inspect.isfunction(declared):  # without @staticmethod, as it is called
+        declared = staticmethod(declared)
     if not isinstance(declared, (staticmethod, classmethod)):
         return
     add: Callable[..., Any] = declared.__func__

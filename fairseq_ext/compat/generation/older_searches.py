@@ -83,12 +83,17 @@ def present_options(
 @patch(
     "fairseq.scoring.bleu",
     because="fairseq 0.12.2: programs for 0.9 and 0.10 that make bleu.Scorer(pad, eos, unk) fail "
-    "with 'takes 2 positional arguments but 4 were given'",
+    "with 'takes 2 positional arguments but 4 were given', those that make bleu.SacrebleuScorer() "
+    "with \"missing 1 required positional argument: 'cfg'\"",
 )
 def scorers_take_numbers(module: PatchedModule) -> None:
-    """Let BLEU be made with the numbers of padding, the end and unknown words."""
-    scorer = module.Scorer
-    stock = scorer.__init__
+    """Let BLEU be made with the numbers of padding, the end and unknown words, or with nothing."""
+    scorer, sacre = module.Scorer, module.SacrebleuScorer
+    stock, of_sacrebleu = scorer.__init__, sacre.__init__
+
+    @functools.wraps(of_sacrebleu)
+    def with_defaults(self: Any, cfg: Any = None) -> None:
+        of_sacrebleu(self, module.SacrebleuConfig() if cfg is None else cfg)
 
     @functools.wraps(stock)
     def __init__(self: Any, *numbers: Any, **named: Any) -> None:
@@ -100,3 +105,4 @@ def scorers_take_numbers(module: PatchedModule) -> None:
             stock(self, *numbers, **named)
 
     scorer.__init__ = __init__
+    sacre.__init__ = with_defaults

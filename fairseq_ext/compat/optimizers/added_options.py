@@ -92,13 +92,17 @@ def extend_dataclasses(
 
 
 def extend_everywhere(module: PatchedModule, name: str) -> None:
-    """Extend a function that registers in a package, and in its modules, which have imported it."""
+    """Extend a function that registers in a package, and in its modules."""
+    replace_everywhere(module, name, extend_dataclasses(vars(module)[name]))
+
+
+def replace_everywhere(module: PatchedModule, name: str, replacement: Any) -> None:
+    """Replace a function of a package, and in its modules, which have imported it."""
     stock = getattr(module, name)
-    extended = extend_dataclasses(stock)
-    setattr(module, name, extended)
+    setattr(module, name, replacement)
     for path, imported in list(sys.modules.items()):
         if path.startswith(f"{module.__name__}.") and vars(imported).get(name) is stock:
-            setattr(imported, name, extended)
+            setattr(imported, name, replacement)
 
 
 @patch("fairseq.tasks", because=BECAUSE)

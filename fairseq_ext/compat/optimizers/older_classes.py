@@ -79,7 +79,8 @@ def older_criteria_have_their_options(module: PatchedModule) -> None:
 @patch(
     "fairseq.criterions",
     because="fairseq 0.10 changed how criteria are made: those for 0.9 that derive from one of "
-    "fairseq's fail with 'missing required positional arguments'",
+    "fairseq's fail with 'missing required positional arguments'. Those for 0.10 that derive from "
+    "SentencePredictionCriterion or MaskedLmLoss fail with 'takes 3 positional arguments'",
 )
 def criteria_that_derive_have_their_options(module: PatchedModule) -> None:
     """Let criteria of fairseq be made with the options and the task, by those that derive."""
@@ -88,13 +89,29 @@ def criteria_that_derive_have_their_options(module: PatchedModule) -> None:
             take_options_and_task(criterion)
 
 
+# {criterion with a dataclass: the single options that it took after the task in fairseq 0.10}
+SINGLE_OPTIONS = {
+    "MaskedLmLoss": ("tpu",),
+    "SentencePredictionCriterion": ("classification_head_name", "regression_target"),
+}
+
+
 def take_options_and_task(criterion: Any) -> None:
-    """Let a criterion of fairseq be made with `(args, task)`, as by one for 0.9 that derives."""
+    """Let a criterion of fairseq be made as those for 0.9 and 0.10 do that derive from it.
+
+    0.9 gave `(args, task)`; 0.10 the task and single options, which a dataclass holds today.
+    """
     stock = criterion.__init__
     parameters = list(inspect.signature(stock).parameters.values())[1:]  # without self
+    singles = SINGLE_OPTIONS.get(criterion.__name__, ())
 
     @functools.wraps(stock)
     def __init__(self: Any, *values: Any, **options: Any) -> None:
+        if singles and "cfg" not in options and (set(singles) & set(options) or is_task(values)):
+            named = {**dict(zip(("task", *singles), values)), **options}
+            task = named.pop("task")
+            stock(self, with_single_options(vars(criterion)["__dataclass"], named), task)
+            return
         # `cfg, task` of today has the same order
         if options or len(values) != 2 or not isinstance(values[0], argparse.Namespace):
             stock(self, *values, **options)
@@ -111,6 +128,26 @@ def take_options_and_task(criterion: Any) -> None:
         self.args = args
 
     criterion.__init__ = __init__
+
+
+def is_task(values: tuple[Any, ...]) -> bool:
+    """True if the first of the values is a task."""
+    from fairseq.tasks import FairseqTask
+
+    return isinstance(values[0] if values else None, FairseqTask)
+
+
+def with_single_options(dataclass: Any, named: dict[str, Any]) -> Any:
+    """Return the options of a criterion, the named ones with these values, the others by default.
+
+    Raises TypeError for a name that the criterion does not have.
+    """
+    cfg = dataclass()
+    for name, value in named.items():
+        if not hasattr(cfg, name):
+            raise TypeError(f"{dataclass.__name__} has no option {name!r}")
+        setattr(cfg, name, value)
+    return cfg
 
 
 @patch(

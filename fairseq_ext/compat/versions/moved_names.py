@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from typing import Any, Iterable
 
 from ..patch_registry import PatchedModule, patch
 
@@ -12,6 +13,11 @@ MOVED = {
     "fairseq.models.transformer": {
         "EncoderOut": ("fairseq.models.fairseq_encoder", "EncoderOut"),
         "utils": ("fairseq.utils", ""),
+        # what it imported itself, for `from fairseq.models.transformer import *`
+        **{"F": ("torch.nn.functional", ""), "nn": ("torch.nn", "")},
+        **{name: (name, "") for name in ("math", "random", "torch")},
+        **{name: ("typing", name) for name in ("Any", "Dict", "List", "Optional", "Tuple")},
+        **{"Tensor": ("torch", "Tensor"), "namedtuple": ("collections", "namedtuple")},
         **{
             name: ("fairseq.models", name)
             for name in (
@@ -111,8 +117,57 @@ def moved_names_are_there(module: PatchedModule) -> None:
     """Give a module the names of MOVED that it had once and lacks now."""
     for name, (place, present) in MOVED[module.__name__].items():
         if not hasattr(module, name):
-            holder = importlib.import_module(place)
-            setattr(module, name, getattr(holder, present) if present else holder)
+            setattr(module, name, named(place, present))
+    list_names(module, MOVED[module.__name__])
+
+
+def named(place: str, name: str) -> Any:
+    """Return a name of a module, or the module itself for none."""
+    holder = importlib.import_module(place)
+    return getattr(holder, name) if name else holder
+
+
+def list_names(module: PatchedModule, names: Iterable[str]) -> None:
+    """Let `from module import *` import these names too, where the module lists what it imports."""
+    listed = vars(module).get("__all__")
+    if listed is not None:
+        module.__all__ = [*listed, *(name for name in names if name not in listed)]
+
+
+# the same, of modules that are imported later than the one that has lost the name
+MOVED_LATER = {
+    "fairseq.models.transformer": {
+        "options": ("fairseq.options", ""),
+        **{
+            name: ("fairseq.models.transformer_align", name)
+            for name in (
+                *("TransformerAlignModel", "transformer_align"),
+                "transformer_wmt_en_de_big_align",
+            )
+        },
+    },
+    "fairseq.utils": {
+        name: ("fairseq.modules", name) for name in ("MultiheadAttention", "gelu", "gelu_accurate")
+    },
+}
+
+
+@patch(
+    *MOVED_LATER,
+    because="fairseq 0.12.2: the same, such as utils.gelu_accurate and TransformerAlignModel of "
+    "fairseq.models.transformer",
+)
+def moved_names_are_found_when_read(module: PatchedModule) -> None:
+    """Look for the names of MOVED_LATER when they are read."""
+    names = MOVED_LATER[module.__name__]
+
+    def __getattr__(name: str) -> Any:
+        if name not in names:
+            raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+        return named(*names[name])
+
+    vars(module)["__getattr__"] = __getattr__
+    list_names(module, names)
 
 
 # {module of 0.9 or 0.10: where it is today}, of those that an import of fairseq loads

@@ -155,6 +155,10 @@ def test_older_tasks_share_their_positions_with_the_model():
             parser.add_argument("--max-source-positions", type=int, default=512)
             parser.add_argument("--note", default="x")
 
+    class PlainTask(LegacyFairseqTask):
+        def add_args(parser):  # noqa: N805  # without @staticmethod
+            PositionsTask.add_args(parser)
+
     class DataclassTask(TranslationTask):
         @classmethod
         def add_args(cls, parser):
@@ -162,7 +166,7 @@ def test_older_tasks_share_their_positions_with_the_model():
             parser.add_argument_group("more").add_argument("--note", default="y")
 
     # of a named architecture: None is what it has, which the architecture fills in
-    expected = {PositionsTask: ("x", 512), DataclassTask: ("y", None)}
+    expected = {PlainTask: ("x", 512), PositionsTask: ("x", 512), DataclassTask: ("y", None)}
     try:
         for task, values in expected.items():
             register_task("positions_task")(task)

@@ -77,3 +77,12 @@ def test_scorers():
         assert scorer.score() == pytest.approx(100)
         assert (scorer.pad, scorer.eos, scorer.unk) == (1, 2, 3)
     assert bleu.Scorer(bleu.BleuConfig(pad=5)).pad == 5
+
+
+def test_a_scorer_of_sacrebleu_without_options():
+    scorers = bleu.SacrebleuScorer(), bleu.SacrebleuScorer(bleu.SacrebleuConfig())
+    for scorer in scorers:
+        scorer.add_string("a b c d e", "a b c d f")
+    assert 0 < scorers[0].score() == scorers[1].score() < 100
+    lower = bleu.SacrebleuScorer(bleu.SacrebleuConfig(sacrebleu_lowercase=True))
+    assert lower.cfg.sacrebleu_lowercase

@@ -6,11 +6,17 @@ import pytest
 import torch
 from fairseq.criterions import FairseqCriterion, LegacyFairseqCriterion
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
+from fairseq.criterions.masked_lm import MaskedLmLoss
+from fairseq.criterions.sentence_prediction import (
+    SentencePredictionConfig,
+    SentencePredictionCriterion,
+)
 from fairseq.data import Dictionary
 from fairseq.logging import metrics
 from fairseq.optim import FairseqOptimizer
 from fairseq.optim.adam import FairseqAdamConfig
 from fairseq.optim.lr_scheduler import FairseqLRScheduler
+from fairseq.tasks import FairseqTask
 
 
 class OlderOptimizer(FairseqOptimizer):
@@ -94,6 +100,42 @@ def test_criteria_that_derive_are_made_with_options_and_task():
     present = LabelSmoothedCrossEntropyCriterion.build_criterion(options, Words)
     assert (present.eps, hasattr(present, "args")) == (0.2, False)
     assert LabelSmoothedCrossEntropyCriterion(Words, False, 0.2).eps == 0.2
+
+
+class WeighedSentences(SentencePredictionCriterion):
+    """A criterion for fairseq 0.10 that derives: it takes the task and single options."""
+
+    def __init__(self, task, classification_head_name, regression_target, head_weight=1.0):
+        super().__init__(task, classification_head_name, regression_target)
+        self.head_weight = head_weight
+
+
+class NamedWords(MaskedLmLoss):
+    """The same with names."""
+
+    def __init__(self, task, tpu=False):
+        super().__init__(task=task, tpu=tpu)
+
+
+class Wordless(FairseqTask):
+    """A task without a dictionary."""
+
+    target_dictionary = None
+
+
+def test_criteria_that_derive_are_made_with_single_options():
+    task = Wordless(Namespace())
+    options = Namespace(classification_head_name="h", regression_target=True, head_weight=2.0)
+    criterion = WeighedSentences.build_criterion(options, task)
+    assert (criterion.task, criterion.classification_head_name) == (task, "h")
+    assert (criterion.regression_target, criterion.head_weight) == (True, 2.0)
+    assert NamedWords.build_criterion(Namespace(tpu=True), task).tpu
+    with pytest.raises(TypeError, match="no option 'bpe'"):
+        SentencePredictionCriterion(task, "h", regression_target=False, bpe=1)
+    # as fairseq makes them
+    cfg = SentencePredictionConfig(classification_head_name="k")
+    present = SentencePredictionCriterion.build_criterion(cfg, task)
+    assert (present.task, present.classification_head_name) == (task, "k")
 
 
 def test_older_losses_are_weighed():

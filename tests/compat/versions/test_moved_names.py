@@ -2,9 +2,10 @@
 
 import io
 
+import pytest
 import torch
 
-from fairseq_ext.compat.versions.moved_names import MOVED, MOVED_MODULES
+from fairseq_ext.compat.versions.moved_names import MOVED, MOVED_LATER, MOVED_MODULES
 
 
 def test_layers_of_the_transformer():
@@ -70,6 +71,27 @@ def test_modules_and_classes_of_models():
 def test_every_former_name_is_there():
     import importlib
 
-    for place, names in {**MOVED, **dict.fromkeys(MOVED_MODULES, {})}.items():
+    places = [*MOVED.items(), *MOVED_LATER.items(), *((place, ()) for place in MOVED_MODULES)]
+    for place, names in places:
         module = importlib.import_module(place)
         assert all(hasattr(module, name) for name in names), place
+
+
+def test_everything_of_the_transformer():
+    imported = {}
+    exec("from fairseq.models.transformer import *", imported)
+    for name in ("F", "nn", "math", "register_model", "LayerNorm", "FairseqEncoder", "options"):
+        assert name in imported
+    assert imported["nn"] is torch.nn and imported["Tensor"] is torch.Tensor
+    assert imported["TransformerAlignModel"].__module__ == "fairseq.models.transformer_align"
+    # and what the module lists itself
+    assert {"TransformerModel", "Embedding", "base_architecture"} <= set(imported)
+
+
+def test_activations_and_what_is_no_name():
+    from fairseq import modules, utils
+
+    assert utils.gelu_accurate is modules.gelu_accurate
+    assert utils.gelu is modules.gelu
+    with pytest.raises(AttributeError, match="module 'fairseq.utils' has no attribute 'relu'"):
+        utils.relu  # noqa: B018
