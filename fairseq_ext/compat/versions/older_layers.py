@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
@@ -91,6 +92,36 @@ def dropout_rates_are_read(module: PatchedModule) -> None:
     for name in WITH_DROPOUT[module.__name__]:
         for rate in ("dropout", "activation_dropout"):
             setattr(getattr(module, name), rate, RateOfModule(rate))
+
+
+class WeightOfProjection:
+    """The parameter of the output, as fairseq 0.9 called it: today's module has it as its weight.
+
+    What a subclass assigns to the name counts first.
+    """
+
+    def __get__(self, decoder: nn.Module | None, owner: type) -> Any:
+        if decoder is None:
+            return self
+        for places in (decoder._parameters, decoder._modules):
+            if "embed_out" in places:
+                return places["embed_out"]
+        projection: Any = decoder._modules.get("output_projection")
+        # torch asks whether the name is free before a subclass has a parameter of its own
+        is_free = sys._getframe(1).f_code.co_name == "register_parameter"
+        if is_free or not hasattr(projection, "weight"):
+            raise AttributeError(f"{type(decoder).__name__!r} object has no attribute 'embed_out'")
+        return projection.weight
+
+
+@patch(
+    "fairseq.models.transformer.transformer_decoder",
+    because="fairseq 0.10 made the output of a decoder a module: decoders for 0.9 with an "
+    "output_layer of their own fail with \"object has no attribute 'embed_out'\"",
+)
+def weights_of_the_output_are_read(module: PatchedModule) -> None:
+    """Give decoders the weight of their output under its name of fairseq 0.9."""
+    module.TransformerDecoderBase.embed_out = WeightOfProjection()
 
 
 @patch(

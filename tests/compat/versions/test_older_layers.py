@@ -4,7 +4,8 @@ from argparse import Namespace
 
 import pytest
 import torch
-from fairseq.models.transformer import TransformerEncoder, base_architecture
+from fairseq.data import Dictionary
+from fairseq.models.transformer import TransformerDecoder, TransformerEncoder, base_architecture
 from fairseq.modules import (
     LearnedPositionalEmbedding,
     MultiheadAttention,
@@ -52,3 +53,39 @@ def test_normalising_before_or_after(before):
         assert normed.item() == (-1 if before == (place == "before") else 1)
     with pytest.raises(ValueError):
         layer.maybe_layer_norm(torch.neg, torch.ones(1))
+
+
+class OlderDecoder(TransformerDecoder):
+    """A decoder for fairseq 0.9 with an output of its own."""
+
+    def output_layer(self, features, **kwargs):
+        return torch.nn.functional.linear(features, self.embed_out)
+
+
+class OwnOutput(OlderDecoder):
+    """One that has the parameter itself."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.embed_out = torch.nn.Parameter(torch.ones(len(args[1]), 8))
+
+
+def decoder(kind, **changed):
+    args = options(**changed)
+    args.decoder_layers, args.max_target_positions = 1, 20
+    return kind(args, Dictionary(), torch.nn.Embedding(len(Dictionary()), 8, padding_idx=1))
+
+
+def test_the_weight_of_the_output():
+    states = torch.rand(2, 3, 8)
+    older, present = decoder(OlderDecoder), decoder(TransformerDecoder)
+    assert older.embed_out is older.output_projection.weight
+    assert set(older.state_dict()) == set(present.state_dict())
+    older.load_state_dict(present.state_dict())
+    assert torch.equal(older.output_layer(states), present.output_layer(states))
+    owner = decoder(OwnOutput)
+    assert torch.equal(owner.embed_out, torch.ones(len(Dictionary()), 8))
+    assert "embed_out" in owner.state_dict()
+    adaptive = decoder(OlderDecoder, adaptive_softmax_cutoff="2,3")
+    with pytest.raises(AttributeError, match="has no attribute 'embed_out'"):
+        adaptive.embed_out  # noqa: B018
