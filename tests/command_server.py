@@ -11,6 +11,7 @@ import atexit
 import functools
 import gc
 import importlib
+import importlib.util
 import json
 import os
 import random
@@ -130,6 +131,8 @@ def _import_what_optimizers_import():
     Its statistics at the end of a process are left out: they collect the garbage, and so wait
     for processes that load data, where Python would leave them to the operating system.
     """
+    if importlib.util.find_spec("torch._dynamo") is None:
+        return  # torch before 2.0 has no compiler
     importlib.import_module("torch._dynamo")
     atexit.unregister(importlib.import_module("torch._dynamo.utils").dump_compile_times)
 

@@ -60,7 +60,6 @@ def parameters(checkpoints: Sequence[Path], folder: Path, pairs: Sequence[str]) 
     can; without pairs, those of the criterion are counted instead, which only training has.
     Raises UsageError for a checkpoint that cannot be read.
     """
-    import torch
     from fairseq import checkpoint_utils, utils
 
     import fairseq_ext
@@ -77,7 +76,9 @@ def parameters(checkpoints: Sequence[Path], folder: Path, pairs: Sequence[str]) 
         unique = list(models[0].parameters())  # yields shared ones once
         values["parameters"] += sum(part.numel() for part in unique)
         if not pairs:
-            state = torch.load(checkpoint, map_location="cpu", weights_only=True)
+            # fairseq's torch: the reader of torch 1.13 itself refuses floats
+            load = checkpoint_utils.torch.load
+            state = load(checkpoint, map_location="cpu", weights_only=True)
             more = sum(part.numel() for part in (state["criterion"] or {}).values())
             values[TRAINING] = values.get(TRAINING, 0) + more
             continue

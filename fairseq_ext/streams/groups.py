@@ -1,7 +1,7 @@
 """Training a part of a model (--train-only), and the pairs of which nothing is trained then."""
 
 import logging
-from typing import List, Sequence
+from typing import Dict, List, Sequence
 
 from torch import nn
 
@@ -11,6 +11,17 @@ from .model import HasPairParameters, HasParameterGroups
 from .schedule import parse_join_at
 
 logger = logging.getLogger(__name__)
+
+
+def parameters_by_name(model: nn.Module) -> Dict[str, nn.Parameter]:
+    """Return the parameters under all of their names, of which a tied parameter has several."""
+    # the keyword of named_parameters() that asks for all names came with torch 2.0
+    return {
+        f"{prefix}.{name}" if prefix else name: parameter
+        for prefix, module in model.named_modules(remove_duplicate=False)
+        for name, parameter in module._parameters.items()
+        if parameter is not None
+    }
 
 
 def train_only(model: nn.Module, text: str) -> List[str]:
@@ -27,7 +38,7 @@ def train_only(model: nn.Module, text: str) -> List[str]:
             "groups; only a model with parameter_groups() can train a part of itself"
         )
     groups = model.parameter_groups()
-    by_name = dict(model.named_parameters(remove_duplicate=False))
+    by_name = parameters_by_name(model)
     # by_name has all names of a tied parameter: a group may list any of them
     chosen = entries(text)
     for group in chosen:
@@ -54,7 +65,7 @@ def frozen_pairs(model: nn.Module, pairs: Sequence[str]) -> List[str]:
     """
     if not isinstance(model, HasPairParameters):
         return []
-    by_name = dict(model.named_parameters(remove_duplicate=False))
+    by_name = parameters_by_name(model)
     return [
         pair
         for pair in pairs

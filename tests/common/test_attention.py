@@ -6,6 +6,7 @@ Legend: B sentences, S source positions, A attention, C values.
 import numpy as np
 import pytest
 import torch
+from common.float16 import FLOAT16
 
 from fairseq_ext.common.attention import additive_attention
 from reference import multiway
@@ -53,7 +54,7 @@ def test_additive_attention(rng, lengths, beams):
         np.testing.assert_allclose(context[row], expected @ annotations, atol=1e-12)
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, pytest.param(torch.float16, marks=FLOAT16)])
 def test_softmax_of_half_precision_is_single(dtype, monkeypatch):
     """exp and sum in float32, whatever the scores are; the weights return to their precision."""
     asked, real = [], torch.Tensor.softmax

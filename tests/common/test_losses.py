@@ -153,6 +153,12 @@ def test_a_model_with_an_adaptive_softmax_is_refused():
     criterion.compute_loss(model, features, sample)
 
 
+NAMES_LAST_PASS = pytest.mark.skipif(
+    not hasattr(torch._C._autograd, "_get_current_graph_task_keep_graph"),
+    reason="this torch does not say whether a backward pass is the last one",
+)
+
+
 def product_case(overwrite, **backward):
     """Return the gradients of the factors, and whether the backward pass left the logits."""
     torch.manual_seed(1)
@@ -168,6 +174,7 @@ def product_case(overwrite, **backward):
     return states.grad, weight.grad, torch.equal(logits, before)
 
 
+@NAMES_LAST_PASS
 def test_the_gradient_takes_the_place_of_logits_of_a_product():
     expected, overwritten = product_case(overwrite=False), product_case(overwrite=True)
     assert all(map(torch.equal, overwritten[:2], expected[:2]))
@@ -189,6 +196,7 @@ def test_logits_that_another_gradient_needs_are_left():
     assert torch.equal(logits, before)
 
 
+@NAMES_LAST_PASS
 def test_a_later_use_of_overwritten_logits_is_an_error():
     """Autograd goes through the graph from its newest node on."""
     states, weight = torch.randn(4, 5), torch.randn(6, 5, requires_grad=True)

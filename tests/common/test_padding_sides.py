@@ -41,6 +41,8 @@ def test_mates_in_the_batch_change_nothing(data, arch, left):
         with pytest.raises(ValueError, match="--left-pad-target: .*padded on the right"):
             built(data, arch, "fast_translation", left)
         return
+    if left[1] and not hasattr(torch.nn.functional, "scaled_dot_product_attention"):
+        pytest.skip("torch before 2.0: a row that sees padding alone is NaN, in stock fairseq too")
     model = built(data, arch, left=left)
     sources, targets = (random_sentences([5, 3, 2], WORDS, END, seed=seed) for seed in (1, 2))
     inputs, lengths = shift(targets), torch.tensor([5, 3, 2])

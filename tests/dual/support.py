@@ -6,6 +6,7 @@ A table of places says which slice of which torch parameter holds an array of th
 import torch
 
 from fairseq_ext.dual.transformer.modules import Component, ComponentSize
+from fairseq_ext.streams.groups import parameters_by_name
 from reference import dual as reference
 
 PAD, END = 1, 2
@@ -143,7 +144,7 @@ def fill_stock(model, reader, writer, shape):
 
     Every trainable parameter must be covered.
     """
-    named = dict(model.named_parameters(remove_duplicate=False))
+    named = parameters_by_name(model)
     arrays, untouched = {"encoder": reader, "decoder": writer}, {id(p) for p in named.values()}
     for (stack, name), parameter in stock_places(shape).items():
         named[parameter].copy_(torch.from_numpy(arrays[stack][name]))

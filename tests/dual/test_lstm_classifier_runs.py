@@ -6,6 +6,7 @@ import pytest
 import torch
 from common.inprocess import generate, hypotheses, interactive, references, train, validate
 from dual.reviews import KNOWN, OTHERS, SIZES, binarise
+from fairseq import checkpoint_utils
 
 from fairseq_ext import __main__ as command
 from fairseq_ext.dual.reranker import Terms, dual_score
@@ -68,7 +69,7 @@ def test_both_directions_are_learnt_and_logged(run_of):
 def test_directions_that_do_not_improve_leave(reviews, tmp_path):
     """The loss of this criterion is derived from other meters."""
     trained(reviews / "bin", tmp_path, "--pair-patience", 1, "--lr", 1)
-    end = torch.load(tmp_path / "checkpoint_last.pt", weights_only=True)
+    end = checkpoint_utils.torch.load(tmp_path / "checkpoint_last.pt", weights_only=True)
     assert end["optimizer_history"][-1]["num_updates"] < 150
     left = end["extra_state"]["train_iterator"]["streams"]["left"]
     assert set(left) == {"text-label", "label-text"}
@@ -174,8 +175,9 @@ def test_a_resumed_run_is_the_whole_run(reviews, tmp_path):
     trained(reviews / "bin", tmp_path / "whole", *options, updates=9)
     trained(reviews / "bin", tmp_path / "parts", *options, updates=4)
     trained(reviews / "bin", tmp_path / "parts", *options, updates=9)
+    load = checkpoint_utils.torch.load
     whole, parts = (
-        torch.load(tmp_path / name / "checkpoint_last.pt", weights_only=True)["model"]
+        load(tmp_path / name / "checkpoint_last.pt", weights_only=True)["model"]
         for name in ("whole", "parts")
     )
     assert all(torch.equal(whole[name], parts[name]) for name in whole)

@@ -2,11 +2,12 @@
 
 import pytest
 import torch
+from fairseq import checkpoint_utils
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
 from torch import nn
 
 from fairseq_ext.dual.transformer.model import DualTransformerModel
-from fairseq_ext.streams.groups import train_only
+from fairseq_ext.streams.groups import parameters_by_name, train_only
 
 
 class Model(nn.Module):
@@ -20,11 +21,22 @@ class Model(nn.Module):
         self.output.weight = self.embedding.weight
 
     def parameter_groups(self):
-        names = list(dict(self.named_parameters(remove_duplicate=False)))
+        names = list(parameters_by_name(self))
         return {
             group: [name for name in names if name.startswith(group)]
             for group in ("shared", "output", "encoder.xx", "encoder.yy", "nothing")
         }
+
+
+def test_tied_parameters_have_all_their_names():
+    """Also where two attributes of one module are one parameter, and where a layer has no bias."""
+    model = Model()
+    model.scale = model.offset = nn.Parameter(torch.ones(2))
+    model.unbiased = nn.Linear(2, 2, bias=False)
+    named = parameters_by_name(model)
+    assert named["output.weight"] is named["embedding.weight"]
+    assert named["scale"] is named["offset"] and "unbiased.bias" not in named
+    assert set(map(id, named.values())) == set(map(id, model.parameters()))
 
 
 def trained(model):
@@ -89,7 +101,7 @@ def test_a_run_moves_only_the_named_groups(toy_corpus, train_small, tmp_path, gr
     flags += ["--finetune-from-model", start, "--train-only", "xx"]
     train_small(toy_corpus.three, tmp_path / "tuned", 4, *flags)
     before, after = (
-        torch.load(path, weights_only=True)
+        checkpoint_utils.torch.load(path, weights_only=True)
         for path in (start, tmp_path / "tuned" / "checkpoint_last.pt")
     )
     moved = {

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from common.float16 import FLOAT16
 from fairseq.criterions.adaptive_loss import AdaptiveLoss
 from fairseq.criterions.cross_entropy import CrossEntropyCriterion
 from fairseq.criterions.label_smoothed_cross_entropy import (
@@ -123,10 +124,6 @@ def test_clusters_are_parts_of_the_dictionary(cutoff):
         AdaptiveSoftmax(VOCABULARY, WIDTH, cutoff, dropout=0.0)
     with pytest.raises(ValueError, match=f"--adaptive-input-{allowed}"):
         AdaptiveInput(VOCABULARY, PAD, WIDTH, 2.0, WIDTH, cutoff)
-
-
-OLD = tuple(map(int, torch.__version__.split(".")[:2])) < (2, 2)
-FLOAT16 = pytest.mark.skipif(OLD, reason="torch before 2.2 multiplies no float16 on CPUs")
 
 
 @pytest.mark.parametrize(

@@ -204,7 +204,7 @@ def test_averages_of_16_bits_move(tiny_training, tmp_path):
     flags = ("--max-tokens", 4000, "--lr", 0.1, "--store-ema", "--disable-validation", "--bf16")
     inprocess.train(*tiny_training, *flags, "--save-dir", tmp_path, "--max-epoch", 2)
     paths = [tmp_path / f"checkpoint{epoch}.pt" for epoch in (1, 2)]  # of one update each
-    states = [torch.load(path, weights_only=True) for path in paths]
+    states = [checkpoint_utils.torch.load(path, weights_only=True) for path in paths]
     name = "decoder.layers.0.fc1.weight"
     before, after = (state["extra_state"]["ema_fp32_params"][name] for state in states)
     step = 1e-4 * (states[1]["model"][name] - before)

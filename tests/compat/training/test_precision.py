@@ -5,6 +5,7 @@ import types
 
 import pytest
 import torch
+from common.float16 import FLOAT16
 
 from fairseq_ext.compat.user_errors import OptionError
 
@@ -227,6 +228,7 @@ def test_bf16_with_several_update_freqs(option, tiny_training, run):
     assert "num_updates 3" in run("fairseq-train", *words, option)
 
 
+@FLOAT16
 @pytest.mark.parametrize(
     "options",
     [

@@ -32,6 +32,9 @@ class OlderTensor(torch.Tensor):
     """Stands in for torch.Tensor, which a plugin changes for its process."""
 
 
+@pytest.mark.skipif(
+    torch.__version__.startswith("1."), reason="torch before 2.0 takes masks of bytes"
+)
 @pytest.mark.parametrize("name", ["masked_fill", "masked_fill_"])
 def test_masks_of_plugins(name):
     from fairseq_ext.compat.versions import byte_masks
