@@ -18,6 +18,7 @@ from ..twin.captions.dataset import read_features
 from .recordings import features_of
 
 SURROGATES = re.compile("[\ud800-\udfff]")  # bytes that were not UTF-8
+LINE_BREAKS = re.compile("[\r\n]+")  # what ends the lines that fairseq's commands read
 TEXTS = ("translation", "classification", "language_model")
 
 
@@ -33,6 +34,12 @@ def check_several(name: str, values: Any) -> None:
     """Raise TypeError for what holds no texts, and for one, all characters of which would be."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise TypeError(f"{name}: a {type(values).__name__}; allowed: a list or an iterator")
+
+
+def one_line(text: str) -> str:
+    """Return a text as a line of a file: sub-word models would join the words at a line break."""
+    lines = (line.strip() for line in LINE_BREAKS.split(SURROGATES.sub("\ufffd", text)))
+    return " ".join(line for line in lines if line)
 
 
 def encode_words(dictionary: Dictionary, line: str) -> Tensor:
@@ -113,14 +120,14 @@ class Inputs:
         if len(self.sources) < 2 or isinstance(original, str):
             if not isinstance(original, str):
                 raise TypeError(f"sentence {number}: {type(original).__name__}; allowed: str")
-            return SURROGATES.sub("\ufffd", original).strip()
+            return one_line(original)
         is_tuple = isinstance(original, (tuple, list)) and len(original) == len(self.sources)
         if not is_tuple or not all(isinstance(text, str) for text in original):
             raise TypeError(
                 f"sentence {number}: {original!r:.80}; allowed: a tuple of {len(self.sources)} "
                 f"texts, in {', '.join(self.sources)}"
             )
-        return f" {SEPARATOR} ".join(SURROGATES.sub("\ufffd", text).strip() for text in original)
+        return f" {SEPARATOR} ".join(map(one_line, original))
 
     def _file_of(self, features: np.ndarray) -> str:
         """Return the name of a file with the features, for tasks that read files."""

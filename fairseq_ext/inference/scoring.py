@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ..compat.generation.line_translator import EncodedLine, Line, LineTranslator
 from ..compat.user_errors import OptionError
-from .inputs import SURROGATES, Input, encode_words
+from .inputs import Input, encode_words, one_line
 from .results import Score
 from .search import tokenizer_options
 from .subword_models import DirectionCoder
@@ -97,7 +97,7 @@ class Scoring:
         """Return the tokens (T,) of a target; ValueError for one that is too long."""
         if not isinstance(text, str):
             raise TypeError(f"target: {type(text).__name__}; allowed: str")
-        line = SURROGATES.sub("\ufffd", text).strip()
+        line = one_line(text)
         bpe = self.coders.bpe
         bpe = bpe.target if isinstance(bpe, DirectionCoder) else bpe
         for coder in (self.coders.tokenizer, bpe):

@@ -57,6 +57,13 @@ def test_texts_are_stripped_and_bytes_that_were_no_text_are_shown():
         lines(texts("xx"), [None])
 
 
+def test_line_breaks_are_blanks():
+    """Sub-word models would join "a" and "b": fairseq's commands never show them a line break."""
+    texts_with_breaks = ["a\nb", "a \r\n b", "\ra\n \n\nb\n", "a\u2028b"]
+    assert lines(texts("xx"), texts_with_breaks, 4) == [["a b", "a b", "a b", "a\u2028b"]]
+    assert lines(texts("xx", "zz"), [("a\nb", "c\rd")]) == [["a b ||| c d"]]
+
+
 def test_several_sources_are_tuples():
     inputs = texts("xx", "zz")
     pairs = [("a ", " b"), ["c", "d"], "e ||| f"]

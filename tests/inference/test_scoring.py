@@ -1,9 +1,12 @@
 """``score``: hypotheses, given back as targets, have the scores that the search gave them."""
 
+from types import SimpleNamespace
+
 import pytest
 from options.systems import SYSTEMS
 
 import fairseq_ext
+from fairseq_ext.inference.scoring import Scoring
 
 LINES = ["an1 av2 an3", "an4 av5 an6 at1", "an0", "unknown av1 an8 at2"]
 NAMES = ["dual_transformer", "multiway_gru", "routed_gru", "transformer", "duo_transformer"]
@@ -21,6 +24,16 @@ def test_scores_are_those_of_the_search(name, data, checkpoint_of):
         assert score.token_scores == pytest.approx(hypothesis.token_scores, abs=1e-4)
         if hypothesis.attention is not None:
             assert score.attention == pytest.approx(hypothesis.attention, abs=1e-4)
+
+
+def test_a_line_break_in_a_target_is_a_blank(data, checkpoint_of):
+    model = fairseq_ext.load(checkpoint_of("transformer"), data["two"])
+    scoring = Scoring(model, model.translator(1, {}))
+    # cuts at blanks alone, as the sub-word models do
+    coder = SimpleNamespace(encode=lambda text: " ".join(text.replace(" ", "_")))
+    scoring.coders = scoring.coders._replace(bpe=coder)
+    expected = scoring.encode_target("un1 un2")
+    assert scoring.encode_target("un1\r\nun2\n").tolist() == expected.tolist()
 
 
 def test_what_cannot_be_scored_is_named(data, checkpoint_of):

@@ -141,6 +141,13 @@ const scenarios = {
     elements.model.value = 'labels'
     elements.model.listeners.change()
   },
+  async labels_that_are_numbers () {
+    await scenarios.labels()
+    await submit('first')
+    await answer(() => ({
+      classifications: [{ label: '7', probabilities: { 7: 0.4, 1: 0.3, 3: 0.3 }, error: null }]
+    }))
+  },
   async no_text () {
     await submit('first')
     await submit(' ')

@@ -56,6 +56,11 @@ def test_why_there_is_no_score_is_said(shown):
     assert "Without the way back: too many tokens" in shown("no_score")["results"]
 
 
+def test_labels_that_are_numbers_are_shown_by_probability(shown):
+    words = shown("labels_that_are_numbers")["results"].split()
+    assert [word for word in words if word in ("7", "1", "3")] == ["7", "1", "3"]
+
+
 def test_a_beam_that_is_not_seen_refuses_nothing(shown):
     """Whatever was typed there for another model."""
     assert shown("labels") == {**EMPTY, "status": "", "hasBeam": False}

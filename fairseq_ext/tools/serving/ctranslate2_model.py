@@ -16,6 +16,7 @@ from omegaconf import OmegaConf
 
 from ...compat.checkpoints.configurations import stored_name
 from ...compat.generation.line_translator import EncodedLine, Line, LineTranslator
+from ...inference.inputs import one_line
 from ...inference.model import Model
 from ...inference.packed import is_packed, read_packed
 from ...inference.results import Hypothesis, Score, Translation
@@ -253,7 +254,7 @@ class CTranslate2Model(ServedModel):
         encoded = []
         for place, item in enumerate(items):
             try:
-                encoded.append(Encoded(place, translator.source(Line(place, item.strip()))))
+                encoded.append(Encoded(place, translator.source(Line(place, one_line(item)))))
             except ValueError as error:
                 empty = Hypothesis("", [], -math.inf, [])
                 results[place] = Translation(item, [], [empty], str(error))

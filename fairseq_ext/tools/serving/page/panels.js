@@ -84,9 +84,10 @@ export function surprisePanel (tokens, tokenScores, kind) {
 
 // Labels, and where a duo classifier looks with both embeddings.
 export function classificationPanels (result) {
+  // sorted here: JavaScript puts names that are numbers first, and in their own order
   const labels = Object.entries(result.probabilities).map(([name, probability]) => ({
     name, share: probability, text: `${(100 * probability).toFixed(1)} %`
-  }))
+  })).sort((a, b) => b.share - a.share || (b.name === result.label) - (a.name === result.label))
   const panels = [panel('Labels', null, [bars('Probabilities of the labels', labels)])]
   if (result.attention) {
     const names = { s: 'embedding S', p: 'embedding P' }
