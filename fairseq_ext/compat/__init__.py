@@ -153,6 +153,7 @@ PATCH_MODULES = (
     "data.speech_configurations",
     "data.speech_features",
     "versions.scripting",
+    "data.options_of_tasks",
     "data.older_tasks",
     "data.older_data",
     "data.upsampled_sets",

@@ -271,7 +271,7 @@ class Model:
         if self._coders is None:
             if self.pair is None or not self.has_languages:
                 # recordings, features and language models: the task knows what it wrote
-                options = getattr(self.task, "args", None)
+                options = vars(self.task).get("args")
                 bpe = self.task.build_bpe(options) if self.kind == "speech" else None
                 self._coders = Coders(None, bpe)
             else:

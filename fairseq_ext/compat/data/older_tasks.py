@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 from ..patch_registry import PatchedModule, patch
 from ..surrounded_calls import call_after
+from .options_of_tasks import ArgsOfTask
 
 if TYPE_CHECKING:
     from fairseq.tasks import FairseqTask
@@ -41,7 +42,8 @@ def older_tasks_have_their_options(module: PatchedModule) -> None:
 
     def keep_options(self: FairseqTask, cfg: Any, *more: Any, **states: Any) -> None:
         # a task may have a property of this name
-        if isinstance(cfg, argparse.Namespace) and not hasattr(type(self), "args"):
+        is_free = isinstance(getattr(type(self), "args", None), (ArgsOfTask, type(None)))
+        if isinstance(cfg, argparse.Namespace) and is_free:
             self.args = cfg
 
     call_after(module.FairseqTask, "__init__", keep_options)

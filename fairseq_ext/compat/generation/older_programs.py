@@ -49,7 +49,7 @@ def options_in_one(cfg: Any, task: Any) -> argparse.Namespace:
     together: dict[str, Any] = {}
     if isinstance(cfg.model, argparse.Namespace):  # without a dataclass: the options of all groups
         together.update(groups.pop("model"))
-    for name in sorted(groups, key=lambda name: (LAST_GROUPS.find(name), name)):
+    for name in sorted(groups, key=place_of_group):
         together.update(groups[name])
         if name in NAMED_GROUPS:
             together[name] = groups[name].get("_name")
@@ -58,6 +58,11 @@ def options_in_one(cfg: Any, task: Any) -> argparse.Namespace:
     options = OptionsOfHub()
     vars(options).update(together)
     return options
+
+
+def place_of_group(name: str) -> tuple[int, str]:
+    """Return the place of a group in the order in which options of the same name replace others."""
+    return (LAST_GROUPS.find(name), name)
 
 
 def options_of_group(group: Any) -> dict[str, Any]:

@@ -21,7 +21,7 @@ def test_older_tasks_have_their_options():
 
     options = Namespace(source_lang="xx", note="x")
     assert OlderTask(options, None, None).args is options
-    assert not hasattr(TranslationTask(TranslationConfig(), None, None), "args")
+    assert "args" not in vars(TranslationTask(TranslationConfig(), None, None))
 
 
 class OldTask:
