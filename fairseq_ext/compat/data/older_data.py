@@ -1,9 +1,9 @@
-"""Pairs of sentences and dictionaries that are made with the arguments of fairseq 0.9."""
+"""Sets of data and dictionaries that are made with the arguments of fairseq 0.9 and 0.10."""
 
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable
+from typing import Any, Callable, Iterator
 
 from ..patch_registry import PatchedModule, patch
 
@@ -107,3 +107,32 @@ def batches_take_limits_by_place(module: PatchedModule) -> None:
         return stock(indices, num_tokens_fn, *((None,) * is_older), *limits, **options)
 
     module.batch_by_size = batch_by_size
+
+
+@patch(
+    "fairseq.data.audio.speech_to_text_dataset",
+    because="fairseq 0.12: sets of recordings for 0.10 that name data_cfg, or return and unpack "
+    "(index, source, target), fail with \"unexpected keyword argument 'data_cfg'\" and "
+    "'cannot unpack non-iterable'",
+)
+def recordings_are_tuples_too(module: PatchedModule) -> None:
+    """Let SpeechToTextDataset be derived from and read as fairseq 0.10 did."""
+    recordings, item = module.SpeechToTextDataset, module.SpeechToTextDatasetItem
+    make, collate = recordings.__init__, recordings.collater
+
+    @functools.wraps(make)
+    def __init__(self: Any, *args: Any, **options: Any) -> None:
+        if "data_cfg" in options:
+            options["cfg"] = options.pop("data_cfg")
+        make(self, *args, **options)
+
+    @functools.wraps(collate)
+    def collater(self: Any, samples: Any, *args: Any, **options: Any) -> Any:
+        items = [item(*sample) if isinstance(sample, tuple) else sample for sample in samples]
+        return collate(self, items, *args, **options)
+
+    def __iter__(self: Any) -> Iterator[Any]:
+        return iter((self.index, self.source, self.target))
+
+    recordings.__init__, recordings.collater, item.__iter__ = __init__, collater, __iter__
+    recordings.data_cfg = AttributeUntilSet(lambda self: self.cfg)

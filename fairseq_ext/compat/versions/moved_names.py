@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
-from typing import Any, Iterable
+from typing import Any, Callable, Iterable
 
 from ..patch_registry import PatchedModule, patch
 
@@ -136,6 +137,9 @@ def list_names(module: PatchedModule, names: Iterable[str]) -> None:
 
 # the same, of modules that are imported later than the one that has lost the name
 MOVED_LATER = {
+    "fairseq.models.model_utils": {
+        "skip_tensors": ("fairseq.models.nat.levenshtein_utils", "_skip"),
+    },
     "fairseq.models.transformer": {
         "options": ("fairseq.options", ""),
         **{
@@ -170,7 +174,7 @@ def moved_names_are_found_when_read(module: PatchedModule) -> None:
     list_names(module, names)
 
 
-# {module of 0.9 or 0.10: where it is today}, of those that an import of fairseq loads
+# {module of 0.9 or 0.10: where it is today}, of packages that an import of fairseq loads
 MOVED_MODULES = {
     "fairseq.bleu": "fairseq.scoring.bleu",
     "fairseq.dataclass.data_class": "fairseq.dataclass.configs",
@@ -185,6 +189,7 @@ MOVED_MODULES = {
             "insertion_transformer",
             "iterative_nonautoregressive_transformer",
             "levenshtein_transformer",
+            "nonautoregressive_ensembles",
             "nonautoregressive_transformer",
         )
     },
@@ -199,7 +204,39 @@ MOVED_MODULES = {
 def moved_modules_are_there(module: PatchedModule) -> None:
     """Give the modules of MOVED_MODULES their former names too."""
     for former, present in MOVED_MODULES.items():
-        if former not in sys.modules and present in sys.modules:
-            sys.modules[former] = sys.modules[present]
+        if former not in sys.modules and present.rpartition(".")[0] in sys.modules:
             holder, name = former.rsplit(".", 1)
-            setattr(sys.modules[holder], name, sys.modules[present])
+            sys.modules[former] = importlib.import_module(present)
+            setattr(sys.modules[holder], name, sys.modules[former])
+
+
+@patch(
+    "fairseq.distributed.utils",
+    because="fairseq 0.12.2: programs for 0.9 and 0.10 that call distributed_utils.get_rank() fail "
+    "with \"missing 1 required positional argument: 'group'\"",
+)
+def groups_may_be_left_out(module: PatchedModule) -> None:
+    """Let functions for groups of processes be called without a group: that is all processes."""
+
+    def with_all(name: str) -> Callable[..., Any]:
+        stock = getattr(module, name)
+
+        @functools.wraps(stock)
+        def call(*args: Any, **options: Any) -> Any:
+            if not args and "group" not in options:
+                # a process by itself has rank 0 of 1
+                return getattr(module, name.replace("get_", "get_global_"))()
+            return stock(*args, **options)
+
+        return call
+
+    def all_reduce_of_all(stock: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(stock)
+        def all_reduce(tensor: Any, group: Any = None, op: str = "sum") -> Any:
+            return stock(tensor, module.get_global_group() if group is None else group, op)
+
+        return all_reduce
+
+    module.get_rank, module.get_world_size = with_all("get_rank"), with_all("get_world_size")
+    module.all_reduce = all_reduce_of_all(module.all_reduce)
+    module.get_default_group = module.get_global_group

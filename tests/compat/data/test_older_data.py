@@ -88,3 +88,33 @@ def test_limits_of_batches_by_place():
     named = data_utils.batch_by_size(indices, length, max_tokens=12, max_sentences=2)
     for batches in (today, named):
         assert [list(batch) for batch in batches] == [list(batch) for batch in older]
+
+
+def test_recordings_are_made_and_read_as_before(tmp_path):
+    """A set of recordings for fairseq 0.10: its options by name, and tuples of three."""
+    from fairseq.data.audio.data_cfg import S2TDataConfig
+    from fairseq.data.audio.speech_to_text_dataset import SpeechToTextDataset
+
+    words = Dictionary()
+    words.encode_line("a b", add_if_not_exist=True)
+    paths = []
+    for length in (5, 7):
+        paths.append(str(tmp_path / f"{length}.npy"))
+        np.save(paths[-1], np.arange(length * 2, dtype=np.float32).reshape(length, 2))
+
+    class OlderRecordings(SpeechToTextDataset):
+        def __getitem__(self, index):
+            place, source, target = super().__getitem__(index)
+            return place, source * self.data_cfg.factor, target
+
+    (tmp_path / "config.yaml").write_text("vocab_filename: dict.txt\n")
+    config = S2TDataConfig(tmp_path / "config.yaml")
+    config.factor = 2
+    given = {"n_frames": [5, 7], "tgt_texts": ["a", "b a"], "tgt_dict": words}
+    older = OlderRecordings("train", False, data_cfg=config, audio_paths=paths, **given)
+    present = SpeechToTextDataset("train", False, config, paths, **given)
+    batch, expected = (pairs.collater([pairs[0], pairs[1]]) for pairs in (older, present))
+    assert torch.equal(batch["target"], expected["target"])
+    features = batch["net_input"]["src_tokens"]
+    assert features.shape == (2, 7, 2)
+    assert torch.equal(features, 2 * expected["net_input"]["src_tokens"])

@@ -95,3 +95,34 @@ def test_activations_and_what_is_no_name():
     assert utils.gelu is modules.gelu
     with pytest.raises(AttributeError, match="module 'fairseq.utils' has no attribute 'relu'"):
         utils.relu  # noqa: B018
+
+
+def test_skipped_tensors_have_their_former_name():
+    from fairseq.models.model_utils import skip_tensors
+
+    kept = skip_tensors({"x": torch.arange(3)}, torch.tensor([True, False, True]))
+    assert kept["x"].tolist() == [0, 2]
+
+
+def test_processes_without_a_group():
+    from fairseq import distributed_utils
+
+    assert (distributed_utils.get_rank(), distributed_utils.get_world_size()) == (0, 1)
+    assert distributed_utils.get_world_size(group=None) == 1
+    assert distributed_utils.get_default_group() is None
+
+
+def test_sums_over_all_processes_without_a_group(tmp_path):
+    import torch.distributed as dist
+    from fairseq import distributed_utils
+
+    dist.init_process_group("gloo", f"file://{tmp_path / 'meet'}", rank=0, world_size=1)
+    try:
+        assert (distributed_utils.get_rank(), distributed_utils.get_world_size()) == (0, 1)
+        total = torch.tensor([3.0])
+        distributed_utils.all_reduce(total)
+        assert total.item() == 3
+        assert distributed_utils.get_rank(distributed_utils.get_default_group()) == 0
+    finally:
+        dist.destroy_process_group()
+        vars(distributed_utils.get_global_group).pop("_global_group", None)
