@@ -139,6 +139,7 @@ PATCH_MODULES = (
     # and after scoring, whose errors it reports
     "command_line.entry_points",
     "command_line.validation_options",
+    "validation.several_workers",
     "command_line.result_files",
     "command_line.shards",
     "generation.fused_language_models",

@@ -28,6 +28,11 @@ def test_the_shards_are_the_whole_set(words):
     assert {**shards[0], **shards[1]} == whole
 
 
+def test_one_part_of_several_says_so(words):
+    printed = inprocess.generate(*words, "--distributed-world-size", 2)
+    assert "--distributed-world-size 2: this process translates one of 2 parts" in printed
+
+
 def test_the_shards_write_to_folders_of_their_own(words, tmp_path):
     printed = {}
     for number in range(2):

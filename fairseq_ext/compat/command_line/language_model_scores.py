@@ -82,6 +82,20 @@ class WordCounts:
                 next_counts = following is not None and math.isfinite(following.score)
                 self._entries[word.text].add(word.score, following.score if next_counts else None)
 
+    def add_other_workers(self, distributed_utils: Any, device: Any) -> None:
+        """Add the sums of the other workers, for ``mean``; the statistics stay this worker's.
+
+        Args:
+            distributed_utils: fairseq's module of this name.
+            device: of the tensor that the workers exchange.
+        """
+        import torch
+
+        if distributed_utils.get_data_parallel_world_size() > 1:
+            sums = torch.tensor([self._sum, self._count], dtype=torch.float64, device=device)
+            distributed_utils.all_reduce(sums, distributed_utils.get_data_parallel_group())
+            self._sum, self._count = sums[0].item(), int(sums[1].item())
+
     def by_frequency(self) -> list[Any]:
         """Return the statistics of the words, the most frequent first."""
         return sorted(self._entries.values(), key=lambda entry: -entry.count)
@@ -99,7 +113,8 @@ class WordCounts:
     "fairseq_cli.eval_lm",
     because="fairseq 0.12.2: words after an infinite score get the scores of others, a block with "
     "--add-bos-token that ends inside a word is an IndexError, --post-process subword_nmt joins "
-    "nothing, and data without a token has the perplexity 1",
+    "nothing, data without a token has the perplexity 1, and with several workers it is that of "
+    "the first one's batches",
 )
 def words_have_their_scores(module: PatchedModule) -> None:
     """Score word by word."""
@@ -150,6 +165,7 @@ def words_have_their_scores(module: PatchedModule) -> None:
         logger.info(f"Evaluated {timer.n:,} tokens in {timer.sum:.1f}s ({speed:.2f} tokens/s)")
         for entry in counts.by_frequency() if output_word_stats else ():
             logger.info(entry)
+        counts.add_other_workers(module.distributed_utils, device)
         return counts.mean()
 
     module.eval_lm = eval_lm

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any, TextIO
@@ -11,6 +12,8 @@ from ..surrounded_calls import call_before
 
 if TYPE_CHECKING:
     from fairseq.dataclass.configs import FairseqConfig
+
+logger = logging.getLogger(__name__)
 
 
 @patch(
@@ -23,7 +26,14 @@ def sets_are_sharded(module: PatchedModule) -> None:
 
     def take_shard(cfg: FairseqConfig, output_file: TextIO) -> None:
         workers = cfg.distributed_training
-        if cfg.dataset.num_shards > 1 and workers.distributed_world_size == 1:
+        total = workers.distributed_world_size
+        if total > 1:
+            # fairseq-generate starts no processes
+            logger.warning(
+                f"--distributed-world-size {total}: this process translates one of {total} parts "
+                f"of the set, that of --distributed-rank {workers.distributed_rank or 0}"
+            )
+        if cfg.dataset.num_shards > 1 and total == 1:
             # the task gives these two to the iterator, which takes every N-th batch
             workers.distributed_world_size = cfg.dataset.num_shards
             workers.distributed_rank = cfg.dataset.shard_id

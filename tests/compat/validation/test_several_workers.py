@@ -1,0 +1,57 @@
+"""fairseq-validate and fairseq-eval-lm with several workers."""
+
+import math
+import re
+from types import SimpleNamespace
+
+import pytest
+import torch
+from common import inprocess
+from fairseq_cli import eval_lm
+from omegaconf import OmegaConf
+
+from fairseq_ext.compat.command_line.language_model_scores import ScoredWord, WordCounts
+from fairseq_ext.compat.user_errors import OptionError
+
+
+def test_validation_with_a_worker_that_has_no_last_batch(run, tiny_training, tmp_path):
+    """24 sentences in 5 batches; what the workers log is larger than one message may be."""
+    inprocess.train(*tiny_training, "--max-update", 1, "--save-dir", tmp_path)
+    words = [tiny_training[0], "--task", "translation", "--path", tmp_path / "checkpoint_last.pt"]
+    words += [
+        "--cpu",
+        "--num-workers",
+        0,
+        "--batch-size",
+        5,
+        "--all-gather-list-size",
+        2000,
+        "--log-format",
+        "simple",
+    ]
+    command = ["fairseq-validate", *words, "--distributed-world-size"]
+    texts = [run(*command, workers) for workers in (1, 2)]
+    one, two = (re.findall(r"valid on 'valid' subset \| (loss .*) \| wps", text) for text in texts)
+    assert one and set(one) == set(two)
+
+
+def test_the_perplexity_is_of_the_words_of_all_workers():
+    counts = WordCounts(lambda text, has_pieces: None)
+    counts.add(0, [ScoredWord("lo", -1.0, False, False)])
+    others = torch.tensor([-5.0, 2.0], dtype=torch.float64)
+    workers = SimpleNamespace(
+        get_data_parallel_world_size=lambda: 2,
+        get_data_parallel_group=lambda: None,
+        all_reduce=lambda sums, group: sums.add_(others),
+    )
+    counts.add_other_workers(workers, "cpu")
+    assert counts.mean()["loss"] == pytest.approx(6.0 / 3 / math.log(2))
+
+
+@pytest.mark.parametrize("option", ["output_word_probs", "output_word_stats"])
+def test_words_are_of_one_worker(option):
+    printing = {"output_word_probs": False, "output_word_stats": False, option: True}
+    cfg = {"distributed_training": {"distributed_world_size": 2}, "eval_lm": printing}
+    message = f"--distributed-world-size 2 .* with --{option.replace('_', '-')}: .*; allowed: 1"
+    with pytest.raises(OptionError, match=message):
+        eval_lm.main(OmegaConf.create(cfg))
