@@ -110,9 +110,9 @@ def test_recordings_are_made_and_read_as_before(tmp_path):
     (tmp_path / "config.yaml").write_text("vocab_filename: dict.txt\n")
     config = S2TDataConfig(tmp_path / "config.yaml")
     config.factor = 2
-    given = {"n_frames": [5, 7], "tgt_texts": ["a", "b a"], "tgt_dict": words}
-    older = OlderRecordings("train", False, data_cfg=config, audio_paths=paths, **given)
-    present = SpeechToTextDataset("train", False, config, paths, **given)
+    texts = {"n_frames": [5, 7], "tgt_texts": ["a", "b a"], "tgt_dict": words}
+    older = OlderRecordings("train", False, data_cfg=config, audio_paths=paths, **texts)
+    present = SpeechToTextDataset("train", False, config, paths, **texts)
     batch, expected = (pairs.collater([pairs[0], pairs[1]]) for pairs in (older, present))
     assert torch.equal(batch["target"], expected["target"])
     features = batch["net_input"]["src_tokens"]

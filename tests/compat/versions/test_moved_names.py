@@ -100,8 +100,8 @@ def test_activations_and_what_is_no_name():
 def test_skipped_tensors_have_their_former_name():
     from fairseq.models.model_utils import skip_tensors
 
-    kept = skip_tensors({"x": torch.arange(3)}, torch.tensor([True, False, True]))
-    assert kept["x"].tolist() == [0, 2]
+    tensors = skip_tensors({"x": torch.arange(3)}, torch.tensor([True, False, True]))
+    assert tensors["x"].tolist() == [0, 2]
 
 
 def test_processes_without_a_group():
