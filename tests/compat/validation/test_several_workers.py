@@ -18,21 +18,12 @@ def test_validation_with_a_worker_that_has_no_last_batch(run, tiny_training, tmp
     """24 sentences in 5 batches; what the workers log is larger than one message may be."""
     inprocess.train(*tiny_training, "--max-update", 1, "--save-dir", tmp_path)
     words = [tiny_training[0], "--task", "translation", "--path", tmp_path / "checkpoint_last.pt"]
-    words += [
-        "--cpu",
-        "--num-workers",
-        0,
-        "--batch-size",
-        5,
-        "--all-gather-list-size",
-        2000,
-        "--log-format",
-        "simple",
-    ]
+    words += ["--cpu", "--num-workers", 0, "--batch-size", 5, "--log-format", "simple"]
+    words += ["--all-gather-list-size", 2000]
     command = ["fairseq-validate", *words, "--distributed-world-size"]
     texts = [run(*command, workers) for workers in (1, 2)]
-    one, two = (re.findall(r"valid on 'valid' subset \| (loss .*) \| wps", text) for text in texts)
-    assert one and set(one) == set(two)
+    logs = [re.findall(r"valid on 'valid' subset \| (loss .*) \| wps", text) for text in texts]
+    assert logs[0] and set(logs[0]) == set(logs[1])
 
 
 def test_the_perplexity_is_of_the_words_of_all_workers():
