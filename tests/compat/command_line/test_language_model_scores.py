@@ -2,6 +2,7 @@
 
 import logging
 import math
+import sys
 
 import pytest
 import torch
@@ -137,3 +138,13 @@ def test_a_block_without_its_first_symbol_is_refused(evaluate):
     """--add-bos-token takes the first symbol away, and it must be that one."""
     with pytest.raises(ValueError, match="block 7 does not begin with <s>"):
         evaluate("low wer", remove_bos_token=True)
+
+
+def test_the_perplexity_is_of_the_words_of_all_workers(evaluate, monkeypatch):
+    workers = sys.modules["fairseq_cli.eval_lm"].distributed_utils
+    others = torch.tensor([math.log(0.125), 1.0], dtype=torch.float64)  # log P, words
+    monkeypatch.setattr(workers, "get_data_parallel_world_size", lambda: 2)
+    monkeypatch.setattr(workers, "get_data_parallel_group", lambda: None)
+    monkeypatch.setattr(workers, "all_reduce", lambda sums, group: sums.add_(others))
+    result, _ = evaluate("wer")
+    assert result["loss"] == pytest.approx((1 + 3) / 2)  # bits

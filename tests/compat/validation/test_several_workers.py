@@ -1,16 +1,12 @@
 """fairseq-validate and fairseq-eval-lm with several workers."""
 
-import math
 import re
-from types import SimpleNamespace
 
 import pytest
-import torch
 from common import inprocess
 from fairseq_cli import eval_lm
 from omegaconf import OmegaConf
 
-from fairseq_ext.compat.command_line.language_model_scores import ScoredWord, WordCounts
 from fairseq_ext.compat.user_errors import OptionError
 
 
@@ -24,19 +20,6 @@ def test_validation_with_a_worker_that_has_no_last_batch(run, tiny_training, tmp
     texts = [run(*command, workers) for workers in (1, 2)]
     logs = [re.findall(r"valid on 'valid' subset \| (loss .*) \| wps", text) for text in texts]
     assert logs[0] and set(logs[0]) == set(logs[1])
-
-
-def test_the_perplexity_is_of_the_words_of_all_workers():
-    counts = WordCounts(lambda text, has_pieces: None)
-    counts.add(0, [ScoredWord("lo", -1.0, False, False)])
-    others = torch.tensor([-5.0, 2.0], dtype=torch.float64)
-    workers = SimpleNamespace(
-        get_data_parallel_world_size=lambda: 2,
-        get_data_parallel_group=lambda: None,
-        all_reduce=lambda sums, group: sums.add_(others),
-    )
-    counts.add_other_workers(workers, "cpu")
-    assert counts.mean()["loss"] == pytest.approx(6.0 / 3 / math.log(2))
 
 
 @pytest.mark.parametrize("option", ["output_word_probs", "output_word_stats"])
