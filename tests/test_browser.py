@@ -20,6 +20,7 @@ PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run
 --disable-background-networking --disable-component-update --disable-sync""".split()
 WIDTHS = (390, 1280)
+PATIENCE = 120_000  # ms; the pages of the modules take longer than the default on a busy machine
 SIZE_OF_THE_PAGE = "[document.documentElement.scrollWidth, window.innerWidth]"
 BROKEN_PICTURES = "[...document.images].filter(i => !i.naturalWidth).map(i => i.src)"
 LAZY_PICTURES = "document.querySelectorAll('img').forEach(i => { i.loading = 'eager' })"
@@ -79,6 +80,7 @@ def browser(tmp_path_factory):
 def page(browser, address):
     """An empty tab; the test fails if a script does, or if anything else than the site is read."""
     tab, problems = browser.new_page(), []
+    tab.set_default_timeout(PATIENCE)
     tab.on("pageerror", lambda error: problems.append(f"{tab.url}: {error}"))
     tab.on("console", lambda line: line.type == "error" and problems.append(line.text))
     local = (address, "data:", "blob:")

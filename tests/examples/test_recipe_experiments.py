@@ -29,9 +29,9 @@ def training(name):
     return next(line for line in commands if line.startswith("fairseq-train")).split()
 
 
-def differing(name):
+def differing(name, recipe="recipe"):
     """The options of a training that the recipe has another value of."""
-    recipe, other = training("recipe"), training(name)
+    recipe, other = training(recipe), training(name)
     return {recipe[place - 1] for place in range(len(recipe)) if recipe[place] != other[place]}
 
 
@@ -41,6 +41,19 @@ def test_files_of_ones_own_are_trained_on_as_multi30k_is():
 
 def test_half_of_the_pairs_has_other_moments_of_validation_and_translation():
     assert differing("recipe_1450") == {"--join-at", "--validate-interval"}
+
+
+def test_text_of_another_kind_is_all_that_differs():
+    assert differing("recipe_1450_tatoeba", "recipe_1450") == set()
+    captions, tatoeba = (
+        read_experiment(f"dual/{name}") for name in ("recipe_1450", "recipe_1450_tatoeba")
+    )
+    assert captions.raw + ("deu-eng.zip",) == tatoeba.raw
+    commands = [line for line in tatoeba.prepare if line not in captions.prepare]
+    assert [line.split()[0] for line in commands] == ["python", "sed", "sed"]
+    source, target = (line.split() for line in commands[1:])
+    assert source[2:4] == ['"1,22500p"', "$DATA/tatoeba/train.de"]
+    assert target[2:4] == ['"22501,45000p"', "$DATA/tatoeba/train.en"]
 
 
 def test_a_stopped_annealing_goes_on_where_it_was():
