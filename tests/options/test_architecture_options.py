@@ -85,6 +85,26 @@ def behaviour(system, data, *more):
     return parameters, numbers, str(model.max_positions())
 
 
+def sides(limits):
+    """Limits of source and target; a language model has that of its texts alone."""
+    return limits if isinstance(limits, tuple) else (None, limits)
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_models_have_the_limits_of_their_task(data, name):
+    """Each side its own, of a direction as well."""
+    folder = data[SYSTEMS[name].data]
+    asked = [("--max-source-positions", 19), ("--max-target-positions", 17)]
+    default = sides(built(SYSTEMS[name], folder)[2].max_positions())
+    words = [word for words, limit in zip(asked, default) if limit for word in words]
+    _, task, model = built(SYSTEMS[name], folder, *words)
+    expected = tuple(limit and number for limit, (_, number) in zip(default, asked))
+    assert sides(model.max_positions()) == expected
+    for pair in task.pairs if hasattr(model, "direction") else ():
+        direction = model.direction(pair)
+        assert (direction.encoder.max_positions(), direction.max_decoder_positions()) == expected
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_no_option_of_an_architecture_is_ignored(data, name, monkeypatch, caplog, capsys):

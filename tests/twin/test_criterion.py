@@ -213,8 +213,14 @@ def test_perplexity_does_not_hide_an_empty_batch():
 
 
 def test_per_sentence_average():
-    twin_loss = criterion(sentence_avg=True)
-    assert twin_loss(ToyModel(), batch(sentences((4, 2))))[1] == 2
+    """The loss is of sentences, likelihoods are of tokens, as those of fairseq's criteria."""
+    _, size, log = criterion(sentence_avg=True)(ToyModel(), batch(sentences((4, 2))))
+    assert size == 2
+    with metrics.aggregate(new_root=True) as meters:
+        TwinCriterion.reduce_metrics([log])
+    for name, count in {"loss": 2, "nll_loss": 8, "backward_nll_loss": 8}.items():
+        bits = float(log[name]) / np.log(2)
+        assert (meters[name].avg, meters[name].count) == (pytest.approx(bits / count), count)
 
 
 # ---------------------------------------------------------------- bad input

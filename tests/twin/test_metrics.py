@@ -6,11 +6,15 @@ import random
 import numpy as np
 import pytest
 import sacrebleu
+import torch
 from common import inprocess
+from fairseq import options, tasks
+from fairseq.data import ListDataset
 from fairseq.logging import metrics as fairseq_metrics
 from twin import recordings, test_captions_task, test_speech_task
 
 from fairseq_ext.twin import metrics
+from fairseq_ext.twin.captions.dataset import CaptionDataset
 
 WORDS = "abcd"
 
@@ -198,6 +202,31 @@ def test_captions_are_scored(tmp_path):
         record = inprocess.validate(*words, *search, "--path", path, "--batch-size", size)[-1]
         assert record["valid_bleu"] == pytest.approx(bleu.score, abs=0.02)
         assert record["valid_cider"] == pytest.approx(cider, abs=0.02)
+
+
+@pytest.mark.parametrize("name", ["transcription", "image_captioning"])
+def test_the_best_hypothesis_is_scored_and_unknown_symbols_are_errors(name, tmp_path, monkeypatch):
+    """Two unknown symbols may stand for different ones."""
+    (tmp_path / "dict.txt").write_text("a 1\nb 1\n", encoding="utf-8")
+    (tmp_path / "config.yaml").write_text("vocab_filename: dict.txt\n", encoding="utf-8")
+    words = [tmp_path, "--task", name, "--eval-wer" if name == "transcription" else "--eval-bleu"]
+    cfg = inprocess.configuration(options.get_training_parser(), [*words, "--arch", "transformer"])
+    task = tasks.setup_task(cfg.task)
+    task.generator, task.bpe, names = None, None, task.target_dictionary
+    a, b, unknown, end = names.index("a"), names.index("b"), names.unk(), names.eos()
+    nbest = [{"tokens": torch.tensor(row)} for row in ([a, unknown, end], [b, b, b, end])]
+    monkeypatch.setattr(task, "inference_step", lambda *_: [nbest])
+    captions = ListDataset([torch.tensor([a, unknown, end])], [3])
+    dataset = CaptionDataset(["1.npy"], names, captions)
+    dataset.read_references(False)
+    sample = {"target": [captions[0]], "references": [dataset.references[0]]}
+    log = task.valid_step(sample, torch.nn.Module(), lambda *_: (0.0, 1, {}))[2]
+    if name == "transcription":
+        assert (log["_wer_errors"], log["_wer_length"]) == (1, 2)
+        assert (log["_cer_errors"], log["_cer_length"]) == (1, 3)
+    else:
+        assert [log[f"_bleu_counts_{order}"] for order in range(2)] == [1, 0]
+        assert (log["_bleu_sys_len"], log["_bleu_ref_len"]) == (2, 2)
 
 
 @pytest.mark.parametrize(

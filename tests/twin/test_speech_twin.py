@@ -80,8 +80,8 @@ def batch(source_lengths=(5, 7, 3), target_lengths=(4, 1, 3)):
     return {"net_input": inputs, "target": target, "ntokens": sum(target_lengths)}, sentences
 
 
-def objective(kind, model, twin_loss, sample, sentences):
-    """The sum over the batch, by the loops."""
+def objective(kind, model, twin_loss, sample, sentences, *window):
+    """The sum over the batch, by the loops; window: of pre-training."""
     oracle = {
         "speech": reference.speech_decoder,
         "plain": reference.plain_caption,
@@ -98,8 +98,8 @@ def objective(kind, model, twin_loss, sample, sentences):
             reversed_source = source[::-1]
         target = sentence.tolist()
         reverse = [*target[:-1][::-1], END]
-        logits, states = oracle(target, source, forward, END)[:2]
-        logits_b, states_b = oracle(reverse, reversed_source, backward, END)[:2]
+        logits, states = oracle(target, source, forward, END, *window)[:2]
+        logits_b, states_b = oracle(reverse, reversed_source, backward, END, *window)[:2]
         total += negative_log_likelihood(logits, target, PAD)[0]
         total += negative_log_likelihood(logits_b, reverse, PAD)[0]
         last = len(target) - 2  # the token before the end
@@ -116,6 +116,14 @@ def test_objective(kind):
     expected = objective(kind, model, twin_loss, sample, sentences)
     assert loss.item() == pytest.approx(expected, rel=1e-9) and sample_size == 8
     assert log["matched"] == 8 - 3
+
+
+def test_objective_in_pre_training():
+    """Through the window, which for the backward network moves from the end; never at padding."""
+    (model, twin_loss), (sample, sentences) = build("speech", window_updates=3), batch((2, 7, 3))
+    loss, _, _ = twin_loss(model, sample)
+    expected = objective("speech", model, twin_loss, sample, sentences, model.window)
+    assert loss.item() == pytest.approx(expected, rel=1e-9)
 
 
 def test_a_source_that_is_not_mirrored_is_found(monkeypatch):
