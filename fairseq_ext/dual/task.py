@@ -24,7 +24,7 @@ from ..streams.schedule import SCHEDULES
 from ..streams.task import StreamsConfig, StreamsTask
 from .lstm_classifier.label_sides import LabelSearch, LabelSide
 from .reranker import LENGTH_NORMS, DualReranker, PairScorer, check_alpha
-from .reverse_models import load_models, model_of_direction, reversed_models
+from .reverse_models import load_models, reversed_models
 from .transformer.roles import is_trained
 
 # options of dual inference, and the values with which there is none
@@ -274,9 +274,14 @@ class DualTranslationTask(StreamsTask):
 
     def _directions(self, models: Sequence[BaseFairseqModel]) -> List[BaseFairseqModel]:
         """Return the chosen direction of each model; a stock model has one direction alone."""
-        if self.pair is None or all(isinstance(model, HasDirections) for model in models):
+        if self.pair is None:
             return super()._directions(models)
-        return [model_of_direction(model, self.pair) for model in models]
+        # without arguments, super() does not work inside of a comprehension
+        of_several = super()._directions
+        return [
+            of_several([model])[0] if isinstance(model, HasDirections) else model
+            for model in models
+        ]
 
 
 def check_ranking(cfg: DualTranslationConfig, where: str) -> None:

@@ -13,6 +13,7 @@ from fairseq_ext.tools.evaluate.scores import Metric
 
 TINY = ("--criterion", "cross_entropy", "--optimizer", "adam", "--lr", 0.01, "--max-tokens", 300)
 SEARCH = ("--beam", 4, "--min-len", 3, "--max-len-b", 8)
+CLOSE = {"rtol": 0, "atol": 2e-4}  # of numbers as they are printed
 ONCE = ("--max-update", 30, "--no-epoch-checkpoints", "--disable-validation", "--dropout", 0)
 
 
@@ -104,6 +105,30 @@ def test_two_stock_models(checkpoint, search):
     # the dual model scores the candidates of a stock model, and the other way round
     assert printed(search(forward_model, "--dual-alpha", 0.3, "--dual-path", checkpoint("dual")))
     assert printed(search(checkpoint("dual"), "--dual-alpha", 0.3, "--dual-path", backward_model))
+
+
+def of_words(output, letter):
+    """One tensor (words, ..) of the numbers in the lines P-, or of the cells in the lines A-."""
+    lines = [line.split("\t") for line in output.splitlines() if line.startswith(f"{letter}-")]
+    rows = [line.split() for _, line in sorted(lines)]
+    return [torch.tensor([list(map(float, cell.split(","))) for cell in row]) for row in rows]
+
+
+def test_an_ensemble_with_a_stock_model_is_the_mean_of_both(checkpoint, search):
+    """The probabilities of the words of references, and their attention to the source."""
+    one, other = str(checkpoint("dual")), str(checkpoint("xx-yy"))
+    outputs = [
+        search(path, "--score-reference", "--print-alignment", "soft")
+        for path in (one, other, f"{one}:{other}", f"{other}:{one}")
+    ]
+    first, second, *together = [of_words(output, "P") for output in outputs]
+    for scores in together:
+        for before, after, mean in zip(first, second, scores):
+            torch.testing.assert_close(mean.exp2(), (before.exp2() + after.exp2()) / 2, **CLOSE)
+    first, second, *together = [of_words(output, "A") for output in outputs]
+    for weights in together:
+        for before, after, mean in zip(first, second, weights):
+            torch.testing.assert_close(mean, (before + after) / 2, **CLOSE)
 
 
 @pytest.mark.parametrize(

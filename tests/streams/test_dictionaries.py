@@ -104,12 +104,16 @@ def test_bleu_leaves_the_dictionaries_of_the_task_alone(task, data):
         assert generator.eos == expected.eos() and generator.vocab_size == len(expected)
 
 
-def test_several_sources_are_printed_with_a_dictionary_each(trained, data):
+def test_several_sources_are_read_and_printed_with_a_dictionary_each(trained, data, tmp_path):
     task, checkpoint = trained
     if task != "multiway_translation":
         return
     words = [data, "--task", task, "-s", "xx+zz", "-t", "yy", "--path", checkpoint]
-    words += ["--lang-pairs", "xx-yy,zz-xx"]
-    output = inprocess.generate(*words, "--beam", 2, "--max-len-b", 4)
+    words += ["--lang-pairs", "xx-yy,zz-xx", "--beam", 2, "--max-len-b", 4]
+    output = inprocess.generate(*words)
     expected = [" ||| ".join(texts) for texts in zip(LINES["xx"], LINES["zz"])]
     assert printed(output, "S") == dict(enumerate(expected))
+    (tmp_path / "lines").write_text("".join(f"{line}\n" for line in expected))
+    typed = inprocess.interactive(*words, "--input", tmp_path / "lines")
+    for letter in "SH":
+        assert printed(typed, letter) == printed(output, letter)
