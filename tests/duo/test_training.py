@@ -132,6 +132,26 @@ def test_an_empty_line_has_no_label(data, trained, tmp_path):
 GOOD = [("a b", "x"), ("b", "y")]
 
 
+def test_binarised_texts_are_read_as_typed_ones(build, tmp_path):
+    """Without their end symbol; train and train1 with ``combine``, in multiples of a length."""
+    folder = write(tmp_path, {"train": GOOD, "valid": [("b a b", "y")]})
+    for path in folder.glob("valid.*"):
+        path.rename(folder / path.name.replace("valid", "train1"))
+    words = ("-s", "text", "-t", "label", "--required-seq-len-multiple", 4)
+    _, task, _ = build("duo_classifier", task="text_classification", languages=words, data=folder)
+    lines = [task.texts.encode_line(line, add_if_not_exist=False) for line in ("a b", "b", "b a b")]
+    typed = task.build_dataset_for_inference(lines, [len(line) for line in lines])
+    for combine, count in ((False, 2), (True, 3)):
+        task.load_dataset("train", combine=combine)
+        parts = task.dataset("train"), typed
+        assert len(parts[0]) == count
+        batches = [part.collater([part[number] for number in range(count)]) for part in parts]
+        padded, rows = (batch["net_input"]["src_tokens"].tolist() for batch in batches)
+        assert padded == [[*row, *[task.texts.pad()] * (4 - len(row))] for row in rows]
+    a, b, pad = task.texts.index("a"), task.texts.index("b"), task.texts.pad()
+    assert rows == [[b, a, b], [a, b, pad], [b, pad, pad]]
+
+
 @pytest.mark.parametrize(
     "valid, message",
     [

@@ -42,6 +42,14 @@ def test_a_stand_in_batch_teaches_nothing(first):
     assert loss > 0 and any(p.grad is not None and p.grad.any() for p in model.parameters())
 
 
+def test_an_update_begins_as_those_of_fairseq(first):
+    """In training mode, and the model knows the number of the update."""
+    task, model, criterion, sample = first
+    numbers, model.set_num_updates = [], lambda number: numbers.append(number)
+    task.train_step(sample, model.eval(), criterion, Optimizer, 7)
+    assert model.training and numbers == [7]
+
+
 def test_validation_scores_all_pairs_or_the_chosen_one(first):
     """Of a chosen direction the ordinary dataset makes the batch, which names no pair."""
     task, model, criterion, sample = first

@@ -89,6 +89,10 @@ def test_without_scores_no_text_is_read(data):
     task.load_dataset("valid")
     dataset = task.datasets["valid"]
     assert "references" not in dataset.collater([dataset[0]])
+    for option in ("--eval-bleu", "--eval-cider"):  # one of them is enough
+        task = test_captions_task.task_of(data, option)
+        task.load_dataset("valid")
+        assert task.datasets["valid"].references
 
 
 def test_distance_of_a_run_that_was_scored(data, checkpoint, tmp_path):

@@ -72,20 +72,21 @@ class Loss:
         return self.value
 
 
-def semisupervised_step(sample, **options):
+def semisupervised_step(sample, denoising=0.0, **options):
     task = object.__new__(semisupervised_translation.SemisupervisedTranslationTask)
     task.__dict__.update(
         lang_pairs=["xx-yy"],
         backtranslate_datasets={},
         lambda_parallel=1.0,
         lambda_otf_bt=0.5,
-        lambda_denoising=0.0,
+        lambda_denoising=denoising,
     )
     backward = []
     optimizer = SimpleNamespace(backward=lambda loss: backward.append(loss.value))
     model = SimpleNamespace(models={"xx-yy": "forward", "yy-yy": "denoise"}, train=lambda: None)
 
     def criterion(model, batch):
+        assert model == batch.get("model", model)
         return Loss(batch["loss"]), 2, {"loss": batch["loss"], "ntokens": 3}
 
     return backward, task.train_step(sample, model, criterion, optimizer, 0, **options)
@@ -97,6 +98,14 @@ def test_semisupervised_steps_are_logged():
     assert backward == [4.0, 3.0] and (loss, size) == (7.0, 4)
     # as in the log of several languages: all, and each kind of data by itself
     assert logged == {"loss": 10.0, "ntokens": 6, "xx-yy": 7.0, "bt:xx-yy": 9.0}
+
+
+def test_each_part_of_a_step_has_its_model_and_its_weight():
+    """Texts of yy with noise are read and written by yy-yy."""
+    losses = {"xx-yy": (4.0, "forward"), "bt:xx-yy": (6.0, "forward")}
+    losses["denoising:xx-yy"] = (8.0, "denoise")
+    sample = {key: {"loss": loss, "model": model} for key, (loss, model) in losses.items()}
+    assert semisupervised_step(sample, denoising=0.25)[0] == [4.0, 3.0, 2.0]
 
 
 def test_semisupervised_steps_without_data_or_gradients():
