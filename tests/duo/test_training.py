@@ -2,11 +2,16 @@
 
 import math
 import random
+from unittest.mock import Mock
 
 import pytest
+import torch
 from common import inprocess
+from common.words import dictionary_with
 from fairseq import options
 from fairseq_cli import preprocess
+
+from fairseq_ext.duo.task import LabelGenerator
 
 SIZES = {"train": 160, "valid": 24, "test": 32}
 TASK = ["--task", "text_classification", "-s", "text", "-t", "label"]
@@ -127,6 +132,20 @@ def test_an_empty_line_has_no_label(data, trained, tmp_path):
     assert "lines: line 2 is not translated: an empty text" in output
     answers = inprocess.hypotheses(output)
     assert [answers[number][0][1] for number in (0, 1, 2)] == ["bad", "", "good"]
+
+
+def test_several_models_give_the_mean_of_their_probabilities():
+    """The list of an ensemble, and the probabilities of the true labels."""
+    names = dictionary_with("x", "y", "z")
+    first, second = torch.tensor([[0.7, 0.2, 0.1]]), torch.tensor([[0.01, 0.3, 0.69]])
+    models = [Mock(get_normalized_probs=Mock(return_value=p.log())) for p in (first, second)]
+    (nbest,) = LabelGenerator(names).generate(models, {"net_input": {}})
+    means = {"z": 0.395, "x": 0.355, "y": 0.25}
+    assert [names.string(entry["tokens"]) for entry in nbest] == list(means)
+    assert [entry["score"].exp().item() for entry in nbest] == pytest.approx(list(means.values()))
+    sample = {"net_input": {}, "target": torch.tensor([[names.index("y"), names.eos()]])}
+    ((entry,),) = LabelGenerator(names, references=True).generate(models, sample)
+    assert entry["score"].exp().item() == pytest.approx(means["y"])
 
 
 GOOD = [("a b", "x"), ("b", "y")]

@@ -1,6 +1,7 @@
 """Text to speech: a text has the same speech alone and in a batch with a longer one."""
 
 import argparse
+import inspect
 import itertools
 from types import SimpleNamespace
 
@@ -65,6 +66,8 @@ def test_frames_of_training(model):
     alone = model(SYMBOLS[1:, :3], LENGTHS[1:], frames()[1:, :4], target_lengths=STEPS[1:])
     for frames_or_ends, others in zip(together[:2], alone[:2]):
         same(frames_or_ends[1], others[0])
+    rough = alone[2]["feature_out"]
+    same(alone[0], rough + model.decoder.postnet(rough))  # all of them are frames
     longest = model(SYMBOLS[:1], LENGTHS[:1], frames()[:1], target_lengths=STEPS[:1])
     same(together[0][0], longest[0][0])
 
@@ -91,7 +94,7 @@ def test_generated_frames(model):
 
     end = model.decoder.eos_proj
 
-    def generated(symbols, lengths):
+    def generated(symbols, lengths, generate=AutoRegressiveSpeechGenerator.generate):
         steps = itertools.count(1)
 
         def forward(features):
@@ -103,7 +106,7 @@ def test_generated_frames(model):
         end.forward = forward
         try:
             sample = {"net_input": {"src_tokens": symbols, "src_lengths": lengths}}
-            return generator.generate(model, {**sample, "speaker": None})
+            return generate(generator, model, {**sample, "speaker": None})
         finally:
             del end.forward
 
@@ -111,6 +114,8 @@ def test_generated_frames(model):
     alone = generated(SYMBOLS[1:, :3], LENGTHS[1:])
     assert [len(text["feature"]) for text in together] == [7, 4]
     same(together[1]["feature"], alone[0]["feature"])
+    stock = inspect.unwrap(AutoRegressiveSpeechGenerator.generate)
+    same(alone[0]["feature"], generated(SYMBOLS[1:, :3], LENGTHS[1:], stock)[0]["feature"])
     same(together[0]["feature"], generated(SYMBOLS[:1], LENGTHS[:1])[0]["feature"])
     assert "forward" not in vars(model.decoder)
     assert "forward" not in vars(model.decoder.postnet)
@@ -124,6 +129,7 @@ def test_fastspeech():
     assert together[2].tolist() == [11, 6]
     for part in (0, 1):  # frames, and what the postnet makes of them
         same(together[part][1], alone[part][0])
+    same(alone[1], alone[0] + encoder.postnet(alone[0]))
     for part in (3, 4, 5):  # durations, pitches, energies
         same(together[part][1], alone[part][0])
     assert encoder.postnet is not None

@@ -36,6 +36,5 @@ def test_lengths_follow_the_strides():
     frames = torch.randn(2, 1, 8, 4)
     with zeros_behind(layers, 8, torch.tensor([8, 3])):
         together = layers[1](layers[0](frames))
-    with zeros_behind(layers, 3, torch.tensor([3])):
-        short = layers[1](layers[0](frames[1:, :, :3]))
+    short = layers[1](layers[0](frames[1:, :, :3]))  # nothing is behind its end
     torch.testing.assert_close(together[1:, :, : short.size(2)], short)
