@@ -10,7 +10,7 @@ from common import inprocess
 from fairseq import checkpoint_utils
 from fairseq.data import indexed_dataset
 from sacrebleu.metrics import TER
-from streams.support import check_objective, first_update
+from streams.support import Optimizer, check_objective, first_update
 
 from fairseq_ext.compat.user_errors import OptionError
 from fairseq_ext.routed import scores
@@ -255,6 +255,13 @@ def test_the_objective_is_the_weighted_sum_of_means(data):
     size, log = check_objective(task, model, criterion, sample, objective)
     assert size == pytest.approx(1)
     assert log["xx-ner:sample_size"] == sample["xx-ner"]["ntokens"]
+    # two tasks of three, as in the paper's schedule; then of a worker without a batch of its own
+    two = {pair: sample[pair] for pair in ("xx-yy", "xx-ner")}
+    for is_ignored in (False, True):
+        model.zero_grad(set_to_none=True)
+        loss, size, _ = task.train_step(two, model, criterion, Optimizer, 0, is_ignored)
+        gradient = sum(p.grad.abs().sum() for p in model.parameters() if p.grad is not None)
+        assert size == pytest.approx(1) and (loss == 0) == (gradient == 0) == is_ignored
 
 
 def test_a_pair_that_was_not_validated_is_not_judged(data, tmp_path):
