@@ -75,3 +75,15 @@ def test_batches_of_one_direction_are_logged(built, pair):
         criterion.reduce_metrics([log])
     expected = loss.item() / float(size) / math.log(2)
     assert aggregator.get_smoothed_values()["loss"] == pytest.approx(expected, abs=1e-3)
+
+
+def test_a_line_of_the_log_without_texts_has_no_perplexity(built):
+    """Updates may be of one direction: --schedule cycle with --log-interval 1, --pair-patience."""
+    _, model, criterion = built()
+    pairs = random_pairs([3, 2], np.random.default_rng(1))
+    logs = [criterion(model, sample_of(pairs, pair))[2] for pair in ("label-text", "text-label")]
+    with metrics.aggregate(new_root=True) as aggregator:
+        for log, is_measured in zip([*logs, logs[0]], (True, False, True)):
+            aggregator.reset()  # fairseq does so behind each line
+            criterion.reduce_metrics([log])
+            assert (aggregator.get_smoothed_values()["ppl"] is not None) == is_measured

@@ -6,7 +6,7 @@ Dimensions: B sentences, T positions, N entries of a dictionary.
 import math
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Dict, List, Mapping, Tuple, Union
+from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
 
 from fairseq import metrics
 from fairseq.criterions import FairseqCriterion, register_criterion
@@ -138,10 +138,14 @@ class DualLabelCrossEntropy(FairseqCriterion):
         return True
 
 
-def perplexity(meters: Mapping[str, AverageMeter]) -> float:
-    """Return exp of the mean -log P(x_t | x_<t, y) in nats, at most exp(100)."""
+def perplexity(meters: Mapping[str, AverageMeter]) -> Optional[float]:
+    """Return exp of the mean -log P(x_t | x_<t, y) in nats, at most exp(100).
+
+    None, which is not logged, where no text was seen since the last line of the log.
+    """
+    mean = meters["text_nll"].avg
     # of a model at its start the exponent is beyond any float
-    return round(math.exp(min(float(meters["text_nll"].avg), 100)), 2)
+    return None if mean is None else round(math.exp(min(float(mean), 100)), 2)
 
 
 def mean_loss(meters: Mapping[str, AverageMeter]) -> float:
