@@ -15,11 +15,16 @@ from twin.support import SIZES
 LSTM = ["--arch", "twin_lstm", *(word for entry in SIZES["lstm"].items() for word in entry)]
 MULTIWAY = ["--task", "multiway_translation", "--lang-pairs", "xx-yy,yy-xx"]
 MULTIWAY += ["--arch", "multiway_gru_tiny", "--embed-dim", 8, "--hidden-size", 8]
+# the last number: the batches of a worker in an update. With 2, the fourth update is the last of an
+# epoch of 15 batches: the second worker has one and the first has two
 CASES = [
-    pytest.param([*LSTM, "--dropout", 0], "legacy_ddp", id="lstm-legacy_ddp"),
-    pytest.param([*LSTM, "--dropout", 0], "pytorch_ddp", id="lstm-pytorch_ddp"),
-    pytest.param(MULTIWAY, "legacy_ddp", id="multiway-legacy_ddp"),
-    pytest.param(MULTIWAY, "pytorch_ddp", id="multiway-pytorch_ddp"),
+    pytest.param([*LSTM, "--dropout", 0], "legacy_ddp", 1, id="lstm-legacy_ddp"),
+    pytest.param([*LSTM, "--dropout", 0], "pytorch_ddp", 1, id="lstm-pytorch_ddp"),
+    pytest.param([*LSTM, "--dropout", 0], "legacy_ddp", 2, id="lstm-legacy_ddp-missing"),
+    pytest.param([*LSTM, "--dropout", 0], "pytorch_ddp", 2, id="lstm-pytorch_ddp-missing"),
+    pytest.param(MULTIWAY, "legacy_ddp", 1, id="multiway-legacy_ddp"),
+    pytest.param(MULTIWAY, "pytorch_ddp", 1, id="multiway-pytorch_ddp"),
+    pytest.param(MULTIWAY, "pytorch_ddp", 2, id="multiway-pytorch_ddp-two"),
 ]
 
 
@@ -30,20 +35,21 @@ def parameters(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options, backend", CASES)
+@pytest.mark.parametrize("options, backend, batches", CASES)
 def test_two_workers_are_one_worker_with_twice_the_batches(
-    run, user_dir, toy_corpus, tmp_path, options, backend
+    run, user_dir, toy_corpus, tmp_path, options, backend, batches
 ):
     common = [toy_corpus.two, *options, "--criterion", "twin", "--optimizer", "adam", "--lr", 0.005]
     common += ["--adam-eps", 1e-6, "--batch-size", 16, "--clip-norm", 1, "--max-update", 6]
     common += ["--seed", 7, "--disable-validation", "--user-dir", user_dir]
-    inprocess.train(*common, "--save-dir", tmp_path / "one", "--update-freq", 2)
+    inprocess.train(*common, "--save-dir", tmp_path / "one", "--update-freq", 2 * batches)
     script = os.path.join(os.path.dirname(sys.executable), "fairseq-train")
     workers = ["--distributed-world-size", 2, "--distributed-no-spawn", "--cpu"]
     workers += ["--distributed-backend", "gloo", "--ddp-backend", backend, "--num-workers", 0]
     launcher = ["python", "-m", "torch.distributed.run", "--nproc_per_node", 2]
     launcher += ["--standalone", script]
-    run(*launcher, *common, *workers, "--save-dir", tmp_path / "two", cwd=Path(tmp_path))
+    workers += ["--save-dir", tmp_path / "two", "--update-freq", batches]
+    run(*launcher, *common, *workers, cwd=Path(tmp_path))
     single, double = parameters(tmp_path / "one"), parameters(tmp_path / "two")
     assert single.keys() == double.keys()
     assert max((single[name] - double[name]).abs().max().item() for name in single) < 1e-5

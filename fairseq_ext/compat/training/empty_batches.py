@@ -10,6 +10,7 @@ from ..patch_registry import PatchedModule, patch
 if TYPE_CHECKING:
     from fairseq.data.iterators import EpochBatchIterator
     from fairseq.trainer import Trainer
+    from torch import nn
 
 
 @patch(
@@ -31,6 +32,32 @@ def missing_batches_count_alone(module: PatchedModule) -> None:
         return stock(self, present or samples, raise_oom)
 
     trainer.train_step = train_step
+
+
+@patch(
+    "fairseq.trainer",
+    because="fairseq 0.12.2: with --update-freq and --ddp-backend pytorch_ddp, the gradients of "
+    "the model are exchanged at the last batch of an update, and those of a criterion with "
+    "parameters at every batch: workers with fewer batches than others would never end",
+)
+def criteria_exchange_with_the_model(module: PatchedModule) -> None:
+    """Exchange the criterion's gradients once in an update, too."""
+    trainer = module.Trainer
+    stock = trainer.model
+
+    def model(self: Trainer) -> nn.Module:
+        """Return the trainer's model; its ``no_sync`` is the criterion's too."""
+        # fairseq's property builds the wrapper when it is asked first, and keeps it
+        is_first = self._wrapped_model is None
+        has_parameters = module.utils.has_parameters(self._criterion)
+        if is_first and has_parameters and self.use_distributed_wrapper and not self.is_fsdp:
+            from .reduced_model import ModelWithCriterion
+
+            # set after the getter has set it to what is inside
+            self._wrapped_model = ModelWithCriterion(stock.fget(self), lambda: self.criterion)
+        return stock.fget(self)
+
+    trainer.model = property(model)
 
 
 @patch(

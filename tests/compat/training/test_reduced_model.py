@@ -1,10 +1,12 @@
-"""The wrapper that changes how gradients are put together changes nothing else."""
+"""Wrappers that change when and how gradients are put together change nothing else."""
+
+import contextlib
 
 import torch
 from fairseq.distributed import LegacyDistributedDataParallel, ModuleProxyWrapper
 from torch import nn
 
-from fairseq_ext.compat.training.reduced_model import ReducedModel
+from fairseq_ext.compat.training.reduced_model import ModelWithCriterion, ReducedModel
 from fairseq_ext.streams.distributed import unwrapped
 
 
@@ -23,3 +25,15 @@ def test_all_but_the_reduction_is_passed_on():
         assert inside.module.accumulate_grads
     wrapper.all_reduce_grads()
     assert calls == ["reduced"]
+
+
+def test_the_exchange_of_both_is_held_back():
+    model, criterion = nn.Linear(3, 2), nn.Linear(2, 1)
+    legacy = LegacyDistributedDataParallel
+    inside, other = (ModuleProxyWrapper(legacy(m, process_group=None)) for m in (model, criterion))
+    wrapper = ModelWithCriterion(inside, lambda: other)
+    assert unwrapped(wrapper) is model and list(wrapper.state_dict()) == ["weight", "bias"]
+    assert list(wrapper.parameters()) == list(model.parameters())
+    for expected in (False, True, False):
+        with wrapper.no_sync() if expected else contextlib.nullcontext():
+            assert [m.module.accumulate_grads for m in (inside, other)] == [expected, expected]
