@@ -73,19 +73,20 @@ def _read(folder: Path, manifest: Dict[str, Any], names: Collection[str]) -> Pac
     """Return what a manifest speaks of; ValueError for a file outside, and for a resolver."""
     subwords, models = manifest["subwords"], manifest["models"]
     weights = [entry[key] for entry in models for key in ("weights", "twin") if entry[key]]
-    for name in (*weights, *subwords["files"].values()):
+    files = {language: folder / name for language, name in subwords["files"].items()}
+    coder = SubwordModels(subwords["kind"], files, subwords["options"])
+    # packed folders of earlier versions have addresses
+    shared = {key: name for key, name in coder.shared_files.items() if "://" not in name}
+    for name in (*weights, *subwords["files"].values(), *shared.values()):
         if name not in names:
             raise ValueError(
                 f"{folder / MANIFEST}: it names the file {name!r}; allowed: those in {SUMS}"
             )
     check_configuration(manifest, str(folder / MANIFEST))
-    files = {language: folder / name for language, name in subwords["files"].items()}
-    return Packed(
-        folder,
-        [_state(folder, entry) for entry in models],
-        SubwordModels(subwords["kind"], files, subwords["options"]),
-        manifest["tokenizer"],
-    )
+    shared = {key: str(folder / name) for key, name in shared.items()}
+    coder = coder._replace(options={**subwords["options"], **shared})
+    states = [_state(folder, entry) for entry in models]
+    return Packed(folder, states, coder, manifest["tokenizer"])
 
 
 def _state(folder: Path, entry: Dict[str, Any]) -> Tuple[Path, Dict[str, Any]]:

@@ -5,6 +5,8 @@ import shutil
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
+from fairseq.file_utils import cached_path
+
 from ..compat.atomic_files import folder_beside, replace_folder
 from ..compat.checkpoints.dictionary_digests import digests
 from ..compat.file_sums import file_sum
@@ -183,7 +185,13 @@ def _copy_subwords(folder: Path, models: SubwordModels) -> Dict[str, Any]:
             names[path] = f"{language}.{path.name}" if taken else path.name
             shutil.copyfile(path, folder / names[path])
         files[language] = names[path]
-    return {"kind": models.kind, "files": files, "options": dict(models.options)}
+    options = dict(models.options)
+    for option, place in models.shared_files.items():
+        path = Path(cached_path(place))  # the file of an address, as the coder reads it
+        # under the option's name: those of a kind may have one name, or that of another file here
+        options[option] = f"{option}{path.suffix}"
+        shutil.copyfile(path, folder / options[option])
+    return {"kind": models.kind, "files": files, "options": options}
 
 
 def _write_sums(folder: Path) -> None:

@@ -34,6 +34,13 @@ MARKS = {"sentencepiece": "\u2581", "subword_nmt": "@@", "fastbpe": "@@"}
 # a dictionary with a larger part of such entries was made of sub-words
 SPELLINGS = {"sentencepiece": re.compile("^\u2581"), "subword_nmt": re.compile("@@$")}
 SUBWORD_SHARE = 0.2
+# --bpe NAME -> options that name files, which are those of all languages
+SHARED_FILE_OPTIONS: Dict[str, Tuple[str, ...]] = {
+    "byte_bpe": ("sentencepiece_model_path",),
+    "gpt2": ("gpt2_encoder_json", "gpt2_vocab_bpe"),
+    "hf_byte_bpe": ("bpe_merges", "bpe_vocab"),
+    "bert": ("bpe_vocab_file",),
+}
 # options of --bpe that draw the pieces of a text at random, which is for training alone
 DRAWN = ("sentencepiece_enable_sampling",)
 
@@ -43,7 +50,7 @@ class SubwordModels(NamedTuple):
 
     kind: a name of --bpe, such as "sentencepiece", or None for texts that stay as they are.
     by_language: {language: file}; all languages have the same file where one was found for all.
-    options: of that --bpe beside the file.
+    options: of that --bpe beside the file; some kinds name files there (``SHARED_FILE_OPTIONS``).
     """
 
     kind: Optional[str] = None
@@ -59,6 +66,12 @@ class SubwordModels(NamedTuple):
         if self.kind in FILE_OPTIONS:
             values[FILE_OPTIONS[self.kind]] = str(self.by_language[language])
         return encoders.build_bpe(OmegaConf.create(values))
+
+    @property
+    def shared_files(self) -> Dict[str, str]:
+        """Return {option: file or address} of the options that name one for all languages."""
+        names = SHARED_FILE_OPTIONS.get(self.kind or "", ())
+        return {name: self.options[name] for name in names if self.options.get(name)}
 
     def coders(self, languages: Iterable[str]) -> Dict[str, Any]:
         """Return {language: coder}; languages of one file share the coder."""
@@ -126,14 +139,21 @@ def find_subwords(
     if named is not None:
         return _as_trained(_named(named, languages, kind), name, options)
     if name:
-        if option is None:  # characters, bytes: they have no file
-            return SubwordModels(name, {}, options)
-        # a training that was moved: the file may stand beside the checkpoint
-        places = [Path(path), *(folder / Path(path).name for folder in folders)] if path else []
-        present = next((place for place in places if place.is_file()), None)
+        if option is None:  # the same for all languages; characters and bytes have no file
+            models = SubwordModels(name, {}, options)
+            files = {key: _moved(file, folders) for key, file in models.shared_files.items()}
+            moved = {key: str(place) for key, place in files.items() if place}
+            return models._replace(options={**options, **moved})
+        present = _moved(path, folders) if path else None
         if present:
             return SubwordModels(name, dict.fromkeys(languages, present), options)
     return _as_trained(_in_folders(folders, languages, kind), name, options)
+
+
+def _moved(path: str, folders: Sequence[Path]) -> Optional[Path]:
+    """Return the file of a training, which may have been moved to one of the folders; or None."""
+    places = [Path(path), *(folder / Path(path).name for folder in folders)]
+    return next((place for place in places if place.is_file()), None)
 
 
 def _as_trained(

@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 from common.full_disk import largest_file
+from common.pieces import learn_pieces
 from fairseq import checkpoint_utils
+from fairseq.data.encoders.byte_utils import byte_encode
+from fairseq.data.encoders.gpt2_bpe_utils import bytes_to_unicode
 from options.systems import SYSTEMS
 
 import fairseq_ext
@@ -83,6 +86,49 @@ def test_other_kinds_are_packed(name, data, checkpoint_of, tmp_path):
         files = sorted(data[system.data].rglob("*.npy"))[:3]
         assert files
         assert plain(other.translate(files, **SEARCH)) == plain(model.translate(files, **SEARCH))
+
+
+def coded(model):
+    """The sub-words of some lines."""
+    return [model.coders().bpe.encode(line) for line in LINES]
+
+
+def gpt2_files(folder):
+    """Options of --bpe gpt2 with a file of each byte and one of no merges."""
+    symbols = bytes_to_unicode().values()
+    numbers = {symbol: number for number, symbol in enumerate(symbols)}
+    (folder / "encoder.json").write_text(json.dumps(numbers), encoding="utf-8")
+    (folder / "vocab.bpe").write_text("#version: 0.2\n", encoding="utf-8")
+    encoder, vocabulary = folder / "encoder.json", folder / "vocab.bpe"
+    return ["--gpt2-encoder-json", encoder, "--gpt2-vocab-bpe", vocabulary]
+
+
+def byte_pieces(folder):
+    """Options of --bpe byte_bpe with a model of the bytes of some words."""
+    (folder / "bytes").write_text("".join(byte_encode(line) + "\n" for line in LINES[:3] * 9))
+    return ["--sentencepiece-model-path", learn_pieces(folder / "bytes", folder / "bytes", 24)]
+
+
+@pytest.mark.parametrize("bpe, files", [("gpt2", gpt2_files), ("byte_bpe", byte_pieces)])
+def test_files_of_every_coder_are_in_the_folder(bpe, files, data, checkpoint_of, tmp_path):
+    """Also those of --bpe that name several, or other options than the usual kinds."""
+    before, after = tmp_path / "before", tmp_path / "after"
+    before.mkdir()
+    checkpoint = checkpoint_of("dual_transformer", "--bpe", bpe, *map(str, files(before)))
+    expected = coded(fairseq_ext.load(checkpoint, data["two"]))
+    folder = pack([checkpoint], data["two"], before / "packed")
+    before.rename(after)
+    moved = after / folder.name
+    assert coded(fairseq_ext.load(moved)) == expected
+    assert str(before) not in (moved / "manifest.json").read_text()
+    # the training was moved: its files are looked for beside the checkpoint
+    assert coded(fairseq_ext.load(shutil.copy(checkpoint, after), data["two"])) == expected
+    manifest = json.loads((moved / "manifest.json").read_text())
+    for option in manifest["subwords"]["options"]:
+        manifest["subwords"]["options"][option] = "../other"
+    seal(moved, manifest)
+    with pytest.raises(ValueError, match="it names the file '../other'; allowed"):
+        fairseq_ext.load(moved)
 
 
 @pytest.fixture(scope="module")
