@@ -2,6 +2,7 @@
 
 import pytest
 from common import inprocess
+from fairseq.data import encoders
 from inference.odd import BY_HAND, odd_lines
 from options.systems import SYSTEMS
 
@@ -84,3 +85,27 @@ def test_constraints_that_no_translation_has_room_for(data, checkpoint_of, tmp_p
     assert sorted(first.split()) == ["un1", "un2", "uv1"]
     assert (score, empty) == (-float("inf"), "")
     assert "line 2 is not translated: 4 tokens of constraints, but a translation may have" in output
+
+
+def test_constraints_are_cut_as_texts_of_the_target(data, checkpoint_of, tmp_path, monkeypatch):
+    """By the rules of the source language, "don't" would be other words than in the training."""
+    languages = []
+
+    class Moses:
+        def __init__(self, cfg):
+            languages.append((cfg.source_lang, cfg.target_lang))
+            self.between = {"xx": " at1 ", "yy": " ut1 "}[cfg.source_lang]
+
+        def encode(self, text):
+            return text.replace("-", self.between)
+
+        def decode(self, text):
+            return text
+
+    monkeypatch.setitem(encoders.TOKENIZER_REGISTRY, "moses", Moses)
+    file = tmp_path / "lines"
+    file.write_text("an1-av2\tun1-uv2\n")
+    words = ("dual_transformer", data, checkpoint_of("dual_transformer"), file)
+    output = typed(*words, "--tokenizer", "moses", "--constraints")
+    assert "S-0\tan1 at1 av2\n" in output and "C-0\tun1 ut1 uv2\n" in output
+    assert languages == [("xx", "yy"), ("yy", "yy")]

@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any, Iterable, Iterator
 import numpy as np
 import torch
 from fairseq import checkpoint_utils, tasks, utils
+from fairseq.data.encoders import build_tokenizer
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from omegaconf import OmegaConf
 
 from ..generation.fused_language_models import load_language_model
 from ..generation.line_translator import Answer, BatchLimits, Coders, Line, LineTranslator
@@ -72,6 +74,17 @@ def _decoded(raw: bytes, place: str) -> str:
         return raw.decode("utf-8", errors="replace")
 
 
+def target_tokenizer(options: Any) -> Any:
+    """Return what cuts words of the target language, as constraints are; None where none differs.
+
+    options: of --tokenizer, None without it.
+    """
+    if getattr(options, "_name", None) != "moses":
+        return None
+    languages = {"source_lang": options.target_lang, "target_lang": options.target_lang}
+    return build_tokenizer(OmegaConf.create({**options, **languages}))
+
+
 class Session:
     """The models, dictionaries and sub-word coders of one run of the command.
 
@@ -104,6 +117,7 @@ class Session:
                 task.build_tokenizer(cfg.tokenizer),
                 task.build_bpe(cfg.bpe),
                 cfg.common_eval.post_process,
+                target_tokenizer(cfg.tokenizer),
             ),
             BatchLimits(cfg.dataset.max_tokens, cfg.dataset.batch_size),
             torch.device("cuda" if use_cuda else "cpu"),

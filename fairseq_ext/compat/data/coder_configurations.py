@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import os
+from argparse import Namespace
 from typing import Any, Callable
 
 from ..command_line.named_files import FILES
@@ -80,3 +82,46 @@ def files_of_coders_are_named(module: PatchedModule) -> None:
             raise UnreadableFile(f"{named}: cannot be read as sub-words: {reason}") from error
 
     module.build_bpe = build_bpe
+
+
+@patch(
+    "fairseq.dataclass.utils",
+    because="fairseq 0.12.2: --tokenizer moses without -s and -t ends in 'Error merging override "
+    "tokenizer.source_lang=null', although the task finds the languages in the data folder",
+)
+def tokenizers_find_their_languages(module: PatchedModule) -> None:
+    """Give a tokenizer the languages of the data folder where -s and -t leave them out."""
+    stock = module._override_attr
+
+    @functools.wraps(stock)
+    def _override_attr(sub_node: str, data_class: Any, args: Namespace) -> list[str]:
+        if sub_node == "tokenizer":
+            args = with_languages(data_class, args)
+        overrides: list[str] = stock(sub_node, data_class, args)
+        return overrides
+
+    module._override_attr = _override_attr
+
+
+def with_languages(data_class: Any, args: Namespace) -> Namespace:
+    """Return the options with the languages of the data folder in the place of those without value.
+
+    Without a pair there the defaults of the tokenizer hold: no text is read in a training.
+    """
+    declared = getattr(data_class, "__dataclass_fields__", {})
+    names = ("source_lang", "target_lang")
+    missing = [name for name in names if name in declared and getattr(args, name, "") is None]
+    if not missing:
+        return args
+    from fairseq import utils
+    from fairseq.data.data_utils import infer_language_pair
+
+    options = vars(args).copy()
+    folder = (utils.split_paths(args.data) if getattr(args, "data", None) else [""])[0]
+    pair = infer_language_pair(folder) if os.path.isdir(folder) else (None, None)
+    for name, language in zip(names, pair):
+        if name in missing and language is not None:
+            options[name] = language
+        elif name in missing:
+            del options[name]
+    return Namespace(**options)

@@ -77,12 +77,14 @@ class Coders(NamedTuple):
     """What makes tokens of a text and text of tokens; None where there is none.
 
     tokenizer, bpe: fairseq's, for words and for sub-words. post_process: the symbol of --post-
-    process, which joins sub-words.
+    process, which joins sub-words. target_tokenizer: for words of the target language, where
+    `tokenizer` is not.
     """
 
     tokenizer: Any = None
     bpe: Any = None
     post_process: str | None = None
+    target_tokenizer: Any = None
 
 
 class BatchLimits(NamedTuple):
@@ -206,7 +208,9 @@ class LineTranslator:
         """Return the token indices (T,) of each constraint of a line, without an end symbol."""
         return [
             self.target_dictionary.encode_line(
-                self.encode(text), append_eos=False, add_if_not_exist=False
+                self.encode(text, tokenizer=self.coders.target_tokenizer),
+                append_eos=False,
+                add_if_not_exist=False,
             )
             for text in line.constraints
         ]

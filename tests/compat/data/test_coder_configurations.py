@@ -39,3 +39,25 @@ def test_coders_of_plugins_have_configurations():
     assert coder_of(name).encode("a b") == "a @ b"
     # a task that builds it of its own options still gives them to it
     assert build_bpe(Namespace(bpe=name, mark="#")).encode("a b") == "a # b"
+
+
+@pytest.mark.parametrize(
+    "words, files, languages",
+    [
+        ([], ["train.de-fr.de.idx"], ("de", "fr")),
+        (["-s", "fr", "-t", "de"], ["train.de-fr.de.idx"], ("fr", "de")),
+        (["-t", "it"], ["train.de-fr.de.idx"], ("de", "it")),
+        ([], [], ("en", "en")),  # the tokenizer's defaults
+    ],
+)
+def test_tokenizers_find_their_languages(tmp_path, words, files, languages):
+    from fairseq import options
+    from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+
+    for name in files:
+        (tmp_path / name).touch()
+    words = [str(tmp_path), "--path", "model.pt", "--tokenizer", "moses", *words]
+    parsed = options.parse_args_and_arch(options.get_generation_parser(), words)
+    cfg = convert_namespace_to_omegaconf(parsed)
+    assert (cfg.tokenizer.source_lang, cfg.tokenizer.target_lang) == languages
+    assert cfg.task.source_lang == parsed.source_lang  # which the task finds itself
