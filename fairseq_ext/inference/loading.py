@@ -25,6 +25,7 @@ from ..compat.checkpoints.configurations import (
 from ..compat.checkpoints.refusals import check_names
 from ..streams.language_pair import LanguagePair, languages
 from ..streams.stored_pairs import stored_pairs
+from ..twin.captions.task import ImageCaptioningTask
 from .model import LoadedModels, Model
 from .places import PathLike, data_folder, subword_folders
 from .search import TASK_OPTIONS
@@ -295,7 +296,9 @@ def dictionaries_of(task: FairseqTask) -> Dict[str, Any]:
     if hasattr(task, "dictionaries"):
         return dict(task.dictionaries)
     options = options_of_task(task)
-    if task.source_dictionary is None:
+    if isinstance(task, ImageCaptioningTask):
+        return {"": task.target_dictionary}
+    if task.source_dictionary is None:  # the configuration of recordings says how texts are cut
         return {}
     if options.get("source_lang") is None:  # a language model
         return {"": task.source_dictionary}

@@ -270,9 +270,10 @@ class Model:
         """Return what cuts and joins the texts of this direction."""
         if self._coders is None:
             if self.pair is None or not self.has_languages:
-                # recordings, features and language models: the task knows what it wrote
+                # recordings, features and language models: the first have their own options
                 options = vars(self.task).get("args")
-                bpe = self.task.build_bpe(options) if self.kind == "speech" else None
+                captions = self.loaded.coders.get("") if self.kind == "captions" else None
+                bpe = self.task.build_bpe(options) if self.kind == "speech" else captions
                 self._coders = Coders(None, bpe)
             else:
                 tokenizer = None

@@ -9,7 +9,9 @@ from typing import Any, Dict, List, Sequence
 import torch
 from fairseq import utils
 from fairseq.data.data_utils import collate_tokens
+from fairseq.data.encoders import build_tokenizer
 from fairseq.sequence_scorer import SequenceScorer
+from omegaconf import OmegaConf
 from torch import Tensor
 
 from ..compat.checkpoints.configurations import options_of_task
@@ -38,7 +40,9 @@ class Perplexities:
     def __init__(self, model: Any, batch: int):
         self.model, self.batch = model, check_count("batch", batch)
         self.dictionary = model.task.source_dictionary
-        self.coder = model.loaded.coders.get("")
+        words = model.loaded.tokenizer  # of the training, whose options name the language
+        tokenizer = build_tokenizer(OmegaConf.create(words)) if words else None
+        self.coders = (tokenizer, model.loaded.coders.get(""))  # first words, then sub-words
         self.scorer = SequenceScorer(model.task.target_dictionary)
         # with --output-dictionary-size fewer are written than read
         self.written = len(model.task.target_dictionary)
@@ -75,8 +79,9 @@ class Perplexities:
 
     def _encode(self, text: str) -> Tensor:
         """Return the tokens of a text (T,)."""
-        line = text if self.coder is None else self.coder.encode(text)
-        return encode_words(self.dictionary, line)
+        for coder in self.coders:
+            text = text if coder is None else coder.encode(text)
+        return encode_words(self.dictionary, text)
 
     def _target(self, tokens: Tensor) -> Tensor:
         """Return tokens as they are scored: unknown where the model does not write them."""

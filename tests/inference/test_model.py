@@ -12,6 +12,7 @@ import pytest
 import torch
 from inference.odd import BY_HAND
 from inference.printed import check_same, interactive
+from inference.test_subwords import models  # noqa: F401
 from options.systems import SYSTEMS
 
 import fairseq_ext
@@ -131,6 +132,17 @@ def test_attention_is_a_distribution_over_the_source(name, data, checkpoint_of):
             assert np.allclose(hypothesis.attention.sum(axis=1), 1, atol=1e-4)
             assert len(hypothesis.token_scores) == len(hypothesis.tokens)
             assert hypothesis.tokens[-1] == "</s>" == result.source_tokens[-1]
+
+
+def test_captions_are_joined(data, checkpoint_of, typed, models):  # noqa: F811
+    """Sub-words of captions, by --bpe of the training or by a file that the caller names."""
+    folder = data["captions"]
+    (file, *_) = sorted(folder.rglob("*.npy"))
+    path = checkpoint_of("twin_caption_lstm", "--bpe", "characters")
+    expected = typed("twin_caption_lstm", path, [str(file).encode()], "--bpe", "characters")
+    check_same(fairseq_ext.load(path, folder).translate([file], max_len_b=6), expected)
+    named = fairseq_ext.load(checkpoint_of("twin_caption_lstm"), folder, subwords=models["xx"])
+    assert type(named.coders().bpe).__name__ == "SentencepieceBPE"
 
 
 @pytest.mark.parametrize("name", ["twin_caption_attention", "twin_speech_lstm"])

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from fairseq.data import encoders
 from fairseq.sequence_scorer import SequenceScorer
 
 import fairseq_ext
@@ -62,3 +63,17 @@ def test_language_models_have_the_distance_of_their_twin(data, checkpoint_of):
     assert plain.perplexity(texts)[0].extras == {}
     both = fairseq_ext.load([checkpoint_of("twin_lstm_lm")] * 2, data["language"])
     assert both.perplexity(texts)[0].extras == {}
+
+
+def test_texts_are_cut_into_words_as_in_the_training(data, checkpoint_of, monkeypatch):
+    class Moses:
+        def __init__(self, cfg):
+            assert cfg.source_lang == "de"
+
+        def encode(self, text):
+            return text.replace("-", " ")
+
+    path = checkpoint_of("gru_lm", "--tokenizer", "moses", "--source-lang", "de")
+    monkeypatch.setitem(encoders.TOKENIZER_REGISTRY, "moses", Moses)
+    (result,) = fairseq_ext.load(path, data["language"]).perplexity(["un1-uv2"])
+    assert result.tokens == ["un1", "uv2", "</s>"]
