@@ -109,3 +109,13 @@ def test_constraints_are_cut_as_texts_of_the_target(data, checkpoint_of, tmp_pat
     output = typed(*words, "--tokenizer", "moses", "--constraints")
     assert "S-0\tan1 at1 av2\n" in output and "C-0\tun1 ut1 uv2\n" in output
     assert languages == [("xx", "yy"), ("yy", "yy")]
+
+
+def test_constraints_of_an_empty_text_are_no_text(data, checkpoint_of, tmp_path):
+    file, checkpoint = tmp_path / "lines", checkpoint_of("dual_transformer")
+    file.write_text("\tun1\n an1 \tun2 uv1 \n")
+    output = typed("dual_transformer", data, checkpoint, file, "--constraints")
+    assert "S-0\t\n" in output and "C-0\tun1\n" in output
+    assert "S-1\tan1\n" in output and "C-1\tun2 uv1\n" in output
+    (_, empty), (_, other) = (nbest[0] for nbest in inprocess.hypotheses(output).values())
+    assert "un1" in empty.split() and "un2 uv1" in other

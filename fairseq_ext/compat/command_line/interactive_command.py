@@ -53,9 +53,9 @@ def _buffers(
         text = raw if isinstance(raw, str) else _decoded(raw, f"{name}: line {number + 1}")
         # editors write the mark
         text = text.removeprefix(BYTE_ORDER_MARK) if number == 0 else text
-        # TEXT <tab> CONSTRAINT ..
-        text, *constraints = text.strip().split("\t") if has_constraints else (text.strip(),)
-        lines.append(Line(number, text, tuple(constraints)))
+        # TEXT <tab> CONSTRAINT ..; an empty text has its constraints, too
+        text, *constraints = text.rstrip().split("\t") if has_constraints else (text,)
+        lines.append(Line(number, text.strip(), tuple(constraints)))
         if len(lines) == size:
             yield lines
             lines = []
