@@ -116,10 +116,10 @@ def of_words(output, letter):
 
 def test_an_ensemble_with_a_stock_model_is_the_mean_of_both(checkpoint, search):
     """The probabilities of the words of references, and their attention to the source."""
-    one, other = str(checkpoint("dual")), str(checkpoint("xx-yy"))
+    dual, stock = str(checkpoint("dual")), str(checkpoint("xx-yy"))
     outputs = [
         search(path, "--score-reference", "--print-alignment", "soft")
-        for path in (one, other, f"{one}:{other}", f"{other}:{one}")
+        for path in (dual, stock, f"{dual}:{stock}", f"{stock}:{dual}")
     ]
     first, second, *together = [of_words(output, "P") for output in outputs]
     for scores in together:
