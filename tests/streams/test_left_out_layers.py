@@ -1,13 +1,12 @@
 """Two workers that leave out other layers (--encoder-layerdrop) hold the same parameters.
 
 Dropout and layerdrop draw from one generator on a CPU: with batches of other shapes, the workers
-keep other layers. Processes with gloo, and fairseq's own trainer in each.
+keep other layers. Each worker has fairseq's own trainer.
 """
 
 import pytest
 import torch
-import torch.distributed as dist
-import torch.multiprocessing
+from common.gloo_processes import in_processes
 from common.inprocess import configuration
 from fairseq import options, tasks
 from fairseq.trainer import Trainer
@@ -38,21 +37,8 @@ for _side in ("encoder", "decoder"):
 GRADIENTS = {"both": (2.0, 4.0), "first": (3.0, None), "second": (None, 5.0), "none": (None, None)}
 
 
-def connect(rank, store):
-    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
-
-
-def in_two_processes(worker, folder, *arguments):
-    """[what ``worker`` (rank, folder, arguments..) saved in each of two processes]."""
-    torch.multiprocessing.start_processes(
-        worker, args=(folder, *arguments), nprocs=2, start_method="fork"
-    )
-    return [torch.load(folder / str(rank), weights_only=True) for rank in range(2)]
-
-
 def train(rank, folder, data, backend):
-    """Save the parameters after each update, and which encoder layers it kept."""
-    connect(rank, folder / "store")
+    """Return the parameters after each update, and which encoder layers it kept."""
     words = [data, *TRAINING, "--ddp-backend", backend, "--distributed-rank", rank]
     cfg = configuration(options.get_training_parser(), words)
     task = tasks.setup_task(cfg.task)
@@ -69,17 +55,12 @@ def train(rank, folder, data, backend):
         trainer.train_step([next(batches)])
         named = trainer.get_model().named_parameters()
         history.append({name: parameter.detach().clone() for name, parameter in named})
-    torch.save(
-        {"kept": [sorted(numbers) for numbers in kept_layers], "history": history},
-        folder / str(rank),
-    )
-    dist.barrier()
-    dist.destroy_process_group()
+    return {"kept": [sorted(numbers) for numbers in kept_layers], "history": history}
 
 
 @pytest.mark.parametrize("backend", ["legacy_ddp", "pytorch_ddp"])
 def test_workers_that_keep_other_layers_stay_equal(backend, toy_corpus, tmp_path):
-    workers = in_two_processes(train, tmp_path, toy_corpus.two, backend)
+    workers = in_processes(2, train, tmp_path, toy_corpus.two, backend)
     first, second = (worker["kept"] for worker in workers)
     # with as many layers on both, gradients of different layers would meet
     assert any(a != b and len(a) == len(b) for a, b in zip(first, second))
@@ -99,8 +80,7 @@ def test_workers_that_keep_other_layers_stay_equal(backend, toy_corpus, tmp_path
 
 
 def average(rank, folder):
-    """Save the gradients after they were put together."""
-    connect(rank, folder / "store")
+    """Return the gradients after they were put together."""
     model = nn.Module()
     for name in GRADIENTS:
         setattr(model, name, nn.Parameter(torch.zeros(2)))
@@ -111,11 +91,9 @@ def average(rank, folder):
             getattr(model, name).grad = torch.full((2,), gradients[rank])
     average_gradients(wrapped)
     named = model.named_parameters()
-    torch.save({n: p.grad[0].item() for n, p in named if p.grad is not None}, folder / str(rank))
-    dist.barrier()
-    dist.destroy_process_group()
+    return {name: p.grad[0].item() for name, p in named if p.grad is not None}
 
 
 def test_means_count_zeros_of_workers_without_a_gradient(tmp_path):
-    for gradients in in_two_processes(average, tmp_path):
+    for gradients in in_processes(2, average, tmp_path):
         assert gradients == {"both": 3.0, "first": 1.5, "second": 2.5}

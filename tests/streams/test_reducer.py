@@ -5,8 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-import torch.distributed as dist
-import torch.multiprocessing
+from common.gloo_processes import in_processes
 from torch import nn
 
 from fairseq_ext.streams.reducer import PairReducer
@@ -18,8 +17,7 @@ USERS = {"all": (0, 1, 2), "low": (0, 1), "high": (1, 2), "first": (0,), "last":
 GRADIENTS = {"all": {0: 1.0, 2: 5.0}, "low": {0: 2.0, 1: 4.0}, "first": {0: 3.0}, "last": {2: 6.0}}
 
 
-def worker(rank, store, results):
-    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=3)
+def worker(rank, folder):
     model = nn.Module()
     for name in USERS:
         setattr(model, name, nn.Parameter(torch.full((2,), float(rank))))
@@ -52,19 +50,13 @@ def worker(rank, store, results):
         raise ZeroDivisionError
     if rank == 1:
         reducer.complete()  # after a failure of its own it waits for nobody
-    torch.save(seen, f"{results}/{rank}")
-    dist.barrier()
-    dist.destroy_process_group()
+    return seen
 
 
 @pytest.fixture(scope="module")
 def workers(tmp_path_factory):
     """[what each worker has seen]."""
-    folder = tmp_path_factory.mktemp("workers")
-    torch.multiprocessing.start_processes(
-        worker, args=(folder / "store", folder), nprocs=3, start_method="fork"
-    )
-    return [torch.load(folder / str(rank), weights_only=True) for rank in range(3)]
+    return in_processes(3, worker, tmp_path_factory.mktemp("workers"))
 
 
 def used_by(rank):
