@@ -119,6 +119,16 @@ const scenarios = {
     await answer(translated)
     await answer(translated, scored, scored)
   },
+  async a_word_of_no_probability () {
+    await submit('first')
+    await answer(body => {
+      const answers = translated(body)
+      const words = { tokens: ['a', 'b'], token_scores: [-1, null] } // JSON has no infinity
+      Object.assign(answers.translations[0].hypotheses[0], words)
+      return answers
+    })
+    await answer(translated, scored, scored)
+  },
   async another_direction () {
     await submit('first')
     elements.direction.value = 'yy-xx'

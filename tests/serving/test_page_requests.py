@@ -35,6 +35,10 @@ def test_a_translation_and_its_way_back(shown):
     assert "dual inference" in page["results"] and page["status"].endswith(" s")
 
 
+def test_a_word_of_no_probability_is_not_certain(shown):
+    assert shown("a_word_of_no_probability")["results"].split()[-4:] == ["a", "-1.00", "b", "–"]
+
+
 @pytest.mark.parametrize("scenario", ["another_direction", "another_direction_on_the_way_back"])
 def test_an_answer_to_another_direction_is_not_shown(shown, scenario):
     assert shown(scenario) == {**EMPTY, "status": ""}

@@ -74,11 +74,16 @@ export function twinPanel (hypothesis, kind) {
 export function surprisePanel (tokens, tokenScores, kind) {
   if (!tokenScores?.length) return null
   const groups = words(tokens, kind)
-  const values = groups.map(group => sum(group.places.map(place => tokenScores[place])))
+  const values = groups.map(group => {
+    const scores = group.places.map(place => tokenScores[place])
+    return scores.includes(null) ? null : sum(scores) // null: P is 0
+  })
   const most = Math.max(...values.map(value => -value), 1)
   return panel('Surprise by word', 'log₂ P of each word, given the words before it.',
     [bars('Logarithm of the probability of each word', groups.map((group, index) => ({
-      name: group.text, share: -values[index] / most, text: number(values[index])
+      name: group.text,
+      share: values[index] === null ? 1 : -values[index] / most,
+      text: number(values[index])
     })))])
 }
 
