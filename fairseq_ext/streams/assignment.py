@@ -128,6 +128,11 @@ class PairParallelPlan(TrainingPlan):
         super().__init__(*options, **named)
         self.assignment = [list(pairs) for pairs in assignment]
 
+    @property
+    def order(self) -> Dict[str, str]:
+        """Return that of a plain run, and the pairs of each worker."""
+        return {**super().order, "--pair-parallel": str(self.assignment)}
+
     def _batches_per_update(self, epoch: int) -> int:
         """Return the minibatches that a pair, and so its one worker, has in an update."""
         # an update has as many minibatches as in a plain run, each of them of its worker's pair

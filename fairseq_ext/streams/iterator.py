@@ -79,6 +79,7 @@ class StreamsIterator(EpochBatchIterator):
             updates = position["iterations_in_epoch"] * self.num_shards // group
             of_run = self._plan.begin(self.epoch + 1) - (length - updates)
             streams["position"] = dict(group=group, length=length, updates=updates, of_run=of_run)
+            streams["order"] = self._plan.order
         return {**position, "streams": streams}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
@@ -93,11 +94,23 @@ class StreamsIterator(EpochBatchIterator):
             # checkpoints from before --curriculum say "shuffle": False of a shuffled epoch
             state_dict = {**state_dict, "shuffle": not streams.get("in_order", False)}
             self.epoch = state_dict["epoch"]
-            if "position" in streams:  # not in checkpoints from before it
+            if "order" in streams:  # not in checkpoints from before it
+                self._warn_of_another_order(self._plan.order, streams["order"])
+            if "position" in streams:  # nor is this in older ones
                 updates, group = self._go_on_from(self._plan, **streams["position"])
                 state_dict["iterations_in_epoch"] = updates * group // self.num_shards
                 state_dict["num_shards"] = self.num_shards  # of which the position is now
         super().load_state_dict(state_dict)
+
+    def _warn_of_another_order(self, order: Mapping[str, str], stored: Mapping[str, str]) -> None:
+        """Warn where the epoch began in another order than that in which it goes on."""
+        options = sorted({*order, *stored})
+        changed = [option for option in options if order.get(option) != stored.get(option)]
+        if changed:
+            logger.warning(
+                f"epoch {self.epoch} began with another {', '.join(changed)}, which decides the "
+                "order of the batches: until it ends some come twice and others not at all"
+            )
 
     def _group(self, plan: TrainingPlan) -> Tuple[int, int]:
         """Return the minibatches of an update and the updates of the present epoch."""

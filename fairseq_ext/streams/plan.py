@@ -68,6 +68,16 @@ class TrainingPlan:
         self.main_pair, self.temperature = main_pair, temperature
         self.join_at, self.state = dict(join_at or {}), state or RunState()
 
+    @property
+    def order(self) -> Dict[str, str]:
+        """Return {option: value} of what decides which batches the updates of an epoch have."""
+        return {
+            "--seed": str(self.seed),
+            "--schedule": self.schedule,
+            "--main-pair": str(self.main_pair),
+            "--schedule-temperature": str(float(self.temperature)),
+        }
+
     def _sentence_set(self, pair: str) -> str:
         """Return the name of the sentences that a pair sees: one name for pairs with the same."""
         return self.dataset.sets[pair] if self.schedule == "joint" else pair

@@ -116,3 +116,18 @@ def test_a_worker_whose_pairs_take_no_part_has_empty_batches(dataset):
     assert iterator.first_batch, "the trainer needs some batch where there is none"
     planned.state.left.update({"x-y": 3, "y-x": 3})
     assert planned.is_over(3) and not planned.is_over(2)
+
+
+@pytest.mark.parametrize("is_parallel_before", [True, False])
+def test_an_epoch_that_goes_on_in_another_order_is_named(dataset, is_parallel_before, caplog):
+    """Both orders have as many updates: nothing but the warning tells them apart."""
+    plans = [plan(dataset, ASSIGNMENT), plan(dataset, ASSIGNMENT)]
+    plain = TrainingPlan(dataset, in_batches(dataset, 3), "cycle", 1, lambda epoch: 2)
+    plans[not is_parallel_before] = plain
+    iterators = [StreamsIterator(dataset, planned, num_shards=2) for planned in (*plans, plans[0])]
+    before, after, same = iterators
+    next(before.next_epoch_itr())
+    same.load_state_dict(before.state_dict())
+    assert not caplog.messages
+    after.load_state_dict(before.state_dict())
+    assert "began with another --pair-parallel" in "".join(caplog.messages)

@@ -199,3 +199,20 @@ def test_a_position_of_fairseq_alone_is_gone_on_from(dataset):
     position = {"version": 2, "epoch": 2, "iterations_in_epoch": 0, "shuffle": True}
     iterator.load_state_dict(position)
     assert iterator.next_epoch_idx == 2
+
+
+@pytest.mark.parametrize(
+    "named, options",
+    [
+        (dict(schedule="cycle", seed=2), "--seed"),
+        (dict(schedule="temperature"), "--schedule, --schedule-temperature"),
+    ],
+)
+def test_an_epoch_that_goes_on_in_another_order_is_named(dataset, named, options, caplog):
+    stopped = StreamsIterator(dataset, training_plan(dataset, "cycle"), seed=1)
+    indices_seen(stopped, 4)
+    StreamsIterator(dataset, training_plan(dataset, "cycle")).load_state_dict(stopped.state_dict())
+    assert not caplog.messages
+    resumed = StreamsIterator(dataset, training_plan(dataset, **named), seed=1)
+    resumed.load_state_dict(stopped.state_dict())
+    assert f"epoch 1 began with another {options}, " in caplog.text
