@@ -8,6 +8,8 @@ from dataclasses import fields
 from typing import Any, Mapping
 
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_before
+from ..user_errors import OptionError
 
 
 @patch(
@@ -39,23 +41,67 @@ def architectures_have_their_values(module: PatchedModule) -> None:
     module.add_defaults = add_defaults
 
 
+@patch(
+    "fairseq_cli.hydra_train",
+    because="fairseq 0.12.2: `model=MODEL model._name=ARCH` trains MODEL with its defaults, which "
+    "the group of MODEL has set, under the name of ARCH",
+)
+def groups_hide_no_architecture(module: PatchedModule) -> None:
+    """Refuse an architecture whose values a group of options has replaced."""
+
+    def check_model(cfg: Any, *args: Any, **kwargs: Any) -> None:
+        section = cfg.get("model")
+        if hasattr(section, "items") and isinstance(section.get("_name"), str):
+            check_complete(module.OmegaConf.to_container(section, resolve=False))
+
+    call_before(module, "_hydra_main", check_model)
+
+
+def check_complete(options: Mapping[Any, Any]) -> None:
+    """Raise OptionError where all options of a model are there without those of its architecture.
+
+    Nobody can tell which of the defaults were typed.
+
+    Args:
+        options: {option: value} of the section of the model, "_name" the architecture.
+    """
+    name = options["_name"]
+    defaults = _defaults(name)
+    if not defaults or not set(defaults) <= set(options):
+        return
+    values = values_of_architecture(name, {"_name": name})
+    lost = [
+        f"{option}={value}"
+        for option, value in values.items()
+        if str(options[option]) == str(defaults[option]) != str(value)
+    ]
+    if lost:
+        raise OptionError(
+            f"model._name={name} with model=.., whose defaults replace {', '.join(lost)} of this "
+            f"architecture; allowed: model={{_name:{name}}}, with further options in the braces"
+        )
+
+
+def _defaults(name: str) -> dict[str, Any]:
+    """Return {option: default} of what the model of an architecture declares."""
+    from fairseq.models import ARCH_MODEL_NAME_REGISTRY, MODEL_DATACLASS_REGISTRY
+
+    declaration = MODEL_DATACLASS_REGISTRY.get(ARCH_MODEL_NAME_REGISTRY.get(name, name))
+    return {entry.name: entry.default for entry in fields(declaration)} if declaration else {}
+
+
 def values_of_architecture(name: str, options: Mapping[Any, Any]) -> dict[str, Any]:
     """Return {option: value} of what an architecture adds to the options that were given.
 
     It is empty for a model that declares no options: fairseq gives these their values itself.
     """
-    from fairseq.models import (
-        ARCH_CONFIG_REGISTRY,
-        ARCH_MODEL_NAME_REGISTRY,
-        MODEL_DATACLASS_REGISTRY,
-    )
+    from fairseq.models import ARCH_CONFIG_REGISTRY
 
-    declaration = MODEL_DATACLASS_REGISTRY.get(ARCH_MODEL_NAME_REGISTRY.get(name, name))
-    if declaration is None or name not in ARCH_CONFIG_REGISTRY:
+    defaults = _defaults(name)
+    if not defaults or name not in ARCH_CONFIG_REGISTRY:
         return {}
     args = Namespace(**options)
     ARCH_CONFIG_REGISTRY[name](args)
-    defaults = {entry.name: entry.default for entry in fields(declaration)}
     return {
         # base_shuffle of transformer_lm: a number that its architectures set to False
         option: int(value) if isinstance(value, bool) and type(defaults[option]) is int else value

@@ -1,11 +1,16 @@
 """An architecture that a configuration of hydra names has its values, as --arch gives them."""
 
+from types import SimpleNamespace
+
 import pytest
 from fairseq import options
 from fairseq.dataclass import initialize
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.models import ARCH_MODEL_NAME_REGISTRY, MODEL_DATACLASS_REGISTRY
 from omegaconf import OmegaConf
+
+from fairseq_ext.compat.architectures import named_architectures
+from fairseq_ext.compat.user_errors import OptionError
 
 # (task, architecture, what the user types)
 CASES = [
@@ -77,3 +82,26 @@ def test_every_architecture_of_a_declared_model_can_be_named():
     assert {"transformer_lm_gpt", "twin_caption_lstm_tiny", "gru_lm_tiny"} <= set(names)
     for name in names:
         assert by_hydra("translation", name)._name == name
+
+
+def by_group(arch, **typed):
+    """The section of `model=MODEL model._name=ARCH`."""
+    declaration = MODEL_DATACLASS_REGISTRY[ARCH_MODEL_NAME_REGISTRY.get(arch, arch)]
+    model = OmegaConf.structured(declaration)
+    model.update({"_name": arch, **typed})
+    return OmegaConf.create({"model": model})
+
+
+def test_an_architecture_that_the_defaults_replace_is_refused():
+    module = SimpleNamespace(_hydra_main=lambda cfg: "trained", OmegaConf=OmegaConf)
+    named_architectures.groups_hide_no_architecture(module)
+    with pytest.raises(OptionError, match="_name=mtl_partial_gru with .*sharing=layers"):
+        module._hydra_main(by_group("mtl_partial_gru"))
+    values = named_architectures.values_of_architecture("mtl_partial_gru", {})
+    configurations = [
+        by_group("routed_gru"),
+        by_group("mtl_partial_gru", **values),
+        OmegaConf.create({"model": {"_name": "mtl_partial_gru", "hidden_size": 400}}),
+        OmegaConf.create({"model": "mtl_partial_gru"}),
+    ]
+    assert [module._hydra_main(cfg) for cfg in configurations] == 4 * ["trained"]
