@@ -9,6 +9,7 @@ import logging
 from typing import Any, Dict, Iterator, Mapping, Optional, Sequence, Set
 
 from fairseq.optim import FairseqOptimizer
+from fairseq.optim.composite import FairseqCompositeOptimizer
 from torch import nn
 
 from .assignment import Assignment, assign_pairs
@@ -145,7 +146,8 @@ class PairParallel:
             optimizer: the trainer's.
             is_stand_in: True if no pair of this worker takes part in the update.
 
-        Raises ValueError for a criterion with parameters: which pair uses them is not known.
+        Raises ValueError for a criterion with parameters: which pair uses them is not known. Also
+        for --optimizer composite, whose states lie in several optimisers.
         """
         if self.assignment is None:
             yield
@@ -156,6 +158,8 @@ class PairParallel:
                     "--pair-parallel does not go together with a --criterion that has parameters "
                     "of its own, such as the backward network of twin"
                 )
+            if isinstance(optimizer, FairseqCompositeOptimizer):
+                raise ValueError("--pair-parallel does not go together with --optimizer composite")
             # not earlier: it needs the trainer's optimiser
             self.reducer = PairReducer(model, optimizer, self.assignment, self.sizes)
         assert self.reducer is not None

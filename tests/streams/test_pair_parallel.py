@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from fairseq.optim.composite import FairseqCompositeOptimizer
 from torch import nn
 
 from fairseq_ext.streams import pair_parallel
@@ -110,4 +111,14 @@ def test_a_criterion_with_parameters_is_refused():
     parallel.assignment = [["a-b"], ["b-a"]]
     with pytest.raises(ValueError, match="--pair-parallel does not .* network of twin"):
         with parallel.step(nn.Linear(2, 2), nn.Linear(2, 2), SimpleNamespace()):
+            pass
+
+
+def test_an_optimizer_of_several_is_refused():
+    """Its states lie in several optimisers: the first update ended in an AttributeError."""
+    parallel = PairParallel(options(pair_parallel=True))
+    parallel.assignment = [["a-b"], ["b-a"]]
+    optimizer = object.__new__(FairseqCompositeOptimizer)
+    with pytest.raises(ValueError, match="--pair-parallel does not .* --optimizer composite"):
+        with parallel.step(nn.Linear(2, 2), nn.Module(), optimizer):
             pass
