@@ -13,8 +13,10 @@ import os
 import re
 import secrets
 import shutil
+import signal
 import socket
 import tempfile
+import threading
 from typing import IO, BinaryIO, Callable, Iterator, cast
 
 # hidden names, which nothing that looks for checkpoints takes for one
@@ -32,6 +34,23 @@ unfinished: list[str] = []
 removers: list[Callable[[], object]] = []
 # open files that stay where the process ends early, under names that say so
 incomplete: list[IO[str]] = []
+
+
+@contextlib.contextmanager
+def signals_wait() -> Iterator[None]:
+    """Let SIGTERM and Ctrl-C wait until the block has ended: steps that belong together."""
+    came: list[int] = []
+    replaced = {}
+    if threading.current_thread() is threading.main_thread():  # where handlers can be set
+        for number in (signal.SIGTERM, signal.SIGINT):
+            replaced[number] = signal.signal(number, lambda number, frame: came.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in replaced.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        if came:
+            os.kill(os.getpid(), came[0])
 
 
 @contextlib.contextmanager
@@ -177,7 +196,7 @@ def folder_beside(path: str) -> Iterator[str]:
 def replace_folder(work: str, target: str) -> None:
     """Rename the finished folder `work` to `target`, in the place of a folder that is there.
 
-    An error or a signal leaves that one where it was.
+    An error or a signal leaves one of the two there.
     """
     if not os.path.exists(target):
         os.rename(work, target)
@@ -186,15 +205,16 @@ def replace_folder(work: str, target: str) -> None:
     parent, name = os.path.split(os.path.abspath(target))
     old = tempfile.mkdtemp(prefix=f".{name}.", dir=parent)
     aside = os.path.join(old, name)
-    try:
-        os.rename(target, aside)
-        os.rename(work, target)
-    except BaseException:  # that of a signal, too, which may arrive between the two
-        if not os.path.exists(target):
-            os.rename(aside, target)
-        raise
-    finally:
-        shutil.rmtree(old, ignore_errors=True)
+    with signals_wait():
+        try:
+            os.rename(target, aside)
+            os.rename(work, target)
+        except BaseException:
+            if not os.path.exists(target):
+                os.rename(aside, target)
+            raise
+        finally:
+            shutil.rmtree(old, ignore_errors=True)
 
 
 def flush(path: str) -> None:

@@ -13,7 +13,13 @@ import secrets
 from pathlib import Path
 from typing import Any, Dict, Iterable, Iterator, Mapping, Optional, Sequence, TypeVar, Union
 
-from ..compat.atomic_files import flush, names_output, open_for_torch, removed_at_the_end
+from ..compat.atomic_files import (
+    flush,
+    names_output,
+    open_for_torch,
+    removed_at_the_end,
+    signals_wait,
+)
 
 PathName = TypeVar("PathName", bound=Union[str, Path])
 
@@ -121,6 +127,8 @@ def write_texts(texts: Mapping[PathName, Iterable[str]]) -> None:
                 with open(partial, "w", encoding="utf-8", newline="\n") as stream:
                     stream.writelines(texts[path])
                 flush(str(partial))  # each is on the disk before the first gets its name
+        with signals_wait():  # the files belong together: line N of the sides of a corpus
+            stack.close()
 
 
 def save_atomically(state: Any, output: Union[str, Path]) -> None:

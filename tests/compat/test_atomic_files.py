@@ -1,6 +1,7 @@
 """What killed writes leave is removed; what others write stays."""
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -8,6 +9,7 @@ import pytest
 import torch
 
 from fairseq_ext.compat import atomic_files
+from fairseq_ext.tools import write_texts
 
 
 def test_what_dead_processes_left_is_removed(tmp_path):
@@ -20,6 +22,48 @@ def test_what_dead_processes_left_is_removed(tmp_path):
         (tmp_path / name).write_text("")
     assert sorted(atomic_files.remove_leftovers(str(tmp_path))) == sorted(gone)
     assert sorted(os.listdir(tmp_path)) == sorted(stay)
+
+
+@pytest.fixture(params=[signal.SIGTERM, signal.SIGINT])
+def sent_within(request, monkeypatch):
+    """A function: let a signal come behind the first call of a function of os, and handle it."""
+    before = signal.getsignal(request.param)
+
+    def send(name, handler):
+        signal.signal(request.param, lambda *_: handler())
+        function, calls = getattr(os, name), []
+
+        def interrupted(source, target):
+            function(source, target)
+            calls.append(target)
+            if len(calls) == 1:
+                os.kill(os.getpid(), request.param)
+
+        monkeypatch.setattr(atomic_files.os, name, interrupted)
+
+    yield send
+    signal.signal(request.param, before)
+
+
+def test_a_signal_waits_until_a_folder_is_replaced(tmp_path, sent_within):
+    """A handler that ends the process at once would lose the folder that is replaced."""
+    for name in ("work", "target"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "holds").write_text(name)
+    seen = []
+    sent_within("rename", lambda: seen.append((tmp_path / "target" / "holds").read_text()))
+    atomic_files.replace_folder(str(tmp_path / "work"), str(tmp_path / "target"))
+    assert seen == ["work"]
+
+
+def test_a_signal_waits_until_texts_that_belong_together_are_replaced(tmp_path, sent_within):
+    sides = [tmp_path / "text.xx", tmp_path / "text.yy"]
+    for side in sides:
+        side.write_text("old\n")
+    seen = []
+    sent_within("replace", lambda: seen.append([side.read_text() for side in sides]))
+    write_texts({side: ["new\n"] for side in sides})
+    assert seen == [["new\n", "new\n"]]
 
 
 @pytest.mark.parametrize("renames_before", [1, 2])
