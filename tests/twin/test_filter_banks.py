@@ -1,5 +1,8 @@
 """`fairseq-ext filter-banks`: features against loops, the data it writes read by fairseq."""
 
+import argparse
+import os
+import signal
 import wave
 
 import numpy as np
@@ -7,6 +10,7 @@ import pytest
 import yaml
 
 from fairseq_ext import __main__ as command
+from fairseq_ext.twin.commands import filter_banks
 
 
 def write_wav(path, samples, rate=8000, channels=1, width=2):
@@ -207,3 +211,63 @@ def test_the_tables_that_are_read_are_not_replaced(corpus, capsys):
     assert call(corpus / "train.tsv", "--sample-rate", 8000, "--output", corpus) == 2
     assert "train.tsv is read as well and would be lost" in capsys.readouterr().err
     assert (corpus / "train.tsv").read_bytes() == before
+
+
+def contents(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_data_that_cannot_be_replaced_whole_stay_as_they_are(corpus, capsys):
+    """Features of other settings under the table and statistics of before would be trained on."""
+    assert prepare(corpus) == 0
+    before = contents(corpus / "data")
+    write_wav(corpus / "wavs" / "valid1.wav", noise(800), rate=16000)
+    assert prepare(corpus, "--window-ms", 50, "--force") == 2
+    assert "1 channel of 16 bits at 8000 Hz" in capsys.readouterr().err
+    assert contents(corpus / "data") == before
+
+
+def test_a_signal_waits_until_all_data_are_replaced(corpus, monkeypatch):
+    assert prepare(corpus) == 0
+    seen = []
+    handler = signal.signal(signal.SIGTERM, lambda *_: seen.append(contents(corpus / "data")))
+    replace, moved = os.replace, corpus / "data" / "features" / "valid" / "valid0.npy"
+
+    def interrupted(source, target):
+        replace(source, target)
+        if target == moved:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    assert filter_banks.make_filter_banks(arguments(corpus, "--window-ms", "50", "--force")) == 0
+    signal.signal(signal.SIGTERM, handler)
+    assert seen == [contents(corpus / "data")]
+
+
+def arguments(corpus, *words):
+    parser = argparse.ArgumentParser()
+    filter_banks.add_arguments(parser)
+    named = [corpus / "train.tsv", corpus / "valid.tsv", "--output", corpus / "data"]
+    return parser.parse_args(list(map(str, [*named, "--sample-rate", 8000, *words])))
+
+
+def test_tables_that_stay_must_have_the_settings_of_the_new_ones(corpus, capsys):
+    assert prepare(corpus) == 0
+    before = contents(corpus / "data")
+    train = (corpus / "train.tsv", "--output", corpus / "data", "--sample-rate", 8000, "--force")
+    assert call(*train, "--hop-ms", 20) == 2
+    valid = corpus / "data" / "valid.tsv"
+    assert f"{valid} has features of other settings; allowed:" in capsys.readouterr().err
+    assert contents(corpus / "data") == before
+    assert call(*train) == 0 and prepare(corpus, "--hop-ms", 20, "--force") == 0
+
+
+def test_a_folder_does_not_replace_the_features_of_a_table(corpus, capsys):
+    assert prepare(corpus) == 0
+    before = contents(corpus / "data")
+    (corpus / "valid").mkdir()
+    write_wav(corpus / "valid" / "valid0.wav", noise(3000))
+    for words in ((), ("--force",)):
+        assert call(corpus / "valid", "--output", corpus / "data", *words) == 2
+        assert "INPUT valid: the features of" in capsys.readouterr().err
+    assert contents(corpus / "data") == before

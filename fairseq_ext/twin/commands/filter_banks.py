@@ -18,6 +18,7 @@ files already and its settings are used. A folder of wav files gives features al
 
 import csv
 import math
+import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections import Counter
@@ -26,6 +27,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 
 import numpy as np
 
+from ...compat.atomic_files import folder_beside, signals_wait
 from ...compat.text_lines import UnreadableText, lines_of
 from ...compat.user_errors import option_of
 from ...tools import UsageError, atomic_path, check_apart, check_new
@@ -134,13 +136,19 @@ def read_table(path: Path, audio_root: Optional[str]) -> Split:
     return Split(path.stem, columns, rows, paths)
 
 
+def stored_settings(config: Path) -> Dict[str, Any]:
+    """Return the settings of a config.yaml."""
+    import yaml
+
+    stored: Dict[str, Any] = yaml.safe_load(config.read_text(encoding="utf-8"))
+    return stored.get("filter_banks", {})
+
+
 def settings(args: Namespace, config: Path, is_training: bool) -> Banks:
     """Return the options' settings and, without a training table, those of ``config``.
 
     Raises UsageError where the two differ, or no rate is known.
     """
-    import yaml
-
     options = {name: getattr(args, name) for name in Banks._fields}
     # an option that was not given does not contradict the stored settings
     options = {name: value for name, value in options.items() if value is not None}
@@ -148,7 +156,7 @@ def settings(args: Namespace, config: Path, is_training: bool) -> Banks:
     if not is_training:
         if not config.is_file():
             raise UsageError(f"no INPUT is named train*.tsv and there is no {config}")
-        stored = yaml.safe_load(config.read_text(encoding="utf-8")).get("filter_banks", {})
+        stored = stored_settings(config)
     for name, value in options.items():
         if name in stored and stored[name] != value:
             option = option_of(name)
@@ -205,7 +213,6 @@ def extract(split: Split, banks: Banks, folder: Path) -> List[np.ndarray]:
             raise AudioError(f"{wav}: {error}") from error
         if is_silent(samples):
             print(f"warning: {wav}: {len(samples)} samples of silence", file=sys.stderr)
-        # an interrupted run leaves whole files alone
         with atomic_path(folder / f"{row['id']}.npy") as path:
             np.save(path, features[-1])
     return features
@@ -260,10 +267,8 @@ def write_config(banks: Banks, root: Path, path: Path) -> None:
 def make_data(
     splits: List[Split], training: Optional[Split], banks: Banks, data: Path, root: Path
 ) -> Dict[str, Tuple[int, int]]:
-    """Write DATA and return {split: (recordings, frames)}; what trainings read comes last."""
+    """Write DATA and return {split: (recordings, frames)}."""
     counts: Dict[str, Tuple[int, int]] = {}
-    tables = []
-    data.mkdir(parents=True, exist_ok=True)
     for split in splits:
         features = extract(split, banks, data / "features" / split.name)
         lengths = [len(rows) for rows in features]
@@ -274,16 +279,50 @@ def make_data(
             for rows in features:
                 statistics.add(rows)
         if split.columns:
-            tables.append((split, lengths))
+            write_table(split, lengths, data / f"{split.name}.tsv")
     if training:
         with atomic_path(data / "gcmvn.npz") as path:
             statistics.save(path)
         write_dictionary(training, data / "dict.txt")
         write_config(banks, root, data / "config.yaml")
-    # last: what names features is written when these are there
-    for split, lengths in tables:
-        write_table(split, lengths, data / f"{split.name}.tsv")
     return counts
+
+
+def move_files(work: Path, data: Path) -> None:
+    """Move all files of a folder to their places in another; tables, which name features, last."""
+    with signals_wait():
+        files = [path for path in work.rglob("*") if path.is_file()]
+        for path in sorted(files, key=lambda path: path.suffix == ".tsv"):
+            place = data / path.relative_to(work)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(path, place)
+
+
+def check_present(
+    splits: List[Split], training: Optional[Split], banks: Banks, args: Namespace
+) -> None:
+    """Raise UsageError for files of DATA that may not be replaced, or would not fit what is new."""
+    data = Path(args.output)
+    config = data / "config.yaml"
+    # with another config.yaml, the tables that are there would have other statistics
+    written = [config] if training else []
+    tables = [data / f"{split.name}.tsv" for split in splits if split.columns]
+    for path in [*written, *tables]:
+        check_new(path, args.force)
+    for split in splits:
+        path = data / f"{split.name}.tsv"
+        if not split.columns and path.exists():
+            raise UsageError(
+                f"INPUT {split.name}: the features of {path} would be replaced; allowed: a folder "
+                "of another name"
+            )
+    stored = stored_settings(config) if training and config.is_file() else {}
+    if any(stored.get(name, value) != value for name, value in banks._asdict().items()):
+        for path in sorted(set(data.glob("*.tsv")) - set(tables)):
+            raise UsageError(
+                f"--output {args.output}: {path} has features of other settings; allowed: its "
+                "table as an INPUT too, or another folder"
+            )
 
 
 def training_table(args: Namespace, splits: List[Split]) -> Optional[Split]:
@@ -318,12 +357,12 @@ def make_filter_banks(args: Namespace) -> int:
         check_apart(data / f"{path.stem}.tsv", tables)
     try:
         banks = settings(args, data / "config.yaml", training is not None)
-        # with another config.yaml, the tables that are there would have other statistics
-        written = ["config.yaml"] if training is not None else []
-        for name in [*written, *(f"{path.stem}.tsv" for path in tables)]:
-            check_new(data / name, args.force)
-        root = Path(args.root or args.output)
-        counts = make_data(splits, training, banks, data, root)
+        check_present(splits, training, banks, args)
+        data.mkdir(parents=True, exist_ok=True)
+        # all files or none: features and statistics of two runs would be trained on
+        with folder_beside(str(data / "features")) as work:
+            counts = make_data(splits, training, banks, Path(work), Path(args.root or args.output))
+            move_files(Path(work), data)
     except AudioError as error:
         raise UsageError(str(error)) from error
     for name, (recordings, frames) in counts.items():
