@@ -205,8 +205,11 @@ class LineTranslator:
         return dataset if direction is None else dataset.datasets[direction]
 
     def _constraints(self, line: Line) -> list[torch.Tensor]:
-        """Return the token indices (T,) of each constraint of a line, without an end symbol."""
-        return [
+        """Return the token indices (T,) of each constraint of a line, without an end symbol.
+
+        Those without tokens are left out: fairseq would count them as parts of the next one.
+        """
+        encoded = [
             self.target_dictionary.encode_line(
                 self.encode(text, tokenizer=self.coders.target_tokenizer),
                 append_eos=False,
@@ -214,6 +217,7 @@ class LineTranslator:
             )
             for text in line.constraints
         ]
+        return [tokens for tokens in encoded if len(tokens)]
 
     # ---------------------------------------------------------------- answers
 

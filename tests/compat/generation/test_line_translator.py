@@ -103,6 +103,18 @@ def test_constraints_are_packed_for_each_line(translator):
     assert "ut1" in constrained.hypothesis_text(first, first.hypotheses[0]).split()
 
 
+@pytest.mark.parametrize("order", ["ordered", "unordered"])
+def test_empty_constraints_are_none(translator, order):
+    """In stock, an empty one tears the next apart, and ends an unordered search."""
+    constrained = translator(constraints=order)
+    first, second = constrained.answers(
+        [Line(0, "an1", ("", "un1 uv2", "  ")), Line(1, "an1", ("un1 uv2",))]
+    )
+    assert constrained.constraint_texts(first) == ["un1 uv2"]
+    tokens = [answer.hypotheses[0]["tokens"].tolist() for answer in (first, second)]
+    assert tokens[0] == tokens[1]
+
+
 def test_texts_of_answers(translator):
     joined = translator(coders=Coders(post_process="@@ "))
     (answer,) = joined.answers(lines("an1 unknown"))
