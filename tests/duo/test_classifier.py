@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from fairseq.dataclass.configs import GenerationConfig
 
 FLAGS = ("--embed-dim-s", 5, "--ffn-embed-dim", 7)
 TWO = (*FLAGS, "--embed-dim-p", 3)
@@ -45,6 +46,17 @@ def test_scores_are_of_the_labels_alone(classifier):
     torch.testing.assert_close(probs.sum(dim=1), torch.ones(2))
     log_probs = model.get_normalized_probs((output[0].half(), {}), log_probs=True)
     torch.testing.assert_close(log_probs.exp(), probs)
+
+
+def test_labels_do_not_depend_on_dropout(classifier):
+    """A program may search with a model as it was loaded, in training mode."""
+    task, model = classifier(*TWO, "--dropout", 0.5)
+    sample = {"net_input": {"src_tokens": torch.tensor([[4, 5, 6]])}}
+    generator = task.build_generator([model], GenerationConfig())
+    (labels,) = task.inference_step(generator, [model.train()], sample)
+    scores = model.eval()(**sample["net_input"])[0].log_softmax(dim=-1)
+    expected = scores[0].sort(descending=True).values
+    torch.testing.assert_close(torch.stack([entry["score"] for entry in labels]), expected)
 
 
 @pytest.mark.parametrize(
