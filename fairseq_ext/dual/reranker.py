@@ -106,7 +106,8 @@ class PairScorer:
         read, previous, target = read[order], previous[order], target[order]
         scores = []
         for model in self.models:
-            output = model.eval()(read, lengths, previous)
+            model.eval()
+            output = model(read, lengths, previous)
             log_probs = model.get_normalized_probs(output, log_probs=True)  # (R, S, V)
             scores.append(log_probs.gather(2, target.unsqueeze(2)).squeeze(2).float())  # (R, S)
         # log of the mean probability; probabilities themselves would underflow

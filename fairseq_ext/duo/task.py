@@ -200,7 +200,8 @@ class LabelGenerator:
             raise ValueError("--score-reference: the texts have no labels; allowed: without it")
         per_model = []
         for model in models:
-            output = model.eval()(**sample["net_input"])  # as fairseq's searches do
+            model.eval()  # as fairseq's searches do
+            output = model(**sample["net_input"])
             per_model.append(model.get_normalized_probs(output, log_probs=True))  # (B, L)
         # logarithms: a probability below 1e-45 would be zero, and its place in the list lost
         log_probs = torch.stack(per_model).logsumexp(dim=0) - math.log(len(models))  # (B, L)

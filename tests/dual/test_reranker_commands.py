@@ -107,6 +107,18 @@ def test_two_stock_models(checkpoint, search):
     assert printed(search(checkpoint("dual"), "--dual-alpha", 0.3, "--dual-path", backward_model))
 
 
+def test_a_stock_model_scores_what_is_as_long_as_its_source(checkpoint, search):
+    """It is scored once more; prepared for inference, its eval() returns None (fairseq 0.12.2)."""
+    options = ("--dual-path", checkpoint("yy-xx"), "--match-source-len", "--min-len", 1)
+    output = search(checkpoint("xx-yy"), "--dual-alpha", 0.3, *options)
+    lines = [line.split("\t") for line in output.splitlines() if line.startswith("S-")]
+    sources = {int(place[2:]): text.split() for place, text in lines}
+    nbest_lists = hypotheses(output)
+    assert nbest_lists.keys() == sources.keys() and len(sources) == 24
+    for number, nbest in nbest_lists.items():
+        assert len(nbest[0][1].split()) == len(sources[number])
+
+
 def of_words(output, letter):
     """One tensor (words, ..) of the numbers in the lines P-, or of the cells in the lines A-."""
     lines = [line.split("\t") for line in output.splitlines() if line.startswith(f"{letter}-")]

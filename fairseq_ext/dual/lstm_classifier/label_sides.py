@@ -89,7 +89,8 @@ class LabelSearch:
         previous = torch.full_like(tokens[:, :1], self.end)  # (B, 1)
         scores_of_models = []
         for model in models:
-            output = model.eval()(tokens, lengths, previous)
+            model.eval()
+            output = model(tokens, lengths, previous)
             log_probs = model.get_normalized_probs(output, log_probs=True)[:, 0]  # (B, N)
             scores_of_models.append(log_probs[:, self.first : self.first + self.count].float())
         # the mean is taken of the probabilities, in logarithms so that none underflows
