@@ -73,7 +73,8 @@ def dropout_mask(like: Tensor, rate: float) -> Tensor:
     dropped, factor = _rounded(rate, like.dtype)
     count = like.numel()
     # four lanes of 16 bits are cut from each number of 64
-    bits = torch.empty((count + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
+    bits = torch.empty((count + 3) // 4, dtype=torch.int64, device=like.device)
+    bits.random_(-(2**63), None)
     lanes = bits.view(torch.int16)[:count].view(like.shape)  # uniform in [-2^15, 2^15)
     # a share of dropped / 2^16 of the lanes lies below the limit; compared in place, sixteen bits
     # stay sixteen bits, and neither step goes by way of bools, which takes torch twice as long
@@ -84,5 +85,6 @@ def dropout_mask(like: Tensor, rate: float) -> Tensor:
 @lru_cache(maxsize=None)
 def _rounded(rate: float, dtype: torch.dtype) -> Tuple[int, float]:
     """Return how many of 2^16 values are dropped, and by what the others are multiplied."""
-    factor = float(torch.tensor(LEVELS / (LEVELS - round(rate * LEVELS)), dtype=dtype))
+    exact = LEVELS / (LEVELS - round(rate * LEVELS))
+    factor = float(torch.tensor(exact, dtype=dtype, device="cpu"))
     return LEVELS - round(LEVELS / factor), factor

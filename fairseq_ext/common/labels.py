@@ -40,7 +40,7 @@ def numbers(target: Tensor, dictionary: Dictionary) -> Tensor:
 
 def entry(number: int, dictionary: Dictionary) -> Tensor:
     """Return the hypothesis (1,) that consists of label ``number``."""
-    return torch.tensor([number + dictionary.nspecial])
+    return torch.tensor([number + dictionary.nspecial], device="cpu")
 
 
 def _place(file: Optional[str], line: int, count: int) -> str:

@@ -86,7 +86,7 @@ def _decoder_maps(decoder: TransformerDecoderBase, steps: int) -> DecoderMaps:
     positions = weight.new_zeros(steps, weight.size(1))
     if decoder.embed_positions is not None:
         # of any words but padding
-        words = torch.full((1, steps), decoder.padding_idx + 1)
+        words = torch.full((1, steps), decoder.padding_idx + 1, device=weight.device)
         positions = decoder.embed_positions(words)[0]
     return DecoderMaps(
         embedding=weight,

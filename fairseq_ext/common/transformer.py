@@ -166,12 +166,13 @@ class Positions(nn.Module):
         self.embed_dim, self.padding_index = embed_dim, padding_index
         self.register_buffer("table", self._sinusoids(length), persistent=False)
 
-    def _sinusoids(self, length: int) -> Tensor:
+    def _sinusoids(self, length: int, device: Optional[str] = None) -> Tensor:
         half = self.embed_dim // 2
         # all sines, then all cosines, the slowest at a rate of 1/10000, as in fairseq
-        rate = torch.exp(torch.arange(half) * -(math.log(10000) / max(1, half - 1)))
+        rate = torch.arange(half, device=device) * -(math.log(10000) / max(1, half - 1))
         rows = length + self.padding_index + 1
-        angle = torch.arange(rows).unsqueeze(1) * rate  # (rows, D/2)
+        places = torch.arange(rows, device=device).unsqueeze(1)
+        angle = places * torch.exp(rate)  # (rows, D/2)
         table = torch.cat([angle.sin(), angle.cos()], dim=1)  # (rows, D)
         table[self.padding_index] = 0
         return table
@@ -181,7 +182,8 @@ class Positions(nn.Module):
         length = tokens.size(1)
         if length + self.padding_index >= self.table.size(0):
             # twice the length: a search, which adds a position per step, builds few tables
-            self.table = self._sinusoids(2 * length).to(self.table)
+            # on the CPU: a GPU rounds sines otherwise, and the first table was made there
+            self.table = self._sinusoids(2 * length, "cpu").to(self.table)
         if only_last:
             # rows of a search begin with a word and hold no padding
             return self.table[self.padding_index + length].view(1, 1, -1)

@@ -61,7 +61,8 @@ class DuoSteps(AttentiveSteps):
         super().__init__(rows, steps, source)
         self.decoder, self.streams = decoder, decoder.size.streams
         # of any words but padding
-        words = torch.full((1, steps), decoder.embedding.padding_index + 1)
+        padding = decoder.embedding.padding_index
+        words = torch.full((1, steps), padding + 1, device=source.device)
         self.positions = decoder.embedding.positions(words)[0]  # (T, D)
         sources = source.chunk(self.streams, dim=1)  # (S, D) each
         self.layers = [_LayerSteps(layer, sources, rows, steps) for layer in decoder.layers]

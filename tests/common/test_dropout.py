@@ -59,3 +59,13 @@ def test_nothing_is_dropped_without_need():
         0,
         3,
     )
+
+
+@pytest.mark.skipif(
+    not hasattr(torch, "set_default_device"), reason="torch before 2.0 has no default device"
+)
+def test_values_are_dropped_where_they_are():
+    values = torch.ones(9)
+    with torch.device("meta"):  # where a program creates tensors by default
+        dropped = dropout(values, 0.5)
+    assert dropped.device.type == "cpu" and set(dropped.tolist()) <= {0.0, 2.0}

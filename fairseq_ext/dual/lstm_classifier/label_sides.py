@@ -3,6 +3,7 @@
 Dimensions: B texts, L labels, N entries of the labels' dictionary.
 """
 
+import math
 from typing import Any, Dict, List, Optional, Sequence
 
 import torch
@@ -95,7 +96,7 @@ class LabelSearch:
             scores_of_models.append(log_probs[:, self.first : self.first + self.count].float())
         # the mean is taken of the probabilities, in logarithms so that none underflows
         summed = torch.stack(scores_of_models).logsumexp(dim=0)  # (B, L)
-        scores, order = (summed - torch.tensor(len(models)).log()).sort(dim=1, descending=True)
+        scores, order = (summed - math.log(len(models))).sort(dim=1, descending=True)
         rows = zip(order + self.first, scores)
         return [[self._hypothesis(*entry) for entry in zip(*row)] for row in rows]
 

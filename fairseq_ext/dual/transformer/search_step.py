@@ -27,9 +27,10 @@ def decoder_maps(component: "Component", steps: int, *types: type) -> Optional[D
     if not is_plain(component, (*types, *TYPES)):
         return None
     # of any words but padding
-    words = torch.full((1, steps), component.padding_index + 1)
+    table = component.embedding.weight
+    words = torch.full((1, steps), component.padding_index + 1, device=table.device)
     return DecoderMaps(
-        embedding=component.embedding.weight,
+        embedding=table,
         scale=component.scale,
         positions=component.positions(words)[0],
         layers=[_layer_maps(block) for block in cast(Iterable["Block"], component.blocks)],
