@@ -49,6 +49,10 @@ class WeightCache:
         self.values: Dict[Tuple[Hashable, ...], Any] = {}
         self.arranged: Dict[Tensor, Optional[Tensor]] = {}
 
+    def __reduce__(self) -> Any:
+        """Let a copy of a generator compute its values itself: torch copies no arranged matrix."""
+        return type(self), ()
+
     @contextlib.contextmanager
     def active(self) -> Iterator["WeightCache"]:
         """Declare that no parameter changes and no gradient is taken, as in the steps of a search.

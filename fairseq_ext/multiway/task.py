@@ -43,6 +43,8 @@ class JointDictionary:
         self.dictionaries = dictionaries
 
     def __getattr__(self, name: str) -> Any:
+        if name == "dictionaries":  # of a copy, as spawned workers get it: it has no attributes yet
+            raise AttributeError(name)
         return getattr(self.dictionaries[0], name)
 
     def __len__(self) -> int:

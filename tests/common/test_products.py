@@ -1,5 +1,8 @@
 """Products with a repeated matrix equal plain ones, whoever computes them."""
 
+import copy
+import pickle
+
 import pytest
 import torch
 
@@ -89,3 +92,14 @@ def test_computed_once_for_each_module_and_names():
             assert products.compute_once(make, owner) is not first
     products.compute_once(make, owner)
     assert len(calls) == 5
+
+
+@pytest.mark.skipif(products._arranged is None, reason="torch without oneDNN")
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda entry: pickle.loads(pickle.dumps(entry))])
+def test_a_copy_has_nothing_of_the_search(copied):
+    """torch copies no arranged matrix, and programs copy generators, which hold one."""
+    cache, weight = products.WeightCache(), torch.nn.Parameter(torch.randn(600, 300))
+    with torch.no_grad(), cache.active():
+        for _ in range(2):
+            products.linear(torch.randn(8, 300), weight)
+    assert cache.arranged[weight] is not None and not copied(cache).arranged

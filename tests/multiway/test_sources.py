@@ -3,6 +3,9 @@
 Legend: B sentences, S source positions, T target positions, V words.
 """
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 import torch
@@ -12,6 +15,7 @@ from multiway.support import END, PAD, Case, previous, rows
 from streams.directions import FEWEST, some_rows
 
 from fairseq_ext.multiway.model import MultiwayModel, select_source
+from fairseq_ext.multiway.task import JointDictionary
 from fairseq_ext.multiway.task import _check_aligned as check_aligned
 from properties import check_beam_reorder, collate, random_sentences
 from reference import multiway as reference
@@ -220,3 +224,14 @@ def test_sources_that_are_not_aligned_are_named(parts, message):
     check_aligned("data", "test", pairs, [parts[0], parts[0]])
     with pytest.raises(ValueError, match=f"^data: {message}"):
         check_aligned("data", "test", pairs, parts)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda entry: pickle.loads(pickle.dumps(entry))])
+def test_their_dictionaries_reach_spawned_workers(copied):
+    """A data set is pickled for the processes that load it where these are no forks."""
+    words = [numbered_words(9), numbered_words(12)]
+    joint = copied(JointDictionary(words))
+    assert [other.symbols for other in joint.dictionaries] == [part.symbols for part in words]
+    assert joint.string(torch.tensor([5, END, 6, END])) == JointDictionary(words).string(
+        torch.tensor([5, END, 6, END])
+    )
