@@ -52,8 +52,8 @@ class DualTranslationConfig(StreamsConfig):
     dual_alpha: float = field(
         default=1.0,
         metadata={
-            "help": "at inference: alpha of Eq. 7; the n-best list of the beam is ranked by alpha "
-            "* log P(y|x) + (1 - alpha) * log P(x|y); 1 = plain beam search"
+            "help": "at inference: alpha of Eq. 7, from 0 to 1; the n-best list of the beam is "
+            "ranked by alpha * log P(y|x) + (1 - alpha) * log P(x|y); 1 = plain beam search"
         },
     )
     dual_length_norm: ChoiceEnum(LENGTH_NORMS) = field(

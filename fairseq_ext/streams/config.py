@@ -101,7 +101,8 @@ class StreamsConfig(TranslationConfig):
         default=None,
         metadata={
             "help": "begin with the lines of a language when the validation loss of the direction "
-            "that translates them is at most this (--join-at en-de@mono=5000 begins after updates)"
+            "that translates them is at most this, in bits as it is logged (--join-at "
+            "en-de@mono=5000 begins after updates)"
         },
     )
     synthetic_sources: ChoiceEnum(SYNTHETIC_SOURCES) = field(

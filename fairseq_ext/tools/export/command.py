@@ -33,9 +33,18 @@ def add_arguments(parser: ArgumentParser) -> None:
         help=f"checkpoint of a {models}, of which -s and -t choose a direction, or of a model "
         "with a twin",
     )
-    parser.add_argument("-s", "--source-lang", metavar="SOURCE")
-    parser.add_argument("-t", "--target-lang", metavar="TARGET")
-    parser.add_argument("--to", required=True, choices=("fairseq", "ctranslate2"))
+    parser.add_argument(
+        "-s", "--source-lang", metavar="SOURCE", help="source language of the direction"
+    )
+    parser.add_argument(
+        "-t", "--target-lang", metavar="TARGET", help="target language of the direction"
+    )
+    parser.add_argument(
+        "--to",
+        required=True,
+        choices=("fairseq", "ctranslate2"),
+        help="program that reads the result; ctranslate2 takes single directions alone",
+    )
     parser.add_argument(
         "--output",
         required=True,

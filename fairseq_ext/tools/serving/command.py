@@ -49,7 +49,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     add("--engine", choices=ENGINES, default="fairseq", help="what searches (default: fairseq)")
     add("--device", default="cpu", help="cpu, cuda or cuda:N (default: cpu)")
-    add("--dtype", choices=DTYPES, default="float32", help="of the parameters")
+    add(
+        "--dtype",
+        choices=DTYPES,
+        default="float32",
+        help="type of the parameters (default: float32)",
+    )
     add("--threads", type=number(1, int), metavar="N", help="of the arithmetic (default: torch's)")
     add("--access-log", action="store_true", help="log a line for each request")
     add_limits(parser)

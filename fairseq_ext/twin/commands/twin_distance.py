@@ -74,7 +74,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         choices=UNITS,
         default="token",
         help="what counts as a word: a token, or tokens joined as by fairseq's --post-process and "
-        "--bpe characters (letter, characters: with | or \u2581 between words)",
+        "--bpe characters (letter, characters: with | or \u2581 between words; default: token)",
     )
     parser.add_argument(
         "--text",
