@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from common import inprocess
 from fairseq import options, tasks
-from streams.support import streams
+from streams.support import pair_dataset, streams
 
 from fairseq_ext.streams.batching import pair_batches
+from fairseq_ext.streams.dataset import StreamsDataset
 
 SIZES = {"max_sentences": 4}
 
@@ -35,6 +36,37 @@ def test_pairs_of_one_set_have_one_list():
     batches = batches_of(streams({"x-y": "y-x", "y-x": "y-x"}, x_y=9, z_y=5, y_x=9))
     assert list(batches) == ["x-y", "z-y", "y-x"]
     assert batches["x-y"] is batches["y-x"]
+
+
+def reference(dataset, seed):
+    """Batches of four of a shuffled dataset, sorted by source length, then by target length."""
+    order = np.random.RandomState(seed).permutation(len(dataset)).tolist()
+    order.sort(key=lambda index: (dataset.src_sizes[index], dataset.tgt_sizes[index]))
+    return [order[start : start + 4] for start in range(0, len(order), 4)]
+
+
+def test_sentences_of_one_length_are_in_the_order_of_the_seed():
+    """Whatever was drawn before, and nothing that is drawn later depends on it."""
+    dataset = streams(x_y=60, z_y=31)
+    for part in dataset.datasets.values():
+        part.shuffle = True
+    for seed in (1, 2):
+        np.random.seed(7)
+        batches = pair_batches(dataset, seed, SIZES, None, leave_out_longer)
+        assert np.random.rand() == np.random.RandomState(7).rand()
+        for pair, part in dataset.datasets.items():
+            assert batches[pair] == reference(part, seed)
+    assert reference(part, 1) != reference(part, 2)
+
+
+def test_batches_do_not_depend_on_the_order_of_the_directions():
+    """The direction that gives the set its name decides how sentences are sorted."""
+    parts = {"x-y": pair_dataset(30, 1), "y-x": pair_dataset(30, 2)}
+    for names in (["x-y", "y-x"], ["y-x", "x-y"]):
+        dataset = StreamsDataset({name: parts[name] for name in names}, dict.fromkeys(names, "x-y"))
+        batches = batches_of(dataset)
+        sizes = [parts["x-y"].src_sizes[index] for batch in batches["y-x"] for index in batch]
+        assert list(batches) == names and sizes == sorted(sizes)
 
 
 def test_a_set_has_the_sentences_that_fit_in_both_directions():

@@ -97,6 +97,20 @@ def test_each_pair_is_logged_like_a_run_of_its_own():
         assert values[f"{pair}_ppl"] == pytest.approx(2 ** (bits / 2), abs=0.02)
 
 
+def test_means_over_batches_count_tokens_and_references():
+    """A validation logs batch by batch: 6 nats of three tokens, then 1 nat of one token."""
+    with metrics.aggregate(new_root=True) as logged:
+        for loss, tokens, log_p, references in ((6.0, 3, -3.0, 1), (1.0, 1, -8.0, 3)):
+            sums = {"_log_p": torch.tensor(log_p), "_references": references}
+            output = merge_logs({"x-y": {**criterion_log(loss, tokens), **sums}}, PAIRS)
+            log_pairs(CRITERION, [output], PAIRS)
+            log_likelihoods([output], PAIRS)
+    values = logged.get_smoothed_values()
+    assert values["x-y_loss"] == pytest.approx(7 / 4 / math.log(2), abs=1e-3)
+    assert values["x-y_ppl"] == pytest.approx(2 ** (7 / 2 / 4 / math.log(2)), abs=0.01)
+    assert values["x-y_log_likelihood"] == values["log_likelihood"] == pytest.approx(-11 / 4)
+
+
 def test_a_pair_without_a_batch_logs_nothing():
     outputs = [merge_logs({"x-y": criterion_log(6.0, 3)}, PAIRS)]
     assert not reduced(outputs, lambda logs: log_pairs(CRITERION, logs, ["y-x"]))

@@ -1,5 +1,7 @@
 """What a resumed run remembers of the pairs."""
 
+import math
+
 from fairseq_ext.streams.state import RunState
 
 
@@ -19,6 +21,29 @@ def test_a_pair_leaves_with_its_epoch():
     """A run that is resumed in the epoch before plans the rest of it with the pair."""
     assert state().has_left(2) == []
     assert state().has_left(3) == state().has_left(9) == ["a-b"]
+
+
+PAIRS, JOIN_AT = ["a-b", "c-b", "d-b"], {"c-b": 50, "d-b": 60, "b-a@mono": 30}
+
+
+def test_pairs_are_as_late_as_the_run_has_updates_to_go():
+    """Where the epoch begins after 40; from epoch 5 on a-b takes no part."""
+    history = RunState()
+    history.left["a-b"] = 5
+    late = {"c-b": 10, "d-b": 20, "b-a@mono": 0}
+    assert history.late(PAIRS, JOIN_AT, 4, 40) == late
+    late = {"c-b": 0, "d-b": 0, "b-a@mono": 0, "a-b": math.inf}
+    assert history.late(PAIRS, JOIN_AT, 5, 70) == late
+
+
+def test_the_next_pair_joins_at_once_where_no_other_is_left():
+    """The others wait as before; a run whose pairs have all left has none to wait for."""
+    history = RunState()
+    history.left["a-b"] = 4
+    late = {"c-b": 0, "d-b": 20, "b-a@mono": 0, "a-b": math.inf}
+    assert history.late(PAIRS, JOIN_AT, 4, 40) == late
+    history.left.update({"c-b": 5, "d-b": 5})
+    assert history.late(PAIRS, JOIN_AT, 5, 40) == {**late, "c-b": math.inf, "d-b": math.inf}
 
 
 def test_loading_gives_what_was_stored():
@@ -83,3 +108,12 @@ def test_streams_are_added_when_the_run_goes_on_with_them():
     assert resumed.added_at == {}
     resumed.note_added({}, ["b-a@mono"], 40)  # of a version that did not note the streams
     assert resumed.added_at == {}
+
+
+def test_updates_before_a_position():
+    """Within an epoch and at its beginning; without this history those of the optimiser."""
+    streams = {"begins": {1: 0, 3: 40}}
+    within = {"epoch": 3, "streams": {**streams, "position": {"of_run": 52}}}
+    assert RunState.updates_before(within, 7) == 52
+    assert RunState.updates_before({"epoch": 3, "streams": streams}, 7) == 40
+    assert RunState.updates_before({"epoch": 3}, 7) == 7
