@@ -61,6 +61,34 @@ def test_losses_error_and_perplexity(built, weight):
     assert values["loss"] == pytest.approx(total, abs=1e-4)
 
 
+def test_means_over_batches_count_labels_and_tokens(built):
+    """A validation logs batch by batch: three pairs, then one, as if they were one batch."""
+    _, model, criterion = built()
+    rng = np.random.default_rng(9)
+    params = reference.random_parameters(WORDS, LABELS, 5, 6, rng)
+    fill(model.network, params)
+    parts = random_pairs([4, 4, 2], rng), random_pairs([1], rng)
+    pairs = [*parts[0], *parts[1]]
+
+    def rank(text, label):  # 0: the label is the most probable one
+        scores = [reference.log_label(text, y, params, END) for y in range(LABELS)]
+        return sum(score > scores[label] for score in scores)
+
+    with metrics.aggregate(new_root=True) as logged:
+        for part in parts:
+            for pair in ("text-label", "label-text"):
+                criterion.reduce_metrics([criterion(model, sample_of(part, pair))[2]])
+    values = logged.get_smoothed_values()
+    wrong = [rank(*pair) > 0 for pair in pairs]
+    assert values["error"] == pytest.approx(100 * sum(wrong) / 4, abs=0.01)
+    assert wrong[3] != (sum(wrong[:3]) / 3), "the batches must differ"
+    assert values["ppl"] == pytest.approx(reference.perplexity(pairs, params, END), abs=0.01)
+    # 15 tokens of texts stand for the four labels
+    labels = -sum(reference.log_label(*pair, params, END) for pair in pairs) / 4 * 15
+    texts = -sum(reference.log_words(*pair, params, END).sum() for pair in pairs)
+    assert values["loss"] == pytest.approx((labels + texts) / 30 / math.log(2), abs=1e-4)
+
+
 @pytest.mark.parametrize("pair", ["text-label", "label-text"])
 def test_batches_of_one_direction_are_logged(built, pair):
     """In training an update may hold one direction alone; what is logged holds no graph."""

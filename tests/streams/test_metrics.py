@@ -51,6 +51,12 @@ def test_totals_and_parts():
     assert merged["x-y:ntokens"] == 3 and merged["y-x:ntokens"] == 2
 
 
+def test_a_value_that_one_pair_alone_logs_is_there():
+    logs = {"x-y": {"loss": 2.0}, "y-x": {"loss": 3.0, "extra": 4}}
+    expected = {"loss": 5.0, "extra": 4, "x-y:loss": 2.0, "x-y:extra": 0, "y-x:loss": 3.0}
+    assert merge_logs(logs, PAIRS) == {**expected, "y-x:extra": 4}
+
+
 def test_untouched_pairs_count_nothing():
     merged = merge_logs({"x-y": criterion_log(6.0, 3)}, PAIRS)
     assert merged["loss"].item() == 6
@@ -86,8 +92,8 @@ def test_workers_on_different_pairs_read_the_same_sums():
 
 def test_each_pair_is_logged_like_a_run_of_its_own():
     outputs = [
-        merge_logs({"x-y": criterion_log(6.0, 3), "y-x": criterion_log(1.0, 1)}, PAIRS),
         merge_logs({"x-y": criterion_log(2.0, 1)}, PAIRS),
+        merge_logs({"x-y": criterion_log(6.0, 3), "y-x": criterion_log(1.0, 1)}, PAIRS),
     ]
     for pair, loss, tokens in (("x-y", 8.0, 4), ("y-x", 1.0, 1)):
         values = reduced(outputs, lambda logs, p=pair: log_pairs(CRITERION, logs, [p]))
@@ -144,6 +150,23 @@ def test_what_is_derived_without_a_look_at_the_count_is_left_alone():
         assert meters.get_smoothed_values()["y-x_half"] is None
         meters.reset()
         assert meters.get_smoothed_values()["x-y_half"] is None
+
+
+def test_what_is_derived_from_values_that_are_not_shown():
+    """They stay out of sight under the pair's name, and a value of 0 is a value."""
+
+    class Criterion:
+        @staticmethod
+        def reduce_metrics(logs):
+            metrics.log_scalar("_sum", sum(log["loss"] for log in logs))
+            metrics.log_derived("half", lambda meters: meters["_sum"].avg / 2)
+
+    for loss in (6.0, 0.0):
+        output = merge_logs({"x-y": criterion_log(loss, 3)}, PAIRS)
+        values = reduced([output], lambda logs: log_pairs(Criterion(), logs, PAIRS))
+        assert values == {"x-y_half": loss / 2, "y-x_half": None}
+    values = reduced([output], lambda logs: log_pairs(CRITERION, logs, ["x-y"]))
+    assert values["x-y_ppl"] == 1.0
 
 
 def bleu_sums(hypotheses, references):

@@ -50,6 +50,7 @@ def data(tmp_path_factory):
         ),
         ([*LINES, "--synthetic-tag", "--truncate-source"], "--synthetic-tag does not go together"),
         ([*LINES, "--max-target-positions", 2], "leave no room for words"),
+        ([*LINES, "--max-source-positions", 3], "leave no room for words"),
         (
             [*LINES, "--synthetic-after-loss", 3, "--disable-validation"],
             "--synthetic-after-loss 3.0: needs what --disable-validation leaves out",
@@ -80,6 +81,10 @@ def test_what_cannot_work_is_refused(flags, message, data):
             "by zz-xx, which is not trained",
         ),
         ([*SYSTEMS["routed"], "--monolingual", "zz"], "translates into zz; the pairs are xx-yy, "),
+        (
+            [*MULTIWAY, "--lang-pairs", "xx-yy,xx-zz,yy-zz@pivot"],
+            "yy-zz@pivot: a model of xx-yy, xx-zz does not translate yy-zz; allowed: a direction",
+        ),
         (
             [*SYSTEMS["routed"][:-1], "xx-yy,xx-zz", *LINES],
             "--monolingual yy: the sources of xx-yy would be translations from yy by yy-xx",
@@ -175,10 +180,15 @@ def test_labels_that_cannot_be_are_refused(pairs, flags, message, data):
         labelled(data, pairs, *flags)
 
 
-def test_other_dictionaries_in_the_folder_of_a_label_are_refused(data, tmp_path):
+@pytest.mark.parametrize("lang", ["xx", "yy"])
+def test_other_dictionaries_in_the_folder_of_a_label_are_refused(lang, data, tmp_path):
+    """Also where size and time of the file are the same, as of an unpacked archive."""
     folder = shutil.copytree(data, tmp_path / "data")
-    (folder / "bt" / "dict.xx.txt").write_text("other 1\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"bt/dict.xx.txt: must be .*dict.xx.txt, word by word"):
+    name, other = f"dict.{lang}.txt", folder / "bt" / f"dict.{lang}.txt"
+    lines = (folder / name).read_text(encoding="utf-8").splitlines(keepends=True)
+    other.write_text("".join([lines[1], lines[0], *lines[2:]]), encoding="utf-8")
+    shutil.copystat(folder / name, other)
+    with pytest.raises(ValueError, match=f"bt/{name}: must be .*{name}, word by word"):
         labelled(folder, "xx-yy,xx-yy@bt")
 
 
