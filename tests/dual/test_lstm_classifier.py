@@ -180,6 +180,11 @@ def check_steps(primal, dual):
     check_stepwise(dual, labels, collate(shift(texts([5, 5], 2)), PAD), PAD)
 
 
+def check_label_beams(primal, _dual):
+    rows = collate(texts([4, 2, 5]), PAD, left=True)
+    check_beam_reorder(primal, rows, END, PAD, words=FIRST + LABELS, beams=3, steps=2)
+
+
 def check_beams(_primal, dual):
     labels = collate(label_rows(3), PAD)
     check_beam_reorder(dual, labels, END, PAD, words=WORDS, beams=3, steps=6)
@@ -206,7 +211,8 @@ def check_saving(primal, dual):
     check_save_load(dual, lambda: other("label-text"), labels, rows, PAD)
 
 
-CHECKS = [check_padding, check_mates, check_steps, check_beams, check_order, check_saving]
+CHECKS = [check_padding, check_mates, check_steps, check_beams, check_label_beams]
+CHECKS += [check_order, check_saving]
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
@@ -288,6 +294,17 @@ def test_one_way_models_have_what_they_need(built):
     dual_only = 4 * 6 * 6 + WORDS * 6 + WORDS
     assert sizes["classifier"] == sizes["both"] - dual_only
     assert sizes["generator"] == sizes["both"]
+
+
+@pytest.mark.parametrize("pair", ["text-label", "label-text"])
+def test_sides_of_a_direction_have_their_dictionaries_and_limits(built, pair):
+    task, model, _ = built("--max-source-positions", 7, "--max-target-positions", 9)
+    direction = model.direction(pair)
+    source, target = pair.split("-")
+    assert direction.encoder.dictionary is task.dictionaries[source]
+    assert direction.decoder.dictionary is task.dictionaries[target]
+    assert (direction.encoder.max_positions(), direction.decoder.max_positions()) == (7, 9)
+    assert model.max_positions() == (7, 9)
 
 
 @pytest.mark.parametrize("pair", ["text-label", "label-text"])

@@ -59,6 +59,16 @@ def test_labels_do_not_depend_on_dropout(classifier):
     torch.testing.assert_close(torch.stack([entry["score"] for entry in labels]), expected)
 
 
+def test_entries_that_fill_a_dictionary_up_are_no_labels(build, tmp_path):
+    """fairseq-preprocess adds them; a score of theirs would take from the labels' probability."""
+    (tmp_path / "dict.text.txt").write_text("a 1\nb 1\n", encoding="utf-8")
+    names = "x 1\ny 1\nmadeupword0000 0\nmadeupword0001 0\n"
+    (tmp_path / "dict.label.txt").write_text(names, encoding="utf-8")
+    sides = {"task": "text_classification", "languages": ("-s", "text", "-t", "label")}
+    _, _, model = build("duo_classifier", *TWO, data=tmp_path, **sides)
+    assert model(torch.tensor([[4, 5]]))[0].shape == (1, 2)
+
+
 @pytest.mark.parametrize(
     "flags, message",
     [

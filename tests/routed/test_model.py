@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+from common.inprocess import configuration
+from fairseq import options, tasks
 from routed.conftest import ARCHS, SMALL
 from routed.support import END, PAD, rows
 from streams.directions import WORDS
@@ -123,6 +125,22 @@ def test_attention_is_over_the_tokens_where_they_stood(routed):
         assert not attention[source.eq(PAD).unsqueeze(1).expand_as(attention)].any()
         by_padding.append([row[:, real.ne(PAD)] for row, real in zip(attention, source)])
     assert all(torch.allclose(*pair, atol=1e-6) for pair in zip(*by_padding))
+
+
+def test_sides_of_a_direction_have_their_dictionaries_and_limits(dictionaries):
+    """The limits are those of the training: at inference the task has others."""
+    words = [dictionaries, "--task", "routed_mtl", "--arch", "routed_gru", *SMALL]
+    words += ["--lang-pairs", "xx-yy,zz-yy", "--main-pair", "xx-yy"]
+    words += ["--max-source-positions", 7, "--max-target-positions", 9]
+    cfg = configuration(options.get_training_parser(), words)
+    task = tasks.setup_task(cfg.task)
+    task.cfg.max_source_positions = task.cfg.max_target_positions = 5
+    model = task.build_model(cfg.model)
+    direction = model.direction("zz-yy")
+    assert direction.encoder.dictionary is task.dictionaries["zz"]
+    assert direction.decoder.dictionary is task.dictionaries["yy"]
+    assert (direction.encoder.max_positions(), direction.decoder.max_positions()) == (7, 9)
+    assert model.max_positions() == (7, 9)
 
 
 def test_sizes_of_this_file_are_those_of_the_fixture():
