@@ -36,6 +36,11 @@ def test_embeddings_of_the_options(classifier, flags, widths):
     assert all(table.weight.requires_grad for table in tables)  # drawn, and therefore learnt
 
 
+def test_the_dropout_rate_is_that_of_the_option(classifier):
+    network = classifier(*TWO, "--dropout", 0.25)[1].classifier
+    assert network.dropout == network.sentence.dropout == 0.25
+
+
 def test_scores_are_of_the_labels_alone(classifier):
     task, model = classifier(*TWO)
     labels = len(task.target_dictionary) - task.target_dictionary.nspecial

@@ -123,6 +123,8 @@ def test_attention_is_over_the_tokens_where_they_stood(routed):
         out = direction.encoder(source, None)
         [attention] = direction.decoder(prev, encoder_out=out)[1]["attn"]
         assert not attention[source.eq(PAD).unsqueeze(1).expand_as(attention)].any()
+        first = source.ne(PAD).int().argmax(dim=1)  # the task token, which is no word
+        assert not attention[torch.arange(2), :, first].any() and attention.any()
         by_padding.append([row[:, real.ne(PAD)] for row, real in zip(attention, source)])
     assert all(torch.allclose(*pair, atol=1e-6) for pair in zip(*by_padding))
 

@@ -59,6 +59,9 @@ def test_a_frozen_pair_takes_no_update(name, data):
     assert len(batches) == expected
     task.load_dataset("valid")  # its score is of interest all the same
     assert set(task.dataset("valid").datasets) == set(PAIRS.split(","))
+    task.from_checkpoint = True  # fairseq-validate --valid-subset train
+    task.load_dataset("train")
+    assert set(task.dataset("train").datasets) == set(PAIRS.split(","))
 
 
 def test_all_pairs_without_the_option(data):
