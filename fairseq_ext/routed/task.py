@@ -352,10 +352,10 @@ class RoutedMtlTask(StreamsTask):
     ) -> None:
         """Log every task's loss, weight and scores."""
         FairseqTask.reduce_metrics(self, logging_outputs, criterion)
-        # StreamsTask would log BLEU of all pairs, also of those that are no texts
+        # StreamsTask would log BLEU of all pairs; here those that are no texts have none
         kinds, weights = self.kinds(), self.task_weights()
         scored = any("_ter_edits" in log for log in logging_outputs)
-        log_pairs(criterion, logging_outputs, [*kinds, *self.synthetic])
+        log_pairs(criterion, logging_outputs, [*kinds, *self._logged_streams(logging_outputs)])
         for pair, kind in kinds.items():
             if pair in weights:
                 # weight 0: the newest value is shown in place of a mean
@@ -363,6 +363,5 @@ class RoutedMtlTask(StreamsTask):
             if scored:
                 log_scores(logging_outputs, pair, kind)
         log_likelihoods(logging_outputs, list(kinds))
-        texts = [pair for pair, kind in kinds.items() if kind == "text"]
         if scored:
-            log_bleu_summary(logging_outputs, texts)
+            log_bleu_summary(logging_outputs, list(kinds))

@@ -265,15 +265,17 @@ class Steps(TranslationTask):
         """Return the chosen direction, or all pairs where none is chosen."""
         return [self.pair] if self.pair else self.pairs
 
+    def _logged_streams(self, logging_outputs: List[Log]) -> List[str]:
+        """Return the streams of ``logging_outputs``: an update has all, a validation none."""
+        names = {name.rpartition(":")[0] for log in logging_outputs for name in log}
+        return [stream for stream in self.synthetic if stream in names]
+
     def reduce_metrics(self, logging_outputs: List[Log], criterion: FairseqCriterion) -> None:
         """Log the criterion's metrics over all pairs and of each, and BLEU where it was summed."""
         # TranslationTask's would look for BLEU's sums under names without a pair
         FairseqTask.reduce_metrics(self, logging_outputs, criterion)
         pairs = self._logged_pairs()
-        # the updates' logs have every stream, those of a validation none
-        names = {name.rpartition(":")[0] for log in logging_outputs for name in log}
-        streams = [stream for stream in self.synthetic if stream in names]
-        log_pairs(criterion, logging_outputs, [*pairs, *streams])
+        log_pairs(criterion, logging_outputs, [*pairs, *self._logged_streams(logging_outputs)])
         log_likelihoods(logging_outputs, pairs)
         # every pair has the name where any has: ``merge_logs``
         if any(f"{pairs[0]}:_bleu_sys_len" in log for log in logging_outputs):

@@ -131,3 +131,19 @@ def test_weights_are_shown_as_they_are_and_likelihoods_as_means(routed_task):
     assert (values["xx-yy_weight"], values["xx-zz_weight"]) == (1.0, 0.5)  # the newest, no mean
     likelihoods = [values[f"{pair}log_likelihood"] for pair in ("xx-yy_", "xx-zz_", "")]
     assert likelihoods == [-2.0, -5.0, -3.5]
+
+
+def test_streams_of_synthetic_pairs_are_shown_where_they_were_trained(routed_task):
+    """Not in a validation, whose line would have their perplexity as null."""
+    task, _ = routed_task(pairs="xx-yy,xx-zz")
+    task.synthetic = ["xx-yy@bt"]
+    log = {"loss": 2.0, "ntokens": 8, "nsentences": 2, "sample_size": 8}
+    criterion = object.__new__(CrossEntropyCriterion)
+    shown = []
+    for trained in ([], task.synthetic):
+        names = [*task.pairs, *trained]
+        with metrics.aggregate(new_root=True) as meters:
+            task.reduce_metrics([merge_logs(dict.fromkeys(names, log), names)], criterion)
+        values = meters.get_smoothed_values()
+        shown.append({name for name in values if name.startswith("xx-yy@bt_")})
+    assert shown == [set(), {"xx-yy@bt_loss", "xx-yy@bt_ppl"}]

@@ -32,6 +32,7 @@ def test_the_plan_is_that_of_the_options(run):
     plan = iterator_of(run)._plan
     assert (plan.seed, plan.schedule, plan.temperature) == (5, "temperature", 3)
     assert plan.join_at == {"yy-xx": 4} and plan.state is run.task.run_state
+    assert plan.batches == iterator_of(run)._plan.batches != iterator_of(run, seed=6)._plan.batches
 
 
 def test_an_update_has_the_batches_of_all_workers(run):

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 from streams.folders import random_lines, write_lines
-from streams.monolingual_runs import SYSTEMS, Run, write_data
+from streams.monolingual_runs import ROUTED, SYSTEMS, Run, write_data
 
 from fairseq_ext.streams.monolingual import monolingual_streams
 
@@ -40,6 +40,17 @@ def test_lines_of_several_files(data, tmp_path):
     write_lines(folder, "train1", "yy", random_lines("yy", 3, seed=6))
     run = Run(folder, *SYSTEMS["dual"], *LINES, "--synthetic-share", "0.9")
     assert set(random_lines("yy", 3, seed=6)) <= set(lines_of(run).values())
+
+
+def test_lines_begin_with_the_token_of_the_task_that_translates_them(data):
+    """Of the second task of xx, in the dictionary of xx; that of zz-xx has another number."""
+    flags = [*ROUTED, "--main-pair", "xx-zz", "--lang-pairs", "xx-zz,zz-xx,xx-yy"]
+    task = Run(data, *flags, "--monolingual", "xx").task
+    lines = task.dataset("train").datasets["zz-xx@mono"]
+    token = task.dictionaries["xx"].index("__task_xx-zz__")
+    assert token != task.task_token("zz-xx")
+    assert lines[3]["source"].tolist() == [token, *lines[3]["target"].tolist()]
+    assert lines.src_dict is lines.tgt_dict is task.dictionaries["xx"]
 
 
 def test_files_that_hold_nothing_are_named(data, tmp_path):

@@ -129,6 +129,14 @@ def test_a_pair_with_a_label_is_read_from_its_folder(data):
     assert batches[1]["xx-yy@bt"]["net_input"]["pair"] == "xx-yy"
 
 
+def test_all_files_in_the_folder_of_a_label_are_read(data, tmp_path):
+    folder = shutil.copytree(data, tmp_path / "data")
+    lines = {lang: random_lines(lang, 3, seed=4) for lang in ("xx", "yy")}
+    write_pair(folder / "bt", "train1", "xx-yy", **lines)
+    dataset = labelled(folder, "xx-yy,xx-yy@bt").task.dataset("train").datasets["xx-yy@bt"]
+    assert len(dataset) == 20 + 3
+
+
 def test_the_training_set_is_validated_without_synthetic_pairs(data):
     """--valid-subset train takes a copy of it; synthetic pairs have no references."""
     run = labelled(data, "xx-yy,xx-yy@bt", "--monolingual", "xx,yy")
