@@ -147,14 +147,13 @@ class BeamSearchGenerator(SequenceGenerator):
         those, values that a program writes through ``Parameter.data`` go unnoticed.
         """
         models = self.model.models
-        if not all(model._is_generation_fast for model in models):
+        parameters = [parameter for model in models for parameter in model.parameters()]
+        is_counted = not any(parameter.is_inference() for parameter in parameters)
+        # what is loaded in torch's inference mode does not count the writes to it
+        if not (is_counted and all(model._is_generation_fast for model in models)):
             return WeightCache()
         # fairseq trains such models no more, but a program may give them other weights
-        versions = [
-            (parameter.data_ptr(), parameter._version)
-            for model in models
-            for parameter in model.parameters()
-        ]
+        versions = [(parameter.data_ptr(), parameter._version) for parameter in parameters]
         if versions != self._versions:
             self._prepared, self._versions = WeightCache(), versions
         return self._prepared

@@ -295,6 +295,18 @@ def test_searches_use_the_parameters_of_now(monkeypatch, is_prepared, changing):
     same(generator.generate(None, sample()), both([model], sample())[1])
 
 
+def test_models_made_in_inference_mode_are_searched(monkeypatch):
+    """Their parameters count no writes, so that a search cannot tell that they changed."""
+    monkeypatch.setattr("fairseq_ext.common.products.WORTH_ARRANGING", 0)
+    with torch.inference_mode():
+        model = stock(encoder_layers=1)
+        model.make_generation_fast_()
+        generator = BeamSearchGenerator([model], WORDS, beam_size=4, max_len_b=12)
+        generator.generate(None, sample())
+        change(model)
+        same(generator.generate(None, sample()), both([model], sample())[1])
+
+
 @pytest.mark.skipif(products._arranged is None, reason="torch before 2.0 arranges no matrices")
 @pytest.mark.parametrize("is_prepared", [True, False])
 def test_matrices_of_prepared_models_are_arranged_once(monkeypatch, is_prepared):
