@@ -127,6 +127,7 @@ def test_pairs_by_a_third_language(checkpoint, toy_corpus, tmp_path):
         (["--beam", 0], "--beam 0: must be at least 1"),
         (["--beam", 2, "--sampling"], "--beam 2: --sampling draws one translation"),
         (["--seed", 2], "--seed 2: without --sampling nothing is drawn"),
+        (["--sampling", "--seed", 2**64], "--seed 18446744073709551616: must be at least 0 and"),
         (["--max-ratio", 0.5], "--max-ratio 0.5: must be at least 1"),
         (["--max-ratio", "nan"], "--max-ratio nan: must be at least 1"),
         (["--min-round-trip", -2], "--min-round-trip -2.0: needs --round-trip"),

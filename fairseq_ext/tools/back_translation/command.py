@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 BEAM = 5
 SEED = 1
+LARGEST_SEED = 2**32 - 1  # as in fairseq's commands
 BLOCK = 256  # lines between two entries of the file of progress
 
 
@@ -68,6 +69,8 @@ def check(args: Namespace) -> None:
         raise UsageError(f"--beam {args.beam}: --sampling draws one translation and has no beam")
     if args.seed is not None and not args.sampling:
         raise UsageError(f"--seed {args.seed}: without --sampling nothing is drawn; leave it out")
+    if args.seed is not None and not 0 <= args.seed <= LARGEST_SEED:
+        raise UsageError(f"--seed {args.seed}: must be at least 0 and at most {LARGEST_SEED}")
     for name in ("beam", "batch"):
         value = getattr(args, name)
         if value is not None and value < 1:
