@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 SCORE = r"_(\d+\.?\d*)"
 NEGATIVE_TOO = r"_(-?\d+\.?\d*)"
 # last words of metrics, such as "de-en_bleu", of which more, and of which less is better
-HIGHER = {"bleu", "likelihood", "accuracy", "exact", "f1", "cider", "chrf", "mcc"}
+HIGHER = {"bleu", "likelihood", "accuracy", "correct", "exact", "f1", "cider", "chrf", "mcc"}
 LOWER = {"loss", "ppl", "nll", "ter", "wer", "cer", "uer", "error"}
 # of which metric the best score of a checkpoint is, in its "extra_state"
 NOTE = "best_of"

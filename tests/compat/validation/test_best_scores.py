@@ -91,6 +91,7 @@ def test_patience_waits_after_nan(maximize):
     [
         ("bleu", False, "give --maximize"),
         ("de-en_bleu", False, "give --maximize"),
+        ("n_correct", False, "give --maximize"),
         ("log_likelihood", False, "give --maximize"),
         ("loss", True, "leave out --maximize"),
         ("de-en_nll_loss", True, "leave out --maximize"),
