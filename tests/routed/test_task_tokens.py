@@ -50,6 +50,8 @@ def test_sentences_begin_with_the_token_of_their_task(routed_task):
         [token, END],
     ]
     assert dataset.src_sizes.tolist() == [4, 2]
+    printed = task.source_dictionary.string(dataset[0]["source"])
+    assert printed == task.dictionaries["xx"].string(lines[0]) != ""
 
 
 def test_training_data_begin_with_the_token_too(routed_task, monkeypatch):

@@ -100,8 +100,10 @@ def test_bleu_leaves_the_dictionaries_of_the_task_alone(task, data):
     assert (run_task.source_dictionary, run_task.target_dictionary) == before
     assert set(run_task.bleu.generators) >= set(PAIRS.split(","))
     for pair, generator in run_task.bleu.generators.items():
-        expected = run_task.dictionaries[pair.split("-")[1]]
+        source, expected = (run_task.dictionaries[lang] for lang in pair.split("-"))
         assert generator.eos == expected.eos() and generator.vocab_size == len(expected)
+        (direction,) = generator.model.models
+        assert direction.encoder.dictionary is source and direction.decoder.dictionary is expected
 
 
 def test_several_sources_are_read_and_printed_with_a_dictionary_each(trained, data, tmp_path):
