@@ -103,3 +103,4 @@ def test_extras_may_be_left_out(data, checkpoint_of):
         assert all(h.extras == {} and h.attention is None for h in hypotheses(results))
         full = model.translate(LINES, **SEARCH)
         assert [h.text for h in hypotheses(full)] == [h.text for h in hypotheses(results)]
+        assert all(h.attention is not None for h in hypotheses(full))

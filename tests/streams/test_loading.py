@@ -74,6 +74,7 @@ def test_a_trained_model_sees_each_sentence_of_the_training_set_once(data):
 def test_streams_wait_for_a_loss_where_one_is_given(flags, data):
     run = Run(data, *SYSTEMS["dual"], "--monolingual", "yy", *flags)
     assert run.iterator._plan.waits == bool(flags)
+    assert run.task.loss_threshold.streams == run.task.synthetic == ["xx-yy@mono"]
 
 
 def test_a_pair_that_joins_too_late_is_refused_where_the_epochs_are_known(data):

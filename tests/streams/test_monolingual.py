@@ -94,7 +94,8 @@ def test_a_stream_of_which_nothing_is_trained_does_not_join(data):
     """--join-at is told the reason, as for a pair; the other stream joins."""
     flags = [*SYSTEMS["multiway"], "--monolingual", "xx,yy"]
     flags += ["--train-only", "encoder.xx,decoder.yy", "--join-at"]
-    assert Run(data, *flags, "xx-yy@mono=2").task.joins == {"xx-yy@mono": 2}
+    task = Run(data, *flags, "xx-yy@mono=2").task
+    assert task.synthetic == ["xx-yy@mono"] and task.joins == {"xx-yy@mono": 2}
     message = "--join-at yy-xx@mono=2: --train-only .* trains none .* allowed: xx-yy, xx-yy@mono"
     with pytest.raises(ValueError, match=message):
         Run(data, *flags, "yy-xx@mono=2")
