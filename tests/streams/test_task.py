@@ -41,6 +41,16 @@ def test_a_checkpoint_translates_what_the_folder_has(cfg):
     assert task.pair == "xx-yy" and task.tgt_dict is task.dictionaries["yy"]
 
 
+def test_a_checkpoint_is_validated_in_both_directions_of_the_named_pairs(cfg):
+    """fairseq-validate --lang-pairs xx-yy puts this list in the place of the model's."""
+    words = [cfg.task.data, "--task", "dual_translation", "--lang-pairs", "xx-yy", *MODEL]
+    cfg = inprocess.configuration(options.get_training_parser(), [*words, "--optimizer", "adam"])
+    task = tasks.setup_task(cfg.task)
+    model = task.build_model(cfg.model, from_checkpoint=True)
+    assert cfg.model.lang_pairs == "xx-yy" and task.pair is None
+    assert task.pairs == model.pairs == ["xx-yy", "yy-xx"]
+
+
 def test_training_data_of_a_shard_by_epoch_and_others_from_the_first(tmp_path):
     """colon-separated folders: training walks around them, validation reads the first."""
     for number, count in enumerate((3, 4, 5)):
