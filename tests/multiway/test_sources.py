@@ -5,18 +5,22 @@ Legend: B sentences, S source positions, T target positions, V words.
 
 import copy
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
-from common.words import numbered_words
+from common.words import dictionary_with, numbered_words
+from fairseq.data import LanguagePairDataset, ListDataset
 from fairseq.sequence_generator import EnsembleModel, SequenceGenerator
 from multiway.support import END, PAD, Case, previous, rows
 from streams.directions import FEWEST, some_rows
 
 from fairseq_ext.multiway.model import MultiwayModel, select_source
-from fairseq_ext.multiway.task import JointDictionary
+from fairseq_ext.multiway.task import JointDictionary, MultiwayTranslationTask
 from fairseq_ext.multiway.task import _check_aligned as check_aligned
+from fairseq_ext.streams.language_pair import LanguagePair
+from fairseq_ext.streams.task import StreamsTask
 from properties import check_beam_reorder, collate, random_sentences
 from reference import multiway as reference
 from reference.layers import log_softmax
@@ -190,6 +194,63 @@ def test_attention_follows_the_beam(model, pair, sources):
     parts = [random_sentences([5, 2, 3], FEWEST, END, seed=n) for n in range(sources)]
     source = collate([torch.cat(together) for together in zip(*parts)], PAD, left=True)
     check_beam_reorder(direction, source, END, PAD, words=FEWEST, beams=2, steps=5)
+
+
+LANGS = {lang: dictionary_with(*(f"{lang}{number}" for number in range(3))) for lang in "xzy"}
+
+
+def lines_of(tokens):
+    return ListDataset([torch.tensor(tokens)], np.array([len(tokens)]))
+
+
+def task_of_two():
+    task = object.__new__(MultiwayTranslationTask)
+    task.requested, task.dictionaries = LanguagePair.parse("x+z-y"), LANGS
+    task.pair = "x+z-y"
+    return task
+
+
+def joined_lines(monkeypatch, **sources):
+    """The data set of x+z-y, of which each pair has one line; its options are not the defaults."""
+
+    def single(task, path, split, pair, combine):
+        source, target = pair.split("-")
+        sides = lines_of(sources[source]), lines_of([4, END])
+        return LanguagePairDataset(
+            sides[0], sides[0].sizes, LANGS[source], sides[1], sides[1].sizes, LANGS[target],
+            left_pad_source=False, shuffle=False,
+        )  # fmt: skip
+
+    monkeypatch.setattr(StreamsTask, "_load_pair", single)
+    return task_of_two()._load_pair("data", "test", "x+z-y", False)
+
+
+def test_sources_stand_in_one_row(monkeypatch):
+    lines = joined_lines(monkeypatch, x=[4, 5, END], z=[6, END])
+    assert lines[0]["source"].tolist() == [4, 5, END, 6, END] and lines.src_sizes.tolist() == [5]
+    assert not lines.left_pad_source and not lines.shuffle
+    assert lines.src_dict.string(lines[0]["source"]) == "x0 x1 ||| z2"
+
+
+@pytest.mark.parametrize("tokens", [[4, END, 5, END], [4, END, 5]])
+@pytest.mark.parametrize("lang", "xz")
+def test_a_source_that_ends_before_its_end_is_named(lang, tokens, monkeypatch):
+    sides = {"x": [4, END], "z": [4, END], lang: tokens}
+    with pytest.raises(ValueError, match=f"^data: line 1 of test in {lang}-y: holds '</s>' inside"):
+        joined_lines(monkeypatch, **sides)
+
+
+def test_directions_of_the_late_average_have_attention_where_it_is_asked_for():
+    task, asked = task_of_two(), []
+    task.cfg, task._need_attention = SimpleNamespace(source_average="late"), True
+    task._directions([SimpleNamespace(directions=lambda *options: asked.append(options) or [])])
+    assert asked == [("x+z-y", True)]
+
+
+def test_several_sources_are_trained_one_by_one():
+    requested = LanguagePair.parse("x+z-y")
+    pairs = MultiwayTranslationTask.training_pairs(SimpleNamespace(lang_pairs=None), requested)
+    assert pairs == ["x-y", "z-y"]
 
 
 class Part:
