@@ -210,25 +210,26 @@ def task_of_two():
     return task
 
 
-def joined_lines(monkeypatch, **sources):
-    """The data set of x+z-y, of which each pair has one line; its options are not the defaults."""
+def joined_lines(monkeypatch, left=False, **sources):
+    """The data set of x+z-y, of which each pair has one line."""
 
     def single(task, path, split, pair, combine):
         source, target = pair.split("-")
         sides = lines_of(sources[source]), lines_of([4, END])
         return LanguagePairDataset(
             sides[0], sides[0].sizes, LANGS[source], sides[1], sides[1].sizes, LANGS[target],
-            left_pad_source=False, shuffle=False,
+            left_pad_source=left, shuffle=False,
         )  # fmt: skip
 
     monkeypatch.setattr(StreamsTask, "_load_pair", single)
     return task_of_two()._load_pair("data", "test", "x+z-y", False)
 
 
-def test_sources_stand_in_one_row(monkeypatch):
-    lines = joined_lines(monkeypatch, x=[4, 5, END], z=[6, END])
+@pytest.mark.parametrize("left", [True, False])
+def test_sources_stand_in_one_row(left, monkeypatch):
+    lines = joined_lines(monkeypatch, left, x=[4, 5, END], z=[6, END])
     assert lines[0]["source"].tolist() == [4, 5, END, 6, END] and lines.src_sizes.tolist() == [5]
-    assert not lines.left_pad_source and not lines.shuffle
+    assert lines.left_pad_source == left and not lines.shuffle
     assert lines.src_dict.string(lines[0]["source"]) == "x0 x1 ||| z2"
 
 
