@@ -75,6 +75,7 @@ TESTS = {
             "fusion": [*_tests("multiway", "fusion", "language_model", "dropout"), VALUES],
             "deep_fusion": _tests("multiway", "deep_fusion", "fusion"),
             "search_step": _tests("multiway", "search_step", "properties"),
+            "task": _tests("multiway", "sources"),
         },
     ),
     **_table(
@@ -92,6 +93,8 @@ TESTS = {
             "task_patience": _tests("routed", "task_patience", "task"),
             "validation": _tests("routed", "validation", "training"),
             "well_formed": _tests("routed", "well_formed"),
+            "model": _tests("routed", "model", "config"),
+            "task": _tests("routed", "task_tokens", "search_lengths", "validation", "task"),
         },
     ),
     **_table(
@@ -99,6 +102,7 @@ TESTS = {
         {
             "transformer/modules": _tests("dual", "modules", "model", "places"),
             "lstm_classifier/modules": _tests("dual", "lstm_classifier", "places"),
+            "lstm_classifier/model": _tests("dual", "lstm_classifier_criterion", "lstm_classifier"),
             "lstm_classifier/criterion": [
                 *_tests("dual", "lstm_classifier_criterion", "lstm_classifier"),
                 *_tests("dual", "label_options", "supervised_labels"),
@@ -136,6 +140,7 @@ TESTS = {
                 *_tests("common", "initial_values"),
             ],
             "embedding_files": _tests("duo", "embedding_files"),
+            "classifier": _tests("duo", "classifier", "freezing"),
         },
     ),
     **_table(
@@ -176,6 +181,11 @@ TESTS = {
             "sharing": _tests("streams", "sharing"),
             "direction marked_sources": _tests("streams", "direction", "marked_sources"),
             "groups": _tests("streams", "groups"),
+            "pair_data": _tests("streams", "pair_data", "task"),
+            "batching": _tests("streams", "batching", "sharing"),
+            "state": _tests("streams", "state", "plan", "mixed_plan"),
+            "synthetic": _tests("streams", "synthetic", "monolingual"),
+            "loading": _tests("streams", "loading", "task", "frozen", "monolingual", "synthetic"),
         },
     ),
     **_table(
