@@ -132,7 +132,7 @@ class PairReducer:
         total = torch.zeros((), dtype=torch.float64, device=device)
         for parameter in parameters:
             # each norm in float32, as fairseq computes it; the sum over many parameters in float64
-            square = torch.norm(parameter.grad.detach(), dtype=torch.float32).double() ** 2
+            square = torch.norm(parameter.grad.detach(), p=2, dtype=torch.float32).double() ** 2
             total += square / parts.get(id(parameter), self.workers)
         dist.all_reduce(total)
         norm = total.sqrt().float()
