@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from common import inprocess
+from common.float16 import FLOAT16
 from fairseq import checkpoint_utils
 from streams.support import check_objective, first_update
 
@@ -346,7 +347,9 @@ PRECISIONS = {
 }
 
 
-@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize(
+    "precision", [pytest.param(p, marks=[FLOAT16] * ("fp16" in p)) for p in PRECISIONS]
+)
 def test_no_precision_moves_an_untouched_module(precision, toy_corpus, train_small, tmp_path):
     """The fp32 copies that the optimiser works on must be left alone as well."""
     flags = ["--lang-pairs", "xx-yy,yy-zz", "--schedule", "cycle", "--batch-size", 16]
