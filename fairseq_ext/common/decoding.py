@@ -6,6 +6,7 @@ from typing import Dict, List, Optional, Tuple, Union
 import torch
 from torch import Tensor
 
+# names of what belongs to the source begin so; see ``reorder_cache``
 PER_SENTENCE = "context_"
 ROOM = 16  # positions
 
@@ -91,11 +92,11 @@ def reorder_cache(cache: Cache, new_order: Tensor) -> None:
     """Make row r of the cache what row ``new_order[r]`` was, in place.
 
     Beam search keeps the rows of a sentence together and drops finished sentences whole: what
-    belongs to the source, whose name contains "context_", is stored once per sentence and moves
-    only when sentences are dropped.
+    belongs to the source, whose name begins with ``PER_SENTENCE``, is stored once per sentence and
+    moves only when sentences are dropped.
     """
-    per_sentence = [name for name in cache if PER_SENTENCE in name]
-    per_row = [name for name in cache if PER_SENTENCE not in name]
+    per_sentence = [name for name in cache if name.startswith(PER_SENTENCE)]
+    per_row = [name for name in cache if not name.startswith(PER_SENTENCE)]
     if not per_row:
         return
     rows, sentences = cache[per_row[0]].size(0), cache[per_sentence[0]].size(0)

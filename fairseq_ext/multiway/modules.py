@@ -31,7 +31,7 @@ import torch
 from torch import Tensor, nn
 
 from ..common.attention import additive_attention
-from ..common.decoding import Cache
+from ..common.decoding import PER_SENTENCE, Cache
 from ..common.dropout import RetainsDropout
 from ..common.layers import embedding, linear
 from ..common.padding import align_left
@@ -41,7 +41,7 @@ from .attentive_gru import attentive_gru
 from .encoders import ENCODERS
 from .search_step import can_merge, readable, search_step
 
-READABLE = "context_readable"  # name in the state of a search, of what belongs to the source
+READABLE = PER_SENTENCE + "readable"
 # z (R, T, H), c (R, T, H), a (R, T, S) of every source
 Decoded = Tuple[Tensor, Tensor, List[Tensor]]
 
@@ -296,10 +296,9 @@ def decode(
         return decode_all(decoder, attention, encoded, prev_tokens, literal)[1:]
     first = "state" not in cache
     if first:
-        # under names of the source, which the search reorders by sentence and not by row
         for number, (annotations, padding) in enumerate(encoded):
             for name, tensor in attention.prepare(annotations, padding)._asdict().items():
-                cache[f"context_{number}_{name}"] = tensor
+                cache[f"{PER_SENTENCE}{number}_{name}"] = tensor
     sources = _cached(cache)
     if first:
         cache["state"] = _per_row(decoder.initial_state(sources), prev_tokens.size(0))
@@ -344,7 +343,10 @@ def _cached(cache: Cache) -> List[EncodedSource]:
     numbers = sum(name.endswith("_keys") for name in cache)
     return [
         EncodedSource(
-            *(cast(Tensor, cache[f"context_{number}_{name}"]) for name in EncodedSource._fields)
+            *(
+                cast(Tensor, cache[f"{PER_SENTENCE}{number}_{name}"])
+                for name in EncodedSource._fields
+            )
         )
         for number in range(numbers)
     ]

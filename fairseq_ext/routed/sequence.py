@@ -30,7 +30,7 @@ from torch import Tensor, nn
 
 from ..common import products
 from ..common.attention import additive_attention
-from ..common.decoding import Cache
+from ..common.decoding import PER_SENTENCE, Cache
 from ..common.dropout import RetainsDropout
 from ..common.layers import embedding, linear
 from ..common.padding import align_left, mean_of_real
@@ -320,10 +320,10 @@ def _decode_step(
         source = decoder.prepare(*encoded, task)
         rows = _rows(source.initial, prev_tokens.size(0)).split(decoder.state_sizes, dim=1)
         states = [unit.start(output) for unit, output in zip(units, rows)]
-        cache.update({f"context_{name}": part for name, part in source._asdict().items()})
+        cache.update({PER_SENTENCE + name: part for name, part in source._asdict().items()})
     else:
         tensors = cast(Dict[str, Tensor], cache)
-        source = Source(*(tensors[f"context_{name}"] for name in Source._fields))
+        source = Source(*(tensors[PER_SENTENCE + name] for name in Source._fields))
         states = [
             (tensors[f"blocks_{number}"].transpose(0, 1), tensors[f"output_{number}"])
             for number in range(len(units))

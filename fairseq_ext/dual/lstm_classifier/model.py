@@ -13,7 +13,7 @@ from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
 from ...common import labels
-from ...common.decoding import Cache
+from ...common.decoding import PER_SENTENCE, Cache
 from ...common.padding import align_left
 from ...streams.direction import Direction, SourceSide, TargetSide
 from ...streams.language_pair import LanguagePair, languages
@@ -23,6 +23,7 @@ from .modules import DualLSTM, DualLSTMSize, State, inputs_of
 
 # the score of what can be no label; its probability is zero in every precision
 IMPOSSIBLE = -1e4
+LABEL = PER_SENTENCE + "y"  # in the cache
 
 
 class TextComponent(nn.Module):
@@ -53,7 +54,7 @@ class TextComponent(nn.Module):
         before: Optional[State] = None
         # a step after the first: the label and the LSTM's state come from the cache
         if cache:
-            y, *last = (cast(Tensor, cache[name]) for name in ("context_y", "state", "memory"))
+            y, *last = (cast(Tensor, cache[name]) for name in (LABEL, "state", "memory"))
             before = last[0], last[1]
         if cache is not None:
             prev_tokens = prev_tokens[:, -1:]
@@ -61,7 +62,7 @@ class TextComponent(nn.Module):
         rows = y.squeeze(1).repeat_interleave(prev_tokens.size(0) // y.size(0), dim=0)  # (R, L)
         h, (state, memory) = self.network.states(prev_tokens, rows, before)  # h (R, T, H)
         if cache is not None:
-            cache.update(context_y=y, state=state, memory=memory)
+            cache.update({LABEL: y, "state": state, "memory": memory})
         return h, None
 
     def logits(self, h: Tensor) -> Tensor:

@@ -29,7 +29,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ...common import products
-from ...common.decoding import Cache, append_to_cache
+from ...common.decoding import PER_SENTENCE, Cache, append_to_cache
 from ...common.dropout import RetainsDropout
 from ...common.layers import Linear, linear
 from ...common.layers import embedding as make_embedding
@@ -278,24 +278,25 @@ class Component(RetainsDropout, nn.Module):
         context_cache: Cache = {} if cache is None else cache
         blocks = cast(Iterable[Block], self.blocks)
         # keys and values of C do not depend on the step: one product per block and sentence
-        if "context_visible" not in context_cache:
-            context_cache["context_visible"] = ~context_padding[:, None, None, :]  # (B, 1, 1, S)
+        if PER_SENTENCE + "visible" not in context_cache:
+            context_cache[PER_SENTENCE + "visible"] = ~context_padding[:, None, None, :]
             for index, block in enumerate(blocks):
                 key, value = block.context_attention.keys_values(context)
-                context_cache[f"{index}.context_key"] = key
-                context_cache[f"{index}.context_value"] = value
+                context_cache[f"{PER_SENTENCE}{index}.key"] = key
+                context_cache[f"{PER_SENTENCE}{index}.value"] = value
+        context_visible = context_cache[PER_SENTENCE + "visible"]  # (B, 1, 1, S)
         states = self._embed(prev_tokens, only_last=cache is not None)
         weights = None
         for index, block in enumerate(blocks):
-            # this block's part; ``context_`` in a name says that it moves by sentence
             keys_values = (
-                cast(Tensor, context_cache[f"{index}.context_{kind}"]) for kind in ("key", "value")
+                cast(Tensor, context_cache[f"{PER_SENTENCE}{index}.{kind}"])
+                for kind in ("key", "value")
             )
             states, weights = block(
                 states,
                 causal=True,
                 context=tuple(keys_values),
-                context_visible=context_cache["context_visible"],
+                context_visible=context_visible,
                 cache=cache,
                 name=str(index),
                 need_weights=need_weights and index + 1 == len(self.blocks),

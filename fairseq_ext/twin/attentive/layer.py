@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ...common.attention import masked_softmax
-from ...common.decoding import Cache
+from ...common.decoding import PER_SENTENCE, Cache
 from ...common.dropout import RetainsDropout
 from ...common.layers import linear
 from ...common.lstm import lstm_cell
@@ -261,12 +261,11 @@ class AttentiveDecoder(RetainsDropout, nn.Module):
             return readout, steps.weights if need_weights else None
         if not cache:
             carried, source = self._start(annotations, padding, prev_tokens.size(0))
-            # a name that says: one for each sentence, see common/decoding.py
-            cache.update({f"context_{name}": part for name, part in source._asdict().items()})
+            cache.update({PER_SENTENCE + name: part for name, part in source._asdict().items()})
         else:
             carried = {name: cast(Tensor, cache[name]) for name in CARRIED}
             source = AttendedSource(
-                *(cast(Tensor, cache[f"context_{name}"]) for name in AttendedSource._fields)
+                *(cast(Tensor, cache[PER_SENTENCE + name]) for name in AttendedSource._fields)
             )
         vectors = self.drop(self.embedding(prev_tokens[:, -1:]))  # (R, 1, E)
         carried = self.layer.step(vectors[:, 0], carried, source)

@@ -28,7 +28,7 @@ from typing import Optional, Tuple, cast
 import torch
 from torch import Tensor, nn
 
-from ...common.decoding import Cache
+from ...common.decoding import PER_SENTENCE, Cache
 from ...common.dropout import RetainsDropout
 from ...common.layers import embedding, linear
 from ...common.lstm import LSTM
@@ -121,7 +121,7 @@ class PlainDecoder(RetainsDropout, nn.Module):
             return self.unroll(prev_tokens, annotations, padding)[0], None
         # the first step of a search reads two positions: the image and the first symbol
         if not cache:
-            cache["context_padding"] = padding  # tells how many sentences there are
+            cache[PER_SENTENCE + "padding"] = padding  # tells how many sentences there are
             inputs, before = self.inputs(prev_tokens[:, -1:], annotations, padding), None
         else:
             inputs = self.drop(self.embedding(prev_tokens[:, -1:]))
