@@ -78,6 +78,17 @@ def repeated_norm(norm: nn.LayerNorm) -> Norm:
     )
 
 
+def first_positions(
+    positions: Callable[[Tensor], Tensor], padding_index: int, steps: int, like: Tensor
+) -> Tensor:
+    """Return the vectors of the first T positions (T, D), on the device of ``like``.
+
+    positions: the layer, words (1, T) -> (1, T, D), to which all words but padding are alike.
+    """
+    words = torch.full((1, steps), padding_index + 1, device=like.device)
+    return positions(words)[0]
+
+
 def is_from_elsewhere(function: Callable[..., Any]) -> bool:
     """True if a program has put a function in the place of one of torch, fairseq or this package.
 

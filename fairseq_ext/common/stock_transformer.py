@@ -7,7 +7,6 @@ Dimensions: R rows, S source positions, T steps, D model.
 
 from typing import Any, Dict, List, Optional, cast
 
-import torch
 from fairseq.models.transformer import TransformerDecoder, TransformerDecoderBase
 from fairseq.modules import (
     FairseqDropout,
@@ -19,7 +18,7 @@ from fairseq.modules.transformer_layer import TransformerDecoderLayer, Transform
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .sentence_steps import Affine, SentenceSteps, is_plain
+from .sentence_steps import Affine, SentenceSteps, first_positions, is_plain
 from .transformer_step import DecoderMaps, LayerMaps, TransformerSteps
 
 TYPES = (
@@ -85,9 +84,8 @@ def _decoder_maps(decoder: TransformerDecoderBase, steps: int) -> DecoderMaps:
     weight = decoder.embed_tokens.weight
     positions = weight.new_zeros(steps, weight.size(1))
     if decoder.embed_positions is not None:
-        # of any words but padding
-        words = torch.full((1, steps), decoder.padding_idx + 1, device=weight.device)
-        positions = decoder.embed_positions(words)[0]
+        layer: Any = decoder.embed_positions
+        positions = first_positions(layer, decoder.padding_idx, steps, weight)
     return DecoderMaps(
         embedding=weight,
         scale=decoder.embed_scale,

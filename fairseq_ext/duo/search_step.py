@@ -19,6 +19,7 @@ from ..common.sentence_steps import (
     SentenceSteps,
     SourceAttention,
     attend_past,
+    first_positions,
     is_plain,
     repeated_norm,
 )
@@ -60,10 +61,10 @@ class DuoSteps(AttentiveSteps):
     def __init__(self, decoder: "DuoDecoder", source: Tensor, rows: int, steps: int):
         super().__init__(rows, steps, source)
         self.decoder, self.streams = decoder, decoder.size.streams
-        # of any words but padding
-        padding = decoder.embedding.padding_index
-        words = torch.full((1, steps), padding + 1, device=source.device)
-        self.positions = decoder.embedding.positions(words)[0]  # (T, D)
+        embedding = decoder.embedding
+        self.positions = first_positions(
+            embedding.positions, embedding.padding_index, steps, source
+        )  # (T, D)
         sources = source.chunk(self.streams, dim=1)  # (S, D) each
         self.layers = [_LayerSteps(layer, sources, rows, steps) for layer in decoder.layers]
 

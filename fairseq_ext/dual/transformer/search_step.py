@@ -5,11 +5,10 @@ Dimensions: as in modules.py.
 
 from typing import TYPE_CHECKING, Iterable, Optional, cast
 
-import torch
 from torch import nn
 
 from ...common.layers import Linear
-from ...common.sentence_steps import Affine, is_plain
+from ...common.sentence_steps import Affine, first_positions, is_plain
 from ...common.transformer import Positions
 from ...common.transformer_step import DecoderMaps, LayerMaps
 
@@ -26,13 +25,11 @@ def decoder_maps(component: "Component", steps: int, *types: type) -> Optional[D
     """
     if not is_plain(component, (*types, *TYPES)):
         return None
-    # of any words but padding
     table = component.embedding.weight
-    words = torch.full((1, steps), component.padding_index + 1, device=table.device)
     return DecoderMaps(
         embedding=table,
         scale=component.scale,
-        positions=component.positions(words)[0],
+        positions=first_positions(component.positions, component.padding_index, steps, table),
         layers=[_layer_maps(block) for block in cast(Iterable["Block"], component.blocks)],
         heads=component.size.heads,
         norm_first=component.size.normalize_before,
