@@ -4,12 +4,9 @@ Dimensions: S source tokens, T target tokens, the end symbol among both.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Optional, Tuple, Union
+from typing import Any, Dict, List, Optional
 
 import numpy as np
-
-# the tuple has a sentence of each source of a direction such as "de+fr-en"
-Sentence = Union[str, Tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -39,7 +36,7 @@ class Translation:
     """The translations of a sentence, the best first.
 
     Attributes:
-        source: the sentence as it was given.
+        source: the sentence as it was given; a tuple for several sources, such as "de+fr-en".
         source_tokens: what the model read, S of them; empty for recordings and images.
         hypotheses: at least one. A sentence that cannot be translated has an empty one with score
             -inf, as in fairseq-interactive.

@@ -3,7 +3,7 @@
 Counts of several batches or workers are added up by name; ``f1`` and ``accuracy`` make percentages
 of the sums. A line is what ``linearise`` writes, symbols separated by spaces.
 
-    ner_f1, bracket_f1, triple_f1   matched, predicted, gold -> f1, precision, recall
+    ner_f1, bracket_f1, triple_f1   matched, predicted, gold -> f1
     exact_match, token_accuracy     matched, total           -> accuracy
 """
 
@@ -23,19 +23,11 @@ def _both(hypotheses: Sequence[str], references: Sequence[str]) -> Iterator[Tupl
 
 
 def f1(counts: Counts) -> float:
-    """Return 2 matched / (predicted + gold) in percent, the mean of precision and recall."""
-    # the harmonic mean
+    """Return 2 matched / (predicted + gold) in percent, the harmonic mean of precision and recall.
+
+    Precision is matched / predicted, recall matched / gold.
+    """
     return _percent(2 * counts["matched"], counts["predicted"] + counts["gold"])
-
-
-def precision(counts: Counts) -> float:
-    """Return how much of what was predicted is right, in percent."""
-    return _percent(counts["matched"], counts["predicted"])
-
-
-def recall(counts: Counts) -> float:
-    """Return how much of the reference was predicted, in percent."""
-    return _percent(counts["matched"], counts["gold"])
 
 
 def accuracy(counts: Counts) -> float:
@@ -142,20 +134,6 @@ def _tree(line: str) -> Optional[trees.Phrase]:
         return trees.read_line(line)
     except Malformed:
         return None
-
-
-def by_type(hypotheses: List[str], references: List[str]) -> Dict[str, Counts]:
-    """Return ``ner_f1`` of each type of entity alone: {type: {"matched", "predicted", "gold"}}."""
-    total: Dict[str, Counts] = {}
-    for hypothesis, reference in _both(hypotheses, references):
-        predicted = set(ner.spans(_tags(hypothesis)))
-        gold = set(ner.spans(reference.split()))
-        parts = {"matched": predicted & gold, "predicted": predicted, "gold": gold}
-        for name, entities in parts.items():
-            for entity in entities:
-                counts = total.setdefault(entity.kind, dict(matched=0, predicted=0, gold=0))
-                counts[name] += 1
-    return dict(sorted(total.items()))
 
 
 Triple = Tuple[str, str, str]

@@ -1,6 +1,6 @@
 """A model as it is served: its directions, what each of them does, and its computations."""
 
-from typing import Any, Dict, List, NamedTuple, Sequence, Tuple, Union
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ...inference.extras import routed_members
 from ...inference.model import Model
@@ -74,7 +74,7 @@ class ServedModel:
 
     # ---------------------------------------------------------------- what it is
 
-    def toward(self, direction: Union[str, None]) -> Model:
+    def toward(self, direction: Optional[str]) -> Model:
         """Return the model in a direction, or in its first; Refused with those that there are."""
         if direction is None:
             return self.first
@@ -83,15 +83,15 @@ class ServedModel:
                 # several sources: there are too many of them to list
                 other = self.first.toward(direction)
             except ValueError as error:
-                raise self._no_direction(direction, str(error)) from error
+                raise self._no_direction(str(error)) from error
             if len(self.directions) < MOST_DIRECTIONS:
                 self.directions[direction] = other
             return other
         if direction not in self.directions:
-            raise self._no_direction(direction, f"{self.name} has no direction {direction!r:.60}")
+            raise self._no_direction(f"{self.name} has no direction {direction!r:.60}")
         return self.directions[direction]
 
-    def _no_direction(self, direction: str, message: str) -> Refused:
+    def _no_direction(self, message: str) -> Refused:
         """Return the error for a direction that there is not."""
         # a copy: another request may add one
         names = [name for name in list(self.directions) if name]
