@@ -21,9 +21,9 @@ HALF = torch.bfloat16, torch.float16
 SHORT = 128
 
 
-@dataclass
+@dataclass(frozen=True)
 class TransformerSize:
-    """Sizes and dropout rates; raises ValueError with the option's name."""
+    """Sizes and dropout rates; ValueError with the option's name for one out of range."""
 
     embed_dim: int
     ffn_dim: int
@@ -33,7 +33,7 @@ class TransformerSize:
     attention_dropout: float = 0.0
     activation_dropout: float = 0.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_sizes(self, ffn_dim="--ffn-embed-dim", heads="--attention-heads")
         if self.embed_dim % self.heads:
             raise ValueError(

@@ -32,12 +32,12 @@ Streams = List[Tensor]
 NORMS = ("decoder", "all", "off")
 
 
-@dataclass
+@dataclass(frozen=True)
 class DuoSize(TransformerSize):
-    """Sizes, dropout rates and switches; raises ValueError with the option's name.
+    """Sizes, dropout rates and switches; ValueError with the option's name for one out of range.
 
-    ``streams``: N. ``share_kv``: K and V of one embedding are one projection. ``duo_norm``: where
-    Eq. 6 holds.
+    streams: N. share_kv: K and V of one embedding are one projection. duo_norm: where Eq. 6 holds.
+    fusion: W_F and W_out close the decoder (modules.py).
     """
 
     streams: int = 2
@@ -45,7 +45,7 @@ class DuoSize(TransformerSize):
     duo_norm: str = "decoder"
     fusion: bool = True
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if self.duo_norm not in NORMS:
             raise ValueError(f"--duo-norm {self.duo_norm}: must be one of {', '.join(NORMS)}")

@@ -34,7 +34,7 @@ STATE = "language_state"  # in the cache
 CLOSED = -1.0  # b_g at the start (the paper): g_t is about 0.26, mostly the translation model
 
 
-@dataclass
+@dataclass(frozen=True)
 class LanguageSize:
     """Sizes of a language model; ValueError with the option's name for one below 1.
 
@@ -44,7 +44,7 @@ class LanguageSize:
     embed_dim: int = 620
     hidden_size: int = 1000
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_sizes(self)
 
 

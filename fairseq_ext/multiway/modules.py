@@ -46,7 +46,7 @@ READABLE = PER_SENTENCE + "readable"
 Decoded = Tuple[Tensor, Tensor, List[Tensor]]
 
 
-@dataclass
+@dataclass(frozen=True)
 class MultiwaySize:
     """Sizes and the dropout rate; ValueError with the option's name for one out of range.
 
@@ -63,7 +63,7 @@ class MultiwaySize:
     init_size: int = 600
     dropout: float = 0.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_sizes(self)
 
 

@@ -43,7 +43,7 @@ from .routed_gru import routed_gru
 EncoderRouting = List[Tuple[Tensor, Tensor]]
 
 
-@dataclass
+@dataclass(frozen=True)
 class RoutedSize:
     """Sizes and the dropout rate; ValueError with the option's name for one out of range.
 

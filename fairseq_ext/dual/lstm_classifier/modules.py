@@ -33,13 +33,17 @@ State = Tuple[Tensor, Tensor]
 
 @dataclass(frozen=True)
 class DualLSTMSize:
-    """Sizes and dropout rate.
+    """Sizes and dropout rate; ValueError with the option's name for one out of range.
 
-    embed_dim: D. hidden_size: H. dropout: on word vectors and on what the softmaxes see."""
+    embed_dim: D. hidden_size: H. dropout: on word vectors and on what the softmaxes see.
+    """
 
     embed_dim: int
     hidden_size: int
     dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_sizes(self)
 
 
 class DualLSTM(RetainsDropout, nn.Module):
@@ -53,15 +57,12 @@ class DualLSTM(RetainsDropout, nn.Module):
         words, labels: V, L.
         padding_index: of the words.
         writes: True if there is a dual model; a plain classifier has neither P nor phi^h_X.
-
-    Raises ValueError, naming the option, for sizes below 1 or dropout outside [0, 1).
     """
 
     def __init__(
         self, size: DualLSTMSize, words: int, labels: int, padding_index: int, writes: bool = True
     ):
         super().__init__()
-        check_sizes(size)
         self.dropout, hidden = size.dropout, size.hidden_size
         self.embedding = embedding(words, size.embed_dim, padding_index)
         self.lstm = LSTM(size.embed_dim, hidden)

@@ -39,11 +39,10 @@ from ...common.transformer_step import TransformerSteps
 from .search_step import decoder_maps
 
 
-@dataclass
+@dataclass(frozen=True)
 class ComponentSize(TransformerSize):
-    """Sizes and dropout rates of a component.
+    """Sizes and dropout rates of a component; ValueError as of ``TransformerSize``.
 
-    Raises ValueError, with the option's name, for values that no component can have.
     normalize_before: a layer norm before each sub-layer in place of after it.
     """
 

@@ -46,7 +46,7 @@ class CaptionSize:
     hidden_size: int
     dropout: float
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_sizes(self)
 
 

@@ -56,7 +56,7 @@ class SpeechSize:
     time_reduction: Tuple[int, ...]
     dropout: float
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_sizes(self)
         if self.conv_width % 2 == 0:
             raise ValueError(f"--conv-width {self.conv_width}: must be odd")
