@@ -22,7 +22,7 @@ def labels(dictionary: Dictionary) -> List[str]:
 
 
 def check_dictionary(dictionary: Dictionary, text: Dictionary, lang: str) -> None:
-    """Raise ValueError where the labels have the dictionary of the texts: words would be labels.
+    """Raise ValueError for a dictionary of labels that is that of the texts, or has one label.
 
     lang: the "language" of the labels, as in dict.LANG.txt.
     """
@@ -31,6 +31,9 @@ def check_dictionary(dictionary: Dictionary, text: Dictionary, lang: str) -> Non
             f"dict.{lang}.txt is the dictionary of the texts, whose words would be labels; allowed:"
             " one of the labels alone, binarised without --joined-dictionary"
         )
+    names = labels(dictionary)
+    if len(names) < 2:
+        raise ValueError(f"dict.{lang}.txt: {len(names)} labels ({names}), at least 2 needed")
 
 
 def numbers(target: Tensor, dictionary: Dictionary) -> Tensor:

@@ -47,3 +47,8 @@ def refuse_options(args: Any, neutral: Dict[str, Any], reason: str) -> None:
         actual = getattr(args, name, value)
         if actual is not None and actual is not False and actual != value:
             raise ValueError(f"{option_of(name, actual)}: {reason}; allowed: leave it out")
+
+
+def refuse_search(args: Any) -> None:
+    """Raise ValueError for the first option of a search; for models whose outputs are labels."""
+    refuse_options(args, LABELS, "all labels of a text are scored, there is no search")

@@ -13,7 +13,7 @@ from fairseq.tasks import register_task
 from torch import Tensor
 
 from ..common.beam_search import BeamSearchGenerator
-from ..common.search_options import LABELS, refuse_options
+from ..common.search_options import refuse_search
 from ..compat.user_errors import option_of
 from ..streams.config import is_given
 from ..streams.dataset import StreamsDataset
@@ -238,7 +238,7 @@ class DualTranslationTask(StreamsTask):
         With --dual-alpha below 1 its n-best lists are ranked by Eq. 7.
         """
         if self.label_lang and self.pair and self.pair.endswith(f"-{self.label_lang}"):
-            refuse_options(args, LABELS, "all labels of a text are scored, there is no search")
+            refuse_search(args)
             options["seq_gen_cls"] = LabelSearch
         generator = super().build_generator(models, args, *more, **options)
         # lists are already in the order of alpha 1, and options of the ranking would do nothing

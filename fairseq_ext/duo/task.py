@@ -29,7 +29,7 @@ from omegaconf import II, MISSING
 from torch import Tensor
 
 from ..common import labels
-from ..common.search_options import LABELS, refuse_options
+from ..common.search_options import refuse_search
 
 
 @dataclass
@@ -72,9 +72,6 @@ class TextClassificationTask(FairseqTask):
                 )
             dictionaries.append(cls.load_dictionary(str(path)))
         labels.check_dictionary(dictionaries[1], dictionaries[0], str(cfg.target_lang))
-        names = labels.labels(dictionaries[1])
-        if len(names) < 2:
-            raise ValueError(f"{path}: {len(names)} labels ({names}), at least 2 needed")
         return cls(cfg, *dictionaries)
 
     def load_dataset(self, split: str, combine: bool = False, **_unused: Any) -> None:
@@ -163,7 +160,7 @@ class TextClassificationTask(FairseqTask):
         self, models: List[BaseFairseqModel], args: Any, **_unused: Any
     ) -> "LabelGenerator":
         """Return what lists all labels or, with --score-reference, the true one alone."""
-        refuse_options(args, LABELS, "all labels of a text are scored, there is no search")
+        refuse_search(args)
         return LabelGenerator(self.names, bool(getattr(args, "score_reference", False)))
 
     @property

@@ -37,6 +37,12 @@ def test_labels_have_a_dictionary_of_their_own(dictionary):
         check_dictionary(dictionary, dictionary, "label")
 
 
+def test_one_label_is_none_to_choose_from():
+    message = r"^dict.label.txt: 1 labels \(\['good'\]\), at least 2 needed$"
+    with pytest.raises(ValueError, match=message):
+        check_dictionary(dictionary_with("good"), dictionary_with("word"), "label")
+
+
 @pytest.mark.parametrize("file", ["train.label", None])
 def test_good_labels_and_texts(dictionary, file):
     check_labels(file, [torch.tensor([4, END]), torch.tensor([6, END])], dictionary, "label")

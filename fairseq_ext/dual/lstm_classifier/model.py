@@ -157,10 +157,6 @@ class DualLSTMClassifierModel(StreamsModel):
         dictionaries = {lang: task.dictionaries[lang] for lang in (text, cfg.label_lang)}
         labels.check_dictionary(dictionaries[cfg.label_lang], dictionaries[text], cfg.label_lang)
         words, names = dictionaries[text], labels.labels(dictionaries[cfg.label_lang])
-        if len(names) < 2:
-            raise ValueError(
-                f"dict.{cfg.label_lang}.txt: {len(names)} labels ({names}), at least 2 needed"
-            )
         size = DualLSTMSize(cfg.embed_dim, cfg.hidden_size, cfg.dropout)
         # P and phi^h_X exist if the run trains label -> text
         writes = f"{cfg.label_lang}-{text}" in pairs
