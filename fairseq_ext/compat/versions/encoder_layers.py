@@ -7,9 +7,12 @@ checkpoint is loaded, yet they are counted, optimised over, sent between workers
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Iterable
+import functools
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Callable, Iterable
 
 from ..command_line.chosen_classes import is_stock
+from ..module_overlay import overlay_names
 from ..optimizers.optimizer_states import SavedParameter, without_dropped_parameters
 from ..patch_registry import PatchedModule, patch
 from ..surrounded_calls import call_after
@@ -31,6 +34,27 @@ COPIES = {
     "fc2_weight": ("fc2.weight", 1),
     "fc2_bias": ("fc2.bias", 1),
 }
+# {method that builds a part of a layer: what the copies are made of there}
+BUILDERS = {
+    "build_self_attention": ("q_proj", "out_proj"),
+    "build_fc1": ("weight", "bias"),
+    "build_fc2": ("weight", "bias"),
+}
+# the last one before the fused path, with a number that fairseq can read
+VERSION_WITHOUT = "1.11.0"
+
+
+@patch(
+    "fairseq.modules.transformer_layer",
+    "fairseq.models.transformer.transformer_encoder",
+    because="fairseq 0.12.2: the fused path reads the version of torch: no transformer can be "
+    "built with a torch of NVIDIA's containers, 2.6.0a0 (\"invalid literal for int() with base "
+    "10: '0a0'\"); it asks layers of a plugin for attributes of fairseq's (\"has no attribute "
+    "'load_to_BT'\")",
+)
+def no_version_has_a_fused_path(module: PatchedModule) -> None:
+    """Show both modules a torch without the fused path."""
+    overlay_names(module, "torch", __version__=VERSION_WITHOUT)
 
 
 @patch(
@@ -47,11 +71,11 @@ def encoder_layers_without_copies(module: PatchedModule) -> None:
     layer = module.TransformerEncoderLayerBase
     # the method of the base class: the stock one fills the copies
     load = super(layer, layer)._load_from_state_dict
+    build = layer.__init__
 
-    def leave_out_copies(self: Any, *args: Any, **kwargs: Any) -> None:
-        for name in COPIES:
-            # what is deleted is neither optimised nor sent nor saved
-            delattr(self, name)
+    @functools.wraps(build)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        _build_without_copies(self, functools.partial(build, self, *args, **kwargs))
         self.BT_version = False
         self.can_use_fastpath = False
 
@@ -59,13 +83,53 @@ def encoder_layers_without_copies(module: PatchedModule) -> None:
         self: nn.Module, state_dict: dict[str, Tensor], prefix: str, *args: Any, **named: Any
     ) -> None:
         for name in COPIES:
-            state_dict.pop(prefix + name, None)  # of a checkpoint of plain fairseq
+            if not hasattr(self, name):  # a layer of a plugin may have a parameter of this name
+                state_dict.pop(prefix + name, None)  # of a checkpoint of plain fairseq
         load(self, state_dict, prefix, *args, **named)
 
-    call_after(layer, "__init__", leave_out_copies)
+    layer.__init__ = __init__
     layer._load_from_state_dict = _load_from_state_dict
     # a constant lets TorchScript leave out the branch that reads the copies
     layer.__constants__ = [*getattr(layer, "__constants__", ()), "BT_version"]
+
+
+def _build_without_copies(layer: Any, build: Callable[[], None]) -> None:
+    """Call `build`, which makes a layer, and take the copies away.
+
+    Parts of a plugin may lack what they are made of: an attention without `q_proj`, or one without
+    a bias, a feed-forward layer with a gate. While the layer is made, all parts have empty tensors
+    there.
+    """
+    import torch
+
+    empty = torch.empty(0, 0)
+    stand_in = SimpleNamespace(weight=empty, bias=empty)
+    built: list[tuple[Any, str]] = []
+
+    def noted(method: Callable[..., Any], names: tuple[str, ...]) -> Callable[..., Any]:
+        def build_part(*args: Any, **kwargs: Any) -> Any:
+            part = method(*args, **kwargs)
+            for name in names:
+                # torch looks for parameters and modules only behind this dictionary
+                if name not in vars(part):
+                    vars(part)[name] = stand_in if name.endswith("_proj") else empty
+                    built.append((part, name))
+            return part
+
+        return build_part
+
+    for name, names in BUILDERS.items():
+        vars(layer)[name] = noted(getattr(layer, name), names)
+    try:
+        build()
+    finally:
+        for part, name in built:
+            del vars(part)[name]
+        for name in BUILDERS:
+            del vars(layer)[name]
+    for name in COPIES:
+        # what is deleted is neither optimised nor sent nor saved; layers of early 2022 have none
+        layer._parameters.pop(name, None)
 
 
 @patch(
@@ -124,11 +188,18 @@ def parameters_with_copies(roots: Iterable[nn.Module]) -> list[SavedParameter]:
     for module in (module for root in roots for module in root.modules()):
         if isinstance(module, TransformerEncoderLayerBase) and id(module) not in seen:
             seen.add(id(module))
-            for original, times in COPIES.values():
-                size = module.get_parameter(original).numel() * times
-                saved.append(SavedParameter(size=size, is_dropped=True))
+            saved += _copies_of(module)
         for parameter in module.parameters(recurse=False):
             if parameter.requires_grad and id(parameter) not in seen:
                 seen.add(id(parameter))
                 saved.append(SavedParameter(size=parameter.numel(), is_dropped=False))
     return saved
+
+
+def _copies_of(layer: nn.Module) -> list[SavedParameter]:
+    """Return the copies that a layer has in plain fairseq, which cannot build one with others."""
+    parameters = dict(layer.named_parameters())
+    originals = [(parameters.get(name), times) for name, times in COPIES.values()]
+    sizes = [original.numel() * times for original, times in originals if original is not None]
+    complete = len(sizes) == len(originals)
+    return [SavedParameter(size=size, is_dropped=True) for size in sizes] if complete else []

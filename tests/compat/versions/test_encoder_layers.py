@@ -42,6 +42,92 @@ def states():
     return torch.randn(3, 2, EMBED), padding
 
 
+class Gate(torch.nn.Module):
+    """A feed-forward layer with a gate, whose linear layer is not its own weight."""
+
+    def __init__(self, size):
+        super().__init__()
+        self.gated = torch.nn.Linear(size, 2 * FFN)
+
+    def forward(self, x):
+        return torch.nn.functional.glu(self.gated(x))
+
+
+class Joint(torch.nn.Module):
+    """Attention with one projection without a bias; every position sees the mean of all."""
+
+    def __init__(self):
+        super().__init__()
+        self.projection = torch.nn.Linear(EMBED, EMBED, bias=False)
+
+    def forward(self, query, **others):
+        return self.projection(query.mean(0, keepdim=True)).expand_as(query), None
+
+
+def other_layer():
+    """A layer as plugins derive them, whose parts are not fairseq's; also one of its own name."""
+    from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
+
+    class OtherLayer(TransformerEncoderLayerBase):
+        def __init__(self, cfg):
+            super().__init__(cfg)
+            self.in_proj_weight = torch.nn.Parameter(torch.randn(2))
+
+        def build_self_attention(self, embed_dim, cfg):
+            return Joint()
+
+        def build_fc1(self, input_dim, output_dim, *noise):
+            return Gate(input_dim)
+
+    return OtherLayer(config())
+
+
+def test_parts_of_plugins_need_no_projections():
+    first, second = other_layer(), other_layer()
+    assert not {"q_proj", "out_proj"} & {*vars(first.self_attn)}
+    second.load_state_dict(first.state_dict())
+    assert torch.equal(first.in_proj_weight, second.in_proj_weight)
+    inputs = states()
+    assert torch.equal(first.eval()(*inputs), second.eval()(*inputs))
+    sizes = [saved.size for saved in parameters_with_copies([first])]
+    assert sizes == [parameter.numel() for parameter in first.parameters()]
+
+
+@pytest.fixture
+def encoder():
+    """Function (class of the layers, default: fairseq's): an encoder of one layer."""
+    from fairseq.models.transformer import TransformerEncoderBase
+
+    def build(layer_class=None):
+        class Encoder(TransformerEncoderBase):
+            def build_encoder_layer(self, cfg):
+                return layer_class() if layer_class else super().build_encoder_layer(cfg)
+
+        cfg, words = config(), dictionary_with("a", "b")
+        cfg.encoder.layers = 1
+        return Encoder(cfg, words, torch.nn.Embedding(len(words), EMBED, words.pad()))
+
+    return build
+
+
+def test_layers_of_plugins_need_no_attributes_of_the_fused_path(encoder):
+    class Constant(torch.nn.Module):
+        def forward(self, x, encoder_padding_mask):
+            return torch.full_like(x, 3)
+
+    output = encoder(Constant).eval()(torch.tensor([[4, 5, 2]]), torch.tensor([3]))
+    assert output["encoder_out"][0].eq(3).all()
+
+
+@pytest.mark.parametrize(
+    "version", ["2.6.0a0+df5bbc09d1.nv24.12", "2.13.0rc1", "2.14.0.dev20261101"]
+)
+def test_versions_of_other_builds_are_not_read(monkeypatch, encoder, version):
+    monkeypatch.setattr(torch, "__version__", version)
+    model = encoder().eval()
+    assert model(torch.tensor([[4, 5, 2]]), torch.tensor([3]))["encoder_out"][0].isfinite().all()
+
+
 def test_no_duplicate_parameters(plain_layer):
     ours, stock = layer(), plain_layer(config())
     names = {name for name, _ in ours.named_parameters()}
