@@ -6,6 +6,7 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
+from ..module_overlay import overlay_names
 from ..patch_registry import PatchedModule, patch
 
 if TYPE_CHECKING:
@@ -36,28 +37,30 @@ def no_sentence_takes_no_time(module: PatchedModule) -> None:
 
 
 @patch(
-    "fairseq.scoring",
+    "fairseq_cli.generate",
     because="fairseq 0.12.2: scorers end in ZeroDivisionError or IndexError where nothing was "
     "added to them",
 )
 def nothing_has_no_score(module: PatchedModule) -> None:
-    """Let the result of a scorer without sentences say so."""
-    stock = module.build_scorer
+    """Let the result of a scorer without sentences say so, in this command.
+
+    Programs may fill a scorer in ways of their own, copy or pickle it: theirs is fairseq's.
+    """
+    stock = module.scoring.build_scorer
 
     @functools.wraps(stock)
     def build_scorer(choice: Any, tgt_dict: Dictionary) -> Any:
         scorer = stock(choice, tgt_dict)
         name = "add_string" if hasattr(scorer, "add_string") else "add"  # as fairseq-generate
-        add, result_string = getattr(scorer, name), scorer.result_string
 
-        def add_and_score(*sentence: Any) -> Any:
+        def add_first(*sentence: Any) -> Any:
             """Add the first sentence: there is a result from here on."""
-            setattr(scorer, name, add)
-            scorer.result_string = result_string
-            return add(*sentence)
+            delattr(scorer, name)
+            del scorer.result_string
+            return getattr(scorer, name)(*sentence)
 
-        setattr(scorer, name, add_and_score)
+        setattr(scorer, name, add_first)
         scorer.result_string = lambda *_: "no sentence to score"
         return scorer
 
-    module.build_scorer = build_scorer
+    overlay_names(module, "scoring", build_scorer=build_scorer)
