@@ -15,9 +15,9 @@ def pieces(run, tmp_path_factory):
     pytest.importorskip("sentencepiece")
     (block,) = (block for block in pages.blocks(PAGE) if block.name == "mine/subwords.py")
 
-    def spell(normalisation="nmt_nfkc", with_others=False, **texts):
+    def spell(normalisation="nfkc", with_others=False, **texts):
         folder = tmp_path_factory.mktemp("mine")
-        script = block.text.replace('"nmt_nfkc"', f'"{normalisation}"')
+        script = block.text.replace('"nfkc"', f'"{normalisation}"')
         (folder / "subwords.py").write_text(script, encoding="utf-8")
         (folder / "text").mkdir()
         for language, content in texts.items():
@@ -59,3 +59,13 @@ def test_what_is_no_text_of_the_languages_is_left_out(pieces):
     content = "".join(f"{' '.join(WORDS[place:])}\n" for place in range(9)).encode()
     left, right = pieces(with_others=True, de=content, en=content)
     assert left == right
+
+
+def test_a_non_joiner_does_not_end_a_word(pieces):
+    """Persian, Kurdish and scripts of India write it within words."""
+    lines = [" ".join(WORDS[place % 9 : place % 9 + 6]) for place in range(20)]
+    persian = [line.replace("ei", "می\u200cخ").replace("au", "क्\u200dष") for line in lines]
+    content = ("\n".join(persian) + "\n").encode(), ("\n".join(lines) + "\n").encode()
+    spelled, _ = pieces(fa=content[0], en=content[1])
+    words = [line.replace(" ", "").replace("▁", " ").strip() for line in spelled.splitlines()]
+    assert words == persian
