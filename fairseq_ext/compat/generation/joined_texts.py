@@ -1,8 +1,9 @@
-"""Sub-words are joined once, of references as of translations."""
+"""Sub-words are joined once, of references as of translations, and words are kept apart."""
 
 from __future__ import annotations
 
 import functools
+import re
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, ContextManager
 
@@ -19,6 +20,9 @@ joining_symbol: ContextVar[str | None] = ContextVar("joining_symbol", default=No
 # the source that fairseq-generate read last as text, in the sub-words that the model read: it
 # joins them before it replaces unknown words, whose number counts sub-words
 source_in_pieces: ContextVar[str | None] = ContextVar("source_in_pieces", default=None)
+
+
+OTHER_WHITE_SPACE = re.compile(r"[^\S ]")
 
 
 class JoinedText(str):
@@ -57,6 +61,24 @@ def texts_are_joined_once(module: PatchedModule) -> None:
         return x if isinstance(x, JoinedText) else stock(self, x)
 
     coder.decode = decode
+
+
+@patch(
+    "fairseq.data.encoders.sentencepiece_bpe",
+    because="fairseq 0.12.2: sentencepiece leaves a tab within a piece, and with the normalisation "
+    "identity also U+00A0 and U+3000; the dictionary cuts there, so that two words become one",
+)
+def white_space_is_a_blank(module: PatchedModule) -> None:
+    """Give sentencepiece blanks, behind which it marks the beginning of a word."""
+    coder = module.SentencepieceBPE
+    stock = coder.encode
+
+    @functools.wraps(stock)
+    def encode(self: Any, x: str) -> str:
+        pieces: str = stock(self, OTHER_WHITE_SPACE.sub(" ", x))
+        return pieces
+
+    coder.encode = encode
 
 
 @patch(

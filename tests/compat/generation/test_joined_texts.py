@@ -1,9 +1,11 @@
-"""Sub-words are joined once, of references as of translations."""
+"""Sub-words are joined once, of references as of translations, and words are kept apart."""
+
+import io
 
 import pytest
 from common.words import numbered_words
 from fairseq.data import LanguagePairDataset, data_utils, indexed_dataset
-from fairseq.data.encoders.sentencepiece_bpe import SentencepieceBPE
+from fairseq.data.encoders.sentencepiece_bpe import SentencepieceBPE, SentencepieceConfig
 
 from fairseq_ext.compat.context_values import holding
 from fairseq_ext.compat.generation.joined_texts import joining_symbol
@@ -17,6 +19,28 @@ def test_pieces_are_joined_once():
     for symbol in ("sentencepiece", None):  # with --post-process, and without
         assert coder.decode(data_utils.post_process(PIECES, symbol)) == "ein Hund"
     assert coder.decode("u nd") == "und"  # of one word's pieces alone
+
+
+@pytest.mark.parametrize("normalisation", ["nmt_nfkc", "nfkc", "identity"])
+def test_words_on_both_sides_of_white_space_are_two(normalisation, tmp_path):
+    """The dictionary cuts at any white space, where sentencepiece sees a blank alone."""
+    sentencepiece = pytest.importorskip("sentencepiece")
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["ein kleiner Hund", "10 000 kleine Hunde"] * 9),
+        model_writer=model,
+        vocab_size=30,
+        model_type="bpe",
+        normalization_rule_name=normalisation,
+        minloglevel=2,
+    )
+    (tmp_path / "model").write_bytes(model.getvalue())
+    coder = SentencepieceBPE(SentencepieceConfig(sentencepiece_model=str(tmp_path / "model")))
+    expected = coder.encode("10 000 Hund")
+    for white_space in "\t\f\r\x1c\x85\xa0\u2003\u2028\u202f\u3000":
+        line = f"10{white_space}000 Hund"
+        assert coder.encode(line).split() == expected.split(), ascii(white_space)
+    assert coder.decode(expected) == "10 000 Hund"
 
 
 @pytest.mark.parametrize(
