@@ -48,7 +48,8 @@ class Perplexities:
         self.written = len(model.task.target_dictionary)
         self.has_bos = bool(options_of_task(model.task).get("add_bos_token", False))
         limits = [member.max_positions() for member in model.loaded.models]
-        self.longest = min((limit for limit in limits if limit is not None), default=math.inf)
+        longest = min((limit for limit in limits if limit is not None), default=math.inf)
+        self.longest = longest - self.has_bos  # which stands in front of a text
 
     def of(self, inputs: Sequence[Input]) -> List[Perplexity]:
         """Return the perplexities of the inputs, in their order."""
@@ -56,7 +57,7 @@ class Perplexities:
         rows: Dict[int, Tensor] = {}
         for number, entry in enumerate(inputs):
             rows[number] = self._encode(entry.line)
-            if len(rows[number]) + self.has_bos > self.longest:
+            if len(rows[number]) > self.longest:
                 error = (
                     f"{len(rows[number])} tokens, more than the model takes; allowed: "
                     f"{self.longest}"

@@ -12,7 +12,12 @@ from fairseq_ext.inference.perplexities import perplexity_of
 
 @pytest.mark.parametrize(
     "name, more",
-    [("gru_lm", ()), ("twin_lstm_lm", ()), ("gru_lm", ("--output-dictionary-size", "16"))],
+    [
+        ("gru_lm", ()),
+        ("twin_lstm_lm", ()),
+        ("gru_lm", ("--output-dictionary-size", "16")),
+        ("gru_lm", ("--add-bos-token",)),
+    ],
 )
 def test_perplexities_are_those_of_the_data_set(name, more, data, checkpoint_of, toy_corpus):
     model = fairseq_ext.load(checkpoint_of(name, *more), data["language"])
@@ -22,8 +27,9 @@ def test_perplexities_are_those_of_the_data_set(name, more, data, checkpoint_of,
     dataset = model.task.dataset("valid")
     batch = dataset.collater([dataset[number] for number in range(6)])
     lists = SequenceScorer(model.task.target_dictionary).generate(model.loaded.models, batch)
+    first = more.count("--add-bos-token")  # fairseq-eval-lm leaves this symbol out, too
     expected = {
-        number: hypotheses[0]["positional_scores"].sum().item() / math.log(2)
+        number: hypotheses[0]["positional_scores"][first:].sum().item() / math.log(2)
         for number, hypotheses in zip(batch["id"].tolist(), lists)
     }
     for number, result in enumerate(model.perplexity(texts, batch=4)):
@@ -40,6 +46,19 @@ def test_perplexities_are_those_of_the_data_set(name, more, data, checkpoint_of,
     assert empty.tokens == ["</s>"] and (long.error is None or "allowed" in long.error)
     with pytest.raises(ValueError, match="allowed: perplexity"):
         model.translate(["un1"])
+
+
+@pytest.mark.parametrize("more, words", [((), 3), (("--add-bos-token",), 2)])
+def test_the_longest_text_has_as_many_tokens_as_all_members_take(
+    more, words, data, checkpoint_of, monkeypatch
+):
+    path = checkpoint_of("gru_lm", *more)
+    model = fairseq_ext.load([path, path], data["language"])
+    for member, limit in zip(model.loaded.models, (9, 4)):
+        monkeypatch.setattr(member, "max_positions", lambda limit=limit: limit)
+    longest, longer = model.perplexity(["un1 " * words, "un1 " * (words + 1)])
+    assert longest.error is None and len(longest.tokens) == words + 1
+    assert longer.error == f"{words + 2} tokens, more than the model takes; allowed: {words + 1}"
 
 
 def test_a_model_that_diverged_has_no_finite_perplexity():

@@ -36,6 +36,15 @@ def test_a_line_break_in_a_target_is_a_blank(data, checkpoint_of):
     assert scoring.encode_target("un1\r\nun2\n").tolist() == expected.tolist()
 
 
+def test_the_longest_target_is_that_of_the_decoder(data, checkpoint_of):
+    model = fairseq_ext.load(checkpoint_of("transformer"), data["two"])
+    scoring = Scoring(model, model.translator(1, {}))
+    scoring.translator.max_positions = (9, 4)  # of sources and targets
+    assert len(scoring.encode_target("un1 un2 un3")) == 4
+    with pytest.raises(ValueError, match="5 tokens in the target, .*; allowed: 4"):
+        scoring.encode_target("un1 un2 un3 un4")
+
+
 def test_what_cannot_be_scored_is_named(data, checkpoint_of):
     model = fairseq_ext.load(checkpoint_of("transformer"), data["two"])
     long = "an1 " * 5_000
