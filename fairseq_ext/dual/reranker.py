@@ -128,6 +128,7 @@ class DualReranker:
         reverse: scores log P(x|y; g).
         alpha, length_norm: of ``dual_score``.
         forward: scores log P(y|x; f) where the search has not counted the end symbol.
+        longest_source: |x| that ``reverse`` can score.
     """
 
     def __init__(
@@ -137,9 +138,10 @@ class DualReranker:
         alpha: float,
         length_norm: str,
         forward: Optional[PairScorer] = None,
+        longest_source: float = math.inf,
     ):
         self.generator, self.reverse, self.forward = generator, reverse, forward
-        self.alpha, self.length_norm = alpha, length_norm
+        self.alpha, self.length_norm, self.longest_source = alpha, length_norm, longest_source
 
     def __getattr__(self, name: str) -> Any:
         if name == "generator":  # of a copy that has no attributes yet
@@ -151,7 +153,17 @@ class DualReranker:
     def generate(
         self, models: Sequence[BaseFairseqModel], sample: Dict[str, Any], **options: Any
     ) -> List[List[Hypothesis]]:
-        """Return the hypotheses of each sentence, the best first, as fairseq's generators do."""
+        """Return the hypotheses of each sentence, the best first, as fairseq's generators do.
+
+        ValueError for a source that is longer than the models of the reverse direction write.
+        """
+        longest = int(sample["net_input"]["src_tokens"].ne(self.reverse.pad).sum(dim=1).max())
+        if longest > self.longest_source:
+            raise ValueError(
+                f"--dual-alpha {self.alpha}: a source of {longest} tokens, which the models of the "
+                f"reverse direction do not write; allowed: --max-source-positions "
+                f"{self.longest_source} with --skip-invalid-size-inputs-valid-test"
+            )
         nbest_lists = self.generator.generate(models, sample, **options)
         # all candidates of the batch are scored together
         flat = [hypothesis for nbest in nbest_lists for hypothesis in nbest]

@@ -1,7 +1,8 @@
 """Dual learning's task: both directions of every pair, on the same sentences, in every update."""
 
+import math
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 from fairseq.criterions import FairseqCriterion
@@ -82,6 +83,8 @@ class DualTranslationTask(StreamsTask):
     cfg: DualTranslationConfig
     label_side: Optional[LabelSide] = None
     _coupled = False
+    # tokens of a source, which the models of the reverse direction write
+    _longest_source: float = math.inf
 
     @classmethod
     def setup_task(cls, cfg: DualTranslationConfig, **kwargs: Any) -> "DualTranslationTask":
@@ -255,12 +258,19 @@ class DualTranslationTask(StreamsTask):
         reverse = PairScorer(readers, self.source_dictionary, left_pad)
         if isinstance(generator, BeamSearchGenerator):
             # the models of the reverse direction read the translations, end symbols included
-            limits = [model.max_positions()[0] for model in readers]
-            generator.max_len = min(generator.max_len, *limits)
+            longest, longest_source = map(min, zip(*(model.max_positions() for model in readers)))
+            generator.max_len = min(generator.max_len, longest)
+            self._longest_source = longest_source
         if getattr(args, "match_source_len", False):
             forward = PairScorer(generator.model.models, self.target_dictionary, left_pad)
         norm = str(self.cfg.dual_length_norm)
-        return DualReranker(generator, reverse, self.cfg.dual_alpha, norm, forward)
+        longest_source = self._longest_source
+        return DualReranker(generator, reverse, self.cfg.dual_alpha, norm, forward, longest_source)
+
+    def max_positions(self) -> Tuple[float, int]:
+        """Return the longest source and target in tokens, in dual inference of both directions."""
+        source, target = super().max_positions()
+        return min(source, self._longest_source), target
 
     def _reverse_models(self, models: Sequence[BaseFairseqModel]) -> List[BaseFairseqModel]:
         """Return the models of the reverse direction, on the device and of the type of --path's."""

@@ -190,6 +190,17 @@ def test_translations_are_as_long_as_the_reverse_models_read(pair, monkeypatch):
     assert max(len(h["tokens"]) for nbest in pair.search() for h in nbest) > 3
 
 
+def test_a_source_that_the_reverse_models_do_not_write_is_named(pair, monkeypatch):
+    """It ended in an IndexError as well; a task whose searches are built first asks for others."""
+    monkeypatch.setattr(pair.task, "_longest_source", math.inf)
+    monkeypatch.setattr(pair.model, "_max_positions", (1024, max(LENGTHS) - 1))
+    message = "--dual-alpha 0.3: a source of 5 tokens, .*; allowed: --max-source-positions 4 with"
+    with pytest.raises(ValueError, match=message):
+        pair.search(0.3)
+    assert pair.task.max_positions() == (4, 1024)
+    assert len(pair.search()) == len(LENGTHS)
+
+
 def test_the_beam_is_ranked_by_eq_7(pair):
     beams = [[h["tokens"].tolist() for h in nbest] for nbest in pair.search()]
     logs = [

@@ -96,6 +96,15 @@ def test_terms_of_dual_inference(data, checkpoint_of):
             assert hypothesis.score == pytest.approx(score, abs=1e-4)
 
 
+def test_a_source_that_the_other_direction_does_not_write(data, checkpoint_of, monkeypatch):
+    model = loaded("dual_transformer", data, checkpoint_of)
+    monkeypatch.setattr(model.loaded.models[0], "_max_positions", (9, 5))
+    lines = ["an1 av2 an3 at1", "an1 av2 an3 at1 an2"]
+    shorter, longer = model.translate(lines, beam=2, dual_alpha=0.4)
+    assert shorter.error is None and longer.error.endswith("allowed: (5, 5)")
+    assert all(result.error is None for result in model.translate(lines, beam=2))
+
+
 def test_extras_may_be_left_out(data, checkpoint_of):
     for name in ("routed_gru", "twin_lstm"):
         model = loaded(name, data, checkpoint_of)
