@@ -7,7 +7,7 @@ decoder m belong to a language each; the attention belongs to all of them::
     h~_i = tanh(L_enc h_i + b)                                   for the attention     (Eq. 10)
     d_t  = tanh(W_y E[y_{t-1}] + W_z z_{t-1})                    for the attention     (Eq. 12)
     e_ti = u . tanh(h~_i + L_dec d_t);  a_t = softmax(e_t)                             (Eq. 2, 3)
-    c_t  = P sum_i a_ti h_i + b_P                                context               (Eq. 4)
+    c_t  = P sum_i a_ti h_i + b_P                                context (Eq. 4) behind f_adp
     z_t  = GRU([E[y_{t-1}] ; c_t], z_{t-1})                                            (Eq. 5)
     z_0  = tanh(U V tanh(W h_1) + c)                             initial state         (Eq. 11)
     p(y_t) = softmax(O tanh(W_h z_t + W_e E[y_{t-1}] + W_c c_t + b_r) + b_o)           (Eq. 7)

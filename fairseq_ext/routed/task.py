@@ -230,9 +230,9 @@ class RoutedMtlTask(StreamsTask):
         if self.pair is None:
             raise ValueError(f"-s and -t: choose one of {', '.join(self.pairs)}")
         token = self.task_token(self.pair)
-        marked = [torch.cat([tokens.new_tensor([token]), tokens]) for tokens in src_tokens]
-        lengths = [len(tokens) for tokens in marked]
-        return super().build_dataset_for_inference(marked, lengths, **options)
+        sources = [torch.cat([tokens.new_tensor([token]), tokens]) for tokens in src_tokens]
+        lengths = [len(tokens) for tokens in sources]
+        return super().build_dataset_for_inference(sources, lengths, **options)
 
     # ---------------------------------------------------------------- inference
 

@@ -62,8 +62,8 @@ class SourceSide(FairseqEncoder):
         """Return the same states with their rows (R,) in another order."""
         # fairseq would copy the states to every row of the beam
         rows = encoder_out["rows"].index_select(0, new_order)
-        # "reordered": without it ``_by_sentence`` would compare
-        # rows in training too, and wait for a GPU
+        # "reordered": without it ``_by_sentence`` would compare rows, and wait for a GPU, in
+        # training too
         return {**encoder_out, "rows": rows, "reordered": True}
 
     def max_positions(self) -> int:
@@ -147,8 +147,7 @@ class TargetSide(FairseqIncrementalDecoder):
             return encoded
         sentences = encoded[0][0].size(0)
         expected = torch.arange(sentences, device=sentence_of_row.device)
-        # the order of a beam search in front of its first step: nothing has to be copied
-        # rows 0 .. K - 1 are of sentence 0, and so on
+        # a beam search before its first step: rows 0 .. K - 1 are of sentence 0, and so on
         if torch.equal(sentence_of_row, expected.repeat_interleave(rows // sentences)):
             return encoded
         return [

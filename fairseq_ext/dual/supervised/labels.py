@@ -44,14 +44,15 @@ class DualSupervisedLabels(DualityGap, DualLabelCrossEntropy):
         The gradient of each penalty reaches its direction alone; the likelihood of the other
         direction is a constant in it.
         """
+        # a label has two tokens with its end, a text at least as many
+        count = f.tokens.maximum(g.tokens)  # N, (B,)
         penalties = []
         for trained, other in ((f, g), (g, f)):
             constant = other.log_likelihood.detach()
             gap = duality_gap(
                 other.log_marginal, trained.log_likelihood, trained.log_marginal, constant
             )
-            # a label has two tokens with its end, a text at least as many
-            l_duality = gap.square() / trained.tokens.maximum(other.tokens)  # (B,)
+            l_duality = gap.square() / count  # (B,), in both directions the same but for rounding
             # the term counts as much as the loss of its direction: see ``label_weight``
             labels = trained.log["labels"]
             counted = trained.log["sample_size"] / labels if labels else 1
