@@ -25,19 +25,14 @@ from torch import Tensor
 from ..compat.generation.length_limits import sentence_limits
 from .products import WeightCache
 from .search_record import SearchRecord, topk_candidates
-from .search_rows import SearchRows
+from .search_rows import SearchRows, steps_between_checks
 
 SWITCH = "FAIRSEQ_EXT_SEARCH"
-CHECK_ON_GPU = 8  # steps after which sentences may leave the batch: each time waits for the device
 
 # fairseq's batch {"net_input": {name: tensor}, ...}
 Sample = Dict[str, Any]
 # fairseq's hypotheses of each sentence, the best first: {"tokens", "score", "attention", ...}
 Hypotheses = List[List[Dict[str, Tensor]]]
-
-
-def _check_every(tokens: Tensor) -> int:
-    return CHECK_ON_GPU if tokens.is_cuda else 1
 
 
 class ConstraintState(Protocol):
@@ -199,7 +194,7 @@ class BeamSearchGenerator(SequenceGenerator):
         sums = torch.zeros(source.size(0), beam, device=source.device)  # log P (b, K)
         blocked = torch.zeros_like(sums, dtype=torch.bool)  # fairseq's cands_to_ignore
         numbers = torch.arange(2 * beam, device=source.device)
-        every = _check_every(source)
+        every = steps_between_checks(source)
         for step in range(steps + 1):
             log_p, attention = rows.predict(step, self.temperature)  # (R, V), (R, S)
             self._forbid(step, steps, (limits - step).repeat_interleave(beam), log_p, state)

@@ -12,11 +12,10 @@ from fairseq.models import FairseqEncoderDecoderModel
 from torch import Tensor
 
 from .products import WeightCache
-from .search_rows import reorder_functions, reordered
+from .search_rows import reorder_functions, reordered, steps_between_checks
 
 # (logits (R, V), numbers of the sentences (R,), step) -> words (R,)
 Choose = Callable[[Tensor, Tensor, int], Tensor]
-CHECK_ON_GPU = 8  # steps after which it is asked whether all have ended: that waits for the device
 FEW = 8  # rows leave the batch where at least one in so many has ended
 
 
@@ -45,7 +44,7 @@ def greedy_search(
         choose: the next words.
     """
     dictionary = model.decoder.dictionary
-    source = net_input["src_tokens"]
+    every = steps_between_checks(net_input["src_tokens"])
     with WeightCache().active():
         search = _Search(model, net_input, longest, steps)
         for step in range(steps):
@@ -54,7 +53,6 @@ def greedy_search(
             if step == 0:
                 logits[:, dictionary.eos()] = -torch.inf
             search.go_on(step, choose(logits, search.sentences, step))
-            every = CHECK_ON_GPU if source.is_cuda else 1
             if (step + 1) % every == 0 and search.has_ended(step):
                 break
     lengths = search.lengths

@@ -51,6 +51,11 @@ def reordered(state: Dict[str, Any], reorders: List[Reorder], order: Tensor) -> 
     return state
 
 
+def steps_between_checks(tokens: Tensor) -> int:
+    """Return after how many steps it is asked which rows have ended: the answer of a GPU waits."""
+    return 8 if tokens.is_cuda else 1
+
+
 class SearchRows:
     """The words of every row so far, and what the models know of it.
 

@@ -203,7 +203,7 @@ def test_sentences_may_stay_longer_than_needed(monkeypatch, every):
     words = numbered_words(40)
     generator = BeamSearchGenerator([model(words)], words, beam_size=4, max_len_b=12)
     stock_search = SequenceGenerator([model(words)], words, beam_size=4, max_len_b=12)
-    monkeypatch.setattr(beam_search, "_check_every", lambda source: every)
+    monkeypatch.setattr(beam_search, "steps_between_checks", lambda source: every)
     same(generator.generate(None, sample(words)), stock_search.generate(None, sample(words)))
 
 

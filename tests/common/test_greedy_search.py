@@ -5,6 +5,7 @@ import torch
 from common import toy
 from fairseq.sequence_generator import SequenceGenerator
 
+from fairseq_ext.common import greedy_search as greedy_module
 from fairseq_ext.common.greedy_search import greedy_search
 from properties import collate, random_sentences
 
@@ -50,8 +51,11 @@ def words_of(model, net_input, longest, **more):
     return [row[:length].tolist() for row, length in zip(words, lengths)]
 
 
+# on a GPU rows that have ended stay for some steps
+@pytest.mark.parametrize("every", [1, 5])
 @pytest.mark.parametrize("seed", range(4))
-def test_words_are_those_of_beam_search_with_beam_1(model, seed):
+def test_words_are_those_of_beam_search_with_beam_1(model, seed, every, monkeypatch):
+    monkeypatch.setattr(greedy_module, "steps_between_checks", lambda source: every)
     net_input, limit = batch(seed=seed), 12
     search = SequenceGenerator([model], Symbols(), beam_size=1, max_len_a=0, max_len_b=limit)
     expected = search.generate([model], {"net_input": net_input})
