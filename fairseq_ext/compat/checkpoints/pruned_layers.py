@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from fairseq.trainer import Trainer
 
 SIDES = ("encoder", "decoder")
+# encoder.layers.0.fc1.weight, and models.de-en.encoder.layers.0.fc1.weight of a model of several
+LAYER = re.compile(
+    r"(?P<model>(?:.*?\.)??)(?P<side>encoder|decoder)\."
+    r"(?P<layer>(?:.*?\.)??layers\.(?P<number>\d+)\..*)"
+)
 # True while a training reads the model that it begins with, which it has not pruned itself
 _reads_first_model: contextvars.ContextVar[bool] = contextvars.ContextVar(
     "reads the first model", default=False
@@ -42,15 +47,17 @@ def check_layers(side: str, to_keep: str, count: int) -> None:
     "training with either cannot be resumed: its checkpoints are pruned once more",
 )
 def layers_of_the_other_side_remain(module: PatchedModule) -> None:
-    """Prune the layers of the sides that are named, unless they are; all others stay."""
-    stock = module.prune_state_dict
-    is_layer = re.compile(r"\.layers\.(\d+)\.")
+    """Prune the layers of the sides that are named, unless they are; all others stay.
 
-    def is_pruned(state_dict: dict[str, Any], side: str, to_keep: str) -> bool:
+    Also of the models of several directions that a model consists of.
+    """
+    stock = module.prune_state_dict
+
+    def is_pruned(matches: list[re.Match[str]], side: str, to_keep: str) -> bool:
         """True if a side has as many layers as are to be kept: of all layers they are all."""
-        matches = [is_layer.search(name) for name in state_dict if name.startswith(side)]
-        count = len({match[1] for match in matches if match})
-        if count == len(to_keep.split(",")) and not _reads_first_model.get():
+        count = len({match["number"] for match in matches if match["side"] == side})
+        # none: of a model that names its layers otherwise, and has built as many as it is to have
+        if not count or (count == len(to_keep.split(",")) and not _reads_first_model.get()):
             return True
         check_layers(side, to_keep, count)
         return False
@@ -58,20 +65,29 @@ def layers_of_the_other_side_remain(module: PatchedModule) -> None:
     @functools.wraps(stock)
     def prune_state_dict(state_dict: dict[str, Any], model_cfg: Any) -> dict[str, Any]:
         to_keep = {side: getattr(model_cfg, f"{side}_layers_to_keep", None) for side in SIDES}
+        matches = {name: match for name in state_dict if (match := LAYER.fullmatch(name))}
         sides = [
             side
             for side, numbers in to_keep.items()
-            if numbers and not is_pruned(state_dict, side, numbers)
+            if numbers and not is_pruned(list(matches.values()), side, numbers)
         ]
         if not sides:
             return state_dict
-        others = {
-            name: value
-            for name, value in state_dict.items()
-            if is_layer.search(name) and not name.startswith(tuple(sides))
-        }
-        rest = {name: value for name, value in state_dict.items() if name not in others}
-        return {**stock(rest, model_cfg), **others}
+        # stock looks for names that begin with the side: the model's place stands behind it
+        places: dict[str, int] = {}
+        layers, others = {}, {}
+        for name, value in state_dict.items():
+            match = matches.get(name)
+            if match is None or match["side"] not in sides:
+                others[name] = value
+            else:
+                place = places.setdefault(match["model"], len(places))
+                layers[f"{match['side']}.{place}.{match['layer']}"] = value
+        models = list(places)
+        for name, value in stock(layers, model_cfg).items():
+            side, place_name, layer = name.split(".", 2)
+            others[f"{models[int(place_name)]}{side}.{layer}"] = value
+        return others
 
     module.prune_state_dict = prune_state_dict
 

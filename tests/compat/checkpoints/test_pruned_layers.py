@@ -7,6 +7,7 @@ import torch
 from common import inprocess
 from fairseq import checkpoint_utils, options, tasks
 from omegaconf import OmegaConf
+from twin.support import TRANSFORMER
 
 from fairseq_ext.compat.checkpoints import pruned_layers
 from fairseq_ext.compat.user_errors import OptionError
@@ -27,14 +28,18 @@ def layers(*sides):
         (None, None, {"encoder": [0, 1, 2], "decoder": [0, 1, 2]}),
     ],
 )
-def test_layers_that_remain(encoder, decoder, remaining):
+@pytest.mark.parametrize("models", [("",), ("models.xx-yy.", "models.yy-xx."), ("transformer.",)])
+def test_layers_that_remain(encoder, decoder, remaining, models):
+    """Of fairseq's own models, and of those of several directions."""
     options = Namespace(
         arch="transformer", encoder_layers_to_keep=encoder, decoder_layers_to_keep=decoder
     )
-    pruned = checkpoint_utils.prune_state_dict(layers("encoder", "decoder"), options)
+    parts = [f"{model}{side}" for model in models for side in ("encoder", "decoder")]
+    pruned = checkpoint_utils.prune_state_dict(layers(*parts), options)
     assert pruned.pop("encoder.embed_tokens.weight") == 7
     assert pruned == {
-        f"{side}.layers.{place}.fc1.weight": number
+        f"{model}{side}.layers.{place}.fc1.weight": number
+        for model in models
         for side, numbers in remaining.items()
         for place, number in enumerate(numbers)
     }
@@ -97,6 +102,31 @@ def test_a_training_begins_with_layers_that_are_there(tiny_training, tmp_path):
     assert torch.equal(single["encoder.layers.0.fc1.weight"], whole["encoder.layers.1.fc1.weight"])
     # resumed: it was pruned
     inprocess.train(*pruned, "1", "--max-update", 2)
+
+
+def test_models_that_name_their_layers_otherwise_are_as_they_were_built():
+    names, cfg = {"blocks.0.fc1": 1}, Namespace(arch="other", encoder_layers_to_keep="0,2")
+    assert checkpoint_utils.prune_state_dict(names, cfg) == names
+
+
+@pytest.mark.parametrize("arch", ["tagged_transformer", "dual_supervised_transformer"])
+def test_a_model_of_both_directions_with_fewer_layers(arch, toy_corpus, tmp_path):
+    """It could neither be resumed nor translate; of a whole one, the layers that are named."""
+    task = ["--task", "dual_translation", "-s", "xx", "-t", "yy"]
+    sizes = [word for entry in TRANSFORMER.items() for word in entry]
+    words = [toy_corpus.two, *task, "--arch", arch, *sizes, "--decoder-layers", 2]
+    words += ["--criterion", "cross_entropy", "--batch-size", 40, "--disable-validation"]
+    words += ["--no-epoch-checkpoints", "--lr", 0, "--max-update"]
+    inprocess.train(*words, 1, "--save-dir", tmp_path / "whole")
+    to_keep = ["--decoder-layers-to-keep", "1", "--save-dir", tmp_path / "fewer"]
+    first = ["--finetune-from-model", tmp_path / "whole" / "checkpoint_last.pt"]
+    for updates in (1, 2):
+        inprocess.train(*words, updates, *to_keep, *first)
+    search = [toy_corpus.two, *task, "--beam", 2, "--max-len-b", 6, "--path"]
+    fewer = inprocess.generate(*search, tmp_path / "fewer" / "checkpoint_last.pt")
+    overrides = ["--model-overrides", "{'decoder_layers_to_keep': '1'}"]
+    pruned = inprocess.generate(*search, tmp_path / "whole" / "checkpoint_last.pt", *overrides)
+    assert inprocess.hypotheses(fewer) == inprocess.hypotheses(pruned)
 
 
 def test_without_a_model_nothing_is_pruned():
