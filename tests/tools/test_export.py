@@ -1,18 +1,22 @@
 """`fairseq-ext export`: what it writes translates as the dual model does."""
 
 import functools
+import inspect
 import math
 import re
 import sys
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
 import torch
 from common import inprocess
 from common.exchanged import with_two_words_exchanged
+from fairseq import checkpoint_utils
 from tools.exporting import SEARCH, TASK, export, trained
 
 from fairseq_ext import __main__ as command
+from fairseq_ext.dual.commands import export as dual_export
 from fairseq_ext.twin.commands import export as twin_export
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "export.md"
@@ -135,6 +139,20 @@ def test_stock_layers_with_their_copies_load_it_too(two, run, tmp_path):
     export(two[0], "xx", "yy", "fairseq", tmp_path / "stock.pt")
     output = run("python", "-c", UNPATCHED_LAYERS, tmp_path / "stock.pt")
     assert "strictly loaded: " in output
+
+
+def test_layers_are_left_out_once():
+    """fairseq leaves layers out by the options of a checkpoint, whatever layers it has."""
+    options = Namespace(decoder_layers_to_keep="1", encoder_layers_to_keep=None, decoder_layers=1)
+    fairseqs, layer = inspect.unwrap(checkpoint_utils.prune_state_dict), "decoder.layers.0.fc1.bias"
+    for stock in (
+        dual_export.trained_config(options, {}, {}, "xx", "yy")["model"],
+        twin_export._stock_options(options, "transformer"),
+    ):
+        assert stock.decoder_layers == 1 and stock.arch == "transformer"
+        assert fairseqs({layer: 7}, stock) == {layer: 7}
+    # the broken twin
+    assert not fairseqs({layer: 7}, Namespace(**{**vars(options), "arch": "transformer"}))
 
 
 def test_it_holds_one_direction_and_no_training_state(two, tmp_path):

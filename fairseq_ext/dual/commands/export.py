@@ -304,6 +304,8 @@ def trained_config(
     trained, stock = vars(namespace_of(model)), config["model"]
     assert isinstance(stock, argparse.Namespace)
     names = [action.dest for action in parser._actions if action.dest in trained]
+    # of the layers that are left, fairseq would leave out some once more
+    names = [name for name in names if not name.endswith("_layers_to_keep")]
     vars(stock).update({name: trained[name] for name in names})
     return config
 

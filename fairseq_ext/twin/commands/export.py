@@ -81,6 +81,8 @@ def _stock_options(trained: Group, stock: str) -> argparse.Namespace:
     # options of the criterion twin and of this package stand in the same Namespace
     left_out = ("user_dir", "twin_")
     options = {k: v for k, v in vars(namespace_of(trained)).items() if not k.startswith(left_out)}
+    # of the layers that are left, fairseq would leave out some once more
+    options = {k: v for k, v in options.items() if not k.endswith("_layers_to_keep")}
     if "task" in options:
         options["task"] = STOCK_TASKS.get(options["task"], options["task"])
     return argparse.Namespace(**{**options, "_name": stock, "arch": stock, "criterion": PLAIN})
