@@ -185,7 +185,8 @@ class LineTranslator:
             return
         words = sum(len(constraint) for constraint in self._constraints(source.line))
         limit = int(self.generation.max_len_a * source.length + self.generation.max_len_b)
-        limit = min(limit, self.generator.max_len - 1)  # the end symbol takes a position
+        # the end symbol takes a position; a search of a plugin may know no limit
+        limit = min(limit, getattr(self.generator, "max_len", limit + 1) - 1)
         if words > limit:
             raise ValueError(
                 f"{words} tokens of constraints, but a translation may have {limit}; allowed: "
@@ -293,15 +294,17 @@ class LineTranslator:
         """Return the sub-words of a hypothesis, with unknown words replaced where asked for."""
         tokens, dictionary = hypothesis["tokens"].int().cpu(), self.target_dictionary
         if self.align_dict is None:
-            text = dictionary.string(tokens, extra_symbols_to_ignore=self.ignored_symbols)
-        else:
-            assert answer.source is not None  # it has been translated
-            text = text_with_unknown_replaced(
-                tokens.tolist(),
-                dictionary,
-                self.ignored_symbols,
-                answer.source.words,
-                hypothesis["alignment"],
-                self.align_dict,
+            # a dictionary of a plugin may join sub-words in a way of its own
+            return dictionary.string(
+                tokens, self.coders.post_process, extra_symbols_to_ignore=self.ignored_symbols
             )
+        assert answer.source is not None  # it has been translated
+        text = text_with_unknown_replaced(
+            tokens.tolist(),
+            dictionary,
+            self.ignored_symbols,
+            answer.source.words,
+            hypothesis["alignment"],
+            self.align_dict,
+        )
         return post_process(text, self.coders.post_process)

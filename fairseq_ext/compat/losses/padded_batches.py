@@ -35,7 +35,9 @@ def lines_of_padding_are_no_sentences(module: PatchedModule) -> None:
         """Return (loss, sample size, what is logged)."""
         loss, size, log = stock(self, model, sample, reduce=reduce)
         sentences = sample.get("nsentences", log["nsentences"])
-        if sentences < log["nsentences"]:
+        # batches of a plugin may have several targets of a sentence
+        options = getattr(self.task, "args", None)
+        if getattr(options, "pad_to_fixed_bsz", False) and sentences < log["nsentences"]:
             log["nsentences"] = sentences
             if self.sentence_avg:
                 size = log["sample_size"] = sentences

@@ -141,3 +141,17 @@ def test_texts_are_made_of_tokens_on_the_cpu(translator):
     (answer,) = plain.answers(lines("an1 av2"))
     there = answer._replace(tokens=answer.tokens.as_subclass(OnGpu))
     assert plain.source_text(there) == plain.source_text(answer) == "an1 av2"
+
+
+def test_dictionaries_of_plugins_join_sub_words(translator, monkeypatch):
+    """As that of BERT's pieces, whose marks no --post-process knows."""
+    joining = translator(coders=Coders(post_process="pieces"))
+    dictionary = joining.target_dictionary
+
+    def string(tensor, bpe_symbol=None, extra_symbols_to_ignore=None):
+        return f"{len(tensor)} {bpe_symbol} {sorted(extra_symbols_to_ignore)}"
+
+    monkeypatch.setattr(dictionary, "string", string)
+    tokens = torch.tensor([4, 5, dictionary.eos()])
+    expected = f"3 pieces [{dictionary.eos()}]"
+    assert joining.hypothesis_text(None, {"tokens": tokens}) == expected

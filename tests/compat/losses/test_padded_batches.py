@@ -53,6 +53,17 @@ def batch(lines):
     return dataset.collater([dataset[0], dataset[1]])
 
 
+def task_of(**options):
+    return SimpleNamespace(target_dictionary=Dictionary(), args=SimpleNamespace(**options))
+
+
+def test_several_targets_of_a_sentence_count():
+    criterion = CrossEntropyCriterion(task_of(pad_to_fixed_bsz=False), sentence_avg=True)
+    sample = batch(None)
+    _, size, log = criterion(Unigram(), {**sample, "nsentences": 1})
+    assert size == log["sample_size"] == log["nsentences"] == 2
+
+
 @pytest.mark.parametrize("sentence_avg, size", [(False, 6), (True, 2)])
 @pytest.mark.parametrize(
     "build, model",
@@ -64,7 +75,7 @@ def batch(lines):
     ids=["cross_entropy", "adaptive_loss", "label_smoothed_cross_entropy"],
 )
 def test_lines_of_padding_change_nothing(build, model, sentence_avg, size):
-    task = SimpleNamespace(target_dictionary=Dictionary())
+    task = task_of(pad_to_fixed_bsz=True)
     criterion, model = build(task, sentence_avg), model()
     filled_up = batch(5)
     assert filled_up["target"].shape == (5, 4)
