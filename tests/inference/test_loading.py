@@ -14,6 +14,7 @@ from inference.stock import ALL
 from options.systems import SYSTEMS
 
 import fairseq_ext
+from fairseq_ext.compat.checkpoints.refusals import check_finite
 from fairseq_ext.inference.loading import check_target, undisturbed
 from fairseq_ext.inference.packing import pack
 
@@ -116,6 +117,12 @@ def test_an_ensemble_has_the_same_words(data, checkpoint_of, other_words):
     with pytest.raises(ValueError, match="dict"):
         fairseq_ext.load(checkpoint, data["two"])
     assert fairseq_ext.load([checkpoint, checkpoint], folder).translate(["an1"], max_len_b=3)
+
+
+def test_a_mask_of_infinities_is_no_divergence():
+    model = torch.nn.Linear(2, 2)
+    model.mask = torch.nn.Parameter(torch.tensor([0.0, -torch.inf]), requires_grad=False)
+    check_finite("a.pt", model)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])

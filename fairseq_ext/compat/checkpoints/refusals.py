@@ -238,9 +238,10 @@ def check_finite(path: str, model: BaseFairseqModel) -> None:
     """Raise UnreadableFile where a parameter holds NaN or an infinity: the training has diverged.
 
     Searches take NaN for a probability of zero: they end in an AssertionError, or in any words.
+    What a model builds without a gradient may be a mask of infinities.
     """
     for name, parameter in model.named_parameters():
-        if parameter.is_floating_point() and not parameter.isfinite().all():
+        if parameter.requires_grad and not parameter.isfinite().all():
             raise UnreadableFile(
                 f"{path}: {name} holds NaN or an infinity; allowed: finite parameters, such as "
                 "those of a checkpoint from before the training diverged"

@@ -112,7 +112,9 @@ def texts_are_translated_in_the_step(module: PatchedModule) -> None:
         sample = dict(sample)
         for pair, dataset in self.backtranslate_datasets.items():
             key = module._get_bt_dataset_key(pair)
-            if self.lambda_otf_bt > 0 and sample.get(key):
+            # a task that derives from this one may load sets that are translated as they are read
+            is_later = isinstance(dataset, TextsToTranslate)
+            if is_later and self.lambda_otf_bt > 0 and sample.get(key):
                 model.eval()  # the step begins with model.train()
                 on_gpu = next(model.parameters()).is_cuda
                 sample[key] = dataset.translated(sample[key]["texts"], on_gpu)

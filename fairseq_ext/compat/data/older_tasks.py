@@ -218,19 +218,30 @@ def give_options_to_model(task: Any) -> None:
     has the options of its checkpoint, with those that were set then.
     """
     method = task.build_model
-    takes_origin = "from_checkpoint" in inspect.signature(method).parameters
+    names = list(inspect.signature(method).parameters)
+    takes_origin = "from_checkpoint" in names
 
     # the name of the second argument tells fairseq that it may be given
     @functools.wraps(method)
-    def build_model(self: FairseqTask, args: Any, from_checkpoint: bool = False) -> Any:
+    def build_model(
+        self: FairseqTask,
+        args: Any = None,
+        from_checkpoint: bool = False,
+        *more: Any,
+        **named: Any,
+    ) -> Any:
+        # under the name that the method has for it
+        args = named.pop(names[1]) if args is None and names[1] in named else args
         options = vars(self).get("args")
         if not from_checkpoint and type(args) is type(options) is argparse.Namespace:
             for name, value in vars(options).items():
                 # unchanged values are the same objects in both copies
                 if name != "_name" and getattr(args, name, method) is not value:
                     setattr(args, name, value)
+        if more:  # by place, as the task's own programs call it
+            return method(self, args, from_checkpoint, *more, **named)
         origin = {"from_checkpoint": from_checkpoint} if takes_origin else {}
-        return method(self, args, **origin)
+        return method(self, args, **origin, **named)
 
     task.build_model = build_model
 

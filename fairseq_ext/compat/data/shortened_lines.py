@@ -33,9 +33,10 @@ def crops_change_with_the_epoch(module: PatchedModule) -> None:
     dataset = getattr(module, LISTENING[module.__name__.rpartition(".")[2]])
 
     def pass_on(self: Any, epoch: int, **options: Any) -> None:
-        # a list of tensors, which a program may give, has no epochs
-        if hasattr(self.dataset, "set_epoch"):
-            self.dataset.set_epoch(epoch)
+        # a list of tensors, which a program may give, has no epochs; a plugin may wrap nothing
+        below: Any = getattr(self, "dataset", None)
+        if hasattr(below, "set_epoch"):
+            below.set_epoch(epoch)
 
     call_after(dataset, "set_epoch", pass_on)
 

@@ -72,7 +72,7 @@ class _ScoredModel:
         extra = output[1] if len(output) > 1 else None
         if self.has_attention or not isinstance(extra, dict):
             return output
-        return output[0], {**extra, "attn": None}
+        return output[0], {**extra, "attn": None}, *output[2:]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.model, name)

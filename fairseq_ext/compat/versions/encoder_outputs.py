@@ -115,10 +115,16 @@ def refined_outputs_have_fields(module: PatchedModule) -> None:
             return stock(self, models, *args, **options)
         reorder = encoder.reorder_encoder_out
         # of this encoder, for this call: TorchScript compiles that of the class
-        vars(encoder)["reorder_encoder_out"] = lambda *order: readable(reorder(*order))
+        before = vars(encoder).copy()
+        vars(encoder)["reorder_encoder_out"] = lambda *order, **named: readable(
+            reorder(*order, **named)
+        )
         try:
             return stock(self, models, *args, **options)
         finally:
             del vars(encoder)["reorder_encoder_out"]
+            # what a program has put there, or a search that this one is a part of
+            if "reorder_encoder_out" in before:
+                vars(encoder)["reorder_encoder_out"] = before["reorder_encoder_out"]
 
     refining.generate = generate

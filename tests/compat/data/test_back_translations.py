@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import torch
-from fairseq.data import Dictionary, LanguagePairDataset
+from fairseq.data import BacktranslationDataset, Dictionary, LanguagePairDataset
 from fairseq.tasks import semisupervised_translation
 
 
@@ -54,6 +54,22 @@ def test_texts_are_translated_by_the_model_of_the_step():
         task_of(dataset, weight).train_step({"bt:xx-yy": batch}, model, criterion, optimizer, 0)
     assert steps == [(True, [[6, 6, 6], [6, 6, 6]])]
     assert model.modes == [False] and model.training
+
+
+def test_sets_of_a_derived_task_are_translated_as_they_are_read():
+    lines, sizes = [torch.tensor([7, 2])], np.array([2])
+    text = LanguagePairDataset(lines, sizes, Dictionary())
+    dataset = BacktranslationDataset(text, Dictionary())
+    batch, steps = {"net_input": {}, "target": torch.tensor([[7, 2]])}, []
+
+    def criterion(model, sample):
+        steps.append(sample)
+        return model.word * 0, 2, {"loss": 0.0}
+
+    optimizer = SimpleNamespace(backward=lambda loss: None)
+    step = task_of(dataset, 1.0).train_step
+    step({"bt:xx-yy": batch}, Translators(), criterion, optimizer, 0)
+    assert steps == [batch]
 
 
 class Loss:

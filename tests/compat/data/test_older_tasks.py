@@ -3,6 +3,7 @@
 from argparse import Namespace
 
 import pytest
+from fairseq.tasks import FairseqTask
 
 from fairseq_ext.compat.data.older_tasks import (
     call_update_step,
@@ -207,6 +208,20 @@ def test_models_have_the_options_that_a_task_has_set(takes_origin):
     loaded = task.build_model(Namespace(**vars(parsed)), from_checkpoint=True)
     assert loaded == parsed
     assert task.build_model(parsed) == Namespace(langs=["a", "b"], count=2, width=3)
+
+
+def test_models_are_built_with_arguments_of_the_plugin():
+    """As DA-Transformer builds its models: with an argument of its own, and by its names."""
+
+    class Task(FairseqTask):
+        def build_model(self, model_cfg, from_checkpoint=False, reload_task=False):
+            return model_cfg, from_checkpoint, reload_task
+
+    give_options_to_model(Task)
+    task = Task(Namespace())
+    assert task.build_model(5, from_checkpoint=True, reload_task=True) == (5, True, True)
+    assert task.build_model(5, True, True) == (5, True, True)
+    assert task.build_model(model_cfg=5) == (5, False, False)
 
 
 def test_update_step_is_called_once_for_each_update():

@@ -6,7 +6,7 @@ import pytest
 import torch
 from common import inprocess
 from fairseq import options, tasks
-from fairseq.data import ListDataset
+from fairseq.data import ListDataset, MonolingualDataset
 from fairseq.data.shorten_dataset import RandomCropDataset
 
 TASKS = {
@@ -36,6 +36,14 @@ def load(toy_corpus, tmp_path):
 def tokens(item):
     """The source of an item of any of the tasks."""
     return (item["source"] if "source" in item else item["net_input.src_tokens"]).tolist()
+
+
+def test_datasets_of_plugins_need_not_wrap_another():
+    class Lines(MonolingualDataset):
+        def __init__(self, lines):
+            self.lines = lines
+
+    Lines([]).set_epoch(2)
 
 
 @pytest.mark.parametrize("name", TASKS)

@@ -55,6 +55,23 @@ def test_scores_begin_where_the_target_begins():
     assert scored(left, "soft")[1]["alignment"][0] == ["0.130000", "0.140000"]
 
 
+class Mixed(Model):
+    """Mixes two distributions, as models of plugins that copy words, and has no attention."""
+
+    def forward(self, src_tokens, prev_output_tokens):
+        return torch.zeros(*prev_output_tokens.shape, 12), {"copied": 1}, torch.tensor(-2.0)
+
+    def get_normalized_probs(self, output, log_probs, sample):
+        assert output[1]["copied"]
+        return output[0] + output[2]
+
+
+def test_probabilities_may_be_of_more_outputs():
+    sample = {"net_input": {"src_tokens": SOURCE, "prev_output_tokens": TARGET}, "target": TARGET}
+    (first, *_) = SequenceScorer(dictionary_with("a")).generate([Mixed()], sample)
+    assert first[0]["positional_scores"].tolist() == [-2, -2, -2]
+
+
 class NoAttention(Model):
     """As decoders are that were not asked for it."""
 

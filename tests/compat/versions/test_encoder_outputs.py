@@ -65,6 +65,10 @@ def test_a_tuple_of_before_is_read_as_today():
 def test_outputs_of_a_refinement_have_them():
     def decode(prev_decoder_out, encoder_out, **options):
         seen.append(encoder_out.encoder_out.size(1))
+        # as models of plugins may, which sample several outputs of a sentence
+        order = torch.arange(seen[-1])
+        again = model.encoder.reorder_encoder_out(encoder_out=encoder_out, new_order=order)
+        assert again.encoder_out.equal(encoder_out.encoder_out)
         # the second sentence ends at once; the first changes each time
         tokens = prev_decoder_out.output_tokens.clone()
         tokens[0, 1] = 4 + len(seen)
