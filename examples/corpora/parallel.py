@@ -49,8 +49,8 @@ def copy(paths: list[Path], outputs: list[Path], is_training: bool, last: object
         streams = [stack.enter_context(written(path)) for path in outputs]
         pairs = itertools.islice(aligned(*paths), last)  # type: ignore[call-overload]
         for number, lines in enumerate(pairs, start=1):
-            # empty on all sides, what is scored is translated right
-            if not all(lines) and (is_training or any(lines)):
+            # a translation has a word at least (--min-len): one of an empty line is wrong as well
+            if not all(lines):
                 empty.append(number)
                 if is_training:
                     continue

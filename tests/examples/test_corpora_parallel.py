@@ -29,15 +29,15 @@ def copy(tmp_path):
 def test_training_lines_that_are_empty_on_one_side_are_left_out(copy, raw, write, capsys):
     write(raw / "train.de", ["eins", "", "drei", "vier"])
     write(raw / "train.en", ["one", "two", "", "four"])
-    write(raw / "val.de", ["", "x"])
-    write(raw / "val.en", ["a", ""])
+    write(raw / "val.de", ["", "x", ""])
+    write(raw / "val.en", ["a", "", ""])
     out = copy()
     assert (out / "train.de").read_text(encoding="utf-8") == "eins\nvier\n"
-    assert (out / "valid.en").read_text(encoding="utf-8") == "a\n\n"
+    assert (out / "valid.en").read_text(encoding="utf-8") == "a\n\n\n"
     said = capsys.readouterr().out
     assert "train: 2 lines, 2 with an empty side dropped (line 2 and 1 more)\n" in said
     assert (
-        f"warning: {raw}/val.de, line 1 and 1 more: empty, or empty in another language: no "
+        f"warning: {raw}/val.de, line 1 and 2 more: empty, or empty in another language: no "
         "translation of it can be right" in said
     )
     assert "test_a" not in said
@@ -58,7 +58,7 @@ def test_training_pairs_that_are_scored_have_a_warning(copy, raw, write, capsys)
     said = f"warning: {raw}/train.de, line 2: the pair is in {raw}/test_a.de too (2 such pairs in "
     assert said in capsys.readouterr().out
     copy("--train-lines", 1)
-    assert "warning" not in capsys.readouterr().out
+    assert " too (" not in capsys.readouterr().out
 
 
 def test_packed_files_are_read(copy, raw):
