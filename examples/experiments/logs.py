@@ -51,7 +51,7 @@ def epochs_of(log: Path) -> tuple[list[tuple[float, int]], int]:
     Only the updates count: no validation, no writing of checkpoints. An epoch that was resumed is
     left out because its time is that of its rest, and one behind an epoch whose line a kill cut off
     because its updates are not known. The log may hold several trainings, one after the other, that
-    save to different folders. Raises UsageError when no epoch ended.
+    save to different folders. Raises UsageError when no epoch ended, nor the rest of one.
     """
     # folder of the checkpoints -> epoch -> (seconds, updates so far)
     trainings: dict[str, dict[int, tuple[float, int]]] = {}
@@ -84,7 +84,7 @@ def epochs_of(log: Path) -> tuple[list[tuple[float, int]], int]:
                 whole.append((seconds, total - before))
             before = total
         every += before
-    if not whole:
+    if not any(trainings.values()):
         raise UsageError(f"{log}: it has no finished training epoch")
     return whole, every
 
@@ -99,7 +99,7 @@ def updates_per_epoch(log: Path) -> int:
     epochs = epochs_of(log)[0]
     text = log.read_text(encoding="utf-8", errors="replace")
     lengths = [int(length) for length in LENGTH.findall(text)]
-    if not lengths and len(epochs) == 1 and STOPPED in text:
+    if not lengths and (not epochs or len(epochs) == 1 and STOPPED in text):
         raise UsageError(
             f"{log}: its only epoch ended early, and no line while training tells how long it is; "
             "allowed: --by updates, or a smaller --log-interval in training"
@@ -108,7 +108,11 @@ def updates_per_epoch(log: Path) -> int:
 
 
 def timed(logs: Sequence[Path]) -> dict[str, float]:
-    """Return the updates of all logs together, and the time of an update and of an epoch."""
+    """Return the updates of all logs together, and the time of an update and of an epoch.
+
+    Without a time where no epoch is whole: with many pairs, a training that goes on from another
+    may end before its first one.
+    """
     values: dict[str, float] = {"updates": 0}
     seconds = updates = 0.0
     medians = []
@@ -117,10 +121,10 @@ def timed(logs: Sequence[Path]) -> dict[str, float]:
         values["updates"] += last
         seconds += sum(time for time, _ in whole)
         updates += sum(count for _, count in whole)
-        medians.append(statistics.median(time for time, _ in whole))
+        medians.append(statistics.median(time for time, _ in whole) if whole else 0)
     if seconds >= SHORTEST and updates:
         values["ms per update"] = 1000 * seconds / updates
-    if sum(medians) >= SHORTEST * len(medians):
+    if all(medians) and sum(medians) >= SHORTEST * len(medians):
         values["seconds per epoch"] = sum(medians)
     return values
 

@@ -49,6 +49,18 @@ def test_short_epochs_are_not_timed(log):
     assert timed([log(epoch(1, 2, 10))]) == {"updates": 10}
 
 
+def test_the_rest_of_an_epoch_alone_is_not_timed(log):
+    """With many pairs, the last updates of a recipe are fewer than a pass over them."""
+    path = log(
+        "2026 | INFO | Loaded checkpoint x (epoch 2 @ 7000 updates)\n",
+        epoch(2, 20, 8400),
+    )
+    assert epochs_of(path) == ([], 8400)
+    assert timed([path]) == {"updates": 8400}
+    with pytest.raises(UsageError, match="its only epoch ended early"):
+        updates_per_epoch(path)
+
+
 def test_several_logs_are_added(log, tmp_path):
     path = log(epoch(1, 20, 100))
     assert timed([path, path])["updates"] == 200
