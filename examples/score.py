@@ -24,10 +24,12 @@ from experiments import UsageError, logs, metrics
 from experiments.parameters import parameters
 from experiments.scores import Score, fields, write_score
 
+from fairseq_ext.compat.generation.word_blanks import lacks_blanks
 from fairseq_ext.tools import AddValues, check_once
 from fairseq_ext.tools.evaluate.inputs import read_hypotheses, read_lines
 
 USED = "parameters used"
+BLEU = {"bleu", "bleu_lower"}
 # of these metrics less is better
 LESS = ("ter", "cer", "wer", "error", "perplexity", "nats")
 BEST = [
@@ -47,7 +49,13 @@ def text(args: Namespace) -> None:
     """Score lines against lines of references."""
     references = references_of(args.ref)
     hypotheses = read_hypotheses(args.hyp, references, args.ref)
-    store(args, hypotheses, references, tokeniser_of(args.ref, args.tokenize))
+    tokeniser = tokeniser_of(args.ref, args.tokenize)
+    if not tokeniser and BLEU & set(args.metrics) and lacks_blanks(references):
+        print(
+            f"warning: {args.ref}: no blanks between words, which BLEU counts; allowed: --tokenize "
+            f"{Path(args.ref).suffix[1:]}=zh, or =char or =ja-mecab (the variable METRICS)"
+        )
+    store(args, hypotheses, references, tokeniser)
 
 
 def tokeniser_of(path: str, by_language: Sequence[str]) -> Optional[str]:

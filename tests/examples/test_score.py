@@ -90,7 +90,7 @@ def test_a_run_that_diverged_is_not_the_best(score, tmp_path, write):
     assert values(tmp_path) == {("log-likelihood",): -2.5}
 
 
-def test_bleu_of_a_language_without_blanks_is_that_of_its_tokeniser(score, tmp_path, write):
+def test_bleu_of_a_language_without_blanks_is_that_of_its_tokeniser(score, tmp_path, write, capsys):
     hypotheses = ["\u732b\u5728\u684c\u5b50\u4e0a"]
     references = ["\u732b\u5750\u5728\u684c\u5b50\u4e0a"]
     hyp = write(tmp_path / "test.hyp", hypotheses)
@@ -98,6 +98,9 @@ def test_bleu_of_a_language_without_blanks_is_that_of_its_tokeniser(score, tmp_p
         ref = write(tmp_path / f"test.{language}", references)
         text = ("text", "bleu", "chrf", "--hyp", hyp, "--ref", ref, "--into", tmp_path / "scores")
         score(*text, "--tokenize", "zh=zh", "ja=char", "--where", f"to={language}")
+    said = capsys.readouterr().out.splitlines()
+    (warning,) = (line for line in said if line.startswith("warning"))  # for en
+    assert f"{ref}: no blanks between words" in warning and "en=zh" in warning
     bleu = sacrebleu.corpus_bleu(hypotheses, [references], tokenize="zh")
     scores = values(tmp_path)
     assert scores["BLEU", "zh"] == pytest.approx(bleu.score) and bleu.score > 50
