@@ -5,8 +5,7 @@ import torch
 from common import toy
 from fairseq.sequence_generator import SequenceGenerator
 
-from fairseq_ext.common import greedy_search as greedy_module
-from fairseq_ext.common.greedy_search import greedy_search
+from fairseq_ext.common import greedy_search
 from properties import collate, random_sentences
 
 
@@ -46,16 +45,18 @@ def batch(lengths=(5, 1, 3, 7), seed=1):
 
 def words_of(model, net_input, longest, **more):
     steps = int(longest.max())
-    words, lengths = greedy_search(model, net_input, longest, steps, **more)
+    words, lengths = greedy_search.greedy_search(model, net_input, longest, steps, **more)
     assert words[torch.arange(words.size(1)) >= lengths.unsqueeze(1)].eq(toy.PAD).all()
     return [row[:length].tolist() for row, length in zip(words, lengths)]
 
 
 # on a GPU rows that have ended stay for some steps
-@pytest.mark.parametrize("every", [1, 5])
+@pytest.mark.parametrize("few, every", [(greedy_search.FEW, 1), (greedy_search.FEW, 5), (1, 1)])
 @pytest.mark.parametrize("seed", range(4))
-def test_words_are_those_of_beam_search_with_beam_1(model, seed, every, monkeypatch):
-    monkeypatch.setattr(greedy_module, "steps_between_checks", lambda source: every)
+def test_words_are_those_of_beam_search_with_beam_1(model, seed, few, every, monkeypatch):
+    """Whether rows leave the batch when they have ended, or not before all have."""
+    monkeypatch.setattr(greedy_search, "FEW", few)
+    monkeypatch.setattr(greedy_search, "steps_between_checks", lambda source: every)
     net_input, limit = batch(seed=seed), 12
     search = SequenceGenerator([model], Symbols(), beam_size=1, max_len_a=0, max_len_b=limit)
     expected = search.generate([model], {"net_input": net_input})
@@ -98,5 +99,5 @@ def test_the_choice_is_told_which_sentences_are_left(model):
 
 
 def test_no_gradient_is_noted(model):
-    words, _ = greedy_search(model, batch(), torch.full((4,), 3), 3)
+    words, _ = greedy_search.greedy_search(model, batch(), torch.full((4,), 3), 3)
     assert not words.requires_grad and not words.is_inference()
