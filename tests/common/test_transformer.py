@@ -134,19 +134,21 @@ def test_weights_of_the_attention(causal):
     torch.testing.assert_close(outputs, expected @ value)
 
 
-def test_positions_are_those_of_fairseq():
+@pytest.mark.parametrize("length", [2, 8, 9])  # of the first table, and of the tokens
+def test_positions_are_those_of_fairseq(length):
     """Padding on either side, and more tokens than the table has rows for."""
     tokens = torch.full((3, 9), 5)
     tokens[1, :4] = PAD
     tokens[2, 6:] = PAD
-    ours = Positions(6, PAD, length=2)(tokens)
+    ours = Positions(6, PAD, length)(tokens)
     torch.testing.assert_close(ours, SinusoidalPositionalEmbedding(6, PAD, 20)(tokens))
 
 
-def test_newest_position_is_the_last_of_all():
-    positions, tokens = Positions(6, PAD, length=2), torch.full((3, 9), 5)
-    expected = positions(tokens)[:1, -1:]
-    assert torch.equal(positions(tokens, only_last=True), expected)
+@pytest.mark.parametrize("length", [2, 8, 9])
+def test_newest_position_is_the_last_of_all(length):
+    positions, tokens = Positions(6, PAD, length), torch.full((3, 9), 5)
+    newest = positions(tokens, only_last=True)
+    assert torch.equal(newest, positions(tokens)[:1, -1:])
 
 
 @pytest.mark.parametrize(

@@ -156,6 +156,21 @@ def test_improbable_sources_do_not_underflow():
     assert score.item() == pytest.approx(-220)
 
 
+def test_words_of_half_precision_add_up_in_single_precision():
+    """float16 has no odd number above 2048."""
+
+    class Model(torch.nn.Module):
+        def forward(self, src_tokens, src_lengths, prev_output_tokens):
+            return torch.full((*prev_output_tokens.shape, 6), -111.0, dtype=torch.float16)
+
+        def get_normalized_probs(self, output, log_probs):
+            return output
+
+    reverse = PairScorer([Model()], dictionary_with("a", "b"), True)
+    score = reverse([torch.tensor([4, END])], [torch.tensor([5] * 40 + [END])])
+    assert score.dtype == torch.float32 and score.item() == -111 * 41
+
+
 def test_several_models_give_the_mean_of_their_probabilities(pair):
     models = [pair.model.direction(direction) for direction in ("yy-xx", "xx-yy")]
     reverse = PairScorer(models, pair.task.dictionaries["xx"], True)
@@ -193,6 +208,8 @@ def test_translations_are_as_long_as_the_reverse_models_read(pair, monkeypatch):
 def test_a_source_that_the_reverse_models_do_not_write_is_named(pair, monkeypatch):
     """It ended in an IndexError as well; a task whose searches are built first asks for others."""
     monkeypatch.setattr(pair.task, "_longest_source", math.inf)
+    monkeypatch.setattr(pair.model, "_max_positions", (1024, max(LENGTHS)))
+    assert len(pair.search(0.3)) == len(LENGTHS)
     monkeypatch.setattr(pair.model, "_max_positions", (1024, max(LENGTHS) - 1))
     message = "--dual-alpha 0.3: a source of 5 tokens, .*; allowed: --max-source-positions 4 with"
     with pytest.raises(ValueError, match=message):
