@@ -136,3 +136,25 @@ def layers_are_named_by_text(module: PatchedModule) -> None:
     # configurations that inherit it share the field
     config.__dataclass_fields__["layers_to_keep"].type = Optional[str]
     config.__annotations__["layers_to_keep"] = Optional[str]
+
+
+@patch(
+    "fairseq.models.multilingual_transformer",
+    because="fairseq 0.12.2: a multilingual_transformer is built with all layers, whatever "
+    "--encoder-layers-to-keep and --decoder-layers-to-keep say, and its checkpoints are pruned "
+    "whenever they are read: they can neither be resumed nor translate",
+)
+def multilingual_models_have_the_layers_to_keep(module: PatchedModule) -> None:
+    """Build as many layers as are to be kept, as fairseq's transformer does."""
+    model = module.MultilingualTransformerModel
+    stock = model.build_model.__func__
+
+    @functools.wraps(stock)
+    def build_model(cls: type, args: Any, task: Any) -> Any:
+        for side in SIDES:
+            to_keep = getattr(args, f"{side}_layers_to_keep", None)
+            if to_keep:
+                setattr(args, f"{side}_layers", len(to_keep.split(",")))
+        return stock(cls, args, task)
+
+    model.build_model = classmethod(build_model)

@@ -1,5 +1,6 @@
 """Models with fewer layers are loaded from a checkpoint with all."""
 
+import copy
 from argparse import Namespace
 
 import pytest
@@ -127,6 +128,27 @@ def test_a_model_of_both_directions_with_fewer_layers(arch, toy_corpus, tmp_path
     overrides = ["--model-overrides", "{'decoder_layers_to_keep': '1'}"]
     pruned = inprocess.generate(*search, tmp_path / "whole" / "checkpoint_last.pt", *overrides)
     assert inprocess.hypotheses(fewer) == inprocess.hypotheses(pruned)
+
+
+def test_a_multilingual_model_with_fewer_layers(toy_corpus):
+    """It was built with all layers; of a whole one, the layers that are named are read."""
+    words = [toy_corpus.two, "--task", "multilingual_translation", "--lang-pairs", "xx-yy"]
+    words += ["--arch", "multilingual_transformer", "--encoder-layers-to-keep", "1"]
+    words += [word for entry in TRANSFORMER.items() for word in entry]
+    cfg = inprocess.configuration(options.get_training_parser(), words)
+    task = tasks.setup_task(cfg.task)
+    model = task.build_model(cfg.model)
+    sides = model.models["xx-yy"].encoder, model.models["xx-yy"].decoder
+    assert [len(side.layers) for side in sides] == [1, 2]
+    state = model.state_dict()
+    encoder, first = "models.xx-yy.encoder.layers.", "models.xx-yy.encoder.layers.0."
+    of_layer = {name: value for name, value in state.items() if name.startswith(first)}
+    whole = {name: torch.zeros_like(value) for name, value in state.items()}
+    whole.update({f"{encoder}1.{name[len(first) :]}": value for name, value in of_layer.items()})
+    model.load_state_dict(whole, strict=True, model_cfg=copy.copy(cfg.model))
+    loaded = model.state_dict()
+    assert of_layer and all(torch.equal(loaded[name], value) for name, value in of_layer.items())
+    model.load_state_dict(loaded, strict=True, model_cfg=cfg.model)  # resumed
 
 
 def test_without_a_model_nothing_is_pruned():
