@@ -19,7 +19,6 @@ from fairseq.data import (
     Dictionary,
     FairseqDataset,
     LanguagePairDataset,
-    data_utils,
     indexed_dataset,
 )
 from fairseq.dataclass import FairseqDataclass
@@ -29,6 +28,7 @@ from omegaconf import II, MISSING
 from torch import Tensor
 
 from ..common import labels
+from ..common.empty_files import binarised_lines
 from ..common.search_options import refuse_search
 
 
@@ -77,7 +77,8 @@ class TextClassificationTask(FairseqTask):
     def load_dataset(self, split: str, combine: bool = False, **_unused: Any) -> None:
         """Read a split into ``self.datasets``.
 
-        Raises ValueError, with the line, for an empty text or for what is not one known label.
+        Raises ValueError for a file without lines and, with the line, for an empty text or for
+        what is not one known label.
         """
         parts = [self._load_part(split)]
         while combine and self._has_part(f"{split}{len(parts)}"):  # train, train1, train2 ...
@@ -117,7 +118,8 @@ class TextClassificationTask(FairseqTask):
             (self.cfg.target_lang, self.names),
         ):
             prefix = self._prefix(split, lang)
-            side = data_utils.load_indexed_dataset(prefix, dictionary, self.cfg.dataset_impl)
+            empty = f"{prefix}: holds no line"
+            side = binarised_lines(prefix, dictionary, self.cfg.dataset_impl, empty)
             if side is None:
                 raise FileNotFoundError(f"{prefix}.idx: no such binarised file")
             sides.append((prefix, side))

@@ -6,13 +6,13 @@ import os
 from typing import List, Optional, Sequence
 
 import numpy as np
-from fairseq.data import ConcatDataset, Dictionary, FairseqDataset, LanguagePairDataset, data_utils
+from fairseq.data import ConcatDataset, Dictionary, FairseqDataset, LanguagePairDataset
 from fairseq.data.indexed_dataset import dataset_exists
 
+from ..common.empty_files import binarised_lines
 from ..common.named_values import entries
 from ..compat.user_errors import raw_text_note
 from .config import StreamsConfig
-from .empty_files import empty_file_as
 from .language_pair import LABEL, MONO, languages, reverse_of, target_of
 from .marked_sources import marked
 
@@ -139,8 +139,8 @@ def _lines(
         prefix = os.path.join(path, name)
         if not dataset_exists(prefix, cfg.dataset_impl):
             break
-        with empty_file_as(f"{prefix}: holds no line (--monolingual {lang})"):
-            parts.append(data_utils.load_indexed_dataset(prefix, dictionary, cfg.dataset_impl))
+        empty = f"{prefix}: holds no line (--monolingual {lang})"
+        parts.append(binarised_lines(prefix, dictionary, cfg.dataset_impl, empty))
         if not combine:
             break
     if not parts:

@@ -6,9 +6,9 @@ from typing import Mapping, Sequence, Type
 from fairseq.data import Dictionary, LanguagePairDataset
 from fairseq.tasks.translation import load_langpair_dataset
 
+from ..common.empty_files import empty_file_as
 from ..compat.user_errors import raw_text_note
 from .config import StreamsConfig
-from .empty_files import empty_file_as
 from .language_pair import LanguagePair
 
 

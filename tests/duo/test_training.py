@@ -190,6 +190,15 @@ def test_bad_data_are_named(build, tmp_path, valid, message):
         task.load_dataset("nosuch")
 
 
+def test_a_file_without_lines_is_named(build, tmp_path):
+    folder = write(tmp_path, {"train": GOOD})
+    (folder / "valid.text-label.text").write_text("", encoding="utf-8")
+    words = ("-s", "text", "-t", "label", "--dataset-impl", "raw")
+    _, task, _ = build("duo_classifier", task="text_classification", languages=words, data=folder)
+    with pytest.raises(ValueError, match="valid.text-label.text: holds no line"):
+        task.load_dataset("valid")
+
+
 def test_bad_folders_and_options_are_named(build, tmp_path):
     words = {"task": "text_classification", "languages": ("-s", "text", "-t", "label")}
     with pytest.raises(ValueError, match="dict.text.txt: no such dictionary"):

@@ -192,6 +192,9 @@ def test_missing_files_are_named(data, tmp_path):
     (tmp_path / "dict.txt").write_text("cat 1\n", encoding="utf-8")
     with pytest.raises(ValueError, match="there are no captions .*valid.bin"):
         task_of(tmp_path).load_dataset("valid")
+    (tmp_path / "valid").write_text("", encoding="utf-8")
+    with pytest.raises(ValueError, match="valid: holds no caption"):
+        task_of(tmp_path, "--dataset-impl", "raw").load_dataset("valid")
     (tmp_path / "dict.txt").unlink()
     with pytest.raises(ValueError, match="there is no .*dict.txt; run fairseq-preprocess"):
         task_of(tmp_path)

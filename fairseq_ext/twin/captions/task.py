@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from fairseq.criterions import FairseqCriterion
-from fairseq.data import Dictionary, data_utils, indexed_dataset
+from fairseq.data import Dictionary, indexed_dataset
 from fairseq.dataclass import FairseqDataclass
 from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask, register_task
 from omegaconf import II
 from torch import Tensor
 
+from ...common.empty_files import binarised_lines
 from ...common.fast_search import fast_search
 from ...common.search_options import SOURCE_WORDS, refuse_options
 from ..metrics import bleu_sums, log_bleu, log_cider
@@ -86,7 +87,8 @@ class ImageCaptioningTask(FairseqTask):
                 f"{stem}1.idx: image_captioning reads one file of captions for {split}; allowed: "
                 f"{stem} alone"
             )
-        captions = data_utils.load_indexed_dataset(stem, self.dictionary, self.cfg.dataset_impl)
+        empty = f"{stem}: holds no caption"
+        captions = binarised_lines(stem, self.dictionary, self.cfg.dataset_impl, empty)
         if captions is None:
             raise ValueError(f"there are no captions {stem}.bin, {stem}.idx")
         folder = self.cfg.features or self.cfg.data
