@@ -22,6 +22,7 @@ PATCHES = (
     "edit_paths_without_extension",
     "encoder_layers_without_copies",
     "local_rank_with_hyphen",
+    "no_version_has_a_fused_path",
     "numpy_int32_offsets",
     "numpy_old_names",
     "older_tasks_have_their_options",
