@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 from typing import Any, Callable
 
 from ..patch_registry import PatchedModule, patch
@@ -82,40 +81,6 @@ def encoder_outputs_have_fields(module: PatchedModule) -> None:
     encoder.forward_non_torchscript = forward_non_torchscript
     fields.__getitem__ = __getitem__
     fields.__new__.__defaults__ = (None,) * len(FIELDS[1:])  # 0.9 had the first four alone
-
-
-class ForwardOfEncoder:
-    """The method `forward` of a class of encoders, whose output a plugin that calls it can read.
-
-    To fairseq and torch, which compiles it, it is what it was.
-
-    Args:
-        stock: the function.
-    """
-
-    def __init__(self, stock: Callable[..., Any]) -> None:
-        self.stock = stock
-
-    def __get__(self, encoder: Any, kind: type | None = None) -> Callable[..., Any]:
-        """Return the method of an encoder, the function of a class."""
-        if encoder is None:
-            return self.stock
-        method: Callable[..., Any] = self.stock.__get__(encoder, kind)
-        caller = str(sys._getframe(1).f_globals.get("__name__"))
-        if caller.partition(".")[0] in ("fairseq", "torch"):
-            return method
-        return lambda *args, **options: readable(method(*args, **options))
-
-
-@patch(
-    "fairseq.models.transformer.transformer_encoder",
-    because="fairseq 0.12.2: the same of criteria that call model.encoder.forward(...), as that of "
-    "mRASP2",
-)
-def outputs_of_forward_have_fields(module: PatchedModule) -> None:
-    """Let outputs be read so where a plugin calls `forward` by its name."""
-    encoder = module.TransformerEncoderBase
-    encoder.forward = ForwardOfEncoder(encoder.forward)
 
 
 @patch(

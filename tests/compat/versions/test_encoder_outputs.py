@@ -6,7 +6,6 @@ from fairseq.data import Dictionary
 from fairseq.iterative_refinement_generator import DecoderOut, IterativeRefinementGenerator
 from fairseq.models import FairseqDecoder, FairseqEncoderDecoderModel
 from fairseq.models.fairseq_encoder import EncoderOut, FairseqEncoder
-from fairseq.models.transformer import TransformerConfig, TransformerEncoderBase
 from fairseq.sequence_generator import EnsembleModel
 
 STATES = torch.arange(6.0).view(3, 2, 1)  # (T, B, D)
@@ -38,19 +37,6 @@ def test_todays_output_has_the_fields_of_before(output):
     assert output._replace(encoder_out=PADDING)["encoder_out"] == [PADDING]
     with pytest.raises(AttributeError):
         output.encoder_output  # noqa: B018
-
-
-def test_plugins_may_call_forward():
-    """As the criterion of mRASP2 does; torch compiles the encoder as before."""
-    cfg, words = TransformerConfig(), Dictionary()
-    cfg.encoder.embed_dim, cfg.encoder.ffn_embed_dim, cfg.encoder.layers = 8, 8, 1
-    encoder = TransformerEncoderBase(cfg, words, torch.nn.Embedding(len(words), 8, words.pad()))
-    tokens, lengths = torch.tensor([[3, 2], [1, 2]]), torch.tensor([2, 1])
-    output = encoder.eval().forward(tokens, src_lengths=lengths)
-    assert output.encoder_out is output["encoder_out"][0]
-    assert encoder(tokens, lengths).encoder_out.equal(output.encoder_out)
-    compiled = torch.jit.script(encoder)(tokens, lengths)
-    torch.testing.assert_close(compiled["encoder_out"][0], output.encoder_out)
 
 
 def test_an_output_in_another_order_has_them():
