@@ -56,6 +56,19 @@ def test_text_of_another_kind_is_all_that_differs():
     assert target[2:4] == ['"22501,45000p"', "$DATA/tatoeba/train.en"]
 
 
+def test_sub_words_of_the_pairs_alone_are_all_that_differs():
+    assert differing("recipe_1450_pairs", "recipe_1450_tatoeba") == set()
+    of_all, of_pairs = (
+        " ".join(
+            line for line in read_experiment(f"dual/{name}").prepare if "learn-subwords" in line
+        )
+        for name in ("recipe_1450_tatoeba", "recipe_1450_pairs")
+    )
+    text = [" $DATA/raw/mono.de", " $DATA/raw/mono.en"]
+    assert all(file in of_all for file in text)
+    assert of_all.replace("".join(text), "").split() == of_pairs.split()
+
+
 def test_a_stopped_annealing_goes_on_where_it_was():
     """--restore-file would begin it anew with the checkpoint of the training before."""
     commands = read_experiment("dual/recipe").systems["tagged.online.annealed"].train
