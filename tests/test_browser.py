@@ -134,7 +134,7 @@ def test_search_finds_an_option(page, address, width):
     page.goto(address + "index.html")
     if width < 1000:
         page.click("label.md-header__button[for=__search]")
-    page.fill("input.md-search__input", "dual-alpha")
+    page.fill("input.md-search__input", "--dual-alpha")
     page.wait_for_selector(".md-search-result__link")
     links = page.query_selector_all(".md-search-result__link")
     results = [link.get_attribute("href") for link in links]
