@@ -7,6 +7,8 @@
     python examples/run.py dual/multi30k dual 1 2              trains and scores, seeds 1 and 2
     python examples/run.py dual/multi30k dual 1 --raw RAW      makes the data first, if need be
     python examples/run.py dual/multi30k report 1 2            compares what was scored
+    python examples/run.py dual/own report 1 --versus dual/recipe
+                                                               and with those of another
     python examples/run.py dual/multi30k dual 1 --print        only prints the commands
     python examples/run.py dual/multi30k dual 1 -- --fp16      more options for fairseq-train
     python examples/run.py dual/multi30k report 1 -- --fp16    compares runs with such options
@@ -89,6 +91,14 @@ def arguments(words: list[str]) -> Namespace:
         default=[],
         help="report: leave a metric out, such as 'ms per update' of a machine that was not idle",
     )
+    parser.add_argument(
+        "--versus",
+        metavar="EXPERIMENT",
+        action="append",
+        default=[],
+        help="report: compare with the systems of the same label in another experiment, too, in "
+        "data-bin/NAME and runs/NAME",
+    )
     args = parser.parse_args(words[:place])
     args.options = words[place + 1 :]
     return args
@@ -109,6 +119,7 @@ def check_options(experiment: Experiment, args: Namespace) -> None:
     for option, does_something, needed in (
         ("--store", is_report, "report"),
         ("--leave-out", is_report, "report"),
+        ("--versus", is_report, "report"),
         ("--force", args.store or args.raw is not None, "--raw or report --store"),
         ("--raw", args.system and not is_report, "prepare or a SYSTEM"),
         ("--print", args.system and not is_report, "prepare or a SYSTEM"),
@@ -223,6 +234,7 @@ def perform_experiment(experiment: Experiment, args: Namespace) -> None:
         report(
             experiment, args.data, args.runs, sorted(set(args.seeds)), args.leave_out,
             DOCS if args.store else None, args.options, args.force,
+            [read_experiment(name) for name in args.versus],
         )  # fmt: skip
     else:
         run_systems(experiment, args)

@@ -22,7 +22,7 @@ from typing import Optional, Sequence
 
 from experiments import UsageError, logs, metrics
 from experiments.parameters import parameters
-from experiments.scores import Score, fields, write_score
+from experiments.scores import Score, digest, fields, write_score
 
 from fairseq_ext.compat.generation.word_blanks import lacks_blanks
 from fairseq_ext.tools import AddValues, check_once
@@ -89,6 +89,7 @@ def store(
             name,
             sums.tolist(),
             metric.signature(),
+            digest(references),
         )
         write_score(args.into, score)
 

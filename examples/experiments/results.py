@@ -6,34 +6,32 @@ the mean; of a classification, of each seed), the 95% interval of the difference
 where a system has several, seeds, and the value of each seed.
 """
 
-import math
 import shlex
-import statistics
 from pathlib import Path
-from typing import Any, Mapping, Optional, Sequence
-
-import numpy as np
+from typing import Mapping, Optional, Sequence
 
 from fairseq_ext.tools import atomic_path
-from fairseq_ext.tools.evaluate.intervals import UNKNOWN, Seeds, interval_of_difference, pooled
 from fairseq_ext.tools.evaluate.report import cell, markdown_table, spread
-from fairseq_ext.tools.evaluate.scores import TESTS, Scored, paired_test, resample
+from fairseq_ext.tools.evaluate.scores import TESTS
 
 from . import UsageError, surroundings
 from .definition import Experiment, System
-from .execution import RECORD, Run
+from .differences import (
+    TEST,
+    WHOLE,
+    Place,
+    Results,
+    differences,
+    differences_from,
+    line,
+    number,
+    over_seeds,
+)
+from .execution import RECORD, ROOT, Run
 from .files import read_json, write_json
-from .metrics import CLASSIFICATIONS, RATES, mcnemar, metric_named
-from .scores import COLUMNS, MEASURED, Score, read_scores
+from .metrics import CLASSIFICATIONS, RATES
+from .scores import COLUMNS, MEASURED, read_scores
 from .stored_values import columns, store, write_data
-from .trainings import without_shared_trainings
-
-Place = tuple[tuple[str, str], ...]
-Where = tuple[Place, str]  # and the metric
-# label, where, metric -> {seed: score}
-Results = dict[tuple[str, Place, str], dict[int, Score]]
-TEST = "bootstrap"
-WHOLE = 1e15  # a float below tells whole numbers apart
 
 
 def run_of(system: System, seed: int, data: Path, runs: Path, options: Sequence[str]) -> Run:
@@ -81,108 +79,6 @@ def collect(
     return results, missing
 
 
-def sums_of(scores: Sequence[Score]) -> list[np.ndarray]:
-    """Return the sums of each score (N, K). Raises UsageError for sets of different sizes."""
-    sums = [score.matrix() for score in scores]
-    if len({len(matrix) for matrix in sums}) > 1:
-        metric, where = scores[0].metric, scores[0].where
-        raise UsageError(f"{metric} {where}: the runs scored sets of different sizes")
-    return sums
-
-
-def difference(
-    baseline: Mapping[int, Score], system: Mapping[int, Score], spread: Seeds = UNKNOWN
-) -> dict[str, Any]:
-    """Return {"values": differences by seed, "p": [p-values], "interval": (low, high)}.
-
-    spread: how far seeds lie apart, for the interval, which is empty where sums are not resampled.
-    Values are of the seeds that both have. p is of the paired bootstrap over the items, of the mean
-    over the seeds; of a classification it is that of the McNemar test, of each seed. There is none
-    where the sums are not stored, none of a single item, whose resamples are all alike, and none of
-    a run that diverged: no difference by chance reaches NaN, so that p would be the lowest.
-    """
-    seeds = sorted(set(baseline) & set(system))
-    values = {seed: system[seed].value - baseline[seed].value for seed in seeds}
-    first, untested = system[seeds[0]], {"values": values, "p": [], "interval": ()}
-    if first.name is None or first.sums is None or not all(map(math.isfinite, values.values())):
-        return untested
-    metric = metric_named(first.name)
-    both = sums_of([scores[seed] for scores in (baseline, system) for seed in seeds])
-    before, after = both[: len(seeds)], both[len(seeds) :]
-    if first.name in CLASSIFICATIONS:
-        tests = [mcnemar(*pair) for pair in zip(before, after)]
-        return {"values": values, "p": tests, "interval": ()}
-    if len(before[0]) < 2:
-        return untested
-    resamples = resample(len(before[0]), TESTS[TEST])
-    base, scored = Scored(metric, before, resamples), Scored(metric, after, resamples)
-    if not (np.isfinite(base.samples).all() and np.isfinite(scored.samples).all()):
-        return untested
-    test = paired_test(metric, base, scored, TEST)
-    interval = interval_of_difference(base, scored, spread)
-    return {"values": values, "p": [test[0]["p"]], "interval": interval}
-
-
-def number(value: float) -> str:
-    """Return a value as it is stored: counts whole, others with six digits, or nan, inf, -inf."""
-    return str(int(value)) if abs(value) < WHOLE and value == int(value) else f"{value:.6g}"
-
-
-def over_seeds(values: Sequence[float]) -> tuple[float, float, float]:
-    """Return mean, lowest and highest; all are NaN where one value is, in whatever order."""
-    if any(map(math.isnan, values)):
-        return math.nan, math.nan, math.nan
-    try:
-        mean = statistics.fmean(values)
-    except (ValueError, OverflowError):  # both infinities, or a sum that is more than a float holds
-        mean = sum(values) / len(values)
-    return mean + 0.0, min(values), max(values)
-
-
-def line(
-    label: str,
-    versus: str,
-    place: Mapping[str, str],
-    metric: str,
-    values: Mapping[int, float],
-    p: Sequence[float] = (),
-    interval: Sequence[float] = (),
-) -> dict[str, str]:
-    """Return a line of the data. place: {field: value}."""
-    shown = {seed: number(value + 0.0) for seed, value in sorted(values.items())}
-    several = len(values) > 1
-    mean, low, high = over_seeds(list(values.values()))
-    return {
-        "system": label,
-        "versus": versus,
-        **place,
-        "metric": metric,
-        "seeds": " ".join(map(str, shown)),
-        "value": number(mean),
-        "low": number(low) if several else "",
-        "high": number(high) if several else "",
-        "p": " ".join("<0.0001" if share < 0.0001 else f"{share:.4f}" for share in p),
-        "interval": " ".join(map(number, interval)),
-        "values": " ".join(shown.values()),
-    }
-
-
-def spread_of_seeds(systems: Mapping[str, System], results: Results) -> dict[Where, Seeds]:
-    """Return how far the seeds of the systems lie apart at each place, by each metric."""
-    runs: dict[Where, dict[str, Scored]] = {}
-    for (label, place, metric), by_seed in results.items():
-        of_metric, scores = runs.setdefault((place, metric), {}), list(by_seed.values())
-        name = scores[0].name
-        if name is None or name in CLASSIFICATIONS or scores[0].sums is None or len(scores) < 2:
-            continue
-        sums = sums_of(scores)
-        of_metric[label] = Scored(metric_named(name), sums, resample(len(sums[0]), TESTS[TEST]))
-    return {
-        where: pooled(scored[label] for label in without_shared_trainings(systems, scored))
-        for where, scored in runs.items()
-    }
-
-
 def lines_of(experiment: Experiment, results: Results) -> list[dict[str, str]]:
     """Return the data: all scores, those of a paper, then the differences of `compare`."""
     about = {system.label: system.fields for system in experiment.systems.values()}
@@ -193,16 +89,7 @@ def lines_of(experiment: Experiment, results: Results) -> list[dict[str, str]]:
     for label, metric, value in experiment.published:
         published = {"system": label, "versus": "", "metric": metric, "value": f"{value:g}"}
         lines.append({**dict.fromkeys(MEASURED, ""), **published})
-    spreads = spread_of_seeds(experiment.systems, results)
-    for baseline, system in experiment.compare:
-        for (label, place, metric), by_seed in results.items():
-            peer = results.get((baseline, place, metric), {})
-            if label == system and set(peer) & set(by_seed):
-                test = difference(peer, by_seed, spreads[place, metric])
-                where = {**about[label], **dict(place)}
-                measured = test["values"], test["p"], test["interval"]
-                lines.append(line(label, baseline, where, metric, *measured))
-    return lines
+    return lines + differences(experiment.systems, experiment.compare, results)
 
 
 def tests(results: Results, seeds: Sequence[int]) -> dict[str, str]:
@@ -335,6 +222,7 @@ def report(
     docs: Optional[Path] = None,
     options: Sequence[str] = (),
     force: bool = False,
+    peers: Sequence[Experiment] = (),
 ) -> None:
     """Write report.csv, report.json and report.md to RUNS and print the tables.
 
@@ -343,10 +231,14 @@ def report(
         makes its tables and pictures.
     options: of the runs, see `collect`.
     force: replace values of the manual although some are of runs that this report is not on.
+    peers: other experiments, with the systems of which those of the same label are compared.
     """
     results, missing = collect(experiment, data, runs, seeds, options)
     results = without(results, left_out)
     lines = lines_of(experiment, results)
+    for peer in peers:
+        folders = ROOT / "data-bin" / peer.name, ROOT / "runs" / peer.name
+        lines += differences_from(peer, collect(peer, *folders, seeds)[0], experiment, results)
     records = [
         read_json(runs / f"{name}.{seed}" / RECORD) for name in experiment.systems for seed in seeds
     ]

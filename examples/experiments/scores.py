@@ -1,5 +1,6 @@
 """The scores of a run, each a file of RUN/scores, with the sums that significance rests on."""
 
+import hashlib
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,7 +23,8 @@ class Score:
 
     metric: what is measured, as in tables. where: {field: value}, such as the set and direction.
     name: of the metric in `metrics.METRICS`. sums: (N, K), what the items add to the value; None
-    where differences are not tested. signature: what the value depends on.
+    where differences are not tested. signature: what the value depends on. references: `digest` of
+    the lines that it was scored against.
     """
 
     metric: str
@@ -31,10 +33,16 @@ class Score:
     name: Optional[str] = None
     sums: Optional[Sequence[Sequence[float]]] = None
     signature: str = ""
+    references: str = ""
 
     def matrix(self) -> np.ndarray:
         """Return the sums as an array (N, K)."""
         return np.array(self.sums, dtype=np.float64)
+
+
+def digest(lines: Sequence[str]) -> str:
+    """Return what tells whether two sets of lines are the same."""
+    return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def fields(

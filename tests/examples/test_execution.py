@@ -268,6 +268,7 @@ def test_more_options_that_would_do_nothing_are_refused(places, call, capsys):
     [
         (["main", 1, "--store"], "--store does nothing without report"),
         (["main", 1, "--leave-out", "BLEU"], "--leave-out does nothing without report"),
+        (["main", 1, "--versus", "dual/own"], "--versus does nothing without report"),
         (["main", 1, "--force"], "--force does nothing without --raw or report --store"),
         (["report", 1, "--force"], "--force does nothing without --raw or report --store"),
         (["report", 1, "--raw", "raw"], "--raw does nothing without prepare or a SYSTEM"),

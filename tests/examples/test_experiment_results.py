@@ -9,18 +9,11 @@ import shutil
 import pytest
 from experiments import UsageError, surroundings
 from experiments.definition import read_experiment
+from experiments.differences import difference, number, spread_of_seeds
 from experiments.execution import Run
 from experiments.files import write_json
 from experiments.metrics import metric_named
-from experiments.results import (
-    collect,
-    difference,
-    lines_of,
-    markdown,
-    number,
-    report,
-    spread_of_seeds,
-)
+from experiments.results import collect, lines_of, markdown, report
 from experiments.scores import Score, fields, read_scores, write_score
 
 from fairseq_ext.tools.evaluate.intervals import interval_of_difference, pooled

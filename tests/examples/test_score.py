@@ -90,6 +90,15 @@ def test_a_run_that_diverged_is_not_the_best(score, tmp_path, write):
     assert values(tmp_path) == {("log-likelihood",): -2.5}
 
 
+def test_a_score_tells_its_references(score, tmp_path, write):
+    hypotheses = write(tmp_path / "hyp", ["a", "b"])
+    for name, lines in (("first", ["a", "b"]), ("copy", ["a", "b"]), ("other", ["a", "c"])):
+        options = ("--hyp", hypotheses, "--ref", write(tmp_path / name / "ref", lines))
+        score("text", "chrf", *options, "--into", tmp_path / name / "scores")
+    first, copy, other = (read_scores(tmp_path / name)[0] for name in ("first", "copy", "other"))
+    assert first.references and first.references == copy.references != other.references
+
+
 def test_bleu_of_a_language_without_blanks_is_that_of_its_tokeniser(score, tmp_path, write, capsys):
     hypotheses = ["\u732b\u5728\u684c\u5b50\u4e0a"]
     references = ["\u732b\u5750\u5728\u684c\u5b50\u4e0a"]
