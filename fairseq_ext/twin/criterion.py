@@ -5,10 +5,11 @@ Dimensions: B sentences, T target positions, V vocabulary, D state.
 
 import inspect
 import math
+from argparse import Namespace
 from functools import partial
 from typing import Any, Callable, Dict, List, Optional, Tuple, Type
 
-from fairseq import metrics, utils
+from fairseq import checkpoint_utils, metrics, utils
 from fairseq.criterions import FairseqCriterion, register_criterion
 from fairseq.models import ARCH_MODEL_REGISTRY, BaseFairseqModel
 from fairseq.tasks import FairseqTask
@@ -45,6 +46,7 @@ class TwinCriterion(FairseqCriterion):
         network: the backward network; None where the penalty needs none, or for evaluation only.
         label_smoothing: epsilon, of both likelihoods.
         sentence_avg: divide the gradient by sentences instead of tokens.
+        layers_to_keep: --decoder-layers-to-keep, of both decoders.
     """
 
     def __init__(
@@ -55,8 +57,10 @@ class TwinCriterion(FairseqCriterion):
         network: Optional[nn.Module] = None,
         label_smoothing: float = 0.0,
         sentence_avg: bool = False,
+        layers_to_keep: Optional[str] = None,
     ):
         super().__init__(task)
+        self.layers_to_keep = layers_to_keep
         self.weight, self.penalty, self.network = weight, penalty, network
         self.epsilon, self.sentence_avg = label_smoothing, sentence_avg
 
@@ -84,15 +88,19 @@ class TwinCriterion(FairseqCriterion):
         _check_task(task)
         network: Any = None
         state_size: Optional[int] = None
+        layers_to_keep: Optional[str] = None
         if not is_stored:
             model, model_cfg = _model_of_the_run(cfg)
             # the other rows of Table 1 compare with zeros, noise or the state before
             if cfg.twin_target == "backward" and not cfg.twin_stabilise:
                 network = model.build_backward(model_cfg, task)
+                layers_to_keep = getattr(model_cfg, "decoder_layers_to_keep", None)
                 # g maps between the two state spaces; the identity has no parameters
                 state_size = None if cfg.twin_map == "identity" else network.state_size
         penalty = TwinPenalty(cfg.twin_target, cfg.twin_distance, cfg.twin_stabilise, state_size)
-        return cls(task, cfg.twin_weight, penalty, network, cfg.label_smoothing, cfg.sentence_avg)
+        smoothing, sentence_avg = cfg.label_smoothing, cfg.sentence_avg
+        parts = (penalty, network, smoothing, sentence_avg, layers_to_keep)
+        return cls(task, cfg.twin_weight, *parts)
 
     def forward(
         self, model: BaseFairseqModel, sample: Dict[str, Any], reduce: bool = True
@@ -199,10 +207,15 @@ class TwinCriterion(FairseqCriterion):
         """Load a checkpoint's weights; one of a run without a backward network has none.
 
         Then the network and g stay as they are: a plain model goes on being trained with a twin.
+        Of a network with more layers those that are to be kept are read, as fairseq does with the
+        forward decoder.
         """
-        if state_dict is not None:
-            return super().load_state_dict(state_dict, strict)
-        return None
+        if state_dict is None:
+            return None
+        # as fairseq names the options of a model; it clears the layers where it has pruned
+        options = Namespace(arch="twin", decoder_layers_to_keep=self.layers_to_keep)
+        pruned = checkpoint_utils.prune_state_dict(state_dict, options)
+        return super().load_state_dict(pruned, strict)
 
 
 def _check_task(task: FairseqTask) -> None:

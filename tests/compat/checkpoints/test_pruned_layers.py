@@ -130,6 +130,26 @@ def test_a_model_of_both_directions_with_fewer_layers(arch, toy_corpus, tmp_path
     assert inprocess.hypotheses(fewer) == inprocess.hypotheses(pruned)
 
 
+def test_a_model_and_its_twin_with_fewer_layers(toy_corpus, tmp_path):
+    """Of both decoders the layers that are named; the parameters of the twin were refused."""
+    words = [toy_corpus.two, "-s", "xx", "-t", "yy", "--arch", "twin_transformer"]
+    words += [word for entry in TRANSFORMER.items() for word in entry]
+    words += ["--criterion", "twin", "--batch-size", 40, "--disable-validation"]
+    words += ["--no-epoch-checkpoints", "--lr", 0, "--max-update"]
+    whole, fewer = (tmp_path / name / "checkpoint_last.pt" for name in ("whole", "fewer"))
+    inprocess.train(*words, 1, "--save-dir", whole.parent)
+    to_keep = ["--decoder-layers-to-keep", "1", "--finetune-from-model", whole]
+    for updates in (1, 2):  # the second resumes
+        inprocess.train(*words, updates, *to_keep, "--save-dir", fewer.parent)
+    first, last = "decoder.layers.0.", "decoder.layers.1."
+    for entry in ("model", "criterion"):
+        states = [checkpoint_utils.load_checkpoint_to_cpu(path)[entry] for path in (whole, fewer)]
+        of_layer = [name for name in states[1] if first in name]
+        assert of_layer and not any(last in name for name in states[1])
+        for name in of_layer:
+            assert torch.equal(states[1][name], states[0][name.replace(first, last)])
+
+
 def test_a_multilingual_model_with_fewer_layers(toy_corpus):
     """It was built with all layers; of a whole one, the layers that are named are read."""
     words = [toy_corpus.two, "--task", "multilingual_translation", "--lang-pairs", "xx-yy"]
