@@ -1,8 +1,8 @@
 """Spell texts in the subwords of a model; the results have the same names in another folder.
 
 warning: fairseq-train leaves lines out that are longer than its models read, and fairseq-generate
-ends at one. A line whose characters the model normalises is named as well: a reference with them
-never equals a translation.
+ends at one. A line whose characters the model normalises, or that has sentencepiece's sign for a
+blank, is named as well: a reference with them never equals a translation.
 """
 
 import itertools
@@ -56,7 +56,9 @@ def run(args: Namespace) -> None:
     except (OSError, RuntimeError) as error:
         raise UsageError(f"--model {args.model}: {error}") from error
 
-    def spelled(text: Path, too_long: list[int], changed: Changes) -> Iterator[str]:
+    def spelled(
+        text: Path, too_long: list[int], marked: list[int], changed: Changes
+    ) -> Iterator[str]:
         for number, line in enumerate(lines_of(text), start=1):
             # fairseq cuts at any white space: a no-break space within a piece would be lost
             line = " ".join(line.split())
@@ -64,30 +66,43 @@ def run(args: Namespace) -> None:
             if len(pieces) > LONGEST:
                 too_long.append(number)
             joined = "".join(pieces).replace(MARK, " ").strip()
-            if joined != line:
+            if MARK in line:  # with any normalisation
+                marked.append(number)
+            elif joined != line:
                 changed.append((number, change(line, joined)))
             yield " ".join(pieces)
 
     for source, output in zip(args.texts, outputs):
-        too_long: list[int] = []
-        changed: Changes = []
-        write_lines(output, spelled(source, too_long, changed))
-        if too_long:
-            print(
-                f"warning: {source}, {lines_named(too_long)}: more than {LONGEST:,} subwords; "
-                "fairseq-train leaves them out, fairseq-generate ends with an error: shorten "
-                "them, or name a larger --max-source-positions and --max-target-positions",
-                file=sys.stderr,
-            )
-        if changed:
-            numbers = [number for number, _ in changed]
-            print(
-                f"warning: {source}, {lines_named(numbers)}: the subwords have other characters "
-                f"({changed[0][1]}), and so have translations, which are scored as wrong where "
-                "references have the first; --normalisation identity of learn-subwords retains "
-                "all characters",
-                file=sys.stderr,
-            )
+        too_long, marked, changed = list[int](), list[int](), Changes()
+        write_lines(output, spelled(source, too_long, marked, changed))
+        _warn(source, too_long, marked, changed)
+
+
+def _warn(source: Path, too_long: list[int], marked: list[int], changed: Changes) -> None:
+    """Print a warning for each kind of line that there is: numbers of lines of a text."""
+    numbers = [number for number, _ in changed]
+    scored = "and so have translations, which are scored as wrong where references have the first"
+    warnings = [
+        (
+            too_long,
+            f"more than {LONGEST:,} subwords; fairseq-train leaves them out, fairseq-generate ends "
+            "with an error: shorten them, or name a larger --max-source-positions and "
+            "--max-target-positions",
+        ),
+        (
+            marked,
+            "U+2581, which sentencepiece writes for a blank: it is lost, and translations do not "
+            "have it; replace it by another character, in references too",
+        ),
+        (
+            numbers,
+            f"the subwords have other characters ({changed[0][1] if changed else ''}), {scored}; "
+            "--normalisation identity of learn-subwords retains all characters",
+        ),
+    ]
+    for lines, problem in warnings:
+        if lines:
+            print(f"warning: {source}, {lines_named(lines)}: {problem}", file=sys.stderr)
 
 
 def change(before: str, after: str) -> str:

@@ -7,6 +7,7 @@ Thai, Lao, Bengali and Hindi, and accents in NFD, with other code points.
 
 import io
 import random
+import re
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Iterator, Sequence
@@ -18,6 +19,11 @@ from .files import check_outputs, lines_of
 SEED = 1
 LONGEST = 1 << 20  # bytes; sentencepiece reads no longer line, and by default none of 4,193
 NORMALISATIONS = ("nfkc", "identity")
+# what sentencepiece says of a size, in words that name its own options, and what is meant
+SIZES = {
+    r"smaller than required_chars\. \d+ vs (\d+)": "at least {}, since each character is a subword",
+    r"too high.* <= (\d+)": "at most {}, which is all that can be made of the text",
+}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -56,6 +62,8 @@ def run(args: Namespace) -> None:
     """Write the model file. Raises UsageError for a text that is named twice or too small."""
     import sentencepiece
 
+    if args.vocabulary < 1:
+        raise UsageError(f"--vocabulary {args.vocabulary}: allowed: 1 or more")
     if args.lines < 0:
         raise UsageError(f"--lines {args.lines}: allowed: 0 or more")
     check_once("TEXT", args.texts)
@@ -74,7 +82,17 @@ def run(args: Namespace) -> None:
         )
     except RuntimeError as error:
         texts = ", ".join(path.name for path in args.texts)
-        raise UsageError(f"--vocabulary {args.vocabulary} does not fit {texts}: {error}") from error
+        problem = f"--vocabulary {args.vocabulary} does not fit {texts}: {_reason(str(error))}"
+        raise UsageError(problem) from error
     make_folder(args.model.parent)
     with atomic_path(args.model) as temporary:
         temporary.write_bytes(learnt.getvalue())
+
+
+def _reason(message: str) -> str:
+    """Return what is allowed where sentencepiece refuses a size, or its message as it is."""
+    for pattern, allowed in SIZES.items():
+        match = re.search(pattern, message)
+        if match:
+            return "allowed: " + allowed.format(match[1])
+    return "there is no line with text" if "sentences_.empty()" in message else message

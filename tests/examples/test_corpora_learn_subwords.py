@@ -171,6 +171,42 @@ def test_a_text_counts_once(raw, tmp_path):
         learn_subwords.run(parser.parse_args(words))
 
 
+@pytest.mark.parametrize("normalisation", ["nfkc", "identity"])
+def test_signs_of_a_blank_are_named(spelt, capsys, normalisation):
+    """They are lost with any normalisation: to change it is no remedy."""
+    lines = ["abcdefg hijklmn"] * 4 + ["ab c\u2581d"]
+    assert spelt(lines, normalisation)[-1] == "ab c d"
+    (warning,) = capsys.readouterr().err.splitlines()
+    assert "train.xx, line 5: U+2581, " in warning and "--normalisation" not in warning
+
+
+@pytest.mark.parametrize(
+    "lines, size, reason",
+    [
+        (["abc ab"], 5, "allowed: at least 7, since each character is a subword"),
+        (["abc ab"], 50, "allowed: at most [0-9]+, which is all that can be made of the text"),
+        (["", ""], 50, "there is no line with text"),
+    ],
+)
+def test_what_does_not_fit_is_in_words_of_this_command(tmp_path, write, lines, size, reason):
+    """sentencepiece names an option that the command does not have."""
+    parser = ArgumentParser()
+    learn_subwords.add_arguments(parser)
+    text = write(tmp_path / "train.xx", lines)
+    words = [text, "--vocabulary", size, "--model", tmp_path / "model"]
+    with pytest.raises(UsageError, match=f"^--vocabulary {size} does not fit train.xx: {reason}$"):
+        learn_subwords.run(parser.parse_args([str(word) for word in words]))
+
+
+@pytest.mark.parametrize("option", ["--vocabulary", "--lines"])
+def test_negative_numbers_are_named(raw, tmp_path, option):
+    parser = ArgumentParser()
+    learn_subwords.add_arguments(parser)
+    words = [raw / "train.de", "--vocabulary", 60, "--model", tmp_path / "model", option, -1]
+    with pytest.raises(UsageError, match=f"^{option} -1: allowed: "):
+        learn_subwords.run(parser.parse_args([str(word) for word in words]))
+
+
 def test_the_command_names_what_is_wrong(raw):
     words = [sys.executable, FOLDER / "prepare.py", "learn-subwords", raw / "train.de"]
     words += ["--vocabulary", "5", "--model", raw / "model"]
