@@ -1,4 +1,4 @@
-"""Searches and scorers that are made with the arguments of fairseq 0.9."""
+"""Searches and scorers as programs and plugins for fairseq 0.9 and 0.10 make and read them."""
 
 from __future__ import annotations
 
@@ -78,6 +78,40 @@ def present_options(
     else:
         strategy = search.BeamSearch(dictionary)
     return {**options, "search_strategy": strategy}
+
+
+class SizeOfBlocker:
+    """The attribute `no_repeat_ngram_size` of a search, read from the module of today.
+
+    What a subclass assigns to the name counts first.
+    """
+
+    def __get__(self, search: Any, owner: type) -> Any:
+        if search is None:
+            return self
+        blocker = search.repeat_ngram_blocker
+        return 0 if blocker is None else blocker.no_repeat_ngram_size
+
+
+@patch(
+    "fairseq.sequence_generator",
+    because="fairseq 0.12 moved --no-repeat-ngram-size to a module: searches of plugins for 0.10, "
+    "with a _generate of their own, fail with \"has no attribute 'no_repeat_ngram_size'\"",
+)
+def searches_forbid_repeats_themselves(module: PatchedModule) -> None:
+    """Give a search the attribute and the method by which it forbade repeated n-grams."""
+    searching = module.SequenceGenerator
+    searching.no_repeat_ngram_size = SizeOfBlocker()
+
+    def _no_repeat_ngram(
+        self: Any, tokens: Any, lprobs: Any, bsz: int, beam_size: int, step: int
+    ) -> Any:
+        """Return `lprobs` (R, V), in which what would repeat an n-gram of `tokens` is -inf."""
+        return module.NGramRepeatBlock._no_repeat_ngram(
+            self, tokens, lprobs, bsz, beam_size, step
+        )
+
+    searching._no_repeat_ngram = _no_repeat_ngram
 
 
 @patch(

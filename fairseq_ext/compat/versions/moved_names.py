@@ -150,6 +150,7 @@ MOVED_LATER = {
             )
         },
     },
+    "fairseq.modules.transformer_layer": {"Linear": ("fairseq.models.transformer", "Linear")},
     "fairseq.utils": {
         name: ("fairseq.modules", name) for name in ("MultiheadAttention", "gelu", "gelu_accurate")
     },

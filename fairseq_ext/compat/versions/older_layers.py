@@ -1,4 +1,4 @@
-"""What subclasses of layers that were written for fairseq 0.9 read of them."""
+"""What subclasses of layers that were written for fairseq 0.9 and 0.10 read of them."""
 
 from __future__ import annotations
 
@@ -142,6 +142,19 @@ def layers_normalise_before_or_after(module: PatchedModule) -> None:
 
     for layer in (module.TransformerEncoderLayerBase, module.TransformerDecoderLayerBase):
         layer.maybe_layer_norm = maybe_layer_norm
+
+
+@patch(
+    "fairseq.modules.multihead_attention",
+    "fairseq.modules.transformer_sentence_encoder",
+    because="fairseq 0.12 asks each tensor whether it is on a TPU: attention of plugins for 0.10 "
+    "with a forward of its own, which reads self.tpu, fails with \"has no attribute 'tpu'\"",
+)
+def layers_are_not_for_tpus(module: PatchedModule) -> None:
+    """Give the layers that had it the attribute `tpu`, which is False."""
+    for name in ("MultiheadAttention", "TransformerSentenceEncoder"):
+        if vars(module).get(name, type).__module__ == module.__name__:
+            vars(module)[name].tpu = False
 
 
 @patch(

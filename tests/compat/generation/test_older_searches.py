@@ -86,3 +86,24 @@ def test_a_scorer_of_sacrebleu_without_options():
     assert 0 < scorers[0].score() == scorers[1].score() < 100
     lower = bleu.SacrebleuScorer(bleu.SacrebleuConfig(sacrebleu_lowercase=True))
     assert lower.cfg.sacrebleu_lowercase
+
+
+class OwnSearch(SequenceGenerator):
+    """A search for fairseq 0.10 whose steps forbid repeated words as its `_generate` did."""
+
+    def step_of_its_own(self, tokens, lprobs, step):
+        if self.no_repeat_ngram_size > 0:
+            lprobs = self._no_repeat_ngram(tokens, lprobs, 1, len(tokens), step)
+        return lprobs
+
+
+def test_a_search_forbids_repeats_itself():
+    words = Pair.target_dictionary
+    tokens, lprobs = torch.tensor([[2, 4, 5, 4, 1, 1]]), torch.zeros(1, len(words))
+    own = OwnSearch([model(1)], words)
+    assert own.no_repeat_ngram_size == 0
+    assert own.step_of_its_own(tokens, lprobs.clone(), 3).eq(lprobs).all()
+    for own in (OwnSearch([model(1)], words, no_repeat_ngram_size=2), own):
+        own.no_repeat_ngram_size = 2  # the second assigns it, as the constructor did
+        forbidden = own.step_of_its_own(tokens, lprobs.clone(), 3).eq(float("-inf"))
+        assert forbidden.nonzero().tolist() == [[0, 5]]  # 4 5 stands there already

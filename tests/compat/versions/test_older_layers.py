@@ -11,6 +11,7 @@ from fairseq.modules import (
     MultiheadAttention,
     SinusoidalPositionalEmbedding,
     TransformerEncoderLayer,
+    TransformerSentenceEncoder,
 )
 
 
@@ -89,3 +90,22 @@ def test_the_weight_of_the_output():
     adaptive = decoder(OlderDecoder, adaptive_softmax_cutoff="2,3")
     with pytest.raises(AttributeError, match="has no attribute 'embed_out'"):
         adaptive.embed_out  # noqa: B018
+
+
+class OlderAttention(MultiheadAttention):
+    """Attention for fairseq 0.10 that asks whether it is on a TPU."""
+
+    def forward(self, query, key, value, **options):
+        if self.tpu:
+            raise NotImplementedError
+        return super().forward(query, key, value, **options)
+
+
+def test_no_layer_is_on_a_tpu():
+    states, attention = torch.rand(3, 2, 8), OlderAttention(8, 2, self_attention=True)
+    stock = MultiheadAttention(8, 2, self_attention=True)
+    stock.load_state_dict(attention.state_dict())
+    assert torch.equal(attention(states, states, states)[0], stock(states, states, states)[0])
+    assert TransformerSentenceEncoder.tpu is False
+    stock.tpu = True  # as prepare_for_tpu_ of a plugin does
+    torch.jit.script(MultiheadAttention(8, 2, self_attention=True))
