@@ -129,16 +129,29 @@ def test_links_lead_to_pages_and_headings(page, site, address):
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_search_finds_an_option(page, address, width):
+@pytest.mark.parametrize(
+    "query, name",
+    [
+        ("--dual-alpha", "dual.html"),
+        ("--router-top", "routed.html"),
+        ("--pair-patience", "schedules.html"),
+        ("--join-at", "monolingual.html"),
+        ("--share-all-embeddings", "own-data.html"),
+        ("weights only load failed", "fairseq-today.html"),
+    ],
+)
+def test_search_finds_the_page_that_explains(page, address, width, query, name):
+    """Among the first five."""
     page.set_viewport_size({"width": width, "height": 900})
     page.goto(address + "index.html")
     if width < 1000:
         page.click("label.md-header__button[for=__search]")
-    page.fill("input.md-search__input", "--dual-alpha")
-    page.wait_for_selector(".md-search-result__link")
-    links = page.query_selector_all(".md-search-result__link")
-    results = [link.get_attribute("href") for link in links]
-    assert any("/dual.html" in result for result in results), results
+    page.type("input.md-search__input", query)
+    # the pages of the first results, without the further places on these pages
+    results = ".md-search-result__item > .md-search-result__link"
+    page.wait_for_selector(results)
+    links = [link.get_attribute("href") for link in page.query_selector_all(results)[:5]]
+    assert any(f"/{name}" in link for link in links), links
 
 
 def test_equations_are_mathematics_and_code_can_be_copied(page, address):

@@ -19,6 +19,12 @@ PACKAGE = REPOSITORY / "fairseq_ext"
 SHARED = ("common", "streams")
 # their tables take the place of the table of contents
 WIDE_PAGES = ("results.md",)
+# how much their words count in the search, where those of other pages count 1
+SEARCH_BOOSTS = {
+    r"code/\w+/(api|tests)\.md": 0.1,
+    r"code/\w+/index\.md": 0.5,
+    r"(changelog|contributing|releasing|reliability|patches|fairseq-runs)\.md": 0.5,
+}
 COPIES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 
 
@@ -94,9 +100,12 @@ def api_page(folder: str) -> str:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Let the names of cards, and of pages in cards, lead there; give wide tables their place."""
+    """Set how a page is shown and found; link the names of cards, and of pages in cards."""
     if page.file.src_uri in WIDE_PAGES:
         page.meta["hide"] = ["toc"]
+    for pattern, boost in SEARCH_BOOSTS.items():
+        if re.fullmatch(pattern, page.file.src_uri):
+            page.meta["search"] = {"boost": boost}
     if page.file.generated_by:
         return markdown
     return linked(markdown, "../" * page.file.src_uri.count("/"))

@@ -1,8 +1,10 @@
-// An option is searched for as it is typed in a command: the search would read the hyphens of
-// "--dual-alpha" as "pages without this word".
+// An option is searched for as it is typed in a command. The search would read the hyphens of
+// "--dual-alpha" as "pages without this word"; "+dual +alpha" finds the pages that have both words.
 document.addEventListener("input", (event) => {
   const field = event.target;
   if (!field.matches(".md-search__input")) return;
-  const query = field.value.replace(/(^|\s)-+/g, "$1");
+  const query = field.value
+    .replace(/(^|\s)-+(?=\w)/g, "$1+")
+    .replace(/(^|\s)\+[\w-]+/g, (option) => option.replace(/-+(?=\w)/g, " +"));
   if (query !== field.value) field.value = query;
 }, true);

@@ -28,3 +28,10 @@ def test_copies_link_to_pages_only(source):
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text):
         exists = (generate.REPOSITORY / "docs" / target).is_file() or target in pages
         assert exists or target.startswith("http"), target
+
+
+def test_boosts_of_the_search_are_for_pages_that_exist():
+    pages = [*generate.generated_pages()]
+    pages += [path.name for path in (generate.REPOSITORY / "docs").glob("*.md")]
+    for pattern in generate.SEARCH_BOOSTS:
+        assert any(re.fullmatch(pattern, page) for page in pages), pattern
