@@ -355,13 +355,15 @@ class RoutedMtlTask(StreamsTask):
         # StreamsTask would log BLEU of all pairs; here those that are no texts have none
         kinds, weights = self.kinds(), self.task_weights()
         scored = any("_ter_edits" in log for log in logging_outputs)
-        log_pairs(criterion, logging_outputs, [*kinds, *self._logged_streams(logging_outputs)])
         for pair, kind in kinds.items():
             if pair in weights:
                 # weight 0: the newest value is shown in place of a mean
                 metrics.log_scalar(f"{pair}_weight", weights[pair], weight=0, priority=27)
             if scored:
                 log_scores(logging_outputs, pair, kind)
+        # behind the scores: fairseq keeps the first of two derived values with one name, and the
+        # criterion's --report-accuracy has that of the token accuracy
+        log_pairs(criterion, logging_outputs, [*kinds, *self._logged_streams(logging_outputs)])
         log_likelihoods(logging_outputs, list(kinds))
         if scored:
             log_bleu_summary(logging_outputs, list(kinds))

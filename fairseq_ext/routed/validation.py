@@ -7,7 +7,7 @@ graphs   token accuracy, exact match, F1 of triples
 """
 
 from functools import partial
-from typing import Callable, Dict, Iterable, List
+from typing import Callable, Dict, Iterable, List, Optional
 
 from fairseq import metrics
 from fairseq.data import Dictionary
@@ -19,6 +19,7 @@ from ..common.log_sums import log_sums
 from ..common.named_values import named_values
 from ..streams.bleu import UNKNOWN, PairBleu
 from ..streams.config import StreamsConfig
+from ..streams.language_pair import target_of
 from ..streams.metrics import Log, log_pair_bleu, pair_logs
 from . import scores
 from .formats import Malformed
@@ -29,6 +30,8 @@ F1: Dict[str, Callable[[List[str], List[str]], Dict[str, int]]] = {
     "trees": scores.bracket_f1,
     "graphs": scores.triple_f1,
 }
+# {--eval-bleu-remove-bpe: the sign in place of which a blank comes, all others being left out}
+BLANKS = {"sentencepiece": "\u2581", "wordpiece": "_", "letter": "|", "_EOW": "_EOW"}
 TER_SUMS = ("_ter_edits", "_ter_length")
 # {score: the counts that it is made of}
 COUNTED = {
@@ -74,6 +77,19 @@ class TaskScores(PairBleu):
     ):
         super().__init__(cfg, dictionaries)
         self.kinds = kinds
+        sign = BLANKS.get(cfg.eval_bleu_remove_bpe or "", "")  # "" is in every symbol
+        self._are_cut = {
+            pair: any(sign in symbol for symbol in dictionaries[target_of(pair)].symbols)
+            for pair in kinds
+        }
+
+    def joined_by(self, pair: str) -> Optional[str]:
+        """Return --eval-bleu-remove-bpe; None for tags, trees and graphs that nothing has cut.
+
+        Those have no sign for a blank: without the blanks, a line would be a single symbol.
+        """
+        is_joined = self.kinds[pair] == "text" or self._are_cut[pair]
+        return super().joined_by(pair) if is_joined else None
 
     def detokenize(self, pair: str, line: str) -> str:
         """Return a text detokenised, tags, trees and graphs as they are."""

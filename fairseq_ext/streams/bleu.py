@@ -3,7 +3,7 @@
 import json
 import logging
 from argparse import Namespace
-from typing import Any, Dict, List, Mapping, Set, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
 
 import sacrebleu
 from fairseq import utils
@@ -85,10 +85,13 @@ class PairBleu:
     def _line(self, pair: str, tokens: Tensor, unknown: str) -> str:
         """Return tokens (T,) as the text that is scored."""
         dictionary = self.dictionaries[target_of(pair)]
-        line = dictionary.string(
-            tokens.int().cpu(), self.cfg.eval_bleu_remove_bpe, unk_string=unknown
-        )
+        line = dictionary.string(tokens.int().cpu(), self.joined_by(pair), unk_string=unknown)
         return self.detokenize(pair, line)
+
+    def joined_by(self, pair: str) -> Optional[str]:
+        """Return how the sub-words of a pair's targets are joined: --eval-bleu-remove-bpe."""
+        value: Optional[str] = self.cfg.eval_bleu_remove_bpe
+        return value
 
     def detokenize(self, pair: str, line: str) -> str:
         """Return a target line of the pair as it is scored."""

@@ -1,11 +1,14 @@
 """Scores of validation batches: which counts are made, added up and logged."""
 
+import copy
 from functools import partial
 
 import pytest
 import sacrebleu
+from common.words import dictionary_with
 from fairseq import metrics
 from fairseq.criterions.cross_entropy import CrossEntropyCriterion
+from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 
 from fairseq_ext.common import corpus_bleu
 from fairseq_ext.routed.validation import (
@@ -13,10 +16,12 @@ from fairseq_ext.routed.validation import (
     KINDS,
     TER_SUMS,
     UNKNOWN,
+    TaskScores,
     count_sums,
     log_scores,
     parse_target_kinds,
 )
+from fairseq_ext.streams.language_pair import target_of
 from fairseq_ext.streams.metrics import merge_logs
 
 NAMES = (*corpus_bleu.NAMES, *TER_SUMS, *COUNT_NAMES)
@@ -44,6 +49,45 @@ def test_graphs_are_counted_by_symbols_and_lines():
         "_accuracy_matched": 10, "_accuracy_total": 17, "_exact_matched": 1, "_exact_total": 3,
         "_f1_matched": 4, "_f1_predicted": 4, "_f1_gold": 5,
     }  # fmt: skip
+
+
+class WordByWord:
+    """A generator that writes the targets of the batch."""
+
+    def generate(self, models, sample):
+        return [[{"tokens": target}] for target in sample["target"]]
+
+
+@pytest.mark.parametrize(
+    "joined, tags, line",
+    [
+        ("sentencepiece", ["O", "B-PER"], "O B-PER O"),
+        ("sentencepiece", ["\u2581O", "\u2581B-PER"], "\u2581O \u2581B-PER \u2581O"),
+        ("sentencepiece", ["\u2581B", "-PER", "\u2581O"], "\u2581O \u2581B -PER \u2581O"),
+        ("wordpiece", ["O", "B-PER"], "O B-PER O"),
+        ("letter", ["O", "B-PER"], "O B-PER O"),
+        ("_EOW", ["O", "B-PER"], "O B-PER O"),
+        ("@@ ", ["O", "B@@", "-PER"], "O B@@ -PER O"),
+        (None, ["O", "B-PER"], "O B-PER O"),
+    ],
+)
+def test_tags_that_nothing_has_cut_stay_apart(joined, tags, line, routed_task):
+    """--eval-bleu-remove-bpe, for the sub-words of translations, would make them one symbol."""
+    task, _ = routed_task("--target-kinds", "zz=tags", pairs="xx-yy,xx-zz")
+    dictionaries = {"yy": dictionary_with("\u2581x", "y"), "zz": dictionary_with(*tags)}
+    cfg = copy.deepcopy(task.cfg)
+    cfg.eval_bleu_remove_bpe = joined
+    scorer = TaskScores(cfg, dictionaries, {"xx-yy": "text", "xx-zz": "tags"})
+    scorer.generators = {pair: WordByWord() for pair in scorer.kinds}
+    for pair, text in {"xx-zz": line, "xx-yy": "\u2581x y"}.items():
+        words = dictionaries[target_of(pair)].encode_line(text, add_if_not_exist=False)
+        batch = {"net_input": {}, "target": words.long().unsqueeze(0)}
+        written, references = scorer.texts(pair, batch)
+        assert written == references
+        if pair == "xx-zz":
+            assert references == ["O B-PER O"]
+        elif joined == "sentencepiece":
+            assert references == ["xy"]
 
 
 def logged(steps, pair, kind):
@@ -95,9 +139,9 @@ def test_references_without_an_entity_have_no_f1():
         assert set(scores) == {"en-x_accuracy", "en-x_exact"}
 
 
-def reduced(task, steps, between=lambda: None):
+def reduced(task, steps, between=lambda: None, kind=CrossEntropyCriterion):
     """What a task shows after steps, each with a criterion's {pair: log}; ``between`` any two."""
-    criterion = object.__new__(CrossEntropyCriterion)
+    criterion = object.__new__(kind)
     with metrics.aggregate(new_root=True) as meters:
         for logs in steps:
             task.reduce_metrics([merge_logs(logs, task.pairs)], criterion)
@@ -120,6 +164,25 @@ def test_the_mean_and_the_worst_bleu_are_of_all_texts(routed_task):
     assert values["worst_bleu"] == values["zz-yy_bleu"] == pytest.approx(worst, abs=0.01)
     assert values["bleu"] == pytest.approx((100 + worst) / 2, abs=0.01)
     assert "xx-zz_bleu" not in values
+
+
+def test_accuracy_is_that_of_the_search_beside_that_of_the_criterion(routed_task):
+    """--report-accuracy logs one of the same name, in which the words before are the reference's.
+
+    Here it is 75%, and the search has one of two tags right.
+    """
+    task, _ = routed_task("--target-kinds", "zz=tags", pairs="xx-yy,xx-zz")
+    log = {"loss": 2.0, "nll_loss": 2.0, "ntokens": 4, "nsentences": 1, "sample_size": 4}
+    log.update(n_correct=3, total=4)
+    lines = {"xx-yy": ("the cat", "the cat"), "xx-zz": ("O B-PER", "O O")}
+    scorer = task.scorer()
+    logs = {pair: {**log, **scorer.sums(pair, [a], [b])} for pair, (a, b) in lines.items()}
+    values = reduced(task, [logs], kind=LabelSmoothedCrossEntropyCriterion)
+    assert (values["xx-zz_accuracy"], values["xx-zz_exact"]) == (50.0, 0.0)
+    # a text has no token accuracy, and an update no search
+    assert values["xx-yy_accuracy"] == values["accuracy"] == 75.0
+    trained = reduced(task, [dict.fromkeys(lines, log)], kind=LabelSmoothedCrossEntropyCriterion)
+    assert trained["xx-zz_accuracy"] == 75.0
 
 
 def test_weights_are_shown_as_they_are_and_likelihoods_as_means(routed_task):
