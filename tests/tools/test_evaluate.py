@@ -133,6 +133,20 @@ def test_output_of_fairseq_generate_scores_like_its_text(files, tmp_path, capsys
     assert f"{logs[1]}: 30 lines hold subwords; --bpe joins them" in warned
 
 
+def test_lines_without_subwords_keep_their_blanks(files, tmp_path, capsys):
+    """--bpe is for all systems, of which one may have been joined: a line would become a word."""
+    split = ["▁" + line.replace(" ", " ▁") for line in files["good2"].read_text().splitlines()]
+    log = write(tmp_path / "log", generated(split, "H"))
+    words = ["--ref", files["ref"], "--baseline", files["base1"], "--label", "one", "two"]
+    plain = evaluate(capsys, *words, "--hyp", files["good1"], "--hyp", files["good2"])
+    words += ["--hyp", files["good1"], "--hyp", log, "--bpe", "sentencepiece"]
+    joined = evaluate(capsys, *words)
+    assert joined.out == plain.out and not plain.err
+    assert [line.split(": no line holds sub-words")[0] for line in joined.err.splitlines()] == [
+        f"warning: {files[name]}" for name in ("base1", "good1")
+    ]
+
+
 def test_errors_name_what_is_wrong(files, tmp_path, capsys, monkeypatch):
     hyp, ref = ("--hyp", files["good1"]), ("--ref", files["ref"])
     short = write(tmp_path / "short", ["one", "two"])

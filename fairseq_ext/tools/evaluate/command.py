@@ -99,16 +99,15 @@ def add_text_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--target-lang", metavar="LANG", help="language of --tokenizer")
 
 
-def plain_text(args: Namespace) -> Callable[[str], str]:
-    """Return the function line -> plain text, from `add_text_arguments`."""
+def detokenizer(args: Namespace) -> Callable[[str], str]:
+    """Return the function line -> detokenised line, from `add_text_arguments`."""
     if args.target_lang and not args.tokenizer:
         raise UsageError(f"--target-lang {args.target_lang} does nothing without --tokenizer")
     if not args.tokenizer:
-        return lambda line: inputs.join_subwords(line, args.bpe)
+        return lambda line: line
     if not args.target_lang:
         raise UsageError("--tokenizer moses needs --target-lang, such as de")
-    detokenize = inputs.moses_detokenizer(args.target_lang)
-    return lambda line: detokenize(inputs.join_subwords(line, args.bpe))
+    return inputs.moses_detokenizer(args.target_lang)
 
 
 def check(args: Namespace) -> None:
@@ -159,10 +158,18 @@ def systems_of(args: Namespace) -> Dict[str, List[str]]:
 
 def texts_of(files: Sequence[str], references: Sequence[str], args: Namespace) -> List[List[str]]:
     """Return the lines of each file as plain text; warn of what makes scores too low."""
-    plain = plain_text(args)
+    detokenize = detokenizer(args)
     texts: List[List[str]] = []
     for path in files:
-        lines = [plain(line) for line in inputs.read_hypotheses(path, references, args.ref)]
+        lines, bpe = inputs.read_hypotheses(path, references, args.ref), args.bpe
+        if inputs.is_joined(lines, bpe):
+            bpe = None
+            print(
+                f"warning: {path}: no line holds sub-words of --bpe {args.bpe}: they stay as they "
+                "are, as without the option",
+                file=sys.stderr,
+            )
+        lines = [detokenize(inputs.join_subwords(line, bpe)) for line in lines]
         left = inputs.subwords_left(lines)
         if left:
             print(

@@ -106,6 +106,12 @@ def normalised_away(texts: Sequence[str], references: Sequence[str]) -> int:
     return 0 if any(map(is_replaced, texts)) else sum(map(is_replaced, references))
 
 
+def is_joined(lines: Sequence[str], bpe: Optional[str]) -> bool:
+    """True if lines hold nothing that `bpe` has cut, and joining would delete their blanks."""
+    deletes = bpe == "sentencepiece" and any(" " in line for line in lines)
+    return deletes and not any(SENTENCEPIECE in line for line in lines)
+
+
 def join_subwords(line: str, bpe: Optional[str]) -> str:
     """Undo the splitting of words by `bpe`, one of BPES (fastBPE marks them as subword-nmt does).
 
