@@ -107,9 +107,7 @@ def searches_forbid_repeats_themselves(module: PatchedModule) -> None:
         self: Any, tokens: Any, lprobs: Any, bsz: int, beam_size: int, step: int
     ) -> Any:
         """Return `lprobs` (R, V), in which what would repeat an n-gram of `tokens` is -inf."""
-        return module.NGramRepeatBlock._no_repeat_ngram(
-            self, tokens, lprobs, bsz, beam_size, step
-        )
+        return module.NGramRepeatBlock._no_repeat_ngram(self, tokens, lprobs, bsz, beam_size, step)
 
     searching._no_repeat_ngram = _no_repeat_ngram
 

@@ -100,10 +100,10 @@ class OwnSearch(SequenceGenerator):
 def test_a_search_forbids_repeats_itself():
     words = Pair.target_dictionary
     tokens, lprobs = torch.tensor([[2, 4, 5, 4, 1, 1]]), torch.zeros(1, len(words))
-    own = OwnSearch([model(1)], words)
-    assert own.no_repeat_ngram_size == 0
-    assert own.step_of_its_own(tokens, lprobs.clone(), 3).eq(lprobs).all()
-    for own in (OwnSearch([model(1)], words, no_repeat_ngram_size=2), own):
-        own.no_repeat_ngram_size = 2  # the second assigns it, as the constructor did
-        forbidden = own.step_of_its_own(tokens, lprobs.clone(), 3).eq(float("-inf"))
+    free = OwnSearch([model(1)], words)
+    assert free.no_repeat_ngram_size == 0
+    assert free.step_of_its_own(tokens, lprobs.clone(), 3).eq(lprobs).all()
+    for blocking in (OwnSearch([model(1)], words, no_repeat_ngram_size=2), free):
+        blocking.no_repeat_ngram_size = 2  # the second assigns it, as the constructor did
+        forbidden = blocking.step_of_its_own(tokens, lprobs.clone(), 3).eq(float("-inf"))
         assert forbidden.nonzero().tolist() == [[0, 5]]  # 4 5 stands there already
