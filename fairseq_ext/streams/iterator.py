@@ -5,6 +5,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from fairseq.data.iterators import EpochBatchIterator, ShardedIterator
 
+from ..compat.training.epoch_positions import BATCHES
 from .dataset import Batch, Sample, StreamsDataset
 from .plan import Plan, TrainingPlan
 
@@ -99,7 +100,9 @@ class StreamsIterator(EpochBatchIterator):
             if "position" in streams:  # nor is this in older ones
                 updates, group = self._go_on_from(self._plan, **streams["position"])
                 state_dict["iterations_in_epoch"] = updates * group // self.num_shards
-                state_dict["num_shards"] = self.num_shards  # of which the position is now
+                # of these the position is now
+                state_dict["num_shards"] = self.num_shards
+                state_dict[BATCHES] = len(self.frozen_batches)
         super().load_state_dict(state_dict)
 
     def _warn_of_another_order(self, order: Mapping[str, str], stored: Mapping[str, str]) -> None:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 # among the position of an iterator, as its attribute is called
 WORKERS = "num_shards"
+# and the batches of the epoch, those of all workers
+BATCHES = "batches_of_epoch"
 
 
 @patch(
@@ -78,6 +80,43 @@ def positions_hold_for_other_workers(module: PatchedModule) -> None:
                 f"epoch {state_dict['epoch']}: the run had {workers} workers and has "
                 f"{self.num_shards}: each goes on after {position} batches in place of {before}"
             )
+        load(self, state_dict)
+
+    iterator.state_dict, iterator.load_state_dict = state_dict, load_state_dict
+
+
+@patch(
+    "fairseq.data.iterators",
+    because="fairseq 0.12.2: the position in an epoch is in batches, whatever their size: a run "
+    "that goes on with smaller ones (--max-tokens, --batch-size) has many sentences twice, and "
+    "with larger ones never, or ends in 'Cannot resume training due to dataloader mismatch'",
+)
+def positions_hold_for_other_batches(module: PatchedModule) -> None:
+    """Go on after as large a part of the epoch, and warn."""
+    iterator = module.EpochBatchIterator
+    save, load = iterator.state_dict, iterator.load_state_dict
+
+    def state_dict(self: EpochBatchIterator) -> dict[str, Any]:
+        position = save(self)
+        if position["iterations_in_epoch"]:
+            position[BATCHES] = len(self.frozen_batches)
+        return position
+
+    def load_state_dict(self: EpochBatchIterator, state_dict: dict[str, Any]) -> None:
+        before = state_dict.get("iterations_in_epoch", 0)
+        batches = state_dict.get(BATCHES)  # None: written without this patch
+        if before and batches:
+            self.epoch = state_dict["epoch"]  # some tasks have other batches in every epoch
+            present = len(self.frozen_batches)
+            if present != batches:
+                position = before * present // batches
+                state_dict = {**state_dict, "iterations_in_epoch": position}
+                module.logger.warning(
+                    f"epoch {self.epoch} began with {batches} batches and has {present} now, by "
+                    "--max-tokens, --batch-size or the data: the run goes on after as large a part "
+                    f"of it, {position} batches of a worker in place of {before}; until it ends, "
+                    "some sentences come twice and others not at all"
+                )
         load(self, state_dict)
 
     iterator.state_dict, iterator.load_state_dict = state_dict, load_state_dict

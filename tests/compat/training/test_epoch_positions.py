@@ -82,6 +82,41 @@ def test_other_workers_go_on_where_all_were(before, after, done):
     assert set(numbers) == set(range(24)) and len(numbers) - 24 < after
 
 
+@pytest.mark.parametrize("size, other", [(2, 1), (2, 3), (3, 2), (2, 6)])
+def test_other_batch_sizes_go_on_after_as_large_a_part(size, other, caplog):
+    """Stock counts batches: with those of half the size, half of what was done comes again."""
+
+    def iterator(batch_size):
+        numbers = list(range(24))
+        batches = [numbers[start : start + batch_size] for start in range(0, 24, batch_size)]
+        return EpochBatchIterator(ListDataset(numbers), list, batches)
+
+    first, again = iterator(size), iterator(other)
+    epoch = first.next_epoch_itr()
+    seen = [number for _ in range(12 // size) for number in next(epoch)]
+    with caplog.at_level("WARNING"):
+        again.load_state_dict(first.state_dict())
+    rest = [number for batch in again.next_epoch_itr() for number in batch]
+    assert len(rest) == 24 - len(seen) == 12
+    (record,) = caplog.records
+    assert f"began with {24 // size} batches and has {24 // other} now" in record.getMessage()
+    # of the same size nothing is said, and every sentence comes once
+    caplog.clear()
+    again = iterator(size)
+    again.load_state_dict(first.state_dict())
+    assert sorted(seen + [n for batch in again.next_epoch_itr() for n in batch]) == list(range(24))
+    assert not caplog.records
+
+
+def test_a_run_goes_on_with_other_batches(train, tmp_path):
+    """Stock has had 10 batches of the epoch, in which there are 5 now, and ends in an error."""
+    flags = ("--disable-validation", "--no-epoch-checkpoints")
+    train(tmp_path, *flags, "--batch-size", 16, "--max-update", 10)
+    records = train(tmp_path, *flags, "--batch-size", 48, "--max-epoch", 1)
+    # after 10 of 15 batches 3 of 5 are done, rounded down
+    assert [record["num_updates"] for record in records if "loss" in record] == [11, 12]
+
+
 def test_positions_without_a_number_of_workers_are_those_of_as_many():
     iterator = EpochBatchIterator(ListDataset([0, 1, 2, 3]), list, [[0], [1], [2], [3]])
     position = {"version": 2, "epoch": 1, "iterations_in_epoch": 3, "shuffle": True}
