@@ -1,4 +1,4 @@
-"""Sets of data and dictionaries that are made with the arguments of fairseq 0.9 and 0.10."""
+"""Sets of data, dictionaries and binarizers with the arguments of fairseq 0.9 and 0.10."""
 
 from __future__ import annotations
 
@@ -136,3 +136,26 @@ def recordings_are_tuples_too(module: PatchedModule) -> None:
 
     recordings.__init__, recordings.collater, item.__iter__ = __init__, collater, __iter__
     recordings.data_cfg = AttributeUntilSet(lambda self: self.cfg)
+
+
+@patch(
+    "fairseq.binarizer",
+    because="fairseq 0.12 made Binarizer a class for lines: programs for 0.9 and 0.10 that prepare "
+    "data, such as a changed copy of preprocess.py, fail with \"type object 'Binarizer' has no "
+    "attribute 'binarize'\"",
+)
+def binarizers_read_files(module: PatchedModule) -> None:
+    """Give Binarizer the functions for files, which LegacyBinarizer and another module have."""
+    binarizer, legacy = module.Binarizer, module.LegacyBinarizer
+
+    def binarize(filename: str, dict: Any, consumer: Any, *more: Any, **options: Any) -> Any:
+        return legacy.binarize(filename, dict, consumer, *more, **options)
+
+    def find_offsets(filename: str, num_chunks: int) -> list[int]:
+        # the last was 0, which stands for the end of the file
+        path = module.PathManager.get_local_path(filename)
+        return [*module.find_offsets(path, num_chunks)[:-1], 0]
+
+    binarizer.binarize = staticmethod(binarize)
+    binarizer.binarize_alignments = staticmethod(legacy.binarize_alignments)
+    binarizer.find_offsets = staticmethod(find_offsets)

@@ -49,6 +49,27 @@ def older_tasks_have_their_options(module: PatchedModule) -> None:
     call_after(module.FairseqTask, "__init__", keep_options)
 
 
+class StateOfTask:
+    """The attribute `state` of a task, which is made when it is first read."""
+
+    def __init__(self, container: type) -> None:
+        self.container = container
+
+    def __get__(self, task: FairseqTask | None, owner: type) -> Any:
+        return self if task is None else vars(task).setdefault("state", self.container())
+
+
+@patch(
+    "fairseq.tasks.fairseq_task",
+    because="fairseq 0.11: tasks of plugins for 0.9 and 0.10 with an __init__ that does not call "
+    "FairseqTask's, such as a copy of LegacyFairseqTask, fail with \"has no attribute 'cfg'\"",
+)
+def tasks_may_set_their_attributes(module: PatchedModule) -> None:
+    """Give tasks that have not set them what their base reads since: no `cfg`, and a `state`."""
+    module.FairseqTask.cfg = None  # as LegacyFairseqTask has it
+    module.FairseqTask.state = StateOfTask(module.StatefulContainer)
+
+
 class OptionsOfTask:
     """A parser that leaves an option of POSITIONS to the model where the model has it."""
 
@@ -103,6 +124,43 @@ def share_options(task: Any) -> None:
     is_static = isinstance(declared, staticmethod)
     add_args = functools.wraps(add)(of_task if is_static else of_class)
     task.add_args = staticmethod(add_args) if is_static else classmethod(add_args)
+
+
+@patch(
+    "fairseq.utils",
+    because="fairseq 0.12.2: eval_bool(True) is False. Tasks for 0.10 with a setup_task of their "
+    "own pad on the other side, since --left-pad-source of translation is a bool; so does a model "
+    "of multilingual_translation that is loaded with the options of its checkpoint",
+)
+def booleans_stay_as_they_are(module: PatchedModule) -> None:
+    """Let eval_bool return a bool that it is given."""
+    stock = module.eval_bool
+
+    @functools.wraps(stock)
+    def eval_bool(x: Any, default: bool = False) -> bool:
+        return x if isinstance(x, bool) else bool(stock(x, default))
+
+    module.eval_bool = eval_bool
+
+
+@patch(
+    "fairseq.tasks.sentence_prediction",
+    because="fairseq 0.12 dropped two arguments of SentencePredictionTask.load_dictionary: tasks "
+    "for 0.10 that derive from it fail with 'takes 2 positional arguments'",
+)
+def classes_are_read_with_options(module: PatchedModule) -> None:
+    """Take the options before the name of the file, as fairseq 0.10 gave them."""
+    task = module.SentencePredictionTask
+    stock = task.load_dictionary.__func__
+
+    @functools.wraps(stock)
+    def load_dictionary(cls: type, *values: Any, source: bool = True, **named: Any) -> Any:
+        # (filename) today, (args, filename, source) once; the options and `source` were not read
+        if values and not isinstance(values[0], str):
+            values = values[1:2]
+        return stock(cls, *values, **{name: named[name] for name in named if name != "args"})
+
+    task.load_dictionary = classmethod(load_dictionary)
 
 
 @patch(

@@ -80,7 +80,8 @@ def older_criteria_have_their_options(module: PatchedModule) -> None:
     "fairseq.criterions",
     because="fairseq 0.10 changed how criteria are made: those for 0.9 that derive from one of "
     "fairseq's fail with 'missing required positional arguments'. Those for 0.10 that derive from "
-    "SentencePredictionCriterion or MaskedLmLoss fail with 'takes 3 positional arguments'",
+    "SentencePredictionCriterion, MaskedLmLoss or CtcCriterion fail with 'takes 3 positional "
+    "arguments'",
 )
 def criteria_that_derive_have_their_options(module: PatchedModule) -> None:
     """Let criteria of fairseq be made with the options and the task, by those that derive."""
@@ -91,9 +92,11 @@ def criteria_that_derive_have_their_options(module: PatchedModule) -> None:
 
 # {criterion with a dataclass: the single options that it took after the task in fairseq 0.10}
 SINGLE_OPTIONS = {
+    "CtcCriterion": ("wer_args", "zero_infinity", "sentence_avg", "remove_bpe"),
     "MaskedLmLoss": ("tpu",),
     "SentencePredictionCriterion": ("classification_head_name", "regression_target"),
 }
+RENAMED = {"remove_bpe": "post_process"}  # None stood for the default
 
 
 def take_options_and_task(criterion: Any) -> None:
@@ -143,7 +146,10 @@ def with_single_options(dataclass: Any, named: dict[str, Any]) -> Any:
     Raises TypeError for a name that the criterion does not have.
     """
     cfg = dataclass()
-    for name, value in named.items():
+    for former, value in named.items():
+        name = RENAMED.get(former, former)
+        if former in RENAMED and value is None:
+            continue
         if not hasattr(cfg, name):
             raise TypeError(f"{dataclass.__name__} has no option {name!r}")
         setattr(cfg, name, value)

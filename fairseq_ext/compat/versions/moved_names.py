@@ -150,6 +150,9 @@ MOVED_LATER = {
             )
         },
     },
+    "fairseq.tasks.audio_pretraining": {
+        "LabelEncoder": ("fairseq.tasks.audio_finetuning", "LabelEncoder")
+    },
     "fairseq.modules.transformer_layer": {"Linear": ("fairseq.models.transformer", "Linear")},
     "fairseq.utils": {
         name: ("fairseq.modules", name) for name in ("MultiheadAttention", "gelu", "gelu_accurate")

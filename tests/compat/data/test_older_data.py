@@ -118,3 +118,35 @@ def test_recordings_are_made_and_read_as_before(tmp_path):
     features = batch["net_input"]["src_tokens"]
     assert features.shape == (2, 7, 2)
     assert torch.equal(features, 2 * expected["net_input"]["src_tokens"])
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_binarizers_read_files(tmp_path, workers):
+    """The functions of fairseq 0.10 by which a copy of preprocess.py reads its files."""
+    from fairseq.binarizer import Binarizer
+
+    words, path = Dictionary(), str(tmp_path / "text")
+    for word in "abc":
+        words.add_symbol(word)
+    lines = ["a b", "c a d", "b", "", "a a a"]
+    (tmp_path / "text").write_text("".join(line + "\n" for line in lines))
+    offsets = Binarizer.find_offsets(path, workers)
+    assert len(offsets) == workers + 1 and offsets[0] == offsets[-1] == 0
+    read, counts = [], []
+    for offset, end in zip(offsets, offsets[1:]):
+        counts.append(Binarizer.binarize(path, words, read.append, offset=offset, end=end))
+    assert [words.string(line) for line in read] == ["a b", "c a <unk>", "b", "", "a a a"]
+    assert [sum(each[name] for each in counts) for name in ("nseq", "ntok", "nunk")] == [5, 14, 1]
+    named = Binarizer.binarize(filename=path, dict=words, consumer=print, append_eos=False)
+    assert (named["ntok"], dict(named["replaced"])) == (9, {"d": 1})
+
+
+def test_binarizers_read_alignments(tmp_path):
+    from fairseq.binarizer import Binarizer
+
+    read = []
+    (tmp_path / "align").write_text("0-0 1-1\n0-1\n")
+    parse = lambda line: torch.tensor([int(number) for number in line.replace("-", " ").split()])  # noqa: E731
+    path = str(tmp_path / "align")
+    assert Binarizer.binarize_alignments(path, parse, read.append)["nseq"] == 2
+    assert [pairs.tolist() for pairs in read] == [[0, 0, 1, 1], [0, 1]]

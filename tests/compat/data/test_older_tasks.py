@@ -3,7 +3,10 @@
 from argparse import Namespace
 
 import pytest
+import torch
+from fairseq.data import Dictionary, LanguagePairDataset
 from fairseq.tasks import FairseqTask
+from fairseq.tasks.sentence_prediction import SentencePredictionTask
 
 from fairseq_ext.compat.data.older_tasks import (
     call_update_step,
@@ -280,3 +283,47 @@ def test_language_models_are_evaluated():
         evaluate_language_models(task)
     assert OldTask().eval_lm_dataloader("set", max_tokens=9) == ("set", 9, False)
     assert OwnTask().eval_lm_dataloader("set") == "set"
+
+
+class OwnTask(FairseqTask):
+    """A task for fairseq 0.10 with a copy of LegacyFairseqTask's constructor."""
+
+    def __init__(self, args):
+        self.args = args
+        self.datasets = {}
+        self.dataset_to_epoch_iter = {}
+
+
+def test_tasks_may_set_their_attributes():
+    task, other = OwnTask(Namespace(data="x")), OwnTask(Namespace(data="y"))
+    task.load_state_dict({"step": 3})
+    assert task.state_dict() == {"step": 3} and other.state_dict() == {}
+    assert task.cfg is None and task.args.data == "x"  # cfg as LegacyFairseqTask has it
+    assert not task.has_sharded_data("train")
+    data = LanguagePairDataset([torch.tensor([4, 2])] * 3, [2] * 3, Dictionary())
+    batches = task.get_batch_iterator(data, max_sentences=2).next_epoch_itr(shuffle=False)
+    assert len(list(batches)) == 2
+    task.cfg = task.args
+    assert task.cfg is task.args
+
+
+def test_classes_are_read_with_options(tmp_path):
+    (tmp_path / "dict.txt").write_text("a 1\n")
+    path, load = str(tmp_path / "dict.txt"), SentencePredictionTask.load_dictionary
+    for words in (
+        load(path),
+        load(Namespace(), path, source=False),
+        load(Namespace(), path, True),
+        load(Namespace(), filename=path),
+        load(args=Namespace(), filename=path),
+    ):
+        assert "<mask>" in words
+
+
+@pytest.mark.parametrize("side", [True, False])
+def test_sides_of_padding_are_evaluated_twice(side):
+    """As by tasks for 0.10, whose options are bools today, and from a checkpoint by others."""
+    from fairseq import utils
+
+    assert utils.eval_bool(utils.eval_bool(str(side))) is side
+    assert utils.eval_bool(None) is False and utils.eval_bool([], default=True) is True

@@ -5,6 +5,7 @@ from argparse import Namespace
 import pytest
 import torch
 from fairseq.criterions import FairseqCriterion, LegacyFairseqCriterion
+from fairseq.criterions.ctc import CtcCriterion
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 from fairseq.criterions.masked_lm import MaskedLmLoss
 from fairseq.criterions.sentence_prediction import (
@@ -117,6 +118,19 @@ class NamedWords(MaskedLmLoss):
         super().__init__(task=task, tpu=tpu)
 
 
+class Recordings(CtcCriterion):
+    """The same of the criterion of speech recognition, whose fourth option has another name."""
+
+    def __init__(self, task, wer_args, zero_infinity, sentence_avg, remove_bpe):
+        super().__init__(task, wer_args, zero_infinity, sentence_avg, remove_bpe)
+
+
+class Letters(FairseqTask):
+    """A task with a dictionary, made as such."""
+
+    target_dictionary = Dictionary()
+
+
 class Wordless(FairseqTask):
     """A task without a dictionary."""
 
@@ -170,3 +184,15 @@ class OlderAdam(FairseqOptimizer):
 def test_older_optimizers_with_a_dataclass_have_their_options():
     options = FairseqAdamConfig()
     assert OlderAdam(options).args is options
+
+
+@pytest.mark.parametrize(
+    ("remove_bpe", "way"), [("sentencepiece", "sentencepiece"), (None, "letter")]
+)
+def test_the_criterion_of_speech_recognition_derives(remove_bpe, way):
+    options = Namespace(
+        wer_args=None, zero_infinity=True, sentence_avg=False, remove_bpe=remove_bpe
+    )
+    criterion = Recordings.build_criterion(options, Letters(Namespace()))
+    assert (criterion.zero_infinity, criterion.sentence_avg) == (True, False)
+    assert (criterion.post_process, criterion.w2l_decoder) == (way, None)
