@@ -55,7 +55,8 @@ globalThis.fetch = (path, options) => new Promise((resolve, reject) => {
   const answer = (text, status = 200) => resolve({
     ok: status < 400, status, statusText: 'Bad Gateway', text: async () => text
   })
-  waiting.push({ path, body: JSON.parse(options?.body ?? 'null'), answer })
+  const fail = () => reject(new TypeError('Failed to fetch'))
+  waiting.push({ path, body: JSON.parse(options?.body ?? 'null'), answer, fail })
 })
 const settled = () => new Promise(resolve => setTimeout(resolve))
 
@@ -165,6 +166,17 @@ const scenarios = {
   async page_of_a_proxy () {
     await submit('first')
     waiting.shift().answer('<html>', 502)
+    await settled()
+  },
+  async ended_server () {
+    await submit('first')
+    waiting.shift().fail()
+    await settled()
+  },
+  async ended_server_on_the_way_back () {
+    await submit('first')
+    await answer(translated)
+    waiting.forEach(request => request.fail())
     await settled()
   },
   async no_score () {

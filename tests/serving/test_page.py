@@ -57,9 +57,9 @@ def problems():
     return []
 
 
-@pytest.fixture(params=[1280, 390], ids=str)
+@pytest.fixture(params=[1280, 320], ids=str)
 def page(request, browser, address, problems):  # noqa: F811
-    """The page, at the widths of a screen and of a phone; no error may be reported."""
+    """The page, at the widths of a screen and of a small phone; no error may be reported."""
     tab = browser.new_page()
     tab.set_viewport_size({"width": request.param, "height": 900})
     tab.on("pageerror", lambda error: problems.append(str(error)))

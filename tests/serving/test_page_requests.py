@@ -56,6 +56,12 @@ def test_the_page_of_a_proxy_is_an_error_with_its_status(shown):
     assert shown("page_of_a_proxy")["status"] == "502 Bad Gateway: not of this server"
 
 
+def test_a_server_that_has_ended_is_an_error_that_says_so(shown):
+    assert shown("ended_server")["status"] == "The server does not answer: has it ended?"
+    results = shown("ended_server_on_the_way_back")["results"]
+    assert "of first" in results and "The server does not answer" in results
+
+
 def test_why_there_is_no_score_is_said(shown):
     assert "Without the way back: too many tokens" in shown("no_score")["results"]
 

@@ -17,6 +17,9 @@ async function ask (path, value) {
     headers: { 'Content-Type': 'application/json' },
     body: JSON.stringify(value),
     signal: state.running?.signal
+  }).catch(error => {
+    if (error.name === 'AbortError') throw error
+    throw new Error('The server does not answer: has it ended?') // browsers say "Failed to fetch"
   })
   const content = read(await answer.text())
   if (answer.ok && content) return content
