@@ -47,6 +47,7 @@ def test_tables(files, tmp_path, capsys):
     assert good["mean"] == pytest.approx(sum(good["runs"]) / 2) and good["min"] < good["max"]
     row = f"{good['mean']:.2f} ({good['min']:.2f}-{good['max']:.2f}) ± {good['interval']:.2f}"
     assert f"| good | 2 | {row} |" in printed
+    assert list(result["tests"]) == ["good", "same"]  # the baseline is not compared with itself
     tests = result["tests"]["good"]["bleu"]
     assert all(test["difference"] > 20 and test["p"] < 0.01 for test in tests) and len(tests) == 3
     assert result["tests"]["good"]["ter"][0]["difference"] < 0
@@ -73,6 +74,18 @@ def test_a_single_sentence_has_no_interval(tmp_path, capsys):
     ((label, scores),) = result["scores"].items()
     assert f"| {label} | 1 | {scores['bleu']['runs'][0]:.2f} |" in printed
     assert "interval" not in outputs[0].read_text(encoding="utf-8") + str(result["scores"])
+
+
+def test_intervals_have_resamples_of_their_own_beside_exchanges(files, tmp_path, capsys):
+    """--samples is of the test; intervals are those of sacrebleu's 1,000 resamples."""
+    words = ["--hyp", files["good1"], "--baseline", files["base1"], "--ref", files["ref"]]
+    results = []
+    for more in ([], ["--test", "randomisation", "--samples", 20]):
+        evaluate(capsys, *words, *more, "--output", tmp_path / "found.json", "--metric", "bleu")
+        results.append(json.loads((tmp_path / "found.json").read_text(encoding="utf-8")))
+    resampled, exchanged = results
+    assert exchanged["scores"] == resampled["scores"]
+    assert (exchanged["samples"], resampled["samples"]) == (20, 1000)
 
 
 def test_the_interval_of_single_runs_is_about_sentences(files, capsys):

@@ -59,6 +59,7 @@ def test_subwords_are_joined():
     for name in ("subword_nmt", "fastbpe"):
         assert join("a sm@@ all hou@@ se cut@@", name) == "a small house cut"
     assert join("a@@ b", None) == "a@@ b"
+    assert not inputs.is_joined(["word", ""], "sentencepiece")  # there is no blank to lose
     assert inputs.subwords_left(["▁a", "sm@@ all", "end@@", "me@@you", "plain"]) == 3
 
 
