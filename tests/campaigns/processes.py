@@ -53,7 +53,7 @@ def _kill_in_write(rng: random.Random) -> None:
     from fairseq_ext.compat import atomic_files
 
     left, moment = [rng.randint(1, 8)], rng.choice(MOMENTS)
-    file_class = atomic_files._ErrorRecordingFile
+    file_class = atomic_files.ErrorRecordingFile
     limit, stock_init = rng.randint(1, 60_000), file_class.__init__
     stock_write, stock_replace, stock_fsync = file_class.write, os.replace, os.fsync
     written = [0]
