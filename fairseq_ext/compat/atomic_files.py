@@ -196,13 +196,15 @@ def folder_beside(path: str) -> Iterator[str]:
 def replace_folder(work: str, target: str) -> None:
     """Rename the finished folder `work` to `target`, in the place of a folder that is there.
 
-    An error or a signal leaves one of the two there.
+    Of a symbolic link the folder behind it is replaced: `work` is to be beside that one. An error
+    or a signal leaves one of the two there.
     """
+    target = os.path.realpath(target)
     if not os.path.exists(target):
         os.rename(work, target)
         return
     # a rename cannot replace a folder that holds files
-    parent, name = os.path.split(os.path.abspath(target))
+    parent, name = os.path.split(target)
     old = tempfile.mkdtemp(prefix=f".{name}.", dir=parent)
     aside = os.path.join(old, name)
     with signals_wait():

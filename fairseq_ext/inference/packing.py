@@ -1,6 +1,7 @@
 """Writing a packed folder: all that a model needs to be used elsewhere."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
@@ -73,7 +74,7 @@ def pack(
     )
     scores = options.scores.read_text(encoding="utf-8") if options.scores else None
     stored = [read_checkpoint(Path(path)) for path in checkpoints]
-    with folder_beside(str(target)) as folder:
+    with folder_beside(os.path.realpath(target)) as folder:
         work = Path(folder)
         _write(work, model, stored, options.with_twin)
         facts = Facts(model, stored, model.loaded.folder, scores)

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -87,6 +88,20 @@ def test_a_folder_is_replaced_or_stays(tmp_path, monkeypatch, error, renames_bef
     content = (tmp_path / "target" / "holds").read_text()
     assert content == ("target" if renames_before == 1 else "work")
     assert not any(path.name.startswith(".") for path in tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_the_folder_behind_a_link_is_replaced(tmp_path, is_there):
+    """As `atomic_path` does with a file: the link may lead to another disk."""
+    target, link = tmp_path / "disk" / "target", tmp_path / "link"
+    (target if is_there else target.parent).mkdir(parents=True)
+    link.symlink_to(target)
+    with atomic_files.folder_beside(os.path.realpath(link)) as work:
+        assert os.path.dirname(work) == str(target.parent)
+        Path(work, "holds").write_text("work")
+        atomic_files.replace_folder(work, str(link))
+    assert link.is_symlink() and (target / "holds").read_text() == "work"
+    assert [path.name for path in target.parent.iterdir()] == ["target"]
 
 
 def test_ctrl_c_between_two_writes_of_torch_is_no_other_error(tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 """A stock fairseq checkpoint as a folder of CTranslate2 (an optional dependency)."""
 
+import os
 from pathlib import Path
 from typing import Any, Mapping, Optional, Union
 
@@ -95,7 +96,7 @@ def write_folder(
         )
     stock = with_namespace(stock)
     check_options(vars(stock["cfg"]["model"]))
-    with folder_beside(str(path)) as folder:
+    with folder_beside(os.path.realpath(path)) as folder:
         file, converted = Path(folder) / "model.pt", Path(folder) / "converted"
         with open_for_torch(str(file)) as stream:
             torch.save(stock, stream)
