@@ -282,7 +282,8 @@ class Model:
                     # a task of several pairs may have one for each source
                     place = self.task if isinstance(self.task, StreamsTask) else encoders
                     tokenizer = place.build_tokenizer(options)
-                coder = direction_coder(self.task, self.loaded.coders, self.pair)
+                loaded = self.loaded
+                coder = direction_coder(self.task, loaded.coders, self.pair, loaded.subwords.kind)
                 self._coders = Coders(tokenizer, coder)
         return self._coders
 

@@ -9,7 +9,7 @@ from fairseq.data import Dictionary, encoders
 from omegaconf import OmegaConf
 
 from ..streams.language_pair import LanguagePair
-from ..streams.subwords import FILE_OPTIONS
+from ..streams.subwords import FILE_OPTIONS, MARKS, DirectionCoder, Uncut
 
 # what the caller may say: a file for all languages, a file for each, or "none"
 Given = Union[None, str, os.PathLike, Mapping[str, Union[str, os.PathLike]]]
@@ -29,8 +29,6 @@ LANGUAGE_NAMES: Tuple[str, ...] = (
     "sentencepiece.{0}.model",
 )
 LANGUAGE_NAMES += ("spm.{0}.model", "{0}.codes", "codes.{0}", "bpe.{0}.codes")
-# what entries of a dictionary have that such a model made: a model without it made none of them
-MARKS = {"sentencepiece": "\u2581", "subword_nmt": "@@", "fastbpe": "@@"}
 # a dictionary with a larger part of such entries was made of sub-words
 SPELLINGS = {"sentencepiece": re.compile("^\u2581"), "subword_nmt": re.compile("@@$")}
 SUBWORD_SHARE = 0.2
@@ -81,21 +79,6 @@ class SubwordModels(NamedTuple):
             if path not in of_file:
                 of_file[path] = self.coder(language)
         return {language: of_file[self.by_language.get(language)] for language in languages}
-
-
-class DirectionCoder:
-    """Cuts sources by the model of their language and joins targets by that of theirs."""
-
-    def __init__(self, source: Any, target: Any):
-        self.source, self.target = source, target
-
-    def encode(self, text: str) -> str:
-        """Return the sub-words of a source."""
-        return self.source.encode(text)
-
-    def decode(self, text: str) -> str:
-        """Return the text of a target."""
-        return self.target.decode(text)
 
 
 def kind_of(path: Path) -> str:
@@ -248,15 +231,19 @@ def check_spelling(models: SubwordModels, dictionaries: Mapping[str, Dictionary]
                 )
 
 
-def direction_coder(task: Any, coders: Mapping[str, Any], direction: LanguagePair) -> Any:
+def direction_coder(
+    task: Any, coders: Mapping[str, Any], direction: LanguagePair, kind: Optional[str]
+) -> Any:
     """Return the coder of a direction for a task; of several languages the task gets the sources'.
 
-    coders: {language: coder}, of all or of none. None where texts stay as they are.
+    coders: {language: coder}, of all or of none. None where texts stay as they are. kind: --bpe.
     """
     if coders.get(direction.target) is None:
         return None
     if hasattr(task, "subwords"):
         task.subwords.coders = {lang: coders[lang] for lang in direction.sources}
+        if not task.is_cut(direction.target, kind):
+            return DirectionCoder(coders[direction.sources[0]], Uncut())
         return coders[direction.target]
     source, target = coders[direction.sources[0]], coders[direction.target]
     return source if source is target else DirectionCoder(source, target)

@@ -15,6 +15,35 @@ FILE_OPTIONS = {
     "fastbpe": "bpe_codes",
     "subword_nmt": "bpe_codes",
 }
+# --bpe NAME -> the mark that a part of its sub-words have, in any dictionary of them
+MARKS = {"sentencepiece": "\u2581", "subword_nmt": "@@", "fastbpe": "@@"}
+
+
+class DirectionCoder:
+    """Cuts sources by the model of their language and joins targets by that of theirs."""
+
+    def __init__(self, source: Any, target: Any):
+        self.source, self.target = source, target
+
+    def encode(self, text: str) -> str:
+        """Return the sub-words of a source."""
+        return str(self.source.encode(text))
+
+    def decode(self, text: str) -> str:
+        """Return the text of a target."""
+        return str(self.target.decode(text))
+
+
+class Uncut:
+    """What stands for --bpe where nothing has cut the texts: they stay as they are."""
+
+    def encode(self, text: str) -> str:
+        """Return the text."""
+        return text
+
+    def decode(self, text: str) -> str:
+        """Return the text."""
+        return text
 
 
 def parse_bpe_models(text: Optional[str]) -> Dict[str, str]:

@@ -302,6 +302,10 @@ class StreamsTask(Loading):
         )
         return target
 
+    def is_cut(self, lang: str, bpe: Optional[str]) -> bool:
+        """True if the sub-word model of this --bpe may have cut a target; systems may know."""
+        return True
+
     def build_tokenizer(self, args: Any) -> Any:
         """Return --tokenizer's; of several sources each has its own, which goes to ``subwords``."""
         sources = self.requested.sources if self.requested else ()
