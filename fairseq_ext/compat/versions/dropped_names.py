@@ -1,4 +1,4 @@
-"""Names that numpy and Python dropped, for the code of plugins and of forks."""
+"""Names that numpy, Python and sacrebleu dropped, for the code of plugins and of forks."""
 
 from __future__ import annotations
 
@@ -82,3 +82,36 @@ def plugins_have_former_names_of_numpy(module_name: str) -> None:
 
     present = {name: getattr(numpy, new, None) for name, new in RENAMED_IN_NUMPY.items()}
     answer_plugins(numpy, {**OF_NUMPY, **present})
+
+
+@patch(
+    "sacrebleu",
+    because="sacrebleu 2.0 dropped compute_bleu: the validation with --eval-bleu of tasks for "
+    "fairseq 0.10 and 0.11 that have a copy of translation's reduce_metrics fails with \"has no "
+    "attribute 'compute_bleu'\"",
+    conditions=[since("sacrebleu", 2, 0)],
+    for_older=True,
+)
+def plugins_have_former_names_of_sacrebleu(module: ModuleType) -> None:
+    """Let plugins compute BLEU of sums by the function that sacrebleu had for that."""
+
+    def compute_bleu(
+        correct: Any,
+        total: Any,
+        sys_len: Any,
+        ref_len: Any,
+        smooth_method: str = "none",
+        smooth_value: float | None = None,
+        use_effective_order: bool = False,
+    ) -> Any:
+        return vars(module)["BLEU"].compute_bleu(
+            [int(count) for count in correct],
+            [int(count) for count in total],
+            int(sys_len),
+            int(ref_len),
+            smooth_method,
+            smooth_value,
+            use_effective_order,
+        )
+
+    answer_plugins(module, {"compute_bleu": compute_bleu})

@@ -1,4 +1,4 @@
-"""Plugins have names that numpy and Python dropped, other code does not."""
+"""Plugins have names that numpy, Python and sacrebleu dropped, other code does not."""
 
 import math
 
@@ -49,3 +49,27 @@ def test_others(user_dir):
         run(user_dir.parent / "elsewhere")
     assert not hasattr(numpy, "int") and not hasattr(numpy, "Inf")
     assert not hasattr(numpy, "no_such_name")
+
+
+# as the reduce_metrics of fairseq 0.10 asks for it, with sums of numpy
+BLEU = """
+import inspect
+import numpy as np
+import sacrebleu
+names = inspect.getfullargspec(sacrebleu.compute_bleu)[0]
+counts, totals = np.array([3, 2, 1, 0]), np.array([4, 3, 2, 1])
+score = sacrebleu.compute_bleu(
+    correct=counts, total=totals, sys_len=np.int64(4), ref_len=np.int64(5), smooth_method="exp"
+)
+"""
+
+
+def test_bleu_of_sums(user_dir):
+    sacrebleu = pytest.importorskip("sacrebleu", minversion="2.0")
+    names = {"__name__": "plugin"}
+    exec(compile(BLEU, str(user_dir / "plugin.py"), "exec"), names)
+    assert "smooth_method" in names["names"]
+    # precisions 3/4, 2/3, 1/2 and, smoothed, 1/2 of 1/1; the brevity penalty is exp(1 - 5/4)
+    mean = math.prod((3 / 4, 2 / 3, 1 / 2, 1 / 2)) ** (1 / 4)
+    assert names["score"].score == pytest.approx(100 * math.exp(-1 / 4) * mean)
+    assert not hasattr(sacrebleu, "compute_bleu")
