@@ -84,6 +84,9 @@ HYDRA_ERRORS = ("HydraException",)
 # classes of this package in whose place a worker process has only the printed traceback
 WORKER_ERRORS = ("RefusedCheckpoint", "UnreadableFile", "CheckpointMismatch")
 
+# the options that name splits, one for each command
+SPLIT_OPTIONS = "--train-subset, --valid-subset, --gen-subset"
+
 # packages that fairseq imports where an option needs them
 OPTIONAL_PACKAGES = ("editdistance", "librosa", "pandas", "soundfile", "torchaudio", "transformers")
 
@@ -234,6 +237,9 @@ def _os_error_text(error: OSError) -> str:
     match = re.match(r"Dataset not found: (\S+) \((.+)\)$", str(error))
     if match:
         return _missing_split_text(*match.groups())
+    match = re.match(r"Dataset not found: (.+\.tsv)$", str(error))  # of tasks of speech
+    if match:
+        return f"there is no {match[1]}, the table of a split ({SPLIT_OPTIONS})"
     if error.filename is None or error.strerror is None:
         return str(error)
     other = "" if error.filename2 is None else f" -> {error.filename2}"
@@ -247,8 +253,8 @@ def _missing_split_text(split: str, folder: str) -> str:
     whole = [name[:-4] for name in names if name.endswith(".idx") and name[:-4] + ".bin" in names]
     present = ", ".join(sorted({name.split(".")[0] for name in whole})) or "none"
     return (
-        f"no data of the split {split!r} in {folder} for these languages (both a .bin and an .idx "
-        f"file); splits there: {present}{raw_text_note(folder, split)}"
+        f"no data of the split {split!r} ({SPLIT_OPTIONS}) in {folder} for these languages (both a "
+        f".bin and an .idx file); splits there: {present}{raw_text_note(folder, split)}"
     )
 
 

@@ -30,6 +30,7 @@ from torch import Tensor
 from ..common import labels
 from ..common.empty_files import binarised_lines
 from ..common.search_options import refuse_search
+from ..compat.user_errors import SPLIT_OPTIONS
 
 
 @dataclass
@@ -61,12 +62,15 @@ class TextClassificationTask(FairseqTask):
 
     @classmethod
     def setup_task(cls, cfg: TextClassificationConfig, **_unused: Any) -> "TextClassificationTask":
-        """Return the task; ValueError for a folder without dictionaries, or with one label."""
+        """Return the task.
+
+        FileNotFoundError for a folder without dictionaries, ValueError for one with one label.
+        """
         dictionaries = []
         for kind in (cfg.source_lang, cfg.target_lang):
             path = Path(cfg.data) / f"dict.{kind}.txt"
             if not path.is_file():
-                raise ValueError(
+                raise FileNotFoundError(
                     f"{path}: no such dictionary; {cfg.data} must be a folder made by "
                     f"fairseq-preprocess -s {cfg.source_lang} -t {cfg.target_lang}"
                 )
@@ -77,8 +81,8 @@ class TextClassificationTask(FairseqTask):
     def load_dataset(self, split: str, combine: bool = False, **_unused: Any) -> None:
         """Read a split into ``self.datasets``.
 
-        Raises ValueError for a file without lines and, with the line, for an empty text or for
-        what is not one known label.
+        Raises FileNotFoundError without files, ValueError for a file without lines and, with the
+        line, for an empty text or for what is not one known label.
         """
         parts = [self._load_part(split)]
         while combine and self._has_part(f"{split}{len(parts)}"):  # train, train1, train2 ...
@@ -121,7 +125,9 @@ class TextClassificationTask(FairseqTask):
             empty = f"{prefix}: holds no line"
             side = binarised_lines(prefix, dictionary, self.cfg.dataset_impl, empty)
             if side is None:
-                raise FileNotFoundError(f"{prefix}.idx: no such binarised file")
+                raise FileNotFoundError(
+                    f"{prefix}.idx: no such binarised file of the split {split!r} ({SPLIT_OPTIONS})"
+                )
             sides.append((prefix, side))
         (text_file, texts), (label_file, targets) = sides
         # line N of both files is one pair

@@ -7,7 +7,7 @@ from fairseq.data import Dictionary, LanguagePairDataset
 from fairseq.tasks.translation import load_langpair_dataset
 
 from ..common.empty_files import empty_file_as
-from ..compat.user_errors import raw_text_note
+from ..compat.user_errors import SPLIT_OPTIONS, raw_text_note
 from .config import StreamsConfig
 from .language_pair import LanguagePair
 
@@ -79,7 +79,7 @@ def load_pair(
         note = raw_text_note(path, split, of_pair)
         raise FileNotFoundError(
             f"{path}: no {split}.{source}-{target} or {split}.{target}-{source} for the pair "
-            f"{pair}{note}"
+            f"{pair} ({SPLIT_OPTIONS}){note}"
         ) from error
     if dataset.tgt is None and not can_lack_targets:
         raise FileNotFoundError(f"{path}: {split} of the pair {pair} has no sentences of {target}")

@@ -148,6 +148,14 @@ def test_texts_that_are_not_read_are_named(finish, tmp_path, names, note):
     assert f"splits there: none{note} (FileNotFound" in text
 
 
+@pytest.mark.parametrize("what", ["nothing ({})", "{}/nothing.tsv"])
+def test_splits_without_data_are_named_with_their_options(finish, tmp_path, what):
+    """Of text, and of tables of recordings."""
+    code, text = finish(FileNotFoundError(f"Dataset not found: {what.format(tmp_path)}"))
+    names = ("nothing", str(tmp_path), "--train-subset, --valid-subset, --gen-subset")
+    assert code == 1 and all(name in text for name in names)
+
+
 @pytest.mark.parametrize(
     "error", [KeyError("x"), RuntimeError("x"), TypeError("x"), Exception("x"), AssertionError()]
 )

@@ -201,7 +201,7 @@ def test_a_file_without_lines_is_named(build, tmp_path):
 
 def test_bad_folders_and_options_are_named(build, tmp_path):
     words = {"task": "text_classification", "languages": ("-s", "text", "-t", "label")}
-    with pytest.raises(ValueError, match="dict.text.txt: no such dictionary"):
+    with pytest.raises(FileNotFoundError, match="dict.text.txt: no such dictionary"):
         build("duo_classifier", data=tmp_path, **words)
     (tmp_path / "dict.text.txt").write_text("a 1\n", encoding="utf-8")
     (tmp_path / "dict.label.txt").write_text("a 1\n", encoding="utf-8")

@@ -65,7 +65,7 @@ def test_every_caption_has_a_line_with_its_features(data):
     folder = str(data)
     with pytest.raises(ValueError, match="valid.features has 10 lines, there are 11 captions"):
         feature_paths(folder, folder, "valid", 11)
-    with pytest.raises(ValueError, match="there is no .*test.features, which names"):
+    with pytest.raises(FileNotFoundError, match="there is no .*test.features, which names"):
         feature_paths(folder, folder, "test", 1)
 
 

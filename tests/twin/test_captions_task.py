@@ -190,13 +190,13 @@ def task_of(data, *words):
 
 def test_missing_files_are_named(data, tmp_path):
     (tmp_path / "dict.txt").write_text("cat 1\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="there are no captions .*valid.bin"):
+    with pytest.raises(FileNotFoundError, match="no captions .*valid.bin.*--valid-subset"):
         task_of(tmp_path).load_dataset("valid")
     (tmp_path / "valid").write_text("", encoding="utf-8")
     with pytest.raises(ValueError, match="valid: holds no caption"):
         task_of(tmp_path, "--dataset-impl", "raw").load_dataset("valid")
     (tmp_path / "dict.txt").unlink()
-    with pytest.raises(ValueError, match="there is no .*dict.txt; run fairseq-preprocess"):
+    with pytest.raises(FileNotFoundError, match="there is no .*dict.txt; run fairseq-preprocess"):
         task_of(tmp_path)
     task = task_of(data, "--features", tmp_path)
     with pytest.raises(

@@ -69,7 +69,8 @@ def _decoded(raw: bytes, place: str) -> str:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         logger.warning(
-            f"{place}: byte {error.start + 1} is not UTF-8; such bytes are read as unknown words"
+            f"{place}: byte {error.start + 1} is not UTF-8; such bytes are read as U+FFFD, an "
+            "unknown word to most models, and a blank to some sub-word models"
         )
         return raw.decode("utf-8", errors="replace")
 

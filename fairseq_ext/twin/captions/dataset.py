@@ -14,6 +14,7 @@ from fairseq.data import Dictionary, FairseqDataset, data_utils
 from torch import Tensor
 
 from ...compat.text_lines import lines_of
+from ...compat.user_errors import SPLIT_OPTIONS
 from ..metrics import Cider
 from ..validation import UNKNOWN
 
@@ -37,11 +38,15 @@ def read_features(path: str) -> Tensor:
 def feature_paths(folder: str, data: str, split: str, count: int) -> List[str]:
     """Return the files that DATA/SPLIT.features names, one for each of ``count`` captions.
 
-    Raises ValueError naming the line for a file that does not exist, and for too few or many lines.
+    Raises FileNotFoundError without that list, and ValueError, naming the line, where it names a
+    file that does not exist, and for too few or many lines.
     """
     names_file = Path(data) / f"{split}.features"
     if not names_file.is_file():
-        raise ValueError(f"there is no {names_file}, which names the feature file of each caption")
+        raise FileNotFoundError(
+            f"there is no {names_file}, which names the feature file of each caption of the split "
+            f"{split!r} ({SPLIT_OPTIONS})"
+        )
     # a caption without a line would get the features of another
     names = list(lines_of(names_file))
     if len(names) != count:

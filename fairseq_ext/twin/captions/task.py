@@ -21,6 +21,7 @@ from torch import Tensor
 from ...common.empty_files import binarised_lines
 from ...common.fast_search import fast_search
 from ...common.search_options import SOURCE_WORDS, refuse_options
+from ...compat.user_errors import SPLIT_OPTIONS
 from ..metrics import bleu_sums, log_bleu, log_cider
 from ..validation import UNKNOWN, search_options
 from .dataset import CaptionDataset, feature_paths
@@ -68,10 +69,10 @@ class ImageCaptioningTask(FairseqTask):
 
     @classmethod
     def setup_task(cls, cfg: ImageCaptioningConfig, **_unused: Any) -> "ImageCaptioningTask":
-        """Return the task; ValueError for a folder without a dictionary."""
+        """Return the task; FileNotFoundError for a folder without a dictionary."""
         path = Path(cfg.data or "") / "dict.txt"
         if not path.is_file():
-            raise ValueError(
+            raise FileNotFoundError(
                 f"there is no {path}; run fairseq-preprocess --only-source on the captions"
             )
         return cls(cfg, Dictionary.load(str(path)))
@@ -79,7 +80,11 @@ class ImageCaptioningTask(FairseqTask):
     def load_dataset(
         self, split: str, epoch: int = 1, combine: bool = False, **_unused: Any
     ) -> None:
-        """Read a split; ValueError naming the file when captions or features are missing."""
+        """Read a split.
+
+        Raises FileNotFoundError, naming the file, without captions or the list of their features,
+        and ValueError for captions or a list that cannot be used.
+        """
         stem = os.path.join(self.cfg.data, split)
         # fairseq would join train and train1; SPLIT.features names the images of one file
         if combine and indexed_dataset.infer_dataset_impl(f"{stem}1") is not None:
@@ -90,7 +95,10 @@ class ImageCaptioningTask(FairseqTask):
         empty = f"{stem}: holds no caption"
         captions = binarised_lines(stem, self.dictionary, self.cfg.dataset_impl, empty)
         if captions is None:
-            raise ValueError(f"there are no captions {stem}.bin, {stem}.idx")
+            raise FileNotFoundError(
+                f"there are no captions {stem}.bin, {stem}.idx of the split {split!r} "
+                f"({SPLIT_OPTIONS})"
+            )
         folder = self.cfg.features or self.cfg.data
         paths = feature_paths(folder, self.cfg.data, split, len(captions))
         is_training = split == self.cfg.train_subset

@@ -66,12 +66,12 @@ def test_negative_scores_are_compared(save):
 
 def test_nan_is_no_score(save, tmp_path):
     _, best = save([3.0, float("nan"), 4.0])
-    assert best == 3 and torch.load(tmp_path / "checkpoint_best.pt") == 1
+    assert best == 3 and torch.load(tmp_path / "checkpoint_best.pt", weights_only=True) == 1
 
 
 def test_nan_first(save, tmp_path):
     _, best = save([float("nan"), 4.0, 5.0], number=2)
-    assert best == 4 and torch.load(tmp_path / "checkpoint_best.pt") == 2
+    assert best == 4 and torch.load(tmp_path / "checkpoint_best.pt", weights_only=True) == 2
 
 
 @pytest.mark.parametrize("maximize", [False, True])
