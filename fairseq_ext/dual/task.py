@@ -170,6 +170,10 @@ class DualTranslationTask(StreamsTask):
         """Return the side of the labels, None while there is no model that has one."""
         return self.label_side.lang if self.label_side else None
 
+    def is_cut(self, lang: str, bpe: Optional[str]) -> bool:
+        """True unless the side is that of the labels, which are one word each."""
+        return lang != self.label_lang
+
     def _load_pair(self, path: str, split: str, pair: str, combine: bool) -> LanguagePairDataset:
         """Read a pair; ValueError, with the line, for data that are no texts and labels."""
         dataset = super()._load_pair(path, split, pair, combine)

@@ -241,9 +241,10 @@ def direction_coder(
     if coders.get(direction.target) is None:
         return None
     if hasattr(task, "subwords"):
+        coders = {
+            lang: coders[lang] if task.is_cut(lang, kind) else Uncut()
+            for lang in (*direction.sources, direction.target)
+        }
         task.subwords.coders = {lang: coders[lang] for lang in direction.sources}
-        if not task.is_cut(direction.target, kind):
-            return DirectionCoder(coders[direction.sources[0]], Uncut())
-        return coders[direction.target]
     source, target = coders[direction.sources[0]], coders[direction.target]
     return source if source is target else DirectionCoder(source, target)

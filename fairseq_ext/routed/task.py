@@ -25,7 +25,7 @@ from ..streams.metrics import log_bleu_summary, log_likelihoods, log_pairs
 from ..streams.pair_data import load_dictionary
 from ..streams.schedule import SCHEDULES
 from ..streams.stored_pairs import stored_pairs
-from ..streams.subwords import MARKS, DirectionCoder, Uncut
+from ..streams.subwords import MARKS
 from ..streams.task import StreamsTask
 from .task_patience import HALVED, TaskPatience, check_task_patience
 from .task_tokens import (
@@ -277,17 +277,10 @@ class RoutedMtlTask(StreamsTask):
         return super().build_generator(models, args, **options)
 
     def is_cut(self, lang: str, bpe: Optional[str]) -> bool:
-        """True unless a target is tags, trees or graphs without the marks of sub-words."""
+        """True unless a language is tags, trees or graphs without the marks of sub-words."""
         kind, mark = parse_target_kinds(self.target_kinds).get(lang, "text"), MARKS.get(bpe or "")
         symbols = self.dictionaries[lang].symbols
         return kind == "text" or mark is None or any(mark in symbol for symbol in symbols)
-
-    def build_bpe(self, args: Any) -> Any:
-        """Return --bpe; sentencepiece would make one symbol of a line of tags that are not cut."""
-        coder, name = super().build_bpe(args), getattr(args, "_name", None)
-        if coder is None or not self.requested or self.is_cut(self.requested.target, name):
-            return coder
-        return DirectionCoder(coder, Uncut())
 
     def _constraint(self, pair: str) -> Optional[Constraint]:
         """Return what --well-formed-targets asks of a pair's targets."""

@@ -34,7 +34,7 @@ from .requested_direction import requested_direction
 from .schedule import check_join_at, check_schedule
 from .state import RunState
 from .stored_pairs import store_pairs, stored_pairs
-from .subwords import SubwordsByLanguage, build_subwords
+from .subwords import DirectionCoder, SubwordsByLanguage, Uncut, build_subwords
 from .synthetic import LossThreshold, check_directions, check_synthetic, trained_streams
 
 
@@ -293,7 +293,22 @@ class StreamsTask(Loading):
     # ---------------------------------------------------------------- lines that are typed
 
     def build_bpe(self, args: Any) -> Any:
-        """Return what joins the target's sub-words; what cuts the sources goes to ``subwords``."""
+        """Return what joins the target's sub-words; what cuts the sources goes to ``subwords``.
+
+        Texts that are not cut stay as they are.
+        """
+        coder, name = self._build_coder(args), getattr(args, "_name", None)
+        if coder is None or self.requested is None:
+            return coder
+        uncut = [lang for lang in self.requested.sources if not self.is_cut(lang, name)]
+        self.subwords.coders = {**self.subwords.coders, **dict.fromkeys(uncut, Uncut())}
+        if self.is_cut(self.requested.target, name):
+            return coder
+        # sentencepiece would make one symbol of several
+        return DirectionCoder(coder, Uncut())
+
+    def _build_coder(self, args: Any) -> Any:
+        """Return --bpe's for the target; with --bpe-models, the sources' go to ``subwords``."""
         if not self.cfg.bpe_models:
             return super().build_bpe(args)
         assert self.requested is not None  # there is something to translate
@@ -303,7 +318,7 @@ class StreamsTask(Loading):
         return target
 
     def is_cut(self, lang: str, bpe: Optional[str]) -> bool:
-        """True if the sub-word model of this --bpe may have cut a target; systems may know."""
+        """True if the sub-word model of this --bpe may have cut texts; systems may know better."""
         return True
 
     def build_tokenizer(self, args: Any) -> Any:

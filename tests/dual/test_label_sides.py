@@ -5,9 +5,13 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from common.pieces import learn_pieces, pieces
 from common.words import dictionary_with
+from dual.lstm_support import build, write_dictionaries
+from omegaconf import OmegaConf
 
 from fairseq_ext.dual.lstm_classifier.label_sides import LabelSearch, LabelSide
+from fairseq_ext.streams.language_pair import LanguagePair
 
 END, FIRST = 2, 4
 
@@ -84,3 +88,21 @@ def test_several_models_give_the_mean_of_their_probabilities(dictionary):
     first, *_ = LabelSearch(models, dictionary).generate(models, {"net_input": inputs})[0]
     assert float(first["score"]) == pytest.approx(math.log(0.4))
     assert first["tokens"].tolist()[1] == END and float(first["positional_scores"][1]) == 0
+
+
+@pytest.mark.parametrize("source, line", [("label", "so-so"), ("text", "an1 av2")])
+def test_labels_are_not_cut_into_sub_words(source, line, toy_corpus, tmp_path):
+    """--bpe is for the texts; a label in pieces would be refused as several words."""
+    target = "text" if source == "label" else "label"
+    task, _, _ = build(write_dictionaries(tmp_path / "data"), sides=("-s", source, "-t", target))
+    task.requested = LanguagePair(source, target)  # which training does not name
+    model = learn_pieces(toy_corpus.text / "train.xx", tmp_path / "pieces")
+    options = {"_name": "sentencepiece", "sentencepiece_model": str(model)}
+    coder, texts = task.build_bpe(OmegaConf.create(options)), []
+
+    def encode_fn(text, bpe=coder):
+        texts.append(bpe.encode(text))
+        return texts[-1]
+
+    task.get_interactive_tokens_and_lengths([line], encode_fn)
+    assert texts == [line if source == "label" else " ".join(pieces(model, line))]

@@ -49,6 +49,27 @@ def test_symbols_of_a_prediction_stay_apart(target, name, joined, task_to, model
     assert coder.encode(SOURCE).split() == pieces(model, SOURCE)
 
 
+@pytest.mark.parametrize("name", TAGS)
+def test_symbols_that_are_read_stay_whole(name, routed_task, model):
+    """Cut into letters, all of them would be unknown."""
+    flags = ["-s", "zz", "-t", "yy", "--target-kinds", "zz=tags"]
+    task, _ = routed_task(*flags, pairs=None, main=None)
+    task.dictionaries["zz"] = dictionary_with(*TAGS[name])
+    coder, texts = task.build_bpe(bpe_of(model)), []
+
+    def encode_fn(text, bpe=coder):
+        texts.append(bpe.encode(text))
+        return texts[-1]
+
+    task.get_interactive_tokens_and_lengths(["O B-PER"], encode_fn)
+    python = direction_coder(
+        task, dict.fromkeys(("zz", "yy"), coder), LanguagePair("zz", "yy"), "sentencepiece"
+    )
+    assert texts == [python.encode("O B-PER")]
+    assert texts[0] == ("O B-PER" if name == "plain" else " ".join(pieces(model, "O B-PER")))
+    assert python.decode("\u2581 o k") == coder.decode("\u2581 o k") == "ok"
+
+
 def test_without_a_model_nothing_is_cut(task_to):
     assert task_to("zz", TAGS["plain"]).build_bpe(OmegaConf.create({"_name": None})) is None
 
