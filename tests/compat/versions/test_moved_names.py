@@ -37,6 +37,17 @@ def test_features_of_recordings():
     assert speech_to_text_dataset.read_from_uncompressed_zip is audio_utils.read_from_stored_zip
 
 
+def test_labels_of_recordings():
+    from fairseq.data import Dictionary
+    from fairseq.tasks.audio_finetuning import LabelEncoder as present
+    from fairseq.tasks.audio_pretraining import AudioPretrainingTask, LabelEncoder
+
+    assert LabelEncoder is present and AudioPretrainingTask.__name__ == "AudioPretrainingTask"
+    dictionary = Dictionary()
+    index = dictionary.add_symbol("A")
+    assert LabelEncoder(dictionary)("A A").tolist() == [index, index]
+
+
 def test_seed_of_a_block():
     from fairseq.utils import with_torch_seed
 
