@@ -39,10 +39,11 @@ def test_features_of_recordings():
 
 def test_labels_of_recordings():
     from fairseq.data import Dictionary
-    from fairseq.tasks.audio_finetuning import LabelEncoder as present
+    from fairseq.tasks import audio_finetuning
     from fairseq.tasks.audio_pretraining import AudioPretrainingTask, LabelEncoder
 
-    assert LabelEncoder is present and AudioPretrainingTask.__name__ == "AudioPretrainingTask"
+    assert LabelEncoder is audio_finetuning.LabelEncoder
+    assert AudioPretrainingTask.__name__ == "AudioPretrainingTask"
     dictionary = Dictionary()
     index = dictionary.add_symbol("A")
     assert LabelEncoder(dictionary)("A A").tolist() == [index, index]
