@@ -16,9 +16,7 @@ from .patch_registry import AFTER, BEFORE, all_patches, apply_patch, needed_patc
 
 # "examples": of a clone of fairseq, which its modules import by this name. "sacrebleu": once the
 # patches are active, for plugins; an import of it alone does not start them
-PATCHED_PACKAGES = frozenset(
-    ("fairseq", "fairseq_cli", "hydra", "antlr4", "examples", "sacrebleu")
-)
+PATCHED_PACKAGES = frozenset(("fairseq", "fairseq_cli", "hydra", "antlr4", "examples", "sacrebleu"))
 EXAMPLES = "examples"
 
 
