@@ -136,7 +136,7 @@ def test_binarizers_read_files(tmp_path, workers):
     for offset, end in zip(offsets, offsets[1:]):
         counts.append(Binarizer.binarize(path, words, read.append, offset=offset, end=end))
     assert [words.string(line) for line in read] == ["a b", "c a <unk>", "b", "", "a a a"]
-    assert [sum(each[name] for each in counts) for name in ("nseq", "ntok", "nunk")] == [5, 14, 1]
+    assert [sum(part[name] for part in counts) for name in ("nseq", "ntok", "nunk")] == [5, 14, 1]
     named = Binarizer.binarize(filename=path, dict=words, consumer=print, append_eos=False)
     assert (named["ntok"], dict(named["replaced"])) == (9, {"d": 1})
 
@@ -146,7 +146,10 @@ def test_binarizers_read_alignments(tmp_path):
 
     read = []
     (tmp_path / "align").write_text("0-0 1-1\n0-1\n")
-    parse = lambda line: torch.tensor([int(number) for number in line.replace("-", " ").split()])  # noqa: E731
+
+    def parse(line):
+        return torch.tensor([int(number) for number in line.replace("-", " ").split()])
+
     path = str(tmp_path / "align")
     assert Binarizer.binarize_alignments(path, parse, read.append)["nseq"] == 2
     assert [pairs.tolist() for pairs in read] == [[0, 0, 1, 1], [0, 1]]
