@@ -157,6 +157,7 @@ PATCH_MODULES = (
     "data.options_of_tasks",
     "data.older_tasks",
     "data.older_data",
+    "versions.uncalled_methods",
     "data.upsampled_sets",
     "data.bart_tasks",
     "data.legacy_masked_lm",
