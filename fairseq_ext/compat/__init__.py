@@ -158,6 +158,7 @@ PATCH_MODULES = (
     "data.older_tasks",
     "data.older_data",
     "versions.uncalled_methods",
+    "architectures.older_speech",
     "data.upsampled_sets",
     "data.bart_tasks",
     "data.legacy_masked_lm",
@@ -214,6 +215,7 @@ PATCH_MODULES = (
     "generation.older_searches",  # after those that make searches with models
     "training.prefetch_thread",
     "training.uncomposed_options",
+    "training.older_trainers",
     "versions.data_workers",
     "data.worker_epochs",
     "examples.user_dirs",  # after dataclass_defaults, which it leaves out for a single file

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+import math
+from typing import Any, Callable, NamedTuple
 
 from ..patch_registry import PatchedModule, patch
 
@@ -93,23 +94,88 @@ class SizeOfBlocker:
         return 0 if blocker is None else blocker.no_repeat_ngram_size
 
 
+class RuleOfSearch(NamedTuple):
+    """What a search calls in each step, in place of today's module, where it has its own rule."""
+
+    rule: Callable[..., Any]
+    no_repeat_ngram_size: int
+
+    def __call__(self, *args: Any) -> Any:
+        return self.rule(*args)
+
+
+class BlockerOfSearch:
+    """The attribute `repeat_ngram_blocker` of a search, whose class may replace the rule."""
+
+    def __get__(self, search: Any, owner: Any) -> Any:
+        if search is None:
+            return self
+        try:
+            blocker = search._modules["repeat_ngram_blocker"]
+        except KeyError:  # None is in the search itself, which is asked before this
+            raise AttributeError("repeat_ngram_blocker") from None
+        rules = (owner._no_repeat_ngram, owner.calculate_banned_tokens)
+        if all(rule.__module__ == __name__ for rule in rules):
+            return blocker
+        return RuleOfSearch(search._no_repeat_ngram, blocker.no_repeat_ngram_size)
+
+
 @patch(
     "fairseq.sequence_generator",
     because="fairseq 0.12 moved --no-repeat-ngram-size to a module: searches of plugins for 0.10, "
-    "with a _generate of their own, fail with \"has no attribute 'no_repeat_ngram_size'\"",
+    "with a _generate of their own, fail with \"has no attribute 'no_repeat_ngram_size'\", and a "
+    "rule of their own, _no_repeat_ngram or calculate_banned_tokens, is not asked",
 )
 def searches_forbid_repeats_themselves(module: PatchedModule) -> None:
-    """Give a search the attribute and the method by which it forbade repeated n-grams."""
+    """Give a search the attribute and the methods by which it forbade repeated n-grams."""
     searching = module.SequenceGenerator
     searching.no_repeat_ngram_size = SizeOfBlocker()
+    searching.repeat_ngram_blocker = BlockerOfSearch()
 
     def _no_repeat_ngram(
         self: Any, tokens: Any, lprobs: Any, bsz: int, beam_size: int, step: int
     ) -> Any:
         """Return `lprobs` (R, V), in which what would repeat an n-gram of `tokens` is -inf."""
-        return module.NGramRepeatBlock._no_repeat_ngram(self, tokens, lprobs, bsz, beam_size, step)
+        if type(self).calculate_banned_tokens.__module__ == __name__:
+            return module.NGramRepeatBlock._no_repeat_ngram(
+                self, tokens, lprobs, bsz, beam_size, step
+            )
+        size = self.no_repeat_ngram_size
+        if step + 2 >= size:
+            followers = [followers_of(row[: step + 1].tolist(), size) for row in tokens]
+            for row in range(bsz * beam_size):
+                banned = self.calculate_banned_tokens(tokens, step, followers, size, row)
+                lprobs[row, module.torch.tensor(banned, dtype=module.torch.long)] = -math.inf
+        return lprobs
+
+    def calculate_banned_tokens(
+        self: Any,
+        tokens: Any,
+        step: int,
+        gen_ngrams: list[dict[str, list[int]]],
+        no_repeat_ngram_size: int,
+        bbsz_idx: int,
+    ) -> list[int]:
+        """Return what followed the last words of a row before."""
+        last = tokens[bbsz_idx, step + 2 - no_repeat_ngram_size : step + 1].tolist()
+        return gen_ngrams[bbsz_idx].get(",".join(map(str, last)), [])
+
+    def transpose_list(self: Any, l: list[list[int]]) -> list[list[int]]:  # noqa: E741
+        """Return the columns of lists, as many as the shortest has."""
+        return [list(column) for column in zip(*l)]
 
     searching._no_repeat_ngram = _no_repeat_ngram
+    searching.calculate_banned_tokens = calculate_banned_tokens
+    searching.transpose_list = transpose_list
+
+
+def followers_of(words: list[int], size: int) -> dict[str, list[int]]:
+    """Return {size - 1 words, with commas: the words that follow these} of a row."""
+    followers: dict[str, list[int]] = {}
+    for end in range(size - 1, len(words)):
+        before = ",".join(map(str, words[end - size + 1 : end]))
+        followers.setdefault(before, []).append(words[end])
+    return followers
 
 
 @patch(

@@ -107,3 +107,63 @@ def test_a_search_forbids_repeats_itself():
         blocking.no_repeat_ngram_size = 2  # the second assigns it, as the constructor did
         forbidden = blocking.step_of_its_own(tokens, lprobs.clone(), 3).eq(float("-inf"))
         assert forbidden.nonzero().tolist() == [[0, 5]]  # 4 5 stands there already
+
+
+class OwnRule(SequenceGenerator):
+    """A search for fairseq 0.10 that forbids a word in place of repeated ones."""
+
+    def _no_repeat_ngram(self, tokens, lprobs, bsz, beam_size, step):
+        lprobs[:, 4] = -torch.inf
+        return lprobs
+
+
+class OwnWords(SequenceGenerator):
+    """A search for fairseq 0.10 whose words may repeat but for one."""
+
+    def calculate_banned_tokens(self, tokens, step, gen_ngrams, no_repeat_ngram_size, bbsz_idx):
+        of_all = (tokens, step, gen_ngrams, no_repeat_ngram_size, bbsz_idx)
+        return [word for word in super().calculate_banned_tokens(*of_all) if word == 5]
+
+
+def test_the_own_rule_of_a_search_is_asked():
+    """In stock, the rule of fairseq is followed instead, without a message."""
+    words, models = Pair.target_dictionary, [model(1)]
+    # a model that repeats one word
+    embedding = models[0].decoder.output_projection.weight.data
+    embedding.zero_()[4] = 1
+    models[0].decoder.layers[-1].final_layer_norm.bias.data.fill_(1)
+    lengths = {"beam_size": 1, "max_len_a": 0, "max_len_b": 5, "min_len": 4}
+    (free,) = hypotheses(SequenceGenerator(models, words, **lengths), models)
+    assert free[:3] == [4, 4, 4]
+    lengths["no_repeat_ngram_size"] = 1
+    (older,) = hypotheses(OwnRule(models, words, **lengths), models)
+    assert 4 not in older and len(set(older)) < len(older)
+    (present,) = hypotheses(SequenceGenerator(models, words, **lengths), models)
+    assert present.count(4) == 1
+    (but_one,) = hypotheses(OwnWords(models, words, **lengths), models)
+    assert but_one == free
+    without = OwnRule(models, words, **{**lengths, "no_repeat_ngram_size": 0})
+    assert without.repeat_ngram_blocker is None and hypotheses(without, models) == [free]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_words_to_forbid_are_those_of_fairseq_0_10(size):
+    """A search that copies the method of 0.10 with its helpers."""
+
+    class Copied(SequenceGenerator):
+        def calculate_banned_tokens(self, *of_all):
+            return super().calculate_banned_tokens(*of_all)
+
+    words = Pair.target_dictionary
+    tokens = torch.randint(4, 6, (6, 9), generator=torch.Generator().manual_seed(1))
+    tokens[:, 0] = 7
+    present = SequenceGenerator([model(1)], words, no_repeat_ngram_size=size)
+    copied = Copied([model(1)], words, no_repeat_ngram_size=size)
+    for step in range(8):
+        forbidden, older = (
+            search._no_repeat_ngram(tokens, torch.zeros(6, len(words)), 3, 2, step).eq(-torch.inf)
+            for search in (present, copied)
+        )
+        older[:, 7] &= size > 1  # 0.10 took the start symbol for a word
+        assert torch.equal(forbidden, older)
+    assert copied.transpose_list([[1, 2, 3], [4, 5]]) == [[1, 4], [2, 5]]
