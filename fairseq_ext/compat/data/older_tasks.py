@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 from ..patch_registry import PatchedModule, patch
 from ..surrounded_calls import call_after
+from .older_data import AttributeUntilSet
 from .options_of_tasks import ArgsOfTask
 
 if TYPE_CHECKING:
@@ -212,6 +213,16 @@ def older_tasks_are_called(module: PatchedModule) -> None:
     for task in module.TASK_REGISTRY.values():
         take_newer_arguments(task)
     module.register_task = register_task
+
+
+@patch(
+    "fairseq.tasks.masked_lm",
+    because="fairseq 0.12 dropped MaskedLMTask.seed: tasks for 0.10 that derive from masked_lm and "
+    "seed their noise by it fail with \"has no attribute 'seed'\"",
+)
+def masking_tasks_have_their_seed(module: PatchedModule) -> None:
+    """Give masked_lm --seed as an attribute, which a task may set."""
+    module.MaskedLMTask.seed = AttributeUntilSet(lambda task: task.cfg.seed)
 
 
 def take_newer_arguments(task: type) -> None:

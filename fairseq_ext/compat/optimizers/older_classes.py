@@ -179,3 +179,21 @@ def log_with_weights(module: PatchedModule, sums: dict[str, Any]) -> None:
             size = "ntokens" if name == "nll_loss" else "sample_size"
             weight = sums.get(size, 1) if "loss" in name else 1
             module.metrics.log_scalar(name, value, weight)
+
+
+@patch(
+    "fairseq.registry",
+    because="fairseq 0.11 dropped registry.set_defaults: programs for 0.9 and 0.10 that make "
+    "optimizers or criteria of incomplete options fail with \"has no attribute 'set_defaults'\"",
+)
+def missing_options_are_set(module: PatchedModule) -> None:
+    """Give the module the function that sets what `add_args` of a class declares."""
+
+    def set_defaults(args: argparse.Namespace, cls: Any) -> None:
+        parser = argparse.ArgumentParser(argument_default=argparse.SUPPRESS, allow_abbrev=False)
+        getattr(cls, "add_args", lambda parser: None)(parser)
+        for action in parser._actions:
+            if argparse.SUPPRESS not in (action.dest, action.default):
+                vars(args).setdefault(action.dest, action.default)
+
+    module.set_defaults = set_defaults

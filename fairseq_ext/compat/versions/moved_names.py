@@ -95,8 +95,14 @@ MOVED = {
             for former, present in names.items()
         }
         for place, names in {
-            "cosine_lr_scheduler": {"CosineSchedule": "CosineLRSchedule"},
+            "cosine_lr_scheduler": {
+                "CosineConfig": "CosineLRScheduleConfig",
+                "CosineSchedule": "CosineLRSchedule",
+            },
             "fixed_schedule": {"FixedSchedule": "FixedLRSchedule"},
+            "inverse_square_root_schedule": {
+                "InverseSquareRootScheduleConfig": "InverseSquareRootLRScheduleConfig",
+            },
             "polynomial_decay_schedule": {"PolynomialDecaySchedule": "PolynomialDecayLRSchedule"},
             "reduce_lr_on_plateau": {"ReduceLROnPlateau": "ReduceLROnPlateauLRSchedule"},
             "triangular_lr_scheduler": {"TriangularSchedule": "TriangularLRSchedule"},

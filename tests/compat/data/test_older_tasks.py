@@ -327,3 +327,17 @@ def test_sides_of_padding_are_evaluated_twice(side):
 
     assert utils.eval_bool(utils.eval_bool(str(side))) is side
     assert utils.eval_bool(None) is False and utils.eval_bool([], default=True) is True
+
+
+def test_masking_tasks_have_their_seed():
+    from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
+
+    class OwnSeed(MaskedLMTask):
+        def __init__(self, cfg, dictionary):
+            super().__init__(cfg, dictionary)
+            self.seed = self.seed + 1
+
+    words = Dictionary()
+    assert MaskedLMTask(MaskedLMConfig(seed=7), words).seed == 7
+    assert OwnSeed(MaskedLMConfig(seed=7), words).seed == 8
+    assert MaskedLMTask(Namespace(seed=9), words).seed == 9

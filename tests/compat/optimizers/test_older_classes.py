@@ -196,3 +196,21 @@ def test_the_criterion_of_speech_recognition_derives(remove_bpe, way):
     criterion = Recordings.build_criterion(options, Letters(Namespace()))
     assert (criterion.zero_infinity, criterion.sentence_avg) == (True, False)
     assert (criterion.post_process, criterion.w2l_decoder) == (way, None)
+
+
+def test_missing_options_are_set():
+    """registry.set_defaults of fairseq 0.10: what is there stays."""
+    from fairseq import registry
+
+    class OldOptimizer:
+        @staticmethod
+        def add_args(parser):
+            parser.add_argument("--rate", default=0.5, type=float)
+            parser.add_argument("--note", required=True)
+            parser.add_argument("--fast", action="store_true")
+
+    options = Namespace(fast=True)
+    registry.set_defaults(options, OldOptimizer)
+    assert options == Namespace(fast=True, rate=0.5)
+    registry.set_defaults(options, object)
+    assert len(vars(options)) == 2

@@ -80,6 +80,14 @@ def test_modules_and_classes_of_models():
     assert Highway.__name__ == "Highway" and TruncateDataset.__name__ == "TruncateDataset"
 
 
+def test_options_of_schedules():
+    from fairseq.optim.lr_scheduler import cosine_lr_scheduler, inverse_square_root_schedule
+
+    assert cosine_lr_scheduler.CosineConfig is cosine_lr_scheduler.CosineLRScheduleConfig
+    options = inverse_square_root_schedule.InverseSquareRootScheduleConfig
+    assert options is inverse_square_root_schedule.InverseSquareRootLRScheduleConfig
+
+
 def test_every_former_name_is_there():
     import importlib
 
