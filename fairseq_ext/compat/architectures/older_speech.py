@@ -20,7 +20,7 @@ PRETRAINING = {
 
 @patch(
     "fairseq.models.wav2vec.wav2vec2_asr",
-    because="fairseq 0.11 made a dataclass of the options of wav2vec 2.0: programs for 0.10 that "
+    because="fairseq 0.12 made a dataclass of the options of wav2vec 2.0: programs for 0.10 that "
     "import base_architecture of wav2vec2_asr fail with 'cannot import name', and those that give "
     'Wav2VecEncoder a dictionary with "unsupported operand"',
 )
@@ -42,7 +42,7 @@ def recognizers_are_built_of_namespaces(module: PatchedModule) -> None:
 
 @patch(
     "fairseq.models.wav2vec.wav2vec2",
-    because="fairseq 0.11: the same of base_architecture of fairseq.models.wav2vec.wav2vec2",
+    because="fairseq 0.12: the same of base_architecture of fairseq.models.wav2vec.wav2vec2",
 )
 def pretrained_speech_has_its_defaults(module: PatchedModule) -> None:
     """Give the module base_architecture."""

@@ -183,7 +183,7 @@ def log_with_weights(module: PatchedModule, sums: dict[str, Any]) -> None:
 
 @patch(
     "fairseq.registry",
-    because="fairseq 0.11 dropped registry.set_defaults: programs for 0.9 and 0.10 that make "
+    because="fairseq 0.12 dropped registry.set_defaults: programs for 0.9 and 0.10 that make "
     "optimizers or criteria of incomplete options fail with \"has no attribute 'set_defaults'\"",
 )
 def missing_options_are_set(module: PatchedModule) -> None:

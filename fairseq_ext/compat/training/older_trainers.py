@@ -47,7 +47,7 @@ class ArgsOfTrainer:
 
 @patch(
     "fairseq.trainer",
-    because="fairseq 0.11: trainers and programs for 0.9 and 0.10 that read trainer.args.max_epoch "
+    because="fairseq 0.12: trainers and programs for 0.9 and 0.10 that read trainer.args.max_epoch "
     "fail with \"'Trainer' object has no attribute 'args'\"",
 )
 def trainers_have_args(module: PatchedModule) -> None:
@@ -57,7 +57,7 @@ def trainers_have_args(module: PatchedModule) -> None:
 
 @patch(
     "fairseq.checkpoint_utils",
-    because="fairseq 0.11 dropped checkpoint_utils.save_state: trainers for 0.9 and 0.10 with a "
+    because="fairseq 0.12 dropped checkpoint_utils.save_state: trainers for 0.9 and 0.10 with a "
     "save_checkpoint of their own fail with \"has no attribute 'save_state'\"",
 )
 def states_are_saved(module: PatchedModule) -> None:

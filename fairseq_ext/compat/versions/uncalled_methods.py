@@ -52,7 +52,7 @@ def options_of_monolingual(dataset: Any) -> dict[str, Any]:
 
 @patch(
     "fairseq.data.audio.speech_to_text_dataset",
-    because="fairseq 0.11 renamed SpeechToTextDataset.tokenize_text and _get_size_ratios: sets of "
+    because="fairseq 0.12 renamed SpeechToTextDataset.tokenize_text and _get_size_ratios: sets of "
     "recordings for 0.10 that replace them have other targets and another share of each set, "
     "without a message",
 )
