@@ -22,7 +22,7 @@ PRETRAINING = {
     "fairseq.models.wav2vec.wav2vec2_asr",
     because="fairseq 0.12 made a dataclass of the options of wav2vec 2.0: programs for 0.10 that "
     "import base_architecture of wav2vec2_asr fail with 'cannot import name', and those that give "
-    'Wav2VecEncoder a dictionary with "unsupported operand"',
+    'Wav2VecEncoder a dictionary with "found element of type Dictionary"',
 )
 def recognizers_are_built_of_namespaces(module: PatchedModule) -> None:
     """Give the module base_architecture, and its encoder a dictionary in place of a size."""
