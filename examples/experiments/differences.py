@@ -30,7 +30,7 @@ def sums_of(scores: Sequence[Score]) -> list[np.ndarray]:
     metric, where = scores[0].metric, scores[0].where
     if len({len(matrix) for matrix in sums}) > 1:
         raise UsageError(f"{metric} {where}: the runs scored sets of different sizes")
-    # scores of before 2026-12 do not tell
+    # scores that were written before December 2026 have no digest
     if len({score.references for score in scores} - {""}) > 1:
         raise UsageError(f"{metric} {where}: the runs were scored against different references")
     return sums
@@ -168,5 +168,5 @@ def differences_from(
     compare = [(label + of_peer, label) for label in dict.fromkeys(label for label, *_ in results)]
     lines = differences(systems, compare, {**renamed, **results})
     if not lines:
-        raise UsageError(f"--versus {peer.name}: no system of its has the same label and seeds")
+        raise UsageError(f"--versus {peer.name}: it has no system with the same label and seeds")
     return lines

@@ -86,7 +86,7 @@ def test_a_system_that_others_need_has_its_own_name(tmp_path):
 def test_nothing_to_compare_is_refused(tmp_path):
     first, second = experiment(tmp_path, "first"), experiment(tmp_path, "second")
     elsewhere = scores(1, {"set": "val", "direction": "de-en"})
-    with pytest.raises(UsageError, match="--versus first: no system"):
+    with pytest.raises(UsageError, match="--versus first: it has no system"):
         differences_from(first, elsewhere, second, scores(3))
 
 
