@@ -56,17 +56,23 @@ def test_text_of_another_kind_is_all_that_differs():
     assert target[2:4] == ['"22501,45000p"', "$DATA/tatoeba/train.en"]
 
 
-def test_sub_words_of_the_pairs_alone_are_all_that_differs():
-    assert differing("recipe_1450_pairs", "recipe_1450_tatoeba") == set()
-    of_all, of_pairs = (
-        " ".join(
-            line for line in read_experiment(f"dual/{name}").prepare if "learn-subwords" in line
-        )
-        for name in ("recipe_1450_tatoeba", "recipe_1450_pairs")
-    )
+@pytest.mark.parametrize(
+    ("name", "recipe"),
+    [
+        ("recipe_1450_pairs", "recipe_1450_tatoeba"),
+        ("recipe_1450_pair_subwords", "recipe_1450"),
+    ],
+)
+def test_sub_words_of_the_pairs_alone_are_all_that_differs(name, recipe):
+    assert differing(name, recipe) == set()
+    of_pairs, of_all = (read_experiment(f"dual/{name}").prepare for name in (name, recipe))
     text = [" $DATA/raw/mono.de", " $DATA/raw/mono.en"]
-    assert all(file in of_all for file in text)
-    assert of_all.replace("".join(text), "").split() == of_pairs.split()
+    (place,) = (
+        place for place, line in enumerate(of_all) if line.split() != of_pairs[place].split()
+    )
+    assert "learn-subwords" in of_all[place]
+    assert all(file in of_all[place] for file in text)
+    assert of_all[place].replace("".join(text), "").split() == of_pairs[place].split()
 
 
 def test_a_stopped_annealing_goes_on_where_it_was():
