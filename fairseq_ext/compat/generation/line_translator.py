@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from fairseq import utils
 from fairseq.data.data_utils import post_process
+from fairseq.tasks import FairseqTask
 from fairseq.token_generation_constraints import pack_constraints, unpack_constraints
 from fairseq_cli.generate import get_symbols_to_strip_from_output
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from fairseq.data import Dictionary, FairseqDataset
     from fairseq.dataclass.configs import GenerationConfig
     from fairseq.models import BaseFairseqModel
-    from fairseq.tasks import FairseqTask
 
 
 def without_symbols(text: str, dictionary: Dictionary) -> str:
@@ -165,19 +165,29 @@ class LineTranslator:
         tokens, lengths = self.task.get_interactive_tokens_and_lengths([line.text], encode)
         source = EncodedLine(line, tokens[0], lengths[0], tuple(words))
         dataset = self.dataset([source])  # ValueError for a line that is none of the task's
-        # a set of this line alone
-        _, ignored = dataset.filter_indices_by_size(np.arange(1), self.max_positions)
-        if len(ignored):
-            sizes = tuple(np.ravel(dataset.size(0)).tolist())  # Python's numbers, which look so
-            raise ValueError(
-                f"{sizes} tokens (source, target), more than the model takes; allowed: "
-                f"{self.max_positions}"
-            )
+        self._check_size(dataset)
         limit = self.limits.max_tokens
         if limit and dataset.num_tokens(0) > limit:
             raise ValueError(f"{dataset.num_tokens(0)} tokens, more than --max-tokens {limit}")
         self._check_constraints(source)
         return source
+
+    def _check_size(self, dataset: FairseqDataset) -> None:
+        """Raise ValueError if the batches of the task leave out the one line of a dataset."""
+        if self.max_positions is None:  # then fairseq asks nobody
+            return
+        line = np.arange(1)
+        if type(self.task).filter_indices_by_size is FairseqTask.filter_indices_by_size:
+            # it asks the dataset, and warns of a "sample #0", where the line has a number
+            fitting, _ = dataset.filter_indices_by_size(line, self.max_positions)
+            reason = f", more than the model takes; allowed: {self.max_positions}"
+        else:
+            # True: leave out without an error
+            fitting = self.task.filter_indices_by_size(line, dataset, self.max_positions, True)
+            reason = f": {type(self.task).__name__}.filter_indices_by_size leaves them out"
+        if not len(fitting):
+            sizes = tuple(np.ravel(dataset.size(0)).tolist())  # Python's numbers, which look so
+            raise ValueError(f"{sizes} tokens (source, target){reason}")
 
     def _check_constraints(self, source: EncodedLine) -> None:
         """Raise ValueError for constraints that no translation of the line has room for."""
@@ -237,7 +247,9 @@ class LineTranslator:
                 for answer in self._translated(sources, batch):
                     answers[answer.line.number] = answer
         for line in lines:
-            yield answers[line.number]
+            # a task's own get_batch_iterator may choose among lines that are short enough
+            reason = f"the batches of {type(self.task).__name__} leave it out"
+            yield answers.get(line.number) or Answer(line, reason)
 
     def batches(self, dataset: FairseqDataset) -> Iterable[dict[str, Any]]:
         """Return the task's batches, each sentence in one of them."""

@@ -1,5 +1,6 @@
 """Lines in, one answer for each, in their order, whatever becomes of them."""
 
+import numpy as np
 import pytest
 import torch
 from common import inprocess
@@ -67,6 +68,39 @@ def test_a_line_that_is_too_long_stops_no_other(translator, limits, words, messa
     assert [answer.error is None for answer in answers] == [True, False, True]
     assert message in answers[1].error
     assert answers[1].source is None and not answers[1].hypotheses
+
+
+def test_the_filter_of_a_task_is_asked(loaded, translator, monkeypatch):
+    """As in fairseq-generate: a plugin may leave out what is short enough, or take longer lines."""
+    task, models = loaded
+
+    class Choosing(type(task)):
+        def filter_indices_by_size(self, indices, dataset, *options):
+            lengths = dataset.src_sizes[indices]
+            return indices[(lengths != 3) & (lengths < 5_002)]
+
+    monkeypatch.setattr(task, "__class__", Choosing)
+    for model in models:  # positions for the longest line, which the options do not allow
+        monkeypatch.setattr(model.encoder, "max_source_positions", 9)
+    texts = ("an1", "an1 av2", "an1 " * 11, "an1 " * 5_001, "an2")
+    answers = list(translator().answers(lines(*texts)))
+    reason = "(source, target): Choosing.filter_indices_by_size leaves them out"
+    errors = [None, f"(3, 0) tokens {reason}", None, f"(5002, 0) tokens {reason}", None]
+    assert [answer.error for answer in answers] == errors
+
+
+def test_lines_that_a_task_has_in_no_batch_have_empty_answers(loaded, translator, monkeypatch):
+    task, _ = loaded
+    stock = task.get_batch_iterator
+
+    def first_line_alone(dataset, **options):
+        monkeypatch.setattr(dataset, "ordered_indices", lambda: np.arange(1))
+        return stock(dataset=dataset, **options)
+
+    monkeypatch.setattr(task, "get_batch_iterator", first_line_alone)
+    answers = list(translator().answers(lines("an1", "an2")))
+    reason = f"the batches of {type(task).__name__} leave it out"
+    assert [answer.error for answer in answers] == [None, reason]
 
 
 def test_no_lines_have_no_answers(translator):
