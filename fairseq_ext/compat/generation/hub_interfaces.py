@@ -6,7 +6,7 @@ import contextvars
 import functools
 import inspect
 import types
-from typing import TYPE_CHECKING, Any, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence
 
 from ..command_line.chosen_classes import is_stock
 from ..context_values import holding
@@ -99,8 +99,8 @@ def check_coder(group: str, name: str) -> None:
 @patch(
     "fairseq.hub_utils",
     "fairseq.models.bart.hub_interface",
-    because="fairseq 0.12.2: with skip_invalid_size_inputs=True the answers of the inputs after "
-    "one that is too long stand in the wrong place; a single tensor loses the arguments of "
+    because="fairseq 0.12.2: with skip_invalid_size_inputs=True, or a task that leaves out inputs "
+    "itself, the answers of the inputs after one that is left out stand in the wrong place; a single tensor loses the arguments of "
     "generate, such as prefix_allowed_tokens_fn; a name that is no option does nothing",
 )
 def each_input_has_its_answer(module: PatchedModule) -> None:
@@ -131,20 +131,34 @@ def with_an_answer_each(stock: Callable[..., Any]) -> Callable[..., Any]:
         base = inspect.signature(stock).parameters
         check_options(self, [name for name in kwargs if name not in {*parameters, *base}])
         if not skip_invalid_size_inputs:
-            return stock(self, tokenized_sentences, *args, **kwargs)
-        valid = [
-            index
-            for batch in self._build_batches(tokenized_sentences, True)
-            for index in batch["id"].tolist()
-        ]
-        answers: list[Any] = [[empty_answer()] for _ in tokenized_sentences]
-        inputs = [tokenized_sentences[index] for index in sorted(valid)]
-        if inputs:
-            for index, hypotheses in zip(sorted(valid), stock(self, inputs, *args, **kwargs)):
-                answers[index] = hypotheses
-        return answers
+            hypotheses = stock(self, tokenized_sentences, *args, **kwargs)
+            if len(hypotheses) == len(tokenized_sentences):
+                return hypotheses
+            # the task of a plugin has left some out of its batches
+            valid = valid_places(self, tokenized_sentences, False)
+            return in_their_places(hypotheses, valid, len(tokenized_sentences))
+        valid = valid_places(self, tokenized_sentences, True)
+        inputs = [tokenized_sentences[index] for index in valid]
+        hypotheses = stock(self, inputs, *args, **kwargs) if inputs else []
+        return in_their_places(hypotheses, valid, len(tokenized_sentences))
 
     return generate
+
+
+def valid_places(
+    interface: GeneratorHubInterface, inputs: Sequence[Tensor], skip_invalid: bool
+) -> list[int]:
+    """Return the places of the inputs that the task has in its batches, in their order."""
+    batches = interface._build_batches(inputs, skip_invalid)
+    return sorted(index for batch in batches for index in batch["id"].tolist())
+
+
+def in_their_places(hypotheses: Sequence[Any], places: Sequence[int], count: int) -> list[Any]:
+    """Return `count` answers: the hypotheses in their places, and empty ones in all others."""
+    answers: list[Any] = [[empty_answer()] for _ in range(count)]
+    for place, best in zip(places, hypotheses):
+        answers[place] = best
+    return answers
 
 
 def check_options(interface: GeneratorHubInterface, names: list[str]) -> None:

@@ -82,6 +82,21 @@ def test_answers_stand_at_their_inputs(pretrained):
     assert answer["score"] == -torch.inf
 
 
+def test_inputs_that_a_task_leaves_out_have_empty_answers(pretrained, monkeypatch):
+    """In stock, the answers after such an input stand one place too early."""
+    interface = pretrained(bpe=None)
+
+    class Choosing(type(interface.task)):
+        def filter_indices_by_size(self, indices, dataset, *options):
+            return indices[dataset.src_sizes[indices] != 3]
+
+    lines = ["an1 av2 an3", "an1 av2", "an4 av1 an2"]
+    options = {"beam": 2, "max_len_b": 4}
+    first, _, last = interface.translate(lines, **options)
+    monkeypatch.setattr(interface.task, "__class__", Choosing)
+    assert interface.translate(lines, **options) == [first, "", last]
+
+
 def test_single_tensors_have_all_arguments(pretrained):
     interface = pretrained(bpe=None)
     word = interface.tgt_dict.index("un1")
