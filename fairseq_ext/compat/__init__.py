@@ -158,6 +158,7 @@ PATCH_MODULES = (
     "data.older_tasks",
     "data.older_data",
     "versions.uncalled_methods",
+    "versions.uncalled_programs",
     "architectures.older_speech",
     "data.upsampled_sets",
     "data.bart_tasks",

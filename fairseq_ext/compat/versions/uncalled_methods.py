@@ -121,3 +121,22 @@ def upgrading(stock: Any) -> Any:
         return stock(self, state_dict, name)
 
     return upgrade_state_dict_named
+
+
+@patch(
+    "fairseq.models.speech_to_text.xm_transformer",
+    because="fairseq 0.12: XMTransformerModel.upgrade_state_dict asks no part of the model: "
+    "encoders and decoders of plugins that derive from it do not rename or convert what older "
+    "checkpoints hold",
+)
+def parts_of_models_of_speech_upgrade_theirs(module: PatchedModule) -> None:
+    """Ask the parts, as all other models do."""
+    model = module.XMTransformerModel
+    stock = model.upgrade_state_dict
+
+    @functools.wraps(stock)
+    def upgrade_state_dict(self: Any, state_dict: dict[str, Tensor]) -> Any:
+        stock(self, state_dict)
+        return self.upgrade_state_dict_named(state_dict, "")
+
+    model.upgrade_state_dict = upgrade_state_dict

@@ -15,6 +15,7 @@ from fairseq.data.audio.speech_to_text_dataset import (
 )
 from fairseq.models import BaseFairseqModel, FairseqDecoder, FairseqEncoder
 from fairseq.models.composite_encoder import CompositeEncoder
+from fairseq.models.speech_to_text.xm_transformer import XMTransformerModel
 from fairseq.tasks.language_modeling import LanguageModelingTask
 
 # ---------------------------------------------------------------- language models
@@ -204,3 +205,10 @@ def test_encoders_of_a_composite_upgrade_theirs():
     model.load_state_dict({"decoder.scaled": torch.ones(1)}, strict=False)
     state = {"former": torch.ones(1)}
     assert list(model.encoder.upgrade_state_dict(state)) == ["weight"]
+
+
+def test_parts_of_models_of_speech_upgrade_theirs():
+    """In stock, the model of fairseq 0.12 for recordings asks none of its parts."""
+    model = XMTransformerModel(OlderEncoder(), OlderDecoder())
+    model.load_state_dict({"encoder.former": torch.ones(1), "decoder.scaled": torch.ones(1)})
+    assert (model.encoder.weight.item(), model.decoder.weight.item()) == (1, 0.5)
