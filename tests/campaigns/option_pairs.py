@@ -9,8 +9,11 @@ last bit. One line is printed for each draw; status 1 if any differs or ends in 
 """
 
 import argparse
+import contextlib
+import io
 import os
 import random
+import re
 import shutil
 import signal
 import sys
@@ -54,6 +57,7 @@ OPTIONS = """
 --store-ema --synthetic-ema --ema-decay 0.9 | --join-at xx-yy@mono=5 | --join-at xx-yy@bt=8
 """
 SECONDS = 150
+NO_SUCH_OPTION = re.compile(r"error: (unrecognized arguments|ambiguous option): -")
 
 
 def options() -> List[List[str]]:
@@ -85,13 +89,19 @@ def outcome(words: List[str], folder: Path) -> Tuple[str, bool]:
     """What became of a draw, and whether that is as it should be."""
     from fairseq_ext.compat.user_errors import OptionError
 
+    messages = io.StringIO()
     try:
-        text = compare(words, folder)
+        with contextlib.redirect_stderr(messages):
+            text = compare(words, folder)
         return text, text.startswith("same")
     except (OptionError, ValueError) as error:  # ValueError: how fairseq_ext names an option
         return f"refused: {error}", "--" in str(error)
-    except SystemExit:
-        return "refused: the architecture does not have the option", True
+    except SystemExit as end:
+        # of argparse; any other exit, such as that of a value that is no choice, is a finding
+        last = (messages.getvalue().strip().splitlines() or [""])[-1]
+        if end.code == 2 and NO_SUCH_OPTION.search(last):
+            return "refused: the architecture does not have the option", True
+        return f"SystemExit: {end.code}: {last}", False
     except Exception as error:  # noqa: BLE001  (whatever it is, it is the finding)
         return f"{type(error).__name__}: {error}\n{traceback.format_exc()[-800:]}", False
 

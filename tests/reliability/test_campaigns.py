@@ -1,5 +1,6 @@
 """What `make campaign` relies on: processes end within a write, and draws print one line."""
 
+import argparse
 import logging
 import os
 import random
@@ -60,3 +61,29 @@ def test_a_draw_prints_nothing_of_its_training(tmp_path, monkeypatch, capfd):
         assert option_pairs.in_a_fork(["--seed", "7"], tmp_path) == ("--seed 7", True)
     assert capfd.readouterr() == ("", "")
     assert (tmp_path / "output").read_text(encoding="utf-8") == "a line of the log\n"
+
+
+@pytest.mark.parametrize(
+    "words, expected",
+    [
+        (["--absent"], ("refused: the architecture does not have the option", True)),
+        (["--d", "1"], ("refused: the architecture does not have the option", True)),
+        (["--depth", "x"], ("argument --depth: invalid int value: 'x'", False)),
+        (["--depth"], ("argument --depth: expected one argument", False)),
+        (["--end"], ("SystemExit: 1: ", False)),
+    ],
+)
+def test_only_an_option_that_there_is_not_is_refused(words, expected, tmp_path, monkeypatch):
+    """Other exits are findings: so far, all of them counted as such an option."""
+
+    def compare(words, folder):
+        parser = argparse.ArgumentParser(prog="fairseq-train")
+        for name in ("--depth", "--dropout"):
+            parser.add_argument(name, type=int)
+        if words == ["--end"]:
+            raise SystemExit(1)
+        parser.parse_args(words)
+
+    monkeypatch.setattr(option_pairs, "compare", compare)
+    text, is_right = option_pairs.outcome(words, tmp_path)
+    assert text.endswith(expected[0]) and is_right == expected[1]
