@@ -213,3 +213,31 @@ def test_a_folder_with_two_words_exchanged_is_refused(checkpoint, toy_corpus, tm
     assert distance(checkpoint, data, "--output", tmp_path / "out") == 2
     assert "last.pt: trained with another dictionary of yy" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == [data]
+
+
+def test_pieces_need_their_marks(checkpoint, toy_corpus, capsys):
+    """So far, each sentence counted as one word, without a message."""
+    assert distance(checkpoint, toy_corpus.two, "--unit", "sentencepiece") == 2
+    message = "--unit sentencepiece: the dictionary of the target has no symbol that begins with"
+    assert message in capsys.readouterr().err
+    tool.check_unit("letter", words(3))
+    note = "--unit letter: the dictionary has no symbol | (U+007C): a sentence is one word\n"
+    assert capsys.readouterr().out == note
+    for unit in ("token", "subword_nmt"):
+        tool.check_unit(unit, words(3))
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("unit, mark", [("letter", "|"), ("characters", "\u2581")])
+def test_texts_need_the_marks_of_the_data(unit, mark, tmp_path):
+    dictionary = words(3)
+    text = tmp_path / "train.txt"
+    text.write_text("o n\na t\n", encoding="utf-8")
+    args = argparse.Namespace(text=str(text), unit=unit)
+    assert tool.counted(args, dictionary) == {"on": 1, "at": 1}  # of recordings of single words
+    dictionary.add_symbol(mark)
+    message = re.escape(f"--text {text}: --unit {unit}, and the text has no symbol {mark} (U+")
+    with pytest.raises(tool.UsageError, match=message):
+        tool.counted(args, dictionary)
+    text.write_text(f"o n {mark} a t\n", encoding="utf-8")
+    assert tool.counted(args, dictionary) == {"on": 1, "at": 1}

@@ -100,8 +100,9 @@ def check_coder(group: str, name: str) -> None:
     "fairseq.hub_utils",
     "fairseq.models.bart.hub_interface",
     because="fairseq 0.12.2: with skip_invalid_size_inputs=True, or a task that leaves out inputs "
-    "itself, the answers of the inputs after one that is left out stand in the wrong place; a single tensor loses the arguments of "
-    "generate, such as prefix_allowed_tokens_fn; a name that is no option does nothing",
+    "itself, the answers of the inputs after one that is left out stand in the wrong place; a "
+    "single tensor loses the arguments of generate, such as prefix_allowed_tokens_fn; a name that "
+    "is no option does nothing",
 )
 def each_input_has_its_answer(module: PatchedModule) -> None:
     """Check the options, and give an input that is too long one empty answer of score -inf."""

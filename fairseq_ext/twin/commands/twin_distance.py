@@ -36,6 +36,8 @@ from .words import (
     Token,
     Word,
     by_sentence,
+    has_mark,
+    name_of_mark,
     occurrences,
     words_of,
     words_with_frequency,
@@ -107,18 +109,43 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
 
 
-def _words_in(path: str, unit: str) -> Iterator[str]:
-    """Yield the words of a text one after the other."""
+def check_unit(unit: str, dictionary: "Dictionary") -> None:
+    """Raise UsageError, or print a note, where each sentence would count as one word."""
+    if has_mark(dictionary.symbols, unit):
+        return
+    if unit == "sentencepiece":  # whose every text has the mark
+        raise UsageError(
+            f"--unit {unit}: the dictionary of the target has no {name_of_mark(unit)}, so that a "
+            "sentence would count as one word; allowed: the unit of the data, such as --unit token"
+        )
+    # right for recordings of single words
+    print(f"--unit {unit}: the dictionary has no {name_of_mark(unit)}: a sentence is one word")
+
+
+def _words_in(path: str, unit: str, has_marks: bool) -> Iterator[str]:
+    """Yield the words of a text one after the other; UsageError for a text without marks.
+
+    has_marks: whether the data have them.
+    """
+    is_marked = False
     for line in lines_of(path):
-        for word, _ in words_of(line.split(), unit):
+        symbols = line.split()
+        is_marked = is_marked or has_mark(symbols, unit)
+        for word, _ in words_of(symbols, unit):
             yield word
+    if has_marks and not is_marked:
+        raise UsageError(
+            f"--text {path}: --unit {unit}, and the text has no {name_of_mark(unit)}, so that a "
+            "line would count as one word; allowed: a text that is cut as the data are"
+        )
 
 
 def counted(args: Namespace, dictionary: "Dictionary") -> Optional[Mapping[str, int]]:
     """Return {word: how often it is in the training text}, or None to count what is looked at."""
     if args.text:
         try:
-            words = Counter(_words_in(args.text, args.unit))
+            has_marks = has_mark(dictionary.symbols, args.unit)
+            words = Counter(_words_in(args.text, args.unit, has_marks))
         except UnreadableText as error:
             raise UsageError(f"--text: {error}") from error
         if args.unit == "token":
@@ -181,6 +208,7 @@ def report_twin_distance(args: Namespace) -> int:
     samples = batches(args, model, task)
     of_language = getattr(task, "dictionaries", None) or {}
     dictionary = of_language[target] if target in of_language else task.target_dictionary
+    check_unit(args.unit, dictionary)
     tokens = collect(model, criterion, samples, dictionary)
     if not tokens:
         raise UsageError(f"--subset {args.subset}: no sentence has a token")

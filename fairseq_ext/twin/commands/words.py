@@ -8,6 +8,24 @@ UNITS = ("token", "subword_nmt", "sentencepiece", "letter", "characters")
 SEPARATORS = {"letter": "|", "characters": "\u2581"}
 
 
+# the sign of a blank at the beginning of a word, in symbols of sentencepiece
+BLANK = "\u2581"
+
+
+def has_mark(symbols: Iterable[str], unit: str) -> bool:
+    """True if the symbols say where words end; a token always does, and subword-nmt's too."""
+    if unit == "sentencepiece":
+        return any(symbol.startswith(BLANK) for symbol in symbols)
+    return unit not in SEPARATORS or SEPARATORS[unit] in symbols
+
+
+def name_of_mark(unit: str) -> str:
+    """Return what `has_mark` looks for, for messages."""
+    if unit == "sentencepiece":
+        return "symbol that begins with \u2581 (U+2581)"
+    return f"symbol {SEPARATORS[unit]} (U+{ord(SEPARATORS[unit]):04X})"
+
+
 class Token(NamedTuple):
     """One token that both networks predict. penalty: L_t. nll: -log P_f, in nats."""
 
@@ -33,7 +51,7 @@ def words_of(symbols: List[str], unit: str) -> List[Tuple[str, List[int]]]:
             begin = True
             continue
         # sentencepiece: the mark and the first piece are one symbol
-        if unit == "sentencepiece" and symbol.startswith("\u2581"):
+        if unit == "sentencepiece" and symbol.startswith(BLANK):
             begin, symbol = True, symbol[1:]
         # subword-nmt: "@@" says that the word goes on
         joined = unit == "subword_nmt" and symbol.endswith("@@")
