@@ -89,12 +89,16 @@ def noise_is_of_the_item(module: PatchedModule) -> None:
 
 @patch(
     "fairseq.tasks.denoising",
+    "fairseq.tasks.translation",
+    "fairseq.data.multilingual.multilingual_data_manager",
     because="fairseq 0.12.2: denoising removes </s> from its lines but counts it: with "
     "--sample-break-mode none the blocks repeat words of lines that they share, and with "
-    "complete_doc, the default, an empty line does not end a document",
+    "complete_doc, the default, an empty line does not end a document; --truncate-source counts a "
+    "token too many of each source that it does not cut: batches are smaller than --max-tokens "
+    "allows, and a sentence of that length is refused",
 )
 def lines_have_their_length(module: PatchedModule) -> None:
-    """Tell the blocks how many tokens are left of each line."""
+    """Tell blocks and batches how many tokens are left of each line."""
 
     class StripTokenDataset(module.StripTokenDataset):  # type: ignore[misc, name-defined]
         """Lines without the symbol at their ends, and their lengths without it."""
