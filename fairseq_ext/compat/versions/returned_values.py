@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dis
+import inspect
 import itertools
 import opcode
 import sys
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, Iterator
 
 from ..patch_registry import PatchedModule, patch
@@ -29,6 +31,43 @@ def unpacks_two(frame: FrameType) -> bool:
     return code[place] == UNPACKING and code[place + 1] == 2
 
 
+# names of plugins' classes that may take two values of a layer, see `unpackers_are_noted`
+UNPACKERS: list[str] = []
+
+
+def has_unpacking(code: CodeType) -> bool:
+    """True if code, or a function that it defines, has an assignment to two names."""
+    if any(step.opcode == UNPACKING and step.arg == 2 for step in dis.get_instructions(code)):
+        return True
+    return any(has_unpacking(part) for part in code.co_consts if isinstance(part, CodeType))
+
+
+@patch(
+    "fairseq.models.fairseq_decoder",
+    "fairseq.models.fairseq_encoder",
+    "fairseq.models.fairseq_model",
+    because="the patch after this looks at the stack, where torch.compile has to divide a model at "
+    "each layer",
+)
+def unpackers_are_noted(module: PatchedModule) -> None:
+    """Note the classes of plugins for which stacks are looked at under torch.compile too."""
+
+    def note(cls: Any, **options: Any) -> None:
+        super(base, cls).__init_subclass__(**options)
+        if cls.__module__.partition(".")[0] not in ("fairseq", __name__.partition(".")[0]):
+            # of methods of the class, too, and of decorated ones
+            members = (getattr(member, "__func__", member) for member in vars(cls).values())
+            functions = filter(inspect.isfunction, map(inspect.unwrap, members))
+            if any(has_unpacking(function.__code__) for function in functions):
+                UNPACKERS.append(cls.__qualname__)
+
+    for name in ("FairseqDecoder", "FairseqEncoder", "BaseFairseqModel"):
+        base = vars(module).get(name)
+        if base is not None and base.__module__ == module.__name__:
+            base.__init_subclass__ = classmethod(note)
+            break
+
+
 def is_of_fairseq(frame: FrameType) -> bool:
     """True if a frame runs fairseq's own code."""
     return str(frame.f_globals.get("__name__")).startswith("fairseq.")
@@ -44,12 +83,16 @@ def layers_return_two_or_three(module: PatchedModule) -> None:
     """Let plugins take two values of a decoder layer, and fairseq three of a layer for 0.9."""
     layer = module.TransformerDecoderLayerBase
     stock = layer.forward
+    # of torch 2.1 and later
+    is_compiling = getattr(getattr(module.torch, "compiler", None), "is_compiling", bool)
 
     # not compiled: TorchScript compiles forward
     def __call__(self: Any, *args: Any, **options: Any) -> Any:
         values = super(layer, self).__call__(*args, **options)
         is_stock = type(self).forward is stock
         if type(values) is not tuple or len(values) != (3 if is_stock else 2):
+            return values
+        if is_stock and is_compiling() and not UNPACKERS:
             return values
         if is_of_fairseq(sys._getframe(1)):
             return values if is_stock else (*values, None)
@@ -81,12 +124,12 @@ def sentence_encoders_are_asked_as_ever(module: PatchedModule) -> None:
             states, _ = ask(*args, last_state_only=not has_all, **options)
             return {"encoder_out": [states[-1]], "encoder_states": states if has_all else []}
         answer = ask(*args, **options)
+        if type(self).forward is not encoder.forward or not options.get("last_state_only"):
+            return answer
         # models of 0.9 were decoders; one that has overridden forward has its own order
         caller = sys._getframe(1)
         is_decoder = isinstance(caller.f_locals.get("self"), FairseqDecoder)
-        asks_as_in_09 = is_decoder and "transpose" not in caller.f_code.co_names
-        is_stock = type(self).forward is encoder.forward
-        if not asks_as_in_09 or not is_stock or not options.get("last_state_only"):
+        if not is_decoder or "transpose" in caller.f_code.co_names:
             return answer
         states, first = answer
         return [state.transpose(0, 1) for state in states], first
