@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 import dataclasses
 import functools
 from typing import Any, Mapping
@@ -12,6 +14,33 @@ from ..patch_registry import PatchedModule, patch
 RECOGNITION = {
     **{"dropout": 0, "mask_channel_prob": 0.5, "feature_grad_mult": 0, "layerdrop": 0.0},
     **{"data": None, "normalize": False, "ddp_backend": "legacy_ddp"},
+}
+SEARCHING = {  # of the decoder
+    **{"decoder_embed_dim": 1024, "decoder_ffn_embed_dim": 4096, "decoder_layers": 10},
+    **{"decoder_layerdrop": 0, "decoder_attention_heads": 16, "decoder_dropout": 0},
+    **{"decoder_attention_dropout": 0, "decoder_activation_dropout": 0},
+}
+# {type: options of 0.10, which have no defaults: base_architecture sets what is missing}
+COMMON_OPTIONS: dict[Any, tuple[str, ...]] = {
+    str: ("w2v_path",),
+    bool: ("no_pretrained_weights", "apply_mask", "no_mask_overlap", "no_mask_channel_overlap"),
+    int: ("mask_length", "mask_channel_length", "freeze_finetune_updates"),
+    float: (
+        *("dropout_input", "final_dropout", "dropout", "attention_dropout", "activation_dropout"),
+        *("mask_prob", "mask_other", "mask_channel_prob", "mask_channel_other"),
+        *("feature_grad_mult", "layerdrop"),
+    ),
+}
+MASKS = ("static", "uniform", "normal", "poisson")
+DECODER_OPTIONS: dict[Any, tuple[str, ...]] = {
+    bool: (
+        *("decoder_learned_pos", "decoder_normalize_before", "no_token_positional_embeddings"),
+        "share_decoder_input_output_embed",
+    ),
+    **{
+        kind: tuple(name for name in SEARCHING if ("drop" in name) == (kind is float))
+        for kind in (int, float)
+    },
 }
 PRETRAINING = {
     "conv_feature_layers": "[(512, 10, 5)] + [(512, 8, 4)] + [(512, 4, 2)] * 3 + [(512, 1, 1)]",
@@ -38,6 +67,62 @@ def recognizers_are_built_of_namespaces(module: PatchedModule) -> None:
         stock(self, cfg, len(size) if hasattr(size, "__len__") else size)
 
     encoder.__init__, module.base_architecture = __init__, base_architecture
+
+
+def add_options(parser: Any, names: Mapping[Any, tuple[str, ...]]) -> None:
+    """Add options of these types, whose names are those of a Namespace."""
+    for kind, options in names.items():
+        for name in options:
+            how: dict[str, Any] = {"action": "store_true"} if kind is bool else {"type": kind}
+            parser.add_argument(f"--{name.replace('_', '-')}", **how)
+
+
+@patch(
+    "fairseq.models.wav2vec.wav2vec2_asr",
+    because="fairseq 0.12: the same of add_common_args, seq2seq_architecture and TransformerModel",
+)
+def recognizers_with_decoders_are_built_of_namespaces(module: PatchedModule) -> None:
+    """Give the module the model with a decoder as 0.10 named it, and its options."""
+    translating, open_dict = module.Wav2Vec2Seq2SeqModel, module.open_dict
+
+    def open_options(cfg: Any) -> Any:
+        # of the decoder, in a Namespace, to which options can be added anyway
+        is_older = isinstance(cfg, argparse.Namespace)
+        return contextlib.nullcontext(cfg) if is_older else open_dict(cfg)
+
+    def add_common_args(parser: Any) -> None:
+        add_options(parser, COMMON_OPTIONS)
+        for name in ("--mask-selection", "--mask-channel-selection"):
+            parser.add_argument(name, choices=MASKS)
+
+    def seq2seq_architecture(args: Any) -> None:
+        module.base_architecture(args)
+        set_missing(args, SEARCHING, module.Wav2Vec2Seq2SeqConfig)
+
+    class TransformerModel(translating):  # type: ignore[misc, valid-type]
+        """wav2vec 2.0 with a decoder, as fairseq 0.10 builds and calls it."""
+
+        def __init__(self, args: Any, encoder: Any, decoder: Any) -> None:
+            super().__init__(encoder, decoder)
+
+        @staticmethod
+        def add_args(parser: Any) -> None:
+            """Add the options of the model."""
+            module.add_common_args(parser)
+            add_options(parser, DECODER_OPTIONS)
+
+        @classmethod
+        def build_model(cls, args: Any, task: Any) -> Any:
+            """Return a model of the options and the task."""
+            module.seq2seq_architecture(args)
+            words = task.target_dictionary
+            embedding = module.Embedding(len(words), args.decoder_embed_dim, words.pad())
+            decoder = cls.build_decoder(args, words, embedding)
+            return cls(args, cls.build_encoder(args), decoder)
+
+    TransformerModel.__module__ = module.__name__
+    module.add_common_args, module.seq2seq_architecture = add_common_args, seq2seq_architecture
+    module.TransformerModel, module.open_dict = TransformerModel, open_options
 
 
 @patch(

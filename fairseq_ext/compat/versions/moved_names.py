@@ -60,6 +60,9 @@ MOVED = {
         "is_flac_or_wav_data": ("fairseq.data.audio.audio_utils", "is_sf_audio_data"),
         "read_from_uncompressed_zip": ("fairseq.data.audio.audio_utils", "read_from_stored_zip"),
     },
+    "fairseq.data.dictionary": {
+        "safe_readline": ("fairseq.file_chunker_utils", "_safe_readline"),
+    },
     "fairseq.data.data_utils": {
         "process_bpe_symbol": ("fairseq.data.data_utils", "post_process"),
     },
@@ -71,7 +74,7 @@ MOVED = {
         )
     },
     "fairseq.dataclass.utils": {
-        "ChoiceEnum": ("fairseq.dataclass.constants", "ChoiceEnum"),
+        name: ("fairseq.dataclass.constants", name) for name in ("ChoiceEnum", "StrEnum")
     },
     "fairseq.models.nat": {
         name: ("fairseq.models.nat.levenshtein_utils", name)
@@ -80,8 +83,30 @@ MOVED = {
             *("_fill", "_skip", "_skip_encoder_out"),
         )
     },
+    **{
+        f"fairseq.models.nat.{place}": {
+            **{name: (f"fairseq.models.nat.{place}", present) for name, present in names.items()},
+            **{
+                name: ("fairseq.models.transformer", name)
+                for name in ("TransformerDecoder", "TransformerEncoder", "TransformerModel")
+            },
+        }
+        for place, names in {
+            "cmlm_transformer": {
+                "base_architecture": "cmlm_base_architecture",
+                "iter_nat_wmt_en_de": "cmlm_wmt_en_de",
+            },
+            "insertion_transformer": {"base_architecture": "insertion_base_architecture"},
+            "iterative_nonautoregressive_transformer": {
+                "base_architecture": "inat_base_architecture",
+            },
+            "levenshtein_transformer": {"base_architecture": "levenshtein_base_architecture"},
+            "nonautoregressive_transformer": {},
+        }.items()
+    },
     "fairseq.models.roberta.model": {
         "TransformerSentenceEncoder": ("fairseq.modules", "TransformerSentenceEncoder"),
+        **{name: ("fairseq.models", name) for name in ("FairseqDecoder", "FairseqLanguageModel")},
     },
     "fairseq.models.speech_to_text.s2t_transformer": {
         "EncoderOut": ("fairseq.models.fairseq_encoder", "EncoderOut"),
@@ -106,6 +131,40 @@ MOVED = {
             "polynomial_decay_schedule": {"PolynomialDecaySchedule": "PolynomialDecayLRSchedule"},
             "reduce_lr_on_plateau": {"ReduceLROnPlateau": "ReduceLROnPlateauLRSchedule"},
             "triangular_lr_scheduler": {"TriangularSchedule": "TriangularLRSchedule"},
+        }.items()
+    },
+    **{
+        f"fairseq.models.wav2vec.{place}": {
+            "register_model_architecture": ("fairseq.models", "register_model_architecture"),
+        }
+        for place in ("wav2vec", "wav2vec2", "wav2vec2_asr")
+    },
+    **{
+        f"fairseq.tasks.{place}": {base: ("fairseq.tasks", base)}
+        for base, places in {
+            "FairseqTask": (
+                *("cross_lingual_lm", "denoising", "language_modeling", "legacy_masked_lm"),
+                *("multilingual_masked_lm", "multilingual_translation", "sentence_ranking"),
+                "speech_to_text",
+            ),
+            "LegacyFairseqTask": (
+                *("audio_pretraining", "masked_lm", "sentence_prediction", "translation"),
+            ),
+        }.items()
+        for place in places
+    },
+    "fairseq.trainer": {
+        name: ("fairseq.logging.meters", name)
+        for name in ("AverageMeter", "StopwatchMeter", "TimeMeter")
+    },
+    "fairseq.logging.progress_bar": {
+        former: ("fairseq.logging.progress_bar", present)
+        for former, present in {
+            "json_progress_bar": "JsonProgressBar",
+            "noop_progress_bar": "NoopProgressBar",
+            "simple_progress_bar": "SimpleProgressBar",
+            "tensorboard_log_wrapper": "TensorboardProgressBarWrapper",
+            "tqdm_progress_bar": "TqdmProgressBar",
         }.items()
     },
     "fairseq.sequence_generator": {
@@ -143,6 +202,14 @@ def list_names(module: PatchedModule, names: Iterable[str]) -> None:
 
 # the same, of modules that are imported later than the one that has lost the name
 MOVED_LATER = {
+    "fairseq.models.fairseq_model": {
+        "prune_state_dict": ("fairseq.checkpoint_utils", "prune_state_dict"),
+    },
+    "fairseq.models.roberta.model": {
+        "CamembertModel": ("fairseq.models.roberta.model_camembert", "CamembertModel"),
+        "XLMRModel": ("fairseq.models.roberta.model_xlmr", "XLMRModel"),
+    },
+    "fairseq.tasks.translation": {"options": ("fairseq.options", "")},
     "fairseq.models.model_utils": {
         "skip_tensors": ("fairseq.models.nat.levenshtein_utils", "_skip"),
     },
@@ -189,6 +256,7 @@ MOVED_MODULES = {
     "fairseq.bleu": "fairseq.scoring.bleu",
     "fairseq.dataclass.data_class": "fairseq.dataclass.configs",
     "fairseq.data.truncate_dataset": "fairseq.data.shorten_dataset",
+    "fairseq.modules.highway": "fairseq.modules.character_token_embedder",
     "fairseq.legacy_distributed_data_parallel": (
         "fairseq.distributed.legacy_distributed_data_parallel"
     ),

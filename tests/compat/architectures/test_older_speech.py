@@ -1,12 +1,19 @@
 """Programs for fairseq 0.10 that build a recognizer of wav2vec 2.0 from a Namespace."""
 
+import argparse
 from argparse import Namespace
+from types import SimpleNamespace
 
 import pytest
 import torch
+from common.words import numbered_words
 from fairseq.data import Dictionary
-from fairseq.models.wav2vec import wav2vec2
-from fairseq.models.wav2vec.wav2vec2_asr import Wav2VecEncoder, base_architecture
+from fairseq.models.wav2vec import wav2vec2, wav2vec2_asr
+from fairseq.models.wav2vec.wav2vec2_asr import (
+    TransformerModel,
+    Wav2VecEncoder,
+    base_architecture,
+)
 
 TINY = {
     **{"encoder_layers": 1, "encoder_embed_dim": 16, "encoder_ffn_embed_dim": 16},
@@ -44,3 +51,44 @@ def test_defaults_of_0_10():
     assert eval(args.conv_feature_layers)[1] == (512, 8, 4)
     assert args.extractor_mode == "default" and not hasattr(args, "_name")
     assert not hasattr(pretrained(), "w2v_path")
+
+
+def test_a_recognizer_with_a_decoder():
+    """Its options, their defaults and the model, which plugins derive from, as in 0.10."""
+    parser = argparse.ArgumentParser(argument_default=argparse.SUPPRESS)
+    TransformerModel.add_args(parser)
+    words = ["--dropout", "0.3", "--mask-selection", "normal", "--apply-mask"]
+    words += ["--decoder-layers", "1", "--decoder-attention-heads", "2", "--freeze-finetune", "4"]
+    args = parser.parse_args([*words, "--decoder-embed-dim", "16", "--decoder-learned-pos"])
+    assert (args.freeze_finetune_updates, args.dropout, args.apply_mask) == (4, 0.3, True)
+    args.w2v_args, args.data, args.decoder_ffn_embed_dim = pretrained(**TINY), "", 8
+
+    class Plugin(TransformerModel):
+        def __init__(self, args, encoder, decoder):
+            super().__init__(args, encoder, decoder)
+            self.layers = args.decoder_layers
+
+    task = SimpleNamespace(target_dictionary=numbered_words(9))
+    model = Plugin.build_model(args, task).eval()
+    assert type(model) is Plugin and model.layers == 1
+    expected = (16, 8, 1, 0.3, 0.0, 0, False)
+    assert expected == tuple(
+        getattr(args, name)
+        for name in (
+            *("decoder_embed_dim", "decoder_ffn_embed_dim", "decoder_layers", "dropout"),
+            *("mask_other", "decoder_dropout", "share_decoder_input_output_embed"),
+        )
+    )
+    inputs = {"source": torch.randn(2, 400), "padding_mask": torch.zeros(2, 400).bool()}
+    scores, _ = model(**inputs, prev_output_tokens=torch.tensor([[2, 4], [2, 5]]))
+    assert scores.shape == (2, 2, len(task.target_dictionary))
+
+
+def test_names_of_0_10_have_its_defaults():
+    args = Namespace(decoder_layers=3)
+    wav2vec2_asr.seq2seq_architecture(args)
+    assert (args.decoder_layers, args.decoder_embed_dim, args.decoder_dropout) == (3, 1024, 0)
+    assert (args.mask_channel_prob, args.feature_grad_mult) == (0.5, 0)
+    parser = argparse.ArgumentParser()
+    wav2vec2_asr.add_common_args(parser)
+    assert vars(parser.parse_args([]))["mask_length"] is None

@@ -80,6 +80,26 @@ def test_modules_and_classes_of_models():
     assert Highway.__name__ == "Highway" and TruncateDataset.__name__ == "TruncateDataset"
 
 
+def test_bases_of_tasks_and_models():
+    from fairseq.dataclass.utils import StrEnum
+    from fairseq.models.cmlm_transformer import base_architecture, cmlm_base_architecture
+    from fairseq.models.levenshtein_transformer import TransformerModel
+    from fairseq.models.roberta.model import FairseqLanguageModel, XLMRModel
+    from fairseq.modules.highway import Highway
+    from fairseq.progress_bar import json_progress_bar
+    from fairseq.tasks.language_modeling import FairseqTask
+    from fairseq.tasks.translation import LegacyFairseqTask, options
+
+    assert (
+        issubclass(LegacyFairseqTask, FairseqTask) and base_architecture is cmlm_base_architecture
+    )
+    assert TransformerModel.__module__ == "fairseq.models.transformer.transformer_legacy"
+    assert XLMRModel.__module__ == "fairseq.models.roberta.model_xlmr"
+    assert FairseqLanguageModel.__module__ == "fairseq.models.fairseq_model"
+    assert (options.__name__, json_progress_bar.__name__) == ("fairseq.options", "JsonProgressBar")
+    assert (StrEnum.__name__, Highway.__name__) == ("StrEnum", "Highway")
+
+
 def test_options_of_schedules():
     from fairseq.optim.lr_scheduler import cosine_lr_scheduler, inverse_square_root_schedule
 
