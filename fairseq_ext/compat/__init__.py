@@ -94,6 +94,7 @@ PATCH_MODULES = (
     "validation.language_tags",
     "validation.empty_translations",
     "validation.detokenized_validations",
+    "losses.older_losses",
     "losses.ignored_prefixes",
     "losses.alignment_losses",
     "architectures.padded_frames",

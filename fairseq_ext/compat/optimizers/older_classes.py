@@ -157,31 +157,6 @@ def with_single_options(dataclass: Any, named: dict[str, Any]) -> Any:
 
 
 @patch(
-    "fairseq.criterions.fairseq_criterion",
-    because="fairseq 0.10 logs what criteria with aggregate_logging_outputs return without "
-    "weights: losses of plugins for 0.9 are means over batches, whatever the size of each",
-)
-def older_losses_have_their_weights(module: PatchedModule) -> None:
-    """Weigh the losses of a criterion for fairseq 0.9 by sample size or words, as 0.9 did."""
-
-    def reduce_metrics(cls: Any, logging_outputs: list[dict[str, Any]]) -> None:
-        log_with_weights(module, cls.aggregate_logging_outputs(logging_outputs))
-
-    stock = module.FairseqCriterion.reduce_metrics.__func__
-    module.FairseqCriterion.reduce_metrics = classmethod(functools.wraps(stock)(reduce_metrics))
-
-
-def log_with_weights(module: PatchedModule, sums: dict[str, Any]) -> None:
-    """Log the values that an aggregate_logging_outputs returned."""
-    sizes = ("nsentences", "ntokens", "sample_size")
-    for name, value in sums.items():
-        if name not in sizes:
-            size = "ntokens" if name == "nll_loss" else "sample_size"
-            weight = sums.get(size, 1) if "loss" in name else 1
-            module.metrics.log_scalar(name, value, weight)
-
-
-@patch(
     "fairseq.registry",
     because="fairseq 0.12 dropped registry.set_defaults: programs for 0.9 and 0.10 that make "
     "optimizers or criteria of incomplete options fail with \"has no attribute 'set_defaults'\"",

@@ -13,7 +13,6 @@ from fairseq.criterions.sentence_prediction import (
     SentencePredictionCriterion,
 )
 from fairseq.data import Dictionary
-from fairseq.logging import metrics
 from fairseq.optim import FairseqOptimizer
 from fairseq.optim.adam import FairseqAdamConfig
 from fairseq.optim.lr_scheduler import FairseqLRScheduler
@@ -150,20 +149,6 @@ def test_criteria_that_derive_are_made_with_single_options():
     cfg = SentencePredictionConfig(classification_head_name="k")
     present = SentencePredictionCriterion.build_criterion(cfg, task)
     assert (present.task, present.classification_head_name) == (task, "k")
-
-
-def test_older_losses_are_weighed():
-    class Summing(FairseqCriterion):
-        @staticmethod
-        def aggregate_logging_outputs(logging_outputs):
-            (log,) = logging_outputs
-            return {name: log[name] for name in log}
-
-    with metrics.aggregate() as logged:
-        for loss, size, words in ((1.0, 1, 10), (4.0, 2, 20)):
-            sizes = {"ntokens": words, "nsentences": 1, "sample_size": size}
-            Summing.reduce_metrics([{"loss": loss, "nll_loss": loss, "share": loss, **sizes}])
-    assert logged.get_smoothed_values() == {"loss": 3.0, "nll_loss": 3.0, "share": 2.5}
 
 
 def test_legacy_criteria_are_made_as_before():
