@@ -177,6 +177,7 @@ PATCH_MODULES = (
     "data.shared_directions",
     "data.aligned_pairs",
     "data.length_buckets",
+    "data.older_sizes",  # after length_buckets, whose filter it wraps
     "data.translation_options",
     "optimizers.model_averages",
     "checkpoints.changed_options",  # after model_averages, too
