@@ -157,6 +157,7 @@ PATCH_MODULES = (
     "versions.scripting",
     "data.options_of_tasks",
     "data.older_tasks",
+    "generation.older_generators",
     "data.older_data",
     "versions.uncalled_methods",
     "versions.uncalled_programs",
