@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import copy
 import functools
 import inspect
 from typing import Any, Callable
@@ -75,6 +76,9 @@ def answering_options() -> Any:
                 if key.startswith("_") or key not in of_task:
                     raise
                 return of_task[key]
+
+        def __reduce_ex__(self, protocol: Any) -> Any:
+            return copy.copy(self).__reduce_ex__(protocol)
 
         # pickle stores no object by another class than its own
         @property  # type: ignore[misc]  # of one that can be assigned
