@@ -46,7 +46,8 @@ def searched(kind, generation, task_options):
 
 def group():
     """The options of a search as a command gives them."""
-    generation = OmegaConf.structured(GenerationConfig(beam=3))
+    generation = OmegaConf.create(OmegaConf.to_container(OmegaConf.structured(GenerationConfig)))
+    generation.beam = 3
     OmegaConf.set_struct(generation, True)
     return generation
 
