@@ -116,13 +116,25 @@ class Scenario:
         for path in save_dir.iterdir():
             if path.name.startswith(".") or path.suffix != ".pt":
                 problems.append(f"left behind: {path.name}")
-        for moment, entries in records(log).items():
-            result["compared"] += len(entries)
-            expected = self.log.get(moment, [None])[0]
-            for values in entries:
-                if values != expected:
-                    problems.append(f"logged {moment}: {_changed(expected, values)}")
-        result["problems"] += problems
+        logged = records(log)
+        result["compared"] += sum(map(len, logged.values()))
+        result["problems"] += problems + log_differences(self.log, logged)
+
+
+def log_differences(whole: Dict, logged: Dict) -> List[str]:
+    """What a training that was interrupted has logged otherwise, or not at all.
+
+    whole, logged: as of ``records``. A moment may be logged again after each kill. The record of an
+    epoch is written after its checkpoint: a kill between both loses it.
+    """
+    lost = [moment for moment in whole if moment not in logged and moment[0] != "train"]
+    problems = [f"logged {moment}: not by the interrupted training" for moment in lost]
+    for moment, entries in logged.items():
+        expected = whole.get(moment, [None])[0]
+        for values in entries:
+            if values != expected:
+                problems.append(f"logged {moment}: {_changed(expected, values)}")
+    return problems
 
 
 def _changed(expected, values) -> str:

@@ -5,12 +5,12 @@
 Each draw is a training of scenarios.py with two more options, in a process of its own. It is either
 refused by a message that names an option, or resumed at up to two of its checkpoints. Then
 parameters, optimiser, position in the data and all that is logged afterwards are compared, to the
-last bit. One line is printed for each draw; status 1 if any differs or ends in another error.
+last bit. One line is printed for each draw, and the counts; status 1 if any differs or ends in
+another error.
 """
 
 import argparse
-import contextlib
-import io
+import collections
 import os
 import random
 import re
@@ -41,7 +41,8 @@ OPTIONS = """
 --max-tokens 120 | --max-tokens 90 --batch-size 5 | --batch-size 7
 --required-batch-size-multiple 1 | --max-source-positions 4 --truncate-source
 --required-seq-len-multiple 4
---max-source-positions 4 --skip-invalid-size-inputs-valid-test | --num-batch-buckets 2
+--max-source-positions 4 --skip-invalid-size-inputs-valid-test
+--num-batch-buckets 2 --max-tokens 120
 --num-workers 2 | --num-workers 1 --data-buffer-size 1 | --data-buffer-size 0
 --keep-last-epochs 1 --keep-interval-updates 1 | --keep-best-checkpoints 1 | --save-interval 2
 --no-epoch-checkpoints | --disable-validation | --max-valid-steps 1 | --combine-valid-subsets
@@ -80,28 +81,25 @@ def compare(words: List[str], folder: Path) -> str:
         again = train(words, resumed)
         ends = [end / "checkpoint_last.pt" for end in (whole, resumed)]
         unequal = differences(*map(compared, ends)) + differences(*map(meters, ends))
-        if unequal or again != log[len(log) - len(again) :]:
+        if unequal or not again or again != log[len(log) - len(again) :]:
             return f"DIFFERS from {path.name} on: {unequal[:3] or 'the log'}"
-    return f"same, {len(paths)} checkpoints"
+    return f"same, {len(paths)} checkpoints" if paths else "not compared: no checkpoint before its end"
 
 
 def outcome(words: List[str], folder: Path) -> Tuple[str, bool]:
     """What became of a draw, and whether that is as it should be."""
     from fairseq_ext.compat.user_errors import OptionError
 
-    messages = io.StringIO()
     try:
-        with contextlib.redirect_stderr(messages):
-            text = compare(words, folder)
-        return text, text.startswith("same")
+        text = compare(words, folder)
+        return text, not text.startswith("DIFFERS")
     except (OptionError, ValueError) as error:  # ValueError: how fairseq_ext names an option
         return f"refused: {error}", "--" in str(error)
-    except SystemExit as end:
-        # of argparse; any other exit, such as that of a value that is no choice, is a finding
-        last = (messages.getvalue().strip().splitlines() or [""])[-1]
-        if end.code == 2 and NO_SUCH_OPTION.search(last):
-            return "refused: the architecture does not have the option", True
-        return f"SystemExit: {end.code}: {last}", False
+    except SystemExit:  # argparse has printed why
+        sys.stderr.flush()
+        last = (folder / "output").read_text(encoding="utf-8").strip().rpartition("\n")[2]
+        # any other, such as a value that is no choice, is a finding
+        return f"refused: {last}", bool(NO_SUCH_OPTION.search(last))
     except Exception as error:  # noqa: BLE001  (whatever it is, it is the finding)
         return f"{type(error).__name__}: {error}\n{traceback.format_exc()[-800:]}", False
 
@@ -111,17 +109,21 @@ def in_a_fork(words: List[str], folder: Path) -> Tuple[str, bool]:
     report = folder / "report"
     child = os.fork()
     if child == 0:
-        signal.alarm(SECONDS)
-        # by number: the log's handler has the stream of the parent
-        with open(folder / "output", "w") as output:
-            os.dup2(output.fileno(), 1)
-            os.dup2(output.fileno(), 2)
-        text, is_right = outcome(words, folder)
-        report.write_text(f"{int(is_right)}{text}", encoding="utf-8")
-        os._exit(0)
-    os.waitpid(child, 0)
-    if not report.exists():
+        try:
+            signal.alarm(SECONDS)
+            # by number: the log's handler has the stream of the parent
+            with open(folder / "output", "w") as output:
+                os.dup2(output.fileno(), 1)
+                os.dup2(output.fileno(), 2)
+            text, is_right = outcome(words, folder)
+            report.write_text(f"{int(is_right)}{text}", encoding="utf-8")
+        finally:  # whatever happened: the child must not go on with the campaign
+            os._exit(0)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if status == -signal.SIGALRM:
         return f"no end within {SECONDS} seconds", False
+    if not report.exists():
+        return f"no report: the process ended with {status}", False
     text = report.read_text(encoding="utf-8")
     return text[1:], text[0] == "1"
 
@@ -141,7 +143,7 @@ def main() -> int:
     import fairseq_ext  # noqa: F401  (registers the systems)
 
     torch.set_num_threads(1)
-    rng, wrong = random.Random(arguments.seed), 0
+    rng, counts = random.Random(arguments.seed), collections.Counter()
     with tempfile.TemporaryDirectory() as name:
         corpora: Dict[str, Path] = scenarios.write_corpora(Path(name))
         for number in range(arguments.count):
@@ -151,10 +153,11 @@ def main() -> int:
             words = scenarios.command(scenario, corpora, folder / "unused")
             interval = ["--save-interval-updates", "3"]
             text, is_right = in_a_fork([*words, *interval, *more], folder)
-            wrong += not is_right
+            counts[re.split("[,:]", text)[0] if is_right else "wrong"] += 1
             print(f"{number + 1}. {scenario} {' '.join(more)}: {text}", flush=True)
-    print(f"{arguments.count} draws, {wrong} wrong")
-    return int(wrong > 0)
+    kinds = ("same", "refused", "not compared", "wrong")
+    print(f"{arguments.count} draws: {', '.join(f'{counts[kind]} {kind}' for kind in kinds)}")
+    return int(counts["wrong"] > 0)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,20 @@
 """What `make campaign` relies on: processes end within a write, and draws print one line."""
 
-import argparse
+import contextlib
+import io
 import logging
 import os
 import random
 import signal
+import sys
 
 import pytest
-from campaigns import option_pairs, processes
+from campaigns import interrupted, option_pairs, processes
+from campaigns.scenarios import OPTIMISE, SCENARIOS, SYNTHETIC
+from common import checkpoints, inprocess
 
 from fairseq_ext.compat import atomic_files
+from fairseq_ext.compat.user_errors import OptionError
 
 OLD, NEW = b"a" * 100_000, b"b" * 100_000
 
@@ -64,26 +69,78 @@ def test_a_draw_prints_nothing_of_its_training(tmp_path, monkeypatch, capfd):
 
 
 @pytest.mark.parametrize(
-    "words, expected",
+    "logged, parts",
     [
-        (["--absent"], ("refused: the architecture does not have the option", True)),
-        (["--d", "1"], ("refused: the architecture does not have the option", True)),
-        (["--depth", "x"], ("argument --depth: invalid int value: 'x'", False)),
-        (["--depth"], ("argument --depth: expected one argument", False)),
-        (["--end"], ("SystemExit: 1: ", False)),
+        ({("inner", 3): [{"loss": 2.0}]}, ["('valid', 6): not by the interrupted training"]),
+        ({("inner", 3): [{"loss": 2.0}], ("valid", 6): [{"loss": 1.0}, {"loss": 1.5}]}, ["1.5"]),
+        ({("inner", 3): [{"loss": 2.0}] * 2, ("valid", 6): [{"loss": 1.0}]}, []),
+        ({("inner", 3): [{"loss": 2.0}], ("valid", 6): [{"loss": 1.0}], ("valid", 7): [{}]}, ["7"]),
+        ({}, ["('inner', 3)", "('valid', 6)"]),
     ],
 )
-def test_only_an_option_that_there_is_not_is_refused(words, expected, tmp_path, monkeypatch):
-    """Other exits are findings: so far, all of them counted as such an option."""
+def test_what_an_interrupted_training_did_not_log_is_a_difference(logged, parts):
+    whole = {("inner", 3): [{"loss": 2.0}], ("valid", 6): [{"loss": 1.0}], ("train", 6): [{}]}
+    problems = interrupted.log_differences(whole, logged)
+    assert len(problems) == len(parts)
+    assert all(part in problem for part, problem in zip(parts, problems))
 
+
+def test_a_draw_that_ends_alone_is_not_taken_for_one_without_an_end(tmp_path, monkeypatch):
+    """As a fault of memory ends a process, or the end of a test machine's."""
+    monkeypatch.setattr(option_pairs, "outcome", lambda words, folder: os.kill(os.getpid(), 9))
+    text = "no report: the process ended with -9"
+    assert option_pairs.in_a_fork([], tmp_path) == (text, False)
+
+
+@pytest.mark.parametrize(
+    "error, is_right",
+    [
+        ("usage: a\na: error: unrecognized arguments: --rate 3", True),
+        ("a: error: something else", False),
+        ("done", False),
+    ],
+)
+def test_a_draw_is_refused_by_a_message_that_names_an_option(
+    error, is_right, tmp_path, monkeypatch
+):
     def compare(words, folder):
-        parser = argparse.ArgumentParser(prog="fairseq-train")
-        for name in ("--depth", "--dropout"):
-            parser.add_argument(name, type=int)
-        if words == ["--end"]:
-            raise SystemExit(1)
-        parser.parse_args(words)
+        print(error, file=sys.stderr)
+        raise SystemExit(2)
 
     monkeypatch.setattr(option_pairs, "compare", compare)
-    text, is_right = option_pairs.outcome(words, tmp_path)
-    assert text.endswith(expected[0]) and is_right == expected[1]
+    with open(2, "w", closefd=False) as stderr:  # as sys.stderr where pytest captures nothing
+        monkeypatch.setattr(sys, "stderr", stderr)
+        text, is_as_it_should_be = option_pairs.in_a_fork([], tmp_path)
+    assert (text, is_as_it_should_be) == (f"refused: {error.splitlines()[-1]}", is_right)
+
+
+def is_accepted(words):
+    """True if fairseq-train takes these words, as far as the reading of options tells."""
+    with contextlib.redirect_stderr(io.StringIO()):
+        try:
+            inprocess.parsed("data", *OPTIMISE, *words, "--save-dir", "x")
+        except (OptionError, SystemExit):
+            return False
+    return True
+
+
+def test_every_option_that_is_drawn_is_accepted_by_a_training():
+    """One that is refused in every draw would never be tried, and nobody would see it."""
+    trainings = [words for _, words in {**SCENARIOS, **SYNTHETIC}.values()]
+    for option in option_pairs.options():
+        is_tried = any(is_accepted([*words, *option]) for words in trainings)
+        assert is_tried, f"refused by every training: {' '.join(option)}"
+
+
+def test_a_resumed_training_that_logs_nothing_differs(tmp_path, monkeypatch):
+    """It would be equal to the end of any log."""
+    from reliability import test_every_update as training
+
+    state = {"model": {}, "metrics": {}}
+    monkeypatch.setattr(training, "stops", lambda folder: [tmp_path / "checkpoint_1_3.pt"])
+    logs = iter([[{"loss": 1.0}], []])
+    monkeypatch.setattr(training, "train", lambda words, folder: next(logs))
+    monkeypatch.setattr(checkpoints, "compared", lambda path: state)
+    monkeypatch.setattr(checkpoints, "meters", lambda path: state)
+    (tmp_path / "checkpoint_1_3.pt").touch()
+    assert option_pairs.compare([], tmp_path).startswith("DIFFERS")
