@@ -28,6 +28,7 @@ OLD_DEBUG_VARIABLE = "FAIRSEQ_EXT_TRACEBACK"
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # how numpy 2 shows its numbers, such as the lengths of a sentence that is too long
 NUMPY_NUMBER = re.compile(r"\bnp\.u?(?:int|float)\d+\(([^()]*)\)")
+BEGINS_WITH_OPTION = re.compile(r"--?[a-zA-Z]")
 BROKEN_PIPE_STATUS = 128 + 13  # as of a process that SIGPIPE ended
 INTERRUPTED_STATUS = 128 + 2  # the same for SIGINT
 
@@ -151,7 +152,16 @@ def is_debugging() -> bool:
 
 
 def exit_message(error: BaseException) -> ExitMessage | None:
-    """Return how a command ends on `error`; None if the error is not the user's."""
+    """Return how a command ends on `error`; None if the error is not the user's.
+
+    Its status is 2 where the message begins with an option, whatever class the error is of.
+    """
+    last = _message_of(error)
+    return last._replace(status=2) if last and BEGINS_WITH_OPTION.match(last.message) else last
+
+
+def _message_of(error: BaseException) -> ExitMessage | None:
+    """Return the message for `error`, with 2 for OptionError; None if it is not the user's."""
     name, text = type(error).__name__, str(error)
     # both carry the traceback of another process as text
     if name == "ProcessRaisedException":
@@ -248,12 +258,16 @@ def _os_error_text(error: OSError) -> str:
 
 def _missing_split_text(split: str, folder: str) -> str:
     """Return the message for a split without data, with the splits that the folder has."""
+    languages = " for these languages"
+    if os.path.basename(folder) == split and not os.path.isdir(folder):
+        # tasks of one language name the beginning of the files instead of their folder
+        folder, languages = os.path.dirname(folder) or ".", ""
     names = os.listdir(folder) if os.path.isdir(folder) else []
     # a set needs both files
     whole = [name[:-4] for name in names if name.endswith(".idx") and name[:-4] + ".bin" in names]
     present = ", ".join(sorted({name.split(".")[0] for name in whole})) or "none"
     return (
-        f"no data of the split {split!r} ({SPLIT_OPTIONS}) in {folder} for these languages (both a "
+        f"no data of the split {split!r} ({SPLIT_OPTIONS}) in {folder}{languages} (both a "
         f".bin and an .idx file); splits there: {present}{raw_text_note(folder, split)}"
     )
 

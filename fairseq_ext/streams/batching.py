@@ -41,8 +41,9 @@ def pair_batches(
         common = _common_batches(parts, seed, sizes, max_positions, filter_by_size)
         if not common:
             raise ValueError(
-                f"pair {name}: no sentence is left within --max-source-positions and "
-                f"--max-target-positions {max_positions}"
+                f"pair {name}: no sentence is left: all are longer than --max-tokens, "
+                f"--max-source-positions and --max-target-positions allow {max_positions}; "
+                "allowed: larger ones"
             )
         batches.update(dict.fromkeys(pairs, common))
     # in the order of the pairs, that of --schedule cycle

@@ -48,7 +48,10 @@ class ProcessRaisedException(Exception):
         (user_errors.OptionError("--beam 0 is not allowed"), 2, "--beam 0 is not allowed"),
         (FileNotFoundError(2, "No such file or directory", "a/b"), 1, "a/b: No such file"),
         (ValueError("first\n\n  second"), 1, "first; second"),
-        (AssertionError("--path required for generation!"), 1, "--path required"),
+        (AssertionError("--path required for generation!"), 2, "--path required"),
+        (ValueError("--twin-weight -1.0: must be at least 0"), 2, "--twin-weight -1.0: must be"),
+        (FileNotFoundError("--user-dir none: no such folder"), 2, "--user-dir none: no such"),
+        (ValueError("a-b.txt: --lang-pairs names it"), 1, "a-b.txt: --lang-pairs"),
         (AssertionError("Criterion does not match; please reset"), 1, "Criterion does not match"),
         (AssertionError("Optimizer does not match; please reset"), 1, "Optimizer does not match"),
         (Exception("Could not infer language pair, please"), 1, "name the languages with"),
@@ -154,6 +157,14 @@ def test_splits_without_data_are_named_with_their_options(finish, tmp_path, what
     code, text = finish(FileNotFoundError(f"Dataset not found: {what.format(tmp_path)}"))
     names = ("nothing", str(tmp_path), "--train-subset, --valid-subset, --gen-subset")
     assert code == 1 and all(name in text for name in names)
+
+
+def test_splits_of_a_task_of_one_language_are_named(finish, tmp_path):
+    """Language models look for the files FOLDER/SPLIT.bin, and name FOLDER/SPLIT."""
+    for name in ("train.bin", "train.idx", "valid.bin"):
+        (tmp_path / name).touch()
+    _, text = finish(FileNotFoundError(f"Dataset not found: none ({tmp_path / 'none'})"))
+    assert f" in {tmp_path} (both a .bin and an .idx file); splits there: train (File" in text
 
 
 @pytest.mark.parametrize(

@@ -178,7 +178,7 @@ def test_a_text_that_is_not_utf8_is_named(checkpoint, toy_corpus, tmp_path, caps
         (("--features", "x"), "--features x: .* of the task translation, .*; leave it out"),
         (("--text", "nowhere"), "--text: cannot read nowhere: No such file"),
         (("--sentences", "0"), "--sentences 0"),
-        (("--rare", "0"), "--rare 0: from 1"),
+        (("--rare", "0"), "--rare 0 is not allowed; allowed: at least 1"),
         (("--max-tokens", "2"), "--max-tokens 2: --subset test has a sentence of [0-9]+; allowed"),
         (("--subset", "nowhere"), "DATA .*nowhere"),
     ],

@@ -179,7 +179,8 @@ def _unreadable(path: str, error: Exception) -> str:
     """Return the message for a file that cannot be read as a checkpoint."""
     if os.path.isfile(path) and not os.path.getsize(path):
         return f"{path}: empty, not a checkpoint"
-    reason = str(error).splitlines()[0] if str(error) else ""
+    # the first sentence: torch goes on with advice on its arguments, which are not the user's
+    reason = str(error).partition("\n")[0].partition(". ")[0]
     kind = type(error).__name__
     # what zip files, pickle and torch raise for bytes that are missing or changed
     damage = (OSError, EOFError, pickle.UnpicklingError, RuntimeError, LookupError)
@@ -217,9 +218,11 @@ def _mismatch(path: str, state: State, task: FairseqTask | None, error: Exceptio
     """Return what an error while a model is built from a checkpoint means; None for a bug."""
     present = _registered_name(task)  # None: not registered
     trained = stored_name(state, "task")
+    is_other_task = present is not None and trained is not None and present != trained
     if "loading state_dict" in str(error):
-        return parameters_differ(path, str(error))
-    if present is not None and trained is not None and present != trained:
+        reason = f"; trained with --task {trained}, not --task {present}" if is_other_task else ""
+        return parameters_differ(path, str(error)) + reason
+    if is_other_task:
         return (
             f"{path}: trained with --task {trained}, and --task {present} cannot use it "
             f"({type(error).__name__}: {error}); allowed: --task {trained}"
@@ -292,8 +295,9 @@ def parameters_differ(path: str, text: str) -> str:
     if not entries:
         return f"{path}: its parameters do not fit this model: {text}"
     more = f" and {len(entries) - 3} more" if len(entries) > 3 else ""
+    count = "1 parameter does" if len(entries) == 1 else f"{len(entries)} parameters do"
     return (
-        f"{path}: the checkpoint of another model: {len(entries)} parameters do not fit: "
+        f"{path}: the checkpoint of another model: {count} not fit: "
         f"{', '.join(entries[:3])}{more}; check --arch, its sizes, the dictionaries and "
         "--lang-pairs"
     )

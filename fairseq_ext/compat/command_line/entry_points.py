@@ -146,8 +146,9 @@ def lists_of_numbers_are_numbers(module: PatchedModule) -> None:
         except (NameError, SyntaxError, ValueError, TypeError) as error:
             if x_type is str:  # [a,b], as the shell leaves it of fairseq's own examples
                 return [word.strip() for word in x.strip("[]").split(",")]
+            kind = "whole number" if x_type is int else "finite number"
             raise argparse.ArgumentTypeError(
-                f"{x!r} is not allowed; allowed: a value, or values with commas between them"
+                f"{x!r} is not allowed; allowed: a {kind}, or several with commas between them"
             ) from error
 
     module.eval_str_list = eval_str_list

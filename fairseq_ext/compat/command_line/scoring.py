@@ -19,14 +19,16 @@ if TYPE_CHECKING:
 
 def _read_lines(path: str, ignore_case: bool) -> list[str]:
     """Return the lines of a text file, or of the standard input for "-"."""
-    if path == "-":
-        text = sys.stdin.read()
-    else:
-        with open(path, encoding="utf-8") as file:
-            try:
+    try:
+        if path == "-":
+            text = sys.stdin.read()
+        else:
+            with open(path, encoding="utf-8") as file:
                 text = file.read()
-            except UnicodeDecodeError as error:
-                raise ValueError(f"{path}: not UTF-8 ({error.reason})") from error
+    except UnicodeDecodeError as error:
+        place = "the standard input" if path == "-" else path
+        number = error.object.count(b"\n", 0, error.start) + 1
+        raise ValueError(f"{place}, line {number}: not UTF-8 ({error.reason})") from error
     text = text.removeprefix(BYTE_ORDER_MARK)
     # not splitlines: that also breaks lines at form feeds and other separators inside a sentence
     lines = text.split("\n")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Tuple
 
+from ...compat.user_errors import option_of
 from ...tools import UsageError
 from ...tools.checkpoint.reading import read
 from ...tools.curves.figures import save, write_table
@@ -121,8 +122,9 @@ def batches(task: RoutedMtlTask, pair: str, args: Namespace) -> Iterator[Dict[st
 def report_router_usage(args: Namespace) -> int:
     """Write the three files; print their names."""
     bounds = parse_bands(args.bands)
-    if args.tokens < 0 or args.max_tokens < 1:
-        raise UsageError(f"--tokens {args.tokens} --max-tokens {args.max_tokens}: from 0, from 1")
+    for name, value, least in (("tokens", args.tokens, 0), ("max_tokens", args.max_tokens, 1)):
+        if value < least:
+            raise UsageError(f"{option_of(name, value)} is not allowed; allowed: at least {least}")
     model, task, pairs = load(args)
     rows: List[Row] = []
     for pair in pairs:

@@ -24,6 +24,7 @@ from typing import (
 
 from ...compat.text_lines import UnreadableText, lines_of
 from ...streams.language_pair import LanguagePair
+from ...compat.user_errors import option_of
 from ...tools import UsageError
 from ...tools.curves.figures import save, write_table
 from .figures import draw_frequency, draw_sentences
@@ -199,10 +200,10 @@ def shown(args: Namespace, sentences: Sentences) -> List[List[Token]]:
 
 def report_twin_distance(args: Namespace) -> int:
     """Write the files; print the summary and their names."""
-    if args.sentences < 1 or args.max_tokens < 1:
-        raise UsageError(f"--sentences {args.sentences} --max-tokens {args.max_tokens}: from 1")
-    if args.rare < 1:
-        raise UsageError(f"--rare {args.rare}: from 1")
+    for name in ("sentences", "max_tokens", "rare"):
+        if getattr(args, name) < 1:
+            option = option_of(name, getattr(args, name))
+            raise UsageError(f"{option} is not allowed; allowed: at least 1")
     model, criterion, task = load(args)
     target = LanguagePair.parse(args.pair).target if args.pair else None
     samples = batches(args, model, task)

@@ -32,6 +32,8 @@ def test_parameters_that_differ():
     only = str(raised.value).splitlines()
     only = "\n".join(line for line in only if "size mismatch" in line)
     assert "a.weight ([2, 2] in the file, [2, 3] in the model)" in parameters_differ("x.pt", only)
+    single = "\n".join(only.splitlines()[:1])
+    assert ": 1 parameter does not fit: a.weight (" in parameters_differ("x.pt", single)
 
 
 @pytest.fixture

@@ -32,10 +32,19 @@ def test_a_training_has_an_optimizer():
         fairseq_cli.train.main(cfg)
 
 
-def test_lists_of_numbers(capsys):
+@pytest.mark.parametrize(
+    "option, value, allowed",
+    [
+        ("--lr", "abc", "a finite number, or several with commas between them"),
+        ("--lr", "nan", "a finite number, or several with commas between them"),
+        ("--update-freq", "1.5,x", "a whole number, or several with commas between them"),
+    ],
+)
+def test_lists_of_numbers(option, value, allowed, capsys):
     with pytest.raises(SystemExit):
-        parsed("data", "--arch", "transformer", "--lr", "abc")
-    assert "argument --lr: 'abc' is not allowed" in capsys.readouterr().err.splitlines()[-1]
+        parsed("data", "--arch", "transformer", option, value)
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.endswith(f"argument {option}: {value!r} is not allowed; allowed: {allowed}")
 
 
 @pytest.mark.parametrize("words", ["prob,temp", "[prob,temp]", '["prob", "temp"]', "prob, temp"])

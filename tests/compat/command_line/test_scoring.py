@@ -139,3 +139,21 @@ def test_generate_with_sacrebleu(generated):
     assert "BLEU4" in generated()
     with pytest.raises(OptionError, match="--sacrebleu contradicts --scoring wer"):
         generated("--sacrebleu", "--scoring", "wer")
+
+
+@pytest.mark.parametrize("option", ["--sys", "--ref"])
+def test_a_line_that_is_not_utf8_is_named(option, files, score, tmp_path, capsys):
+    words = files()
+    (tmp_path / option[2:]).write_bytes(b"a\nb\ncaf\xe9 c\n")
+    with pytest.raises(SystemExit):
+        score(*words)
+    place = f"{tmp_path / option[2:]}, line 3: not UTF-8 (invalid continuation byte)"
+    assert place in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_line_of_the_standard_input_that_is_not_utf8_is_named(files, score, monkeypatch, capsys):
+    content = io.TextIOWrapper(io.BytesIO(b"a\n\xff\nb\n"), encoding="utf-8")
+    monkeypatch.setattr("sys.stdin", content)
+    with pytest.raises(SystemExit):
+        score("--sys", "-", *files()[2:])
+    assert "the standard input, line 2: not UTF-8" in capsys.readouterr().err.splitlines()[-1]
