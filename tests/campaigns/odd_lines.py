@@ -2,7 +2,8 @@
 
     python tests/campaigns/odd_lines.py --lines 10000 --into docs/reliability.md
 
-Each line must have one answer, in order, and no session may end early.
+Each line must have one answer, in order, and no session may end early. A warning must name the line
+of each empty answer, and of no other.
 """
 
 import argparse

@@ -83,7 +83,7 @@ def compare(words: List[str], folder: Path) -> str:
         unequal = differences(*map(compared, ends)) + differences(*map(meters, ends))
         if unequal or not again or again != log[len(log) - len(again) :]:
             return f"DIFFERS from {path.name} on: {unequal[:3] or 'the log'}"
-    return f"same, {len(paths)} checkpoints" if paths else "not compared: no checkpoint before its end"
+    return f"same, {len(paths)} checkpoints" if paths else "not compared: no checkpoint"
 
 
 def outcome(words: List[str], folder: Path) -> Tuple[str, bool]:

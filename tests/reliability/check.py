@@ -21,7 +21,12 @@ def has_right_status(case: Case, status: int, last: str) -> bool:
     """True if the exit status is the one that docs/compat.md promises for a last line."""
     message = last.partition(": error: ")[2]
     # the others begin messages of argparse
-    of_options = ("-", "argument ", "unrecognized arguments", "the following arguments are required")
+    of_options = (
+        "-",
+        "argument ",
+        "unrecognized arguments",
+        "the following arguments are required",
+    )
     if message.startswith(of_options):
         return status == 2
     # fairseq-ext: 2 for missing files as well

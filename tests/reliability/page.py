@@ -39,6 +39,19 @@ def write(rows: List[Row]) -> None:
     PAGE.write_text(f"{before}{BEGIN}\n{section(rows)}{END}{after}", encoding="utf-8")
 
 
+def write_some(rows: List[Row]) -> None:
+    """Replace rows that the page has, after a run of some cases alone."""
+    text = PAGE.read_text(encoding="utf-8")
+    for row in rows:
+        name = f"<details><summary>{row.case.command}: "
+        before, rest = text.split(name)
+        group, end, after = rest.partition("</details>")
+        start = table_row(row).partition("</code>")[0] + "</code>"  # system and bad input
+        lines = [table_row(row) if line.startswith(start) else line for line in group.split("\n")]
+        text = before + name + "\n".join(lines) + end + after
+    PAGE.write_text(text, encoding="utf-8")
+
+
 def section(rows: List[Row]) -> str:
     """What stands between the markers."""
     ordered = sorted(rows, key=lambda row: row.case.command)  # stable: the order of the tables

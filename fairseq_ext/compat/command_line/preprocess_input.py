@@ -111,7 +111,9 @@ def check_options(args: argparse.Namespace) -> None:
             "--srcdict, and --tgtdict for the target"
         )
     if not (args.trainpref or args.validpref or args.testpref):
-        raise OptionError("--trainpref, --validpref and --testpref are missing; allowed: any of them")
+        raise OptionError(
+            "--trainpref, --validpref and --testpref are missing; allowed: any of them"
+        )
     files = ("srcdict", "tgtdict", "alignfile")
     for name, path in ((f"--{file}", getattr(args, file)) for file in files):
         if path and not os.path.isfile(path):

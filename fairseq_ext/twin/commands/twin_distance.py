@@ -23,8 +23,8 @@ from typing import (
 )
 
 from ...compat.text_lines import UnreadableText, lines_of
-from ...streams.language_pair import LanguagePair
 from ...compat.user_errors import option_of
+from ...streams.language_pair import LanguagePair
 from ...tools import UsageError
 from ...tools.curves.figures import save, write_table
 from .figures import draw_frequency, draw_sentences

@@ -42,7 +42,10 @@ def test_files_that_will_be_read(arguments, words, lists):
     [
         (("-s", "xx", "--trainpref", "train"), "--target-lang is missing"),
         (("-s", "xx", "-t", "yy", "--validpref", "valid"), "--trainpref is missing"),
-        (("-s", "xx", "-t", "yy", "--srcdict", "a", "--tgtdict", "b"), "--trainpref, --validpref and --testpref are missing"),
+        (
+            ("-s", "xx", "-t", "yy", "--srcdict", "a", "--tgtdict", "b"),
+            "--trainpref, --validpref and --testpref are missing",
+        ),
         ((*TWO, "--dataset-impl", "huffman"), "--dataset-impl huffman is not written"),
         ((*TWO, "--dataset-impl", "fasta"), "--dataset-impl fasta is not written"),
         (
