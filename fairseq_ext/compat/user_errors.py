@@ -91,7 +91,8 @@ SPLIT_OPTIONS = "--train-subset, --valid-subset, --gen-subset"
 # packages that fairseq imports where an option needs them
 OPTIONAL_PACKAGES = ("editdistance", "librosa", "pandas", "soundfile", "torchaudio", "transformers")
 
-# (class of the exception, pattern in its text, message; None: the exception's text is the message)
+# (class of the exception, pattern in its text, message; None: the exception's text is the message).
+# \1 in a message is what the first group of the pattern has matched
 FAIRSEQ_ERRORS: tuple[tuple[type[Exception], str, str | None], ...] = (
     (AssertionError, r"^Must specify batch size", None),
     (AssertionError, r"^--", None),
@@ -134,7 +135,12 @@ FAIRSEQ_ERRORS: tuple[tuple[type[Exception], str, str | None], ...] = (
     (ImportError, r"^the archive of fairseq on PyPI lacks", None),
     (ImportError, r"^(sentencepiece|sacrebleu|sacremoses|subword)", None),
     (NotImplementedError, r"^Unknown post_process option", None),
-    (RuntimeError, r"could not parse ModelProto from", None),  # sentencepiece
+    (
+        RuntimeError,
+        r"could not parse ModelProto from (\S+)",
+        r"--sentencepiece-model \1: not a model of sentencepiece, or a damaged one; allowed: the "
+        "file with the ending .model that its training wrote",
+    ),
     (
         RuntimeError,
         r"^Expected to have finished reduction in the prior iteration",
@@ -191,8 +197,9 @@ def _message_of(error: BaseException) -> ExitMessage | None:
     for kind, pattern, message in FAIRSEQ_ERRORS:
         # a bare `Exception` is fairseq's; any subclass of it may come from anywhere
         is_kind = type(error) is kind if kind is Exception else isinstance(error, kind)
-        if is_kind and re.search(pattern, text):
-            return ExitMessage(_one_line(message or text), 1)
+        match = re.search(pattern, text) if is_kind else None
+        if match:
+            return ExitMessage(_one_line(match.expand(message) if message else text), 1)
     return None
 
 

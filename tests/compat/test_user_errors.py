@@ -57,6 +57,7 @@ class ProcessRaisedException(Exception):
         (Exception("Could not infer language pair, please"), 1, "name the languages with"),
         (Exception("Size of sample #4 is invalid (=(np.int32(1701), 3))"), 1, "(=(1701, 3))"),
         (ImportError("Please install sacremoses with: pip"), 1, "Please install sacremoses"),
+        (RuntimeError("could not parse ModelProto from a/b.model"), 2, "-model a/b.model: not a"),
         (RuntimeError(UNUSED), 1, "several workers: --find-unused-parameters, or --ddp-backend le"),
         (ProcessRaisedException(TRACE), 1, "workers: --find-unused-parameters, or --ddp-backend"),
         (ModuleNotFoundError("No module", name="soundfile"), 1, "pip install soundfile"),
