@@ -15,14 +15,14 @@ import tempfile
 import time
 from datetime import date
 from pathlib import Path
-from typing import Dict, List
+from typing import Dict, List, Tuple
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).resolve().parent)]
 
 import processes  # noqa: E402
 import results  # noqa: E402
 import torch  # noqa: E402
-from common.checkpoints import compared, differences, is_time  # noqa: E402
+from common.checkpoints import compared, differences, is_time, meters  # noqa: E402
 from scenarios import SCENARIOS, clear, command, write_corpora  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,7 +52,7 @@ class Scenario:
     def __init__(self, name: str, corpora: Dict, folder: Path):
         self.name, self.corpora = name, corpora
         self.folder = folder / name.replace(" ", "_").replace(",", "")
-        self.end: Dict = {}
+        self.end: Tuple = ()
 
     def whole(self) -> None:
         """Train without interruption, the first time this is asked for."""
@@ -66,7 +66,8 @@ class Scenario:
         if status:
             raise RuntimeError(f"{self.name}: the whole training ended with {status}; see {log}")
         self.seconds = time.time() - before
-        self.end, self.log = compared(save_dir / "checkpoint_last.pt"), records(log)
+        last = save_dir / "checkpoint_last.pt"
+        self.end, self.log = (compared(last), meters(last)), records(log)
 
     def interrupted(self, kills: int, in_writes: int, rng: random.Random) -> Dict:
         """Train with so many kills, then to the end, and compare; the record of the results.
@@ -112,7 +113,8 @@ class Scenario:
 
     def compare(self, save_dir: Path, log: Path, result: Dict) -> None:
         """Add to the record what differs."""
-        problems = differences(self.end, compared(save_dir / "checkpoint_last.pt"))[:5]
+        last = save_dir / "checkpoint_last.pt"
+        problems = differences(self.end, (compared(last), meters(last)))[:5]
         for path in save_dir.iterdir():
             if path.name.startswith(".") or path.suffix != ".pt":
                 problems.append(f"left behind: {path.name}")
