@@ -77,7 +77,7 @@ def test_an_exception_is_traced_from_the_plugin_on(plugin, capsys):
     with pytest.raises(SystemExit) as leaving:
         reports_user_errors("fairseq-train", use)(folder)
     lines = capsys.readouterr().err.splitlines()
-    assert leaving.value.code == 1
+    assert leaving.value.code == 2
     assert lines[0] == "Traceback (most recent call last):"
     assert lines[1] == f'  File "{folder / "__init__.py"}", line 6, in <module>'
     assert any("json" in line and "in loads" in line for line in lines)
