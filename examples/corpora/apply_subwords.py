@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Iterator, Optional
 
 from fairseq_ext.tools import UsageError
+from fairseq_ext.tools.evaluate.inputs import join_subwords
 
 from .files import check_outputs, lines_named, lines_of, outputs_in, write_lines
 
@@ -65,7 +66,7 @@ def run(args: Namespace) -> None:
             pieces = model.encode(line, out_type=str, **sampling)
             if len(pieces) > LONGEST:
                 too_long.append(number)
-            joined = "".join(pieces).replace(MARK, " ").strip()
+            joined = join_subwords(" ".join(pieces), "sentencepiece")
             if MARK in line:  # with any normalisation
                 marked.append(number)
             elif joined != line:

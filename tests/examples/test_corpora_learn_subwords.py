@@ -114,6 +114,24 @@ def test_any_white_space_is_a_blank(spelt, capsys, normalisation):
     assert not capsys.readouterr().err
 
 
+def test_characters_in_bytes_are_not_changed(tmp_path, write, capsys):
+    text = write(tmp_path / "train.xx", ["abcdef"] * 9 + ["abc \u1200\u120b"])
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["abcdef"] * 9),
+        model_prefix=str(tmp_path / "bytes"),
+        model_type="bpe",
+        vocab_size=270,
+        byte_fallback=True,
+        minloglevel=2,
+    )
+    parser = ArgumentParser()
+    apply_subwords.add_arguments(parser)
+    words = [text, "--model", tmp_path / "bytes.model", "--output", tmp_path / "pieces"]
+    apply_subwords.run(parser.parse_args([str(word) for word in words]))
+    assert "<0xE1>" in (tmp_path / "pieces" / "train.xx").read_text(encoding="utf-8")
+    assert not capsys.readouterr().err
+
+
 def test_sampled_spellings_change_with_the_seed_and_are_undone(raw, tmp_path):
     model, text = tmp_path / "model", raw / "train.de"
     plain = text.read_text(encoding="utf-8").splitlines()

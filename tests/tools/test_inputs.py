@@ -56,6 +56,8 @@ def test_plain_files_are_read(tmp_path):
 def test_subwords_are_joined():
     join = inputs.join_subwords
     assert join("▁A ▁sm all ▁house .", "sentencepiece") == "A small house."
+    # bytes of a model with byte_fallback
+    assert join("▁ <0xE1> <0x88> <0xB0> ላ ም ▁a", "sentencepiece") == "ሰላም a"
     for name in ("subword_nmt", "fastbpe"):
         assert join("a sm@@ all hou@@ se cut@@", name) == "a small house cut"
     assert join("a@@ b", None) == "a@@ b"

@@ -23,10 +23,64 @@ source_in_pieces: ContextVar[str | None] = ContextVar("source_in_pieces", defaul
 
 
 OTHER_WHITE_SPACE = re.compile(r"[^\S ]")
+# what a sentencepiece model with byte_fallback writes for a character that is none of its pieces
+BYTE_PIECES = re.compile(r"(?<!\S)<0x[0-9A-F]{2}>(?: <0x[0-9A-F]{2}>)*(?!\S)")
+# encoders whose words end at a blank alone: {module of fairseq.data.encoders: class}
+BLANKS_ALONE = {
+    "sentencepiece_bpe": "SentencepieceBPE",
+    "fastbpe": "fastBPE",
+    "subword_nmt_bpe": "SubwordNMTBPE",
+    "characters": "Characters",
+}
 
 
 class JoinedText(str):
     """A text whose pieces have been joined: the blanks in it are between words."""
+
+
+def bytes_as_text(pieces: str) -> str:
+    """Return pieces of sentencepiece with characters in place of the pieces that are bytes.
+
+    Bytes that are no UTF-8 become U+FFFD, and white space, such as a line break, which would begin
+    another line of the output, the mark of a blank.
+    """
+
+    def text_of(match: re.Match[str]) -> str:
+        values = bytes(int(piece[3:5], 16) for piece in match[0].split())
+        return re.sub(r"\s", "\u2581", values.decode("utf-8", errors="replace"))
+
+    return BYTE_PIECES.sub(text_of, pieces) if "<0x" in pieces else pieces
+
+
+@patch(
+    "fairseq.data.data_utils",
+    because="fairseq 0.12.2: texts have <0xE1> and the like for characters that a sentencepiece "
+    "model with byte_fallback spells in bytes, and scores are of these",
+)
+def byte_pieces_are_joined(module: PatchedModule) -> None:
+    """Put the characters in place of the bytes before --post-process joins the pieces."""
+    stock = module.post_process
+
+    @functools.wraps(stock)
+    def post_process(sentence: str, symbol: str) -> str:
+        if symbol == "sentencepiece":
+            sentence = bytes_as_text(sentence)
+        return str(stock(sentence, symbol))
+
+    module.post_process = post_process
+
+
+@patch("fairseq.data.encoders.sentencepiece_bpe", because="fairseq 0.12.2, as before")
+def byte_pieces_are_decoded(module: PatchedModule) -> None:
+    """Put the characters in place of the bytes before --bpe sentencepiece joins the pieces."""
+    coder = module.SentencepieceBPE
+    stock = coder.decode
+
+    @functools.wraps(stock)
+    def decode(self: Any, x: str) -> str:
+        return str(stock(self, bytes_as_text(x)))
+
+    coder.decode = decode
 
 
 @patch(
@@ -48,8 +102,8 @@ def joined_texts_are_marked(module: PatchedModule) -> None:
 
 @patch(
     "fairseq.data.encoders.sentencepiece_bpe",
-    because="fairseq 0.12.2, as before: decoding takes the blanks between words for those between "
-    "pieces",
+    because="fairseq 0.12.2: with --post-process beside --bpe, as before: decoding takes the blanks "
+    "between words for those between pieces",
 )
 def texts_are_joined_once(module: PatchedModule) -> None:
     """Leave joined texts as they are."""
@@ -64,19 +118,26 @@ def texts_are_joined_once(module: PatchedModule) -> None:
 
 
 @patch(
-    "fairseq.data.encoders.sentencepiece_bpe",
-    because="fairseq 0.12.2: sentencepiece leaves a tab within a piece, and with the normalisation "
-    "identity also U+00A0 and U+3000; the dictionary cuts there, so that two words become one",
+    *(f"fairseq.data.encoders.{name}" for name in BLANKS_ALONE),
+    because="fairseq 0.12.2: sub-word models end a word at a blank alone: a tab, U+00A0 or U+3000 is "
+    "a character of a word; the dictionary cuts there, so that two words become one",
 )
 def white_space_is_a_blank(module: PatchedModule) -> None:
-    """Give sentencepiece blanks, behind which it marks the beginning of a word."""
-    coder = module.SentencepieceBPE
+    """Give them blanks, behind which they begin a word."""
+    coder = getattr(module, BLANKS_ALONE[module.__name__.rpartition(".")[2]])
     stock = coder.encode
+    if isinstance(vars(coder)["encode"], staticmethod):
+
+        @functools.wraps(stock)
+        def encode_text(x: str) -> str:
+            return str(stock(OTHER_WHITE_SPACE.sub(" ", x)))
+
+        coder.encode = staticmethod(encode_text)
+        return
 
     @functools.wraps(stock)
     def encode(self: Any, x: str) -> str:
-        pieces: str = stock(self, OTHER_WHITE_SPACE.sub(" ", x))
-        return pieces
+        return str(stock(self, OTHER_WHITE_SPACE.sub(" ", x)))
 
     coder.encode = encode
 

@@ -14,6 +14,7 @@ import unicodedata
 from pathlib import Path
 from typing import Callable, Dict, List, Optional, Sequence, Union
 
+from ...compat.generation.joined_texts import bytes_as_text
 from ...compat.text_lines import UnreadableText, lines_of
 from .. import UsageError
 
@@ -121,7 +122,7 @@ def join_subwords(line: str, bpe: Optional[str]) -> str:
         return line
     if bpe == "sentencepiece":
         # blanks are cuts, the mark is the blank
-        return line.replace(" ", "").replace(SENTENCEPIECE, " ").strip()
+        return bytes_as_text(line).replace(" ", "").replace(SENTENCEPIECE, " ").strip()
     return CONTINUED.sub("", line)  # "un@@ seen" -> "unseen"
 
 
