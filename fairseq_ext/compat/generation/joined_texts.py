@@ -102,7 +102,7 @@ def joined_texts_are_marked(module: PatchedModule) -> None:
 
 @patch(
     "fairseq.data.encoders.sentencepiece_bpe",
-    because="fairseq 0.12.2: with --post-process beside --bpe, as before: decoding takes the blanks "
+    because="fairseq 0.12.2: with --post-process beside --bpe, as before, decoding takes the blanks "
     "between words for those between pieces",
 )
 def texts_are_joined_once(module: PatchedModule) -> None:
@@ -119,8 +119,8 @@ def texts_are_joined_once(module: PatchedModule) -> None:
 
 @patch(
     *(f"fairseq.data.encoders.{name}" for name in BLANKS_ALONE),
-    because="fairseq 0.12.2: sub-word models end a word at a blank alone: a tab, U+00A0 or U+3000 is "
-    "a character of a word; the dictionary cuts there, so that two words become one",
+    because="fairseq 0.12.2: sub-word models end a word at a blank alone: a tab, U+00A0 or U+3000 "
+    "is a character of a word; the dictionary cuts there, so that two words become one",
 )
 def white_space_is_a_blank(module: PatchedModule) -> None:
     """Give them blanks, behind which they begin a word."""
