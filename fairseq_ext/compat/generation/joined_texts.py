@@ -102,7 +102,7 @@ def joined_texts_are_marked(module: PatchedModule) -> None:
 
 @patch(
     "fairseq.data.encoders.sentencepiece_bpe",
-    because="fairseq 0.12.2: with --post-process beside --bpe, as before, decoding takes the blanks "
+    because="fairseq 0.12.2: --post-process beside --bpe, as before: decoding takes the blanks "
     "between words for those between pieces",
 )
 def texts_are_joined_once(module: PatchedModule) -> None:
