@@ -39,6 +39,7 @@ from .stored_models import (
 from .subword_models import (
     FILE_OPTIONS,
     NONE,
+    WITHOUT_FILE,
     Given,
     SubwordModels,
     check_spelling,
@@ -93,7 +94,8 @@ def load(
         dtype: "float32", "bfloat16" or "float16", of the parameters.
         subwords: the file of the sub-word model, {language: file}, or "none" for texts that are cut
             already. Without it they are looked for beside the dictionaries and the checkpoint.
-        bpe: what fairseq's --bpe calls the kind of these files, where they do not show it.
+        bpe: what fairseq's --bpe calls the kind of these files, where they do not show it; or
+            "characters" or "bytes", which have none.
         tokenizer: fairseq's --tokenizer, such as "moses"; default: that of the training, and none
             with subwords="none".
 
@@ -166,7 +168,8 @@ def _subwords_for(
     if kind and subwords.kind != kind:
         raise ValueError(
             f"bpe {kind!r}: the model has {subwords.kind or 'no'} sub-words; allowed: leave it "
-            f"out, or name a file with subwords, of the kind {', '.join(FILE_OPTIONS)}"
+            f"out, {', '.join(WITHOUT_FILE)}, or a file in subwords of the kind "
+            f"{', '.join(FILE_OPTIONS)}"
         )
     if named is None and source.subwords is None:
         if not kind and not chosen_name(stored, "bpe"):

@@ -29,9 +29,14 @@ LANGUAGE_NAMES: Tuple[str, ...] = (
     "sentencepiece.{0}.model",
 )
 LANGUAGE_NAMES += ("spm.{0}.model", "{0}.codes", "codes.{0}", "bpe.{0}.codes")
+# kinds that cut any text into its parts
+WITHOUT_FILE = ("characters", "bytes")
 # a dictionary with a larger part of such entries was made of sub-words
 SPELLINGS = {"sentencepiece": re.compile("^\u2581"), "subword_nmt": re.compile("@@$")}
 SUBWORD_SHARE = 0.2
+# the same of the words of the text, by the counts of the dictionary: where words have no blanks
+# between them, as in Khmer, few entries begin with the mark, and one of each sentence does
+MARKED_SHARE = 0.01
 # --bpe NAME -> options that name files, which are those of all languages
 SHARED_FILE_OPTIONS: Dict[str, Tuple[str, ...]] = {
     "byte_bpe": ("sentencepiece_model_path",),
@@ -115,8 +120,12 @@ def find_subwords(
     """
     if isinstance(named, str) and named == NONE:
         return SubwordModels()
+    if kind in WITHOUT_FILE and named is not None:
+        raise ValueError(f"subwords {named!r}: bpe {kind!r} has no file; allowed: leave it out")
     options = {key: value for key, value in (stored or {}).items() if key != "_name"}
     name = stored.get("_name") if stored else None
+    if kind in WITHOUT_FILE and name is None:
+        return SubwordModels(kind)
     option = FILE_OPTIONS.get(name or "")
     path = options.pop(option, None) if option else None
     if named is not None:
@@ -211,6 +220,23 @@ def fitting(models: SubwordModels, dictionaries: Mapping[str, Dictionary]) -> Su
     return models if any(mark in word for word in symbols) else SubwordModels()
 
 
+def spelling_of(dictionary: Dictionary) -> Optional[str]:
+    """Return what a dictionary says that its words are, or None where they are whole words."""
+    first = dictionary.nspecial
+    words, counts = dictionary.symbols[first:], dictionary.count[first:]
+    for kind, pattern in SPELLINGS.items():
+        share = sum(bool(pattern.search(word)) for word in words) / max(len(words), 1)
+        if share > SUBWORD_SHARE:
+            return kind
+    pattern = SPELLINGS["sentencepiece"]
+    marked = sum(count for word, count in zip(words, counts) if pattern.search(word))
+    if marked <= MARKED_SHARE * sum(counts):
+        return None
+    # entries without a count fill the dictionary up
+    is_longer = any(len(word) > 1 for word, count in zip(words, counts) if count)
+    return "sentencepiece" if is_longer else "characters or bytes"
+
+
 def check_spelling(models: SubwordModels, dictionaries: Mapping[str, Dictionary]) -> None:
     """Raise ValueError where a dictionary consists of sub-words and nothing cuts texts into them.
 
@@ -219,16 +245,15 @@ def check_spelling(models: SubwordModels, dictionaries: Mapping[str, Dictionary]
     if models.kind is not None:
         return
     for language, dictionary in dictionaries.items():
-        words = dictionary.symbols[dictionary.nspecial :]
-        for kind, pattern in SPELLINGS.items():
-            share = sum(bool(pattern.search(word)) for word in words) / max(len(words), 1)
-            if share > SUBWORD_SHARE:
-                raise ValueError(
-                    f"dict.{language}.txt holds sub-words ({kind}), and no model that makes them "
-                    "was found beside the checkpoint or in the data folder; allowed: "
-                    f"subwords=FILE, subwords={{LANGUAGE: FILE}}, or subwords={NONE!r} for texts "
-                    "that are cut already"
-                )
+        kind = spelling_of(dictionary)
+        if kind:
+            raise ValueError(
+                f"dict.{language}.txt holds sub-words ({kind}), and no model that makes them "
+                "was found beside the checkpoint or in the data folder; allowed: "
+                "subwords=FILE, subwords={LANGUAGE: FILE}, "
+                + "".join(f"bpe={name!r}, " for name in WITHOUT_FILE)
+                + f"or subwords={NONE!r} for texts that are cut already"
+            )
 
 
 def direction_coder(

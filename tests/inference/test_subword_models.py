@@ -3,6 +3,7 @@
 import pytest
 import sentencepiece
 from common.words import dictionary_with
+from fairseq.data import Dictionary
 from inference.test_subwords import models  # noqa: F401
 
 from fairseq_ext.inference.subword_models import (
@@ -122,6 +123,42 @@ def test_dictionaries_of_pieces_need_what_makes_them(models):  # noqa: F811
         message = rf"dict.yy.txt holds sub-words \({kind}\), and no model .* subwords='none'"
         with pytest.raises(ValueError, match=message):
             check_spelling(SubwordModels(), {"xx": words, "yy": dictionary})
+
+
+@pytest.mark.parametrize(
+    "entries, kind",
+    [
+        # without blanks between words: one piece of each sentence has the mark
+        ({"\u2581ab": 2, "cd": 40, "ef": 30, "ghi": 28, "jk": 1, "l": 1}, "sentencepiece"),
+        ({"\u2581": 20, "a": 40, "b": 30, "c": 10, "d": 1, "madeupword0000": 0}, "characters or"),
+        # a text with such a sign, whose words are whole
+        ({"\u2581\u2582\u2583": 1, "word": 99, "words": 2, "another": 1, "more": 1}, None),
+        ({"a": 40, "b": 30, "c": 10}, None),  # cut into characters, with blanks between them
+    ],
+)
+def test_marks_are_counted_in_the_text_as_well(entries, kind):
+    dictionary = Dictionary()
+    for word, count in entries.items():
+        dictionary.add_symbol(word, count)
+    if kind is None:
+        check_spelling(SubwordModels(), {"xx": dictionary})
+        return
+    with pytest.raises(ValueError, match=rf"holds sub-words \({kind}.*bpe='characters'"):
+        check_spelling(SubwordModels(), {"xx": dictionary})
+
+
+@pytest.mark.parametrize("kind", ["characters", "bytes"])
+def test_kinds_without_a_file_are_named(folder, kind):
+    models = find_subwords([folder], ["xx", "yy"], kind=kind)
+    text = "\u12a0 b"
+    coder = models.coder("xx")
+    assert "\u2581" in coder.encode(text).split()
+    assert coder.decode(coder.encode(text)) == text
+    with pytest.raises(ValueError, match=f"subwords 'a': bpe '{kind}' has no file"):
+        find_subwords([folder], ["xx"], named="a", kind=kind)
+    # another kind than that of the training: ``load`` refuses it
+    stored = {"_name": "bytes" if kind == "characters" else "characters"}
+    assert find_subwords([folder], ["xx"], stored, kind=kind).kind == stored["_name"]
 
 
 def test_each_side_of_a_direction_has_its_coder(models):  # noqa: F811

@@ -33,7 +33,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--bpe",
         metavar="KIND",
-        help="kind of the sub-word model, as in --bpe of fairseq (default: seen in the file)",
+        help="kind of the sub-word model, as in --bpe of fairseq (default: seen in the file); "
+        "characters and bytes have no file",
     )
     parser.add_argument(
         "--tokenizer",
