@@ -24,12 +24,12 @@ from experiments import UsageError, logs, metrics
 from experiments.parameters import parameters
 from experiments.scores import Score, digest, fields, write_score
 
-from fairseq_ext.compat.generation.word_blanks import lacks_blanks
+from fairseq_ext.compat.generation.word_blanks import any_of, tokenisers_for
 from fairseq_ext.tools import AddValues, check_once
 from fairseq_ext.tools.evaluate.inputs import read_hypotheses, read_lines
+from fairseq_ext.tools.evaluate.scores import Metric
 
 USED = "parameters used"
-BLEU = {"bleu", "bleu_lower"}
 # of these metrics less is better
 LESS = ("ter", "cer", "wer", "error", "perplexity", "nats")
 BEST = [
@@ -50,10 +50,13 @@ def text(args: Namespace) -> None:
     references = references_of(args.ref)
     hypotheses = read_hypotheses(args.hyp, references, args.ref)
     tokeniser = tokeniser_of(args.ref, args.tokenize)
-    if not tokeniser and BLEU & set(args.metrics) and lacks_blanks(references):
+    named = [metrics.metric_named(name, tokeniser) for name in args.metrics]
+    if any(isinstance(metric, Metric) and metric.is_blind(references) for metric in named):
+        language = Path(args.ref).suffix[1:]
+        allowed = [f"{language}={name}" for name in tokenisers_for(references)]
         print(
             f"warning: {args.ref}: no blanks between words, which BLEU counts; allowed: --tokenize "
-            f"{Path(args.ref).suffix[1:]}=zh, or =char or =ja-mecab (the variable METRICS)"
+            f"{any_of(allowed)} (the variable METRICS)"
         )
     store(args, hypotheses, references, tokeniser)
 

@@ -149,9 +149,8 @@ def test_marks_are_counted_in_the_text_as_well(entries, kind):
 
 @pytest.mark.parametrize("kind", ["characters", "bytes"])
 def test_kinds_without_a_file_are_named(folder, kind):
-    models = find_subwords([folder], ["xx", "yy"], kind=kind)
     text = "\u12a0 b"
-    coder = models.coder("xx")
+    coder = find_subwords([folder], ["xx", "yy"], kind=kind).coder("xx")
     assert "\u2581" in coder.encode(text).split()
     assert coder.decode(coder.encode(text)) == text
     with pytest.raises(ValueError, match=f"subwords 'a': bpe '{kind}' has no file"):

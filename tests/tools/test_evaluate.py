@@ -121,6 +121,18 @@ def test_texts_without_blanks_need_a_tokeniser(tmp_path, capsys):
     assert capsys.readouterr().err == ""
 
 
+def test_a_tokeniser_that_leaves_lines_whole_is_named(tmp_path, capsys):
+    """zh cuts Chinese alone: BLEU of Khmer stays 0."""
+    path = tmp_path / "text.km"
+    path.write_text("ដើមឈើព្រះអាទិត្យភ្នែក។\n", encoding="utf-8")
+    words = ["evaluate", "--hyp", str(path), "--ref", str(path), "--metric", "bleu"]
+    for more in ([], ["--tokenize", "zh"]):
+        command.main([*words, *more])
+        assert "which BLEU counts; --tokenize char or flores200 cuts" in capsys.readouterr().err
+    command.main([*words, "--tokenize", "char"])
+    assert capsys.readouterr().err == ""
+
+
 def test_references_that_sub_words_cannot_write_are_named(tmp_path, capsys):
     """Sara am of Thai is two code points in NFKC; a no-break space is a blank to the metrics."""
     references = ["\u0e19\u0e49\u0e33 \u0e14\u0e33", "a\u00a0b", "c d"]

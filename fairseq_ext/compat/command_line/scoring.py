@@ -7,7 +7,7 @@ import functools
 import sys
 from typing import TYPE_CHECKING, TextIO
 
-from ..generation.word_blanks import lacks_blanks
+from ..generation.word_blanks import any_of, lacks_blanks, tokenisers_for
 from ..patch_registry import PatchedModule, patch
 from ..surrounded_calls import call_before
 from ..text_lines import BYTE_ORDER_MARK
@@ -68,7 +68,8 @@ def _print_sacrebleu(args: argparse.Namespace) -> None:
     if lacks_blanks(reference):
         print(
             f"warning: --ref {args.ref}: no blanks between words, which BLEU counts; "
-            "`fairseq-ext evaluate --tokenize zh` and the like cut the texts",
+            f"`fairseq-ext evaluate --tokenize` with {any_of(tokenisers_for(reference))} cuts the "
+            "texts",
             file=sys.stderr,
         )
     metric = BLEU(lowercase=args.ignore_case, max_ngram_order=args.order)

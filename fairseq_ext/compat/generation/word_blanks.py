@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from typing import TYPE_CHECKING, Any, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Iterable, Mapping, Sequence
 
 from ..patch_registry import PatchedModule, patch
 from ..surrounded_calls import call_before
@@ -18,6 +18,7 @@ logger = logging.getLogger(__name__)
 UNDIVIDED = re.compile(
     "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
 )
+KANA, CHINESE = "[\u3040-\u30ff]", "[\u3400-\u9fff\uf900-\ufaff]"
 # characters of such a script for each word; lines that are cut into words have about two
 MANY = 5
 
@@ -28,6 +29,19 @@ def lacks_blanks(lines: Iterable[str]) -> bool:
     characters = len(UNDIVIDED.findall(text))
     letters = sum(character.isalpha() for character in text)
     return 2 * characters > letters and characters > MANY * len(text.split())
+
+
+def tokenisers_for(lines: Iterable[str]) -> tuple[str, ...]:
+    """Return sacrebleu's tokenisers that cut such texts; zh cuts no script but Chinese."""
+    text = " ".join(lines)
+    if re.search(KANA, text):
+        return "ja-mecab", "char", "flores200"
+    return ("zh", "char", "flores200") if re.search(CHINESE, text) else ("char", "flores200")
+
+
+def any_of(names: Sequence[str]) -> str:
+    """Return `a, b or c`."""
+    return f"{', '.join(names[:-1])} or {names[-1]}"
 
 
 @patch(
@@ -44,7 +58,7 @@ def sacrebleu_names_texts_without_blanks(module: PatchedModule) -> None:
         if lacks_blanks(self.ref):
             logger.warning(
                 "references have no blanks between words, which BLEU counts; --scoring sacrebleu "
-                "with --sacrebleu-tokenizer zh, ja-mecab, char or flores200 cuts the texts"
+                f"with --sacrebleu-tokenizer {any_of(tokenisers_for(self.ref))} cuts the texts"
             )
 
     call_before(scorer, "result_string", warn_of_references)

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Sequence
 
-from ...compat.generation.word_blanks import lacks_blanks
+from ...compat.generation.word_blanks import any_of, tokenisers_for
 from .. import AddValues, UsageError, atomic_path, check_apart, check_once
 from . import inputs
 from .intervals import interval_of_difference, pooled
@@ -191,7 +191,14 @@ def texts_of(files: Sequence[str], references: Sequence[str], args: Namespace) -
 
 def metrics_of(args: Namespace, references: Sequence[str]) -> List[Scorer]:
     """Return the metrics that are asked for."""
-    metrics: List[Scorer] = [Metric(name, args.tokenize) for name in dict.fromkeys(args.metric)]
+    of_texts = [Metric(name, args.tokenize) for name in dict.fromkeys(args.metric)]
+    if any(metric.is_blind(references) for metric in of_texts):
+        print(
+            f"warning: {args.ref}: no blanks between words, which BLEU counts; --tokenize "
+            f"{any_of(tokenisers_for(references))} cuts the texts",
+            file=sys.stderr,
+        )
+    metrics: List[Scorer] = [*of_texts]
     if args.comet:
         sources = inputs.read_lines(args.source)
         if len(sources) != len(references):
@@ -220,12 +227,6 @@ def evaluate(args: Namespace) -> Result:
     if len(references) < 2 and args.baseline:
         # every resample is the same: intervals would have no width, any difference be significant
         raise UsageError(f"--baseline: --ref {args.ref} has 1 line; allowed: 2 and more")
-    if not args.tokenize and BLEU & set(args.metric) and lacks_blanks(references):
-        print(
-            f"warning: {args.ref}: no blanks between words, which BLEU counts; --tokenize zh, "
-            "ja-mecab, char or flores200 cuts the texts",
-            file=sys.stderr,
-        )
     systems = systems_of(args)
     texts = {label: texts_of(files, references, args) for label, files in systems.items()}
     number = args.samples or TESTS[args.test]

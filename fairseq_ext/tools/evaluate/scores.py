@@ -12,6 +12,7 @@ from typing import Any, Dict, List, Optional, Protocol, Sequence
 
 import numpy as np
 
+from ...compat.generation.word_blanks import lacks_blanks
 from .. import UsageError
 
 METRICS = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER", "bleu_lower": "BLEU, lower-cased"}
@@ -51,7 +52,8 @@ class Metric:
 
         self.name, self.title = name, METRICS[name]
         self.metric: Any
-        if name in ("bleu", "bleu_lower"):
+        self.is_bleu = name in ("bleu", "bleu_lower")
+        if self.is_bleu:
             if tokenize not in (None, *BLEU.TOKENIZERS):
                 raise UsageError(
                     f"--tokenize {tokenize}: sacrebleu has {', '.join(sorted(BLEU.TOKENIZERS))}"
@@ -69,6 +71,12 @@ class Metric:
         # on which sacrebleu's own tests rest
         sums = self.metric._extract_corpus_statistics(hypotheses, [references])
         return np.array(sums, dtype=np.float64)
+
+    def is_blind(self, references: Sequence[str]) -> bool:
+        """True if it is a BLEU whose tokeniser leaves lines without blanks between words whole."""
+        if not self.is_bleu or not lacks_blanks(references):
+            return False
+        return lacks_blanks(map(self.metric.tokenizer, references))
 
     def score(self, sums: np.ndarray) -> float:
         """Return the score of a corpus whose sums are (K,), in percent."""

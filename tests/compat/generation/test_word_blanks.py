@@ -8,8 +8,9 @@ from common import inprocess
 from fairseq.data import Dictionary
 from fairseq.scoring.bleu import SacrebleuConfig, SacrebleuScorer
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
+from sacrebleu.metrics import BLEU
 
-from fairseq_ext.compat.generation.word_blanks import lacks_blanks
+from fairseq_ext.compat.generation.word_blanks import any_of, lacks_blanks, tokenisers_for
 
 
 @pytest.mark.parametrize(
@@ -29,6 +30,20 @@ from fairseq_ext.compat.generation.word_blanks import lacks_blanks
 )
 def test_scripts(lines, expected):
     assert lacks_blanks(lines) is expected
+
+
+@pytest.mark.parametrize(
+    "line, names",
+    [
+        ("一个男人在街上走路。", "zh, char or flores200"),
+        ("男の人が道を歩いています。", "ja-mecab, char or flores200"),
+        ("ผู้ชายคนหนึ่งเดินอยู่บนถนน", "char or flores200"),
+    ],
+)
+def test_tokenisers_that_are_named_cut_the_text(line, names):
+    assert any_of(tokenisers_for([line])) == names
+    metric = BLEU(tokenize=tokenisers_for([line])[0]) if "mecab" not in names else None
+    assert metric is None or not lacks_blanks([metric.tokenizer(line)])
 
 
 @pytest.mark.parametrize("tokenizer, warns", [("13a", True), ("zh", False), ("char", False)])
