@@ -8,8 +8,12 @@ import functools
 import inspect
 from typing import Any, Callable
 
+from ..command_line.chosen_classes import is_stock
 from ..optimizers.added_options import replace_everywhere
 from ..patch_registry import PatchedModule, patch
+
+# what a group of omegaconf holds
+PLAIN = (bool, int, float, str, type(None), list, tuple, dict)
 
 
 @patch(
@@ -19,7 +23,7 @@ from ..patch_registry import PatchedModule, patch
     "message, or fail with \"Key 'name' is not in struct\"",
 )
 def searches_know_options_of_tasks(module: PatchedModule) -> None:
-    """Let the options that a task of a plugin is given for a search answer for its own, too."""
+    """Add the options of a task of a plugin to those that it is given for a search."""
     stock = module.register_task
 
     @functools.wraps(stock)
@@ -30,7 +34,7 @@ def searches_know_options_of_tasks(module: PatchedModule) -> None:
             registered = register(task)  # which refuses what is no task
             for owner in task.__mro__:
                 method = vars(owner).get("build_generator")
-                if inspect.isfunction(method) and not owner.__module__.startswith("fairseq."):
+                if inspect.isfunction(method) and not is_stock(owner):
                     owner.build_generator = given_all_options(method)  # type: ignore[attr-defined]
             return registered
 
@@ -40,49 +44,31 @@ def searches_know_options_of_tasks(module: PatchedModule) -> None:
 
 
 def given_all_options(method: Any) -> Any:
-    """Return a `build_generator` whose options of a search answer for those of the task."""
+    """Return a `build_generator` whose options of a search have those of the task among them."""
 
     @functools.wraps(method)
     def build_generator(self: Any, *args: Any, **named: Any) -> Any:
-        for options in (*args, *named.values()):
-            answer_for_task(options, self)
+        args = tuple(with_options_of(self, options) for options in args)
+        named = {name: with_options_of(self, options) for name, options in named.items()}
         return method(self, *args, **named)
 
     return build_generator
 
 
-def answer_for_task(options: Any, task: Any) -> None:
-    """Let a group of options look for a name that it lacks among those of an older task."""
-    from omegaconf import DictConfig
+def with_options_of(task: Any, options: Any) -> Any:
+    """Return a group of options with those that it lacks of a task for 0.9 or 0.10 added.
+
+    Anything else is returned as it is: what is no group, and the options of a task of today.
+    """
+    from omegaconf import DictConfig, OmegaConf, open_dict
 
     of_task = vars(task).get("args")
-    if type(options) is DictConfig and isinstance(of_task, argparse.Namespace):
-        # an assignment to an attribute would add an option of this name
-        object.__setattr__(options, "__class__", answering_options())
-        vars(options)["_of_task"] = of_task
-
-
-@functools.lru_cache(maxsize=None)
-def answering_options() -> Any:
-    """Return a class of configurations that look for a name among the options of a task too."""
-    from omegaconf import DictConfig
-
-    class AnsweringOptions(DictConfig):
-        def __getattr__(self, key: str) -> Any:
-            try:
-                return super().__getattr__(key)
-            except AttributeError:
-                of_task = vars(vars(self).get("_of_task", argparse.Namespace()))
-                if key.startswith("_") or key not in of_task:
-                    raise
-                return of_task[key]
-
-        def __reduce_ex__(self, protocol: Any) -> Any:
-            return copy.copy(self).__reduce_ex__(protocol)
-
-        # pickle stores no object by another class than its own
-        @property  # type: ignore[misc]  # of one that can be assigned
-        def __class__(self) -> Any:
-            return DictConfig
-
-    return AnsweringOptions
+    if type(options) is not DictConfig or not isinstance(of_task, argparse.Namespace):
+        return options
+    group = copy.deepcopy(options)
+    with open_dict(group):
+        for name, value in vars(of_task).items():
+            if name not in group and isinstance(value, PLAIN):
+                group[name] = value
+    OmegaConf.set_struct(group, True)  # a name that neither has is an error
+    return group

@@ -10,6 +10,7 @@ import sys
 from types import CodeType, FrameType
 from typing import Any, Iterator
 
+from ..command_line.chosen_classes import is_stock
 from ..patch_registry import PatchedModule, patch
 
 UNPACKING = opcode.opmap["UNPACK_SEQUENCE"]
@@ -52,20 +53,24 @@ def has_unpacking(code: CodeType) -> bool:
 def unpackers_are_noted(module: PatchedModule) -> None:
     """Note the classes of plugins for which stacks are looked at under torch.compile too."""
 
+    names = ("FairseqDecoder", "FairseqEncoder", "BaseFairseqModel")
+    (base,) = (getattr(module, name) for name in names if is_defined(module, name))
+
     def note(cls: Any, **options: Any) -> None:
         super(base, cls).__init_subclass__(**options)
-        if cls.__module__.partition(".")[0] not in ("fairseq", __name__.partition(".")[0]):
+        if not is_stock(cls):
             # of methods of the class, too, and of decorated ones
             members = (getattr(member, "__func__", member) for member in vars(cls).values())
             functions = filter(inspect.isfunction, map(inspect.unwrap, members))
             if any(has_unpacking(function.__code__) for function in functions):
                 UNPACKERS.append(cls.__qualname__)
 
-    for name in ("FairseqDecoder", "FairseqEncoder", "BaseFairseqModel"):
-        base = vars(module).get(name)
-        if base is not None and base.__module__ == module.__name__:
-            base.__init_subclass__ = classmethod(note)
-            break
+    base.__init_subclass__ = classmethod(note)
+
+
+def is_defined(module: PatchedModule, name: str) -> bool:
+    """True if a module defines the class of this name, rather than importing it."""
+    return getattr(vars(module).get(name), "__module__", None) == module.__name__
 
 
 def is_of_fairseq(frame: FrameType) -> bool:
