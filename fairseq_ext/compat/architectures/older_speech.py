@@ -96,8 +96,11 @@ def recognizers_with_decoders_are_built_of_namespaces(module: PatchedModule) -> 
             parser.add_argument(name, choices=MASKS)
 
     def seq2seq_architecture(args: Any) -> None:
+        width = getattr(args, "decoder_embed_dim", SEARCHING["decoder_embed_dim"])
+        # the encoder projects to this width, which 0.10 therefore did not name
+        former = {**RECOGNITION, **SEARCHING, "encoder_embed_dim": width}
+        set_missing(args, former, module.Wav2Vec2Seq2SeqConfig)
         module.base_architecture(args)
-        set_missing(args, SEARCHING, module.Wav2Vec2Seq2SeqConfig)
 
     class TransformerModel(translating):  # type: ignore[misc, valid-type]
         """wav2vec 2.0 with a decoder, as fairseq 0.10 builds and calls it."""
