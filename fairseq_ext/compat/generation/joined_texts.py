@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import re
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, ContextManager
@@ -140,6 +141,34 @@ def white_space_is_a_blank(module: PatchedModule) -> None:
         return str(stock(self, OTHER_WHITE_SPACE.sub(" ", x)))
 
     coder.encode = encode
+
+
+@patch(
+    "fairseq.data.encoders.byte_bpe",
+    because="fairseq 0.12.2: --bpe byte_bpe takes a model of sentencepiece that was trained with "
+    "the default normalisation, which replaces characters that stand for bytes: the letter "
+    "\u00ea becomes an a, without a message",
+)
+def bytes_are_not_normalised(module: PatchedModule) -> None:
+    """Warn of a model that does not return all bytes."""
+
+    def warn(self: Any, cfg: Any) -> None:
+        from fairseq.data.encoders.byte_utils import BYTE_TO_BCHAR
+
+        lost = [
+            byte
+            for byte, character in BYTE_TO_BCHAR.items()
+            if byte != ord(module.SPACE)
+            and "".join(self.sp.EncodeAsPieces(character)).strip("\u2581") != character
+        ]
+        if lost:
+            logging.getLogger(module.__name__).warning(
+                f"--bpe byte_bpe --sentencepiece-model-path {cfg.sentencepiece_model_path}: the "
+                f"model replaces {len(lost)} of the 256 bytes, and characters with one of them are "
+                "changed or lost; train it with --normalization_rule_name=identity"
+            )
+
+    call_after(module.ByteBPE, "__init__", warn)
 
 
 @patch(

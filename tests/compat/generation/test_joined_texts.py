@@ -5,6 +5,7 @@ import io
 import pytest
 from common.words import numbered_words
 from fairseq.data import LanguagePairDataset, data_utils, indexed_dataset
+from fairseq.data.encoders.byte_bpe import ByteBPE, ByteBpeConfig, byte_encode
 from fairseq.data.encoders.characters import Characters
 from fairseq.data.encoders.fastbpe import fastBPE
 from fairseq.data.encoders.sentencepiece_bpe import SentencepieceBPE, SentencepieceConfig
@@ -98,6 +99,31 @@ def test_characters_in_bytes_are_characters(coder_of):
 )
 def test_odd_bytes_are_no_other_lines(pieces, text):
     assert data_utils.post_process(pieces, "sentencepiece") == text
+
+
+@pytest.mark.parametrize(
+    "normalisation, text", [("identity", "a \u00ea \u00b2"), ("nmt_nfkc", "a a 2")]
+)
+def test_bytes_that_a_model_replaces_are_named(normalisation, text, tmp_path, caplog):
+    """The bytes of a letter are characters such as \u00aa, which the default normalises."""
+    sentencepiece = pytest.importorskip("sentencepiece")
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter([byte_encode("a b \u00ea \u00e9 \u00b2 c")] * 9),
+        model_writer=model,
+        vocab_size=16,
+        model_type="bpe",
+        character_coverage=1.0,
+        normalization_rule_name=normalisation,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
+    path = tmp_path / "model"
+    path.write_bytes(model.getvalue())
+    coder = ByteBPE(ByteBpeConfig(sentencepiece_model_path=str(path)))
+    assert coder.decode(coder.encode("a \u00ea \u00b2")).strip() == text
+    warned = f"--bpe byte_bpe --sentencepiece-model-path {path}: the model replaces" in caplog.text
+    assert warned == (normalisation != "identity")
 
 
 @pytest.mark.parametrize(
