@@ -193,7 +193,7 @@ def _check_named(paths: Any, cfg: CheckpointConfig, suffix: str) -> None:
         if option == "--restore-file":
             path = path.replace(".pt", suffix + ".pt")  # as fairseq finds it
         if not paths.isfile(path):
-            reason = "a folder" if paths.isdir(path) else "there is no such file"
+            reason = "a folder" if os.path.isdir(path) else "there is no such file"
             raise ValueError(
                 f"{option} {path}: {reason}; allowed: a checkpoint, or leave the option out to go "
                 f"on from {LAST} in --save-dir"
