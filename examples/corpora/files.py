@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import re
 import unicodedata
 from pathlib import Path
 from typing import Iterable, Iterator, Sequence, TextIO, Union
@@ -10,6 +11,9 @@ from fairseq_ext.compat import text_lines
 from fairseq_ext.tools import UsageError, atomic_path, make_folder
 
 File = Union[str, Path]
+# Soft hyphens, zero-width blanks and joiners, marks of the direction, byte order marks: copies of a
+# text differ in them, as of Khmer with and without U+200B between words.
+INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]")
 
 
 def find(path: File) -> Path:
@@ -36,9 +40,10 @@ def lines_of(path: File, encoding: str = "utf-8") -> Iterator[str]:
 def normalised(line: str) -> str:
     """Return a line as the same text in another encoding of its characters has it.
 
-    In Unicode's form NFKC, with one blank in place of any white space.
+    In Unicode's form NFKC, without invisible characters and with one blank in place of any white
+    space. A line that shows nothing is empty.
     """
-    return " ".join(unicodedata.normalize("NFKC", line).split())
+    return " ".join(INVISIBLE.sub("", unicodedata.normalize("NFKC", line)).split())
 
 
 def aligned(*paths: Path) -> Iterator[tuple[str, ...]]:

@@ -32,7 +32,7 @@ def run(args: Namespace) -> None:
     """Write the lines that are neither empty nor in a set. Raises UsageError if there is none."""
     check_outputs([args.output], [find(path) for path in (args.text, *args.without)])
     scored = {normalised(line) for path in args.without for line in lines_of(find(path))}
-    lines = [line for line in lines_of(find(args.text)) if line]
+    lines = [line for line in lines_of(find(args.text)) if normalised(line)]
     allowed = [line for line in lines if normalised(line) not in scored]
     if not allowed:
         raise UsageError(f"--text {args.text} has no line that is not in --without")

@@ -50,7 +50,7 @@ def copy(paths: list[Path], outputs: list[Path], is_training: bool, last: object
         pairs = itertools.islice(aligned(*paths), last)  # type: ignore[call-overload]
         for number, lines in enumerate(pairs, start=1):
             # a translation has a word at least (--min-len): one of an empty line is wrong as well
-            if not all(lines):
+            if not all(map(normalised, lines)):
                 empty.append(number)
                 if is_training:
                     continue
@@ -77,7 +77,8 @@ def seen(train: list[Path], scored: dict[str, list[Path]], last: object) -> Seen
     """
     sets: dict[tuple[str, ...], str] = {}
     for split, paths in scored.items():
-        sets.update({key(lines): split for lines in aligned(*paths) if all(lines)})
+        keys = (key(lines) for lines in aligned(*paths))
+        sets.update({lines: split for lines in keys if all(lines)})
     shared: Seen = {}
     pairs = itertools.islice(aligned(*train), last)  # type: ignore[call-overload]
     for number, lines in enumerate(pairs, 1):

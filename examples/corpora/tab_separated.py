@@ -3,7 +3,7 @@
 Sentences repeat there: a sentence stands beside each of its translations. Pairs with a sentence in
 common, directly or through other pairs, are a group. The first pair of each group is used and the
 others are left out, so that no sentence is in two pairs, let alone in two parts. Training has no
-sentence of the other parts in other code points or white space either.
+sentence of the other parts in other code points, white space or invisible characters either.
 """
 
 import random
@@ -130,4 +130,4 @@ def run(args: Namespace) -> None:
     left_out = len(pairs) - end - len(train)
     if left_out:
         print(f"left out of train: {left_out:,} pairs with a sentence of valid or test, written "
-              "with other code points or white space")  # fmt: skip
+              "with other code points, white space or invisible characters")  # fmt: skip

@@ -42,6 +42,14 @@ def test_code_points_and_blanks_are_no_difference(kept_lines):
     assert kept_lines(text, ["caf\u00e9 noir"], ["un th\u00e9"]) == ["une  eau"]
 
 
+def test_invisible_characters_are_no_difference(kept_lines):
+    """Khmer is written with zero-width blanks between words, or without; Arabic with marks."""
+    khmer, arabic = "ដើមឈើ\u200bភ្នែក។", "مرحبا"
+    text = [khmer, f"\u200f{arabic}", "\u200b", "\u200b\ufeff ", f"{arabic}\u200f ."]
+    scored = [khmer.replace("\u200b", ""), arabic]
+    assert kept_lines(text, scored) == [f"{arabic}\u200f ."]
+
+
 def test_text_that_is_nothing_but_a_set_is_refused(kept_lines):
     with pytest.raises(UsageError, match=r"--text .*mono\.de has no line that is not in --without"):
         kept_lines(["ein Hund", ""], ["ein Hund"])

@@ -27,7 +27,7 @@ def copy(tmp_path):
 
 
 def test_training_lines_that_are_empty_on_one_side_are_left_out(copy, raw, write, capsys):
-    write(raw / "train.de", ["eins", "", "drei", "vier"])
+    write(raw / "train.de", ["eins", "\u200b", "drei", "vier"])
     write(raw / "train.en", ["one", "two", "", "four"])
     write(raw / "val.de", ["", "x", ""])
     write(raw / "val.en", ["a", "", ""])
@@ -57,6 +57,9 @@ def test_training_pairs_that_are_scored_have_a_warning(copy, raw, write, capsys)
     copy()
     said = f"warning: {raw}/train.de, line 2: the pair is in {raw}/test_a.de too (2 such pairs in "
     assert said in capsys.readouterr().out
+    write(raw / "train.de", ["eins", "zw\u00adei\u200b", "zwei", "drei", "\u200b"])
+    copy()
+    assert said in capsys.readouterr().out  # invisible characters are no difference
     copy("--train-lines", 1)
     assert " too (" not in capsys.readouterr().out
 
