@@ -48,6 +48,24 @@ SHARED_FILE_OPTIONS: Dict[str, Tuple[str, ...]] = {
 DRAWN = ("sentencepiece_enable_sampling",)
 
 
+class SubwordsMissing(ValueError):
+    """A dictionary consists of sub-words, and nothing cuts texts into them.
+
+    reason: the message without what is allowed, for commands, which have options of their own.
+    """
+
+    def __init__(self, language: str, kind: str):
+        self.reason = (
+            f"dict.{language}.txt holds sub-words ({kind}), and no model that makes them was found "
+            "beside the checkpoint or in the data folder"
+        )
+        kinds = "".join(f"bpe={name!r}, " for name in WITHOUT_FILE)
+        super().__init__(
+            f"{self.reason}; allowed: subwords=FILE, subwords={{LANGUAGE: FILE}}, {kinds}or "
+            f"subwords={NONE!r} for texts that are cut already"
+        )
+
+
 class SubwordModels(NamedTuple):
     """Files of sub-word models.
 
@@ -238,7 +256,7 @@ def spelling_of(dictionary: Dictionary) -> Optional[str]:
 
 
 def check_spelling(models: SubwordModels, dictionaries: Mapping[str, Dictionary]) -> None:
-    """Raise ValueError where a dictionary consists of sub-words and nothing cuts texts into them.
+    """Raise SubwordsMissing where a dictionary holds sub-words and nothing cuts texts into them.
 
     Such a model would read nearly every word as unknown.
     """
@@ -247,13 +265,7 @@ def check_spelling(models: SubwordModels, dictionaries: Mapping[str, Dictionary]
     for language, dictionary in dictionaries.items():
         kind = spelling_of(dictionary)
         if kind:
-            raise ValueError(
-                f"dict.{language}.txt holds sub-words ({kind}), and no model that makes them "
-                "was found beside the checkpoint or in the data folder; allowed: "
-                "subwords=FILE, subwords={LANGUAGE: FILE}, "
-                + "".join(f"bpe={name!r}, " for name in WITHOUT_FILE)
-                + f"or subwords={NONE!r} for texts that are cut already"
-            )
+            raise SubwordsMissing(language, kind)
 
 
 def direction_coder(

@@ -69,12 +69,21 @@ def test_each_language_has_its_own_subwords(trained, packed, texts):
         assert result.text == "".join(words).replace("\u2581", " ").strip()
 
 
-def test_a_checkpoint_without_its_subwords_translates_pieces_alone(trained, packed, texts):
+def test_a_checkpoint_without_its_subwords_translates_pieces_alone(
+    trained, packed, texts, tmp_path, capsys
+):
     cut = [" ".join(pieces(trained / "xx.model", text)) for text in texts]
     (trained / "xx.model").rename(trained / "hidden")
     try:
         with pytest.raises(ValueError, match="holds sub-words .sentencepiece., and no model"):
             fairseq_ext.load(checkpoint_of(trained))
+        # commands name their own options
+        assert main(typed(trained, tmp_path / "model")) == 2
+        assert "allowed: --subwords with its file, " in capsys.readouterr().err
+        pytest.importorskip("uvicorn")
+        serve = ["serve", str(checkpoint_of(trained)), "--port", "0"]
+        assert main(serve) == 2
+        assert "or a folder that fairseq-ext pack has written" in capsys.readouterr().err
         model = fairseq_ext.load(checkpoint_of(trained), subwords="none")
     finally:
         (trained / "hidden").rename(trained / "xx.model")

@@ -85,6 +85,7 @@ def pack_model(args: Namespace) -> int:
     subwords = subwords_of(args.subwords)
     # imported here: --help does without torch
     from ...inference.packing import PackOptions, pack
+    from ...inference.subword_models import WITHOUT_FILE, SubwordsMissing
 
     options = PackOptions(
         subwords,
@@ -96,6 +97,12 @@ def pack_model(args: Namespace) -> int:
     )
     try:
         folder = pack(paths, args.data, args.output, options)
+    except SubwordsMissing as error:
+        kinds = " or ".join(WITHOUT_FILE)
+        raise UsageError(
+            f"{error.reason}; allowed: --subwords with its file, a file for each language, or none "
+            f"for texts that are cut already; --bpe {kinds}"
+        ) from error
     except (ValueError, ImportError, FileNotFoundError) as error:
         raise UsageError(str(error)) from error
     size = sum(path.stat().st_size for path in folder.iterdir())

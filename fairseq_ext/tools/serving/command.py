@@ -109,6 +109,7 @@ def serve_models(args: Namespace) -> int:
     import torch
 
     from ...inference.packed import is_packed
+    from ...inference.subword_models import SubwordsMissing
 
     limits = limits_of(args)
     paths = named_paths(args.models)
@@ -123,6 +124,11 @@ def serve_models(args: Namespace) -> int:
         for name, files in paths.items():
             try:
                 models[name] = load_model(name, files, args, limits)
+            except SubwordsMissing as error:
+                raise UsageError(
+                    f"FOLDER {files[0]}: {error.reason}; allowed: its file in one of these places, "
+                    "or a folder that fairseq-ext pack has written, with --subwords or --bpe"
+                ) from error
             except (ValueError, ImportError, FileNotFoundError) as error:
                 raise UsageError(str(error)) from error
             print(f"{name}: {models[name].summary()}", flush=True)
