@@ -139,6 +139,7 @@ PATCH_MODULES = (
     # after precision, which takes away the --tpu of --bf16, after writing, which makes --save-dir,
     # and after scoring, whose errors it reports
     "command_line.entry_points",
+    "command_line.former_names",
     "command_line.validation_options",
     "validation.several_workers",
     "command_line.result_files",

@@ -1,0 +1,27 @@
+"""Options have the names that tasks and programs for fairseq 0.9 read, too."""
+
+from fairseq import options
+
+
+def test_options_of_a_search():
+    words = ["data", "--path", "model.pt", "--max-sentences", "3", "--remove-bpe"]
+    args = options.parse_args_and_arch(options.get_generation_parser(), words)
+    assert (args.max_sentences, args.batch_size) == (3, 3)
+    assert args.max_sentences_valid == 3
+    assert args.remove_bpe == args.post_process == "subword_nmt"
+
+
+def test_options_of_a_training():
+    words = ["data", "--arch", "transformer", "--batch-size", "2"]
+    parser = options.get_training_parser()
+    words += ["--unnamed", "1"]
+    args, extra = options.parse_args_and_arch(parser, words, parse_known=True)
+    assert (args.max_sentences, args.max_sentences_valid) == (2, 2)
+    assert extra == ["--unnamed", "1"]
+
+
+def test_options_of_a_program_keep_their_values():
+    parser = options.get_generation_parser()
+    parser.add_argument("--max-sentences-of-mine", dest="max_sentences", default=7)
+    args = options.parse_args_and_arch(parser, ["data", "--batch-size", "2"])
+    assert (args.max_sentences, args.batch_size) == (7, 2)
