@@ -149,7 +149,9 @@ def stock_method(of_class: type, name: str) -> inspect.Signature | None:
         if base.__module__.startswith(OURS):
             continue
         if base.__module__.split(".")[0] not in PACKAGES:
-            if name in vars(base):
+            # Python knows no signature of its own class methods
+            builtin = isinstance(vars(base).get(name), types.ClassMethodDescriptorType)
+            if name in vars(base) and not builtin:
                 return without_first(inspect.signature(vars(base)[name]))
             continue
         nodes: Any = source_of(base.__module__)

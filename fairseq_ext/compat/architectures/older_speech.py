@@ -123,7 +123,6 @@ def recognizers_with_decoders_are_built_of_namespaces(module: PatchedModule) -> 
             decoder = cls.build_decoder(args, words, embedding)
             return cls(args, cls.build_encoder(args), decoder)
 
-    TransformerModel.__module__ = module.__name__
     module.add_common_args, module.seq2seq_architecture = add_common_args, seq2seq_architecture
     module.TransformerModel, module.open_dict = TransformerModel, open_options
 

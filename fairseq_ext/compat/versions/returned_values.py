@@ -47,8 +47,8 @@ def has_unpacking(code: CodeType) -> bool:
     "fairseq.models.fairseq_decoder",
     "fairseq.models.fairseq_encoder",
     "fairseq.models.fairseq_model",
-    because="the patch after this looks at the stack, where torch.compile has to divide a model at "
-    "each layer",
+    because="fairseq 0.10, as after this: that patch looks at the stack, where torch.compile has "
+    "to divide a model at each layer",
 )
 def unpackers_are_noted(module: PatchedModule) -> None:
     """Note the classes of plugins for which stacks are looked at under torch.compile too."""
