@@ -139,6 +139,36 @@ def recordings_are_tuples_too(module: PatchedModule) -> None:
 
 
 @patch(
+    "fairseq.data.audio.raw_audio_dataset",
+    because="fairseq 0.12 dropped min_length of FileAudioDataset and reads min_sample_size in its "
+    "place, which 0.10 did not read and its task set to max_sample_size: tasks for 0.10 leave out "
+    "all shorter recordings, without an error",
+)
+def recordings_have_a_least_length(module: PatchedModule) -> None:
+    """Leave out recordings shorter than min_length where a caller has it, and no others."""
+    for name, place in {"RawAudioDataset": 4, "FileAudioDataset": 5}.items():
+        recordings = getattr(module, name)
+        recordings.__init__ = taking_least_length(recordings.__init__, place)
+
+
+def taking_least_length(stock: Any, place: int) -> Any:
+    """Return an `__init__` that takes min_length, by name or in its place of fairseq 0.10."""
+
+    @functools.wraps(stock)
+    def __init__(self: Any, *args: Any, **options: Any) -> None:
+        values = list(args)
+        if len(values) > place and type(values[place]) is int:  # a bool, `pad`, is there today
+            options["min_length"] = values.pop(place)
+        if "min_length" in options:
+            options["min_sample_size"] = options.pop("min_length")
+            if len(values) > place - 2:
+                values[place - 2] = options.pop("min_sample_size")
+        stock(self, *values, **options)
+
+    return __init__
+
+
+@patch(
     "fairseq.binarizer",
     because="fairseq 0.12 made Binarizer a class for lines: programs for 0.9 and 0.10 that prepare "
     "data, such as a changed copy of preprocess.py, fail with \"type object 'Binarizer' has no "

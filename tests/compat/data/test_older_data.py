@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from fairseq.data import Dictionary, LanguagePairDataset
+from fairseq.data.audio.raw_audio_dataset import FileAudioDataset, RawAudioDataset
 
 LINES = [torch.tensor([4, 5, 2])]
 PAIR = (LINES, [3], Dictionary(), LINES, [3], Dictionary(), True, False)
@@ -153,3 +154,19 @@ def test_binarizers_read_alignments(tmp_path):
     path = str(tmp_path / "align")
     assert Binarizer.binarize_alignments(path, parse, read.append)["nseq"] == 2
     assert [pairs.tolist() for pairs in read] == [[0, 0, 1, 1], [0, 1]]
+
+
+def test_recordings_have_a_least_length(tmp_path):
+    """In stock, min_length is ignored, and what is shorter than min_sample_size is left out."""
+    path = tmp_path / "train.tsv"
+    path.write_text("/\na\t50\nb\t200\nc\t900\n", encoding="utf-8")
+    # as the task of 0.10 called it
+    limits = {"max_sample_size": 800, "min_sample_size": 800, "min_length": 100}
+    by_name = FileAudioDataset(str(path), sample_rate=16, pad=True, normalize=True, **limits)
+    by_place = FileAudioDataset(str(path), 16, 800, 800, True, 100, True, True)
+    for older in (by_name, by_place):
+        assert older.sizes.tolist() == [200, 900] and older.min_sample_size == 100
+        assert (older.pad, older.normalize, older.shuffle) == (True, True, True)
+    assert FileAudioDataset(str(path), 16, 800, 300, True, True).sizes.tolist() == [900]
+    assert RawAudioDataset(16, 800, 800, False, 100, True).min_sample_size == 100
+    assert RawAudioDataset(16, 800, 300, False, True).pad is True
