@@ -61,6 +61,8 @@ def option_of(name: str, value: object = True) -> str:
 
 def reason_of(error: BaseException, path: str | os.PathLike[str]) -> str:
     """Return the text of an error without the path that it begins with, for one that names it."""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return error.strerror
     # a path may have been normalised, as "./model.pt" is
     names = (os.fspath(path), os.path.normpath(path))
     return str(error).removeprefix(f"{names[0]}: ").removeprefix(f"{names[1]}: ")
@@ -91,8 +93,7 @@ SPLIT_OPTIONS = "--train-subset, --valid-subset, --gen-subset"
 # packages that fairseq imports where an option needs them
 OPTIONAL_PACKAGES = ("editdistance", "librosa", "pandas", "soundfile", "torchaudio", "transformers")
 
-# (class of the exception, pattern in its text, message; None: the exception's text is the message).
-# \1 in a message is what the first group of the pattern has matched
+# (class of the exception, pattern in its text, message; None: the exception's text is the message)
 FAIRSEQ_ERRORS: tuple[tuple[type[Exception], str, str | None], ...] = (
     (AssertionError, r"^Must specify batch size", None),
     (AssertionError, r"^--", None),
@@ -135,12 +136,7 @@ FAIRSEQ_ERRORS: tuple[tuple[type[Exception], str, str | None], ...] = (
     (ImportError, r"^the archive of fairseq on PyPI lacks", None),
     (ImportError, r"^(sentencepiece|sacrebleu|sacremoses|subword)", None),
     (NotImplementedError, r"^Unknown post_process option", None),
-    (
-        RuntimeError,
-        r"could not parse ModelProto from (\S+)",
-        r"--sentencepiece-model \1: not a model of sentencepiece, or a damaged one; allowed: the "
-        "file with the ending .model that its training wrote",
-    ),
+    (RuntimeError, r"could not parse ModelProto from", None),  # sentencepiece
     (
         RuntimeError,
         r"^Expected to have finished reduction in the prior iteration",
@@ -197,9 +193,8 @@ def _message_of(error: BaseException) -> ExitMessage | None:
     for kind, pattern, message in FAIRSEQ_ERRORS:
         # a bare `Exception` is fairseq's; any subclass of it may come from anywhere
         is_kind = type(error) is kind if kind is Exception else isinstance(error, kind)
-        match = re.search(pattern, text) if is_kind else None
-        if match:
-            return ExitMessage(_one_line(match.expand(message) if message else text), 1)
+        if is_kind and re.search(pattern, text):
+            return ExitMessage(_one_line(message or text), 1)
     return None
 
 
@@ -260,7 +255,17 @@ def _os_error_text(error: OSError) -> str:
     if error.filename is None or error.strerror is None:
         return str(error)
     other = "" if error.filename2 is None else f" -> {error.filename2}"
-    return f"{os.fspath(error.filename)}{other}: {error.strerror}"
+    name = os.fspath(error.filename)
+    return f"{name}{other}: {error.strerror}{_data_folder_note(name)}"
+
+
+def _data_folder_note(path: str | bytes) -> str:
+    """Return "; .." that says what a data folder is, for the path of a dictionary; else ""."""
+    match = re.fullmatch(r"dict\.(?:(\S+)\.)?txt", os.path.basename(os.fsdecode(path)))
+    if match is None:
+        return ""
+    language = f" for the language {match[1]}" if match[1] else " with --only-source"
+    return f"; allowed: a data folder that fairseq-preprocess has made{language}"
 
 
 def _missing_split_text(split: str, folder: str) -> str:

@@ -57,7 +57,8 @@ class ProcessRaisedException(Exception):
         (Exception("Could not infer language pair, please"), 1, "name the languages with"),
         (Exception("Size of sample #4 is invalid (=(np.int32(1701), 3))"), 1, "(=(1701, 3))"),
         (ImportError("Please install sacremoses with: pip"), 1, "Please install sacremoses"),
-        (RuntimeError("could not parse ModelProto from a/b.model"), 2, "-model a/b.model: not a"),
+        (FileNotFoundError(2, "No such file", "a/dict.xx.txt"), 1, "has made for the language xx"),
+        (FileNotFoundError(2, "No such file", "a/dict.txt"), 1, "has made with --only-source"),
         (RuntimeError(UNUSED), 1, "several workers: --find-unused-parameters, or --ddp-backend le"),
         (ProcessRaisedException(TRACE), 1, "workers: --find-unused-parameters, or --ddp-backend"),
         (ModuleNotFoundError("No module", name="soundfile"), 1, "pip install soundfile"),
@@ -186,6 +187,11 @@ def test_options_as_they_are_typed():
     assert typed == ["--max-tokens 1", "--monolingual None", "--fp16", "--lenpen 0.0"]
     assert user_errors.option_of("max_tokens") == "--max-tokens"
     assert user_errors.option_of("adaptive_softmax_cutoff", "") == "--adaptive-softmax-cutoff ''"
+
+
+def test_reasons_are_without_the_path_and_its_number():
+    errors = (FileNotFoundError(2, "No such file", "./a.pt"), ValueError("a.pt: No such file"))
+    assert [user_errors.reason_of(error, "./a.pt") for error in errors] == ["No such file"] * 2
 
 
 def test_names_that_are_spelt_alike_are_suggested():

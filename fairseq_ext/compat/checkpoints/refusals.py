@@ -182,10 +182,12 @@ def _unreadable(path: str, error: Exception) -> str:
     # the first sentence: torch goes on with advice on its arguments, which are not the user's
     reason = str(error).partition("\n")[0].partition(". ")[0]
     kind = type(error).__name__
+    if "Tensor.__contains__" in reason:  # fairseq looks for entries in what the file holds
+        return f"{path}: not a checkpoint of fairseq: it holds a tensor alone"
     # what zip files, pickle and torch raise for bytes that are missing or changed
     damage = (OSError, EOFError, pickle.UnpicklingError, RuntimeError, LookupError)
     is_damaged = isinstance(error, damage)
-    verdict = "cut off or damaged" if is_damaged else "not a checkpoint of fairseq"
+    verdict = "cut off, damaged or another kind" if is_damaged else "not a checkpoint of fairseq"
     return f"{path}: cannot be read as a checkpoint: {verdict} ({kind}: {reason[:120]})"
 
 
