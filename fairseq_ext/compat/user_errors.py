@@ -170,7 +170,7 @@ def _message_of(error: BaseException) -> ExitMessage | None:
         return _exit_message_of_traceback(text)
     if text.startswith("Caught ") and "DataLoader worker process" in text:
         return _exit_message_of_traceback(text)
-    text = _os_error_text(error) if isinstance(error, OSError) else text
+    text = os_error_text(error) if isinstance(error, OSError) else text
     if isinstance(error, OptionError):
         return ExitMessage(_one_line(text), 2)
     fault: PluginFault | None = getattr(error, "plugin_fault", None)
@@ -244,7 +244,7 @@ def _missing_reference_text(text: str) -> str:
     )
 
 
-def _os_error_text(error: OSError) -> str:
+def os_error_text(error: OSError) -> str:
     """Return the text of an OSError as `file: reason`, without its number."""
     match = re.match(r"Dataset not found: (\S+) \((.+)\)$", str(error))
     if match:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Tuple
 from zipfile import BadZipFile
 
 from ...compat.checkpoints.configurations import chosen_name, options_of, stored_name
+from ...compat.user_errors import os_error_text
 from ...tools import UsageError
 from ...tools.checkpoint.reading import read
 from .export import twin_models
@@ -60,7 +61,9 @@ def load(args: Namespace) -> Tuple["BaseFairseqModel", "TwinCriterion", "Fairseq
         criterion = TwinCriterion.of_run(criterion_cfg, task, is_stored=False)
         criterion.load_state_dict(state["criterion"])
         task.load_dataset(args.subset)
-    except (ValueError, RuntimeError, FileNotFoundError, KeyError) as error:
+    except FileNotFoundError as error:
+        raise UsageError(f"DATA {args.data}: {os_error_text(error)}") from error
+    except (ValueError, RuntimeError, KeyError) as error:
         raise UsageError(f"DATA {args.data}: {error}") from error
     return model.eval(), criterion.eval(), task
 
