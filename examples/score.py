@@ -24,10 +24,9 @@ from experiments import UsageError, logs, metrics
 from experiments.parameters import parameters
 from experiments.scores import Score, digest, fields, write_score
 
-from fairseq_ext.compat.generation.word_blanks import any_of, tokenisers_for
 from fairseq_ext.tools import AddValues, check_once
 from fairseq_ext.tools.evaluate.inputs import read_hypotheses, read_lines
-from fairseq_ext.tools.evaluate.scores import Metric
+from fairseq_ext.tools.evaluate.scores import Metric, warnings_of_blanks
 
 USED = "parameters used"
 # of these metrics less is better
@@ -51,13 +50,10 @@ def text(args: Namespace) -> None:
     hypotheses = read_hypotheses(args.hyp, references, args.ref)
     tokeniser = tokeniser_of(args.ref, args.tokenize)
     named = [metrics.metric_named(name, tokeniser) for name in args.metrics]
-    if any(isinstance(metric, Metric) and metric.is_blind(references) for metric in named):
-        language = Path(args.ref).suffix[1:]
-        allowed = [f"{language}={name}" for name in tokenisers_for(references)]
-        print(
-            f"warning: {args.ref}: no blanks between words, which BLEU counts; allowed: --tokenize "
-            f"{any_of(allowed)} (the variable METRICS)"
-        )
+    of_texts = [metric for metric in named if isinstance(metric, Metric)]
+    language = Path(args.ref).suffix[1:]
+    for warning in warnings_of_blanks(of_texts, references, args.ref, language):
+        print(f"{warning} (the variable METRICS)")
     store(args, hypotheses, references, tokeniser)
 
 

@@ -70,7 +70,7 @@ def test_what_does_not_load_is_no_traceback(tmp_path, monkeypatch, capsys, error
     assert f"{error.__name__}: of another size" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("metric, is_warned", [("bleu", True), ("chrf", False)])
+@pytest.mark.parametrize("metric, is_warned", [("bleu", True), ("ter", True), ("chrf", False)])
 def test_texts_without_blanks(tmp_path, monkeypatch, capsys, metric, is_warned):
     """BLEU is 0 for every alpha, so that it chooses none."""
     reference = tmp_path / "ref"

@@ -113,7 +113,10 @@ def test_bleu_of_a_language_without_blanks_is_that_of_its_tokeniser(score, tmp_p
     lao = write(tmp_path / "test.lo", ["\u0eaa\u0eb0\u0e9a\u0eb2\u0e8d\u0e94\u0eb5"])
     score("text", "bleu", "--hyp", hyp, "--ref", lao, "--into", tmp_path / "other",
           "--tokenize", "lo=zh")  # fmt: skip
-    assert "allowed: --tokenize lo=char or lo=flores200" in capsys.readouterr().out
+    assert (
+        "--tokenize lo=char or lo=flores200 cuts the texts (the variable METRICS)"
+        in capsys.readouterr().out
+    )
     bleu = sacrebleu.corpus_bleu(hypotheses, [references], tokenize="zh")
     scores = values(tmp_path)
     assert scores["BLEU", "zh"] == pytest.approx(bleu.score) and bleu.score > 50

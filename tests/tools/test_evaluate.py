@@ -131,6 +131,9 @@ def test_a_tokeniser_that_leaves_lines_whole_is_named(tmp_path, capsys):
         assert "which BLEU counts; --tokenize char or flores200 cuts" in capsys.readouterr().err
     command.main([*words, "--tokenize", "char"])
     assert capsys.readouterr().err == ""
+    command.main([*words, "--tokenize", "char", "--metric", "bleu", "chrf", "ter"])
+    (warning,) = capsys.readouterr().err.splitlines()
+    assert warning.endswith("no blanks between words, which TER counts; chrF counts characters")
 
 
 def test_references_that_sub_words_cannot_write_are_named(tmp_path, capsys):

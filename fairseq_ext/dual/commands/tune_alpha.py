@@ -18,7 +18,7 @@ from ...tools import AddValues, UsageError, atomic_path, check_apart
 from ...tools.curves.figures import SUFFIXES, legends_below, new_figure, save, write_table
 from ...tools.evaluate.inputs import read_lines
 from ...tools.evaluate.report import markdown_table
-from ...tools.evaluate.scores import METRICS, Metric, Scorer
+from ...tools.evaluate.scores import BLEU_NAMES, METRICS, Metric, Scorer
 from .nbest_lists import FAULTY, Candidate, candidates, configuration
 
 if TYPE_CHECKING:
@@ -152,10 +152,10 @@ def choose_alpha(args: Namespace) -> int:
     for suffix in (".md", ".tsv"):
         check_apart(Path(args.output).with_suffix(suffix), [args.ref])
     references, cfg = read_lines(args.ref), configuration(args.generate)
-    if args.metric.startswith("bleu") and lacks_blanks(references):
+    if args.metric in (*BLEU_NAMES, "ter") and lacks_blanks(references):
         print(
-            f"warning: {args.ref}: no blanks between words, which BLEU counts; --metric chrf "
-            "counts characters",
+            f"warning: {args.ref}: no blanks between words, which {METRICS[args.metric]} counts; "
+            "--metric chrf counts characters",
             file=sys.stderr,
         )
     try:

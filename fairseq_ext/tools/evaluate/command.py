@@ -11,12 +11,21 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Sequence
 
-from ...compat.generation.word_blanks import any_of, tokenisers_for
 from .. import AddValues, UsageError, atomic_path, check_apart, check_once
 from . import inputs
 from .intervals import interval_of_difference, pooled
 from .report import Result, markdown, spread, tab_separated
-from .scores import METRICS, TESTS, Comet, Metric, Scored, Scorer, paired_test, resample
+from .scores import (
+    METRICS,
+    TESTS,
+    Comet,
+    Metric,
+    Scored,
+    Scorer,
+    paired_test,
+    resample,
+    warnings_of_blanks,
+)
 from .scores import signature_of_test as signature
 
 BLEU = {"bleu", "bleu_lower"}
@@ -192,12 +201,8 @@ def texts_of(files: Sequence[str], references: Sequence[str], args: Namespace) -
 def metrics_of(args: Namespace, references: Sequence[str]) -> List[Scorer]:
     """Return the metrics that are asked for."""
     of_texts = [Metric(name, args.tokenize) for name in dict.fromkeys(args.metric)]
-    if any(metric.is_blind(references) for metric in of_texts):
-        print(
-            f"warning: {args.ref}: no blanks between words, which BLEU counts; --tokenize "
-            f"{any_of(tokenisers_for(references))} cuts the texts",
-            file=sys.stderr,
-        )
+    for warning in warnings_of_blanks(of_texts, references, args.ref):
+        print(warning, file=sys.stderr)
     metrics: List[Scorer] = [*of_texts]
     if args.comet:
         sources = inputs.read_lines(args.source)

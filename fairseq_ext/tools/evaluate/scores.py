@@ -12,10 +12,11 @@ from typing import Any, Dict, List, Optional, Protocol, Sequence
 
 import numpy as np
 
-from ...compat.generation.word_blanks import lacks_blanks
+from ...compat.generation.word_blanks import any_of, lacks_blanks, tokenisers_for
 from .. import UsageError
 
 METRICS = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER", "bleu_lower": "BLEU, lower-cased"}
+BLEU_NAMES = ("bleu", "bleu_lower")
 TESTS = {"bootstrap": 1000, "randomisation": 10000}
 # sacrebleu's
 RANDOM_SEED = 12345
@@ -52,8 +53,7 @@ class Metric:
 
         self.name, self.title = name, METRICS[name]
         self.metric: Any
-        self.is_bleu = name in ("bleu", "bleu_lower")
-        if self.is_bleu:
+        if name in BLEU_NAMES:
             if tokenize not in (None, *BLEU.TOKENIZERS):
                 raise UsageError(
                     f"--tokenize {tokenize}: sacrebleu has {', '.join(sorted(BLEU.TOKENIZERS))}"
@@ -73,8 +73,9 @@ class Metric:
         return np.array(sums, dtype=np.float64)
 
     def is_blind(self, references: Sequence[str]) -> bool:
-        """True if it is a BLEU whose tokeniser leaves lines without blanks between words whole."""
-        if not self.is_bleu or not lacks_blanks(references):
+        """True if it counts words, and its tokeniser leaves lines without blanks whole."""
+        counts_words = self.name != "chrf"
+        if not counts_words or not lacks_blanks(references):
             return False
         return lacks_blanks(map(self.metric.tokenizer, references))
 
@@ -88,6 +89,24 @@ class Metric:
         for name, value in more.items():
             signature.update(name, value)
         return str(signature)
+
+
+def warnings_of_blanks(
+    metrics: Sequence[Metric], references: Sequence[str], path: str, language: str = ""
+) -> List[str]:
+    """Return warnings of metrics for which each line of the references is one word.
+
+    path: of the references. language: the ending of their file, where --tokenize names it.
+    """
+    blind = [metric.name for metric in metrics if metric.is_blind(references)]
+    warnings = []
+    if set(blind) & set(BLEU_NAMES):
+        prefix = f"{language}=" if language else ""
+        names = any_of([f"{prefix}{name}" for name in tokenisers_for(references)])
+        warnings.append(f"which BLEU counts; --tokenize {names} cuts the texts")
+    if "ter" in blind:
+        warnings.append("which TER counts; chrF counts characters")
+    return [f"warning: {path}: no blanks between words, {warning}" for warning in warnings]
 
 
 class Comet:
