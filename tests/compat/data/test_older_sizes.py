@@ -74,15 +74,15 @@ def test_blocks_are_batched_by_the_lengths_that_they_say():
 
 @pytest.mark.parametrize("limits", [(13, 9), [13, 9]])
 def test_pairs_are_left_out_by_the_sizes_that_they_say(limits):
-    kept, ignored = pairs(WithContext).filter_indices_by_size(np.arange(4), limits)
-    assert (list(kept), ignored) == ([0, 3], [1, 2])
+    short_enough, ignored = pairs(WithContext).filter_indices_by_size(np.arange(4), limits)
+    assert (list(short_enough), ignored) == ([0, 3], [1, 2])
     for kind in (LanguagePairDataset, WithBoth):
-        kept, ignored = pairs(kind).filter_indices_by_size(np.arange(4), limits)
-        assert (list(kept), list(ignored)) == ([0, 1, 2, 3], [])
+        short_enough, ignored = pairs(kind).filter_indices_by_size(np.arange(4), limits)
+        assert (list(short_enough), list(ignored)) == ([0, 1, 2, 3], [])
 
 
 def test_one_limit_is_for_both_sides():
-    kept, _ = pairs(WithContext).filter_indices_by_size(np.arange(4), 13)
-    assert list(kept) == [0, 3]
-    kept, _ = pairs(WithContext).filter_indices_by_size(np.arange(4), None)
-    assert list(kept) == [0, 1, 2, 3]
+    short_enough, _ = pairs(WithContext).filter_indices_by_size(np.arange(4), 13)
+    assert list(short_enough) == [0, 3]
+    short_enough, _ = pairs(WithContext).filter_indices_by_size(np.arange(4), None)
+    assert list(short_enough) == [0, 1, 2, 3]
