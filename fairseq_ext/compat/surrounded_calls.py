@@ -6,6 +6,7 @@ A function may be given several. What is given later comes first, and ends last.
 from __future__ import annotations
 
 import functools
+import types
 from typing import Any, Callable, ContextManager
 
 
@@ -60,3 +61,16 @@ def call_within(owner: Any, name: str, context: Callable[..., ContextManager[Any
             return stock(*args, **kwargs)
 
     setattr(owner, name, enclosed)
+
+
+def compiled_as(stock: Any, replacement: Callable[..., Any]) -> Any:
+    """Return a replacement that TorchScript compiles as it does what is replaced.
+
+    It reads the source of what is wrapped, and the names in it from the globals of the wrapper. The
+    replacement may use its arguments and what its closure has, no globals of its own.
+    """
+    code, defaults = replacement.__code__, replacement.__defaults__
+    placed = types.FunctionType(
+        code, stock.__globals__, stock.__name__, defaults, replacement.__closure__
+    )
+    return functools.wraps(stock)(placed)

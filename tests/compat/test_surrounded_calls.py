@@ -4,8 +4,9 @@ import contextlib
 import inspect
 
 import pytest
+import torch
 
-from fairseq_ext.compat.surrounded_calls import call_after, call_before, call_within
+from fairseq_ext.compat.surrounded_calls import call_after, call_before, call_within, compiled_as
 
 
 class Adder:
@@ -98,3 +99,19 @@ def test_a_function_is_known_by_its_own_name_and_arguments(adder):
         surround(adder, "add", lambda *more, **named: None)
         assert adder.add.__name__ == "add" and adder.add.__doc__ == "Add a number."
         assert list(inspect.signature(adder.add).parameters) == ["self", "number", "times"]
+
+
+def test_a_replacement_is_compiled_as_what_it_replaces():
+    wrap = str
+
+    def replacement(self, number):
+        return wrap(stock(self, number))
+
+    class Module(torch.nn.Module):
+        def forward(self, number: torch.Tensor):
+            return torch.add(number, 2)
+
+    stock, three = Module.forward, torch.tensor(3)
+    Module.forward = compiled_as(stock, replacement)
+    assert Module()(torch.tensor(1)) == str(three)
+    assert torch.equal(torch.jit.script(Module())(torch.tensor(1)), three)

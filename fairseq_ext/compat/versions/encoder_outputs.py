@@ -6,6 +6,7 @@ import functools
 from typing import Any, Callable
 
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import compiled_as
 
 FIELDS = (
     "encoder_out",
@@ -81,6 +82,22 @@ def encoder_outputs_have_fields(module: PatchedModule) -> None:
     encoder.forward_non_torchscript = forward_non_torchscript
     fields.__getitem__ = __getitem__
     fields.__new__.__defaults__ = (None,) * len(FIELDS[1:])  # 0.9 had the first four alone
+
+
+@patch(
+    "fairseq.models.transformer.transformer_encoder",
+    because="fairseq 0.12.2: the patch before, for searches of plugins, which put outputs in "
+    "another order themselves",
+)
+def reordered_outputs_have_fields(module: PatchedModule) -> None:
+    """Let what a Transformer's encoder has put in another order be read so."""
+    encoder = module.TransformerEncoderBase
+    stock, read = encoder.reorder_encoder_out, readable
+
+    def reorder_encoder_out(self: Any, encoder_out: Any, new_order: Any) -> Any:
+        return read(stock(self, encoder_out, new_order))
+
+    encoder.reorder_encoder_out = compiled_as(stock, reorder_encoder_out)
 
 
 @patch(

@@ -1,11 +1,15 @@
 """Outputs of encoders that are read, or made, as fairseq 0.9 and 0.10 did."""
 
+from argparse import Namespace
+from typing import Dict, List
+
 import pytest
 import torch
 from fairseq.data import Dictionary
 from fairseq.iterative_refinement_generator import DecoderOut, IterativeRefinementGenerator
 from fairseq.models import FairseqDecoder, FairseqEncoderDecoderModel
 from fairseq.models.fairseq_encoder import EncoderOut, FairseqEncoder
+from fairseq.models.transformer import TransformerEncoder, base_architecture
 from fairseq.sequence_generator import EnsembleModel
 
 STATES = torch.arange(6.0).view(3, 2, 1)  # (T, B, D)
@@ -44,6 +48,31 @@ def test_an_output_in_another_order_has_them():
     ensemble = EnsembleModel([model])
     (output,) = ensemble.reorder_encoder_out([Encoder(None)(None)], torch.tensor([1, 0]))
     assert output.encoder_out[:, 0, 0].tolist() == [1.0, 3.0, 5.0]
+
+
+def test_a_search_of_a_plugin_puts_outputs_in_order_itself():
+    """TorchScript compiles what does so as it ever was."""
+    args = Namespace(encoder_embed_dim=4, encoder_ffn_embed_dim=4, encoder_attention_heads=2)
+    args.encoder_layers, args.max_source_positions = 1, 9
+    base_architecture(args)
+    encoder = TransformerEncoder(args, Dictionary(), torch.nn.Embedding(4, 4, 1)).eval()
+    exported = torch.jit.script(Exported(encoder))
+    output = encoder(torch.tensor([[3, 2], [0, 2]]), torch.tensor([2, 2]))
+    order = torch.tensor([1, 1])
+    states = encoder.reorder_encoder_out(output, order)
+    assert torch.equal(states.encoder_out, output["encoder_out"][0][:, order])
+    assert torch.equal(exported(dict(output), order), states.encoder_out)
+
+
+class Exported(torch.nn.Module):
+    """A module that TorchScript compiles with the encoder."""
+
+    def __init__(self, encoder):
+        super().__init__()
+        self.encoder = encoder
+
+    def forward(self, output: Dict[str, List[torch.Tensor]], order: torch.Tensor):
+        return self.encoder.reorder_encoder_out(output, order)["encoder_out"][0]
 
 
 def test_other_outputs_stay_as_they_are():
