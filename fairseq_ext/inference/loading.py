@@ -94,8 +94,7 @@ def load(
         dtype: "float32", "bfloat16" or "float16", of the parameters.
         subwords: the file of the sub-word model, {language: file}, or "none" for texts that are cut
             already. Without it they are looked for beside the dictionaries and the checkpoint.
-        bpe: what fairseq's --bpe calls the kind of these files, where they do not show it; or
-            "characters" or "bytes", which have none.
+        bpe: fairseq's --bpe, where these files do not show it; "characters", "bytes" have none.
         tokenizer: fairseq's --tokenizer, such as "moses"; default: that of the training, and none
             with subwords="none".
 

@@ -82,7 +82,7 @@ def test_a_set_has_the_sentences_that_fit_in_both_directions():
 
 
 def test_a_pair_without_sentences_is_named():
-    with pytest.raises(ValueError, match="pair x-y: no sentence is left .* \\(0, 0\\)"):
+    with pytest.raises(ValueError, match="pair x-y: no sentence is left: .* \\(0, 0\\)"):
         batches_of(streams(x_y=5), (0, 0))
 
 
