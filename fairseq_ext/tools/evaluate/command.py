@@ -16,6 +16,7 @@ from . import inputs
 from .intervals import interval_of_difference, pooled
 from .report import Result, markdown, spread, tab_separated
 from .scores import (
+    BLEU_NAMES,
     METRICS,
     TESTS,
     Comet,
@@ -28,7 +29,6 @@ from .scores import (
 )
 from .scores import signature_of_test as signature
 
-BLEU = {"bleu", "bleu_lower"}
 WRITERS = {
     ".md": markdown,
     ".tsv": tab_separated,
@@ -133,7 +133,7 @@ def check(args: Namespace) -> None:
         raise UsageError(f"--source {args.source} does nothing without --comet")
     if args.test == "randomisation" and not args.baseline:
         raise UsageError("--test randomisation does nothing without --baseline")
-    if args.tokenize and not BLEU & set(args.metric):
+    if args.tokenize and not set(BLEU_NAMES) & set(args.metric):
         raise UsageError(f"--tokenize {args.tokenize} does nothing without --metric bleu")
     # a run that counts twice makes the spread over runs too small
     for files in args.hyp:
