@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import functools
+import logging
 import math
-from typing import Any, Callable, NamedTuple
+import re
+from typing import Any, Callable, Iterator, NamedTuple
 
 from ..patch_registry import PatchedModule, patch
+from ..versions.dataclass_defaults import noted_places, sources_in
+
+logger = logging.getLogger(__name__)
+# how searches for 0.9 put the state of a decoder in the order of the hypotheses that survive
+REORDERING = re.compile(r"\bmodel\.decoder\.reorder_incremental_state\(")
 
 # what 0.9 gave the search itself, and gives its strategy today, with the defaults of 0.9
 STRATEGY = {
@@ -204,3 +211,38 @@ def scorers_take_numbers(module: PatchedModule) -> None:
 
     scorer.__init__ = __init__
     sacre.__init__ = with_defaults
+
+
+@patch(
+    "fairseq.utils",
+    because="fairseq 0.10 left decoder.reorder_incremental_state to those that replace it: "
+    "searches of plugins for 0.9 that call it go on with the states of other hypotheses, without "
+    "a message",
+)
+def calls_without_effect_are_named(module: PatchedModule) -> None:
+    """Warn of each line of a --user-dir that calls the method of a decoder alone."""
+    stock = module.import_user_module
+    told: set[str] = set()
+
+    @functools.wraps(stock)
+    def import_user_module(args: Any) -> None:
+        stock(args)
+        for place in noted_places():
+            if place not in told:
+                told.add(place)
+                for line in reordering_lines(place):
+                    logger.warning(
+                        f"{line}: decoder.reorder_incremental_state does nothing since fairseq "
+                        "0.10, unless the decoder replaces it: call "
+                        "decoder.reorder_incremental_state_scripting with the same arguments"
+                    )
+
+    module.import_user_module = import_user_module
+
+
+def reordering_lines(place: str) -> Iterator[str]:
+    """Yield FILE:LINE of each such call in the sources of a folder, or in a single file."""
+    for file, text in sources_in(place).items():
+        for number, line in enumerate(text.splitlines(), 1):
+            if REORDERING.search(line):
+                yield f"{file}:{number}"

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import functools
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 
 from ..patch_registry import PatchedModule, patch, since
-from .dataclass_defaults import noted_places
+from .dataclass_defaults import noted_places, sources_in
 
 if TYPE_CHECKING:
     from torch import Tensor, dtype
 
 # what a source that makes masks of bytes has in it
 BYTES = re.compile(r"\.byte\(\)|ByteTensor|torch\.uint8")
-# this package, itself a plugin, names them and makes none
-OWN = Path(__file__).resolve().parents[2]
 # methods of tensors whose first argument is a mask
 MASKED = ("masked_fill", "masked_fill_", "masked_scatter", "masked_scatter_", "masked_select")
 
@@ -55,18 +52,15 @@ def plugins_mask_with_bytes(module: PatchedModule) -> None:
     @functools.wraps(stock)
     def import_user_module(args: Any) -> None:
         stock(args)
-        if any(makes_bytes(Path(place)) for place in noted_places()):
+        if any(map(makes_bytes, noted_places())):
             take_bytes(module.torch.Tensor)
 
     module.import_user_module = import_user_module
 
 
-def makes_bytes(place: Path) -> bool:
+def makes_bytes(place: str) -> bool:
     """True if a source file there, or the file itself, makes tensors of bytes."""
-    if place == OWN or not place.exists():  # gone since it was imported
-        return False
-    files = place.rglob("*.py") if place.is_dir() else [place]
-    return any(BYTES.search(file.read_text(encoding="utf-8", errors="replace")) for file in files)
+    return any(map(BYTES.search, sources_in(place).values()))
 
 
 def take_bytes(tensor: Any) -> None:

@@ -11,6 +11,7 @@ import dataclasses
 import functools
 import os
 import sys
+from pathlib import Path
 from typing import Any, Callable
 
 from ..patch_registry import BEFORE, PatchedModule, patch, since
@@ -19,6 +20,8 @@ TOLERATED_PACKAGES = frozenset(("fairseq", "fairseq_cli", "hydra", "examples"))
 # folders, or single files, of the plugins of this process and, as processes inherit it, of those
 # that it starts: unpickling imports a plugin there before fairseq asks for its --user-dir
 USER_DIRS_VARIABLE = "FAIRSEQ_EXT_USER_DIRS"
+# this package, itself a plugin, names in its patches what it looks for in the sources of others
+OWN = Path(__file__).resolve().parents[2]
 
 _dataclasses: Any = dataclasses  # its private functions have no declaration
 
@@ -137,6 +140,19 @@ def place_of(user_dir: str, package: str) -> str:
 def noted_places() -> list[str]:
     """Return the folders and files of the plugins of this process and of those that began it."""
     return list(filter(None, os.environ.get(USER_DIRS_VARIABLE, "").split(os.pathsep)))
+
+
+def sources_in(place: str) -> dict[Path, str]:
+    """Return the text of each source file of a noted place; {} if it is this package."""
+    path = Path(place)
+    if path == OWN:
+        return {}
+    files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
+    return {
+        file: file.read_text(encoding="utf-8", errors="replace")
+        for file in files
+        if file.is_file()  # not gone since it was imported
+    }
 
 
 def note_place(place: str) -> None:

@@ -167,3 +167,44 @@ def test_words_to_forbid_are_those_of_fairseq_0_10(size):
         older[:, 7] &= size > 1  # 0.10 took the start symbol for a word
         assert torch.equal(forbidden, older)
     assert copied.transpose_list([[1, 2, 3], [4, 5]]) == [[1, 4], [2, 5]]
+
+
+OLDER_SEARCH = """
+class Models:
+    def reorder(self, model, states, order):
+        model.decoder.reorder_incremental_state(states[model], order)
+        model.decoder.reorder_incremental_state_scripting(states[model], order)
+"""
+
+
+def test_a_call_that_orders_nothing_is_warned_of(tmp_path, monkeypatch, caplog):
+    from fairseq.utils import import_user_module
+
+    import fairseq_ext
+    from fairseq_ext.compat.versions.dataclass_defaults import USER_DIRS_VARIABLE
+
+    monkeypatch.setenv(USER_DIRS_VARIABLE, "")
+    folder = tmp_path / "plugin_of_0_9"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    (folder / "search.py").write_text(OLDER_SEARCH)
+    for user_dir in (folder, folder, fairseq_ext.__path__[0]):
+        import_user_module(Namespace(user_dir=str(user_dir)))
+    records = [record for record in caplog.records if "older_searches" in record.name]
+    (message,) = [record.getMessage() for record in records]
+    assert message.startswith(f"{folder / 'search.py'}:4: decoder.reorder_incremental_state does")
+    assert "reorder_incremental_state_scripting" in message
+
+
+def test_what_the_two_calls_do():
+    """Stock's decoder orders its state by the second alone, as the warning says."""
+    decoder, order = model(1).decoder, torch.tensor([1, 0])
+    states = {}
+    decoder(torch.tensor([[2], [4]]), encoder_out=None, incremental_state=states)
+    before = [state["prev_key"].clone() for state in states.values()]
+    assert before
+    decoder.reorder_incremental_state(states, order)
+    assert all(map(torch.equal, before, (state["prev_key"] for state in states.values())))
+    decoder.reorder_incremental_state_scripting(states, order)
+    ordered = [rows[order] for rows in before]
+    assert all(map(torch.equal, ordered, (state["prev_key"] for state in states.values())))

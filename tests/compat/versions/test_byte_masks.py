@@ -75,5 +75,6 @@ def test_sources_with_bytes(tmp_path, line, expected):
 
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "model.py").write_text(line)
-    assert makes_bytes(tmp_path) == makes_bytes(tmp_path / "models" / "model.py") == expected
-    assert not makes_bytes(tmp_path / "gone")
+    file = str(tmp_path / "models" / "model.py")
+    assert makes_bytes(str(tmp_path)) == makes_bytes(file) == expected
+    assert not makes_bytes(str(tmp_path / "gone"))
