@@ -69,6 +69,28 @@ def recognizers_are_built_of_namespaces(module: PatchedModule) -> None:
     encoder.__init__, module.base_architecture = __init__, base_architecture
 
 
+@patch(
+    "fairseq.models.wav2vec.wav2vec2_asr",
+    because="fairseq 0.12 ignores the argument tbc of Wav2VecEncoder: programs for 0.10 that ask "
+    "for states by sentences, tbc=False, read those of frames as sentences, without a message",
+)
+def recognizers_give_states_by_sentences(module: PatchedModule) -> None:
+    """Let the states of an encoder be (B, T, C) instead of (T, B, C) where tbc is False."""
+    encoder = module.Wav2VecEncoder
+    stock = encoder.forward
+
+    @functools.wraps(stock)
+    def forward(
+        self: Any, source: Any, padding_mask: Any, tbc: bool = True, **kwargs: Any
+    ) -> dict[str, Any]:
+        output: dict[str, Any] = stock(self, source, padding_mask, **kwargs)
+        if not tbc:
+            output["encoder_out"] = output["encoder_out"].transpose(0, 1)
+        return output
+
+    encoder.forward = forward
+
+
 def add_options(parser: Any, names: Mapping[Any, tuple[str, ...]]) -> None:
     """Add options of these types, whose names are those of a Namespace."""
     for kind, options in names.items():

@@ -45,6 +45,16 @@ def test_a_recognizer_has_the_size_of_its_dictionary(argument):
     assert encoder.w2v_model.cfg.dropout == 0.1 and encoder.proj.out_features == len(words)
 
 
+def test_states_by_sentences():
+    args = Namespace(apply_mask=False, w2v_args=pretrained(**TINY), data="")
+    base_architecture(args)
+    encoder = Wav2VecEncoder(args, 5).eval()
+    recordings = torch.randn(2, 400), torch.zeros(2, 400, dtype=torch.bool)
+    frames, sentences = (encoder(*recordings, tbc=tbc)["encoder_out"] for tbc in (True, False))
+    assert torch.equal(frames, encoder(*recordings)["encoder_out"])
+    assert len(sentences) == 2 and torch.equal(sentences, frames.transpose(0, 1))
+
+
 def test_defaults_of_0_10():
     args = pretrained(dropout=0.3)
     assert (args.dropout, args.encoder_layers, args.mask_prob) == (0.3, 12, 0.65)
