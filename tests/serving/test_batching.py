@@ -90,6 +90,27 @@ def test_a_full_batch_does_not_wait(batcher, model):
     assert texts(submit(queue, "a", "b")) == ["a", "b"]
 
 
+def test_a_queue_with_all_jobs_that_there_can_be_does_not_wait(model):
+    model.gate.set()
+    queue = Batcher(model.run, Limits(max_wait=1000 * PATIENCE), lambda: 2)
+    jobs = [submit(queue, "a"), submit(queue, "b")]
+    assert [texts(job) for job in jobs] == [["a"], ["b"]]
+    assert model.batches == [["a", "b"]]
+    queue.close()
+
+
+def test_what_waited_for_a_batch_still_waits_for_others(batcher, model):
+    queue = batcher(max_wait=1000 * PATIENCE, batch_sentences=2)
+    first = submit(queue, "first", "second")
+    assert model.begun.acquire(timeout=PATIENCE)
+    waiting = submit(queue, "a")
+    waiting.arrived -= 2 * PATIENCE
+    model.gate.set()
+    assert texts(first) == ["first", "second"]
+    assert texts(submit(queue, "b")) == ["b"] and texts(waiting) == ["a"]
+    assert model.batches[1:] == [["a", "b"]]
+
+
 def test_a_full_queue_says_when_to_come_again(batcher, model):
     queue = batcher(max_queue=2)
     queue.seconds_per_sentence = 3.0

@@ -17,6 +17,7 @@ from common import inprocess  # noqa: F401  (tests of this folder import fairseq
 from serving.support import PATIENCE, Client, SlowModel, running
 
 from fairseq_ext.tools import UsageError
+from fairseq_ext.tools.serving.limits import Limits
 from fairseq_ext.tools.serving.server import address_of, listening_socket
 
 
@@ -57,6 +58,12 @@ def test_answers_do_not_wait_for_acknowledgements():
 
     with listening_socket("127.0.0.1", 0) as listener:
         assert asyncio.run(accepted(listener))
+
+
+def test_a_single_client_waits_for_nobody():
+    limits = Limits(max_wait=1000 * PATIENCE)
+    with running({"slow": SlowModel(is_open=True)}, limits) as client:
+        assert client.post("/translate", {"sentences": ["a"]}).status == 200
 
 
 def test_ending_answers_what_was_accepted():

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 from pathlib import Path
 from typing import Any, Awaitable, Callable, Dict, List, Mapping, Optional, Sequence, Set, cast
 
@@ -58,7 +59,9 @@ class Application:
     ):
         self.models, self.limits, self.hosts = models, limits, tuple(hosts)
         self.requests = Requests(models, limits)
-        self.batcher = Batcher(self._run, limits)
+        # of the server, each with one request at a time; without a server there is no limit
+        self.connections: Callable[[], float] = lambda: math.inf
+        self.batcher = Batcher(self._run, limits, lambda: self.connections())
         self.is_ending = False
 
     def asgi(self) -> ASGIApp:

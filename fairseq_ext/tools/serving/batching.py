@@ -62,14 +62,16 @@ class Batcher:
     Args:
         run: function (key, items) -> as many results.
         limits: of batches and of the queue.
+        most_jobs: function -> how many jobs there can be at present; a full queue waits for no more.
     """
 
-    def __init__(self, run: Run, limits: Limits):
-        self.run, self.limits = run, limits
+    def __init__(self, run: Run, limits: Limits, most_jobs: Callable[[], float] = lambda: math.inf):
+        self.run, self.limits, self.most_jobs = run, limits, most_jobs
         self.seconds_per_sentence = 0.0
         self._jobs: List[Job] = []
         self._changed = threading.Condition()
         self._is_closing = False
+        self._free_since = -math.inf  # the end of the last batch
         self._thread = threading.Thread(target=self._work, name="batches", daemon=True)
         self._thread.start()
 
@@ -114,7 +116,8 @@ class Batcher:
                 return
             start = time.monotonic()
             self._compute(batch)
-            seconds = (time.monotonic() - start) / len(batch)
+            self._free_since = time.monotonic()
+            seconds = (self._free_since - start) / len(batch)
             before = self.seconds_per_sentence or seconds
             self.seconds_per_sentence = NEWEST * seconds + (1 - NEWEST) * before
 
@@ -132,8 +135,8 @@ class Batcher:
                     return batch
 
     def _wait_for_more(self) -> None:
-        """Wait until the oldest job's batch is full, or the job has waited for long enough."""
-        end = self._jobs[0].arrived + self.limits.max_wait / 1000
+        """Wait for more jobs: for so long after the oldest, and after the batch before."""
+        end = max(self._jobs[0].arrived, self._free_since) + self.limits.max_wait / 1000
         while self._jobs and not self._is_closing and not self._is_full():
             rest = end - time.monotonic()
             if rest <= 0:
@@ -141,7 +144,9 @@ class Batcher:
             self._changed.wait(rest)
 
     def _is_full(self) -> bool:
-        """True if the sentences of the oldest job's key fill a batch."""
+        """True if the sentences of the oldest job's key fill a batch, or all jobs are there."""
+        if len(self._jobs) >= self.most_jobs():
+            return True
         key = self._jobs[0].key
         waiting = sum(len(job.waiting) for job in self._jobs if job.key == key)
         return waiting >= self.limits.batch_sentences

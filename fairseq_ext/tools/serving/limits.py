@@ -24,7 +24,7 @@ class Limits:
         timeout: seconds until a request is given up.
         batch_sentences: that are computed together.
         batch_tokens: that are computed together, with padding.
-        max_wait: milliseconds that an idle server waits for more sentences.
+        max_wait: milliseconds that a batch waits for requests of connections without one.
     """
 
     max_body: int = 1_000_000
@@ -35,7 +35,7 @@ class Limits:
     timeout: float = 60.0
     batch_sentences: int = 32
     batch_tokens: int = 4000
-    max_wait: float = 2.0
+    max_wait: float = 5.0
 
     def __post_init__(self) -> None:
         """Raise UsageError for limits that no request could meet."""
@@ -55,7 +55,7 @@ HELP = {
     "timeout": "seconds until a request is answered with 504",
     "batch_sentences": "sentences of all clients that are computed together",
     "batch_tokens": "tokens that are computed together, with padding",
-    "max_wait": "milliseconds that an idle server waits for sentences to compute together",
+    "max_wait": "milliseconds that a batch waits for requests of other open connections",
 }
 
 

@@ -65,6 +65,7 @@ class Server(uvicorn.Server):
     ):
         super().__init__(config)
         self.application, self.announce = application, started
+        application.connections = lambda: len(self.server_state.connections)
 
     async def startup(self, sockets: Optional[List[socket.socket]] = None) -> None:
         """Begin to answer."""
