@@ -62,7 +62,7 @@ class Batcher:
     Args:
         run: function (key, items) -> as many results.
         limits: of batches and of the queue.
-        most_jobs: function -> how many jobs there can be at present; a full queue waits for no more.
+        most_jobs: function -> how many jobs there can be at present: no others are waited for.
     """
 
     def __init__(self, run: Run, limits: Limits, most_jobs: Callable[[], float] = lambda: math.inf):
