@@ -37,7 +37,8 @@ class SmallExperiment:
         """What run.py prints for these words."""
         places = ("--data", self.data, "--runs", self.runs)
         command = (sys.executable, FOLDER / "run.py", self.file, *words, *places)
-        return self.run(*command, cwd=self.folder)
+        # many commands, each of which imports fairseq; the test has a limit of its own
+        return self.run(*command, cwd=self.folder, timeout=3600)
 
     def train(self, *systems):
         """Train and score systems with seed 1."""
