@@ -29,14 +29,14 @@ class AdditiveAttention:
         self.doubled, self.energy = 2 * keys, energy
         self.squashed = torch.empty_like(keys)  # z
 
-    def weigh(self, query: Tensor, hidden: Tensor, weights: Tensor) -> None:
+    def weigh(self, query: Tensor, masked: Tensor, weights: Tensor) -> None:
         """Fill in a step's weights a (B, S).
 
-        query: (B, A). hidden: (B, S) bool, True where the step may not look.
+        query: (B, A). masked: (B, S) bool, True where the step may not look.
         """
         # up to a number that is the same for all positions
         scores = self._squash(query) @ (2 * self.energy)
-        torch.softmax(scores.masked_fill_(hidden, float("-inf")), dim=1, out=weights)
+        torch.softmax(scores.masked_fill_(masked, float("-inf")), dim=1, out=weights)
 
     def _squash(self, query: Tensor) -> Tensor:
         """Return z of a query."""

@@ -15,14 +15,14 @@ def draw(*shape):
 
 
 def test_weights_are_those_of_the_equation():
-    """softmax over energy . tanh(keys_i + query), without the hidden positions."""
+    """softmax over energy . tanh(keys_i + query), without the masked positions."""
     torch.manual_seed(0)
     keys, energy, query = draw(SENTENCES, POSITIONS, WIDTH), draw(WIDTH), draw(SENTENCES, WIDTH)
-    hidden = torch.arange(POSITIONS) >= torch.tensor([[POSITIONS], [2], [1]])
+    masked = torch.arange(POSITIONS) >= torch.tensor([[POSITIONS], [2], [1]])
     scores = torch.tanh(keys + query.unsqueeze(1)) @ energy
-    expected = scores.masked_fill(hidden, float("-inf")).softmax(dim=1)
+    expected = scores.masked_fill(masked, float("-inf")).softmax(dim=1)
     weights = torch.empty_like(expected)
-    AdditiveAttention(keys, energy).weigh(query, hidden, weights)
+    AdditiveAttention(keys, energy).weigh(query, masked, weights)
     torch.testing.assert_close(weights, expected)
 
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fairseq_ext.twin.attentive.layer import AttentiveLSTM, visible_everywhere
+from fairseq_ext.twin.attentive.layer import AttentiveLSTM, padding_at_every_step
 
 EMBED, CONTEXT, HIDDEN, ATTENTION = 3, 5, 4, 6
 SENTENCES, POSITIONS = 2, 4
@@ -30,28 +30,28 @@ def start(layer, source, rows):
 
 def test_the_first_step_has_looked_or_not(layer, source):
     """With first = 0 h_1 reads a context, with first = 1 a zero one."""
-    carried = start(layer, source, SENTENCES)
-    assert carried["weights"].tolist() == [[1, 0, 0, 0]] * 2 and not carried["glimpse"].any()
+    before = start(layer, source, SENTENCES)
+    assert before.weights.tolist() == [[1, 0, 0, 0]] * 2 and not before.context.any()
     inputs = torch.randn(SENTENCES, EMBED, dtype=torch.double)
-    after = layer.step(inputs, carried, source)
-    other = layer.step(inputs, carried, source._replace(values=2 * source.values))
-    assert torch.equal(after["state"], other["state"]) is (layer.first == 1)
-    torch.testing.assert_close(other["glimpse"], 2 * after["glimpse"])
+    after = layer.step(inputs, before, source)
+    other = layer.step(inputs, before, source._replace(values=2 * source.values))
+    assert torch.equal(after.state, other.state) is (layer.first == 1)
+    torch.testing.assert_close(other.context, 2 * after.context)
 
 
 def test_attention_is_a_distribution_over_real_positions(layer, source):
     inputs = torch.randn(SENTENCES, EMBED, dtype=torch.double)
-    weights = layer.step(inputs, start(layer, source, SENTENCES), source)["weights"]
+    weights = layer.step(inputs, start(layer, source, SENTENCES), source).weights
     torch.testing.assert_close(weights.sum(dim=1), torch.ones(SENTENCES, dtype=torch.double))
     assert not weights[source.padding].any() and weights[~source.padding].all()
 
 
-def test_what_is_hidden_is_not_looked_at(layer, source):
-    hidden = torch.tensor([[True, True, True, False], [True, False, True, True]])
+def test_what_is_masked_is_not_looked_at(layer, source):
+    masked = torch.tensor([[True, True, True, False], [True, False, True, True]])
     inputs = torch.randn(SENTENCES, EMBED, dtype=torch.double)
-    after = layer.step(inputs, start(layer, source, SENTENCES), source, hidden)
-    assert torch.equal(after["weights"], (~hidden).double())
-    torch.testing.assert_close(after["glimpse"], source.values[~hidden])
+    after = layer.step(inputs, start(layer, source, SENTENCES), source, masked)
+    assert torch.equal(after.weights, (~masked).double())
+    torch.testing.assert_close(after.context, source.values[~masked])
 
 
 def test_beams_are_rows_of_their_own(layer, source):
@@ -60,14 +60,14 @@ def test_beams_are_rows_of_their_own(layer, source):
     together = layer.step(inputs, start(layer, source, 3 * SENTENCES), source)
     for beam in range(3):
         alone = layer.step(inputs[beam::3], start(layer, source, SENTENCES), source)
-        for name, values in alone.items():
-            torch.testing.assert_close(together[name][beam::3], values)
+        for rows, values in zip(together, alone):
+            torch.testing.assert_close(rows[beam::3], values)
 
 
 def test_every_step_may_look_everywhere_but_at_padding(source):
-    visible = visible_everywhere(source.padding, 3)
-    assert visible.shape == (3, SENTENCES, POSITIONS)
-    assert all(torch.equal(step, source.padding) for step in visible)
+    masked = padding_at_every_step(source.padding, 3)
+    assert masked.shape == (3, SENTENCES, POSITIONS)
+    assert all(torch.equal(step, source.padding) for step in masked)
 
 
 def test_the_forget_gate_starts_open(layer):

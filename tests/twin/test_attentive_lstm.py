@@ -37,18 +37,18 @@ class Case:
         }
         lengths = torch.randint(1, positions + 1, (sentences,))
         self.padding = torch.arange(positions) >= lengths.unsqueeze(1)
-        self.hidden = self.padding.expand(steps, -1, -1).clone()
+        self.masked = self.padding.expand(steps, -1, -1).clone()
         if windowed:
-            self.hidden |= torch.rand(self.hidden.shape) < 0.5
-            self.hidden[:, :, 0] = False
+            self.masked |= torch.rand(self.masked.shape) < 0.5
+            self.masked[:, :, 0] = False
         self.factors = torch.randn(2, sentences, steps, 1, dtype=dtype)
 
     def run(self, fused):
         """{name: value or gradient}."""
         source = self.layer.source(self.given["annotations"], self.padding)
-        carried = self.layer.start(self.given["state"], self.given["memory"], source)
+        start = self.layer.start(self.given["state"], self.given["memory"], source)
         run = self.layer if fused else self.layer.literal
-        outputs: StepOutputs = run(self.given["inputs"], carried, source, self.hidden)
+        outputs: StepOutputs = run(self.given["inputs"], start, source, self.masked)
         loss = sum((tensor * factor).sum() for tensor, factor in zip(outputs, self.factors))
         named = {**self.given, **dict(self.layer.named_parameters())}
         gradients = torch.autograd.grad(loss, list(named.values()), allow_unused=True)
@@ -76,10 +76,10 @@ def test_no_array_of_keys_is_kept_for_every_step():
         lambda x: sizes.append(x.numel()) or x, lambda x: x
     ):
         source = case.layer.source(case.given["annotations"], case.padding)
-        carried = case.layer.start(case.given["state"], case.given["memory"], source)
-        fused = [case.layer(case.given["inputs"], carried, source, case.hidden), sum(sizes)]
+        start = case.layer.start(case.given["state"], case.given["memory"], source)
+        fused = [case.layer(case.given["inputs"], start, source, case.masked), sum(sizes)]
         sizes.clear()
-        case.layer.literal(case.given["inputs"], carried, source, case.hidden)
+        case.layer.literal(case.given["inputs"], start, source, case.masked)
     assert 4 * fused[1] < sum(sizes)
 
 

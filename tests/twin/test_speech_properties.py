@@ -159,7 +159,7 @@ def test_padding_that_is_looked_at_is_found(monkeypatch):
     def everywhere(padding, steps):
         return torch.zeros(steps, *padding.shape, dtype=torch.bool)
 
-    monkeypatch.setattr(attentive_layer, "visible_everywhere", everywhere)
+    monkeypatch.setattr(attentive_layer, "padding_at_every_step", everywhere)
     for kind in ("speech", "attentive"):
         with pytest.raises(AssertionError, match="padding of sentence"):
             check_padding(build(kind))
@@ -169,20 +169,21 @@ def forgets(name):
     """A step that leaves what it found under ``name`` as it was at the start."""
     step = attentive_layer.AttentiveLSTM.step
 
-    def forgetful(self, inputs, carried, source, hidden=None):
-        return {**step(self, inputs, carried, source, hidden), name: carried[name]}
+    def forgetful(self, inputs, before, source, masked=None):
+        after = step(self, inputs, before, source, masked)
+        return after._replace(**{name: getattr(before, name)})
 
     return forgetful
 
 
-@pytest.mark.parametrize("name", attentive_layer.CARRIED)
+@pytest.mark.parametrize("name", attentive_layer.StepState._fields)
 def test_a_forgotten_part_of_the_state_is_found(name, monkeypatch):
     monkeypatch.setattr(attentive_layer.AttentiveLSTM, "step", forgets(name))
     with pytest.raises(AssertionError, match="pass, step"):
         check_stepwise(build("speech"), FULL, PREVIOUS, PAD)
 
 
-@pytest.mark.parametrize("name", attentive_layer.CARRIED)
+@pytest.mark.parametrize("name", attentive_layer.StepState._fields)
 def test_a_part_that_stays_behind_is_found(name, monkeypatch):
     def all_but_one(cache, new_order):
         tensor = cache[name]

@@ -70,8 +70,8 @@ def test_speech_decoder(lengths, window, literal):
     width = 2 * SPEECH.encoder_hidden_size
     annotations, padding = support.batch_of_rows(lengths[0], width)
     sentences, prev, target = support.batch_of_words(lengths[1])
-    hidden = window.hidden(padding, prev.size(1)) if window else None
-    readout, steps = decoder.unroll(prev, annotations, padding, hidden, literal)
+    masked = window.mask(padding, prev.size(1)) if window else None
+    readout, steps = decoder.unroll(prev, annotations, padding, masked, literal)
     logits, params = decoder.logits(readout), support.arrays(decoder)
 
     def run(number):

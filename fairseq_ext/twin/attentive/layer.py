@@ -5,7 +5,7 @@ T steps, E inputs, C annotations, H units, A attention, N location filters, O re
 Masks are bool, True = padding.
 """
 
-from typing import Dict, Mapping, NamedTuple, Optional, Tuple, cast
+from typing import NamedTuple, Optional, Tuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -17,10 +17,6 @@ from ...common.layers import linear
 from ...common.lstm import lstm_cell
 from .lstm import Location, Weights, attentive_lstm, location_features
 
-# what a step shows, what it leaves to the next
-SHOWN = ("state", "glimpse", "weights")
-CARRIED = (*SHOWN, "memory")
-
 
 class AttendedSource(NamedTuple):
     """What is read at every step. keys: (B, S, A). values: (B, S, C). padding: (B, S)."""
@@ -28,6 +24,18 @@ class AttendedSource(NamedTuple):
     keys: Tensor
     values: Tensor
     padding: Tensor
+
+
+class StepState(NamedTuple):
+    """What a step leaves to the next. state: h, memory: m (R, H). context: z (R, C).
+
+    weights: a (R, S).
+    """
+
+    state: Tensor
+    memory: Tensor
+    context: Tensor
+    weights: Tensor
 
 
 class StepOutputs(NamedTuple):
@@ -85,84 +93,86 @@ class AttentiveLSTM(nn.Module):
         """Return what does not depend on the target, of annotations (B, S, C)."""
         return AttendedSource(self.key(annotations), annotations, padding)
 
-    def start(self, state: Tensor, memory: Tensor, source: AttendedSource) -> Dict[str, Tensor]:
-        """Return what ``step`` carries on, before the first one, from h_0 and m_0 (R, H)."""
+    def start(self, state: Tensor, memory: Tensor, source: AttendedSource) -> StepState:
+        """Return the state before the first step, from h_0 and m_0 (R, H)."""
         rows = state.size(0)
         weights = state.new_zeros(rows, source.padding.size(1))
         weights[:, 0] = 1.0  # a before the first step, for the location features
         # z_0, which h_1 reads with first = 1
-        glimpse = state.new_zeros(rows, source.values.size(2))
-        return {"state": state, "memory": memory, "glimpse": glimpse, "weights": weights}
+        context = state.new_zeros(rows, source.values.size(2))
+        return StepState(state, memory, context, weights)
 
-    def attend(self, carried: Dict[str, Tensor], source: AttendedSource, hidden: Tensor) -> None:
-        """Renew weights a (R, S) and glimpse z (R, C); hidden: where not to look, (B, S)."""
+    def attend(self, before: StepState, source: AttendedSource, masked: Tensor) -> StepState:
+        """Return the state with weights a and context z of its h; masked: where not to look (B, S).
+
+        The weights before give the location features.
+        """
         sentences = source.padding.size(0)
-        query = self.query(carried["state"]).unflatten(0, (sentences, -1))  # (B, K, A)
+        query = self.query(before.state).unflatten(0, (sentences, -1))  # (B, K, A)
         inside = source.keys.unsqueeze(1) + query.unsqueeze(2)  # (B, K, S, A)
         if self.filters is not None and self.location is not None:
-            features = location_features(carried["weights"], self.filters)
+            features = location_features(before.weights, self.filters)
             inside = inside + self.location(features).unflatten(0, (sentences, -1))
         # the sum inside of tanh is the largest array of a step: (B, K, S, A)
         scores = torch.tanh(inside) @ self.energy  # (B, K, S)
-        weights = masked_softmax(scores, hidden.unsqueeze(1)).type_as(scores)
-        carried["weights"] = weights.flatten(0, 1)  # (R, S)
-        carried["glimpse"] = (weights @ source.values).flatten(0, 1)  # z (R, C)
+        weights = masked_softmax(scores, masked.unsqueeze(1)).type_as(scores)
+        context = weights @ source.values  # z (B, K, C)
+        return before._replace(context=context.flatten(0, 1), weights=weights.flatten(0, 1))
 
     def step(
         self,
         inputs: Tensor,
-        carried: Mapping[str, Tensor],
+        before: StepState,
         source: AttendedSource,
-        hidden: Optional[Tensor] = None,
-    ) -> Dict[str, Tensor]:
-        """Return what one step leaves, of inputs (R, E) and what the step before has left.
+        masked: Optional[Tensor] = None,
+    ) -> StepState:
+        """Return the state after one step, of inputs (R, E) and the state before.
 
-        hidden: where the attention may not look (B, S); default: at the padding.
+        masked: where the attention may not look (B, S); default: at the padding.
         """
-        carried, hidden = dict(carried), source.padding if hidden is None else hidden
+        masked = source.padding if masked is None else masked
         # h_j reads the context of a_{j-1}, which looks with h_{j-1}
         if self.first == 0:
-            self.attend(carried, source, hidden)
-        gates = self.gates_input(inputs) + self.gates_context(carried["glimpse"])
-        gates = gates + self.gates_state(carried["state"])  # (R, 4H)
-        carried["state"], carried["memory"] = lstm_cell(gates, carried["memory"])
+            before = self.attend(before, source, masked)
+        gates = self.gates_input(inputs) + self.gates_context(before.context)
+        gates = gates + self.gates_state(before.state)  # (R, 4H)
+        state, memory = lstm_cell(gates, before.memory)
+        after = before._replace(state=state, memory=memory)
         # a_j looks with h_j: the readout sees it now, the LSTM in the next step
-        if self.first == 1:
-            self.attend(carried, source, hidden)
-        return carried
+        return self.attend(after, source, masked) if self.first == 1 else after
 
     def literal(
-        self, inputs: Tensor, carried: Mapping[str, Tensor], source: AttendedSource, hidden: Tensor
+        self, inputs: Tensor, start: StepState, source: AttendedSource, masked: Tensor
     ) -> StepOutputs:
         """Return the same as ``forward``, step by step: the specification."""
-        steps = []
+        after, steps = start, []
         for t in range(inputs.size(1)):
-            carried = self.step(inputs[:, t], carried, source, hidden[t])
-            steps.append([carried[name] for name in SHOWN])
+            after = self.step(inputs[:, t], after, source, masked[t])
+            steps.append((after.state, after.context, after.weights))
         return StepOutputs(*(torch.stack(per_step, dim=1) for per_step in zip(*steps)))
 
     def forward(
-        self, inputs: Tensor, carried: Mapping[str, Tensor], source: AttendedSource, hidden: Tensor
+        self, inputs: Tensor, start: StepState, source: AttendedSource, masked: Tensor
     ) -> StepOutputs:
         """Return all steps of whole sentences.
 
         Args:
             inputs: (B, T, E).
-            carried: ``start``.
-            source: ``source``.
-            hidden: (T, B, S), True where the attention of a step may not look.
+            start: what the method ``start`` returns.
+            source: what the method ``source`` returns.
+            masked: (T, B, S), True where the attention of a step may not look.
         """
         location = None
         if self.filters is not None and self.location is not None:
-            location = Location(carried["weights"], self.filters, self.location.weight)
+            location = Location(start.weights, self.filters, self.location.weight)
         # [U ; W_q]: the loop multiplies both with the state at once
         state_weight = torch.cat([self.gates_state.weight, self.query.weight])
         time_major = attentive_lstm(
             self.gates_input(inputs).transpose(0, 1),
-            (carried["state"], carried["memory"]),
+            (start.state, start.memory),
             source.keys,
             source.values,
-            hidden,
+            masked,
             Weights(self.gates_context.weight, state_weight, self.energy),
             self.first,
             location,
@@ -171,8 +181,8 @@ class AttentiveLSTM(nn.Module):
         return StepOutputs(*(tensor.transpose(0, 1) for tensor in time_major))
 
 
-def visible_everywhere(padding: Tensor, steps: int) -> Tensor:
-    """Return (T, B, S): every step may look at all that is no padding (B, S)."""
+def padding_at_every_step(padding: Tensor, steps: int) -> Tensor:
+    """Return the mask (T, B, S) of steps that may look at all but the padding (B, S)."""
     return padding.unsqueeze(0).expand(steps, -1, -1)
 
 
@@ -202,8 +212,8 @@ class AttentiveDecoder(RetainsDropout, nn.Module):
 
     def _start(
         self, annotations: Tensor, padding: Tensor, rows: int
-    ) -> Tuple[Dict[str, Tensor], AttendedSource]:
-        """Return what the first step reads, and the source, for so many rows."""
+    ) -> Tuple[StepState, AttendedSource]:
+        """Return the state before the first step, and the source, for so many rows."""
         # encoded once for each sentence, whatever the beam; states are of each row
         source, beams = self.layer.source(annotations, padding), rows // padding.size(0)
         state, memory = (
@@ -216,7 +226,7 @@ class AttentiveDecoder(RetainsDropout, nn.Module):
         prev_tokens: Tensor,
         annotations: Tensor,
         padding: Tensor,
-        hidden: Optional[Tensor] = None,
+        masked: Optional[Tensor] = None,
         literal: bool = False,
     ) -> Tuple[Tensor, StepOutputs]:
         """Return all steps of whole sentences.
@@ -224,20 +234,20 @@ class AttentiveDecoder(RetainsDropout, nn.Module):
         Args:
             prev_tokens: (R, T), padded on the right or not at all; eos comes first.
             annotations: (B, S, C), padding: (B, S).
-            hidden: (T, B, S), where the attention may not look; default: at the padding.
+            masked: (T, B, S), where the attention may not look; default: at the padding.
             literal: step by step.
 
         Returns:
             readout (R, T, O), and what the layer gives.
         """
         rows, steps = prev_tokens.shape
-        carried, source = self._start(annotations, padding, rows)
-        if hidden is None:
-            hidden = visible_everywhere(padding, steps)
+        start, source = self._start(annotations, padding, rows)
+        if masked is None:
+            masked = padding_at_every_step(padding, steps)
         vectors = self.drop(self.embedding(prev_tokens))
         # the fused loop has one row for each sentence
         run = self.layer.literal if literal or rows != padding.size(0) else self.layer
-        outputs = run(vectors, carried, source, hidden)
+        outputs = run(vectors, start, source, masked)
         return self.drop(self.readout(vectors, outputs.states, outputs.contexts)), outputs
 
     def decode(
@@ -260,20 +270,20 @@ class AttentiveDecoder(RetainsDropout, nn.Module):
             readout, steps = self.unroll(prev_tokens, annotations, padding)
             return readout, steps.weights if need_weights else None
         if not cache:
-            carried, source = self._start(annotations, padding, prev_tokens.size(0))
+            before, source = self._start(annotations, padding, prev_tokens.size(0))
             cache.update({PER_SENTENCE + name: part for name, part in source._asdict().items()})
         else:
-            carried = {name: cast(Tensor, cache[name]) for name in CARRIED}
+            before = StepState(*(cast(Tensor, cache[name]) for name in StepState._fields))
             source = AttendedSource(
                 *(cast(Tensor, cache[PER_SENTENCE + name]) for name in AttendedSource._fields)
             )
         vectors = self.drop(self.embedding(prev_tokens[:, -1:]))  # (R, 1, E)
-        carried = self.layer.step(vectors[:, 0], carried, source)
-        cache.update(carried)
+        after = self.layer.step(vectors[:, 0], before, source)
+        cache.update(after._asdict())
         # (R, 1, ..): a single position for the readout
-        state, glimpse, weights = (carried[name].unsqueeze(1) for name in SHOWN)
-        readout = self.drop(self.readout(vectors, state, glimpse))
-        return readout, weights if need_weights else None
+        state, context = after.state.unsqueeze(1), after.context.unsqueeze(1)
+        readout = self.drop(self.readout(vectors, state, context))
+        return readout, after.weights.unsqueeze(1) if need_weights else None
 
     def logits(self, readout: Tensor) -> Tensor:
         """Return the logits: (R, T, O) -> (R, T, V)."""

@@ -62,7 +62,7 @@ def attentive_lstm(
     start: Tuple[Tensor, Tensor],
     keys: Tensor,
     values: Tensor,
-    hidden: Tensor,
+    masked: Tensor,
     weights: Weights,
     first: int = 0,
     location: Optional[Location] = None,
@@ -74,7 +74,7 @@ def attentive_lstm(
         start: h_0 and m_0 (B, H).
         keys: (B, S, A).
         values: (B, S, C).
-        hidden: (T, B, S) bool, True where attention number t may not look; somewhere it may.
+        masked: (T, B, S) bool, True where attention number t may not look; somewhere it may.
         weights: of the recurrence.
         first: 0 or 1.
         location: None for attention by content alone.
@@ -84,7 +84,7 @@ def attentive_lstm(
     """
     dtype = weights.state.dtype  # --amp: the loop runs in the precision of the weights
     tensors = [inputs, *start, keys, values, *weights, *(location or ())]
-    return _AttentiveLSTM.apply(hidden, first, *(tensor.to(dtype) for tensor in tensors))
+    return _AttentiveLSTM.apply(masked, first, *(tensor.to(dtype) for tensor in tensors))
 
 
 class _LocationAttention(AdditiveAttention):
@@ -138,10 +138,10 @@ class _AttentionPass:
         self.attention.look(features)
         return features
 
-    def forward(self, number: int, query: Tensor, hidden: Tensor) -> None:
-        """Fill in the weights with this number from 0; query (B, A), hidden (B, S)."""
+    def forward(self, number: int, query: Tensor, masked: Tensor) -> None:
+        """Fill in the weights with this number from 0; query (B, A), masked (B, S)."""
         self._look(number)
-        self.attention.weigh(query, hidden, self.weights[number])
+        self.attention.weigh(query, masked, self.weights[number])
 
     def start_backward(self) -> None:
         """Set the sums of gradients to zero."""
@@ -187,7 +187,7 @@ class _AttentiveLSTM(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        hidden: Tensor,
+        masked: Tensor,
         first: int,
         inputs: Tensor,
         state: Tensor,
@@ -213,7 +213,7 @@ class _AttentiveLSTM(torch.autograd.Function):
 
             def attend(number: int, query: Tensor) -> None:
                 """Fill in the weights and the context of an attention."""
-                attention.forward(number, query, hidden[number])
+                attention.forward(number, query, masked[number])
                 context = torch.bmm(weights[number].unsqueeze(1), values)
                 contexts[number] = context.squeeze(1)  # (B, C)
 

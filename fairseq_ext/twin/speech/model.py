@@ -145,8 +145,8 @@ def unroll(decoder: SpeechDecoder, tokens: Tensor, condition: Condition) -> Outp
     """
     annotations, padding, window = condition
     # True where a step may not look: outside of the window, and at padding
-    hidden = window.hidden(padding, tokens.size(1)) if window else None
-    readout, steps = decoder.unroll(tokens, annotations, padding, hidden)
+    masked = window.mask(padding, tokens.size(1)) if window else None
+    readout, steps = decoder.unroll(tokens, annotations, padding, masked)
     return (decoder.logits(readout), {"attn": [steps.weights]}), steps.states
 
 

@@ -74,7 +74,7 @@ class Window(NamedTuple):
     slowest: float
     fastest: float
 
-    def hidden(self, padding: Tensor, steps: int) -> Tensor:
+    def mask(self, padding: Tensor, steps: int) -> Tensor:
         """Return (T, B, S), True outside of the window; the last real position stays in it."""
         step = torch.arange(steps, device=padding.device).view(-1, 1, 1)  # (T, 1, 1)
         position = torch.arange(padding.size(1), device=padding.device)  # (S,)
