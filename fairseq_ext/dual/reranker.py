@@ -24,6 +24,8 @@ from fairseq.models import BaseFairseqModel
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor, nn
 
+from ..common.ensembles import mean_log_probs
+
 LENGTH_NORMS = ("tokens", "none")
 # more logits than these are computed in several parts: on CPUs so that they stay in the cache
 # (measured: 0.8 of the time), on GPUs for the memory
@@ -110,8 +112,7 @@ class PairScorer:
             output = model(read, lengths, previous)
             log_probs = model.get_normalized_probs(output, log_probs=True)  # (R, S, V)
             scores.append(log_probs.gather(2, target.unsqueeze(2)).squeeze(2).float())  # (R, S)
-        # log of the mean probability; probabilities themselves would underflow
-        mean = torch.stack(scores).logsumexp(dim=0) - math.log(len(scores))  # (R, S)
+        mean = mean_log_probs(scores)  # (R, S)
         return mean.masked_fill(target.eq(self.pad), 0).sum(dim=1)[order.argsort()]
 
 

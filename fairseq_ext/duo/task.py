@@ -29,6 +29,7 @@ from torch import Tensor
 
 from ..common import labels
 from ..common.empty_files import binarised_lines
+from ..common.ensembles import mean_log_probs
 from ..common.search_options import refuse_search
 from ..compat.user_errors import SPLIT_OPTIONS
 
@@ -208,8 +209,7 @@ class LabelGenerator:
             model.eval()  # as fairseq's searches do
             output = model(**sample["net_input"])
             per_model.append(model.get_normalized_probs(output, log_probs=True))  # (B, L)
-        # logarithms: a probability below 1e-45 would be zero, and its place in the list lost
-        log_probs = torch.stack(per_model).logsumexp(dim=0) - math.log(len(models))  # (B, L)
+        log_probs = mean_log_probs(per_model)  # (B, L)
         if self.references:
             order = labels.numbers(sample["target"], self.dictionary).unsqueeze(1)  # (B, 1)
             scores = log_probs.gather(1, order).cpu()

@@ -3,7 +3,6 @@
 Dimensions: B texts, L labels, N entries of the labels' dictionary.
 """
 
-import math
 from typing import Any, Dict, List, Optional, Sequence
 
 import torch
@@ -12,6 +11,7 @@ from fairseq.data import Dictionary, LanguagePairDataset
 from fairseq.models import BaseFairseqModel
 from torch import Tensor
 
+from ...common.ensembles import mean_log_probs
 from ...common.labels import check_labels, check_texts, labels
 from ...streams.language_pair import LanguagePair
 
@@ -94,9 +94,7 @@ class LabelSearch:
             output = model(tokens, lengths, previous)
             log_probs = model.get_normalized_probs(output, log_probs=True)[:, 0]  # (B, N)
             scores_of_models.append(log_probs[:, self.first : self.first + self.count].float())
-        # the mean is taken of the probabilities, in logarithms so that none underflows
-        summed = torch.stack(scores_of_models).logsumexp(dim=0)  # (B, L)
-        scores, order = (summed - math.log(len(models))).sort(dim=1, descending=True)
+        scores, order = mean_log_probs(scores_of_models).sort(dim=1, descending=True)  # (B, L)
         rows = zip(order + self.first, scores)
         return [[self._hypothesis(*entry) for entry in zip(*row)] for row in rows]
 
