@@ -221,7 +221,7 @@ class SeparateModelsExporter:
 
     def lack(self, state: Checkpoint, source: str, target: str) -> Optional[str]:
         """Return what the checkpoint has instead of the direction, for an error, or None."""
-        pairs = members(state["model"], "models")
+        pairs = trained_pairs(state["model"])
         return None if f"{source}-{target}" in pairs else f"has models of {', '.join(pairs)}"
 
     def embeddings(self, source: str, target: str) -> Dict[str, str]:
@@ -318,9 +318,9 @@ DIRECTION_EXPORTERS: Dict[str, DirectionExporter] = {
 }
 
 
-def members(parameters: Parameters, kind: str) -> List[str]:
-    """Return the names that a state dict has `components` or `models` for, sorted."""
-    matches = (re.match(rf"{kind}\.([^.]+)\.", name) for name in parameters)
+def trained_pairs(parameters: Parameters) -> List[str]:
+    """Return the directions that a ``dual_supervised_transformer`` has a model of, sorted."""
+    matches = (re.match(r"models\.([^.]+)\.", name) for name in parameters)
     return sorted({match[1] for match in matches if match})
 
 

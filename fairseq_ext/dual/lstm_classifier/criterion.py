@@ -36,7 +36,7 @@ class DualLabelCrossEntropyConfig(FairseqDataclass):
     sentence_avg: bool = II("optimization.sentence_avg")
 
 
-def check_counted(cfg: DualLabelCrossEntropyConfig) -> None:
+def refuse_sentence_avg(cfg: DualLabelCrossEntropyConfig) -> None:
     """Raise ValueError for --sentence-avg, which would count labels and texts alike."""
     if cfg.sentence_avg:
         raise ValueError(
@@ -74,7 +74,7 @@ class DualLabelCrossEntropy(FairseqCriterion):
                 "--task dual_translation --arch dual_lstm_classifier or "
                 "dual_supervised_lstm_classifier"
             )
-        check_counted(cfg)
+        refuse_sentence_avg(cfg)
         return cls(task, cfg.label_weight)
 
     def forward(

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from ...common.criterion import ChunkedLabelSmoothedCrossEntropy
 from ...common.losses import label_smoothed_cross_entropy
-from ..lstm_classifier.criterion import DualLabelCrossEntropyConfig, check_counted
+from ..lstm_classifier.criterion import DualLabelCrossEntropyConfig, refuse_sentence_avg
 from .duality import DualityGap, check_weight
 from .labels import DualSupervisedLabels
 from .marginals import Marginals
@@ -110,7 +110,7 @@ class DualSupervisedCriterion(DualityGap, ChunkedLabelSmoothedCrossEntropy):
         if task.label_lang and cfg.label_smoothing:
             raise ValueError(f"--label-smoothing {cfg.label_smoothing}: allowed with labels: 0")
         if task.label_lang:
-            check_counted(cfg)
+            refuse_sentence_avg(cfg)
         elif str(cfg.label_weight) != "text":
             raise ValueError(
                 f"--label-weight {cfg.label_weight}: no side of the pairs holds labels; allowed: "
