@@ -57,10 +57,10 @@ def build(kind, window_updates=0):
     target = TargetSide(MAKE[kind](seed=1), Words(), 100)
     if kind == "speech":
         encoder, window = support.speech_encoder(), Window(1.0, 0.0, 0.5)
-        source = FeatureSource(encoder, None, 100)
+        source = FeatureSource(encoder, 100)
         model = speech.TwinSpeechModel(source, target, window, window_updates)
     else:
-        source = FeatureSource(Annotations(CAPTION.feature_size), None, None)
+        source = FeatureSource(Annotations(CAPTION.feature_size), None)
         plain = kind == "plain"
         model = (TwinCaptionModel if plain else TwinCaptionAttentionModel)(source, target)
     size = SPEECH.hidden_size

@@ -3,7 +3,6 @@
 from typing import Any, Dict, Optional
 
 import torch
-from fairseq.data import Dictionary
 from torch import Tensor, nn
 
 from ...streams.direction import SourceSide
@@ -14,16 +13,14 @@ class FeatureSource(SourceSide):
 
     Args:
         module: has ``forward(features (B, S, D), padding (B, S))`` -> states, padding (B, S').
-        dictionary: None, or what a task has for its source.
-        max_positions: the longest source in rows.
+        max_positions: the longest source in rows; None without a limit.
     """
 
     precision: Tensor
 
-    def __init__(
-        self, module: nn.Module, dictionary: Optional[Dictionary], max_positions: Optional[int]
-    ):
-        super().__init__(module, dictionary, max_positions)  # type: ignore[arg-type]  # no limit
+    def __init__(self, module: nn.Module, max_positions: Optional[int]):
+        # vectors have no dictionary
+        super().__init__(module, None, max_positions)  # type: ignore[arg-type]
         # has the type of the model's parameters, also of a model without any on this side
         self.register_buffer("precision", torch.zeros(()), persistent=False)
 

@@ -79,9 +79,9 @@ class TwinCaptionModel(FairseqEncoderDecoderModel):
     def build_model(cls, cfg: Any, task: FairseqTask) -> "TwinCaptionModel":
         """Return the model; ValueError, naming the option, for values out of range."""
         decoder, size = cls.build_network(cfg, task)
-        # None: images have no limit of positions
         return cls(
-            FeatureSource(Annotations(size.feature_size), None, None),
+            # images have no limit of positions
+            FeatureSource(Annotations(size.feature_size), max_positions=None),
             TargetSide(decoder, task.target_dictionary, cfg.max_target_positions, True),
         )
 

@@ -182,7 +182,7 @@ class TwinSpeechModel(FairseqEncoderDecoderModel):
         encoder = SpeechEncoder(size, cfg.input_feat_per_channel * cfg.input_channels)
         decoder = SpeechDecoder(size, len(dictionary), dictionary.pad())
         return cls(
-            FeatureSource(encoder, None, cfg.max_source_positions),
+            FeatureSource(encoder, cfg.max_source_positions),
             TargetSide(decoder, dictionary, cfg.max_target_positions, need_attention=True),
             window_of(cfg),
             cfg.window_updates,
