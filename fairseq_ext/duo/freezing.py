@@ -7,41 +7,18 @@ begins with one, resumed or fine-tuned, leaves them frozen without being given t
 
 import logging
 import os
-from typing import Any, Dict, FrozenSet, NamedTuple, Optional, Sequence
+from typing import Any, Dict, FrozenSet, Optional, Sequence
 
 from omegaconf import DictConfig
-from torch import nn
 
 from ..common.run_config import carry_in_checkpoints, whole_run
 from ..common.stored import read_stored
 from .config import EmbeddingsConfig
+from .embedding_sets import EmbeddingSet
 
 logger = logging.getLogger(__name__)
 
 LAST = "checkpoint_last.pt"  # fairseq's default for --restore-file
-
-
-class EmbeddingSet(NamedTuple):
-    """A set of vectors of a model that is being built.
-
-    prefix: of its options, "" or "target_". stream: "s" or "p". table: the vectors.
-    path: the file that they were read from, None if they were not.
-    """
-
-    prefix: str
-    stream: str
-    table: nn.Embedding
-    path: Optional[str]
-
-    @property
-    def name(self) -> str:
-        """Return the name in ``frozen_embeddings``, such as "s" or "target_p"."""
-        return self.prefix + self.stream
-
-    @property
-    def is_frozen(self) -> bool:
-        """True if training leaves the vectors as they are."""
-        return not self.table.weight.requires_grad
 
 
 def frozen_before(cfg: EmbeddingsConfig) -> FrozenSet[str]:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from ..compat.generation.line_translator import Answer, Line, LineTranslator
-from ..duo.classifier import DuoClassifierModel
+from ..duo.classifier.model import DuoClassifierModel
 from .inputs import Input
 from .results import Classification
 from .translations import source_tokens

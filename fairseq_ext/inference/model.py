@@ -18,7 +18,7 @@ from torch import nn
 
 from ..compat.checkpoints.configurations import options_of_task
 from ..compat.generation.line_translator import Coders, LineTranslator
-from ..duo.task import TextClassificationTask
+from ..duo.classifier.task import TextClassificationTask
 from ..streams.language_pair import LanguagePair, sides
 from ..streams.other_direction import task_toward
 from ..streams.task import StreamsTask

@@ -8,7 +8,7 @@ import torch
 
 from fairseq_ext.common.lstm import LSTM
 from fairseq_ext.common.recurrent import GRU
-from fairseq_ext.duo.classifier_modules import DuoSentence
+from fairseq_ext.duo.classifier.modules import DuoSentence
 from fairseq_ext.multiway.modules import MultiwayDecoder, MultiwaySize, SharedAttention
 from fairseq_ext.routed import sequence
 from fairseq_ext.routed.modules import Blocks, RoutedUnit

@@ -14,7 +14,7 @@ from fairseq.logging import metrics
 
 from fairseq_ext.dual.lstm_classifier.criterion import DualLabelCrossEntropy
 from fairseq_ext.dual.supervised.criterion import DualSupervisedCriterion
-from fairseq_ext.duo.criterion import LabelCrossEntropy
+from fairseq_ext.duo.classifier.criterion import LabelCrossEntropy
 from fairseq_ext.streams.metrics import log_likelihoods, log_pairs, merge_logs
 from fairseq_ext.twin.criterion import TwinCriterion
 

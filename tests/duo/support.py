@@ -4,8 +4,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from fairseq_ext.duo.layer import DuoSize
-from fairseq_ext.duo.modules import DuoDecoder, DuoEmbedding, DuoEncoder
+from fairseq_ext.duo.transformer.layer import DuoSize
+from fairseq_ext.duo.transformer.modules import DuoDecoder, DuoEmbedding, DuoEncoder
 from properties import collate
 from reference import duo as reference
 

@@ -8,7 +8,7 @@ from duo.support import PAD, rows
 from torch import nn
 
 from fairseq_ext.common import labels
-from fairseq_ext.duo.classifier_modules import ATTENTIONS, METHODS, Classifier, duo_attention
+from fairseq_ext.duo.classifier.modules import ATTENTIONS, METHODS, Classifier, duo_attention
 from reference import duo as reference
 from reference import gradient
 

@@ -9,7 +9,7 @@ from common.words import dictionary_with
 from fairseq import metrics
 from torch import nn
 
-from fairseq_ext.duo.criterion import LabelCrossEntropy, counts, macro_f1
+from fairseq_ext.duo.classifier.criterion import LabelCrossEntropy, counts, macro_f1
 
 LABELS = ("a", "b", "c")
 FIRST, END = 4, 2

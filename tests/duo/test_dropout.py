@@ -12,9 +12,11 @@ from duo.support import END, PAD, ROWS
 from duo.test_classifier_modules import make
 from torch import nn
 
-from fairseq_ext.duo import classifier_modules, embedding_files, layer
-from fairseq_ext.duo.layer import DuoSize
-from fairseq_ext.duo.modules import DuoDecoder, DuoEmbedding, DuoEncoder
+from fairseq_ext.duo import embedding_files
+from fairseq_ext.duo.classifier import modules as classifier_modules
+from fairseq_ext.duo.transformer import layer
+from fairseq_ext.duo.transformer.layer import DuoSize
+from fairseq_ext.duo.transformer.modules import DuoDecoder, DuoEmbedding, DuoEncoder
 
 B, S, T, D, F, DEPTH = 2, 4, 3, 8, 12, 2
 RATES = {"dropout": 0.1, "attention_dropout": 0.2, "activation_dropout": 0.3}

@@ -12,7 +12,7 @@ from torch import nn
 
 from fairseq_ext.compat.user_errors import OptionError
 from fairseq_ext.dual.lstm_classifier.label_sides import LabelSearch
-from fairseq_ext.duo.task import LabelGenerator
+from fairseq_ext.duo.classifier.task import LabelGenerator
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairseq_ext.duo.layer import DuoAttention, DuoSize
+from fairseq_ext.duo.transformer.layer import DuoAttention, DuoSize
 
 
 def attention_maps(streams, share_kv):

@@ -15,8 +15,8 @@ from streams.directions import (
 )
 from torch import nn
 
-from fairseq_ext.duo.model import DuoTargetSide, DuoTransformerModel
-from fairseq_ext.duo.modules import DuoDecoder, DuoEmbedding, DuoEncoder
+from fairseq_ext.duo.transformer.model import DuoTargetSide, DuoTransformerModel
+from fairseq_ext.duo.transformer.modules import DuoDecoder, DuoEmbedding, DuoEncoder
 from fairseq_ext.streams.direction import SourceSide
 from properties import check_gradient_everywhere
 

@@ -6,8 +6,8 @@ import torch
 from duo.support import END, PAD, ROWS, Case, gradient_of, places, rows
 from torch import nn
 
-from fairseq_ext.duo.layer import DuoAttention, DuoSize
-from fairseq_ext.duo.modules import DuoDecoder, DuoEmbedding
+from fairseq_ext.duo.transformer.layer import DuoAttention, DuoSize
+from fairseq_ext.duo.transformer.modules import DuoDecoder, DuoEmbedding
 from reference import duo as reference
 from reference import gradient
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from fairseq_ext.duo.layer import DuoSize
-from fairseq_ext.duo.model import DuoTargetSide
-from fairseq_ext.duo.modules import DuoDecoder, DuoEmbedding, DuoEncoder
+from fairseq_ext.duo.transformer.layer import DuoSize
+from fairseq_ext.duo.transformer.model import DuoTargetSide
+from fairseq_ext.duo.transformer.modules import DuoDecoder, DuoEmbedding, DuoEncoder
 from fairseq_ext.streams.direction import SourceSide
 
 WORDS, ROWS, STEPS, PAD, END, WIDTH = 30, 4, 5, 1, 2, 12

@@ -11,7 +11,7 @@ from common.words import dictionary_with
 from fairseq import options
 from fairseq_cli import preprocess
 
-from fairseq_ext.duo.task import LabelGenerator
+from fairseq_ext.duo.classifier.task import LabelGenerator
 
 SIZES = {"train": 160, "valid": 24, "test": 32}
 TASK = ["--task", "text_classification", "-s", "text", "-t", "label"]

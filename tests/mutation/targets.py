@@ -130,17 +130,17 @@ TESTS = {
     **_table(
         "duo",
         {
-            "modules": _tests("duo", "modules", "model"),
-            "search_step": _tests("duo", "search_step"),
-            "criterion": _tests("duo", "criterion"),
-            "layer": _tests("duo", "layer", "modules", "model"),
+            "transformer/modules": _tests("duo", "modules", "model"),
+            "transformer/search_step": _tests("duo", "search_step"),
+            "classifier/criterion": _tests("duo", "criterion"),
+            "transformer/layer": _tests("duo", "layer", "modules", "model"),
             "freezing": _tests("duo", "freezing"),
-            "classifier_modules": [
+            "classifier/modules": [
                 *_tests("duo", "classifier_modules"),
                 *_tests("common", "initial_values"),
             ],
             "embedding_files": _tests("duo", "embedding_files"),
-            "classifier": _tests("duo", "classifier", "freezing"),
+            "classifier/model": _tests("duo", "classifier", "freezing"),
         },
     ),
     **_table(

@@ -3,7 +3,6 @@
 Dimensions as there.
 """
 
-import os
 from dataclasses import fields
 from typing import Any, Collection, Dict, List, Optional, Tuple, cast
 
@@ -12,14 +11,14 @@ from fairseq.models import register_model
 from fairseq.tasks import FairseqTask
 from torch import Tensor
 
-from ..common.decoding import Cache
-from ..common.joined_dictionary import check_joined
-from ..common.padding_sides import check_right_padding
-from ..compat.user_errors import option_of
-from ..streams.direction import Direction, SourceSide, TargetSide
-from . import embedding_files
-from .config import DuoTransformerConfig, EmbeddingsConfig, register_transformers
-from .freezing import EmbeddingSet, frozen_before, record_sets, warn_without_files
+from ...common.decoding import Cache
+from ...common.joined_dictionary import check_joined
+from ...common.padding_sides import check_right_padding
+from ...compat.user_errors import option_of
+from ...streams.direction import Direction, SourceSide, TargetSide
+from ..embedding_sets import EmbeddingSet, embedding_set
+from ..freezing import frozen_before, record_sets, warn_without_files
+from .config import DuoTransformerConfig, register_architectures
 from .layer import DuoSize
 from .modules import DuoDecoder, DuoEmbedding, DuoEncoder
 
@@ -158,31 +157,4 @@ def embedding_layer(size: DuoSize, sets: List[EmbeddingSet]) -> DuoEmbedding:
     return DuoEmbedding([entry.table for entry in sets], size.embed_dim, size.dropout)
 
 
-def embedding_set(
-    cfg: EmbeddingsConfig,
-    prefix: str,
-    stream: str,
-    dictionary: Dictionary,
-    default_dim: int,
-    unit: bool = False,
-) -> EmbeddingSet:
-    """Return the set S or P of the options.
-
-    default_dim: its width without a file and without an option. unit: see ``embedding``.
-    """
-    names = f"{prefix}embed_path_{stream}", f"{prefix}embed_dim_{stream}"
-    path, width = (getattr(cfg, name) for name in names)
-    if path is not None and not os.path.isfile(path):
-        reason = "a folder" if os.path.isdir(path) else "there is no such file"
-        raise ValueError(f"{option_of(names[0], path)}: {reason}; allowed: a file of word vectors")
-    if width is not None and width < 1:
-        raise ValueError(f"{option_of(names[1])} {width}: must be at least 1")
-    # without a file and without a width, S and P are as wide as the model
-    if path is None and width is None:
-        width = default_dim
-    label = (prefix + stream).replace("_", " ").upper()
-    table = embedding_files.embedding(label, dictionary, path, width, unit)
-    return EmbeddingSet(prefix, stream, table, path)
-
-
-register_transformers()
+register_architectures()

@@ -23,10 +23,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..common.decoding import Cache, append_to_cache
-from ..common.dropout import RetainsDropout
-from ..common.layers import Linear, linear
-from ..common.transformer import TransformerSize, attend, projection
+from ...common.decoding import Cache, append_to_cache
+from ...common.dropout import RetainsDropout
+from ...common.layers import Linear, linear
+from ...common.transformer import TransformerSize, attend, projection
 
 Streams = List[Tensor]
 NORMS = ("decoder", "all", "off")

@@ -26,10 +26,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..common.attention import masked_softmax
-from ..common.dropout import RetainsDropout
-from ..common.layers import linear
-from ..common.sizes import check_rate
+from ...common.attention import masked_softmax
+from ...common.dropout import RetainsDropout
+from ...common.layers import linear
+from ...common.sizes import check_rate
 
 METHODS = ("duo", "single", "average", "concatenation", "mean-mlp")
 ATTENTIONS = ("softmax", "linear")

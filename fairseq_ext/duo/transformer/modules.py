@@ -19,12 +19,12 @@ from typing import List, Optional, Sequence, Tuple, cast
 import torch
 from torch import Tensor, nn
 
-from ..common import products
-from ..common.decoding import PER_SENTENCE, Cache
-from ..common.dropout import RetainsDropout
-from ..common.layers import linear
-from ..common.sentence_steps import SentenceSteps
-from ..common.transformer import Positions
+from ...common import products
+from ...common.decoding import PER_SENTENCE, Cache
+from ...common.dropout import RetainsDropout
+from ...common.layers import linear
+from ...common.sentence_steps import SentenceSteps
+from ...common.transformer import Positions
 from .layer import DuoLayer, DuoSize, Streams
 from .search_step import duo_steps
 

@@ -15,8 +15,8 @@ from fairseq.models import BaseFairseqModel
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..common.labels import numbers
-from ..common.log_sums import logged_sum
+from ...common.labels import numbers
+from ...common.log_sums import logged_sum
 
 
 @register_criterion("label_cross_entropy", dataclass=FairseqDataclass)

@@ -1,4 +1,4 @@
-"""The model ``duo_classifier`` for fairseq; the equations are in classifier_modules.py.
+"""The model ``duo_classifier`` for fairseq; the equations are in modules.py.
 
 Dimensions: B texts, T words, L labels.
 """
@@ -9,12 +9,12 @@ from fairseq.models import BaseFairseqModel, register_model
 from fairseq.tasks import FairseqTask
 from torch import Tensor
 
-from ..common.labels import labels
-from ..compat.user_errors import option_of
-from .classifier_modules import Classifier
-from .config import DuoClassifierConfig, register_classifiers
-from .freezing import frozen_before, record_sets, warn_without_files
-from .model import embedding_set
+from ...common.labels import labels
+from ...compat.user_errors import option_of
+from ..embedding_sets import embedding_set
+from ..freezing import frozen_before, record_sets, warn_without_files
+from .config import DuoClassifierConfig, register_architectures
+from .modules import Classifier
 
 DEFAULT_DIM = 300
 
@@ -113,4 +113,4 @@ def _check_learnt(cfg: DuoClassifierConfig, before: Collection[str]) -> None:
     warn_without_files("--train-embeddings", cfg)
 
 
-register_classifiers()
+register_architectures()

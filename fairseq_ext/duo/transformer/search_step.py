@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..common.layers import Linear
-from ..common.sentence_steps import (
+from ...common.layers import Linear
+from ...common.sentence_steps import (
     Affine,
     AttentiveSteps,
     Past,
@@ -23,7 +23,7 @@ from ..common.sentence_steps import (
     is_plain,
     repeated_norm,
 )
-from ..common.transformer import Positions
+from ...common.transformer import Positions
 from .layer import DuoAttention, DuoLayer, DuoNorm, Streams
 
 if TYPE_CHECKING:  # modules.py imports this file

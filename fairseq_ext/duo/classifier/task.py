@@ -27,11 +27,11 @@ from fairseq.tasks import FairseqTask, register_task
 from omegaconf import II, MISSING
 from torch import Tensor
 
-from ..common import labels
-from ..common.empty_files import binarised_lines
-from ..common.ensembles import mean_log_probs
-from ..common.search_options import refuse_search
-from ..compat.user_errors import SPLIT_OPTIONS
+from ...common import labels
+from ...common.empty_files import binarised_lines
+from ...common.ensembles import mean_log_probs
+from ...common.search_options import refuse_search
+from ...compat.user_errors import SPLIT_OPTIONS
 
 
 @dataclass
