@@ -16,7 +16,7 @@ from fairseq.models import (
 )
 
 import fairseq_ext  # noqa: F401  (registers what is named here)
-from fairseq_ext.multiway.fusion import LanguageSize
+from fairseq_ext.multiway.deep_fusion.modules import LanguageSize
 from fairseq_ext.multiway.modules import MultiwaySize
 from fairseq_ext.routed.sequence import RoutedSize
 

@@ -1,4 +1,4 @@
 """Multi-way, multilingual translation with a shared attention (Firat, Cho and Bengio; 2016)."""
 
 # they register what they define
-from . import deep_fusion, language_model, model, task  # noqa: F401
+from . import deep_fusion, model, task  # noqa: F401

@@ -168,7 +168,7 @@ def test_every_reader_is_known():
         "inference/loading.py": {"load_model_ensemble_and_task"},
         "inference/packed.py": {"load_file"},
         "inference/stored_models.py": {"load_checkpoint_to_cpu"},
-        "multiway/deep_fusion.py": {"read_stored"},
+        "multiway/deep_fusion/model.py": {"read_stored"},
         "tools/checkpoint/average.py": {"load_checkpoint_to_cpu"},
         "tools/checkpoint/reading.py": {"load", "load_checkpoint_to_cpu"},
         "twin/captions/dataset.py": {"load"},

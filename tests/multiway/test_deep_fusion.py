@@ -9,8 +9,8 @@ from fairseq import checkpoint_utils, options, tasks
 from multiway.conftest import SMALL
 from streams.directions import write_dictionaries
 
-from fairseq_ext.multiway import deep_fusion
-from fairseq_ext.multiway.deep_fusion import LANGUAGE, DeepFusionModel, read_checkpoint
+from fairseq_ext.multiway.deep_fusion import model as deep_fusion
+from fairseq_ext.multiway.deep_fusion.model import LANGUAGE, DeepFusionModel, read_checkpoint
 
 SIZES = [word for entry in SMALL.items() for word in entry]
 QUICK = ["--optimizer", "adam", "--lr", 0.01, "--max-tokens", 500, "--no-epoch-checkpoints"]

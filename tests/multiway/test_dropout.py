@@ -8,8 +8,8 @@ from common.dropouts import record
 from multiway.support import END, PAD, Case
 from torch import nn
 
-from fairseq_ext.multiway.fusion import LanguageSize, LanguageState
-from fairseq_ext.multiway.language_model import LanguageModelDecoder
+from fairseq_ext.multiway.deep_fusion.language_model import LanguageModelDecoder
+from fairseq_ext.multiway.deep_fusion.modules import LanguageSize, LanguageState
 
 
 def test_every_place(monkeypatch):

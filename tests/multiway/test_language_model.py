@@ -12,8 +12,8 @@ from streams.directions import (
 )
 from torch import nn
 
-from fairseq_ext.multiway.fusion import LanguageSize, LanguageState
-from fairseq_ext.multiway.language_model import LanguageModelDecoder
+from fairseq_ext.multiway.deep_fusion.language_model import LanguageModelDecoder
+from fairseq_ext.multiway.deep_fusion.modules import LanguageSize, LanguageState
 from properties import (
     check_beam_reorder,
     check_causality,

@@ -72,8 +72,11 @@ TESTS = {
             ],
             "attentive_gru": _tests("multiway", "attentive_gru", "modules"),
             "encoders": _tests("multiway", "encoders"),
-            "fusion": [*_tests("multiway", "fusion", "language_model", "dropout"), VALUES],
-            "deep_fusion": _tests("multiway", "deep_fusion", "fusion"),
+            "deep_fusion/modules": [
+                *_tests("multiway", "deep_fusion_modules", "language_model", "dropout"),
+                VALUES,
+            ],
+            "deep_fusion/model": _tests("multiway", "deep_fusion", "deep_fusion_modules"),
             "search_step": _tests("multiway", "search_step", "properties"),
             "task": _tests("multiway", "sources"),
         },

@@ -2,7 +2,7 @@
 
 Both are read when a run starts; the run's checkpoints hold all that is needed. Only the readout,
 the softmax, W_s and the controller are trained (Gulcehre et al. 2015, Sec. 4.2); the equations are
-in fusion.py.
+in modules.py.
 """
 
 import copy
@@ -15,14 +15,14 @@ from fairseq.models import register_model
 from fairseq.tasks import FairseqTask
 from torch import Tensor
 
-from ..common.run_config import carry_in_checkpoints
-from ..common.stored import Stored, check_symbols, read_stored
-from ..compat.user_errors import option_of
-from ..streams.language_pair import sides
-from ..streams.stored_pairs import stored_pairs
-from .config import MultiwayConfig, encoder_sizes, encoder_types, size_of
-from .fusion import FusedDecoder, LanguageSize
-from .model import MultiwayModel
+from ...common.run_config import carry_in_checkpoints
+from ...common.stored import Stored, check_symbols, read_stored
+from ...compat.user_errors import option_of
+from ...streams.language_pair import sides
+from ...streams.stored_pairs import stored_pairs
+from ..config import MultiwayConfig, encoder_sizes, encoder_types, size_of
+from ..model import MultiwayModel
+from .modules import FusedDecoder, LanguageSize
 
 TRANSLATION, LANGUAGE = "--translation-model", "--language-model"
 SIZES = (
@@ -40,7 +40,7 @@ NOT_TO_BE_GIVEN = (
 Weights = Dict[str, Tensor]
 
 
-def _taken(what: str) -> Any:
+def _inherited(what: str) -> Any:
     """Return an option whose value comes from the translation model."""
     text = f"{what}: taken from {TRANSLATION}; a value that is set must be the same"
     return field(default=None, metadata={"help": text})
@@ -62,22 +62,22 @@ class DeepFusionConfig(MultiwayConfig):
         default=None,
         metadata={"help": "checkpoint of a gru_lm over the dictionary of the target language"},
     )
-    embed_dim: Optional[int] = _taken("D, width of embeddings")  # type: ignore[assignment]
-    hidden_size: Optional[int] = _taken(  # type: ignore[assignment]
+    embed_dim: Optional[int] = _inherited("D, width of embeddings")  # type: ignore[assignment]
+    hidden_size: Optional[int] = _inherited(  # type: ignore[assignment]
         "H, number of GRU units of the decoder"
     )
-    encoder_hidden_size: Optional[str] = _taken("number of GRU units of the encoders")
-    encoder_type: Optional[str] = _taken("type of the encoders")
-    context_size: Optional[int] = _taken(  # type: ignore[assignment]
+    encoder_hidden_size: Optional[str] = _inherited("number of GRU units of the encoders")
+    encoder_type: Optional[str] = _inherited("type of the encoders")
+    context_size: Optional[int] = _inherited(  # type: ignore[assignment]
         "A, width of annotations and attention"
     )
-    readout_size: Optional[int] = _taken(  # type: ignore[assignment]
+    readout_size: Optional[int] = _inherited(  # type: ignore[assignment]
         "O, number of tanh units before the softmax"
     )
-    init_hidden_size: Optional[int] = _taken(  # type: ignore[assignment]
+    init_hidden_size: Optional[int] = _inherited(  # type: ignore[assignment]
         "width of the hidden layer of the initialiser"
     )
-    init_size: Optional[int] = _taken(  # type: ignore[assignment]
+    init_size: Optional[int] = _inherited(  # type: ignore[assignment]
         "width of the output of the initialiser"
     )
     dropout: Optional[float] = field(  # type: ignore[assignment]
@@ -118,8 +118,8 @@ def check_dictionary(
     check_symbols(stored, file, lang, dictionary)
 
 
-class Start:
-    """What a run starts from.
+class TrainedModels:
+    """The translation model and the language model that a run starts from.
 
     Args:
         cfg: its options.
@@ -141,7 +141,7 @@ class Start:
         self.translation = read_checkpoint(TRANSLATION, translation, "multiway_gru")
         self.language = read_checkpoint(LANGUAGE, language, "gru_lm")
         if self.language.task.get("add_bos_token"):
-            # y_0 of fusion.py is the end symbol, and nothing stands before it
+            # y_0 of modules.py is the end symbol, and nothing stands before it
             raise self.language.error(
                 "was trained with --add-bos-token, whose texts begin with a symbol that a "
                 "translation does not have; allowed: a model that was trained without it"
@@ -269,18 +269,18 @@ class DeepFusionModel(MultiwayModel):
     @classmethod
     def build_model(cls, cfg: DeepFusionConfig, task: FairseqTask) -> "DeepFusionModel":
         """Return the model, from two models or, if a checkpoint gives the sizes, from nothing."""
-        start = None
+        trained_models = None
         if cfg.language_model_size is not None:
             _check_complete(cfg)
         else:
-            start = Start(cfg, task.pairs, task.dictionaries)
+            trained_models = TrainedModels(cfg, task.pairs, task.dictionaries)
             # from now on a checkpoint of this run is built without the two files
-            carry_in_checkpoints(cfg, "model", start.values)
-            cfg = _settled(cfg, start.values)
+            carry_in_checkpoints(cfg, "model", trained_models.values)
+            cfg = _settled(cfg, trained_models.values)
         # with random weights; those of the two models, or of a run's checkpoint, come next
         model = super().build_model(cfg, task)
-        if start:
-            weights = start.weights_for(list(model.state_dict()))
+        if trained_models:
+            weights = trained_models.weights_for(list(model.state_dict()))
             model.load_state_dict({**model.state_dict(), **weights})
         # Sec. 4.2: only the readout, the softmax, W_s and the controller are trained
         trained = set(model.parameter_groups()["output"])

@@ -1,6 +1,6 @@
 """A GRU language model for fairseq's own task ``language_modeling``; deep fusion reads its states.
 
-The equations are in fusion.py; the softmax follows on s_t: p(y_t) = softmax(W s_t + b).
+The equations are in modules.py; the softmax follows on s_t: p(y_t) = softmax(W s_t + b).
 """
 
 from dataclasses import dataclass, field
@@ -13,12 +13,12 @@ from fairseq.tasks import FairseqTask
 from omegaconf import II
 from torch import Tensor, nn
 
-from ..common.architectures import architecture
-from ..common.decoding import Cache
-from ..common.dropout import RetainsDropout
-from ..common.layers import linear
-from ..common.sizes import check_rate
-from .fusion import LanguageSize, LanguageState
+from ...common.architectures import architecture
+from ...common.decoding import Cache
+from ...common.dropout import RetainsDropout
+from ...common.layers import linear
+from ...common.sizes import check_rate
+from .modules import LanguageSize, LanguageState
 
 CACHE = "language"
 

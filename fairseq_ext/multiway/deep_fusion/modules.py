@@ -1,13 +1,13 @@
 """Deep fusion with a language model, the paper's equations in plain torch.
 
-Gulcehre et al. (2015, arXiv 1503.03535), Sec. 4.2, on the decoder of modules.py::
+Gulcehre et al. (2015, arXiv 1503.03535), Sec. 4.2, on the decoder of ../modules.py::
 
     s_t = GRU(E_s[y_{t-1}], s_{t-1}),  s_0 = 0                  the language model's state
     g_t = sigmoid(v_g . s_t + b_g)                              the controller
     o_t = tanh(W_h z_t + W_e E[y_{t-1}] + W_c c_t + b_r + g_t W_s s_t)     the readout
 
 y_0 is the end symbol for the language model, which was trained that way; for the translation
-model E[y_0] is the zero vector (modules.py).
+model E[y_0] is the zero vector.
 
 Deviation: the paper's readout is a maxout layer and its language model an LSTM; here they are the
 tanh layer and the GRU of the system they extend, as in Table 2 of Firat et al. (2016).
@@ -23,12 +23,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..common.decoding import Cache
-from ..common.dropout import RetainsDropout
-from ..common.layers import embedding, linear
-from ..common.recurrent import GRU, gru_cell
-from ..common.sizes import check_sizes
-from .modules import MultiwayDecoder, MultiwaySize
+from ...common.decoding import Cache
+from ...common.dropout import RetainsDropout
+from ...common.layers import embedding, linear
+from ...common.recurrent import GRU, gru_cell
+from ...common.sizes import check_sizes
+from ..modules import MultiwayDecoder, MultiwaySize
 
 STATE = "language_state"  # in the cache
 CLOSED = -1.0  # b_g at the start (the paper): g_t is about 0.26, mostly the translation model

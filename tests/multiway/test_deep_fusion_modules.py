@@ -23,8 +23,8 @@ from streams.directions import (
 from torch import nn
 
 from fairseq_ext.common.decoding import reorder_cache
-from fairseq_ext.multiway import fusion
-from fairseq_ext.multiway.fusion import FusedDecoder, LanguageSize, LanguageState
+from fairseq_ext.multiway.deep_fusion import modules as fusion
+from fairseq_ext.multiway.deep_fusion.modules import FusedDecoder, LanguageSize, LanguageState
 from fairseq_ext.streams import direction as direction_file
 from properties import (
     collate,
