@@ -18,7 +18,7 @@ from fairseq.models import (
 import fairseq_ext  # noqa: F401  (registers what is named here)
 from fairseq_ext.multiway.deep_fusion.modules import LanguageSize
 from fairseq_ext.multiway.modules import MultiwaySize
-from fairseq_ext.routed.sequence import RoutedSize
+from fairseq_ext.routed.encoder_decoder import RoutedSize
 
 BIG = {"embed_dim": 1024, "ffn_embed_dim": 4096, "attention_heads": 16, "layers": 6, "dropout": 0.3}
 BASE = {"embed_dim": 512, "ffn_embed_dim": 2048, "attention_heads": 8, "layers": 6, "dropout": 0.1}

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from ..common.attention_gradient import AdditiveAttention, by_position
 from ..common.products import repeated_linear
-from .routed_gru import Layer, Recurrence
+from .routed_gru import LayerPass, Recurrence
 
 
 class StackedLayer(NamedTuple):
@@ -145,7 +145,7 @@ class _AttentiveStack(torch.autograd.Function):
         uppers, saved = rest[: 2 * ctx.depth], rest[2 * ctx.depth :]
         size = len(saved) // ctx.depth
         starts = range(0, len(saved), size)
-        layers = [Layer.restored(saved[start : start + size]) for start in starts]
+        layers = [LayerPass.restored(saved[start : start + size]) for start in starts]
         for layer, grad_tau in zip(layers, grad_taus):
             # nobody outside reads g after the last step, so that it has no gradient from there
             layer.start_backward(None, grad_tau)
@@ -170,12 +170,12 @@ def _stacked(flat: Sequence[Optional[Tensor]]) -> List[StackedLayer]:
     return [StackedLayer._make([*part[:INPUTS], Recurrence(*part[INPUTS:])]) for part in parts]
 
 
-def _start(layer: StackedLayer, projected: Tensor) -> Layer:
+def _start(layer: StackedLayer, projected: Tensor) -> LayerPass:
     """Return a layer before its first step, with room for its projections, which the loop fills."""
     steps, rows, width = projected.shape
     width = width if layer.weight is None else layer.weight.size(0)  # G_1, or G_l of a layer above
     room = projected.new_empty(steps, rows, width)
-    return Layer.start(layer.recurrence, room, layer.state, layer.output)
+    return LayerPass.start(layer.recurrence, room, layer.state, layer.output)
 
 
 def _masked(inputs: Tensor, mask: Optional[Tensor], t: int) -> Tensor:
@@ -188,7 +188,7 @@ class _StackGradient:
 
     def __init__(
         self,
-        layers: List[Layer],
+        layers: List[LayerPass],
         weights: Sequence[Optional[Tensor]],
         masks: Sequence[Optional[Tensor]],
     ):

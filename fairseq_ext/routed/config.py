@@ -1,14 +1,13 @@
 """Options of the routed model and its baselines, and one named architecture per setting."""
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Optional
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from omegaconf import II
 
 from ..common.architectures import architecture
-from .modules import BidirectionalUnit, RoutedUnit, UnitStack
-from .sequence import RoutedSize
+from .encoder_decoder import RoutedSize
 
 SHARING = ("blocks", "layers")
 SHARED_BLOCKS = 3  # n
@@ -103,66 +102,6 @@ def check_sharing(cfg: RoutedConfig) -> None:
                 f"{option} {value}: does nothing with --sharing layers (mtl_full_gru, "
                 "mtl_partial_gru), which has no shared blocks and no router; leave it out"
             )
-
-
-def layer_owners(
-    option: str, layers: int, shared: Optional[int], tasks: Sequence[str]
-) -> List[Optional[Sequence[str]]]:
-    """Return the owners of each layer from the bottom: the tasks, or None where all share it.
-
-    option: "encoder" or "decoder". shared: how many of the top layers are shared; None = all.
-    ValueError, naming the option, for a number out of range.
-    """
-    if layers < 1:
-        raise ValueError(f"--{option}-layers {layers}: must be at least 1")
-    shared = layers if shared is None else shared
-    if not 0 <= shared <= layers:
-        raise ValueError(
-            f"--shared-{option}-layers {shared}: must be between 0 and --{option}-layers, {layers}"
-        )
-    # the bottom ones belong to the tasks
-    return [tasks] * (layers - shared) + [None] * shared
-
-
-def build_units(cfg: RoutedConfig, tasks: Sequence[str]) -> Tuple[UnitStack, List[RoutedUnit]]:
-    """Return the encoder's and the decoder's units.
-
-    Raises ValueError, naming the option, for sizes out of range and for --shared-encoder-layers and
-    --shared-decoder-layers with --sharing blocks. With --sharing layers, --shared-blocks and
-    --router-size are not read: see ``check_sharing``.
-    """
-    size, blocks = size_of(cfg), 0
-    layers = {"encoder": cfg.encoder_layers, "decoder": cfg.decoder_layers}
-    shared = {"encoder": cfg.shared_encoder_layers, "decoder": cfg.shared_decoder_layers}
-    if str(cfg.sharing) == "blocks":
-        blocks = SHARED_BLOCKS if cfg.shared_blocks is None else cfg.shared_blocks
-        if blocks < 1:
-            raise ValueError(
-                f"--shared-blocks {blocks}: must be at least 1 (--sharing layers has none)"
-            )
-        for part, number in shared.items():
-            if number is not None:
-                raise ValueError(
-                    f"--shared-{part}-layers {number}: only with --sharing layers; with --sharing "
-                    "blocks every layer is shared in part"
-                )
-        # every unit has a block for each task
-        shared = {"encoder": 0, "decoder": 0}
-    owners = {part: layer_owners(part, layers[part], shared[part], tasks) for part in layers}
-    options: Dict[str, Any] = dict(shared_blocks=blocks, router_size=size.router_size or None)
-    encoder: List[BidirectionalUnit] = []
-    decoder: List[RoutedUnit] = []
-    # a layer reads the state of the one below it; the decoder's first one also the context
-    inputs = size.embed_dim
-    for tasks_of_layer in owners["encoder"]:
-        encoder.append(BidirectionalUnit(inputs, size.hidden_size, tasks=tasks_of_layer, **options))
-        inputs = encoder[-1].output_size
-    # [E y_{t-1} ; c_t] (Eq. 13); c is as wide as an annotation
-    inputs += size.embed_dim
-    for tasks_of_layer in owners["decoder"]:
-        decoder.append(RoutedUnit(inputs, size.hidden_size, tasks=tasks_of_layer, **options))
-        inputs = decoder[-1].output_size
-    return UnitStack(encoder, size.dropout), decoder
 
 
 FULL: Dict[str, Any] = dict(sharing="layers", encoder_layers=3, decoder_layers=3)

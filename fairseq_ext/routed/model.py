@@ -1,6 +1,9 @@
-"""The routed model and its baselines as fairseq sees them; the equations are in modules.py."""
+"""The routed model and its baselines as fairseq sees them.
 
-from typing import Any, Dict, List, Mapping, Optional, Tuple, cast
+The equations are in modules.py (the units) and encoder_decoder.py (what stands around them).
+"""
+
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, cast
 
 import torch
 from fairseq.data import Dictionary
@@ -14,8 +17,15 @@ from ..streams.direction import Direction, SourceSide, TargetSide
 from ..streams.language_pair import LanguagePair, sides
 from ..streams.model import StreamsModel
 from ..streams.task import StreamsTask
-from .config import RoutedConfig, build_units, check_sharing, register_architectures, size_of
-from .sequence import Decoder, Encoder, Target, decode
+from .config import (
+    SHARED_BLOCKS,
+    RoutedConfig,
+    check_sharing,
+    register_architectures,
+    size_of,
+)
+from .encoder_decoder import Decoder, Encoder, Target, decode
+from .modules import BidirectionalUnit, RoutedUnit, UnitStack
 
 
 class EncodingPath(nn.Module):
@@ -55,7 +65,7 @@ class DecodingPath(nn.Module):
         return self.target.output(readout)
 
 
-class RoutedSource(SourceSide):
+class RoutedSourceSide(SourceSide):
     """A source side that remembers where the sentences began ("leading" (B, 1))."""
 
     def forward(
@@ -66,7 +76,7 @@ class RoutedSource(SourceSide):
         return {**super().forward(src_tokens), "leading": leading}
 
 
-class RoutedTarget(TargetSide):
+class RoutedTargetSide(TargetSide):
     """A target side whose attention is over the source tokens where they stood.
 
     The task token has none: it is no word of the sentence that a target word could be aligned to.
@@ -174,12 +184,12 @@ class RoutedModel(StreamsModel):
     def direction(self, pair: str, need_attention: bool = False) -> Direction:
         """Return an encoder-decoder model of one task that shares this model's parameters."""
         source, target = LanguagePair.parse(self._check(pair))
-        encoder = RoutedSource(
+        encoder = RoutedSourceSide(
             EncodingPath(self.encoder, self.sources[source], pair),
             self.dictionaries[source],
             self._max_positions[0],
         )
-        decoder = RoutedTarget(
+        decoder = RoutedTargetSide(
             DecodingPath(self.decoder, self.targets[target], pair),
             self.dictionaries[target],
             self._max_positions[1],
@@ -254,6 +264,66 @@ class RoutedModel(StreamsModel):
         # blocks of other tasks, other vocabularies: no gradient
         parts = ("shared", f"task.{pair}", f"source.{source}", f"target.{target}")
         return [name for part in parts for name in groups[part]]
+
+
+def layer_owners(
+    option: str, layers: int, shared: Optional[int], tasks: Sequence[str]
+) -> List[Optional[Sequence[str]]]:
+    """Return the owners of each layer from the bottom: the tasks, or None where all share it.
+
+    option: "encoder" or "decoder". shared: how many of the top layers are shared; None = all.
+    ValueError, naming the option, for a number out of range.
+    """
+    if layers < 1:
+        raise ValueError(f"--{option}-layers {layers}: must be at least 1")
+    shared = layers if shared is None else shared
+    if not 0 <= shared <= layers:
+        raise ValueError(
+            f"--shared-{option}-layers {shared}: must be between 0 and --{option}-layers, {layers}"
+        )
+    # the bottom ones belong to the tasks
+    return [tasks] * (layers - shared) + [None] * shared
+
+
+def build_units(cfg: RoutedConfig, tasks: Sequence[str]) -> Tuple[UnitStack, List[RoutedUnit]]:
+    """Return the encoder's and the decoder's units.
+
+    Raises ValueError, naming the option, for sizes out of range and for --shared-encoder-layers and
+    --shared-decoder-layers with --sharing blocks. With --sharing layers, --shared-blocks and
+    --router-size are not read: see ``config.check_sharing``.
+    """
+    size, blocks = size_of(cfg), 0
+    layers = {"encoder": cfg.encoder_layers, "decoder": cfg.decoder_layers}
+    shared = {"encoder": cfg.shared_encoder_layers, "decoder": cfg.shared_decoder_layers}
+    if str(cfg.sharing) == "blocks":
+        blocks = SHARED_BLOCKS if cfg.shared_blocks is None else cfg.shared_blocks
+        if blocks < 1:
+            raise ValueError(
+                f"--shared-blocks {blocks}: must be at least 1 (--sharing layers has none)"
+            )
+        for part, number in shared.items():
+            if number is not None:
+                raise ValueError(
+                    f"--shared-{part}-layers {number}: only with --sharing layers; with --sharing "
+                    "blocks every layer is shared in part"
+                )
+        # every unit has a block for each task
+        shared = {"encoder": 0, "decoder": 0}
+    owners = {part: layer_owners(part, layers[part], shared[part], tasks) for part in layers}
+    options: Dict[str, Any] = dict(shared_blocks=blocks, router_size=size.router_size or None)
+    encoder: List[BidirectionalUnit] = []
+    decoder: List[RoutedUnit] = []
+    # a layer reads the state of the one below it; the decoder's first one also the context
+    inputs = size.embed_dim
+    for tasks_of_layer in owners["encoder"]:
+        encoder.append(BidirectionalUnit(inputs, size.hidden_size, tasks=tasks_of_layer, **options))
+        inputs = encoder[-1].output_size
+    # [E y_{t-1} ; c_t] (Eq. 13); c is as wide as an annotation
+    inputs += size.embed_dim
+    for tasks_of_layer in owners["decoder"]:
+        decoder.append(RoutedUnit(inputs, size.hidden_size, tasks=tasks_of_layer, **options))
+        inputs = decoder[-1].output_size
+    return UnitStack(encoder, size.dropout), decoder
 
 
 register_architectures()

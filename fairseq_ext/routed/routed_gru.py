@@ -67,8 +67,8 @@ class LayerValues(NamedTuple):
     scale: Optional[Tensor] = None
 
 
-class Layer:
-    """The numbers of one layer at every step, and their gradients.
+class LayerPass:
+    """All steps of one layer, forwards and backwards: their values and their gradients.
 
     It works in place on tensors that autograd does not see: ``forward(t)`` for t = 0 .. T-1, then
     ``start_backward`` and ``backward(t)`` for t = T-1 .. 0.
@@ -78,7 +78,7 @@ class Layer:
         values: what the steps compute and the backward pass reads.
     """
 
-    def __init__(self, weights: Recurrence, values: "LayerValues"):
+    def __init__(self, weights: Recurrence, values: LayerValues):
         self.weights, self.routed, self.values = weights, weights.routed, values
         self.projected, self.states, self.outputs, self.gates = values[:4]
         self.candidates, self.tau = values.candidates, values.tau
@@ -93,7 +93,7 @@ class Layer:
     @classmethod
     def start(
         cls, weights: Recurrence, projected: Tensor, state: Tensor, output: Tensor
-    ) -> "Layer":
+    ) -> "LayerPass":
         """Return a layer before its first step.
 
         Args:
@@ -127,7 +127,7 @@ class Layer:
         return (*self.weights, *self.values)
 
     @classmethod
-    def restored(cls, tensors: Sequence[Tensor]) -> "Layer":
+    def restored(cls, tensors: Sequence[Tensor]) -> "LayerPass":
         """Return the layer of ``saved``; its forward steps are done."""
         count = len(Recurrence._fields)
         return cls(Recurrence(*tensors[:count]), LayerValues(*tensors[count:]))
@@ -284,7 +284,7 @@ class _RoutedGRU(torch.autograd.Function):
     ) -> Tuple[Tensor, Tensor, Tensor]:
         ctx.set_materialize_grads(False)
         with torch.autocast(projected.device.type, enabled=False):
-            layer = Layer.start(Recurrence(*weights), projected, state, output)
+            layer = LayerPass.start(Recurrence(*weights), projected, state, output)
             for t in range(projected.size(0)):
                 layer.forward(t)
         ctx.save_for_backward(*layer.saved())
@@ -299,7 +299,7 @@ class _RoutedGRU(torch.autograd.Function):
         grad_tau: Optional[Tensor],
         grad_state: Optional[Tensor],
     ) -> Tuple[Optional[Tensor], ...]:
-        layer = Layer.restored(ctx.saved_tensors)
+        layer = LayerPass.restored(ctx.saved_tensors)
         steps = layer.projected.size(0)
         grad = torch.zeros_like(layer.outputs[0])
         with torch.autocast(grad.device.type, enabled=False):

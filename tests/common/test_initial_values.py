@@ -10,7 +10,7 @@ from fairseq_ext.common.lstm import LSTM
 from fairseq_ext.common.recurrent import GRU
 from fairseq_ext.duo.classifier.modules import DuoSentence
 from fairseq_ext.multiway.modules import MultiwayDecoder, MultiwaySize, SharedAttention
-from fairseq_ext.routed import sequence
+from fairseq_ext.routed import encoder_decoder
 from fairseq_ext.routed.modules import Blocks, RoutedUnit
 
 UNITS = 12
@@ -66,8 +66,8 @@ def test_energy_has_the_deviation_of_a_row(system):
     if system == "multiway":
         energy = SharedAttention(MultiwaySize(8, 8, WIDE, 8, 8, 8)).energy
     else:
-        size = sequence.RoutedSize(4, 4, WIDE, 0, 0.0)
-        energy = sequence.Decoder(size, [RoutedUnit(8, 4)], 4).energy
+        size = encoder_decoder.RoutedSize(4, 4, WIDE, 0, 0.0)
+        energy = encoder_decoder.Decoder(size, [RoutedUnit(8, 4)], 4).energy
     assert energy.std().item() == pytest.approx(WIDE**-0.5, rel=0.05)
     assert abs(energy.mean().item()) < 4 / WIDE
 

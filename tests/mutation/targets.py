@@ -84,13 +84,15 @@ TESTS = {
     **_table(
         "routed",
         {
-            "modules": _tests("routed", "modules", "sequence", "properties", "model", "dropout"),
-            "sequence": [
-                *_tests("routed", "sequence", "routed_gru", "properties", "dropout"),
+            "modules": _tests(
+                "routed", "modules", "encoder_decoder", "properties", "model", "dropout"
+            ),
+            "encoder_decoder": [
+                *_tests("routed", "encoder_decoder", "routed_gru", "properties", "dropout"),
                 VALUES,
             ],
-            "routed_gru": _tests("routed", "modules", "sequence", "routed_gru"),
-            "attentive_stack": _tests("routed", "attentive_stack", "sequence", "routed_gru"),
+            "routed_gru": _tests("routed", "modules", "encoder_decoder", "routed_gru"),
+            "attentive_stack": _tests("routed", "attentive_stack", "encoder_decoder", "routed_gru"),
             "scores": _tests("routed", "scores"),
             "task_tokens": _tests("routed", "task_tokens"),
             "task_patience": _tests("routed", "task_patience", "task"),

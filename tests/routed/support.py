@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from fairseq_ext.common.layers import embedding
+from fairseq_ext.routed.encoder_decoder import Decoder, Encoder, RoutedSize, Target, decode
 from fairseq_ext.routed.modules import COMMON, BidirectionalUnit, RoutedUnit, UnitStack
-from fairseq_ext.routed.sequence import Decoder, Encoder, RoutedSize, Target, decode
 from properties import collate
 from reference import routed as reference
 from reference.gradient import central_difference, random_entries

@@ -6,8 +6,8 @@ Legend: B sentences, S source positions, T steps, D embedding, C annotation.
 import pytest
 import torch
 
+from fairseq_ext.routed.encoder_decoder import Decoder, RoutedSize
 from fairseq_ext.routed.modules import RoutedUnit
-from fairseq_ext.routed.sequence import Decoder, RoutedSize
 
 SENTENCES, POSITIONS, STEPS, ANNOTATION = 3, 5, 4, 6
 SIZE = RoutedSize(embed_dim=4, hidden_size=3, attention_size=5, router_size=2, dropout=0.0)

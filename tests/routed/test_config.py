@@ -1,4 +1,4 @@
-"""Options of the model: named sizes, who owns a layer, and what is refused by name."""
+"""Options of the model: named sizes, and what is refused by name."""
 
 import argparse
 import copy
@@ -8,7 +8,7 @@ from fairseq.models import ARCH_CONFIG_REGISTRY
 from omegaconf import OmegaConf
 from routed.conftest import PAIRS
 
-from fairseq_ext.routed.config import RoutedConfig, layer_owners
+from fairseq_ext.routed.config import RoutedConfig
 
 
 @pytest.mark.parametrize("family", ["routed_gru", "mtl_full_gru", "mtl_partial_gru"])
@@ -26,14 +26,6 @@ def test_named_sizes(family):
         for name, value in vars(plain).items():
             assert getattr(args, name) == value
         assert not plain.__dict__ or sharing <= set(vars(plain))
-
-
-def test_owners_of_layers():
-    tasks = ["a-b", "a-c"]
-    assert layer_owners("encoder", 3, None, tasks) == [None] * 3
-    assert layer_owners("encoder", 3, 2, tasks) == [tasks, None, None]
-    assert layer_owners("decoder", 3, 1, tasks) == [tasks, tasks, None]
-    assert layer_owners("decoder", 2, 0, tasks) == [tasks, tasks]
 
 
 LAYERS = ["--sharing", "layers"]

@@ -8,6 +8,8 @@ from routed.conftest import ARCHS, SMALL
 from routed.support import END, PAD, rows
 from streams.directions import WORDS
 
+from fairseq_ext.routed.model import layer_owners
+
 D, H, A, R = 10, 8, 14, 6  # SMALL
 TASKS = {"xx-yy": ("xx", "yy"), "xx-zz": ("xx", "zz"), "zz-yy": ("zz", "yy")}
 SOURCES = {"xx": WORDS["xx"] + 2, "zz": WORDS["zz"] + 1}  # with task tokens
@@ -34,6 +36,14 @@ def units_of(arch):
     total = sum(2 * blocks(count, width) for count, width in zip(encoder, inputs[0]))
     total += sum(blocks(count, width) for count, width in zip(decoder, inputs[1]))
     return total, 2 * H, 3 * H, H
+
+
+def test_owners_of_layers():
+    tasks = ["a-b", "a-c"]
+    assert layer_owners("encoder", 3, None, tasks) == [None] * 3
+    assert layer_owners("encoder", 3, 2, tasks) == [tasks, None, None]
+    assert layer_owners("decoder", 3, 1, tasks) == [tasks, tasks, None]
+    assert layer_owners("decoder", 2, 0, tasks) == [tasks, tasks]
 
 
 @pytest.mark.parametrize("arch", ARCHS)

@@ -15,8 +15,8 @@ from streams.directions import (
     stepwise,
 )
 
+from fairseq_ext.routed import encoder_decoder, modules
 from fairseq_ext.routed import model as model_file
-from fairseq_ext.routed import modules, sequence
 from fairseq_ext.routed import routed_gru as loops
 from fairseq_ext.streams import direction as direction_file
 
@@ -46,43 +46,43 @@ def test_a_part_that_is_not_stored_is_noticed(routed):
 
 
 def attention_is_not_masked(monkeypatch):
-    real = sequence.attentive_stack
+    real = encoder_decoder.attentive_stack
 
     def twin(projected, keys, values, pads, *rest):
         return real(projected, keys, values, torch.zeros_like(pads), *rest)
 
-    monkeypatch.setattr(sequence, "attentive_stack", twin)
+    monkeypatch.setattr(encoder_decoder, "attentive_stack", twin)
 
 
 def mean_is_over_the_padding(monkeypatch):
-    real = sequence.Decoder.prepare
+    real = encoder_decoder.Decoder.prepare
 
     def twin(self, annotations, pads, task):
         start = real(self, annotations, torch.zeros_like(pads), task).initial
         return real(self, annotations, pads, task)._replace(initial=start)
 
-    monkeypatch.setattr(sequence.Decoder, "prepare", twin)
+    monkeypatch.setattr(encoder_decoder.Decoder, "prepare", twin)
 
 
 def router_mixes_the_batch(monkeypatch):
     """tau is one for the whole batch, as if it were a parameter of the step."""
-    real = loops.Layer._route
+    real = loops.LayerPass._route
 
     def twin(self, t):
         real(self, t)
         self.scale[: self.routed, t] = self.scale[: self.routed, t].mean(dim=1, keepdim=True)
 
-    monkeypatch.setattr(loops.Layer, "_route", twin)
+    monkeypatch.setattr(loops.LayerPass, "_route", twin)
 
 
 def every_step_starts_anew(monkeypatch):
-    real = sequence.attentive_stack
+    real = encoder_decoder.attentive_stack
 
     def twin(projected, *rest):
         top, weights, tau = zip(*(real(row, *rest) for row in projected.split(1)))
         return torch.cat(top), torch.cat(weights), [torch.cat(row) for row in zip(*tau)]
 
-    monkeypatch.setattr(sequence, "attentive_stack", twin)
+    monkeypatch.setattr(encoder_decoder, "attentive_stack", twin)
 
 
 def encoder_reads_forwards_only(monkeypatch):
@@ -97,13 +97,13 @@ def encoder_reads_forwards_only(monkeypatch):
 
 
 def blocks_start_from_zero_in_teacher_forcing(monkeypatch):
-    real = sequence.attentive_stack
+    real = encoder_decoder.attentive_stack
 
     def twin(*inputs):
         layers = [layer._replace(state=torch.zeros_like(layer.state)) for layer in inputs[-1]]
         return real(*inputs[:-1], layers)
 
-    monkeypatch.setattr(sequence, "attentive_stack", twin)
+    monkeypatch.setattr(encoder_decoder, "attentive_stack", twin)
 
 
 def blocks_are_not_reordered(monkeypatch):
@@ -130,7 +130,7 @@ BROKEN = [
     (batch_mates, router_mixes_the_batch, "batch mates changed: differs"),
     (
         causality,
-        partial(directions.next_token_is_read, decoder=sequence.Decoder),
+        partial(directions.next_token_is_read, decoder=encoder_decoder.Decoder),
         "before changed input 1: differs",
     ),
     (causality, every_step_starts_anew, "does not reach every later score"),

@@ -137,23 +137,23 @@ def reset_gate_is_left_out(monkeypatch):
 
 
 def router_sees_no_state(monkeypatch):
-    real = loops.Layer._route
+    real = loops.LayerPass._route
 
     def twin(self, t):
         outputs, self.outputs = self.outputs, torch.zeros_like(self.outputs)
         real(self, t)
         self.outputs = outputs
 
-    monkeypatch.setattr(loops.Layer, "_route", twin)
+    monkeypatch.setattr(loops.LayerPass, "_route", twin)
 
 
 def router_gets_no_gradient_through_the_inputs(monkeypatch):
-    real = loops.Layer._route_backward
+    real = loops.LayerPass._route_backward
 
     def twin(self, t, grad_tau):
         return real(self, t, 0.5 * grad_tau)
 
-    monkeypatch.setattr(loops.Layer, "_route_backward", twin)
+    monkeypatch.setattr(loops.LayerPass, "_route_backward", twin)
 
 
 @pytest.mark.parametrize(

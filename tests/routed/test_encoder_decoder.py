@@ -8,7 +8,7 @@ import pytest
 import torch
 from routed.support import KINDS, Case, assert_gradients, gradient, shifted, value
 
-from fairseq_ext.routed.sequence import RoutedSize, decode
+from fairseq_ext.routed.encoder_decoder import RoutedSize, decode
 
 BATCHES = [([1], [1]), ([4], [1]), ([1], [4]), ([5, 2, 1], [1, 4, 3])]
 LITERAL = pytest.mark.parametrize("literal", [False, True], ids=["fused", "literal"])
