@@ -33,7 +33,7 @@ class DecoderWithAttention(nn.Module):
         return self.decoder.logits(readout)
 
 
-class MultiwayTarget(TargetSide):
+class MultiwayTargetSide(TargetSide):
     """Decodes from one source or, averaged early, from several."""
 
     def decode(
@@ -84,7 +84,7 @@ def select_source(
     return words.masked_fill(~chosen.gather(1, positions), pad), positions
 
 
-class SourceOf(SourceSide):
+class MultiwaySourceSide(SourceSide):
     """The encoder of the source with this ``number`` (None: of the only one)."""
 
     def __init__(
@@ -107,17 +107,17 @@ class SourceOf(SourceSide):
         return {**out, "positions": [positions], "length": src_tokens.size(1)}
 
 
-class EarlySources(SourceSide):
+class MultiSourceSide(SourceSide):
     """All sources, encoded side by side for one decoder (early averaging, Firat et al. 2016b)."""
 
-    def __init__(self, encoders: List[SourceOf]):
+    def __init__(self, encoders: List[MultiwaySourceSide]):
         super().__init__(encoders[0].module, encoders[0].dictionary, encoders[0].max_positions())
         self.encoders = nn.ModuleList(encoders)
 
     def forward(
         self, src_tokens: Tensor, src_lengths: Optional[Tensor] = None, **_unused: Any
     ) -> Dict[str, Any]:
-        """Return what ``SourceOf`` does, with lists over all sources."""
+        """Return what ``MultiwaySourceSide`` does, with lists over all sources."""
         parts = [encoder(src_tokens) for encoder in self.encoders]
         # of each source; the number of rows and the length of the line are the same for all
         listed = {name: [part[name][0] for part in parts] for name in ("encoded", "positions")}
@@ -254,7 +254,7 @@ class MultiwayModel(StreamsModel):
         """
         parsed = LanguagePair.parse(pair)
         encoders = self._sources(parsed.sources)
-        encoder = encoders[0] if len(encoders) == 1 else EarlySources(encoders)
+        encoder = encoders[0] if len(encoders) == 1 else MultiSourceSide(encoders)
         return self._direction(encoder, parsed.target, need_attention)
 
     def directions(self, pair: str, need_attention: bool = False) -> List[Direction]:
@@ -263,18 +263,18 @@ class MultiwayModel(StreamsModel):
         encoders = self._sources(parsed.sources)
         return [self._direction(encoder, parsed.target, need_attention) for encoder in encoders]
 
-    def _sources(self, langs: Sequence[str]) -> List[SourceOf]:
+    def _sources(self, langs: Sequence[str]) -> List[MultiwaySourceSide]:
         """Return the encoders of the source languages, numbered where there are several."""
         numbers: Sequence[Optional[int]] = range(len(langs)) if len(langs) > 1 else [None]
         return [self._source(lang, number) for lang, number in zip(langs, numbers)]
 
-    def _source(self, lang: str, number: Optional[int]) -> SourceOf:
+    def _source(self, lang: str, number: Optional[int]) -> MultiwaySourceSide:
         """Return the encoder of a language; ValueError if there is none."""
         if lang not in self.encoders:
             raise ValueError(
                 f"source {lang!r}: the model has encoders for {', '.join(self.encoders)}"
             )
-        return SourceOf(
+        return MultiwaySourceSide(
             self.encoders[lang], self.dictionaries[lang], self._max_positions[0], number
         )
 
@@ -285,7 +285,7 @@ class MultiwayModel(StreamsModel):
                 f"target {lang!r}: the model has decoders for {', '.join(self.decoders)}"
             )
         path = DecoderWithAttention(self.decoders[lang], self.attention)
-        decoder = MultiwayTarget(
+        decoder = MultiwayTargetSide(
             path, self.dictionaries[lang], self._max_positions[1], need_attention
         )
         # the mode is that of this model: directions are built after .eval()

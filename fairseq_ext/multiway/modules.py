@@ -39,9 +39,9 @@ from ..common.recurrent import gru_cell
 from ..common.sizes import check_sizes
 from .attentive_gru import attentive_gru
 from .encoders import ENCODERS
-from .search_step import can_merge, readable, search_step
+from .search_step import can_merge, search_step, values_and_gates
 
-READABLE = PER_SENTENCE + "readable"
+VALUES_AND_GATES = PER_SENTENCE + "values_and_gates"  # in the cache
 # z (R, T, H), c (R, T, H), a (R, T, S) of every source
 Decoded = Tuple[Tensor, Tensor, List[Tensor]]
 
@@ -247,13 +247,12 @@ class MultiwayDecoder(RetainsDropout, nn.Module):
 
         extra: a further term (R, T, O) of the sum, see ``extra_readout_term``.
         """
-        mixed = self.readout_state(states) + self.readout_embedding(vectors)  # (R, T, O)
-        return self.squash(mixed + self.readout_context(contexts), extra)
+        total = self.readout_state(states) + self.readout_embedding(vectors)  # (R, T, O)
+        return self.readout_of_sum(total + self.readout_context(contexts), extra)
 
-    def squash(self, mixed: Tensor, extra: Optional[Tensor] = None) -> Tensor:
-        """Return the readout of the sum of its three terms; all (R, T, O)."""
-        mixed = torch.tanh(mixed if extra is None else mixed + extra)
-        return self.drop(mixed)
+    def readout_of_sum(self, total: Tensor, extra: Optional[Tensor] = None) -> Tensor:
+        """Return the readout of the sum inside its tanh; ``extra``: a further term. (R, T, O)."""
+        return self.drop(torch.tanh(total if extra is None else total + extra))
 
     def extra_readout_term(
         self, prev_tokens: Tensor, cache: Optional[Cache] = None
@@ -304,14 +303,14 @@ def decode(
         cache["state"] = _per_row(decoder.initial_state(sources), prev_tokens.size(0))
     vectors = decoder.embed(prev_tokens[:, -1:], first)
     if first and len(sources) == 1 and can_merge(vectors):
-        cache[READABLE] = readable(decoder, sources[0].values)
+        cache[VALUES_AND_GATES] = values_and_gates(decoder, sources[0].values)
     before, extra = cast(Tensor, cache["state"]), decoder.extra_readout_term(prev_tokens, cache)
-    if READABLE in cache:
-        values = cast(Tensor, cache[READABLE])
-        state, seen, mixed = search_step(
-            decoder, attention, sources[0], values, vectors[:, 0], before
+    if VALUES_AND_GATES in cache:
+        averaged = cast(Tensor, cache[VALUES_AND_GATES])
+        state, of_source, total = search_step(
+            decoder, attention, sources[0], averaged, vectors[:, 0], before
         )
-        weights, readout = [seen], decoder.squash(mixed.unsqueeze(1), extra)
+        weights, readout = [of_source], decoder.readout_of_sum(total.unsqueeze(1), extra)
     else:
         state, context, weights = decoder.step(vectors[:, 0], before, attention, sources)
         readout = decoder.readout(vectors, state.unsqueeze(1), context.unsqueeze(1), extra)

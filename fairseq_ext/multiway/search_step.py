@@ -43,8 +43,8 @@ def can_merge(vectors: Tensor) -> bool:
     return active_cache() is not None and vectors.dtype not in HALF
 
 
-def readable(decoder: "MultiwayDecoder", values: Tensor) -> Tensor:
-    """Return [values ; gates' projection of the values] (B, S, 4H): what a step averages."""
+def values_and_gates(decoder: "MultiwayDecoder", values: Tensor) -> Tensor:
+    """Return [values ; gates' projection of the values] (B, S, 4H), which a step averages."""
     return torch.cat([values, linear(values, decoder.gates_context.weight)], dim=2)
 
 
@@ -69,7 +69,7 @@ def search_step(
     decoder: "MultiwayDecoder",
     attention: "SharedAttention",
     source: "EncodedSource",
-    readable_values: Tensor,
+    averaged: Tensor,
     vectors: Tensor,
     state: Tensor,
 ) -> Tuple[Tensor, Tensor, Tensor]:
@@ -79,7 +79,7 @@ def search_step(
         decoder: of the target language.
         attention: the shared one.
         source: the only one.
-        readable_values: (B, S, 4H), what ``readable`` returns.
+        averaged: (B, S, 4H), what ``values_and_gates`` returns.
         vectors: E[y_{t-1}] (R, D).
         state: z_{t-1} (R, H).
     """
@@ -90,9 +90,7 @@ def search_step(
     )
     state_query, state_gates = linear(state, weights.state).split([width, 3 * units], dim=1)
     query = attention.query(torch.tanh(word_query + state_query))  # L_dec d_t (R, A)
-    read, a = additive_attention(
-        query, source.keys, readable_values, attention.energy, source.padding
-    )
+    read, a = additive_attention(query, source.keys, averaged, attention.energy, source.padding)
     context, gates = read.split([units, 3 * units], dim=1)  # c_t, and W of the GRU behind it
     state = gru_cell(word_gates + gates, state_gates, state)
     return state, a, linear(torch.cat([state, context], dim=1), weights.mix) + word_readout

@@ -43,7 +43,7 @@ def test_values_are_those_of_the_decoder(parts):
         expected, plain = steps(parts)
         with WeightCache().active():
             values, merged = steps(parts)
-    assert modules.READABLE in merged and modules.READABLE not in plain
+    assert modules.VALUES_AND_GATES in merged and modules.VALUES_AND_GATES not in plain
     torch.testing.assert_close(values, expected)
     torch.testing.assert_close(merged["state"], plain["state"])
 

@@ -76,7 +76,7 @@ class DuoSentence(RetainsDropout, nn.Module):
         self.w_o = linear(p_dim + s_dim, out_dim, bias=False)
 
     def forward(self, s: Tensor, p: Tensor, padding: Tensor) -> Tensor:
-        """S (B, T, d1), P (B, T, d2), padding (B, T) -> e (B, F)."""
+        """Return e (B, F) of S (B, T, d1), P (B, T, d2) and padding (B, T)."""
         a_p = duo_attention(self.w_s, s, p, padding, self.kind)  # (B, d2)
         a_s = duo_attention(self.w_p, p, s, padding, self.kind)  # (B, d1)
         both = self.drop(torch.cat([a_p, a_s], dim=1))
@@ -143,8 +143,8 @@ class Classifier(RetainsDropout, nn.Module):
         self.w_y = linear(out_dim, labels, bias=False)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """(B, T), every row with at least one word -> scores (B, L)."""
-        s, p, padding = self._read(tokens)
+        """Return scores (B, L) of tokens (B, T), of which every row has at least one word."""
+        s, p, padding = self._embed(tokens)
         if self.method == "mean-mlp":
             words = torch.cat([s, p], dim=-1) if self.p is not None else s
             # the mean over words that are not padding
@@ -160,9 +160,9 @@ class Classifier(RetainsDropout, nn.Module):
         """Return the weights of the words (B, T) in S and in P; None for "mean-mlp"."""
         if self.method == "mean-mlp":
             return None
-        return self.sentence.weights(*self._read(tokens))
+        return self.sentence.weights(*self._embed(tokens))
 
-    def _read(self, tokens: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
+    def _embed(self, tokens: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
         """Return S, P (B, T, .) as the method combines them, and the padding (B, T)."""
         s = self.s(tokens)  # (B, T, d1)
         p = self.p(tokens) if self.p is not None else s

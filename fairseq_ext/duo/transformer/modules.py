@@ -54,7 +54,10 @@ class DuoEmbedding(RetainsDropout, nn.Module):
         self.scale, self.dropout = math.sqrt(embed_dim), dropout
 
     def forward(self, tokens: Tensor, only_last: bool = False) -> Streams:
-        """Tokens (R, T) -> per stream sqrt(D) E_z[token] W_z + position: (R, T, D) or (R, 1, D)."""
+        """Return sqrt(D) E_z[token] W_z + position of each stream, (R, T, D), of tokens (R, T).
+
+        With ``only_last`` of the last position alone, (R, 1, D).
+        """
         positions = self.positions(tokens, only_last)
         # positions count all tokens before the newest one
         tokens = tokens[:, -1:] if only_last else tokens
@@ -79,7 +82,7 @@ class DuoEncoder(nn.Module):
         self.layers = cast(Sequence[DuoLayer], layers)
 
     def encode(self, tokens: Tensor) -> Tuple[Tensor, Tensor]:
-        """(B, S) -> streams side by side (B, S, N * D), padding (B, S)."""
+        """Return the streams side by side (B, S, N * D) and the padding, of tokens (B, S)."""
         padding = tokens.eq(self.embedding.padding_index)  # (B, S)
         visible = ~padding[:, None, None, :]  # (B, 1, 1, S)
         states = self.embedding(tokens)
@@ -135,7 +138,7 @@ class DuoDecoder(nn.Module):
         cache = {} if cache is None else cache
         # a search comes here for every word, and reads the source once
         if PER_SENTENCE + "visible" not in cache:
-            self._read(context, context_padding, cache)
+            self._cache_context(context, context_padding, cache)
         visible = cast(Tensor, cache[PER_SENTENCE + "visible"])
         # x_S and x_P before the first layer, (R, T, D) each
         states = self.embedding(prev_tokens, only_last=incremental)
@@ -154,10 +157,10 @@ class DuoDecoder(nn.Module):
                 states, keys_values, visible, need_weights and index == last
             )
             states = layer.feed_forward(states)
-        return self.close(states), weights
+        return self.merge_streams(states), weights
 
-    def close(self, states: Streams) -> Tensor:
-        """Return h of the last layer's h_S and h_P (.., D)."""
+    def merge_streams(self, states: Streams) -> Tensor:
+        """Return h (.., D) of the last layer's h_S and h_P: their fusion, or their mean."""
         if self.size.fusion:
             return cast(Tensor, self.fuse(torch.cat(states, dim=-1)))  # [h_S ; h_P] W_F
         # one stream is its own mean: a stock Transformer
@@ -180,7 +183,7 @@ class DuoDecoder(nn.Module):
             for z in range(self.size.streams)
         ]
 
-    def _read(self, context: Tensor, padding: Tensor, cache: Cache) -> None:
+    def _cache_context(self, context: Tensor, padding: Tensor, cache: Cache) -> None:
         """Store the keys and values of the source in the cache, once per sentence."""
         cache[PER_SENTENCE + "visible"] = ~padding[:, None, None, :]  # (B, 1, 1, S)
         streams = context.chunk(self.size.streams, dim=-1)  # (B, S, D) each

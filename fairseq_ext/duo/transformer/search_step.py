@@ -77,7 +77,7 @@ class DuoSteps(AttentiveSteps):
         ]  # (R, D) each
         for layer in self.layers:
             states, weights = layer(states, visible)
-        return self.decoder.logits(self.decoder.close(states)), weights.mean(dim=(0, 2))
+        return self.decoder.logits(self.decoder.merge_streams(states)), weights.mean(dim=(0, 2))
 
 
 class _LayerSteps:
