@@ -6,7 +6,7 @@ import numpy as np
 from fairseq.data import FairseqDataset, data_utils
 
 from .dataset import Batch, StreamsDataset
-from .sharing import BothDirections
+from .sentence_sets import BothDirections
 
 # (sentence numbers, dataset, limits) -> those within the limits
 Filter = Callable[[np.ndarray, FairseqDataset, Any], np.ndarray]

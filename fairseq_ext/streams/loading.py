@@ -9,7 +9,6 @@ from fairseq.data import Dictionary, FairseqDataset, LanguagePairDataset
 from fairseq.data.iterators import EpochBatchIterator
 
 from ..compat.training.after_loading import CheckpointLoading
-from .assignment import PairParallelPlan
 from .batching import pair_batches
 from .config import StreamsConfig
 from .dataset import Batch, StreamsDataset
@@ -19,10 +18,11 @@ from .marked_sources import MarkedSources, with_sources
 from .mixed_plan import MixedPlan
 from .monolingual import load_lines
 from .pair_data import load_pair
+from .pair_parallel_plan import PairParallelPlan
 from .patience import check_patience
 from .plan import TrainingPlan, ValidationPlan
 from .schedule import parse_join_at
-from .sharing import prefixes, sentence_sets
+from .sentence_sets import prefixes, sentence_sets
 from .state import RunState
 from .steps import Steps
 from .synthetic import folder_of

@@ -22,13 +22,13 @@ from .bleu import PairBleu
 from .config import StreamsConfig
 from .dataset import Sample
 from .direction import Direction
-from .groups import check_frozen, frozen_pairs, train_only
 from .lang_pairs import parse_labelled_pairs, parse_lang_pairs
 from .language_pair import LanguagePair, languages, pair_of, target_of
 from .loading import Loading
 from .monolingual import monolingual_streams
 from .pair_data import load_dictionary
 from .pair_parallel import PairParallel, pair_sizes
+from .parameter_groups import check_frozen, frozen_pairs, train_only
 from .patience import PairPatience
 from .requested_direction import requested_direction
 from .schedule import check_join_at, check_schedule

@@ -6,7 +6,7 @@ A table of places says which slice of which torch parameter holds an array of th
 import torch
 
 from fairseq_ext.dual.transformer.modules import Component, ComponentSize
-from fairseq_ext.streams.groups import parameters_by_name
+from fairseq_ext.streams.parameter_groups import parameters_by_name
 from reference import dual as reference
 
 PAD, END = 1, 2

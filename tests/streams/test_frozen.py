@@ -7,7 +7,7 @@ from common import inprocess
 from fairseq import options, tasks
 from streams.folders import random_lines, write_pair
 
-from fairseq_ext.streams.groups import check_frozen
+from fairseq_ext.streams.parameter_groups import check_frozen
 
 PAIRS = "xx-yy,zz-yy,yy-xx"
 ARCH = ["--arch", "multiway_gru", "--embed-dim", 8, "--hidden-size", 8, "--context-size", 8]

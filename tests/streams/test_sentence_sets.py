@@ -8,7 +8,7 @@ from common import inprocess
 from fairseq import options, tasks
 from streams.folders import random_lines, write_pair
 
-from fairseq_ext.streams import sharing
+from fairseq_ext.streams import sentence_sets
 
 ARCHS = {
     "dual_translation": "dual_transformer_tiny",
@@ -112,7 +112,7 @@ def test_files_of_one_direction_are_not_read(tmp_path, monkeypatch):
     def read(*files, **_):
         raise AssertionError(f"{files} compared")
 
-    monkeypatch.setattr(sharing.filecmp, "cmp", read)
+    monkeypatch.setattr(sentence_sets.filecmp, "cmp", read)
     task = made(tmp_path)
     task.load_dataset("train", combine=True)
     assert task.dataset("train").sets == {"xx-yy": "xx-yy", "yy-xx": "xx-yy"}

@@ -7,7 +7,7 @@ from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
 from torch import nn
 
 from fairseq_ext.dual.transformer.model import DualTransformerModel
-from fairseq_ext.streams.groups import parameters_by_name, train_only
+from fairseq_ext.streams.parameter_groups import parameters_by_name, train_only
 
 
 class Model(nn.Module):
