@@ -10,7 +10,7 @@ from fairseq.models import FairseqIncrementalDecoder
 from fairseq.sequence_generator import EnsembleModel
 from torch import Tensor
 
-from .search_steps import sentence_steps
+from .decoder_steps import decoder_steps
 from .sentence_steps import SentenceSteps, is_from_elsewhere
 
 # gives the rows of a decoder's state a new order, in place (None) or as a new state
@@ -95,7 +95,7 @@ class SearchRows:
             return None
         # the first symbol stands in front of the first step, the last symbol behind the last one
         steps = self.tokens.size(1) - 1
-        return sentence_steps(model.models[0], self.encoded[0], positions, len(self.tokens), steps)
+        return decoder_steps(model.models[0], self.encoded[0], positions, len(self.tokens), steps)
 
     def _prepare(self, beam: int) -> None:
         """Prepare the models for all rows."""

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from fairseq_ext.common import search_steps
+from fairseq_ext.common import decoder_steps
 from fairseq_ext.common.products import WeightCache
 from fairseq_ext.common.sentence_steps import (
     Affine,
@@ -134,10 +134,10 @@ class Decoder(nn.Linear):
 @pytest.mark.parametrize(
     "rows, positions, dtype, is_taken",
     [
-        (search_steps.MOST_ROWS, search_steps.LONGEST, torch.float32, True),
+        (decoder_steps.MOST_ROWS, decoder_steps.LONGEST, torch.float32, True),
         (1, 1, torch.float64, True),
-        (search_steps.MOST_ROWS + 1, 1, torch.float32, False),
-        (1, search_steps.LONGEST + 1, torch.float32, False),
+        (decoder_steps.MOST_ROWS + 1, 1, torch.float32, False),
+        (1, decoder_steps.LONGEST + 1, torch.float32, False),
         (1, 1, torch.bfloat16, False),
     ],
 )
@@ -146,7 +146,7 @@ def test_when_a_search_takes_them(rows, positions, dtype, is_taken):
     model = SimpleNamespace(decoder=Decoder(2, 2).to(dtype))
 
     def steps():
-        return search_steps.sentence_steps(model, None, positions, rows, 7)
+        return decoder_steps.decoder_steps(model, None, positions, rows, 7)
 
     assert steps() is None, "outside of a search parameters may change"
     with WeightCache().active():

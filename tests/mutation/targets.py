@@ -37,9 +37,9 @@ TESTS = {
                 "common", "search_record", "search_rows", "beam_search"
             ),
             "losses criterion": _tests("common", "losses"),
-            "sentence_steps transformer_step": [
-                *_tests("common", "sentence_steps", "transformer_step"),
-                *_tests("dual", "search_step"),
+            "sentence_steps transformer_steps": [
+                *_tests("common", "sentence_steps", "transformer_steps"),
+                *_tests("dual", "sentence_steps"),
             ],
             "transformer": [
                 *_tests("common", "transformer", "decoding", "initial_values"),
@@ -128,7 +128,7 @@ TESTS = {
                 "dual", "reverse_models", "reranker", "reranker_commands", "lstm_classifier"
             ),
             "transformer/roles": _tests("dual", "roles", "directions"),
-            "transformer/search_step": _tests("dual", "search_step"),
+            "transformer/sentence_steps": _tests("dual", "sentence_steps"),
             "supervised/criterion": _tests("dual", "supervised", "supervised_labels"),
         },
     ),
@@ -136,7 +136,7 @@ TESTS = {
         "duo",
         {
             "transformer/modules": _tests("duo", "modules", "model"),
-            "transformer/search_step": _tests("duo", "search_step"),
+            "transformer/sentence_steps": _tests("duo", "sentence_steps"),
             "classifier/criterion": _tests("duo", "criterion"),
             "transformer/layer": _tests("duo", "layer", "modules", "model"),
             "freezing": _tests("duo", "freezing"),

@@ -35,8 +35,8 @@ from ...common.layers import Linear, linear
 from ...common.layers import embedding as make_embedding
 from ...common.sentence_steps import SentenceSteps
 from ...common.transformer import Positions, TransformerSize, attend, projection
-from ...common.transformer_step import TransformerSteps
-from .search_step import decoder_maps
+from ...common.transformer_steps import TransformerSteps
+from .sentence_steps import decoder_maps
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from ...common.layers import linear
 from ...common.sentence_steps import SentenceSteps
 from ...common.transformer import Positions
 from .layer import DuoLayer, DuoSize, Streams
-from .search_step import duo_steps
+from .sentence_steps import duo_steps
 
 
 class DuoEmbedding(RetainsDropout, nn.Module):

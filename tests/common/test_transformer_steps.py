@@ -1,4 +1,4 @@
-"""The steps of transformer_step.py against fairseq's own decoder, and when a search takes them."""
+"""The steps of transformer_steps.py against fairseq's own decoder, and when a search takes them."""
 
 import functools
 from argparse import Namespace
@@ -11,10 +11,10 @@ from fairseq.models.transformer import TransformerDecoder, TransformerModel, bas
 from fairseq.sequence_generator import EnsembleModel, SequenceGenerator
 from torch import nn
 
-from fairseq_ext.common import products, search_record, search_rows, search_steps
+from fairseq_ext.common import decoder_steps, products, search_record, search_rows
 from fairseq_ext.common.beam_search import BeamSearchGenerator
 from fairseq_ext.common.products import WeightCache
-from fairseq_ext.common.stock_transformer import transformer_steps
+from fairseq_ext.common.stock_transformer_steps import transformer_steps
 
 WORDS, ROWS, STEPS, POSITIONS = numbered_words(60), 4, 5, 6
 SIZES = {
@@ -81,14 +81,14 @@ def sample(sentences=1, positions=POSITIONS):
 @pytest.fixture
 def taken(monkeypatch):
     """A list with an entry for each search: whether it took the steps."""
-    taken, choose = [], search_steps.sentence_steps
+    taken, choose = [], decoder_steps.decoder_steps
 
     def watch(*arguments):
         steps = choose(*arguments)
         taken.append(steps is not None)
         return steps
 
-    monkeypatch.setattr(search_rows, "sentence_steps", watch)
+    monkeypatch.setattr(search_rows, "decoder_steps", watch)
     return taken
 
 
@@ -223,8 +223,8 @@ def padded():
     "batch, options",
     [
         (padded(), {}),
-        (sample(positions=search_steps.LONGEST + 1), {"max_len_b": 3}),
-        (sample(), {"beam_size": search_steps.MOST_ROWS + 1}),
+        (sample(positions=decoder_steps.LONGEST + 1), {"max_len_b": 3}),
+        (sample(), {"beam_size": decoder_steps.MOST_ROWS + 1}),
     ],
     ids=["padding", "long", "wide"],
 )

@@ -1,4 +1,4 @@
-"""The steps of fairseq's own Transformer decoder, by transformer_step.py.
+"""The steps of fairseq's own Transformer decoder, by transformer_steps.py.
 
 Only the stock classes, and no option that changes what they compute.
 
@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .sentence_steps import Affine, SentenceSteps, first_positions, is_plain
-from .transformer_step import DecoderMaps, LayerMaps, TransformerSteps
+from .transformer_steps import DecoderMaps, LayerMaps, TransformerSteps
 
 TYPES = (
     *(TransformerDecoder, TransformerDecoderBase),

@@ -1,4 +1,4 @@
-"""When a search takes a decoder's steps by sentence_steps.py.
+"""Which decoders have the steps of sentence_steps.py, and when a search takes them.
 
 Dimensions: R rows, T steps.
 """
@@ -12,8 +12,8 @@ from torch import nn
 
 from .products import active_cache, is_autocast
 from .sentence_steps import SentenceSteps
-from .stock_lstm import lstm_steps
-from .stock_transformer import transformer_steps
+from .stock_lstm_steps import lstm_steps
+from .stock_transformer_steps import transformer_steps
 
 MOST_ROWS = 16  # every row multiplies with the past of all rows
 LONGEST = 128  # source positions; with more, reading them takes the time that a step saves
@@ -33,7 +33,7 @@ class HasSteps(Protocol):
         """
 
 
-def sentence_steps(
+def decoder_steps(
     model: BaseFairseqModel, encoder_out: Any, positions: int, rows: int, steps: int
 ) -> Optional[SentenceSteps]:
     """Return the steps of a search for one sentence; None leaves them to the model.

@@ -1,11 +1,11 @@
-"""Searches with the steps of stock_lstm.py against fairseq's own."""
+"""Searches with the steps of stock_lstm_steps.py against fairseq's own."""
 
 from argparse import Namespace
 
 import pytest
 import torch
 from common.test_beam_search import same
-from common.test_transformer_step import WORDS, both, sample, taken  # noqa: F401  (a fixture)
+from common.test_transformer_steps import WORDS, both, sample, taken  # noqa: F401  (a fixture)
 from fairseq.models.lstm import LSTMDecoder, LSTMModel, base_architecture
 
 MODELS = {

@@ -1,4 +1,4 @@
-"""The decoding role of a component (modules.py), as common/transformer_step.py computes its steps.
+"""The decoding role of a component (modules.py), as common/transformer_steps.py computes its steps.
 
 Dimensions: as in modules.py.
 """
@@ -10,7 +10,7 @@ from torch import nn
 from ...common.layers import Linear
 from ...common.sentence_steps import Affine, first_positions, is_plain
 from ...common.transformer import Positions
-from ...common.transformer_step import DecoderMaps, LayerMaps
+from ...common.transformer_steps import DecoderMaps, LayerMaps
 
 if TYPE_CHECKING:  # modules.py imports this file
     from .modules import Block, Component
