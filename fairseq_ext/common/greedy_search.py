@@ -16,7 +16,7 @@ from .search_rows import reorder_functions, reordered, steps_between_checks
 
 # (logits (R, V), numbers of the sentences (R,), step) -> words (R,)
 Choose = Callable[[Tensor, Tensor, int], Tensor]
-FEW = 8  # rows leave the batch where at least one in so many has ended
+ENDED_ONE_IN = 8  # rows leave the batch where at least one in so many has ended
 
 
 def best_word(logits: Tensor, sentences: Tensor, step: int) -> Tensor:
@@ -110,7 +110,7 @@ class _Search:
         ended = int(self.ended.sum())
         if ended == len(self.ended):
             return True
-        if ended * FEW >= len(self.ended):
+        if ended * ENDED_ONE_IN >= len(self.ended):
             self._leave((~self.ended).nonzero().squeeze(1))
         return False
 

@@ -9,7 +9,7 @@ class Linear(nn.Linear):
     """torch's layer, multiplied by ``products.linear``."""
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """(.., I) -> (.., O)."""
+        """Return x weight^T + bias: (.., I) -> (.., O)."""
         return products.linear(inputs, self.weight, self.bias)
 
 

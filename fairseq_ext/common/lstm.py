@@ -86,7 +86,7 @@ class LSTM(nn.LSTM):
         nn.init.ones_(self.bias_ih_l0[self.hidden_size : 2 * self.hidden_size])
 
     def forward(self, inputs: Tensor) -> Tensor:  # type: ignore[override]  # no states, one output
-        """(B, S, I) -> h (B, S, H). Padding has to stand after the real positions."""
+        """Return h (B, S, H) of (B, S, I). Padding has to stand after the real positions."""
         return self.carry(inputs)[0]
 
     def carry(

@@ -64,11 +64,11 @@ class GRU(nn.GRU):
             nn.init.orthogonal_(part)
 
     def forward(self, inputs: Tensor) -> Tensor:  # type: ignore[override]  # no states, one output
-        """(B, S, I) -> (B, S, H). Padding has to stand after the real positions."""
+        """Return h (B, S, H) of (B, S, I). Padding has to stand after the real positions."""
         return super().forward(inputs)[0]
 
     def literal(self, inputs: Tensor) -> Tensor:
-        """Return the same, step by step: the specification that ``forward`` is tested against."""
+        """Return h (B, S, H), step by step: the specification of ``forward``."""
         state = inputs.new_zeros(inputs.size(0), self.hidden_size)  # (B, H)
         states: List[Tensor] = []
         for position in range(inputs.size(1)):
@@ -95,7 +95,7 @@ class Bidirectional(nn.Module):
         self.backwards = self.unit(input_size, hidden_size)
 
     def forward(self, inputs: Tensor, padding: Tensor, literal: bool = False) -> Tensor:
-        """(B, S, I) and padding (B, S), at the end of each row, -> (B, S, 2H)."""
+        """Return h both ways (B, S, 2H) of (B, S, I); padding (B, S), at the end of each row."""
         positions = reversal(padding)
         reverse = reorder(inputs, positions)  # (B, S, I)
         if literal:

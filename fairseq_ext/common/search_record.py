@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 CHUNK = 16  # words of which ``topk_candidates`` first looks at the maximum
-SHORT = 1 << 13  # numbers that are sorted as fast as they are looked at in chunks
+SORTED_WHOLE = 1 << 13  # numbers that are sorted as fast as they are looked at in chunks
 
 
 def topk_candidates(log_p: Tensor, sums: Tensor, count: int) -> Tuple[Tensor, Tensor, Tensor]:
@@ -34,7 +34,7 @@ def topk_candidates(log_p: Tensor, sums: Tensor, count: int) -> Tuple[Tensor, Te
     flat = log_p.flatten(1)
     places: Optional[Tensor] = None
     # chunks pay where most of them are left out, and where sorting everything takes time
-    if beam * chunks > 2 * count and log_p.numel() > SHORT:
+    if beam * chunks > 2 * count and log_p.numel() > SORTED_WHOLE:
         # word w of the first CHUNK * chunks lies in chunk w % chunks
         inner = torch.arange(0, CHUNK * chunks, chunks, device=log_p.device)
         maxima = log_p[..., : CHUNK * chunks].unflatten(2, (CHUNK, chunks)).amax(2)

@@ -14,11 +14,12 @@ from torch.nn import functional as F
 from .layers import Linear
 from .sizes import check_sizes
 
-FEW = 16  # queries
-SMALL = 1 << 13  # numbers of all queries
+# with few queries in many rows, products are faster than torch's CPU kernel
+FEW_QUERIES = 16
+MANY_NUMBERS = 1 << 13  # of all queries
 HALF = torch.bfloat16, torch.float16
 # positions up to which products beat torch's CPU kernel in training in bfloat16
-SHORT = 128
+SHORT_SEQUENCE = 128
 
 
 @dataclass(frozen=True)
@@ -91,8 +92,8 @@ def attend(
 
 def _is_of_search_on_cpu(query: Tensor) -> bool:
     """True for few queries of many rows of a search: torch's CPU kernel is slower than products."""
-    is_few = query.device.type == "cpu" and query.size(-2) <= FEW and query.numel() > SMALL
-    return is_few and not torch.is_grad_enabled()
+    is_few = query.size(-2) <= FEW_QUERIES and query.numel() > MANY_NUMBERS
+    return query.device.type == "cpu" and is_few and not torch.is_grad_enabled()
 
 
 def _has_short_products(query: Tensor, key: Tensor) -> bool:
@@ -103,7 +104,7 @@ def _has_short_products(query: Tensor, key: Tensor) -> bool:
         query.device.type == "cpu"
         and query.dtype == torch.bfloat16
         and torch.is_grad_enabled()
-        and max(query.size(-2), key.size(-2)) <= SHORT
+        and max(query.size(-2), key.size(-2)) <= SHORT_SEQUENCE
         and torch.backends.mkldnn.is_available()
         and multiplies()
     )

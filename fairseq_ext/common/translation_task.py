@@ -26,5 +26,5 @@ class FastTranslationTask(TranslationTask):
     def build_generator(
         self, models: List[BaseFairseqModel], args: Any, **options: Any
     ) -> SequenceGenerator:
-        """As fairseq's; a ``seq_gen_cls`` among the options wins."""
+        """Return the search by ``beam_search.py``; a ``seq_gen_cls`` among the options wins."""
         return super().build_generator(models, args, **fast_search(args, options))

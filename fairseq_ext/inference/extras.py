@@ -33,10 +33,10 @@ def dual_terms(hypothesis: Dict[str, Any]) -> Dict[str, Any]:
     }
 
 
-def pass_extras(
+def teacher_forced_extras(
     model: Any, translator: LineTranslator, answers: Sequence[Answer]
 ) -> Dict[int, List[Dict[str, Any]]]:
-    """Return {number of the line: extras of each hypothesis} that take a pass of their own.
+    """Return {number of the line: extras of each hypothesis} that take a teacher-forced pass.
 
     ``router``: {layer: tau (S, n) or (T, n)} of a routed model, the mean over an ensemble.
     ``twin_distance``: L_t (T,) of a single model that kept its backward network, NaN at tokens

@@ -40,8 +40,8 @@ from .subword_models import (
     FILE_OPTIONS,
     NONE,
     WITHOUT_FILE,
-    Given,
     SubwordModels,
+    SubwordsArgument,
     check_spelling,
     find_subwords,
     fitting,
@@ -77,7 +77,7 @@ def load(
     *,
     device: str = "cpu",
     dtype: str = "float32",
-    subwords: Given = None,
+    subwords: SubwordsArgument = None,
     bpe: Optional[str] = None,
     tokenizer: Optional[str] = None,
 ) -> Model:
@@ -142,7 +142,7 @@ def _check_tokenizer(tokenizer: str, model: Model) -> None:
 
 
 def _tokenizer_for(
-    source: ModelSource, named: Optional[str], subwords: Given
+    source: ModelSource, named: Optional[str], subwords: SubwordsArgument
 ) -> Optional[Dict[str, Any]]:
     """Return fairseq's options of the tokenizer, as in the training if it had the same; or None."""
     # texts that are cut into sub-words were cut into words before
@@ -154,7 +154,7 @@ def _tokenizer_for(
 
 
 def _subwords_for(
-    source: ModelSource, task: FairseqTask, data: Path, named: Given, kind: Optional[str]
+    source: ModelSource, task: FairseqTask, data: Path, named: SubwordsArgument, kind: Optional[str]
 ) -> SubwordModels:
     """Return the sub-word models that the caller names, or those beside the model and its data."""
     model = source.stored[0]

@@ -27,7 +27,7 @@ from .packed import (
 )
 from .places import PathLike
 from .stored_models import StoredModel, read_checkpoint
-from .subword_models import Given, SubwordModels
+from .subword_models import SubwordModels, SubwordsArgument
 
 
 class PackOptions(NamedTuple):
@@ -38,7 +38,7 @@ class PackOptions(NamedTuple):
     folder.
     """
 
-    subwords: Given = None
+    subwords: SubwordsArgument = None
     bpe: Optional[str] = None
     tokenizer: Optional[str] = None
     scores: Optional[Path] = None

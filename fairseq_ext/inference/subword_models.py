@@ -11,8 +11,8 @@ from omegaconf import OmegaConf
 from ..streams.language_pair import LanguagePair
 from ..streams.subwords import FILE_OPTIONS, MARKS, DirectionCoder, Uncut
 
-# what the caller may say: a file for all languages, a file for each, or "none"
-Given = Union[None, str, os.PathLike, Mapping[str, Union[str, os.PathLike]]]
+# the argument ``subwords`` of ``load``: a file for all languages, a file for each, or "none"
+SubwordsArgument = Union[None, str, os.PathLike, Mapping[str, Union[str, os.PathLike]]]
 NONE = "none"
 # names without a language, in the order in which they are looked for
 SHARED_NAMES: Tuple[str, ...] = (
@@ -122,7 +122,7 @@ def find_subwords(
     folders: Sequence[Path],
     languages: Sequence[str],
     stored: Optional[Mapping[str, Any]] = None,
-    named: Given = None,
+    named: SubwordsArgument = None,
     kind: Optional[str] = None,
 ) -> SubwordModels:
     """Return the sub-word models of languages.
@@ -173,7 +173,7 @@ def _as_trained(
     return models._replace(options=options) if name and models.kind == name else models
 
 
-def _named(named: Given, languages: Sequence[str], kind: Optional[str]) -> SubwordModels:
+def _named(named: SubwordsArgument, languages: Sequence[str], kind: Optional[str]) -> SubwordModels:
     """Return what the caller names; a mapping has to name all languages."""
     if isinstance(named, Mapping):
         files = {language: Path(path) for language, path in named.items()}

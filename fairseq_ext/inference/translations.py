@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ..compat.generation.line_translator import Answer, Line, LineTranslator
-from .extras import dual_terms, pass_extras
+from .extras import dual_terms, teacher_forced_extras
 from .inputs import Input
 from .results import Hypothesis, Translation
 from .teacher_forcing import align_whole_targets, aligns_whole_targets
@@ -39,7 +39,7 @@ class Translations:
         if self.attention and aligns_whole_targets(self.translator):
             align_whole_targets(self.translator, done)
         if self.extras:
-            more = pass_extras(self.model, self.translator, done)
+            more = teacher_forced_extras(self.model, self.translator, done)
         results = []
         for number, entry in enumerate(inputs):
             answer = answers.get(number)

@@ -151,7 +151,7 @@ class Tags(Constraint):
         self.begins = mark == BEGINS_WORD
 
     def due(self, words: Tensor) -> Tensor:
-        """N, one for each word (R,) -> (R,)."""
+        """Return N, one tag for each word (R,)."""
         return words
 
     def begin(self, words: Tensor) -> ConstraintState:
@@ -218,8 +218,7 @@ class Trees(Constraint):
                 )
 
     def due(self, words: Tensor) -> Tensor:
-        """N + 2 (R,): the leaves and a pair of brackets around them; 0 of an empty source."""
-        # a pair of brackets around the leaves; without words the target is empty
+        """Return N + 2 (R,): leaves and a pair of brackets around them; 0 for an empty source."""
         return torch.where(words > 0, words + 2, words)
 
     def begin(self, words: Tensor) -> ConstraintState:
@@ -301,7 +300,7 @@ class Graphs(Constraint):
             raise ValueError(f"{OPTION}: {name} has brackets that open and none that closes them")
 
     def due(self, words: Tensor) -> Tensor:
-        """0 (R,): a graph need not have as many symbols as its source has words."""
+        """Return 0 (R,): a graph need not have as many symbols as its source has words."""
         return torch.zeros_like(words)
 
     def begin(self, words: Tensor) -> ConstraintState:

@@ -52,7 +52,7 @@ class StreamsDataset(FairseqDataset):
         return pair, self.datasets[pair][number]
 
     def collater(self, samples: Sequence[Tuple[str, Sample]]) -> Dict[str, Sample]:
-        """[(pair, item)] -> {pair: sample}; no items -> {}, which fairseq takes for no batch."""
+        """Return {pair: sample} of [(pair, item)]; of none {}, which fairseq takes for no batch."""
         items: Dict[str, List[Sample]] = OrderedDict()
         # a batch of joint or main+aux is one list, pair after pair
         for pair, item in samples:

@@ -100,7 +100,7 @@ class TargetSide(FairseqIncrementalDecoder):
         incremental_state: Optional[Dict[str, Cache]] = None,
         **_unused: Any,
     ) -> Tuple[Tensor, Dict[str, List[Optional[Tensor]]]]:
-        """(R, T) tokens -> logits (R, T, V), or (R, 1, V) with an incremental state."""
+        """Return logits (R, T, V) of (R, T) tokens, or (R, 1, V) with an incremental state."""
         cache = None if incremental_state is None else incremental_state.setdefault(CACHE, {})
         if cache:  # of the first step it is still empty
             # after the first step the keys and values of the source are in the cache

@@ -25,7 +25,7 @@ SENTENCES, LENGTH = 7, 5
 @pytest.fixture(autouse=True)
 def words_in_chunks(monkeypatch):
     """Also of the small vocabularies here."""
-    monkeypatch.setattr(search_record, "SHORT", 0)
+    monkeypatch.setattr(search_record, "SORTED_WHOLE", 0)
 
 
 class Encoder(FairseqEncoder):

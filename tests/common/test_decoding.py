@@ -62,15 +62,15 @@ def test_what_is_visible_may_be_used_with_gradients_later():
 
 @pytest.mark.parametrize("queries", [1, 5])
 @pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("small", [0, transformer.SMALL])
+@pytest.mark.parametrize("small", [0, transformer.MANY_NUMBERS])
 def test_few_queries_attend_like_many(monkeypatch, queries, masked, small):
     if not hasattr(F, "scaled_dot_product_attention"):
         pytest.skip("torch before 2.0 has one way only")
     torch.manual_seed(0)
     query, key, value = torch.randn(6, 2, queries, 8), *torch.randn(2, 6, 2, 16, 8)
     visible = torch.rand(6, 1, 1, 16) > 0.3 if masked else None
-    monkeypatch.setattr(transformer, "SMALL", small)
+    monkeypatch.setattr(transformer, "MANY_NUMBERS", small)
     with torch.no_grad():
         by_torch, _ = attend(query, key, value, visible, 0.0)
-        monkeypatch.setattr(transformer, "FEW", 0)
+        monkeypatch.setattr(transformer, "FEW_QUERIES", 0)
         torch.testing.assert_close(by_torch, attend(query, key, value, visible, 0.0)[0])

@@ -51,11 +51,11 @@ def words_of(model, net_input, longest, **more):
 
 
 # on a GPU rows that have ended stay for some steps
-@pytest.mark.parametrize("few, every", [(greedy_search.FEW, 1), (greedy_search.FEW, 5), (1, 1)])
+@pytest.mark.parametrize("one_in, every", [(8, 1), (8, 5), (1, 1)])
 @pytest.mark.parametrize("seed", range(4))
-def test_words_are_those_of_beam_search_with_beam_1(model, seed, few, every, monkeypatch):
+def test_words_are_those_of_beam_search_with_beam_1(model, seed, one_in, every, monkeypatch):
     """Whether rows leave the batch when they have ended, or not before all have."""
-    monkeypatch.setattr(greedy_search, "FEW", few)
+    monkeypatch.setattr(greedy_search, "ENDED_ONE_IN", one_in)
     monkeypatch.setattr(greedy_search, "steps_between_checks", lambda source: every)
     net_input, limit = batch(seed=seed), 12
     search = SequenceGenerator([model], Symbols(), beam_size=1, max_len_a=0, max_len_b=limit)

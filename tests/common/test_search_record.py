@@ -16,7 +16,7 @@ PAD, EOS = 1, 2
 @pytest.mark.parametrize("count", [1, 2, 10])
 @pytest.mark.parametrize("short", [0, 1 << 13])
 def test_candidates_are_those_of_a_sorted_vocabulary(words, beam, count, short, monkeypatch):
-    monkeypatch.setattr(search_record, "SHORT", short)
+    monkeypatch.setattr(search_record, "SORTED_WHOLE", short)
     torch.manual_seed(words)
     log_p = torch.randn(6, beam, words).round(decimals=4)
     log_p[0] = -math.inf

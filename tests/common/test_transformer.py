@@ -22,7 +22,7 @@ def test_half_precision_is_single_precision_rounded(dtype, causal, autocast, mon
 
     In bfloat16 where sentences are too long for products.
     """
-    monkeypatch.setattr(transformer, "SHORT", 6)
+    monkeypatch.setattr(transformer, "SHORT_SEQUENCE", 6)
     if not hasattr(F, "scaled_dot_product_attention"):
         pytest.skip("torch before 2.0 has no fused kernel, which this is about")
     torch.manual_seed(0)

@@ -54,7 +54,7 @@ OTHERS = {
 
 @pytest.fixture(autouse=True)
 def words_in_chunks(monkeypatch):
-    monkeypatch.setattr(search_record, "SHORT", 0)
+    monkeypatch.setattr(search_record, "SORTED_WHOLE", 0)
 
 
 def stock(**options):

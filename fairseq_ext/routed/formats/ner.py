@@ -33,7 +33,7 @@ class Span(NamedTuple):
 
 
 def split_tag(tag: str) -> Tuple[str, str]:
-    """ "B-ORG" -> ("B", "ORG"), "O" -> ("O", ""). Raises Malformed for anything else."""
+    """Return ("B", "ORG") of "B-ORG", ("O", "") of "O". Raises Malformed for anything else."""
     prefix, _, kind = tag.partition("-")
     if tag == OUTSIDE or (prefix in ("B", "I") and kind):
         return prefix, kind

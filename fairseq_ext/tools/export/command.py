@@ -200,7 +200,7 @@ def export(args: Namespace) -> Exported:
 
 
 def export_model(args: Namespace) -> int:
-    """Export; prints what was written and the command that uses it."""
+    """Write the exported model; print what was written and the command that uses it."""
     if args.quantization and args.to != "ctranslate2":
         raise UsageError(f"--quantization {args.quantization} belongs to --to ctranslate2")
     if not Path(args.checkpoint).is_file():

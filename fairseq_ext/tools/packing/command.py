@@ -74,7 +74,7 @@ def subwords_of(text: Optional[str]) -> Union[None, str, Dict[str, str]]:
 
 
 def pack_model(args: Namespace) -> int:
-    """Pack; print what was written and the lines that use it."""
+    """Write the packed folder; print its name and the lines that use it."""
     is_one = Path(args.checkpoint).is_file()  # its name may hold a colon
     paths: List[str] = [args.checkpoint] if is_one else args.checkpoint.split(":")
     for path in paths:

@@ -16,7 +16,7 @@ from torch import Tensor
 from ...compat.text_lines import lines_of
 from ...compat.user_errors import SPLIT_OPTIONS
 from ..metrics import Cider
-from ..validation import UNKNOWN
+from ..validation_search import UNKNOWN
 
 
 def read_features(path: str) -> Tensor:

@@ -23,7 +23,7 @@ from ...common.fast_search import fast_search
 from ...common.search_options import SOURCE_WORDS, refuse_options
 from ...compat.user_errors import SPLIT_OPTIONS
 from ..metrics import bleu_sums, log_bleu, log_cider
-from ..validation import UNKNOWN, search_options
+from ..validation_search import UNKNOWN, search_options
 from .dataset import CaptionDataset, feature_paths
 
 

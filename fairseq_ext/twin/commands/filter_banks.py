@@ -345,7 +345,7 @@ def training_table(args: Namespace, splits: List[Split]) -> Optional[Split]:
 
 
 def make_filter_banks(args: Namespace) -> int:
-    """Write; print recordings and frames of every input."""
+    """Write the data folder; print recordings and frames of every input."""
     paths = [Path(name) for name in args.inputs]
     splits = [
         read_folder(path) if path.is_dir() else read_table(path, args.audio_root) for path in paths

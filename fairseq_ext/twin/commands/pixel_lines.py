@@ -78,7 +78,7 @@ def pixel_lines(bits: np.ndarray) -> bytes:
 
 
 def make_pixel_lines(args: Namespace) -> int:
-    """Write; print the number of lines, their length and the share of ones."""
+    """Write the lines; print their number, their length and the share of ones."""
     check_apart(args.output, [args.images])
     check_new(args.output, args.force)
     images = read_idx(args.images, dimensions=3)

@@ -4,12 +4,10 @@ import math
 from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple
 
 UNITS = ("token", "subword_nmt", "sentencepiece", "letter", "characters")
-# symbols that separate words and belong to none
-SEPARATORS = {"letter": "|", "characters": "\u2581"}
-
-
-# the sign of a blank at the beginning of a word, in symbols of sentencepiece
+# the sign of a blank: at the beginning of a word in sentencepiece, by itself in characters
 BLANK = "\u2581"
+# symbols that separate words and belong to none
+SEPARATORS = {"letter": "|", "characters": BLANK}
 
 
 def has_mark(symbols: Iterable[str], unit: str) -> bool:

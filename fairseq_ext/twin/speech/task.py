@@ -20,7 +20,7 @@ from ...common.search_options import (
     refuse_options,
 )
 from ..metrics import error_sums, log_error_rates
-from ..validation import UNKNOWN, search_options
+from ..validation_search import UNKNOWN, search_options
 
 
 @dataclass

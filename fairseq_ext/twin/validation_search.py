@@ -1,4 +1,4 @@
-"""What both tasks that score their outputs in validation need: options of the search, symbols."""
+"""The search of tasks that score their outputs in validation: its options, unknown symbols."""
 
 import json
 from argparse import Namespace
