@@ -10,7 +10,6 @@ from ..compat.generation.line_translator import Answer, LineTranslator
 from ..routed.model import RoutedModel
 from ..routed.modules import Router
 from ..streams.task import StreamsTask
-from ..twin.contract import matched
 from .teacher_forcing import forced_batches
 
 
@@ -111,12 +110,8 @@ def _twin(model: Any, criterion: Any, sample: Dict[str, Any]) -> Iterator[Dict[s
 
 def twin_distances(model: Any, criterion: Any, sample: Dict[str, Any]) -> Iterator[np.ndarray]:
     """Yield L_t (T,) of each row of a batch, NaN at tokens without one."""
-    target = sample["target"]
-    call, _ = criterion.call(sample)
-    padding = target.eq(model.target_dictionary.pad())  # (B, T)
-    with torch.no_grad():
-        _, twin = model.loaded.models[0](**sample["net_input"], twin=call)
-        distance, _ = criterion.distance(twin, padding)  # (B, T)
-    distance = distance.float().masked_fill(~matched(padding), math.nan).cpu()
+    _, penalty, is_matched = criterion.token_distances(model.loaded.models[0], sample)
+    distance = penalty.float().masked_fill(~is_matched, math.nan).cpu()  # (B, T)
+    padding = sample["target"].eq(model.target_dictionary.pad())  # (B, T)
     for row, is_padding in enumerate(padding.cpu()):
         yield distance[row][~is_padding].numpy()

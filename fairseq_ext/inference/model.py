@@ -84,7 +84,7 @@ class Model:
         if isinstance(task, StreamsTask):
             task.keep_attention = True
         self.kind = kind_of(task, loaded.models)
-        self.pair = pair_of(task)
+        self.pair = direction_of(task)
         self.direction = str(self.pair or "")
         self._translators: "OrderedDict[str, LineTranslator]" = OrderedDict()
         self._coders: Optional[Coders] = None
@@ -317,11 +317,11 @@ def _writes_labels(task: FairseqTask) -> bool:
     label_lang = getattr(task, "label_lang", None)
     if label_lang is None:
         return False
-    pair = pair_of(task)
+    pair = direction_of(task)
     return pair is not None and pair.target == label_lang
 
 
-def pair_of(task: FairseqTask) -> Optional[LanguagePair]:
+def direction_of(task: FairseqTask) -> Optional[LanguagePair]:
     """Return the direction of a task, or None for a model without languages."""
     pair = getattr(task, "pair", None)
     if pair:

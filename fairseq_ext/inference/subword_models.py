@@ -104,7 +104,7 @@ class SubwordModels(NamedTuple):
         return {language: of_file[self.by_language.get(language)] for language in languages}
 
 
-def kind_of(path: Path) -> str:
+def bpe_of(path: Path) -> str:
     """Return the --bpe of a file: by its beginning, which is text in two of the three formats."""
     with open(path, "rb") as stream:
         head = stream.read(500)
@@ -194,7 +194,7 @@ def _named(named: SubwordsArgument, languages: Sequence[str], kind: Optional[str
 
 def _of_files(files: Mapping[str, Path], kind: Optional[str]) -> SubwordModels:
     """Return the models; ValueError for files of several kinds, and for an unknown one."""
-    kinds = {kind} if kind else {kind_of(path) for path in files.values()}
+    kinds = {kind} if kind else {bpe_of(path) for path in files.values()}
     if len(kinds) > 1:
         raise ValueError(f"subwords: files of several kinds: {', '.join(sorted(kinds))}")
     (only,) = kinds

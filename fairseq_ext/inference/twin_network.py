@@ -2,12 +2,10 @@
 
 from typing import Any, Dict, Optional
 
-from fairseq.dataclass.utils import merge_with_parent
 from fairseq.tasks import FairseqTask
 from omegaconf import DictConfig
 
 from ..compat.checkpoints.configurations import chosen_name
-from ..twin.config import TwinConfig
 from ..twin.criterion import TwinCriterion
 
 
@@ -24,7 +22,4 @@ def load_twin(cfg: DictConfig, state: Dict[str, Any], task: FairseqTask) -> Opti
     # the penalties without a backward network have no parameters of one
     if name != "twin" or not any(key.startswith("network.") for key in parameters):
         return None
-    options = merge_with_parent(TwinConfig(), cfg.criterion)
-    criterion = TwinCriterion.of_run(options, task, is_stored=False)
-    criterion.load_state_dict(parameters)
-    return criterion.eval()
+    return TwinCriterion.of_checkpoint(cfg.criterion, parameters, task)

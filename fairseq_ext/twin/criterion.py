@@ -9,8 +9,10 @@ from argparse import Namespace
 from functools import partial
 from typing import Any, Callable, Dict, List, Optional, Tuple, Type
 
+import torch
 from fairseq import checkpoint_utils, metrics, utils
 from fairseq.criterions import FairseqCriterion, register_criterion
+from fairseq.dataclass.utils import merge_with_parent
 from fairseq.models import ARCH_MODEL_REGISTRY, BaseFairseqModel
 from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
@@ -102,6 +104,18 @@ class TwinCriterion(FairseqCriterion):
         parts = (penalty, network, smoothing, sentence_avg, layers_to_keep)
         return cls(task, cfg.twin_weight, *parts)
 
+    @classmethod
+    def of_checkpoint(
+        cls, cfg: Any, parameters: Dict[str, Tensor], task: FairseqTask
+    ) -> "TwinCriterion":
+        """Return a checkpoint's criterion with its backward network, for analyses.
+
+        cfg: its configuration, whose parent is that of the run. parameters: the criterion's.
+        """
+        criterion = cls.of_run(merge_with_parent(TwinConfig(), cfg), task, is_stored=False)
+        criterion.load_state_dict(parameters)
+        return criterion.eval()
+
     def forward(
         self, model: BaseFairseqModel, sample: Dict[str, Any], reduce: bool = True
     ) -> Tuple[Tensor, int, Dict[str, Any]]:
@@ -173,6 +187,18 @@ class TwinCriterion(FairseqCriterion):
             # the gradient of L_t trains the forward network alone (Sec. 2)
             aligned = align(twin.backward_states.detach(), padding)
         return self.penalty(twin.states, tokens, aligned), tokens.sum()
+
+    @torch.no_grad()
+    def token_distances(
+        self, model: BaseFairseqModel, sample: Dict[str, Any]
+    ) -> Tuple[Tensor, Tensor, Tensor]:
+        """Return the forward logits (B, T, V), L_t (B, T) and which tokens are matched (B, T)."""
+        # the inputs of the backward network; its own targets are not looked at here
+        call, _ = self.call(sample)
+        (logits, *_), twin = model(**sample["net_input"], twin=call)
+        padding = sample["target"].eq(self.padding_idx)
+        penalty, _ = self.distance(twin, padding)
+        return logits, penalty, matched(padding)
 
     def _likelihoods(self, logits: Tensor, target: Tensor) -> Tuple[Tensor, Tensor]:
         """Return -log P of (B, T, V) and (B, T): smoothed (B*T,), and the sum of the plain one."""

@@ -9,9 +9,9 @@ from inference.test_subwords import models  # noqa: F401
 from fairseq_ext.inference.subword_models import (
     DirectionCoder,
     SubwordModels,
+    bpe_of,
     check_spelling,
     find_subwords,
-    kind_of,
 )
 
 FAST = "a n</w> 12\nt h 9\n"
@@ -30,10 +30,10 @@ def test_kinds_of_files(folder, models):  # noqa: F811
         ("old.codes", "a n</w>\n", "subword_nmt"),
     ]:
         (folder / name).write_text(text)
-        assert kind_of(folder / name) == kind
-    assert kind_of(models["xx"]) == "sentencepiece"
+        assert bpe_of(folder / name) == kind
+    assert bpe_of(models["xx"]) == "sentencepiece"
     (folder / "renamed").write_bytes(models["xx"].read_bytes())
-    assert kind_of(folder / "renamed") == "sentencepiece"
+    assert bpe_of(folder / "renamed") == "sentencepiece"
 
 
 def test_files_by_language_win_over_one_for_all(folder, models):  # noqa: F811

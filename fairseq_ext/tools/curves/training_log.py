@@ -61,7 +61,7 @@ class LoggedRun:
 
 
 def read_run(path: Union[str, Path], label: str) -> LoggedRun:
-    """Read the log file at `path` into a LoggedRun called `label`.
+    """Return the run whose log file is at `path`, under the name `label`.
 
     Where a run was resumed, what it had trained beyond its checkpoint is left out: the updates that
     it repeats, and those that it no longer has. A run that begins anew in the same log replaces the
@@ -230,7 +230,7 @@ def parse_line(line: str) -> Optional[Parsed]:
 
 
 def with_updates(split: str, items: Iterable[Tuple[str, str, str]]) -> Parsed:
-    """Turn (name, separator, text) triples into what `parse_line` returns."""
+    """Return what `parse_line` does, of (name, separator, text) triples."""
     values = {}
     for name, separator, text in items:
         if not separator:

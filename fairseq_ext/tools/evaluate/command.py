@@ -215,7 +215,7 @@ def metrics_of(args: Namespace, references: Sequence[str]) -> List[Scorer]:
     return metrics
 
 
-def different(texts: Dict[str, List[List[str]]]) -> List[str]:
+def distinct_systems(texts: Dict[str, List[List[str]]]) -> List[str]:
     """Return the labels of the systems; of those with the same translations, one.
 
     texts: {label: the lines of each run}. The baseline may be a --hyp as well; counted twice, its
@@ -264,7 +264,7 @@ def evaluate(args: Namespace) -> Result:
             if len(references) > 1:  # all resamples of a single sentence are alike
                 of_label["interval"] = scored[label].interval()
             result["scores"][label][metric.name] = of_label
-        seeds = pooled(scored[label] for label in different(texts))
+        seeds = pooled(scored[label] for label in distinct_systems(texts))
         for label in tested:
             both = scored["baseline"], scored[label]
             tests = paired_test(metric, *both, args.test, number)

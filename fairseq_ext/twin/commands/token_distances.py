@@ -23,13 +23,11 @@ if TYPE_CHECKING:
 def load(args: Namespace) -> Tuple["BaseFairseqModel", "TwinCriterion", "FairseqTask"]:
     """Return (model, criterion, task) of a checkpoint, all for evaluation."""
     from fairseq import tasks
-    from fairseq.dataclass.utils import merge_with_parent
     from omegaconf import DictConfig
 
     from ...common.stored import WITHOUT_SCORES
     from ...compat.checkpoints.refusals import check_dictionaries
     from ...streams.stored_pairs import stored_pairs
-    from ..config import TwinConfig
     from ..criterion import TwinCriterion
 
     state = read(args.checkpoint, *twin_models())
@@ -57,15 +55,13 @@ def load(args: Namespace) -> Tuple["BaseFairseqModel", "TwinCriterion", "Fairseq
         model.load_state_dict(state["model"])
         check_dictionaries(args.checkpoint, state, task)
         # with the backward network, which commands that evaluate leave out
-        criterion_cfg = merge_with_parent(TwinConfig(), run.criterion)
-        criterion = TwinCriterion.of_run(criterion_cfg, task, is_stored=False)
-        criterion.load_state_dict(state["criterion"])
+        criterion = TwinCriterion.of_checkpoint(run.criterion, state["criterion"], task)
         task.load_dataset(args.subset)
     except FileNotFoundError as error:
         raise UsageError(f"DATA {args.data}: {os_error_text(error)}") from error
     except (ValueError, RuntimeError, KeyError) as error:
         raise UsageError(f"DATA {args.data}: {error}") from error
-    return model.eval(), criterion.eval(), task
+    return model.eval(), criterion, task
 
 
 def _check_trained(state: Dict[str, Any], path: str) -> None:
@@ -134,22 +130,13 @@ def collect(
     dictionary: "Dictionary",
 ) -> List[Token]:
     """Return the matched tokens of the samples, by sentence and position."""
-    import torch
-
-    from ..contract import matched
-
     tokens = []
     for sample in samples:
         target = sample["target"]
-        # the inputs of the backward network; its own targets are not looked at here
-        call, _ = criterion.call(sample)
-        with torch.no_grad():
-            (logits, *_), twin = model(**sample["net_input"], twin=call)
-            padding = target.eq(dictionary.pad())
-            penalty, _ = criterion.distance(twin, padding)
+        logits, penalty, is_matched = criterion.token_distances(model, sample)
         nll = -logits.float().log_softmax(dim=2).gather(2, target.unsqueeze(2)).squeeze(2)  # (B, T)
         # the last real token of a row is known to the backward network: it has no L_t
-        for row, position in matched(padding).nonzero().tolist():
+        for row, position in is_matched.nonzero().tolist():
             symbol = dictionary[int(target[row, position])]
             numbers = penalty[row, position].item(), nll[row, position].item()
             tokens.append(Token(int(sample["id"][row]), position, symbol, *numbers))
