@@ -21,7 +21,7 @@ EXACT = torch.float32, torch.float64  # in 16 bits another order of a sum shows 
 
 
 @runtime_checkable
-class HasSteps(Protocol):
+class DecoderWithSteps(Protocol):
     """A decoder that knows the steps of a search for one sentence."""
 
     def sentence_steps(self, encoder_out: Any, rows: int, steps: int) -> Optional[SentenceSteps]:
@@ -53,7 +53,7 @@ def decoder_steps(
     is_exact = first is not None and first.device.type == "cpu" and first.dtype in EXACT
     if active_cache() is None or is_autocast() or not is_exact:
         return None
-    if isinstance(decoder, HasSteps):
+    if isinstance(decoder, DecoderWithSteps):
         return decoder.sentence_steps(encoder_out, rows, steps)
     if isinstance(decoder, LSTMDecoder):
         return lstm_steps(decoder, encoder_out, rows)

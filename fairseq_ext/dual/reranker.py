@@ -29,7 +29,7 @@ from ..common.ensembles import mean_log_probs
 LENGTH_NORMS = ("tokens", "none")
 # more logits than these are computed in several parts: on CPUs so that they stay in the cache
 # (measured: 0.8 of the time), on GPUs for the memory
-LOGITS = {"cpu": 2**22, "cuda": 2**27}
+MOST_LOGITS = {"cpu": 2**22, "cuda": 2**27}
 # fairseq's generators return one such dict per candidate
 Hypothesis = Dict[str, Any]
 
@@ -89,7 +89,7 @@ class PairScorer:
         All sentences end with the end symbol.
         """
         longest = max(len(sentence) for sentence in written)
-        limit = LOGITS.get(read[0].device.type, LOGITS["cuda"])
+        limit = MOST_LOGITS.get(read[0].device.type, MOST_LOGITS["cuda"])
         rows = max(1, limit // (longest * self.vocab_size))
         parts = [
             self._score(read[start : start + rows], written[start : start + rows])

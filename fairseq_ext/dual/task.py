@@ -144,7 +144,7 @@ class DualTranslationTask(StreamsTask):
         """Return {lang: dictionary} of the languages that are trained."""
         return {lang: self.dictionaries[lang] for lang in languages(self.pairs)}
 
-    def calls(self, sample: Mapping[str, Dict[str, Any]]) -> Mapping[str, Any]:
+    def criterion_calls(self, sample: Mapping[str, Dict[str, Any]]) -> Mapping[str, Any]:
         """Return {name: what one call of the criterion is given}."""
         if not self._coupled:
             return sample

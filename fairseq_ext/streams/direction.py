@@ -25,7 +25,7 @@ Encoded = Tuple[Tensor, Tensor]
 
 
 @runtime_checkable
-class SteppingModule(Protocol):
+class ModuleWithSteps(Protocol):
     """A module that knows the steps of a search for one sentence."""
 
     def sentence_steps(
@@ -131,7 +131,7 @@ class TargetSide(FairseqIncrementalDecoder):
         self, encoder_out: EncoderOut, rows: int, steps: int
     ) -> Optional[SentenceSteps]:
         """Return the steps of a search for one sentence, None if the module has none."""
-        if not isinstance(self.module, SteppingModule) or len(encoder_out["encoded"]) > 1:
+        if not isinstance(self.module, ModuleWithSteps) or len(encoder_out["encoded"]) > 1:
             return None
         states, padding = encoder_out["encoded"][0]
         if padding.any():

@@ -126,7 +126,7 @@ class Steps(TranslationTask):
         wrapped: List[Any] = [module for module in (model, criterion) if is_torch_ddp(module)]
         # asked before no_sync() below, which switches it off
         to_average = [module for module in wrapped if module.require_backward_grad_sync]
-        for name, part in self.calls(sample).items():
+        for name, part in self.criterion_calls(sample).items():
             with ExitStack() as backward_passes:
                 for module in wrapped:
                     backward_passes.enter_context(module.no_sync())
@@ -147,7 +147,7 @@ class Steps(TranslationTask):
         self._untouched = [p for p in self._trained if p.grad is None]
         return sum(losses), sum(sample_sizes), merge_logs(logs, [*self.pairs, *self.synthetic])
 
-    def calls(self, sample: Mapping[str, Sample]) -> Mapping[str, Any]:
+    def criterion_calls(self, sample: Mapping[str, Sample]) -> Mapping[str, Any]:
         """Return {name: what one call of the criterion is given}: here every pair is one.
 
         A system may put pairs together under another name, as {pair: sample}: the criterion then

@@ -2,10 +2,10 @@
 
 import math
 
-from fairseq_ext.dual.commands.nbest_lists import allowed
+from fairseq_ext.dual.commands.nbest_lists import without_ruled_out
 
 
 def test_candidates_that_the_search_rules_out():
     scores = [{"score": score} for score in (-2.0, -math.inf, -1.0)]
-    assert allowed(scores) == [scores[0], scores[2]]
-    assert allowed(scores[1:2]) == scores[1:2]
+    assert without_ruled_out(scores) == [scores[0], scores[2]]
+    assert without_ruled_out(scores[1:2]) == scores[1:2]

@@ -74,7 +74,7 @@ def pair(dual_task):
 @pytest.mark.parametrize("limit", [1, 2**26])
 def test_reverse_is_the_likelihood_of_the_source(pair, left_pad, limit, monkeypatch):
     """Rows of other lengths beside it, and the division into parts, change nothing."""
-    monkeypatch.setitem(reranker.LOGITS, "cpu", limit)
+    monkeypatch.setitem(reranker.MOST_LOGITS, "cpu", limit)
     models = [pair.model.direction("yy-xx")]
     reverse = PairScorer(models, pair.task.dictionaries["xx"], left_pad)
     rows = [[torch.tensor(words) for words in side] for side in (pair.targets, pair.sources)]

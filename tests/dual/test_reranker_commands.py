@@ -8,7 +8,7 @@ import torch
 from common.inprocess import generate, hypotheses, interactive, train
 
 from fairseq_ext import __main__ as command
-from fairseq_ext.dual.commands.nbest_lists import configuration, prepare
+from fairseq_ext.dual.commands.nbest_lists import load_batches, ranking_config
 from fairseq_ext.tools.evaluate.scores import Metric
 
 TINY = ("--criterion", "cross_entropy", "--optimizer", "adam", "--lr", 0.01, "--max-tokens", 300)
@@ -227,5 +227,5 @@ def test_tune_alpha_reads_the_checkpoint_with_the_suffix(checkpoint, toy_corpus,
     shutil.copy(checkpoint("dual"), tmp_path / "model-late.pt")
     words = [toy_corpus.two, "-s", "xx", "-t", "yy", "--path", tmp_path / "model.pt", "--cpu"]
     words += ["--checkpoint-suffix=-late"]
-    _, models, _ = prepare(configuration([str(word) for word in words]))
+    _, models, _ = load_batches(ranking_config([str(word) for word in words]))
     assert len(models) == 1

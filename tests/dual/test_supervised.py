@@ -162,9 +162,9 @@ def test_a_pair_has_no_losses_of_single_tokens(case):
 def test_the_task_puts_directions_together(dual_task, pairs):
     task, _ = dual_task()
     sample = {pair: {"name": pair} for pair in pairs}
-    assert task.calls(sample) is sample
+    assert task.criterion_calls(sample) is sample
     task.couple_directions()
-    calls = list(task.calls(sample).values())
+    calls = list(task.criterion_calls(sample).values())
     assert [list(call) for call in calls] == [pairs[:2], pairs[2:]][: len(pairs) // 2]
     assert all(part is sample[pair] for call in calls for pair, part in call.items())
 

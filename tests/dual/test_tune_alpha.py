@@ -62,7 +62,7 @@ def test_what_does_not_load_is_no_traceback(tmp_path, monkeypatch, capsys, error
     def fails(cfg):
         raise error("of another size")
 
-    monkeypatch.setattr(tune_alpha, "candidates", fails)
+    monkeypatch.setattr(tune_alpha, "nbest_lists", fails)
     reference = tmp_path / "ref"
     reference.write_text("a\n", encoding="utf-8")
     words = ["--ref", reference, "--output", tmp_path / "a.png", "--", "DATA", "--path", "x.pt"]
@@ -77,7 +77,7 @@ def test_texts_without_blanks(tmp_path, monkeypatch, capsys, metric, is_warned):
     reference.write_text(
         "一个戴着橙色帽子的男人正看着什么东西。\n两只狗跑过草地。\n", encoding="utf-8"
     )
-    monkeypatch.setattr(tune_alpha, "candidates", lambda cfg: LISTS)
+    monkeypatch.setattr(tune_alpha, "nbest_lists", lambda cfg: LISTS)
     words = ["--ref", reference, "--output", tmp_path / "a.png", "--metric", metric]
     assert command.main(["tune-alpha", *map(str, words), "--", "DATA", "--path", "x.pt"]) == 0
     warned = f"warning: {reference}: no blanks between words" in capsys.readouterr().err

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # what fairseq raises for a wrong checkpoint, folder, --bpe or --model-overrides
 FAULTY = (ValueError, OSError, RuntimeError, EOFError, SyntaxError, pickle.UnpicklingError)
 # options of fairseq-generate that change what is printed or written, and that tune-alpha ignores
-UNUSED = ("prefix_size", "constraints", "replace_unk", "lm_path", "results_path")
+IGNORED = ("prefix_size", "constraints", "replace_unk", "lm_path", "results_path")
 
 
 class Candidate(NamedTuple):
@@ -30,7 +30,7 @@ class Candidate(NamedTuple):
     terms: Any
 
 
-def parse(words: Sequence[str]) -> FairseqConfig:
+def parse_words(words: Sequence[str]) -> FairseqConfig:
     """Return the configuration of fairseq-generate for these words."""
     from fairseq import options
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf
@@ -41,18 +41,18 @@ def parse(words: Sequence[str]) -> FairseqConfig:
     return convert_namespace_to_omegaconf(args)
 
 
-def configuration(words: Sequence[str]) -> FairseqConfig:
+def ranking_config(words: Sequence[str]) -> FairseqConfig:
     """Return the configuration with which fairseq-generate ranks by Eq. 7.
 
     Raises UsageError for words with which alpha cannot be chosen.
     """
-    cfg = parse(words)
+    cfg = parse_words(words)
     if cfg.task._name != "dual_translation":
         raise UsageError(f"--task {cfg.task._name}: allowed: dual_translation")
     if cfg.common_eval.path is None:
         raise UsageError("--path CHECKPOINT is missing after --")
     options = {**cfg.generation, "results_path": cfg.common_eval.results_path}
-    for name in UNUSED:
+    for name in IGNORED:
         value = options[name]
         if value:
             option = option_of(name)
@@ -67,10 +67,10 @@ def configuration(words: Sequence[str]) -> FairseqConfig:
             "values with --alpha before --"
         )
     # with any value below 1 the reverse models score the lists
-    return parse([*words, "--dual-alpha", "0.5"])
+    return parse_words([*words, "--dual-alpha", "0.5"])
 
 
-def prepare(
+def load_batches(
     cfg: FairseqConfig,
 ) -> Tuple[DualTranslationTask, List[BaseFairseqModel], Iterable[Dict[str, Any]]]:
     """Return task, models and the batches in order, as fairseq-generate makes them."""
@@ -144,11 +144,11 @@ def plain_text(
     return text
 
 
-def candidates(cfg: FairseqConfig) -> List[List[Candidate]]:
+def nbest_lists(cfg: FairseqConfig) -> List[List[Candidate]]:
     """Return the n-best list of every sentence in the order of the beam search."""
     from fairseq import utils
 
-    task, models, batches = prepare(cfg)
+    task, models, batches = load_batches(cfg)
     generator = task.build_generator(models, cfg.generation)
     text = plain_text(cfg, task, generator)
     nbest_by_number: Dict[int, List[Candidate]] = {}
@@ -157,16 +157,16 @@ def candidates(cfg: FairseqConfig) -> List[List[Candidate]]:
         sample = utils.move_to_cuda(sample) if device.type == "cuda" else sample
         lists = task.inference_step(generator, models, sample)
         for number, nbest in zip(sample["id"].tolist(), lists):
-            # the lists come sorted by the alpha of ``configuration``; ranks are those of the search
+            # the lists are in the order of ``ranking_config``, the ranks are those of the search
             by_rank = sorted(nbest, key=lambda hypothesis: hypothesis["rank"])
             nbest_by_number[number] = [
                 Candidate(text(hypothesis["tokens"]), hypothesis["terms"])
-                for hypothesis in allowed(by_rank)
+                for hypothesis in without_ruled_out(by_rank)
             ]
     # batches are in the order of sentence lengths, references in that of the file
     return [nbest_by_number[number] for number in sorted(nbest_by_number)]
 
 
-def allowed(nbest: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+def without_ruled_out(nbest: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
     """Return the hypotheses that --match-source-len has not ruled out; the first if it has all."""
     return [entry for entry in nbest if float(entry["score"]) > -math.inf] or nbest[:1]

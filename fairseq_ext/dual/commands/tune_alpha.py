@@ -19,7 +19,7 @@ from ...tools.curves.figures import SUFFIXES, legends_below, new_figure, save, w
 from ...tools.evaluate.inputs import read_lines
 from ...tools.evaluate.report import markdown_table
 from ...tools.evaluate.scores import BLEU_NAMES, METRICS, Metric, Scorer
-from .nbest_lists import FAULTY, Candidate, candidates, configuration
+from .nbest_lists import FAULTY, Candidate, nbest_lists, ranking_config
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -151,7 +151,7 @@ def choose_alpha(args: Namespace) -> int:
         raise UsageError(f"--output {args.output}: there is no such folder")
     for suffix in (".md", ".tsv"):
         check_apart(Path(args.output).with_suffix(suffix), [args.ref])
-    references, cfg = read_lines(args.ref), configuration(args.generate)
+    references, cfg = read_lines(args.ref), ranking_config(args.generate)
     if args.metric in (*BLEU_NAMES, "ter") and lacks_blanks(references):
         print(
             f"warning: {args.ref}: no blanks between words, which {METRICS[args.metric]} counts; "
@@ -159,7 +159,7 @@ def choose_alpha(args: Namespace) -> int:
             file=sys.stderr,
         )
     try:
-        lists = candidates(cfg)
+        lists = nbest_lists(cfg)
     except FAULTY as error:
         raise UsageError(f"{type(error).__name__}: {error}") from error
     if len(lists) != len(references):

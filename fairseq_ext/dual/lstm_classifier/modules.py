@@ -49,8 +49,8 @@ class DualLSTMSize:
 class DualLSTM(RetainsDropout, nn.Module):
     """phi_X, an LSTM, and phi_Y, the matrix E_y, in both roles (Sec. 2.2).
 
-    W_a, U_a and b_a are ``lstm``, E_y is ``label_embedding``, P is ``condition``, phi^h_X is
-    ``output``.
+    W_a, U_a and b_a are ``lstm``, with the gates in torch's order i, f, c, o; E_y is
+    ``label_embedding``, P is ``condition``, phi^h_X is ``output``.
 
     Args:
         size: D, H and dropout.
