@@ -41,6 +41,8 @@ def _row_chunks(logits: Tensor) -> Iterator[slice]:
 
 
 class _LabelSmoothedCrossEntropy(torch.autograd.Function):
+    """The loss and nll of the equations above, (N,) each, with the gradient of the logits."""
+
     @staticmethod
     def forward(
         ctx: Any, logits: Tensor, target: Tensor, epsilon: float, overwrite: bool

@@ -146,6 +146,8 @@ def linear(inputs: Tensor, weight: Tensor, bias: Optional[Tensor] = None) -> Ten
 
 
 class _Linear(torch.autograd.Function):
+    """x weight^T + bias by oneDNN, with the gradients that ``linear`` names."""
+
     @staticmethod
     def forward(ctx: Any, rows: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
         ctx.save_for_backward(rows, weight)

@@ -64,6 +64,8 @@ def attentive_gru(
 
 
 class _AttentiveGRU(torch.autograd.Function):
+    """``attentive_gru`` with its gradient: a loop back, then products over all steps."""
+
     @staticmethod
     def forward(
         ctx: Any,

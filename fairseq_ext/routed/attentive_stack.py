@@ -81,6 +81,8 @@ def attentive_stack(
 
 
 class _AttentiveStack(torch.autograd.Function):
+    """``attentive_stack`` with its gradient; ``flat`` are the tensors of the layers."""
+
     @staticmethod
     def forward(
         ctx: Any,

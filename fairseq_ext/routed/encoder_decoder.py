@@ -61,7 +61,7 @@ class RoutedSize:
         check_sizes(self, may_be_zero=["router_size"])
 
 
-class Source(NamedTuple):
+class EncodedSource(NamedTuple):
     """What the decoder needs of the source.
 
     keys: W_a a + b_a (B, S, A). annotations: a (B, S, C). projected: what the first unit's input
@@ -88,7 +88,7 @@ class Decoded(NamedTuple):
     routing: List[Tensor]
 
 
-class Target(nn.Module):
+class TargetVocabulary(nn.Module):
     """What belongs to a target vocabulary: E, O and b_o.
 
     Args:
@@ -156,7 +156,7 @@ class Decoder(RetainsDropout, nn.Module):
         self.readout_context = linear(context_size, self.readout_size, bias=False)  # Q
         self.readout_embedding = linear(size.embed_dim, self.readout_size, bias=False)  # P
 
-    def prepare(self, annotations: Tensor, padding: Tensor, task: str) -> Source:
+    def prepare(self, annotations: Tensor, padding: Tensor, task: str) -> EncodedSource:
         """Return all that depends on the source alone."""
         mean = mean_of_real(annotations, padding)  # (B, C)
         # the context enters the first unit through a linear map, and its weights sum to one: map
@@ -164,9 +164,9 @@ class Decoder(RetainsDropout, nn.Module):
         weight, _ = self.units[0].projection(task)
         projected = products.linear(annotations, weight[:, self.embed_dim :])  # (B, S, G)
         initial = torch.tanh(self.initial(mean))  # Eq. 10
-        return Source(self.key(annotations), annotations, projected, padding, initial)
+        return EncodedSource(self.key(annotations), annotations, projected, padding, initial)
 
-    def embed(self, target: Target, prev_tokens: Tensor) -> Tensor:
+    def embed(self, target: TargetVocabulary, prev_tokens: Tensor) -> Tensor:
         """Return E y (R, T, D) of tokens (R, T)."""
         return self.drop(target.embedding(prev_tokens))
 
@@ -181,7 +181,7 @@ class Decoder(RetainsDropout, nn.Module):
         shapes = [(steps, rows, width) for width in self.state_sizes[:-1]]
         return [None, *(self.drop(vectors.new_ones(shape)) for shape in shapes)]
 
-    def literal(self, vectors: Tensor, source: Source, task: str) -> Decoded:
+    def literal(self, vectors: Tensor, source: EncodedSource, task: str) -> Decoded:
         """Return what ``fused`` does, step by step as in the paper: the specification."""
         starts = source.initial.split(self.state_sizes, dim=1)
         states = [unit.start(start) for unit, start in zip(self.units, starts)]
@@ -204,7 +204,7 @@ class Decoder(RetainsDropout, nn.Module):
         top, contexts, weights, *taus = (torch.stack(parts, dim=1) for parts in zip(*steps))
         return Decoded(top, contexts, weights, taus)
 
-    def fused(self, vectors: Tensor, source: Source, task: str) -> Decoded:
+    def fused(self, vectors: Tensor, source: EncodedSource, task: str) -> Decoded:
         """Return what all steps compute (Eq. 11 to 13), of E y (B, T, D).
 
         Whatever does not depend on the step before is computed for all steps at once.
@@ -241,7 +241,7 @@ class Decoder(RetainsDropout, nn.Module):
         return weight[:, : self.embed_dim].contiguous(), bias
 
     def step(
-        self, vectors: Tensor, source: Source, states: Sequence[State], task: str
+        self, vectors: Tensor, source: EncodedSource, states: Sequence[State], task: str
     ) -> Tuple[Tensor, Tensor, List[State]]:
         """Return c_t (R, C), alpha_t (R, S) and the units' states after a step of decoding.
 
@@ -275,7 +275,7 @@ class Decoder(RetainsDropout, nn.Module):
 
 def decode(
     decoder: Decoder,
-    target: Target,
+    target: TargetVocabulary,
     encoded: Tuple[Tensor, Tensor],
     prev_tokens: Tensor,
     task: str,
@@ -308,7 +308,7 @@ def decode(
 
 def _decode_step(
     decoder: Decoder,
-    target: Target,
+    target: TargetVocabulary,
     encoded: Tuple[Tensor, Tensor],
     prev_tokens: Tensor,
     task: str,
@@ -323,7 +323,7 @@ def _decode_step(
         cache.update({PER_SENTENCE + name: part for name, part in source._asdict().items()})
     else:
         tensors = cast(Dict[str, Tensor], cache)
-        source = Source(*(tensors[PER_SENTENCE + name] for name in Source._fields))
+        source = EncodedSource(*(tensors[PER_SENTENCE + name] for name in EncodedSource._fields))
         states = [
             (tensors[f"blocks_{number}"].transpose(0, 1), tensors[f"output_{number}"])
             for number in range(len(units))
@@ -343,6 +343,6 @@ def _rows(values: Tensor, rows: int) -> Tensor:
     return values if beam == 1 else values.repeat_interleave(beam, dim=0)
 
 
-def _per_row(source: Source, rows: int) -> Source:
+def _per_row(source: EncodedSource, rows: int) -> EncodedSource:
     """Return the source of each row."""
-    return Source(*(_rows(part, rows) for part in source))
+    return EncodedSource(*(_rows(part, rows) for part in source))

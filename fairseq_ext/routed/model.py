@@ -24,7 +24,7 @@ from .config import (
     register_architectures,
     size_of,
 )
-from .encoder_decoder import Decoder, Encoder, Target, decode
+from .encoder_decoder import Decoder, Encoder, TargetVocabulary, decode
 from .modules import BidirectionalUnit, RoutedUnit, UnitStack
 
 
@@ -43,7 +43,7 @@ class EncodingPath(nn.Module):
 class DecodingPath(nn.Module):
     """The decoder with a target vocabulary's part, for one task."""
 
-    def __init__(self, decoder: Decoder, target: Target, task: str):
+    def __init__(self, decoder: Decoder, target: TargetVocabulary, task: str):
         super().__init__()
         self.decoder, self.target, self.task = decoder, target, task
 
@@ -119,7 +119,7 @@ class RoutedModel(StreamsModel):
         encoder: Encoder,
         decoder: Decoder,
         sources: Dict[str, nn.Embedding],
-        targets: Dict[str, Target],
+        targets: Dict[str, TargetVocabulary],
         dictionaries: Dict[str, Dictionary],
         pairs: List[str],
         max_positions: Tuple[int, int],
@@ -127,7 +127,7 @@ class RoutedModel(StreamsModel):
         super().__init__(dictionaries, pairs, max_positions)
         self.encoder, self.decoder = encoder, decoder
         self.sources = cast(Mapping[str, nn.Embedding], nn.ModuleDict(sources))
-        self.targets = cast(Mapping[str, Target], nn.ModuleDict(targets))
+        self.targets = cast(Mapping[str, TargetVocabulary], nn.ModuleDict(targets))
 
     @classmethod
     def build_model(cls, cfg: RoutedConfig, task: StreamsTask) -> "RoutedModel":
@@ -151,7 +151,10 @@ class RoutedModel(StreamsModel):
             encoder,
             decoder,
             {lang: source(lang) for lang in sources},
-            {lang: Target(size, decoder.readout_size, *vocabulary[lang]) for lang in targets},
+            {
+                lang: TargetVocabulary(size, decoder.readout_size, *vocabulary[lang])
+                for lang in targets
+            },
             dictionaries,
             pairs,
             # of the training: fairseq-generate has a task with limits of its own

@@ -278,6 +278,8 @@ def routed_gru(
 
 
 class _RoutedGRU(torch.autograd.Function):
+    """``routed_gru`` with its gradient; ``weights`` are the fields of ``Recurrence``."""
+
     @staticmethod
     def forward(
         ctx: Any, projected: Tensor, state: Tensor, output: Tensor, *weights: Any

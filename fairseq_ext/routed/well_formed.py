@@ -160,6 +160,8 @@ class Tags(Constraint):
 
 
 class _TagState:
+    """The number of words that every row has written, of those of its source."""
+
     def __init__(self, tags: Tags, words: Tensor):
         self.tags, self.words = tags, words  # N (R,)
         self.adds = (tags.adds & tags.ordinary).to(words.device)  # (V,)
@@ -324,6 +326,8 @@ def _depths(symbol: str) -> Tuple[int, int, int]:
 
 
 class _GraphState:
+    """The number of open brackets of every row, and whether its outermost pair is closed."""
+
     def __init__(self, graphs: Graphs, words: Tensor):
         device = words.device
         self.eos, self.ordinary = graphs.eos, graphs.ordinary.to(device)

@@ -9,7 +9,13 @@ import pytest
 import torch
 
 from fairseq_ext.common.layers import embedding
-from fairseq_ext.routed.encoder_decoder import Decoder, Encoder, RoutedSize, Target, decode
+from fairseq_ext.routed.encoder_decoder import (
+    Decoder,
+    Encoder,
+    RoutedSize,
+    TargetVocabulary,
+    decode,
+)
 from fairseq_ext.routed.modules import COMMON, BidirectionalUnit, RoutedUnit, UnitStack
 from properties import collate
 from reference import routed as reference
@@ -150,7 +156,7 @@ class Case:
             units.append(RoutedUnit(inputs, size.hidden_size, tasks=tasks, **options))
             inputs = units[-1].output_size
         self.decoder = Decoder(size, units, self.encoder.output_size)
-        self.target = Target(size, self.decoder.readout_size, words[1], PAD)
+        self.target = TargetVocabulary(size, self.decoder.readout_size, words[1], PAD)
         self.table = embedding(words[0], size.embed_dim, PAD)
         self.modules = torch.nn.ModuleList([self.encoder, self.decoder, self.target, self.table])
         randomise(self.modules, seed)

@@ -33,7 +33,7 @@ from ...common.products import repeated_linear
 
 
 class Location(NamedTuple):
-    """What an attention makes of the one before it.
+    """The parts of location features, by which an attention sees the one before it.
 
     initial: a_{first-1} (B, S). filters: (N, 1, width), width odd. weight: L (A, N).
     """
@@ -50,7 +50,7 @@ def location_features(weights: Tensor, filters: Tensor) -> Tensor:
 
 
 class Weights(NamedTuple):
-    """Of the recurrence. context: W_c (4H, C). state: [U ; W_q] (4H + A, H). energy: (A,)."""
+    """The recurrence's. context: W_c (4H, C). state: [U ; W_q] (4H + A, H). energy: (A,)."""
 
     context: Tensor
     state: Tensor
@@ -184,6 +184,8 @@ class _AttentionPass:
 
 
 class _AttentiveLSTM(torch.autograd.Function):
+    """``attentive_lstm`` with its gradient: a loop back, then products over all steps."""
+
     @staticmethod
     def forward(
         ctx: Any,

@@ -117,6 +117,8 @@ def _over_positions(noted: Pairs) -> Tensor:
 
 
 class _LSTMCell(torch.autograd.Function):
+    """``lstm_cell_step`` with its gradient, ``lstm_cell_backward``."""
+
     @staticmethod
     def forward(ctx: Any, gates: Tensor, memory: Tensor) -> Tuple[Tensor, Tensor]:
         units = memory.size(1)
