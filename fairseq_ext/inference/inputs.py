@@ -13,6 +13,7 @@ from fairseq.tasks import FairseqTask
 from torch import Tensor
 
 from ..compat.generation.line_translator import without_symbols
+from ..compat.text_lines import BYTE_ORDER_MARK
 from ..multiway.task import SEPARATOR
 from ..twin.captions.dataset import read_features
 from .recordings import features_of
@@ -37,8 +38,12 @@ def check_several(name: str, values: Any) -> None:
 
 
 def one_line(text: str) -> str:
-    """Return a text as a line of a file: sub-word models would join the words at a line break."""
-    lines = (line.strip() for line in LINE_BREAKS.split(SURROGATES.sub("\ufffd", text)))
+    """Return a text as a line of a file: sub-word models would join the words at a line break.
+
+    A byte order mark, which files begin with, is no part of the first word.
+    """
+    text = SURROGATES.sub("\ufffd", text.removeprefix(BYTE_ORDER_MARK))
+    lines = (line.strip() for line in LINE_BREAKS.split(text))
     return " ".join(line for line in lines if line)
 
 

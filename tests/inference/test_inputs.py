@@ -64,6 +64,12 @@ def test_line_breaks_are_blanks():
     assert lines(texts("xx", "zz"), [("a\nb", "c\rd")]) == [["a b ||| c d"]]
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_word():
+    """As in fairseq-interactive and fairseq-preprocess: the word would be unknown."""
+    assert lines(texts("xx"), ["\ufeffa b", "a \ufeffb"]) == [["a b", "a \ufeffb"]]
+    assert lines(texts("xx", "zz"), [("\ufeffa", "\ufeffb")]) == [["a ||| b"]]
+
+
 def test_several_sources_are_tuples():
     inputs = texts("xx", "zz")
     pairs = [("a ", " b"), ["c", "d"], "e ||| f"]
