@@ -61,8 +61,21 @@ def test_subwords_are_joined():
     for name in ("subword_nmt", "fastbpe"):
         assert join("a sm@@ all hou@@ se cut@@", name) == "a small house cut"
     assert join("a@@ b", None) == "a@@ b"
-    assert not inputs.is_joined(["word", ""], "sentencepiece")  # there is no blank to lose
     assert inputs.subwords_left(["▁a", "sm@@ all", "end@@", "me@@you", "plain"]) == 3
+
+
+@pytest.mark.parametrize(
+    "lines, joined",
+    [
+        (["word", ""], 0),  # there is no blank to lose
+        (["a small", "house"], 1),
+        (["fill in \u2581\u2581 here", "a small", "a house", ""], 2),  # the mark as a character
+        (["\u2581a \u2581small", "ho use", "\u2581a"], 0),
+    ],
+)
+def test_lines_that_are_joined(lines, joined):
+    assert inputs.joined_lines(lines, "sentencepiece") == joined
+    assert inputs.joined_lines(lines, "fastbpe") == inputs.joined_lines(lines, None) == 0
 
 
 def test_moses_tokens_are_joined():

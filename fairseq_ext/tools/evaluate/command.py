@@ -171,16 +171,17 @@ def texts_of(files: Sequence[str], references: Sequence[str], args: Namespace) -
     texts: List[List[str]] = []
     for path in files:
         lines, bpe = inputs.read_hypotheses(path, references, args.ref), args.bpe
-        if inputs.is_joined(lines, bpe):
+        joined = inputs.joined_lines(lines, bpe)
+        if joined:
             bpe = None
             print(
-                f"warning: {path}: no line holds sub-words of --bpe {args.bpe}: they stay as they "
-                "are, as without the option",
+                f"warning: {path}: {joined} of {len(lines)} lines hold blanks and no sub-words of "
+                f"--bpe {args.bpe}: all lines stay as they are, as without the option",
                 file=sys.stderr,
             )
         lines = [detokenize(inputs.join_subwords(line, bpe)) for line in lines]
         left = inputs.subwords_left(lines)
-        if left:
+        if left and not joined:
             print(
                 f"warning: {path}: {left} lines hold subwords; --bpe joins them "
                 f"({', '.join(inputs.BPES)})",

@@ -107,10 +107,17 @@ def normalised_away(texts: Sequence[str], references: Sequence[str]) -> int:
     return 0 if any(map(is_replaced, texts)) else sum(map(is_replaced, references))
 
 
-def is_joined(lines: Sequence[str], bpe: Optional[str]) -> bool:
-    """True if lines hold nothing that `bpe` has cut, and joining would delete their blanks."""
-    deletes = bpe == "sentencepiece" and any(" " in line for line in lines)
-    return deletes and not any(SENTENCEPIECE in line for line in lines)
+def joined_lines(lines: Sequence[str], bpe: Optional[str]) -> int:
+    """Return how many lines hold blanks and nothing that `bpe` has cut; 0 unless most are such.
+
+    Joining would delete their blanks. Pieces have the mark at the beginning of every line, and a
+    line of plain text may hold it as a character.
+    """
+    if bpe != "sentencepiece":
+        return 0
+    blanks = [line for line in lines if " " in line]
+    without = sum(SENTENCEPIECE not in line for line in blanks)
+    return without if 2 * without > len(blanks) else 0
 
 
 def join_subwords(line: str, bpe: Optional[str]) -> str:
