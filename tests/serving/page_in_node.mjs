@@ -99,6 +99,11 @@ const models = () => ({
     directions: [direction('xx', 'yy'), direction('yy', 'xx')],
     subwords: null
   }, {
+    name: 'pieces',
+    direction: 'xx-yy',
+    directions: [direction('xx', 'yy'), direction('yy', 'xx')],
+    subwords: 'sentencepiece'
+  }, {
     name: 'labels',
     direction: null,
     directions: [{ direction: null, reverse: null, sources: [], target: null, operations: ['classify'] }]
@@ -126,6 +131,19 @@ const scenarios = {
       const answers = translated(body)
       const words = { tokens: ['a', 'b'], token_scores: [-1, null] } // JSON has no infinity
       Object.assign(answers.translations[0].hypotheses[0], words)
+      return answers
+    })
+    await answer(translated, scored, scored)
+  },
+  async characters_in_bytes () {
+    elements.model.value = 'pieces'
+    elements.model.listeners.change()
+    await submit('first')
+    await answer(body => {
+      const answers = translated(body)
+      const tokens = ['\u2581', '<0xE1>', '<0x88>', '<0xB0>', 'ab', '\u2581<0', 'xE1>']
+      const scores = tokens.map(() => -1)
+      Object.assign(answers.translations[0].hypotheses[0], { tokens, token_scores: scores })
       return answers
     })
     await answer(translated, scored, scored)

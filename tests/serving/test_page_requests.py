@@ -39,6 +39,12 @@ def test_a_word_of_no_probability_is_not_certain(shown):
     assert shown("a_word_of_no_probability")["results"].split()[-4:] == ["a", "-1.00", "b", "–"]
 
 
+def test_words_have_the_characters_that_are_spelt_in_bytes(shown):
+    """A sentencepiece model with byte_fallback; a text may look like such a piece."""
+    words = shown("characters_in_bytes")["results"].split()
+    assert words[-4:] == ["\u1230ab", "-5.00", "<0xE1>", "-2.00"]
+
+
 @pytest.mark.parametrize("scenario", ["another_direction", "another_direction_on_the_way_back"])
 def test_an_answer_to_another_direction_is_not_shown(shown, scenario):
     assert shown(scenario) == {**EMPTY, "status": ""}

@@ -12,6 +12,12 @@ from fairseq_ext.twin.commands import words as tool
         ("subword_nmt", "in@@ de@@ ed so", [("indeed", [0, 1, 2]), ("so", [3])]),
         ("sentencepiece", "\u2581in de \u2581so", [("inde", [0, 1]), ("so", [2])]),
         ("sentencepiece", "\u2581 o n \u2581 a", [("on", [0, 1, 2]), ("a", [3, 4])]),
+        (
+            "sentencepiece",
+            "\u2581 <0xE1> <0x88> <0xB0> \u120b \u2581<0 xE1>",  # bytes, and a text like them
+            [("\u1230\u120b", [0, 1, 2, 3, 4]), ("<0xE1>", [5, 6])],
+        ),
+        ("token", "<0xE1>", [("<0xE1>", [0])]),
         ("letter", "o n | a t", [("on", [0, 1]), ("at", [3, 4])]),
         ("letter", "| a", [("a", [1])]),
         ("characters", "o n \u2581 a t", [("on", [0, 1]), ("at", [3, 4])]),

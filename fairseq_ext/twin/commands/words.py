@@ -3,6 +3,8 @@
 import math
 from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple
 
+from ...compat.generation.joined_texts import bytes_as_text
+
 UNITS = ("token", "subword_nmt", "sentencepiece", "letter", "characters")
 # the sign of a blank: at the beginning of a word in sentencepiece, by itself in characters
 BLANK = "\u2581"
@@ -41,7 +43,7 @@ def words_of(symbols: List[str], unit: str) -> List[Tuple[str, List[int]]]:
     """Return [(word, its places)] of a sentence; what only separates words is in none."""
     if unit == "token":
         return [(symbol, [place]) for place, symbol in enumerate(symbols)]
-    words: List[Tuple[str, List[int]]] = []
+    words: List[Tuple[List[str], List[int]]] = []
     begin = True
     for place, symbol in enumerate(symbols):
         # a separator ends the word before it and is in none
@@ -55,12 +57,18 @@ def words_of(symbols: List[str], unit: str) -> List[Tuple[str, List[int]]]:
         joined = unit == "subword_nmt" and symbol.endswith("@@")
         text = symbol[:-2] if joined else symbol
         if begin:
-            words.append((text, [place]))
-        else:
-            words[-1] = (words[-1][0] + text, [*words[-1][1], place])
+            words.append(([], []))
+        words[-1][0].append(text)
+        words[-1][1].append(place)
         # where symbols of a word are separated or marked, only the mark begins a new one
         begin = unit == "subword_nmt" and not joined
-    return words
+    return [(_joined(parts, unit), places) for parts, places in words]
+
+
+def _joined(parts: List[str], unit: str) -> str:
+    """Return the text of a word; sentencepiece may have spelt some of its characters in bytes."""
+    text = " ".join(parts)
+    return (bytes_as_text(text) if unit == "sentencepiece" else text).replace(" ", "")
 
 
 def by_sentence(tokens: Iterable[Token]) -> Sentences:

@@ -3,6 +3,21 @@
 export const END = '</s>'
 const SHOWN_END = 'end'
 
+const BYTES = /^<0x[0-9A-F]{2}>$/
+
+// The text of the pieces of a word: a model with byte_fallback spells some characters in bytes.
+function joined (pieces) {
+  let text = ''
+  for (let place = 0; place < pieces.length;) {
+    let end = place
+    while (end < pieces.length && BYTES.test(pieces[end])) end++
+    const bytes = pieces.slice(place, end).map(piece => parseInt(piece.slice(3, 5), 16))
+    text += new TextDecoder().decode(new Uint8Array(bytes)) + (pieces[end] ?? '')
+    place = end + 1
+  }
+  return text
+}
+
 // [{text, places}]: the words of tokens; each token by itself where `kind` is null.
 export function words (tokens, kind) {
   const groups = []
@@ -19,14 +34,16 @@ export function words (tokens, kind) {
       text = token.endsWith('@@') ? token.slice(0, -2) : token
     }
     const last = groups[groups.length - 1]
-    if (begins || !last || last.isEnd) groups.push({ text, places: [place], isEnd })
+    if (begins || !last || last.isEnd) groups.push({ pieces: [text], places: [place], isEnd })
     else {
-      last.text += text
+      last.pieces.push(text)
       last.places.push(place)
     }
     isOpen = token.endsWith('@@')
   })
-  return groups
+  return groups.map(({ pieces, places, isEnd }) => {
+    return { text: kind === 'sentencepiece' ? joined(pieces) : pieces.join(''), places, isEnd }
+  })
 }
 
 export const sum = numbers => numbers.reduce((total, number) => total + (number ?? 0), 0)
