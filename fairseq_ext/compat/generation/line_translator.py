@@ -220,9 +220,11 @@ class LineTranslator:
 
         Those without tokens are left out: fairseq would count them as parts of the next one.
         """
+        # where source and target are cut differently; one that leaves the target whole is there too
+        bpe = getattr(self.coders.bpe, "target", None)
         encoded = [
             self.target_dictionary.encode_line(
-                self.encode(text, tokenizer=self.coders.target_tokenizer),
+                self.encode(text, bpe, self.coders.target_tokenizer),
                 append_eos=False,
                 add_if_not_exist=False,
             )

@@ -1,5 +1,7 @@
 """Lines in, one answer for each, in their order, whatever becomes of them."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -10,6 +12,7 @@ from omegaconf import OmegaConf
 from options.systems import SYSTEMS
 
 from fairseq_ext.compat.generation.line_translator import BatchLimits, Coders, Line, LineTranslator
+from fairseq_ext.streams.subwords import DirectionCoder, Uncut
 
 
 class Upper:
@@ -135,6 +138,16 @@ def test_constraints_are_packed_for_each_line(translator):
         "ut1",
     ] and not constrained.constraint_texts(second)
     assert "ut1" in constrained.hypothesis_text(first, first.hypotheses[0]).split()
+
+
+def test_constraints_are_cut_as_targets(translator):
+    """Tags that nothing has cut would be pieces of unknown words."""
+    cut = SimpleNamespace(encode=lambda text: text.replace("n", "n "), decode=str)
+    coder = DirectionCoder(cut, Uncut())
+    constrained = translator(constraints="ordered", coders=Coders(bpe=coder))
+    (answer,) = constrained.answers([Line(0, "an1", ("un1 uv2",))])
+    assert constrained.source_text(answer) == "<unk> <unk>"
+    assert constrained.constraint_texts(answer) == ["un1 uv2"]
 
 
 @pytest.mark.parametrize("order", ["ordered", "unordered"])
