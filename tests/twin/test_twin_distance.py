@@ -228,6 +228,22 @@ def test_pieces_need_their_marks(checkpoint, toy_corpus, capsys):
     assert capsys.readouterr().out == ""
 
 
+def test_a_dictionary_that_does_not_count_the_target(capsys):
+    """One of a sub-word model's vocabulary, or of both languages."""
+    args = argparse.Namespace(text=None, unit="token")
+    values = {"w0": [1.0], "w2": [2.0]}
+    plain, same = words(3), words(3)
+    assert tool.frequencies(args, values, plain, words(4)) == tool.counted(args, plain)
+    assert tool.frequencies(args, values, plain, plain) == tool.counted(args, plain)  # of a text
+    assert capsys.readouterr().out == ""
+    assert tool.frequencies(args, values, plain, same) == tool.counted(args, plain)
+    assert capsys.readouterr().out.startswith("the dictionary counts words of source and target")
+    same.count = [100] * len(same)
+    assert tool.frequencies(args, values, same, None) is None
+    assert capsys.readouterr().out.startswith("the dictionary has one count for all words")
+    assert tool.frequencies(args, {"w0": [1.0]}, same, None) == tool.counted(args, same)
+
+
 @pytest.mark.parametrize("unit, mark", [("letter", "|"), ("characters", "\u2581")])
 def test_texts_need_the_marks_of_the_data(unit, mark, tmp_path):
     dictionary = words(3)

@@ -161,6 +161,33 @@ def counted(args: Namespace, dictionary: "Dictionary") -> Optional[Mapping[str, 
     return None
 
 
+def frequencies(
+    args: Namespace,
+    values: Mapping[str, Sequence[float]],
+    dictionary: "Dictionary",
+    source: Optional["Dictionary"],
+) -> Optional[Mapping[str, int]]:
+    """Return what `counted` does, with a note where the dictionary does not count the target.
+
+    values: {word: ..} of what is looked at. source: the dictionary of the source, if there is one.
+    """
+    words = counted(args, dictionary)
+    if args.text or words is None or len(values) < 2:
+        return words
+    # one that was made of the vocabulary of a sub-word model has numbers that count nothing
+    if len({words.get(word) for word in values}) == 1:
+        print(
+            "the dictionary has one count for all words: they are counted among the sentences "
+            "read; --text counts them in a text"
+        )
+        return None
+    # of language models both are one object; fairseq-preprocess --joined-dictionary writes two
+    if source is not None and source is not dictionary:
+        if (source.symbols, source.count) == (dictionary.symbols, dictionary.count):
+            print("the dictionary counts words of source and target; --text counts those of a text")
+    return words
+
+
 def summary(tokens: List[Token], words: List[Word]) -> List[Tuple[str, float]]:
     """Return names and numbers of PREFIX.tsv."""
     # one number of each token, then two of each word
@@ -198,6 +225,14 @@ def shown(args: Namespace, sentences: Sentences) -> List[List[Token]]:
     return [sentences[int(number)] for number in numbers]
 
 
+def dictionaries(task: Any, pair: Optional[str]) -> Tuple[Optional["Dictionary"], "Dictionary"]:
+    """Return the dictionaries of source and target; None for a source that is no text."""
+    of_language = getattr(task, "dictionaries", None) or {}
+    langs = LanguagePair.parse(pair) if pair else ("", "")
+    source, target = (of_language.get(lang) for lang in langs)
+    return source or task.source_dictionary, target or task.target_dictionary
+
+
 def report_twin_distance(args: Namespace) -> int:
     """Write the files; print the summary and their names."""
     for name in ("sentences", "max_tokens", "rare"):
@@ -205,10 +240,8 @@ def report_twin_distance(args: Namespace) -> int:
             option = option_of(name, getattr(args, name))
             raise UsageError(f"{option} is not allowed; allowed: at least 1")
     model, criterion, task = load(args)
-    target = LanguagePair.parse(args.pair).target if args.pair else None
     samples = batches(args, model, task)
-    of_language = getattr(task, "dictionaries", None) or {}
-    dictionary = of_language[target] if target in of_language else task.target_dictionary
+    source, dictionary = dictionaries(task, args.pair)
     check_unit(args.unit, dictionary)
     tokens = collect(model, criterion, samples, dictionary)
     if not tokens:
@@ -221,7 +254,7 @@ def report_twin_distance(args: Namespace) -> int:
     if not args.text and args.unit == "token" and len(values) > 1 and values.pop(unknown, None):
         # dict.txt has no number for it, and 1 would make it the rarest word
         print(f"{unknown} is left out of the words: --text counts it")
-    table = words_with_frequency(values, counted(args, dictionary))
+    table = words_with_frequency(values, frequencies(args, values, dictionary, source))
     groups = histogram(values, [word.text for word in table], args.rare)
     numbers = [*summary(tokens, table), *groups.summary()]
     save(draw_sentences(chosen, args.unit), f"{args.output}.png")
