@@ -119,6 +119,20 @@ const unscored = ({ sources }) => ({
   scores: sources.map(() => ({ score: null, error: 'too many tokens' }))
 })
 
+// A translation of a model with sub-words.
+async function inPieces (tokens) {
+  elements.model.value = 'pieces'
+  elements.model.listeners.change()
+  await submit('first')
+  await answer(body => {
+    const answers = translated(body)
+    const scores = tokens.map(() => -1)
+    Object.assign(answers.translations[0].hypotheses[0], { tokens, token_scores: scores })
+    return answers
+  })
+  await answer(translated, scored, scored)
+}
+
 const scenarios = {
   async answers () {
     await submit('first')
@@ -136,17 +150,10 @@ const scenarios = {
     await answer(translated, scored, scored)
   },
   async characters_in_bytes () {
-    elements.model.value = 'pieces'
-    elements.model.listeners.change()
-    await submit('first')
-    await answer(body => {
-      const answers = translated(body)
-      const tokens = ['\u2581', '<0xE1>', '<0x88>', '<0xB0>', 'ab', '\u2581<0', 'xE1>']
-      const scores = tokens.map(() => -1)
-      Object.assign(answers.translations[0].hypotheses[0], { tokens, token_scores: scores })
-      return answers
-    })
-    await answer(translated, scored, scored)
+    await inPieces(['\u2581', '<0xE1>', '<0x88>', '<0xB0>', 'ab', '\u2581<0', 'xE1>'])
+  },
+  async tags_beside_pieces () {
+    await inPieces(['O', 'B-PER', '</s>'])
   },
   async another_direction () {
     await submit('first')

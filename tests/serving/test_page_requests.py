@@ -45,6 +45,11 @@ def test_words_have_the_characters_that_are_spelt_in_bytes(shown):
     assert words[-4:] == ["\u1230ab", "-5.00", "<0xE1>", "-2.00"]
 
 
+def test_tags_that_nothing_has_cut_are_words(shown):
+    words = shown("tags_beside_pieces")["results"].split()
+    assert words[-6:] == ["O", "-1.00", "B-PER", "-1.00", "end", "-1.00"]
+
+
 @pytest.mark.parametrize("scenario", ["another_direction", "another_direction_on_the_way_back"])
 def test_an_answer_to_another_direction_is_not_shown(shown, scenario):
     assert shown(scenario) == {**EMPTY, "status": ""}

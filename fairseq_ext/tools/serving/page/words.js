@@ -18,8 +18,10 @@ function joined (pieces) {
   return text
 }
 
-// [{text, places}]: the words of tokens; each token by itself where `kind` is null.
+// [{text, places}]: the words of tokens; each token by itself where `kind` is null, and where nothing
+// has cut them: tags and trees beside texts of sentencepiece, all of which begin with its mark.
 export function words (tokens, kind) {
+  if (kind === 'sentencepiece' && !tokens.some(token => token.startsWith('▁'))) kind = null
   const groups = []
   let isOpen = false // the last token goes on
   tokens.forEach((token, place) => {
