@@ -165,6 +165,12 @@ def build_translator(
         for name in of_search:
             if name.startswith(OF_STEPS):
                 raise ValueError(f"{name}: the model refines nothing in steps; leave it out")
+    if generation.sampling and generation.nbest != generation.beam:
+        raise ValueError(
+            f"sampling with nbest {generation.nbest} and beam {generation.beam}, the number of "
+            "translations that are drawn: the best of several are other ones than the model's; "
+            "allowed: the same number for both, such as beam=1, nbest=1"
+        )
     if "eos_token" in of_search and not isinstance(task, SpeechToTextTask):
         raise ValueError("eos_token: models of recordings alone read it; leave it out")
     limits = BatchLimits(max_tokens, check_count("batch", batch))

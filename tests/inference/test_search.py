@@ -24,6 +24,11 @@ REFUSED = [
     (dict(min_len=9, max_len_a=0.1, max_len_b=3), "min.len 9: (more words than|allowed: up to 3)"),
     (dict(sampling_topk=3), "--sampling-topk 3: allowed with --sampling"),
     (dict(sampling=True, sampling_topk=3, sampling_topp=0.5), "fairseq reads one; leave one out"),
+    (
+        dict(sampling=True),
+        "sampling with nbest 1 and beam 5, .*; allowed: the same number for both",
+    ),
+    (dict(sampling=True, beam=3, nbest=2), "sampling with nbest 2 and beam 3"),
     (dict(diverse_beam_groups=3, beam=5), "does not divide --beam 5"),
     (
         dict(diverse_beam_groups=2, beam=4, diversity_rate=0.5),
@@ -56,7 +61,7 @@ OF_DUAL = [
 ]
 WORK = [
     dict(beam=1, sampling=True, sampling_topp=0.5),
-    dict(beam=3, nbest=2, sampling=True, sampling_topk=3),
+    dict(beam=3, nbest=3, sampling=True, sampling_topk=3),
     dict(diverse_beam_groups=2, beam=4, nbest=4),
     dict(diversity_rate=0.5, nbest=2),
     dict(match_source_len=True, beam=2),
