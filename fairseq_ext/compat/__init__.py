@@ -56,6 +56,7 @@ PATCH_MODULES = (
     "versions.dropped_names",
     "versions.huffman",
     "versions.byte_masks",
+    "versions.scaled_parts",
     "versions.encoder_layers",
     "checkpoints.data_only",
     "checkpoints.older_forks",

@@ -1,4 +1,4 @@
-"""Options under the names that their values had in fairseq 0.9."""
+"""Options under the names that their values had in fairseq 0.9 and 0.10."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ from typing import Any
 
 from ..patch_registry import PatchedModule, patch
 
-# {name in fairseq 0.9: name of today}; the commands still take both
+# {name in fairseq 0.9 or 0.10: name of today}; the commands still take all but --min-lr
 FORMER_NAMES = {
     "max_sentences": "batch_size",
     "max_sentences_valid": "batch_size_valid",
     "remove_bpe": "post_process",
+    "min_lr": "stop_min_lr",  # not of the schedule cosine, which has one of its own
 }
 
 
 @patch(
     "fairseq.options",
     because="fairseq 0.10 and 0.12 renamed values of options: tasks and programs for 0.9 that read "
-    "args.max_sentences or args.remove_bpe fail with \"'Namespace' object has no attribute\"",
+    "args.max_sentences or args.remove_bpe, and for 0.10 args.min_lr, fail with \"'Namespace' "
+    'object has no attribute"',
 )
 def options_have_their_former_names(module: PatchedModule) -> None:
     """Give the options of a command the names of FORMER_NAMES, too."""

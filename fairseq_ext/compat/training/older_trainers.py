@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+import functools
+from typing import TYPE_CHECKING, Any, Callable
 
 from ..data.options_of_tasks import ABSENT, option_of_run
 from ..generation.older_programs import options_in_one
 from ..patch_registry import PatchedModule, patch
+
+if TYPE_CHECKING:
+    from fairseq.dataclass.configs import FairseqConfig
 
 
 class OptionsOfTrainer(argparse.Namespace):
@@ -113,3 +117,41 @@ def leaves_out_optimizer(args: Any) -> bool:
 
     options = args.checkpoint if OmegaConf.is_config(args) else args
     return bool(getattr(options, "no_save_optimizer_state", False))
+
+
+class MainOfNamespace:
+    """The main function of a program for fairseq 0.10, called with the options of today.
+
+    It has the program's own options, in which the place of this process among the workers is
+    noted first. The processes that fairseq starts get a copy of both.
+    """
+
+    def __init__(self, main: Callable[..., Any], args: argparse.Namespace) -> None:
+        self.main, self.args = main, args
+
+    def __call__(self, cfg: FairseqConfig, **options: Any) -> Any:
+        vars(self.args).update(
+            cfg.distributed_training, checkpoint_suffix=cfg.checkpoint.checkpoint_suffix
+        )
+        return self.main(self.args, **options)
+
+
+@patch(
+    "fairseq.distributed.utils",
+    because="fairseq 0.12: programs for 0.9 and 0.10 with a changed copy of train.py, which call "
+    "distributed_utils.call_main(args, main), fail with \"'Namespace' object has no attribute "
+    "'distributed_training'\"",
+)
+def mains_take_one_namespace(module: PatchedModule) -> None:
+    """Call the main function of a program with options in one Namespace, too."""
+    stock = module.call_main
+
+    @functools.wraps(stock)
+    def call_main(cfg: Any, main: Callable[..., Any], **kwargs: Any) -> Any:
+        from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+
+        if not isinstance(cfg, argparse.Namespace):
+            return stock(cfg, main, **kwargs)
+        return stock(convert_namespace_to_omegaconf(cfg), MainOfNamespace(main, cfg), **kwargs)
+
+    module.call_main = call_main

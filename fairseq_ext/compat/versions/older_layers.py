@@ -178,3 +178,41 @@ def sentence_encoders_load_their_norm(module: PatchedModule) -> None:
                 state_dict[former] = state_dict.pop(renamed)
 
     roberta.upgrade_state_dict_named = upgrade_state_dict_named
+
+
+@patch(
+    "fairseq.utils",
+    because="fairseq 0.10 keeps states of decoding by classes with with_incremental_state: "
+    "attention of plugins for 0.9, which calls utils.get_incremental_state(self, ...), fails in "
+    "generation with \"object has no attribute 'get_incremental_state'\"",
+)
+def layers_have_states_of_decoding(module: PatchedModule) -> None:
+    """Keep states of decoding for modules of any class."""
+    stock_get, stock_set = module.get_incremental_state, module.set_incremental_state
+
+    @functools.wraps(stock_get)
+    def get_incremental_state(module: Any, incremental_state: Any, key: str) -> Any:
+        if hasattr(module, "get_incremental_state"):
+            return stock_get(module, incremental_state, key)
+        return None if incremental_state is None else incremental_state.get(state_key(module, key))
+
+    @functools.wraps(stock_set)
+    def set_incremental_state(module: Any, incremental_state: Any, key: str, value: Any) -> Any:
+        if hasattr(module, "set_incremental_state"):
+            return stock_set(module, incremental_state, key, value)
+        if incremental_state is not None:
+            incremental_state[state_key(module, key)] = value
+        return incremental_state
+
+    module.get_incremental_state = get_incremental_state
+    module.set_incremental_state = set_incremental_state
+
+
+def state_key(layer: Any, key: str) -> str:
+    """Return the name of a state of this layer, as layers of fairseq 0.12 make it."""
+    from fairseq.incremental_decoding_utils import FairseqIncrementalState
+
+    states: Any = FairseqIncrementalState
+    if "_incremental_state_id" not in vars(layer):
+        states.init_incremental_state(layer)
+    return str(states._get_full_incremental_state_key(layer, key))

@@ -1,4 +1,4 @@
-"""Options have the names that tasks and programs for fairseq 0.9 read, too."""
+"""Options have the names that tasks and programs for fairseq 0.9 and 0.10 read, too."""
 
 from fairseq import options
 
@@ -25,3 +25,13 @@ def test_options_of_a_program_keep_their_values():
     parser.add_argument("--max-sentences-of-mine", dest="max_sentences", default=7)
     args = options.parse_args_and_arch(parser, ["data", "--batch-size", "2"])
     assert (args.max_sentences, args.batch_size) == (7, 2)
+
+
+def test_the_least_rate_of_a_training():
+    """Programs for 0.10 end their loops at args.min_lr; the schedule cosine has another one."""
+    words = ["data", "--arch", "transformer", "--stop-min-lr", "1e-9"]
+    args = options.parse_args_and_arch(options.get_training_parser(), words)
+    assert args.min_lr == args.stop_min_lr == 1e-9
+    words += ["--lr-scheduler", "cosine", "--min-lr", "1e-5"]
+    args = options.parse_args_and_arch(options.get_training_parser(), words)
+    assert (args.min_lr, args.stop_min_lr) == (1e-5, 1e-9)

@@ -1,4 +1,4 @@
-"""Trainers for fairseq 0.10: their options in one Namespace, and their way to write checkpoints."""
+"""Trainers and programs for fairseq 0.10: options in one Namespace, and their checkpoints."""
 
 import argparse
 import copy
@@ -88,3 +88,45 @@ def test_the_optimizer_may_be_left_out(trainer, tmp_path):
     ):
         checkpoint_utils.save_state(path, options, *parts)
         assert "last_optimizer_state" not in checkpoint_utils.torch.load(path, weights_only=True)
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from fairseq import checkpoint_utils, distributed_utils, options, tasks
+from fairseq.trainer import Trainer
+
+def main(args, folder):
+    task = tasks.setup_task(args)
+    model, criterion = task.build_model(args), task.build_criterion(args)
+    trainer = Trainer(args, task, model, criterion)
+    _, epoch_itr = checkpoint_utils.load_checkpoint(args, trainer)
+    batches = epoch_itr.next_epoch_itr(shuffle=False)
+    trainer.begin_epoch(1)
+    while trainer.get_lr() > args.min_lr and trainer.get_num_updates() < 2:
+        trainer.train_step([next(batches)])
+    words = (args.distributed_rank, args.device_id, args.distributed_world_size, len(batches))
+    Path(folder, str(args.distributed_rank)).write_text(" ".join(map(str, words)))
+
+if __name__ == "__main__":
+    folder, *words = sys.argv[1:]
+    args = options.parse_args_and_arch(options.get_training_parser(), words)
+    distributed_utils.call_main(args, main, folder=folder)
+"""
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_programs_call_their_main_function(workers, tiny_training, tmp_path, run):
+    """A changed copy of train.py of fairseq 0.10, in one process and in two."""
+    program = tmp_path / "train.py"
+    program.write_text(PROGRAM)
+    words = [*tiny_training, "--cpu", "--distributed-world-size", workers, "--no-save"]
+    words += ["--batch-size", 30, "--ddp-backend", "legacy_ddp"]
+    run("python", program, tmp_path, *words, fresh=True)
+    notes = [(tmp_path / str(rank)).read_text().split() for rank in range(workers)]
+    assert [note[:3] for note in notes] == [
+        [str(rank), str(rank), str(workers)] for rank in range(workers)
+    ]
+    # each worker has its part of the epoch
+    assert len({note[3] for note in notes}) == 1
+    assert not (tmp_path / str(workers)).exists()

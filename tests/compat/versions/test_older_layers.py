@@ -4,7 +4,9 @@ from argparse import Namespace
 
 import pytest
 import torch
+from fairseq import utils
 from fairseq.data import Dictionary
+from fairseq.models import FairseqIncrementalDecoder
 from fairseq.models.transformer import TransformerDecoder, TransformerEncoder, base_architecture
 from fairseq.modules import (
     LearnedPositionalEmbedding,
@@ -109,3 +111,52 @@ def test_no_layer_is_on_a_tpu():
     assert TransformerSentenceEncoder.tpu is False
     stock.tpu = True  # as prepare_for_tpu_ of a plugin does
     torch.jit.script(MultiheadAttention(8, 2, self_attention=True))
+
+
+class OlderMean(torch.nn.Module):
+    """The mean of all states so far, with a state of decoding as layers for 0.9 have it."""
+
+    def forward(self, states, incremental_state=None):
+        before = utils.get_incremental_state(self, incremental_state, "mean_state")
+        total = before["sum"] + states if before else states.cumsum(1)
+        utils.set_incremental_state(self, incremental_state, "mean_state", {"sum": total})
+        return total
+
+    def reorder_incremental_state(self, incremental_state, new_order):
+        state = utils.get_incremental_state(self, incremental_state, "mean_state")
+        if state is not None:
+            state["sum"] = state["sum"].index_select(0, new_order)
+            utils.set_incremental_state(self, incremental_state, "mean_state", state)
+
+
+class OlderMeans(FairseqIncrementalDecoder):
+    """Two such layers; today's base puts their states in order."""
+
+    def __init__(self):
+        super().__init__(Dictionary())
+        self.first, self.second = OlderMean(), OlderMean()
+
+    def forward(self, states, incremental_state=None):
+        return self.second(self.first(states, incremental_state), incremental_state)
+
+
+def test_layers_keep_states_of_decoding():
+    decoder, states = OlderMeans(), torch.rand(2, 3, 4)
+    whole, incremental_state = decoder(states), {}
+    for step in range(3):
+        stepwise = decoder(states[:, step : step + 1], incremental_state)
+        assert torch.allclose(stepwise, whole[:, step : step + 1])
+    assert len(incremental_state) == 2  # one for each layer
+    decoder.reorder_incremental_state_scripting(incremental_state, torch.tensor([1, 1]))
+    after = decoder(states[:1, :1].expand(2, 1, 4), incremental_state)
+    assert torch.equal(after[0], after[1])
+    assert not decoder.state_dict()
+
+
+def test_layers_of_today_keep_their_own():
+    attention, incremental_state = MultiheadAttention(8, 2, self_attention=True), {}
+    utils.set_incremental_state(attention, incremental_state, "attn_state", {"prev_key": None})
+    assert attention.get_incremental_state(incremental_state, "attn_state") == {"prev_key": None}
+    read = utils.get_incremental_state(attention, incremental_state, "attn_state")
+    assert read == {"prev_key": None}
+    assert utils.get_incremental_state(OlderMean(), None, "mean_state") is None
