@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import functools
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
-from .byte_masks import OWN
-from .dataclass_defaults import noted_places
+from .dataclass_defaults import noted_places, sources_in
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -32,20 +30,15 @@ def plugins_scale_parts_in_place(module: PatchedModule) -> None:
     @functools.wraps(stock)
     def import_user_module(args: Any) -> None:
         stock(args)
-        if any(cuts_queries(Path(place)) for place in noted_places()):
+        if any(map(cuts_queries, noted_places())):
             cut_into_copies(module.torch.Tensor, module.torch.is_grad_enabled)
 
     module.import_user_module = import_user_module
 
 
-def cuts_queries(place: Path) -> bool:
+def cuts_queries(place: str) -> bool:
     """True if a source file there, or the file itself, has the attention of fairseq 0.8."""
-    if place == OWN or not place.exists():
-        return False
-    files = place.rglob("*.py") if place.is_dir() else [place]
-    return any(
-        CUTS_QUERIES.search(file.read_text(encoding="utf-8", errors="replace")) for file in files
-    )
+    return any(map(CUTS_QUERIES.search, sources_in(place).values()))
 
 
 def cut_into_copies(tensor: Any, records_gradients: Any) -> None:

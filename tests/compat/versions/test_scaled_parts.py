@@ -102,9 +102,9 @@ def test_parts_without_gradients_are_views(cutting_class):
 )
 def test_sources_with_such_an_attention(tmp_path, line, expected):
     (tmp_path / "layer.py").write_text(line)
-    assert scaled_parts.cuts_queries(tmp_path) == expected
-    assert scaled_parts.cuts_queries(tmp_path / "layer.py") == expected
-    assert not scaled_parts.cuts_queries(tmp_path / "gone")
+    assert scaled_parts.cuts_queries(str(tmp_path)) == expected
+    assert scaled_parts.cuts_queries(str(tmp_path / "layer.py")) == expected
+    assert not scaled_parts.cuts_queries(str(tmp_path / "gone"))
 
 
 def test_this_package_leaves_torch_as_it_is(monkeypatch):
