@@ -14,9 +14,11 @@ from fairseq.tasks.translation_lev import TranslationLevenshteinTask
 from omegaconf import DictConfig, OmegaConf, ValidationError, open_dict
 
 from ..compat.checkpoints.configurations import chosen_name, options_of_task
+from ..compat.command_line.companion_options import idle_options
 from ..compat.command_line.option_checks import check_search
+from ..compat.command_line.unread_options import UNREAD
 from ..compat.generation.line_translator import Answer, BatchLimits, Coders, Line, LineTranslator
-from ..compat.user_errors import hint_for
+from ..compat.user_errors import hint_for, option_of
 from ..dual.reranker import check_alpha
 
 # options of tasks that say how to search, not what the model is, and their values by default
@@ -160,7 +162,8 @@ def build_translator(
         check_count(name, of_search.get(name, 1))
     generation = generation_options(of_search)
     # those that rank labels have as many hypotheses as labels, whatever the beam
-    check_search({**generation, "task": chosen_name(options_of_task(task), "task")})
+    values = {**generation, "task": chosen_name(options_of_task(task), "task")}
+    check_search(values)
     if not isinstance(task, TranslationLevenshteinTask):
         for name in of_search:
             if name.startswith(OF_STEPS):
@@ -171,10 +174,30 @@ def build_translator(
             "translations that are drawn: the best of several are other ones than the model's; "
             "allowed: the same number for both, such as beam=1, nbest=1"
         )
+    check_effects(values, of_task.get("dual_alpha", 1))
     if "eos_token" in of_search and not isinstance(task, SpeechToTextTask):
         raise ValueError("eos_token: models of recordings alone read it; leave it out")
     limits = BatchLimits(max_tokens, check_count("batch", batch))
     return QuietTranslator(task_with(task, of_task), models, generation, coders, limits, device)
+
+
+def check_effects(values: Mapping[str, Any], dual_alpha: float) -> None:
+    """Raise ValueError for an option of the search that is set and does nothing.
+
+    values: of all options of the search, and its task. dual_alpha: below 1, Eq. 7 of the dual
+        system takes the place of the search's score, and with it of what changes that score.
+    """
+    for text in idle_options(values):
+        raise ValueError(f"{text}; allowed: leave it out")
+    for name, instead in UNREAD.items():
+        if values.get(name):
+            raise ValueError(f"{option_of(name)} does nothing: {instead}; allowed: leave it out")
+    for name, neutral in dict(lenpen=1, unnormalized=False).items():
+        if dual_alpha != 1 and values[name] != neutral:
+            raise ValueError(
+                f"{option_of(name)} does nothing with --dual-alpha {dual_alpha}: "
+                "--dual-length-norm says how scores depend on lengths; allowed: leave it out"
+            )
 
 
 def check_count(name: str, value: Any) -> int:
