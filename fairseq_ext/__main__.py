@@ -62,8 +62,8 @@ def unknown(name: str) -> str:
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     """Run the command line `arguments` (default: the process's) and return the exit status.
 
-    2 for bad usage, as argparse does, and for a file that is not there; 1 for one that cannot be
-    used, such as a damaged checkpoint; otherwise what the sub-command returns.
+    2 for bad usage, as argparse does, and for a file that is not there or cannot be used, where the
+    sub-command raises UsageError; 1 for other errors of users; otherwise what it returns.
     """
     argv = list(sys.argv[1:] if arguments is None else arguments)
     if not argv:

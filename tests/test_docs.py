@@ -139,7 +139,10 @@ def check_parses(name, *words):
         parser.parse_args(list(words))
     else:
         with pages.files_may_be_missing():
-            converted(options.parse_args_and_arch(parser, list(words)))
+            args = options.parse_args_and_arch(parser, list(words))
+            converted(args)
+        if name in ("fairseq-train", "fairseq-validate") and not (args.max_tokens or args.batch_size):
+            parser.error("no --max-tokens and no --batch-size, without which the command ends")
 
 
 @sessions("dry-run")
@@ -153,6 +156,7 @@ def test_commands_parse(page, name, tmp_path):
 @pytest.mark.parametrize(
     "wrong, message",
     [
+        ("--dropout 0.1", "no --max-tokens and no --batch-size"),
         ("--dropuot 0.1", "unrecognized arguments: --dropuot"),
         ("--arch dual_transformer_none", "invalid choice: 'dual_transformer_none'"),
     ],
