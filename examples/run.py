@@ -41,6 +41,8 @@ from experiments.execution import (
 from experiments.preparation import prepare
 from experiments.scoring_checks import check_scoring
 
+from fairseq_ext.compat.user_errors import BROKEN_PIPE_STATUS, discard_stdout
+
 DOCS = ROOT / "docs" / "results" / "data"
 OPTION_NAME = re.compile(r"--[a-z][\w-]*")
 
@@ -256,8 +258,13 @@ def main(words: list[str]) -> None:
     args = arguments(words)
     try:
         perform(args)
+        sys.stdout.flush()  # what is printed may still wait for its reader
     except UsageError as error:
         sys.exit(f"run.py: {error}")
+    except BrokenPipeError:
+        # the reader of a pipe, such as head, has seen enough; end as a signal would
+        discard_stdout()
+        sys.exit(BROKEN_PIPE_STATUS)
 
 
 if __name__ == "__main__":

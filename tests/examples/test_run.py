@@ -1,6 +1,8 @@
 """The folders and numbers that run.py takes."""
 
 import importlib.util
+import subprocess
+import sys
 
 import pytest
 from experiments import UsageError
@@ -126,3 +128,13 @@ def test_variables_that_hold_a_refused_option_are_named(perform, tmp_path):
     path = tmp_path / "test.toml"
     names = "--size is set by SIZE; --vocabulary is set by VOCABULARY"
     assert last == f"in the variables of {path}: {names}"
+
+
+def test_a_reader_that_has_seen_enough_is_no_fault():
+    command = [sys.executable, FOLDER / "run.py", "dual/multi30k", "prepare", "--print"]
+    with subprocess.Popen(
+        [*command, "--raw", "raw"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141  # as of a process that SIGPIPE ended
