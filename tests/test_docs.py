@@ -141,7 +141,8 @@ def check_parses(name, *words):
         with pages.files_may_be_missing():
             args = options.parse_args_and_arch(parser, list(words))
             converted(args)
-        if name in ("fairseq-train", "fairseq-validate") and not (args.max_tokens or args.batch_size):
+        has_batches = name in ("fairseq-generate", "fairseq-interactive", "fairseq-eval-lm")
+        if not (has_batches or args.max_tokens or args.batch_size):
             parser.error("no --max-tokens and no --batch-size, without which the command ends")
 
 
