@@ -40,7 +40,9 @@ def test_old_parameters_stay_and_only_new_ones_train(trained, toy_corpus, tmp_pa
     sizes = ["--encoder-hidden-size", "zz=7", "--encoder-type", "zz=convolution"]
     pairs = ["--pair", "zz-yy", "--pair", "xx-zz"]
     assert add(trained, toy_corpus.three, larger, *pairs, *sizes) == 0
-    assert "new: decoders.zz, encoders.zz" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "new: decoders.zz, encoders.zz" in printed
+    groups = printed.splitlines()[-1].partition("alone: --train-only ")[2]
     old, new = inprocess.parameters(trained), inprocess.parameters(larger)
     assert all(torch.equal(new[name], tensor) for name, tensor in old.items())
     fresh = set(new) - set(old)
@@ -50,7 +52,7 @@ def test_old_parameters_stay_and_only_new_ones_train(trained, toy_corpus, tmp_pa
         toy_corpus.three, *TRAIN, "--lang-pairs", "xx-yy,yy-xx,zz-yy,xx-zz", "--max-update", 4,
         "--encoder-hidden-size", "xx=12,yy=12,zz=7", "--encoder-type", "zz=convolution",
         "--finetune-from-model", larger,
-        "--train-only", "encoder.zz,decoder.zz", "--save-dir", run,
+        "--train-only", groups, "--save-dir", run,
     )  # fmt: skip
     after = inprocess.parameters(run / "checkpoint_last.pt")
     assert all(torch.equal(after[name], tensor) for name, tensor in old.items())
@@ -83,7 +85,7 @@ def test_a_backward_network_gains_decoders(toy_corpus, tmp_path, capsys):
         torch.testing.assert_close(end[name], tensor, rtol=0, atol=1e-6)
     # a source alone needs none
     assert add(old, toy_corpus.three, tmp_path / "source.pt", "--pair", "zz-xx") == 0
-    assert capsys.readouterr().out.endswith("; new: encoders.zz\n")
+    assert "; new: encoders.zz\n" in capsys.readouterr().out
     alone = load(tmp_path / "source.pt")["criterion"]
     assert alone.keys() == before.keys()
     assert all(torch.equal(alone[name], tensor) for name, tensor in before.items())

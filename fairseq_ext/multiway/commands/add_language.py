@@ -198,4 +198,7 @@ def extend_checkpoint(args: argparse.Namespace) -> int:
     save_atomically(state, args.output)
     new = ", ".join([*fresh, *fresh_backward]) or "nothing"
     print(f"{args.output}: {larger.cfg['model']['lang_pairs']}; new: {new}")
+    if fresh:
+        groups = ",".join(name.replace("coders.", "coder.") for name in fresh)
+        print(f"to leave all that was there alone: --train-only {groups}")
     return 0
