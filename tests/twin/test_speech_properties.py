@@ -64,7 +64,7 @@ def build(kind, seed=0, source=FeatureSource):
         encoder = Annotations(CAPTION.feature_size)
         make = support.plain_decoder if kind == "plain" else support.caption_decoder
         decoder = make(seed=seed)
-    inner = source(encoder, None, 100)
+    inner = source(encoder, 100)
     target = TargetSide(decoder, Words(), 100)
     return FairseqEncoderDecoderModel(VectorsOfWords(inner), target).double()
 
