@@ -21,6 +21,7 @@ COMMANDS = {
     "parallel": "copy text that is aligned line by line",
     "tab-separated": "divide sentence pairs of a tab-separated file",
     "divide": "divide text in several languages among their pairs",
+    "recipe": "write the experiment of your own pairs and text",
     "labelled": "copy texts with labels and draw a validation set",
     "word-vectors": "train word vectors with word2vec",
     "tfidf": "label texts by TF-IDF and logistic regression",

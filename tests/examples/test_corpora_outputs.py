@@ -20,6 +20,7 @@ CASES = [
      "--output out"),
     ("tab-separated", "out/train.de", "--file READ --languages de en --output out"),
     ("divide", "out/de-en.de", "--languages de en --train out/de-en --output out"),
+    ("recipe", "out/test.toml", "out --languages en toml --output out/test.toml --force"),
     ("labelled", "out/valid.label", ". --form tab --output out"),  # test.txt is a link to it
     ("word-vectors", "out/text", "a READ --output out/text"),
     ("tfidf", "out/test.text", "out --output out/test.text"),

@@ -43,6 +43,17 @@ def test_half_of_the_pairs_has_other_moments_of_validation_and_translation():
     assert differing("recipe_1450") == {"--join-at", "--validate-interval"}
 
 
+def test_fewer_pairs_or_less_text_are_all_that_differs():
+    assert differing("recipe_500", "recipe_1450") == {"--join-at", "--validate-interval"}
+    assert differing("recipe_1450_less_text", "recipe_1450") == set()
+    pairs, text, both = (
+        " ".join(read_experiment(f"dual/{name}").prepare)
+        for name in ("recipe_1450", "recipe_1450_less_text", "recipe_500")
+    )
+    assert pairs.replace("15225p", "4894p").replace("29000p", "18669p").split() == text.split()
+    assert pairs.replace("--train-lines 1450", "--train-lines 500").split() == both.split()
+
+
 def test_text_of_another_kind_is_all_that_differs():
     assert differing("recipe_1450_tatoeba", "recipe_1450") == set()
     captions, tatoeba = (
