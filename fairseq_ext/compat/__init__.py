@@ -238,6 +238,7 @@ PATCH_MODULES = (
     "examples.reranking",
     "examples.head_selection",
     "examples.noisy_channels",
+    "examples.simultaneous",
 )
 
 for _name in (*FOLDERS, *PATCH_MODULES):

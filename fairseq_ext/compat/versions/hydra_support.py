@@ -114,6 +114,60 @@ def options_compose_under_any_version_base(module: PatchedModule) -> None:
 
 
 @patch(
+    "fairseq.dataclass.utils",
+    because="hydra-core 1.1 composes no entry that a configuration lacks: the choice of a plugin's "
+    "own registry (fairseq.registry.setup_registry) ends in 'Could not override ...'",
+    conditions=[since("hydra", 1, 1)],
+)
+def registries_of_plugins_compose(module: PatchedModule) -> None:
+    """Compose the configuration without such choices, and add them as hydra 1.0 does."""
+    stock_words, stock = module.override_module_args, module.convert_namespace_to_omegaconf
+
+    def override_module_args(args: argparse.Namespace) -> tuple[list[str], list[str]]:
+        added = registries_beside(module.FairseqConfig)
+        overrides, deletes = stock_words(args)
+        names = [word.partition("=")[0].partition(".")[0] for word in overrides]
+        words = [word for name, word in zip(names, overrides) if name not in added]
+        return words, [name for name in deletes if name not in added]
+
+    @functools.wraps(stock)
+    def convert_namespace_to_omegaconf(args: argparse.Namespace) -> Any:
+        cfg = stock(args)
+        choices = {
+            name: chosen_entry(getattr(args, name, None), registry["dataclass_registry"], args)
+            for name, registry in registries_beside(module.FairseqConfig).items()
+        }
+        with module.open_dict(cfg):
+            cfg.update(choices)
+        return cfg
+
+    module.override_module_args = override_module_args
+    module.convert_namespace_to_omegaconf = convert_namespace_to_omegaconf
+
+
+def registries_beside(config: Any) -> dict[str, Any]:
+    """Return {name: registry} of those that are no field of a dataclass."""
+    from fairseq.registry import REGISTRIES
+
+    fields = config.__dataclass_fields__
+    return {name: registry for name, registry in REGISTRIES.items() if name not in fields}
+
+
+def chosen_entry(name: Optional[str], dataclasses: dict[str, Any], args: argparse.Namespace) -> Any:
+    """Return what a configuration holds of a choice: its name, and options, if it has any.
+
+    dataclasses: {name: the dataclass of an entry that has one}.
+    """
+    if name not in dataclasses:
+        return name
+    from omegaconf import OmegaConf
+
+    options = OmegaConf.structured(dataclasses[name].from_namespace(args))
+    values: Any = OmegaConf.to_container(options, enum_to_str=True)
+    return {**values, "_name": name}
+
+
+@patch(
     "hydra.core.plugins",
     because="Python 3.12 dropped find_module from importers, with which hydra-core < 1.1 looks "
     "for its plugins: 'FileFinder' object has no attribute 'find_module'",

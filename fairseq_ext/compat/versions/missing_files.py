@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import importlib.machinery
 import sys
+from pathlib import Path
 
 from ..patch_registry import BEFORE, PatchedModule, patch
+from ..user_errors import OptionError
 
 MISSING_PACKAGE = "fairseq.models.speech_to_text.modules"
+SIMULTANEOUS = "examples.simultaneous_translation"
 REMEDY = (
-    f"the archive of fairseq on PyPI lacks {MISSING_PACKAGE.replace('.', '/')}, which simultaneous "
-    "translation needs; allowed: a clone of fairseq's repository, installed with "
+    f"the archive of fairseq on PyPI lacks {MISSING_PACKAGE.replace('.', '/')}, which encoders "
+    "that stream speech need; allowed: a clone of fairseq's repository, installed with "
     "pip install --no-deps --no-build-isolation --editable CLONE"
 )
 
@@ -31,13 +34,18 @@ def missing_files_are_named(module_name: str) -> None:
 @patch(
     "fairseq.tasks.simultaneous_translation",
     because="fairseq 0.12.2: simul_speech_to_text and simul_text_to_text advise to install "
-    "fairseq, which does not help: the archive on PyPI lacks files that they need",
+    "fairseq, which does not help: the archive on PyPI lacks files that their models import",
 )
 def simultaneous_tasks_say_what_they_need(module: PatchedModule) -> None:
-    """Name the missing files."""
+    """Name the --user-dir that has the models."""
 
     def check_import(flag: bool) -> None:
-        if not flag:  # whether they were imported
-            raise ImportError(REMEDY)
+        # flag: whether they were imported before the options were read
+        if not flag and SIMULTANEOUS not in sys.modules:
+            folder = Path(str(module.__file__)).parents[1] / SIMULTANEOUS.replace(".", "/")
+            raise OptionError(
+                "simul_speech_to_text and simul_text_to_text need the models of fairseq's example; "
+                f"allowed: --user-dir {folder}"
+            )
 
     module.check_import = check_import

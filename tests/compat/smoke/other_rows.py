@@ -182,16 +182,43 @@ def examples():
         f"linformer_roberta_base {ENCODER} --user-dir {{examples}}/linformer/linformer_src {SAVE}",
         expect=TRAINED,
     )
-    yield row(
-        "simul_text_to_text",
-        f"{TRANSFORMER} --task simul_text_to_text",
-        expect="PyPI lacks fairseq/models/speech_to_text/modules",
-        fails=True,
-    )
+
+
+def simultaneous():
+    """Rows of simultaneous translation."""
+    example = EXAMPLES + "/simultaneous_translation"
+    one_by_one = "--batch-size 1 --beam 1"
+    for task, kind in (
+        ("simul_text_to_text", "infinite_lookback"),
+        ("translation", "hard_aligned"),
+        ("translation", "waitk --waitk-lagging 2"),
+        ("translation", "chunkwise --mocha-chunk-size 2"),
+        (
+            "translation",
+            "waitk_fixed_pre_decision --waitk-lagging 1 --fixed-pre-decision-ratio 2",
+        ),
+    ):
+        right = f"{example} --task {task} --left-pad-source False"
+        name = f"{task}: transformer_monotonic, {kind.split()[0]}"
+        yield row(
+            task if task == "simul_text_to_text" else name,
+            f"{TRAIN} {right} --arch transformer_monotonic --simul-type {kind} {SHARED}",
+            GENERATE.replace("--beam 2", one_by_one) + f" {right}",
+            expect=HYPOTHESIS,
+        )
+    speech = "{speech} --task simul_speech_to_text"
+    ratio = "--waitk-lagging 1 --fixed-pre-decision-ratio 3"
     yield row(
         "simul_speech_to_text",
-        f"fairseq-train {{speech}} --task simul_speech_to_text {STEPS} {SMOOTHED} {SAVE} --arch "
-        f"s2t_transformer_xs {BOTH} --conv-channels 16",
+        f"fairseq-train {speech} {STEPS} {SMOOTHED} {SAVE} {example} --arch "
+        f"convtransformer_simul_trans_espnet --simul-type waitk_fixed_pre_decision {ratio} {BOTH}",
+        f"fairseq-generate {speech} {OWN} {example} {one_by_one} --max-len-b 5",
+        expect=TRAINED + r".*\nH-",
+    )
+    yield row(
+        "simul_speech_to_text: convtransformer_augmented_memory, convtransformer_emformer",
+        f"fairseq-train {speech} {STEPS} {SMOOTHED} {SAVE} {example} --arch "
+        f"convtransformer_augmented_memory --simul-type waitk_fixed_pre_decision {ratio} {BOTH}",
         expect="PyPI lacks fairseq/models/speech_to_text/modules",
         fails=True,
     )
@@ -239,4 +266,11 @@ def data2vec():
         )
 
 
-ROWS = [*more_architectures(), *more_speech(), *options(), *examples(), *data2vec()]
+ROWS = [
+    *more_architectures(),
+    *more_speech(),
+    *options(),
+    *examples(),
+    *simultaneous(),
+    *data2vec(),
+]

@@ -7,7 +7,7 @@ UNTRIED = {
     "fairseq's submodule megatron and several GPUs",
     "example `truncated_bptt`": "does not work: imports `transformers.configuration_transfo_xl`, "
     "which transformers dropped in version 4",
-    "example `simultaneous_translation`": "does not work: see `simul_text_to_text`",
+    "`simul_t2t_enja.py` of simultaneous_translation": "not tried: needs simuleval",
     "example `speech_recognition`": "`new/infer.py` runs by hand, with decoding.type=viterbi and "
     "+task._name=audio_finetuning +task.data=FOLDER; the rest does not work: it reads recordings "
     "with `torchaudio.load_wav`, which torchaudio dropped, or needs flashlight",

@@ -119,3 +119,38 @@ def test_a_configuration_path_may_be_a_path():
     module.main(config_path=pathlib.Path("conf"), config_name="infer")
     module.main()
     assert calls == [(("conf",), {"config_name": "infer"}), ((), {})]
+
+
+@pytest.fixture
+def registries():
+    """Two of a plugin's own: --manner has the entry `plain`, --shape `sized` with a dataclass."""
+    from dataclasses import dataclass
+
+    from fairseq.dataclass import FairseqDataclass
+    from fairseq.registry import REGISTRIES, setup_registry
+    from hydra.core.config_store import ConfigStore
+
+    @dataclass
+    class Sizes(FairseqDataclass):
+        width: int = 3
+
+    setup_registry("--manner")[1]("plain")(type("Plain", (), {}))
+    setup_registry("--shape")[1]("sized", dataclass=Sizes)(type("Sized", (), {}))
+    yield
+    del REGISTRIES["manner"], REGISTRIES["shape"], ConfigStore.instance().repo["shape"]
+
+
+@pytest.mark.parametrize(
+    ("options", "manner", "shape"),
+    [
+        ({}, None, None),
+        ({"manner": "plain", "shape": None}, "plain", None),
+        ({"manner": None, "shape": "sized", "width": 5}, None, {"_name": "sized", "width": 5}),
+    ],
+)
+def test_the_choice_of_a_plugin_s_registry_is_composed(options, manner, shape, registries):
+    """As hydra 1.0 does; later ones end in "Could not override 'manner'"."""
+    from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+
+    cfg = convert_namespace_to_omegaconf(argparse.Namespace(seed=7, **options))
+    assert (cfg.common.seed, cfg.manner, cfg.shape) == (7, manner, shape)

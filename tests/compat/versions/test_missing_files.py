@@ -6,7 +6,12 @@ import sys
 import pytest
 
 from fairseq_ext.compat import patch_registry
-from fairseq_ext.compat.versions.missing_files import MISSING_PACKAGE, missing_files_are_named
+from fairseq_ext.compat.user_errors import OptionError
+from fairseq_ext.compat.versions.missing_files import (
+    MISSING_PACKAGE,
+    SIMULTANEOUS,
+    missing_files_are_named,
+)
 
 
 def test_import_says_what_is_missing():
@@ -31,12 +36,15 @@ def test_nothing_is_said_where_the_files_are(monkeypatch, tmp_path):
         sys.modules.pop(MISSING_PACKAGE, None)
 
 
-def test_simultaneous_tasks_say_what_they_need():
+def test_simultaneous_tasks_say_what_they_need(monkeypatch):
     from fairseq.tasks.simultaneous_translation import check_import
 
+    monkeypatch.delitem(sys.modules, SIMULTANEOUS, raising=False)
     check_import(True)
-    with pytest.raises(ImportError, match="clone of fairseq's repository"):
+    with pytest.raises(OptionError, match="allowed: --user-dir .*/examples/simultaneous_translat"):
         check_import(False)
+    monkeypatch.setitem(sys.modules, SIMULTANEOUS, sys)  # as --user-dir imports it
+    check_import(False)
 
 
 def test_other_failures_of_such_patches_are_noted(monkeypatch):
