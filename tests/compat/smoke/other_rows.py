@@ -188,22 +188,26 @@ def simultaneous():
     """Rows of simultaneous translation."""
     example = EXAMPLES + "/simultaneous_translation"
     one_by_one = "--batch-size 1 --beam 1"
-    for task, kind in (
-        ("simul_text_to_text", "infinite_lookback"),
-        ("translation", "hard_aligned"),
-        ("translation", "waitk --waitk-lagging 2"),
-        ("translation", "chunkwise --mocha-chunk-size 2"),
-        (
-            "translation",
-            "waitk_fixed_pre_decision --waitk-lagging 1 --fixed-pre-decision-ratio 2",
-        ),
+    right = f"{example} --left-pad-source False"
+    train = f"{TRAIN} {right} {SHARED} --arch transformer_monotonic --simul-type"
+    generate = GENERATE.replace("--beam 2", one_by_one) + f" {right}"
+    yield row(
+        "simul_text_to_text",
+        f"{train} infinite_lookback --task simul_text_to_text --latency-avg-weight 0.1 "
+        "--criterion latency_augmented_label_smoothed_cross_entropy --latency-var-weight 0.1",
+        f"{generate} --task simul_text_to_text",
+        expect=HYPOTHESIS,
+    )
+    for kind, options in (
+        ("hard_aligned", ""),
+        ("waitk", "--waitk-lagging 2"),
+        ("chunkwise", "--mocha-chunk-size 2"),
+        ("waitk_fixed_pre_decision", "--waitk-lagging 1 --fixed-pre-decision-ratio 2"),
     ):
-        right = f"{example} --task {task} --left-pad-source False"
-        name = f"{task}: transformer_monotonic, {kind.split()[0]}"
         yield row(
-            task if task == "simul_text_to_text" else name,
-            f"{TRAIN} {right} --arch transformer_monotonic --simul-type {kind} {SHARED}",
-            GENERATE.replace("--beam 2", one_by_one) + f" {right}",
+            f"translation: transformer_monotonic, {kind}",
+            f"{train} {kind} {options}",
+            generate,
             expect=HYPOTHESIS,
         )
     speech = "{speech} --task simul_speech_to_text"
