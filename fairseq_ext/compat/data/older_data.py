@@ -17,6 +17,18 @@ SINCE_0_7 = {
     **{"buckets": None, "pad_to_multiple": 1},  # 0.10
 }
 
+# {module: its class of recordings, and what a recording was as a tuple}
+RECORDINGS = {
+    "fairseq.data.audio.speech_to_text_dataset": (
+        "SpeechToTextDataset",
+        ("index", "source", "target"),
+    ),
+    "fairseq.data.audio.text_to_speech_dataset": (
+        "TextToSpeechDataset",
+        ("index", "source", "target", "speaker_id", "duration", "pitch", "energy"),
+    ),
+}
+
 
 @patch(
     "fairseq.data.language_pair_dataset",
@@ -110,14 +122,15 @@ def batches_take_limits_by_place(module: PatchedModule) -> None:
 
 
 @patch(
-    "fairseq.data.audio.speech_to_text_dataset",
+    *RECORDINGS,
     because="fairseq 0.12: sets of recordings for 0.10 that name data_cfg, or return and unpack "
     "(index, source, target), fail with \"unexpected keyword argument 'data_cfg'\" and "
-    "'cannot unpack non-iterable'",
+    "'cannot unpack non-iterable'; so does its own task frm_text_to_speech",
 )
 def recordings_are_tuples_too(module: PatchedModule) -> None:
-    """Let SpeechToTextDataset be derived from and read as fairseq 0.10 did."""
-    recordings, item = module.SpeechToTextDataset, module.SpeechToTextDatasetItem
+    """Let SpeechToTextDataset and TextToSpeechDataset be derived from and read as in 0.10."""
+    name, fields = RECORDINGS[module.__name__]
+    recordings, item = getattr(module, name), getattr(module, f"{name}Item")
     make, collate = recordings.__init__, recordings.collater
 
     @functools.wraps(make)
@@ -132,7 +145,7 @@ def recordings_are_tuples_too(module: PatchedModule) -> None:
         return collate(self, items, *args, **options)
 
     def __iter__(self: Any) -> Iterator[Any]:
-        return iter((self.index, self.source, self.target))
+        return iter([getattr(self, field) for field in fields])
 
     recordings.__init__, recordings.collater, item.__iter__ = __init__, collater, __iter__
     recordings.data_cfg = AttributeUntilSet(lambda self: self.cfg)

@@ -121,6 +121,33 @@ def test_recordings_are_made_and_read_as_before(tmp_path):
     assert torch.equal(features, 2 * expected["net_input"]["src_tokens"])
 
 
+@pytest.mark.parametrize("dedup", [False, True])
+def test_units_of_a_fixed_rate_are_read(tmp_path, dedup):
+    """The set of frm_text_to_speech, which unpacks and returns tuples."""
+    from fairseq.data.audio.data_cfg import S2TDataConfig
+    from fairseq.data.audio.frm_text_to_speech_dataset import FrmTextToSpeechDataset
+
+    units = Dictionary()
+    units.encode_line("a b", add_if_not_exist=True)
+    np.save(tmp_path / "1.npy", np.arange(16, dtype=np.float32).reshape(8, 2))
+    (tmp_path / "config.yaml").write_text("vocab_filename: dict.txt\n")
+    recordings = FrmTextToSpeechDataset(
+        "train",
+        False,
+        data_cfg=S2TDataConfig(tmp_path / "config.yaml"),
+        audio_paths=[str(tmp_path / "1.npy")],
+        n_frames=[8],
+        tgt_texts=["a a b b"],
+        tgt_dict=units,
+        dedup=dedup,
+        ref_fpu=2,  # frames for each unit
+    )
+    batch = recordings.collater([recordings[0]])
+    words = "a b" if dedup else "a a b b"
+    assert batch["net_input"]["src_tokens"].tolist() == [units.encode_line(words).tolist()]
+    assert batch["target"].tolist() == [np.arange(16).reshape(8, 2).tolist()]
+
+
 @pytest.mark.parametrize("workers", [1, 3])
 def test_binarizers_read_files(tmp_path, workers):
     """The functions of fairseq 0.10 by which a copy of preprocess.py reads its files."""
