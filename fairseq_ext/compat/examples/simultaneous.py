@@ -284,7 +284,8 @@ def note_steps(tokens: Tensor, encoder_out: Any, incremental_state: Any) -> bool
     if len(tokens) > 1:
         raise OptionError(
             "monotonic attention translates one sentence at a time, with one hypothesis; "
-            "allowed: --batch-size 1 --beam 1"
+            "allowed: --batch-size 1 --beam 1, or, with --eval-bleu, --batch-size-valid 1 and "
+            """--eval-bleu-args '{"beam": 1}'"""
         )
     read = encoder_out["encoder_out"][0].size(0)
     incremental_state["steps"] = {"src": read, "tgt": tokens.size(1)}
