@@ -4,7 +4,7 @@ Dimensions: S words of a text.
 """
 
 import math
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Dict, List, Optional, Sequence
 
 import numpy as np
 import torch
@@ -19,13 +19,11 @@ from .translations import source_tokens
 class Classifications:
     """Makes results of a classifier's answers.
 
-    Args:
-        model: the classifier.
-        translator: its answers hold all labels.
+    translator: of the classifier; its answers hold all labels.
     """
 
-    def __init__(self, model: Any, translator: LineTranslator):
-        self.model, self.translator = model, translator
+    def __init__(self, translator: LineTranslator):
+        self.translator = translator
 
     def of(self, inputs: Sequence[Input]) -> List[Classification]:
         """Return the labels of the inputs, in their order."""

@@ -1,7 +1,8 @@
 """What systems add to a hypothesis: dual inference's terms, router weights, the twin's distance."""
 
 import math
-from typing import Any, Dict, Iterator, List, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Sequence
 
 import numpy as np
 import torch
@@ -10,7 +11,11 @@ from ..compat.generation.line_translator import Answer, LineTranslator
 from ..routed.model import RoutedModel
 from ..routed.modules import Router
 from ..streams.task import StreamsTask
+from ..twin.criterion import TwinCriterion
 from .teacher_forcing import forced_batches
+
+if TYPE_CHECKING:  # model.py imports this file
+    from .model import Model
 
 
 def dual_terms(hypothesis: Dict[str, Any]) -> Dict[str, Any]:
@@ -33,7 +38,7 @@ def dual_terms(hypothesis: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def teacher_forced_extras(
-    model: Any, translator: LineTranslator, answers: Sequence[Answer]
+    model: "Model", translator: LineTranslator, answers: Sequence[Answer]
 ) -> Dict[int, List[Dict[str, Any]]]:
     """Return {number of the line: extras of each hypothesis} that take a teacher-forced pass.
 
@@ -48,7 +53,12 @@ def teacher_forced_extras(
     """
     routed = routed_members(model.loaded.models)
     twin = model.loaded.twin if len(model.loaded.models) == 1 else None
-    if not (routed or twin is not None):
+    of_rows: Callable[[Dict[str, Any]], Iterator[Dict[str, Any]]]
+    if routed:
+        of_rows = partial(_router, model, routed)
+    elif twin is not None:
+        of_rows = partial(_twin, model, twin)
+    else:
         return {}
     rows = [(answer, rank) for answer in answers for rank in range(len(answer.hypotheses))]
     sources = [answer.source for answer, _ in rows if answer.source is not None]
@@ -57,8 +67,7 @@ def teacher_forced_extras(
         answer.line.number: [{} for _ in answer.hypotheses] for answer in answers
     }
     for sample, places in forced_batches(translator, sources, targets) if rows else ():
-        entries = _router(model, routed, sample) if routed else _twin(model, twin, sample)
-        for place, entry in zip(places, entries):
+        for place, entry in zip(places, of_rows(sample)):
             answer, rank = rows[place]
             extras[answer.line.number][rank] = entry
     return extras
@@ -76,7 +85,7 @@ def has_router(model: RoutedModel) -> bool:
 
 
 def _router(
-    model: Any, members: Sequence[RoutedModel], sample: Dict[str, Any]
+    model: "Model", members: Sequence[RoutedModel], sample: Dict[str, Any]
 ) -> Iterator[Dict[str, Any]]:
     """Yield the router weights of each row of a batch."""
     inputs, dictionary = sample["net_input"], model.target_dictionary
@@ -100,7 +109,9 @@ def _router(
         }
 
 
-def _twin(model: Any, criterion: Any, sample: Dict[str, Any]) -> Iterator[Dict[str, Any]]:
+def _twin(
+    model: "Model", criterion: TwinCriterion, sample: Dict[str, Any]
+) -> Iterator[Dict[str, Any]]:
     """Yield the distance of both networks at each token of each row of a batch."""
     if isinstance(model.task, StreamsTask):
         sample["net_input"]["pair"] = model.direction
@@ -108,7 +119,9 @@ def _twin(model: Any, criterion: Any, sample: Dict[str, Any]) -> Iterator[Dict[s
         yield {"twin_distance": distance}
 
 
-def twin_distances(model: Any, criterion: Any, sample: Dict[str, Any]) -> Iterator[np.ndarray]:
+def twin_distances(
+    model: "Model", criterion: TwinCriterion, sample: Dict[str, Any]
+) -> Iterator[np.ndarray]:
     """Yield L_t (T,) of each row of a batch, NaN at tokens without one."""
     _, penalty, is_matched = criterion.token_distances(model.loaded.models[0], sample)
     distance = penalty.float().masked_fill(~is_matched, math.nan).cpu()  # (B, T)

@@ -14,7 +14,6 @@ from fairseq.data import Dictionary, encoders
 from fairseq.models import BaseFairseqModel, FairseqLanguageModel
 from fairseq.tasks import FairseqTask
 from fairseq.tasks.speech_to_text import SpeechToTextTask
-from torch import nn
 
 from ..compat.checkpoints.configurations import options_of_task
 from ..compat.generation.line_translator import Coders, LineTranslator
@@ -23,10 +22,15 @@ from ..streams.language_pair import LanguagePair, sides
 from ..streams.other_direction import task_toward
 from ..streams.task import StreamsTask
 from ..twin.captions.task import ImageCaptioningTask
+from ..twin.criterion import TwinCriterion
+from .classification import Classifications
 from .inputs import Input, Inputs, check_several
+from .perplexities import Perplexities
 from .results import Classification, Perplexity, Score, Translation
+from .scoring import Scoring, check_scoring
 from .search import build_translator, check_count, check_flag, tokenizer_options
 from .subword_models import SubwordModels, direction_coder
+from .translations import Translations
 
 # sentences that are sorted by length together
 BUFFER = 1024
@@ -57,7 +61,7 @@ class LoadedModels:
         subwords: SubwordModels,
         coders: Mapping[str, Any],
         tokenizer: Optional[Mapping[str, Any]],
-        twin: Optional[nn.Module],
+        twin: Optional[TwinCriterion],
         folder: Path,
     ):
         self.models, self.device = models, device
@@ -169,8 +173,6 @@ class Model:
 
         ValueError for options that are not allowed, TypeError for what is no sentence.
         """
-        from .translations import Translations
-
         if self.kind == "language_model":
             raise ValueError("translate: the model is a language model; allowed: perplexity")
         for name, value in dict(progress=progress, attention=attention, extras=extras).items():
@@ -192,8 +194,6 @@ class Model:
             batch: pairs that are scored together.
             options: ``source_average`` of a model with several sources.
         """
-        from .scoring import Scoring, check_scoring
-
         if self.kind in ("classification", "language_model"):
             allowed = "classify" if self.kind == "classification" else "perplexity"
             raise ValueError(f"score: the model is for {self.kind}; allowed: {allowed}")
@@ -211,17 +211,13 @@ class Model:
 
     def classify(self, texts: Iterable[str], batch: int = 64) -> List[Classification]:
         """Return the labels of texts, with the probabilities of all labels."""
-        from .classification import Classifications
-
         if self.kind != "classification":
             raise ValueError(f"classify: the model is for {self.kind}; allowed: {self._allowed()}")
-        work = Classifications(self, self.translator(batch, {"nbest": ALL_LABELS}))
+        work = Classifications(self.translator(batch, {"nbest": ALL_LABELS}))
         return self._results(texts, work.of)
 
     def perplexity(self, texts: Iterable[str], batch: int = 64) -> List[Perplexity]:
         """Return the perplexities of texts by a language model, as fairseq-eval-lm has them."""
-        from .perplexities import Perplexities
-
         if self.kind != "language_model":
             raise ValueError(
                 f"perplexity: the model is for {self.kind}; allowed: {self._allowed()}"

@@ -4,7 +4,7 @@ Dimensions: B texts, T tokens with the end symbol.
 """
 
 import math
-from typing import Any, Dict, List, Sequence
+from typing import TYPE_CHECKING, Any, Dict, List, Sequence
 
 import torch
 from fairseq import utils
@@ -19,6 +19,9 @@ from .extras import twin_distances
 from .inputs import Input, encode_words
 from .results import Perplexity
 from .search import check_count
+
+if TYPE_CHECKING:  # model.py imports this file
+    from .model import Model
 
 
 def perplexity_of(score: float) -> float:
@@ -37,7 +40,7 @@ class Perplexities:
         batch: texts that are scored together.
     """
 
-    def __init__(self, model: Any, batch: int):
+    def __init__(self, model: "Model", batch: int):
         self.model, self.batch = model, check_count("batch", batch)
         self.dictionary = model.task.source_dictionary
         words = model.loaded.tokenizer  # of the training, whose options name the language

@@ -4,7 +4,7 @@ Dimensions: S source tokens, T target tokens, the end symbol among both.
 """
 
 import math
-from typing import Any, Dict, List, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Sequence
 
 import torch
 from fairseq.data import encoders
@@ -21,7 +21,10 @@ from .results import Score
 from .search import tokenizer_options
 from .subword_models import DirectionCoder
 from .teacher_forcing import forced_batches
-from .translations import attention_of
+from .translations import unpadded_attention
+
+if TYPE_CHECKING:  # model.py imports this file
+    from .model import Model
 
 # options of tasks that say what a score is, not how to search
 OPTIONS = ("source_average",)
@@ -42,8 +45,8 @@ class Scoring:
         translator: encodes the sources.
     """
 
-    def __init__(self, model: Any, translator: LineTranslator):
-        self.model, self.translator = model, translator
+    def __init__(self, model: "Model", translator: LineTranslator):
+        self.translator = translator
         options = OmegaConf.structured(GenerationConfig(score_reference=True))
         try:
             self.scorer = translator.task.build_generator(translator.models, options)
@@ -119,5 +122,5 @@ class Scoring:
             [dictionary[index] for index in target.tolist()],
             float(hypothesis["score"]) / math.log(2),
             scores.tolist(),
-            attention_of(hypothesis["attention"], source, dictionary.pad()),
+            unpadded_attention(hypothesis["attention"], source, dictionary.pad()),
         ]

@@ -4,7 +4,7 @@ Dimensions: S source tokens, T target tokens, the end symbol among both.
 """
 
 import math
-from typing import Any, Dict, List, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence
 
 import numpy as np
 import torch
@@ -16,6 +16,9 @@ from .inputs import Input
 from .results import Hypothesis, Translation
 from .teacher_forcing import align_whole_targets, aligns_whole_targets
 
+if TYPE_CHECKING:  # model.py imports this file
+    from .model import Model
+
 
 class Translations:
     """Makes results of a model's searches.
@@ -26,7 +29,7 @@ class Translations:
         attention, extras: whether the hypotheses have them.
     """
 
-    def __init__(self, model: Any, translator: LineTranslator, attention: bool, extras: bool):
+    def __init__(self, model: "Model", translator: LineTranslator, attention: bool, extras: bool):
         self.model, self.translator = model, translator
         self.attention, self.extras = attention, extras
 
@@ -69,7 +72,8 @@ class Translations:
         dictionary = self.translator.target_dictionary
         attention = None
         if self.attention:
-            attention = attention_of(hypothesis.get("attention"), answer.tokens, dictionary.pad())
+            weights, pad = hypothesis.get("attention"), dictionary.pad()
+            attention = unpadded_attention(weights, answer.tokens, pad)
         extras = {**(dual_terms(hypothesis) if self.extras else {}), **more}
         return Hypothesis(
             text,
@@ -96,7 +100,7 @@ def source_tokens(translator: LineTranslator, tokens: Tensor) -> List[str]:
     return words
 
 
-def attention_of(weights: Optional[Tensor], tokens: Tensor, pad: int) -> Optional[np.ndarray]:
+def unpadded_attention(weights: Optional[Tensor], tokens: Tensor, pad: int) -> Optional[np.ndarray]:
     """Return the attention (T, S) without padding.
 
     Args:

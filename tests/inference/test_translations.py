@@ -6,7 +6,7 @@ import pytest
 import torch
 from common.words import numbered_words
 
-from fairseq_ext.inference.translations import attention_of, source_tokens
+from fairseq_ext.inference.translations import source_tokens, unpadded_attention
 
 WORDS = numbered_words(12)
 PAD, END = WORDS.pad(), WORDS.eos()
@@ -17,26 +17,27 @@ WEIGHTS = torch.tensor([[0.0, 0.0], [0.25, 0.5], [0.75, 0.5], [0.0, 0.0]], dtype
 @pytest.mark.parametrize("tokens", [[PAD, 5, END, PAD], [PAD, PAD, 6, 7]])
 def test_attention_leaves_out_the_positions_of_padding(tokens):
     tokens = torch.tensor(tokens)
-    attention = attention_of(WEIGHTS, tokens, PAD)
+    attention = unpadded_attention(WEIGHTS, tokens, PAD)
     assert attention.dtype == "float32"
     assert attention.tolist() == WEIGHTS[tokens.ne(PAD)].t().tolist()
 
 
 def test_attention_of_positions_that_are_no_tokens_is_whole():
-    assert attention_of(WEIGHTS[:3], torch.tensor([5, END, PAD, PAD]), PAD).shape == (2, 3)
+    attention = unpadded_attention(WEIGHTS[:3], torch.tensor([5, END, PAD, PAD]), PAD)
+    assert attention.tolist() == WEIGHTS[:3].t().tolist()
 
 
 def test_attention_of_recordings_ends_with_the_last_position_that_is_read():
     """The first position has no weight either, and is real."""
     features = torch.zeros(9, 3)
-    assert attention_of(WEIGHTS, features, PAD).tolist() == WEIGHTS[:3].t().tolist()
+    assert unpadded_attention(WEIGHTS, features, PAD).tolist() == WEIGHTS[:3].t().tolist()
     nothing = torch.zeros(4, 2)
-    assert attention_of(nothing, features, PAD).shape == (2, 4)
+    assert unpadded_attention(nothing, features, PAD).tolist() == nothing.t().tolist()
 
 
 @pytest.mark.parametrize("weights", [None, torch.empty(0)])
 def test_models_without_attention_have_none(weights):
-    assert attention_of(weights, torch.tensor([5, END]), PAD) is None
+    assert unpadded_attention(weights, torch.tensor([5, END]), PAD) is None
 
 
 def test_each_source_has_words_of_its_dictionary():
