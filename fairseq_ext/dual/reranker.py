@@ -106,13 +106,13 @@ class PairScorer:
         # fairseq's lstm takes the longest sentences first
         lengths, order = lengths.sort(descending=True, stable=True)
         read, previous, target = read[order], previous[order], target[order]
-        scores = []
-        for model in self.models:
-            model.eval()
+
+        def of_target(model: BaseFairseqModel) -> Tensor:
             output = model(read, lengths, previous)
             log_probs = model.get_normalized_probs(output, log_probs=True)  # (R, S, V)
-            scores.append(log_probs.gather(2, target.unsqueeze(2)).squeeze(2).float())  # (R, S)
-        mean = mean_log_probs(scores)  # (R, S)
+            return log_probs.gather(2, target.unsqueeze(2)).squeeze(2).float()  # (R, S)
+
+        mean = mean_log_probs(self.models, of_target)
         return mean.masked_fill(target.eq(self.pad), 0).sum(dim=1)[order.argsort()]
 
 

@@ -88,13 +88,14 @@ class LabelSearch:
         """Return the hypotheses of each text, as fairseq's generators do."""
         tokens, lengths = (sample["net_input"][name] for name in ("src_tokens", "src_lengths"))
         previous = torch.full_like(tokens[:, :1], self.end)  # (B, 1)
-        scores_of_models = []
-        for model in models:
-            model.eval()
+
+        def of_labels(model: BaseFairseqModel) -> Tensor:
             output = model(tokens, lengths, previous)
             log_probs = model.get_normalized_probs(output, log_probs=True)[:, 0]  # (B, N)
-            scores_of_models.append(log_probs[:, self.first : self.first + self.count].float())
-        scores, order = mean_log_probs(scores_of_models).sort(dim=1, descending=True)  # (B, L)
+            return log_probs[:, self.first : self.first + self.count].float()
+
+        log_probs = mean_log_probs(models, of_labels)  # (B, L)
+        scores, order = log_probs.sort(dim=1, descending=True)
         rows = zip(order + self.first, scores)
         return [[self._hypothesis(*entry) for entry in zip(*row)] for row in rows]
 

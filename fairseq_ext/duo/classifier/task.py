@@ -204,12 +204,11 @@ class LabelGenerator:
         """
         if self.references and sample.get("target") is None:
             raise ValueError("--score-reference: the texts have no labels; allowed: without it")
-        per_model = []
-        for model in models:
-            model.eval()  # as fairseq's searches do
-            output = model(**sample["net_input"])
-            per_model.append(model.get_normalized_probs(output, log_probs=True))  # (B, L)
-        log_probs = mean_log_probs(per_model)  # (B, L)
+
+        def of_labels(model: BaseFairseqModel) -> Tensor:
+            return model.get_normalized_probs(model(**sample["net_input"]), log_probs=True)
+
+        log_probs = mean_log_probs(models, of_labels)  # (B, L)
         if self.references:
             order = labels.numbers(sample["target"], self.dictionary).unsqueeze(1)  # (B, 1)
             scores = log_probs.gather(1, order).cpu()
