@@ -11,9 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .recurrent import Bidirectional
-
-sigmoid_backward, tanh_backward = torch.ops.aten.sigmoid_backward, torch.ops.aten.tanh_backward
+from .recurrent import Bidirectional, OneBias, sigmoid_backward, tanh_backward
 
 
 def lstm_cell(gates: Tensor, memory: Tensor) -> Tuple[Tensor, Tensor]:
@@ -53,27 +51,8 @@ def lstm_cell_backward(
     return grad_memory * f
 
 
-class LSTM(nn.LSTM):
-    """One layer in one direction, zero initial state; the forget gate starts open.
-
-    torch's two biases add up; the second stays zero.
-
-    Args:
-        input_size: I.
-        hidden_size: H.
-    """
-
-    weight_ih_l0: Tensor
-    weight_hh_l0: Tensor
-    bias_ih_l0: Tensor
-    bias_hh_l0: Tensor
-
-    def __init__(self, input_size: int, hidden_size: int):
-        super().__init__(input_size, hidden_size, batch_first=True)
-        # it may not move: the gradients of both are equal, and the sum would learn twice as fast
-        self.bias_hh_l0.requires_grad_(False)
-        # again after torch's constructor: without it the same seed would begin with other values
-        self.reset_parameters()
+class LSTM(OneBias, nn.LSTM):
+    """One LSTM layer in one direction, zero initial state; the forget gate starts open."""
 
     def reset_parameters(self) -> None:
         """Set Xavier values for W, orthogonal ones for each gate's U, zero biases, 1 for f."""

@@ -19,6 +19,9 @@ from torch.nn import functional as F
 
 from .padding import reorder, reversal
 
+# (gradient of the output, output) -> gradient of the input
+sigmoid_backward, tanh_backward = torch.ops.aten.sigmoid_backward, torch.ops.aten.tanh_backward
+
 
 def gru_cell(gates_x: Tensor, gates_h: Tensor, state: Tensor) -> Tensor:
     """Return h' (B, H) of one step from W x + b (B, 3H), U h (B, 3H) and h (B, H)."""
@@ -31,11 +34,11 @@ def gru_cell(gates_x: Tensor, gates_h: Tensor, state: Tensor) -> Tensor:
     return candidate + update * (state - candidate)  # (B, H)
 
 
-class GRU(nn.GRU):
-    """One layer in one direction, zero initial state, without a bias in the recurrence.
+class OneBias(nn.RNNBase):
+    """One layer in one direction, whose recurrence has no bias: a base beside nn.GRU or nn.LSTM.
 
-    torch.nn.GRU has two biases; those of the gates add up, and the one inside r * (U h + b) is not
-    in the papers. Here b_hh is zero and not trained, so that torch's kernels can be used.
+    torch's layers have two. Here b_hh is zero and not trained, so that torch's kernels can be used;
+    beside b_ih it would be the same parameter once more, which learns twice as fast.
 
     Args:
         input_size: I.
@@ -48,10 +51,18 @@ class GRU(nn.GRU):
     bias_hh_l0: Tensor
 
     def __init__(self, input_size: int, hidden_size: int):
-        super().__init__(input_size, hidden_size, batch_first=True)
+        # the next class in line is torch's layer, which tells ``nn.RNNBase`` its mode itself
+        super().__init__(input_size, hidden_size, batch_first=True)  # type: ignore[arg-type, call-arg]
         self.bias_hh_l0.requires_grad_(False)
         # again after torch's constructor: without it the same seed would begin with other values
         self.reset_parameters()
+
+
+class GRU(OneBias, nn.GRU):
+    """One GRU layer in one direction, zero initial state.
+
+    The bias inside r * (U h + b), which torch's has, is not in the papers.
+    """
 
     def reset_parameters(self) -> None:
         """Set Xavier values for W; orthogonal for each gate's U; zero biases."""

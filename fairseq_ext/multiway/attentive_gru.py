@@ -25,8 +25,7 @@ from torch import Tensor
 from ..common.attention_gradient import AdditiveAttention, by_position
 from ..common.autocast import without_autocast
 from ..common.products import repeated_linear
-
-sigmoid_backward, tanh_backward = torch.ops.aten.sigmoid_backward, torch.ops.aten.tanh_backward
+from ..common.recurrent import sigmoid_backward, tanh_backward
 
 
 def attentive_gru(

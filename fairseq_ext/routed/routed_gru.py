@@ -25,8 +25,7 @@ from typing import Any, NamedTuple, Optional, Sequence, Tuple, cast
 import torch
 from torch import Tensor
 
-sigmoid_backward = torch.ops.aten.sigmoid_backward
-tanh_backward = torch.ops.aten.tanh_backward
+from ..common.recurrent import sigmoid_backward, tanh_backward
 
 
 class Recurrence(NamedTuple):

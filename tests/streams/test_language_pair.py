@@ -2,7 +2,14 @@
 
 import pytest
 
-from fairseq_ext.streams.language_pair import LanguagePair, languages, reverse_of, sides
+from fairseq_ext.streams.language_pair import (
+    LanguagePair,
+    label_of,
+    languages,
+    pair_of,
+    reverse_of,
+    sides,
+)
 
 
 @pytest.mark.parametrize(
@@ -30,8 +37,13 @@ def test_a_pair_cannot_be_changed():
     assert {pair: 1}[LanguagePair("de", "en")] == 1
 
 
+@pytest.mark.parametrize("stream, label", [("de-en", ""), ("de-en@bt", "bt"), ("de-en@a@b", "a@b")])
+def test_a_stream_is_a_pair_and_a_label(stream, label):
+    assert (pair_of(stream), label_of(stream)) == ("de-en", label)
+
+
 def test_languages_of_several_pairs_stand_in_their_order():
-    pairs = ["de-en", "fr-en", "en-de"]
-    assert sides(pairs) == (["de", "fr", "en"], ["en", "de"])
+    pairs = ["de-en", "fr-en", "en-de", "de-fr"]
+    assert sides(pairs) == (["de", "fr", "en"], ["en", "de", "fr"])
     assert languages(pairs) == ["de", "en", "fr"]
     assert sides([]) == ([], []) and languages([]) == []
