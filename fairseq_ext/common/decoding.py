@@ -88,6 +88,16 @@ def _visible(length: int, room: int, device: torch.device) -> Tensor:
         return (torch.arange(room, device=device) < length).view(1, 1, 1, -1)
 
 
+def per_row(values: Tensor, rows: int) -> Tensor:
+    """Return what belongs to each sentence once for each of its rows: (B, ..) -> (R, ..).
+
+    The rows of a sentence, its beam, stand together. With one row each, these are the values.
+    """
+    beam = rows // values.size(0)
+    # without its size, torch 1.13 asks the device for it
+    return values if beam == 1 else values.repeat_interleave(beam, dim=0, output_size=rows)
+
+
 def reorder_cache(cache: Cache, new_order: Tensor) -> None:
     """Make row r of the cache what row ``new_order[r]`` was, in place.
 
@@ -95,16 +105,16 @@ def reorder_cache(cache: Cache, new_order: Tensor) -> None:
     belongs to the source, whose name begins with ``PER_SENTENCE``, is stored once per sentence and
     moves only when sentences are dropped.
     """
-    per_sentence = [name for name in cache if name.startswith(PER_SENTENCE)]
-    per_row = [name for name in cache if not name.startswith(PER_SENTENCE)]
-    if not per_row:
+    of_sentences = [name for name in cache if name.startswith(PER_SENTENCE)]
+    of_rows = [name for name in cache if not name.startswith(PER_SENTENCE)]
+    if not of_rows:
         return
-    rows, sentences = cache[per_row[0]].size(0), cache[per_sentence[0]].size(0)
+    rows, sentences = cache[of_rows[0]].size(0), cache[of_sentences[0]].size(0)
     beam = rows // sentences
     if beam == 1 or new_order.numel() != rows:
         # any row of a sentence says which it is
         sentence_order = new_order.view(-1, beam)[:, 0] // beam  # (B',)
-        for name in per_sentence:
+        for name in of_sentences:
             cache[name] = cache[name].index_select(0, sentence_order)
-    for name in per_row:
+    for name in of_rows:
         cache[name] = cache[name].index_select(0, new_order)

@@ -31,7 +31,7 @@ import torch
 from torch import Tensor, nn
 
 from ..common.attention import additive_attention
-from ..common.decoding import PER_SENTENCE, Cache
+from ..common.decoding import PER_SENTENCE, Cache, per_row
 from ..common.dropout import RetainsDropout
 from ..common.layers import embedding, linear
 from ..common.padding import align_left
@@ -209,7 +209,7 @@ class MultiwayDecoder(RetainsDropout, nn.Module):
         self, vectors: Tensor, attention: SharedAttention, sources: List[EncodedSource]
     ) -> Decoded:
         """Return z, c (R, T, H), [a (R, T, S)] of (R, T, D), step by step: the specification."""
-        state = _per_row(self.initial_state(sources), vectors.size(0))
+        state = per_row(self.initial_state(sources), vectors.size(0))
         steps = []
         for t in range(vectors.size(1)):
             steps.append(self.step(vectors[:, t], state, attention, sources))
@@ -300,7 +300,7 @@ def decode(
                 cache[f"{PER_SENTENCE}{number}_{name}"] = tensor
     sources = _cached(cache)
     if first:
-        cache["state"] = _per_row(decoder.initial_state(sources), prev_tokens.size(0))
+        cache["state"] = per_row(decoder.initial_state(sources), prev_tokens.size(0))
     vectors = decoder.embed(prev_tokens[:, -1:], first)
     if first and len(sources) == 1 and can_merge(vectors):
         cache[VALUES_AND_GATES] = values_and_gates(decoder, sources[0].values)
@@ -349,9 +349,3 @@ def _cached(cache: Cache) -> List[EncodedSource]:
         )
         for number in range(numbers)
     ]
-
-
-def _per_row(states: Tensor, rows: int) -> Tensor:
-    """Return the states of the rows of the beams: (B, H) -> (R, H)."""
-    # without its size, torch 1.13 asks the device for it
-    return states.repeat_interleave(rows // states.size(0), dim=0, output_size=rows)

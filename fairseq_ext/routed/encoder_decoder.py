@@ -30,7 +30,7 @@ from torch import Tensor, nn
 
 from ..common import products
 from ..common.attention import additive_attention
-from ..common.decoding import PER_SENTENCE, Cache
+from ..common.decoding import PER_SENTENCE, Cache, per_row
 from ..common.dropout import RetainsDropout
 from ..common.layers import embedding, linear
 from ..common.padding import align_left, mean_of_real
@@ -299,7 +299,8 @@ def decode(
     """
     if cache is not None:
         return _decode_step(decoder, target, encoded, prev_tokens, task, cache)
-    source = _per_row(decoder.prepare(*encoded, task), prev_tokens.size(0))
+    source = decoder.prepare(*encoded, task)
+    source = EncodedSource(*(per_row(part, prev_tokens.size(0)) for part in source))
     vectors = decoder.embed(target, prev_tokens)
     path = decoder.literal if literal else decoder.fused
     states, contexts, weights, _ = path(vectors, source, task)
@@ -318,7 +319,7 @@ def _decode_step(
     units = decoder.units
     if not cache:
         source = decoder.prepare(*encoded, task)
-        rows = _rows(source.initial, prev_tokens.size(0)).split(decoder.state_sizes, dim=1)
+        rows = per_row(source.initial, prev_tokens.size(0)).split(decoder.state_sizes, dim=1)
         states = [unit.start(output) for unit, output in zip(units, rows)]
         cache.update({PER_SENTENCE + name: part for name, part in source._asdict().items()})
     else:
@@ -335,14 +336,3 @@ def _decode_step(
         cache[f"output_{number}"] = output
     readout = decoder.readout(vectors, states[-1][1].unsqueeze(1), context.unsqueeze(1))
     return readout, weights.unsqueeze(1)
-
-
-def _rows(values: Tensor, rows: int) -> Tensor:
-    """Return the values (B, ...) of each sentence once for each of its rows, (R, ...)."""
-    beam = rows // values.size(0)
-    return values if beam == 1 else values.repeat_interleave(beam, dim=0)
-
-
-def _per_row(source: EncodedSource, rows: int) -> EncodedSource:
-    """Return the source of each row."""
-    return EncodedSource(*(_rows(part, rows) for part in source))

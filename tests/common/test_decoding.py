@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional as F
 
 from fairseq_ext.common import transformer
-from fairseq_ext.common.decoding import ROOM, append_to_cache, reorder_cache
+from fairseq_ext.common.decoding import ROOM, append_to_cache, per_row, reorder_cache
 from fairseq_ext.common.transformer import attend
 
 BEAM, WIDTH = 3, 4
@@ -48,6 +48,13 @@ def test_sentences_stay_with_their_rows(beam):
     assert torch.equal(cache["state"], order)
     assert torch.equal(cache["context_keys"], staying)
     assert torch.equal(cache["context_padding"], -staying)
+
+
+@pytest.mark.parametrize("beam", [1, BEAM])
+def test_every_row_has_the_values_of_its_sentence(beam):
+    values = torch.arange(8.0).view(4, 2)
+    rows = per_row(values, 4 * beam)
+    assert rows.tolist() == [values[row // beam].tolist() for row in range(4 * beam)]
 
 
 def test_what_is_visible_may_be_used_with_gradients_later():

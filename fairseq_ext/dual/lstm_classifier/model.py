@@ -13,7 +13,7 @@ from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
 from ...common import labels
-from ...common.decoding import PER_SENTENCE, Cache
+from ...common.decoding import PER_SENTENCE, Cache, per_row
 from ...common.padding import align_left
 from ...streams.direction import Direction, SourceSide, TargetSide
 from ...streams.language_pair import LanguagePair, languages
@@ -58,8 +58,7 @@ class TextComponent(nn.Module):
             before = last[0], last[1]
         if cache is not None:
             prev_tokens = prev_tokens[:, -1:]
-        # beam search keeps the rows of one sentence together
-        rows = y.squeeze(1).repeat_interleave(prev_tokens.size(0) // y.size(0), dim=0)  # (R, L)
+        rows = per_row(y.squeeze(1), prev_tokens.size(0))  # (R, L)
         h, (state, memory) = self.network.states(prev_tokens, rows, before)  # h (R, T, H)
         if cache is not None:
             cache.update({LABEL: y, "state": state, "memory": memory})
@@ -105,8 +104,7 @@ class LabelComponent(nn.Module):
         # later steps only need the end symbol
         if cache is None or positions == 1:
             label_scores = self.network.label_logits(h_T.squeeze(1))  # (B, L)
-            beam = rows // len(label_scores)
-            label_scores = label_scores.repeat_interleave(beam, dim=0).to(scores)  # (R, L)
+            label_scores = per_row(label_scores, rows).to(scores)  # (R, L)
             # entries that are no labels keep the score of the impossible
             scores[:, 0, self.first : self.first + label_scores.size(1)] = label_scores
         return (scores if cache is None else scores[:, -1:]), None

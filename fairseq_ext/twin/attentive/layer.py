@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ...common.attention import masked_softmax
-from ...common.decoding import PER_SENTENCE, Cache
+from ...common.decoding import PER_SENTENCE, Cache, per_row
 from ...common.dropout import RetainsDropout
 from ...common.layers import linear
 from ...common.lstm import lstm_cell
@@ -215,10 +215,8 @@ class AttentiveDecoder(RetainsDropout, nn.Module):
     ) -> Tuple[StepState, AttendedSource]:
         """Return the state before the first step, and the source, for so many rows."""
         # encoded once for each sentence, whatever the beam; states are of each row
-        source, beams = self.layer.source(annotations, padding), rows // padding.size(0)
-        state, memory = (
-            start.repeat_interleave(beams, dim=0) for start in self.initial(annotations, padding)
-        )
+        source = self.layer.source(annotations, padding)
+        state, memory = (per_row(start, rows) for start in self.initial(annotations, padding))
         return self.layer.start(state, memory, source), source
 
     def unroll(

@@ -28,7 +28,7 @@ from typing import Optional, Tuple, cast
 import torch
 from torch import Tensor, nn
 
-from ...common.decoding import PER_SENTENCE, Cache
+from ...common.decoding import PER_SENTENCE, Cache, per_row
 from ...common.dropout import RetainsDropout
 from ...common.layers import embedding, linear
 from ...common.lstm import LSTM
@@ -93,7 +93,7 @@ class PlainDecoder(RetainsDropout, nn.Module):
     def inputs(self, prev_tokens: Tensor, annotations: Tensor, padding: Tensor) -> Tensor:
         """Return the image, then the words: (R, T) -> (R, 1 + T, E)."""
         image = self.image(mean_of_real(annotations, padding))  # (B, E)
-        image = image.repeat_interleave(prev_tokens.size(0) // image.size(0), dim=0)  # (R, E)
+        image = per_row(image, prev_tokens.size(0))  # (R, E)
         return self.drop(torch.cat([image.unsqueeze(1), self.embedding(prev_tokens)], dim=1))
 
     def unroll(
