@@ -220,10 +220,14 @@ def test_errors_name_what_is_wrong(files, tmp_path, capsys, monkeypatch):
 
 def test_comet_where_it_is_installed(files, tmp_path, capsys, monkeypatch):
     """Against a stand-in with the interface of unbabel-comet 2."""
+    lines = files["ref"].read_text(encoding="utf-8").splitlines()
+    sources = [f"source {number}" for number in range(len(lines))]
 
     class Model:
         @staticmethod
         def predict(data, batch_size, gpus):
+            # line N of every file is one sentence
+            assert [entry["src"] for entry in data] == sources
             return {"scores": [0.9 if entry["mt"] == entry["ref"] else 0.5 for entry in data]}
 
     package = types.ModuleType("comet")
@@ -234,7 +238,7 @@ def test_comet_where_it_is_installed(files, tmp_path, capsys, monkeypatch):
     words = ["--ref", files["ref"], "--metric", "bleu", "--comet", "some/model"]
     output = tmp_path / "found.json"
     words += ["--hyp", files["ref"], "--baseline", files["base1"], "--output", output]
-    printed = evaluate(capsys, *words, "--source", files["ref"]).out
+    printed = evaluate(capsys, *words, "--source", write(tmp_path / "sources", sources)).out
     assert "model:some/model|version:2.2" in printed
     result = json.loads(output.read_text(encoding="utf-8"))
     assert result["scores"][str(files["ref"])]["comet"]["mean"] == pytest.approx(90)
