@@ -10,6 +10,7 @@ from properties import collate, shift
 
 PAD, END, FIRST = 1, 2, 4  # FIRST: the first word, or label
 WORDS, LABELS = 15, 3  # entries of the dictionary of texts, labels
+SEEN = (3, 1, 4)  # how often each label is in the training data
 # {array of the reference: parameter}
 NAMES = {
     "embedding": "embedding.weight",
@@ -53,12 +54,12 @@ def gradient_of(network, name):
 
 
 def write_dictionaries(folder, words=11, labels=("neg", "pos", "so-so")):
-    """dict.text.txt and dict.label.txt; fairseq-preprocess fills the latter up in the same way."""
+    """dict.text.txt and dict.label.txt, which fairseq-preprocess fills up in the same way."""
     folder.mkdir(exist_ok=True)
     lines = "".join(f"w{number} 1\n" for number in range(words))
     (folder / "dict.text.txt").write_text(lines, encoding="utf-8")
-    names = [*labels, "madeupword0000"]
-    lines = "".join(f"{name} 1\n" for name in names)
+    counted = [*zip(labels, SEEN), ("madeupword0000", 0)]
+    lines = "".join(f"{name} {count}\n" for name, count in counted)
     (folder / "dict.label.txt").write_text(lines, encoding="utf-8")
     return folder
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from dual.lstm_support import PAD, build, write_dictionaries
-from dual.test_supervised_labels import KINDS, SEEN, Case
+from dual.test_supervised_labels import KINDS, Case
 
 from fairseq_ext.dual.lstm_classifier.criterion import (
     DualLabelCrossEntropy,
@@ -16,16 +16,6 @@ ARCHS = ("dual_lstm_classifier", "dual_supervised_lstm_classifier")
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     return write_dictionaries(tmp_path_factory.mktemp("dictionaries"))
-
-
-@pytest.fixture(scope="module")
-def counted(tmp_path_factory):
-    """Dictionaries with the numbers of texts that have each label."""
-    folder = write_dictionaries(tmp_path_factory.mktemp("counted"))
-    names = zip(("neg", "pos", "so-so", "madeupword0000"), (*SEEN, 0))
-    text = "".join(f"{name} {count}\n" for name, count in names)
-    (folder / "dict.label.txt").write_text(text, encoding="utf-8")
-    return folder
 
 
 @pytest.mark.parametrize("arch", ARCHS)
@@ -56,9 +46,9 @@ def test_the_criterion_of_labels_asks_for_a_side_of_labels(dual_task):
 
 @pytest.mark.parametrize("label_weight", ["text", "token"])
 @pytest.mark.parametrize("kind", list(KINDS))
-def test_padded_labels_count_what_labels_count(counted, kind, label_weight):
+def test_padded_labels_count_what_labels_count(data, kind, label_weight):
     """--required-seq-len-multiple 8: losses and gradients of both directions stay as they are."""
-    case = Case(counted, kind)
+    case = Case(data, kind)
     outcomes = []
     for multiple in (1, 8):
         sample = case.sample()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from dual.lstm_support import END, FIRST, PAD, build, write_dictionaries
+from dual.lstm_support import END, FIRST, PAD, SEEN, build, write_dictionaries
 
 from fairseq_ext.dual.supervised.marginals import (
     LabelFrequencies,
@@ -13,17 +13,12 @@ from fairseq_ext.dual.supervised.marginals import (
 )
 
 WORDS, LABELS = 11, 3
-SEEN = (3, 1, 4)
 PREVIOUS = torch.tensor([[2, 8, 9]])
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    folder = write_dictionaries(tmp_path_factory.mktemp("dictionaries"))
-    names = zip(("neg", "pos", "so-so", "madeupword0000"), (*SEEN, 0))
-    text = "".join(f"{name} {count}\n" for name, count in names)
-    (folder / "dict.label.txt").write_text(text, encoding="utf-8")
-    return folder
+    return write_dictionaries(tmp_path_factory.mktemp("dictionaries"))
 
 
 # ---------------------------------------------------------------- labels

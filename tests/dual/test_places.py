@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from common.words import numbered_words
 from dual.lstm_support import build, write_dictionaries
 
 from fairseq_ext.common import dropout
@@ -195,19 +196,6 @@ def test_probabilities_of_half_precision_are_float32(log_probs):
     torch.testing.assert_close(probabilities.double(), expected, rtol=1e-5, atol=1e-7)
 
 
-class Words:
-    """What ``PairScorer`` asks a dictionary."""
-
-    def __len__(self):
-        return WORDS
-
-    def pad(self):
-        return PAD
-
-    def eos(self):
-        return END
-
-
 class HalfScores(torch.nn.Module):
     """log P of every token is -7.03125, in bfloat16."""
 
@@ -220,7 +208,7 @@ class HalfScores(torch.nn.Module):
 
 def test_the_sum_over_a_long_source_is_in_float32():
     """In bfloat16 it would be rounded to a multiple of 8."""
-    dictionary = Words()
+    dictionary = numbered_words(WORDS)
     source = torch.tensor([*[7] * 200, END])
     score = PairScorer([HalfScores()], dictionary, True)([torch.tensor([6, END])], [source])
     assert score.dtype == torch.float32

@@ -6,7 +6,16 @@ import inspect
 import numpy as np
 import pytest
 import torch
-from dual.lstm_support import END, FIRST, NAMES, build, fill, gradient_of, write_dictionaries
+from dual.lstm_support import (
+    END,
+    FIRST,
+    NAMES,
+    SEEN,
+    build,
+    fill,
+    gradient_of,
+    write_dictionaries,
+)
 from dual.supervised import Bigrams, PaddingCounts, sample_of
 
 from fairseq_ext.dual.supervised.duality import DualityGap
@@ -16,7 +25,6 @@ from reference import dual_lstm as reference
 from reference.gradient import central_difference, random_entries
 
 WORDS, LABELS = 15, 3
-SEEN = (3, 1, 4)
 PAIRS = ("text-label", "label-text")
 LENGTHS = (2, 5, 1, 4)
 KINDS = {"two": "dual_supervised_lstm_classifier", "dual": "dual_lstm_classifier"}
@@ -77,11 +85,7 @@ class Case:
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    folder = write_dictionaries(tmp_path_factory.mktemp("dictionaries"))
-    names = zip(("neg", "pos", "so-so", "madeupword0000"), (*SEEN, 0))
-    text = "".join(f"{name} {count}\n" for name, count in names)
-    (folder / "dict.label.txt").write_text(text, encoding="utf-8")
-    return folder
+    return write_dictionaries(tmp_path_factory.mktemp("dictionaries"))
 
 
 @pytest.fixture(scope="module", params=KINDS)
