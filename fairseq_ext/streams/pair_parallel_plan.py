@@ -34,10 +34,9 @@ class PairParallelPlan(TrainingPlan):
 
     def _length(self, epoch: int, begin: int) -> int:
         """Return the updates of an epoch: those of the worker with the most to do."""
-        late, lengths = self._late(epoch, begin), self._lengths(epoch)
-        # as in the plain plan, pairs that join within the epoch do not lengthen it
-        first = [[pair for pair in pairs if late.get(pair, 0) <= 0] for pairs in self.assignment]
-        return max(epoch_length(self.schedule, lengths, pairs) for pairs in first)
+        late = self._late(epoch, begin)
+        lengths = [self._lengths(epoch, pairs) for pairs in self.assignment]
+        return max(epoch_length(self.schedule, of_worker, late) for of_worker in lengths)
 
     def slots(self, epoch: int) -> List[Any]:
         """Return the slots of every update of the epoch, one for each worker."""

@@ -86,11 +86,11 @@ class TrainingPlan:
         """Return the minibatches that a pair has in an update."""
         return self.group(epoch)
 
-    def _lengths(self, epoch: int) -> Dict[str, int]:
-        """Return the updates that one pass over each pair takes."""
+    def _lengths(self, epoch: int, pairs: Sequence[str]) -> Dict[str, int]:
+        """Return the updates that one pass over each of the pairs takes."""
         group = self._batches_per_update(epoch)
         # rounded up: the last update of a pass begins with what is left of it
-        return {pair: -(-len(batches) // group) for pair, batches in self.batches.items()}
+        return {pair: -(-len(self.batches[pair]) // group) for pair in pairs}
 
     def _sizes(self) -> Dict[str, float]:
         """Return the sentences of each pair, without those that are too long for the model."""
@@ -102,10 +102,8 @@ class TrainingPlan:
 
     def _length(self, epoch: int, begin: int) -> int:
         """Return the updates of an epoch that begins after ``begin`` of them."""
-        late = self._late(epoch, begin)
-        # the epoch is as long as those make it that are there at its beginning
-        pairs = [pair for pair in self.pairs if late.get(pair, 0) <= 0]
-        return epoch_length(self.schedule, self._lengths(epoch), pairs, self.main_pair)
+        late, lengths = self._late(epoch, begin), self._lengths(epoch, self.pairs)
+        return epoch_length(self.schedule, lengths, late, self.main_pair)
 
     def is_over(self, epoch: int) -> bool:
         """True if all pairs have left by then."""
@@ -153,11 +151,10 @@ class TrainingPlan:
 
         With ``weights``, {pair: weight}, a slot has one pair, drawn in proportion to them.
         """
-        lengths = self._lengths(epoch)
         sizes = weights or self._sizes()
         return epoch_slots(
             "temperature" if weights else self.schedule,
-            lengths={pair: lengths[pair] for pair in pairs},
+            lengths=self._lengths(epoch, pairs),
             sizes={pair: sizes[pair] for pair in pairs},
             random=random_of(self.seed, epoch, *keys),  # apart from the order of minibatches
             main_pair=self.main_pair,

@@ -82,23 +82,24 @@ def check_join_at(joins: Mapping[str, int], schedule: str, main_pair: Optional[s
 
 
 def epoch_length(
-    schedule: str, lengths: Mapping[str, int], pairs: Sequence[str], main_pair: Optional[str] = None
+    schedule: str,
+    lengths: Mapping[str, int],
+    late: Mapping[str, float],
+    main_pair: Optional[str] = None,
 ) -> int:
-    """Return the updates of an epoch in which ``pairs`` take part from its beginning.
+    """Return the updates of an epoch; its arguments are those of ``epoch_slots``.
 
-    Args:
-        schedule, lengths, main_pair: as of ``epoch_slots``.
-        pairs: some of those of ``lengths``.
+    The epoch is as long as those pairs make it that are there at its beginning.
     """
-    if not pairs:
+    present = [length for pair, length in lengths.items() if late.get(pair, 0) <= 0]
+    if not present:
         return 0
-    longest = max(lengths[pair] for pair in pairs)
     if schedule == "cycle":
-        return longest * len(pairs)  # smaller pairs begin a further pass meanwhile
+        return max(present) * len(present)  # smaller pairs begin a further pass meanwhile
     if schedule == "main+aux":
         return lengths[_main(main_pair)]  # whatever the other pair is
     # temperature: as many updates as one pass over every pair takes, however they are drawn
-    return longest if schedule == "joint" else sum(lengths[pair] for pair in pairs)
+    return max(present) if schedule == "joint" else sum(present)
 
 
 def epoch_slots(
@@ -126,8 +127,7 @@ def epoch_slots(
     """
     late = late or {}
     if count is None:
-        first = [pair for pair in lengths if late.get(pair, 0) <= 0]
-        count = epoch_length(schedule, lengths, first, main_pair)
+        count = epoch_length(schedule, lengths, late, main_pair)
     # between two neighbouring cuts the same pairs take part
     cuts = sorted({0, count, *(int(cut) for cut in late.values() if 0 < cut < count)})
     slots: List[Slot] = []
