@@ -76,7 +76,14 @@ def test_what_cannot_be_read_is_named(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    "option, value", [("--threshold", 0), ("--sample", -1), ("--sample", 1.5), ("--sample", "x")]
+    "option, value",
+    [
+        ("--threshold", 0),
+        ("--threshold", 1.5),
+        ("--sample", -1),
+        ("--sample", 1.5),
+        ("--sample", "x"),
+    ],
 )
 def test_bad_values_are_named(tmp_path, images, capsys, option, value):
     (tmp_path / "a").write_bytes(idx(images))

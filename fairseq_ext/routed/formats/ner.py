@@ -80,7 +80,7 @@ def of_file(lines: List[str]) -> Dict[str, Any]:
     return {"width": counts.most_common(1)[0][0]} if counts else {}
 
 
-def rows(text: str, width: int = 0) -> Iterator[List[str]]:
+def rows(text: str, width: int) -> Iterator[List[str]]:
     """Yield the columns of each row.
 
     Raises Malformed where there are fewer than two, or not ``width``; 0 for that of the first row.
