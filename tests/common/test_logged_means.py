@@ -21,11 +21,6 @@ from fairseq_ext.twin.criterion import TwinCriterion
 PAIRS = ["x-y", "y-x"]
 
 
-def numbered(*rows, **names):
-    """One log for each row of numbers, whose names are those of ``names`` in this order."""
-    return [dict(zip(names, row)) for row in rows]
-
-
 def likelihoods(sizes):
     """Logs of a criterion with likelihoods: (loss, tokens, sentences) each."""
     return [

@@ -12,7 +12,6 @@ from streams.directions import CHECKS, beam_reorder, save_and_load, sees_everyth
 from properties import check_no_gradient, collate, random_sentences
 
 THREE = ("--lang-pairs", "xx-yy,xx-zz")
-SIZED = {"--embed-dim": 256, "--ffn-embed-dim": 1024, "--attention-heads": 4, "--layers": 6}
 
 
 @pytest.fixture(params=["post-norm", "pre-norm"])

@@ -178,8 +178,6 @@ SYSTEMS = {
         (),
     ),
 }
-# the first architecture of each task stands for the task
-OF_TASK = {system.task: name for name, system in reversed(list(SYSTEMS.items()))}
 
 
 class Data:

@@ -20,19 +20,6 @@ from .recurrent import affine, tanh
 NO_PADDING = -1
 
 
-def random_twin(words, embed_dim, units, rng):
-    """Arrays of both networks and of g."""
-    params = {"map.weight": rng.normal(size=(units, units)), "map.bias": rng.normal(size=units)}
-    for name in ("forward", "backward"):
-        params[f"{name}.embedding"] = rng.normal(size=(words, embed_dim))
-        params[f"{name}.input"] = rng.normal(size=(units, embed_dim)) * embed_dim**-0.5
-        params[f"{name}.recurrent"] = rng.normal(size=(units, units)) * units**-0.5
-        params[f"{name}.bias"] = 0.5 * rng.normal(size=units)
-        params[f"{name}.output"] = rng.normal(size=(words, units)) * units**-0.5
-        params[f"{name}.output_bias"] = 0.5 * rng.normal(size=words)
-    return params
-
-
 def read(tokens, params, name):
     """The state after each of the ``tokens``: a list of (D,)."""
     state, states = np.zeros(len(params[f"{name}.bias"])), []

@@ -10,7 +10,6 @@ from fairseq_ext.tools.serving import command, server
 from fairseq_ext.tools.serving.hosts import host_name, is_allowed
 from fairseq_ext.tools.serving.schemas import ERROR_ANSWER, check
 
-HEADERS = {"Host": "model.example.org"}
 ALLOWED = ["127.0.0.1", "127.0.0.1:8000", "localhost", "LocalHost:80", "a.localhost", "10.1.2.3:9"]
 ALLOWED += ["[::1]", "[::1]:8000", "localhost.:8000", "Model.example.org:443"]
 REFUSED = ["evil.org", "evil.org:8000", "localhost.evil.org", "127.0.0.1.evil.org", "evillocalhost"]

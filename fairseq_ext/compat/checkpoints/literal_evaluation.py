@@ -16,7 +16,7 @@ import os
 import sys
 import tokenize
 from types import FrameType
-from typing import Any, Union
+from typing import Any
 
 from ..user_errors import OptionError
 
@@ -30,7 +30,6 @@ MAX_ITEMS = 10_000  # of what + and * put together, those of inner lists include
 MAX_NUMBER = 1 << 63  # of what + and * make of whole numbers
 MAX_DIGITS = 100  # of one number: reading a number takes the square of its length
 
-Number = Union[int, float]
 CONSTANTS = (str, int, float, bool, type(None))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
-import logging
 import os
 from typing import TYPE_CHECKING, Any, Callable, Iterator
 
@@ -15,8 +14,6 @@ from ..patch_registry import PatchedModule, patch, since
 if TYPE_CHECKING:
     from fairseq.dataclass.configs import FairseqConfig
     from torch import nn
-
-logger = logging.getLogger(__name__)
 
 
 @patch(
