@@ -65,6 +65,7 @@ PATCH_MODULES = (
     "checkpoints.pruned_heads",
     "checkpoints.spectral_norms",
     "checkpoints.external_files",
+    "checkpoints.unknown_options",
     "training.precision",
     "training.devices",
     "architectures.retained_dropout",

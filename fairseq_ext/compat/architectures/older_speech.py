@@ -1,9 +1,10 @@
-"""wav2vec 2.0 as programs for fairseq 0.10 build it from options in a Namespace."""
+"""wav2vec 2.0 as programs and plugins for fairseq 0.10 build it, from the options they have."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import copy
 import dataclasses
 import functools
 from typing import Any, Mapping
@@ -41,6 +42,11 @@ DECODER_OPTIONS: dict[Any, tuple[str, ...]] = {
         kind: tuple(name for name in SEARCHING if ("drop" in name) == (kind is float))
         for kind in (int, float)
     },
+}
+# what the encoder of wav2vec 2.0 did before it had these options
+ENCODING: dict[str, Any] = {
+    **{"layer_type": "transformer", "checkpoint_activations": False},
+    "required_seq_len_multiple": 1,
 }
 PRETRAINING = {
     "conv_feature_layers": "[(512, 10, 5)] + [(512, 8, 4)] + [(512, 4, 2)] * 3 + [(512, 1, 1)]",
@@ -160,6 +166,40 @@ def pretrained_speech_has_its_defaults(module: PatchedModule) -> None:
         set_missing(args, PRETRAINING, module.Wav2Vec2Config)
 
     module.base_architecture = base_architecture
+
+
+@patch(
+    "fairseq.models.wav2vec.wav2vec2",
+    because="fairseq 0.12 reads options of the encoder that 0.10 does not have: models that give "
+    'it options of their own, such as AV-HuBERT and VATLM, fail with "Key '
+    "'required_seq_len_multiple' not in 'AVHubertConfig'\"",
+)
+def speech_is_encoded_with_fewer_options(module: PatchedModule) -> None:
+    """Let an encoder do without the options that its caller does not have."""
+    encoder = module.TransformerEncoder
+    stock = encoder.__init__
+
+    @functools.wraps(stock)
+    def __init__(self: Any, args: Any) -> None:
+        missing = {name: value for name, value in ENCODING.items() if not hasattr(args, name)}
+        stock(self, with_options(args, missing) if missing else args)
+
+    encoder.__init__ = __init__
+
+
+def with_options(args: Any, options: Mapping[str, Any]) -> Any:
+    """Return a copy of a Namespace, dataclass or object of omegaconf that has further options.
+
+    What the caller has stays as it is: a checkpoint stores it, and would not load with options that
+    its dataclass lacks.
+    """
+    from omegaconf import OmegaConf, open_dict
+
+    extended = copy.copy(args)
+    with open_dict(extended) if OmegaConf.is_config(extended) else contextlib.nullcontext():
+        for name, value in options.items():
+            setattr(extended, name, value)
+    return extended
 
 
 def set_missing(args: Any, former: Mapping[str, Any], dataclass: Any) -> None:

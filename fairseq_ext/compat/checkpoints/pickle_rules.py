@@ -17,6 +17,7 @@ from typing import Any, Callable
 ArgumentRule = Callable[["tuple[Any, ...]"], bool]
 
 NUMERIC_KINDS = "biufc"  # of numpy: bool, integers, floats, complex numbers
+RETURN_TYPES = (int, str, list)  # of the methods of sentencepiece
 SCALARS = (str, bytes, int, float, bool, complex, type(None))
 
 
@@ -207,6 +208,17 @@ def check_array_state(state: Any) -> str | None:
         and math.prod(shape) * dtype.itemsize == len(content)
     )
     return None if is_whole else "an array of numpy whose bytes are not those of its shape"
+
+
+def check_model_state(state: Any) -> str | None:
+    """Return what is wrong with the state of a model of sentencepiece, in words.
+
+    It is the model as the library writes it, alone or, since 0.2.2, beside settings.
+    """
+    values = list(state.values()) if type(state) is dict else [state]
+    kinds = {type(value) for value in values if not any(value is kind for kind in RETURN_TYPES)}
+    is_model = bytes in kinds and kinds <= set(SCALARS)
+    return None if is_model else "a model of sentencepiece with another state than its bytes"
 
 
 def _torch_rules(torch: ModuleType) -> dict[int, ArgumentRule]:

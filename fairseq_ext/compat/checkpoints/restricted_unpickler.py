@@ -23,6 +23,7 @@ from .pickle_rules import (
     argument_rules,
     check_array_state,
     check_dtype_state,
+    check_model_state,
     is_key,
 )
 from .safe_globals import SafeGlobals
@@ -210,6 +211,8 @@ class _RestrictedUnpickler(pickle._Unpickler):
                     return f"the attribute {attribute!r} of an object of type {_name(kind)}"
         elif not (state is None or hasattr(kind, "__setstate__")):
             return f"a state that is no dict of an object of type {_name(kind)}"
+        if kind.__module__ == "sentencepiece":
+            return check_model_state(state)
         if kind.__module__.startswith("omegaconf."):
             text = find_resolver(state)
             if text is not None:

@@ -23,7 +23,7 @@ SafeGlobals = List[SafeGlobal]
 
 def fairseq_safe_globals() -> SafeGlobals:
     """Return the whole list; imports numpy, omegaconf and the parts of fairseq it names."""
-    return process_safe_globals() + _numpy_globals()
+    return process_safe_globals() + _numpy_globals() + _coder_globals()
 
 
 def process_safe_globals() -> SafeGlobals:
@@ -91,6 +91,20 @@ def _numpy_globals() -> SafeGlobals:
     scalars = {numpy.dtype(code).type for code in "?bBhHiIlLqQefd"}
     entries += [(scalar, f"numpy.{scalar.__name__}") for scalar in scalars]
     return entries
+
+
+def _coder_globals() -> SafeGlobals:
+    """Return the coder of sentencepiece with its model: tasks of plugins, such as AV-HuBERT's."""
+    try:
+        from sentencepiece import SentencePieceProcessor
+    except ImportError:  # such a checkpoint is refused, by the name of the model
+        return []
+    from fairseq.data.encoders.sentencepiece_bpe import SentencepieceBPE
+
+    return [
+        SentencepieceBPE,
+        (SentencePieceProcessor, "sentencepiece.SentencePieceProcessor"),
+    ]
 
 
 def tensor_globals(torch: ModuleType) -> SafeGlobals:

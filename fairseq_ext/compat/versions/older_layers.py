@@ -145,6 +145,34 @@ def layers_normalise_before_or_after(module: PatchedModule) -> None:
 
 
 @patch(
+    "fairseq.modules.transformer_layer",
+    because="fairseq 0.12 takes the encoder of a decoder layer for one of 512 numbers where the "
+    "options of a plugin do not have encoder_embed_dim: those of AV-HuBERT, for example, which in "
+    "0.10 attended to states of the width of the decoder, fail with 'mat1 and mat2 shapes cannot be multiplied'",
+)
+def encoders_are_as_wide_as_their_decoder(module: PatchedModule) -> None:
+    """Let a decoder layer attend to states of its own width where no other is given."""
+    layer, config_class = module.TransformerDecoderLayer, module.TransformerConfig
+    stock = layer.__init__
+
+    @functools.wraps(stock)
+    def __init__(self: Any, args: Any, *options: Any, **named: Any) -> None:
+        config = config_class.from_namespace(args)
+        if not isinstance(args, config_class) and not has_width(args, "encoder"):
+            config.encoder.embed_dim = config.decoder.embed_dim
+        stock(self, config, *options, **named)
+        self.args = args
+
+    layer.__init__ = __init__
+
+
+def has_width(args: Any, side: str) -> bool:
+    """Return True if options, flat or in groups, name the width of one side of a Transformer."""
+    group = getattr(args, side, None)
+    return getattr(group, "embed_dim", getattr(args, f"{side}_embed_dim", None)) is not None
+
+
+@patch(
     "fairseq.modules.multihead_attention",
     "fairseq.modules.transformer_sentence_encoder",
     because="fairseq 0.12 asks each tensor whether it is on a TPU: attention of plugins for 0.10 "

@@ -1,13 +1,16 @@
-"""Programs for fairseq 0.10 that build a recognizer of wav2vec 2.0 from a Namespace."""
+"""Programs and plugins for fairseq 0.10 that build parts of wav2vec 2.0."""
 
 import argparse
+import dataclasses
 from argparse import Namespace
 from types import SimpleNamespace
 
+import omegaconf
 import pytest
 import torch
 from common.words import numbered_words
 from fairseq.data import Dictionary
+from fairseq.dataclass import FairseqDataclass
 from fairseq.models.wav2vec import wav2vec2, wav2vec2_asr
 from fairseq.models.wav2vec.wav2vec2_asr import (
     TransformerModel,
@@ -102,3 +105,59 @@ def test_names_of_0_10_have_its_defaults():
     parser = argparse.ArgumentParser()
     wav2vec2_asr.add_common_args(parser)
     assert vars(parser.parse_args([]))["mask_length"] is None
+
+
+@dataclasses.dataclass
+class OptionsOfPlugin(FairseqDataclass):
+    """Those of 0.10 that the encoder reads, and one that refers to a task without it."""
+
+    encoder_layers: int = 1
+    encoder_embed_dim: int = 16
+    encoder_ffn_embed_dim: int = 16
+    encoder_attention_heads: int = 2
+    activation_fn: str = "gelu"
+    dropout: float = 0.0
+    attention_dropout: float = 0.0
+    activation_dropout: float = 0.0
+    encoder_layerdrop: float = 0.0
+    layer_norm_first: bool = True
+    conv_pos: int = 4
+    conv_pos_groups: int = 2
+    input_modality: str = omegaconf.II("task.input_modality")
+
+
+@pytest.mark.parametrize("kind", ["omegaconf", "dataclass", "Namespace"])
+def test_an_encoder_with_the_options_of_0_10(kind):
+    """AV-HuBERT: the encoder is that of today, and the options stay as they are."""
+    options = OptionsOfPlugin()
+    if kind == "omegaconf":
+        options = omegaconf.OmegaConf.structured(options)
+    elif kind == "Namespace":
+        options = Namespace(**vars(options))
+    torch.manual_seed(1)
+    encoder = wav2vec2.TransformerEncoder(options).eval()
+    assert not any(hasattr(options, name) for name in ("layer_type", "required_seq_len_multiple"))
+    today = Namespace(**vars(OptionsOfPlugin()), layer_type="transformer")
+    today.checkpoint_activations, today.required_seq_len_multiple = False, 2
+    torch.manual_seed(1)
+    expected = wav2vec2.TransformerEncoder(today).eval()
+    states, padding = (
+        torch.randn(2, 7, 16),
+        torch.arange(7).expand(2, 7) >= torch.tensor([[7], [5]]),
+    )
+    outputs, _ = encoder(states, padding_mask=padding)
+    assert torch.allclose(outputs, expected(states, padding_mask=padding)[0], atol=1e-6)
+
+
+def test_an_encoder_with_the_options_of_today():
+    """They count, and the caller's object is the one that layers are built from."""
+    options = Namespace(**vars(OptionsOfPlugin()), layer_type="transformer")
+    options.checkpoint_activations, options.required_seq_len_multiple = False, 4
+    received = []
+
+    class Encoder(wav2vec2.TransformerEncoder):
+        def build_encoder_layer(self, args):
+            received.append(args)
+            return super().build_encoder_layer(args)
+
+    assert Encoder(options).required_seq_len_multiple == 4 and received[0] is options

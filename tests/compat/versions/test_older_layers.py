@@ -8,13 +8,16 @@ from fairseq import utils
 from fairseq.data import Dictionary
 from fairseq.models import FairseqIncrementalDecoder
 from fairseq.models.transformer import TransformerDecoder, TransformerEncoder, base_architecture
+from fairseq.models.transformer.transformer_config import TransformerConfig
 from fairseq.modules import (
     LearnedPositionalEmbedding,
     MultiheadAttention,
     SinusoidalPositionalEmbedding,
+    TransformerDecoderLayer,
     TransformerEncoderLayer,
     TransformerSentenceEncoder,
 )
+from omegaconf import OmegaConf
 
 
 def options(**changed):
@@ -160,3 +163,30 @@ def test_layers_of_today_keep_their_own():
     read = utils.get_incremental_state(attention, incremental_state, "attn_state")
     assert read == {"prev_key": None}
     assert utils.get_incremental_state(OlderMean(), None, "mean_state") is None
+
+
+WIDE = {
+    **{"decoder_embed_dim": 24, "decoder_ffn_embed_dim": 8, "decoder_attention_heads": 2},
+    **{"decoder_normalize_before": True, "dropout": 0.0, "attention_dropout": 0.0},
+}
+
+
+@pytest.mark.parametrize("wrap", [lambda values: Namespace(**values), OmegaConf.create])
+@pytest.mark.parametrize(("width", "expected"), [({}, 24), ({"encoder_embed_dim": 10}, 10)])
+def test_a_decoder_layer_without_the_width_of_the_encoder(wrap, width, expected):
+    """It attends to states of its own width, as in fairseq 0.10."""
+    args = wrap({**WIDE, **width})
+    layer = TransformerDecoderLayer(args)
+    assert layer.encoder_attn.kdim == layer.encoder_attn.vdim == expected and layer.args is args
+    states, _, _ = layer(torch.randn(3, 2, 24), torch.randn(4, 2, expected))
+    assert states.shape == (3, 2, 24)
+
+
+def test_a_decoder_layer_of_grouped_options():
+    config = TransformerConfig()
+    config.decoder.embed_dim, config.encoder.embed_dim = 24, 512
+    assert TransformerDecoderLayer(config).encoder_attn.kdim == 512
+
+
+def test_a_decoder_layer_that_attends_to_no_encoder():
+    assert TransformerDecoderLayer(Namespace(**WIDE), no_encoder_attn=True).encoder_attn is None
