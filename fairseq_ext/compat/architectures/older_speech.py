@@ -48,6 +48,11 @@ ENCODING: dict[str, Any] = {
     **{"layer_type": "transformer", "checkpoint_activations": False},
     "required_seq_len_multiple": 1,
 }
+# the same of what Wav2VecEncoder reads
+RECOGNIZING: dict[str, Any] = {
+    **{"mask_channel_before": False, "checkpoint_activations": False},
+    **{"offload_activations": False, "min_params_to_wrap": int(1e8)},
+}
 PRETRAINING = {
     "conv_feature_layers": "[(512, 10, 5)] + [(512, 8, 4)] + [(512, 4, 2)] * 3 + [(512, 1, 1)]",
 }
@@ -183,6 +188,27 @@ def speech_is_encoded_with_fewer_options(module: PatchedModule) -> None:
     def __init__(self: Any, args: Any) -> None:
         missing = {name: value for name, value in ENCODING.items() if not hasattr(args, name)}
         stock(self, with_options(args, missing) if missing else args)
+
+    encoder.__init__ = __init__
+
+
+@patch(
+    "fairseq.models.wav2vec.wav2vec2_asr",
+    because="fairseq 0.12: the same of Wav2VecEncoder, for models of plugins with options of their "
+    "own and for options of older checkpoints: \"Key 'mask_channel_before' is not in struct\"",
+)
+def recognizers_do_with_fewer_options(module: PatchedModule) -> None:
+    """Let Wav2VecEncoder do without the options that its caller does not have."""
+    encoder = module.Wav2VecEncoder
+    stock = encoder.__init__
+
+    @functools.wraps(stock)
+    def __init__(self: Any, cfg: Any, *args: Any, **kwargs: Any) -> None:
+        missing = {name: value for name, value in RECOGNIZING.items() if not hasattr(cfg, name)}
+        extended = with_options(cfg, missing) if missing else cfg
+        stock(self, extended, *args, **kwargs)
+        if missing:  # what the encoder found out, which makes a checkpoint complete
+            cfg.w2v_args = extended.w2v_args
 
     encoder.__init__ = __init__
 

@@ -148,7 +148,8 @@ def layers_normalise_before_or_after(module: PatchedModule) -> None:
     "fairseq.modules.transformer_layer",
     because="fairseq 0.12 takes the encoder of a decoder layer for one of 512 numbers where the "
     "options of a plugin do not have encoder_embed_dim: those of AV-HuBERT, for example, which in "
-    "0.10 attended to states of the width of the decoder, fail with 'mat1 and mat2 shapes cannot be multiplied'",
+    "0.10 attended to states of the width of the decoder, fail with 'mat1 and mat2 shapes cannot "
+    "be multiplied'",
 )
 def encoders_are_as_wide_as_their_decoder(module: PatchedModule) -> None:
     """Let a decoder layer attend to states of its own width where no other is given."""

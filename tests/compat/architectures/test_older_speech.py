@@ -58,6 +58,29 @@ def test_states_by_sentences():
     assert len(sentences) == 2 and torch.equal(sentences, frames.transpose(0, 1))
 
 
+def test_a_recognizer_with_the_options_of_0_10():
+    """Those of a plugin or of an older checkpoint, which holds what the encoder has found out."""
+    args = Namespace(apply_mask=False, w2v_args=pretrained(**TINY), data="", w2v_path="")
+    base_architecture(args)
+    former = {name: value for name, value in vars(args).items() if name != "w2v_args"}
+    for name in ("mask_channel_before", "checkpoint_activations"):
+        del former[name]
+    for name in ("offload_activations", "min_params_to_wrap"):
+        del former[name]
+    cfg = omegaconf.OmegaConf.create(former, flags={"allow_objects": True})
+    cfg.w2v_args = omegaconf.OmegaConf.create(
+        {
+            "model": {**vars(args.w2v_args), "_name": "wav2vec2"},
+            "task": {"normalize": False, "data": ""},
+        }
+    )
+    cfg.w2v_args.task._name = "audio_pretraining"
+    omegaconf.OmegaConf.set_struct(cfg, True)
+    encoder = Wav2VecEncoder(cfg, 5).eval()
+    assert encoder.proj.out_features == 5 and "mask_channel_before" not in cfg
+    assert cfg.w2v_args.task.normalize is False
+
+
 def test_defaults_of_0_10():
     args = pretrained(dropout=0.3)
     assert (args.dropout, args.encoder_layers, args.mask_prob) == (0.3, 12, 0.65)
