@@ -85,8 +85,8 @@ def test_a_forward_pass_after_a_search(bart, beam):
     generator.generate([model], {"net_input": inputs})
     assert torch.equal(model(**inputs, prev_output_tokens=PREVIOUS)[0], expected)
     for row in range(4):
-        one = {name: values[row : row + 1] for name, values in inputs.items()}
-        scores, _ = model(**one, prev_output_tokens=PREVIOUS[row : row + 1])
+        alone = {name: values[row : row + 1] for name, values in inputs.items()}
+        scores, _ = model(**alone, prev_output_tokens=PREVIOUS[row : row + 1])
         assert torch.allclose(scores[0], expected[row], atol=1e-6)
 
 
