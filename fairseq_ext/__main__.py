@@ -11,6 +11,7 @@ from typing import Optional, Sequence
 from .compat.command_line.termination_signals import exits_cleanly_on_signals
 from .compat.user_errors import (
     BROKEN_PIPE_STATUS,
+    FILE_ERRORS,
     INTERRUPTED_STATUS,
     discard_stdout,
     exit_message,
@@ -62,8 +63,9 @@ def unknown(name: str) -> str:
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     """Run the command line `arguments` (default: the process's) and return the exit status.
 
-    2 for bad usage, as argparse does, and for a file that is not there or cannot be used, where the
-    sub-command raises UsageError; 1 for other errors of users; otherwise what it returns.
+    2 for bad usage, as argparse does, and for a file that is not there or cannot be used, where
+    UsageError or one of `FILE_ERRORS` is raised; 1 for other errors of users; otherwise what the
+    sub-command returns.
     """
     argv = list(sys.argv[1:] if arguments is None else arguments)
     if not argv:
@@ -102,6 +104,9 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         last = exit_message(error)
         if last is None:
             raise
+        if type(error).__name__ in FILE_ERRORS:
+            # stock commands end with 1 for files; those of sub-commands are arguments
+            last = last._replace(status=2)
         exit_with(parser.prog, error, last)
 
 

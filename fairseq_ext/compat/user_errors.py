@@ -84,8 +84,12 @@ class ExitMessage(NamedTuple):
 # base classes in hydra of the errors of a configuration that cannot be composed
 HYDRA_ERRORS = ("HydraException",)
 
-# classes of this package in whose place a worker process has only the printed traceback
-WORKER_ERRORS = ("RefusedCheckpoint", "UnreadableFile", "CheckpointMismatch")
+# classes of this package for a file that is damaged or does not belong to the run
+FILE_ERRORS = ("RefusedCheckpoint", "CheckpointMismatch", "UnreadableFile", "UnreadableText")
+# the line of a printed traceback that names its exception
+RAISED = re.compile(
+    rf"^([\w.]*(?:Error|Exception|\.(?:{'|'.join(FILE_ERRORS)})))(?:: |$)", re.MULTILINE
+)
 
 # the options that name splits, one for each command
 SPLIT_OPTIONS = "--train-subset, --valid-subset, --gen-subset"
@@ -315,7 +319,7 @@ def _hint(error: BaseException) -> str:
 
 def _exit_message_of_traceback(text: str) -> ExitMessage | None:
     """Return the message for the last exception of a printed traceback, of another process."""
-    entries = list(re.finditer(r"^([\w.]*(?:Error|Exception|Checkpoint))(?:: |$)", text, re.M))
+    entries = list(RAISED.finditer(text))
     if not entries:
         return None
     kind = entries[-1].group(1).rpartition(".")[2]  # the last is the one that ended the process
@@ -324,7 +328,7 @@ def _exit_message_of_traceback(text: str) -> ExitMessage | None:
         return ExitMessage(message, 2)
     # `object` is none of them: a class of a library keeps its traceback
     builtin: type = getattr(builtins, kind, object)
-    if issubclass(builtin, (ValueError, OSError)) or kind in WORKER_ERRORS:
+    if issubclass(builtin, (ValueError, OSError)) or kind in FILE_ERRORS:
         return ExitMessage(message, 1)
     if issubclass(builtin, (AssertionError, ImportError, RuntimeError)):
         return exit_message(builtin(message))

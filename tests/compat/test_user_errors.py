@@ -262,6 +262,18 @@ def test_fault_of_a_spawned_process():
     assert user_errors.exit_message(error) is None
 
 
+@pytest.mark.parametrize("kind", user_errors.FILE_ERRORS)
+def test_a_file_that_a_spawned_process_cannot_use(finish, kind):
+    """These classes have no builtin name, nor one that ends in Error."""
+    last = f"fairseq_ext.compat.{kind}: train.idx: damaged"
+    trace = f'Traceback (most recent call last):\n  File "x", line 1\n{last}\n'
+    for error in (
+        ProcessRaisedException(f"-- Process 1 terminated with the following error:\n{trace}"),
+        type(kind, (ValueError,), {})(f"Caught {kind} in DataLoader worker process 0.\n{trace}"),
+    ):
+        assert finish(error) == (1, f"{PROGRAM}: error: train.idx: damaged\n")
+
+
 def test_error_of_a_data_worker():
     text = "Caught OSError in DataLoader worker process 0.\nOriginal Traceback (most recent call "
     text += 'last):\n  File "x", line 1\nOSError: a.wav: cut off after 3 of 9 samples\n'
