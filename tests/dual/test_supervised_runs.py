@@ -277,6 +277,16 @@ def test_weight_0_is_the_plain_criterion(runs, tmp_path):
     assert not all(torch.equal(zero[name], dsl[name]) for name in zero)
 
 
+def test_language_models_that_weight_0_does_not_read(runs, caplog):
+    """The command of a run with a gap also makes that without; a warning says what is not read."""
+    for weight, count in ((0, 1), (0.1, 0)):
+        caplog.clear()
+        runs.build("--dsl-weight", weight, "--language-models", runs.model_paths())
+        lines = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+        assert [line for line in lines if "does nothing with --dsl-weight 0" in line] == lines
+        assert len(lines) == count
+
+
 @pytest.mark.parametrize(
     "model",
     [pytest.param(DUAL, id="dual"), pytest.param(STACKS, id="stacks", marks=pytest.mark.slow)],

@@ -6,6 +6,7 @@ criterion of the latter, ``DualSupervisedLabels``, is in labels.py.
 Dimensions: B sentence pairs, T target positions of a direction, V vocabulary.
 """
 
+import logging
 from dataclasses import dataclass, field
 from typing import Any, Dict, Optional, Protocol, Tuple, Union, runtime_checkable
 
@@ -20,7 +21,9 @@ from ...common.losses import label_smoothed_cross_entropy
 from ..lstm_classifier.criterion import DualLabelCrossEntropyConfig, refuse_sentence_avg
 from .duality import DualityGap, check_weight
 from .labels import DualSupervisedLabels
-from .marginals import Marginals
+from .marginals import OPTION, Marginals
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -98,7 +101,8 @@ class DualSupervisedCriterion(DualityGap, ChunkedLabelSmoothedCrossEntropy):
 
         Reads the language models too, unless the task's model came from a checkpoint. Raises
         ValueError, naming the option, for bad values and for a run whose updates do not hold both
-        directions of the same pairs.
+        directions of the same pairs. Warns of language models that lambda 0 leaves unread: lambda
+        may be what several runs of one command differ in.
         """
         check_weight(cfg.dsl_weight)
         if not isinstance(task, CouplesDirections):
@@ -124,6 +128,11 @@ class DualSupervisedCriterion(DualityGap, ChunkedLabelSmoothedCrossEntropy):
             length = max(task.max_positions())
             dictionaries = task.pair_dictionaries()
             marginals = Marginals.load(cfg.language_models, dictionaries, length, task.label_lang)
+        elif cfg.language_models and not task.from_checkpoint:
+            logger.warning(
+                f"{OPTION} {cfg.language_models} does nothing with --dsl-weight 0: there is no "
+                "duality gap, and the files are not read"
+            )
         if task.label_lang:
             return DualSupervisedLabels(task, cfg.label_weight, cfg.dsl_weight, marginals)
         return cls(task, cfg.dsl_weight, marginals, cfg.label_smoothing, cfg.sentence_avg)
