@@ -141,6 +141,7 @@ FAIRSEQ_ERRORS: tuple[tuple[type[Exception], str, str | None], ...] = (
     (ImportError, r"^(sentencepiece|sacrebleu|sacremoses|subword)", None),
     (NotImplementedError, r"^Unknown post_process option", None),
     (RuntimeError, r"could not parse ModelProto from", None),  # sentencepiece
+    (RuntimeError, r"^chosen optimizer \w+ does not support flat params", None),  # adafactor
     (
         RuntimeError,
         r"^Expected to have finished reduction in the prior iteration",

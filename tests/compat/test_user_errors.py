@@ -35,6 +35,8 @@ UNUSED = (
     "Expected to have finished reduction in the prior iteration before starting a new one. This "
     "error indicates that your module has parameters that were not used in producing loss."
 )
+FLAT = "chosen optimizer FairseqAdafactor does not support flat params, please set "
+FLAT += "--fp16-no-flatten-grads"
 TRACE = f'Traceback (most recent call last):\n  File "a.py", line 1, in f\nRuntimeError: {UNUSED}\n'
 
 
@@ -61,6 +63,7 @@ class ProcessRaisedException(Exception):
         (FileNotFoundError(2, "No such file", "a/dict.txt"), 1, "has made with --only-source"),
         (RuntimeError(UNUSED), 1, "several workers: --find-unused-parameters, or --ddp-backend le"),
         (ProcessRaisedException(TRACE), 1, "workers: --find-unused-parameters, or --ddp-backend"),
+        (RuntimeError(FLAT), 1, "does not support flat params, please set --fp16-no-flatten-grads"),
         (ModuleNotFoundError("No module", name="soundfile"), 1, "pip install soundfile"),
         (ModuleNotFoundError(missing_files.REMEDY, name="x"), 1, "a clone of fairseq's repository"),
     ],

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Sequence
 
 from ..module_overlay import overlay_names
 from ..patch_registry import PatchedModule, patch
-from ..surrounded_calls import call_after
+from ..surrounded_calls import call_after, call_before
 from ..user_errors import OptionError
 
 if TYPE_CHECKING:
     from fairseq.dataclass.configs import FairseqConfig
     from fairseq.models import BaseFairseqModel
     from fairseq.nan_detector import NanDetector
+    from fairseq.optim import FairseqOptimizer
     from fairseq.optim.amp_optimizer import AMPOptimizer
     from fairseq.optim.fp16_optimizer import FP16Optimizer
     from fairseq.trainer import Trainer
@@ -264,3 +265,31 @@ def bf16_needs_no_scale_window(module: PatchedModule) -> None:
 
     for optimizer in (module.FP16Optimizer, module.MemoryEfficientFP16Optimizer):
         optimizer.__init__ = any_window(optimizer.__init__)
+
+
+@patch(
+    "fairseq.optim.fp16_optimizer",
+    because="fairseq 0.12.2: --memory-efficient-fp16 and -bf16 with an optimizer that cannot step "
+    "from 16 bits end in 'Unsupported optimizer: Adadelta'",
+)
+def unsupported_optimizers_are_named(module: PatchedModule) -> None:
+    """Refuse such an optimizer by both options."""
+
+    def check(
+        _optimizer: Any,
+        cfg: FairseqConfig,
+        _params: Any,
+        optimizer: FairseqOptimizer,
+        allow_unsupported: bool = False,
+        **_options: Any,
+    ) -> None:
+        if allow_unsupported or optimizer.supports_memory_efficient_fp16:
+            return
+        precision = "bf16" if getattr(cfg.common, "bf16", False) else "fp16"
+        name = getattr(getattr(cfg, "optimizer", None), "_name", None) or type(optimizer).__name__
+        raise OptionError(
+            f"--memory-efficient-{precision} with --optimizer {name}, which cannot step from "
+            f"gradients in 16 bits; allowed: adafactor, adam, adamax or nag, or --{precision}"
+        )
+
+    call_before(module.MemoryEfficientFP16Optimizer, "__init__", check)

@@ -252,3 +252,25 @@ def test_no_overflow_asks_for_the_gpu(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.Tensor, "cuda", asked)
     assert trainer.torch.tensor(0.0).cuda().device.type == "cpu"
+
+
+@pytest.mark.parametrize("precision", ["fp16", "bf16"])
+def test_optimizers_that_cannot_step_from_16_bits(precision, tiny_training):
+    """Both options are named, and each optimiser that is said to be allowed is."""
+    from common import inprocess
+    from fairseq import optim, options
+
+    def build(name):
+        words = [*tiny_training, f"--memory-efficient-{precision}", "--optimizer", name]
+        cfg = inprocess.configuration(options.get_training_parser(), words)
+        parameters = [torch.nn.Parameter(torch.ones(2))]
+        return optim.MemoryEfficientFP16Optimizer.build_optimizer(cfg, parameters)
+
+    for name in ("fused_adam", "sgd", "adadelta", "adagrad"):
+        with pytest.raises(OptionError) as caught:
+            build(name)
+        text = str(caught.value)
+        assert text.startswith(f"--memory-efficient-{precision} with --optimizer {name}, which")
+    allowed = text.partition("allowed: ")[2].partition(", or --")[0]
+    for name in allowed.replace(" or ", ", ").split(", "):
+        assert type(build(name)).__name__ == "MemoryEfficientFP16Optimizer"
