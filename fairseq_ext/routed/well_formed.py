@@ -17,6 +17,7 @@ Dimensions: B sentences, R = B * K rows (the K hypotheses of a sentence), V symb
 positions, D brackets open at once.
 """
 
+import logging
 from typing import Dict, Optional, Tuple
 
 import torch
@@ -26,6 +27,8 @@ from torch import Tensor
 from ..common.beam_search import ConstraintState
 from ..common.labels import MADE_UP
 from .formats import DEEPEST
+
+logger = logging.getLogger(__name__)
 
 OPTION = "--well-formed-targets"
 BEGINS_WORD, GOES_ON = "▁", "@@"
@@ -80,11 +83,27 @@ class SourceWords:
     """
 
     def __init__(self, dictionary: Dictionary, name: str, first_tokens: int):
-        mark = subword_mark(dictionary, name)
-        self.counted = counted_symbols(dictionary, mark)
-        self.begins = mark == BEGINS_WORD
-        self.pad, self.eos = dictionary.pad(), dictionary.eos()
+        self.mark, self.name = subword_mark(dictionary, name), name
+        self.counted = counted_symbols(dictionary, self.mark)
+        self.begins = self.mark == BEGINS_WORD
+        self.pad, self.eos, self.unk = dictionary.pad(), dictionary.eos(), dictionary.unk()
         self.first_tokens = first_tokens
+        self.has_warned = False
+
+    def warn_of_lost_marks(self, tokens: Tensor) -> None:
+        """Warn, once, of pieces of words in sources (B, S) that the dictionary lacks.
+
+        The number in their place says nothing of their marks.
+        """
+        if self.mark is None or self.has_warned or not tokens.eq(self.unk).any():
+            return
+        self.has_warned = True
+        counted, number = ("goes on with", "few") if self.begins else ("ends", "many")
+        logger.warning(
+            f"{OPTION}: sources have sub-words that are not in {self.name}, and the mark "
+            f"{self.mark!r} of these is lost: each {counted} a word, so that targets may have too "
+            f"{number} words; allowed: sources that are cut as the training text is"
+        )
 
     def count(self, tokens: Tensor) -> Tensor:
         """Return the number of words (B,) of sources (B, S), padded on either side."""
@@ -121,6 +140,8 @@ class Constraint:
         """
         words = self.source.count(tokens)
         due = self.due(words)
+        if due.any():  # graphs count no words
+            self.source.warn_of_lost_marks(tokens)
         if (due > limits).any():
             row = int((due - limits).argmax())
             raise ValueError(

@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import re
 
 import pytest
 import torch
@@ -30,6 +31,9 @@ class Fixed:
 
     def count(self, tokens):
         return torch.tensor([self.words])
+
+    def warn_of_lost_marks(self, tokens):
+        pass
 
 
 def accepted(constraint, steps=STEPS):
@@ -157,6 +161,29 @@ def test_words_of_sources(symbols, text, words, left):
     padding = row.new_full((3,), source.pad())
     row = torch.cat([padding, row.long()] if left else [row.long(), padding])
     assert SourceWords(source, "dict", 1).count(row.unsqueeze(0)).tolist() == [words]
+
+
+@pytest.mark.parametrize(
+    "symbols, kind, text, warning",
+    [
+        (("a@@", "b"), "tags", "a@@ x@@ b", "'@@' of these is lost: each ends a word, .* too many"),
+        (("▁a", "b"), "tags", "▁a b ▁x", "'▁' of these is lost: each goes on with .* too few"),
+        (("a@@", "b"), "tags", "a@@ b", None),
+        (("a", "b"), "tags", "a x b", None),
+        (("a@@", "b"), "graphs", "a@@ x@@ b", None),
+    ],
+)
+def test_unknown_pieces_have_lost_their_marks(symbols, kind, text, warning, caplog):
+    """Unknown words have not: they are words."""
+    source, target = dictionary_with(*symbols), dictionary_with("O", "(", ")")
+    constraint = constraint_of(kind, source, target, ("xx", "yy"))
+    tokens = source.encode_line(f"b {text}", add_if_not_exist=False).unsqueeze(0)
+    for _ in range(2):
+        constraint.start(tokens, 1, torch.tensor([9]))
+    lines = [record.getMessage() for record in caplog.records]
+    assert len(lines) == (warning is not None)  # once
+    for line in lines:
+        assert re.match(f"--well-formed-targets: sources have .* in dict.xx.txt.*{warning}", line)
 
 
 def test_dictionaries_that_do_not_fit():
