@@ -150,6 +150,32 @@ def test_bands_end_with_the_dictionary():
     assert list(token_shares.bands_of(words, [5, 100], [])) == ["1-5", "6-100"]
 
 
+def test_bands_of_a_dictionary_of_both_languages(batches):
+    """Words rank by how often they are read on their side, not by the counts of both together."""
+    words = dictionary("both", 7)
+    of_source = [11, 9, 0, 0, 0, 0, 0]  # of the words 4 to 10, which the dictionary has in order
+    of_target = [0, 0, 1, 2, 3, 4, 5]
+    for side, counts in (("encoder.0", of_source), ("decoder.0", of_target)):
+        occurring = torch.tensor([0, 0, 6, 0, *counts])
+        sums = {side: token_shares.TokenSums(torch.ones(11, 3).double(), occurring)}
+        joined = {"xx": words, "yy": dictionary("both", 7)}
+        rows = token_shares.rows_of("xx-yy", sums, joined, [2], 0)
+        bands = {row.category: row.tokens for row in rows if row.kind == "frequency"}
+        assert bands == ({"1-2": 20} if side == "encoder.0" else {"1-2": 9, "3-": 6})
+
+
+def test_dictionaries_that_are_not_ordered_by_the_frequency_in_a_language():
+    words, task = dictionary("x", 3), dictionary("x", 3)
+    task.add_symbol("__task_xx-yy__")
+    uncounted = token_shares.uncounted
+    assert uncounted("xx", DICTIONARIES) is None
+    assert uncounted("xx", {"xx": task, "yy": words}) == "dict.xx.txt is also that of yy"
+    assert uncounted("zz", {**DICTIONARIES, "zz": words}) is None
+    for index in range(words.nspecial, len(words)):
+        words.count[index] = 100
+    assert uncounted("xx", {"xx": words}) == "dict.xx.txt has one count for all words"
+
+
 @pytest.mark.parametrize("text", ["", "a", "5,3", "3,3", "0,2", "2,-1"])
 def test_wrong_bands_are_named(text):
     with pytest.raises(UsageError, match="--bands '.*': allowed: increasing numbers from 1"):
@@ -303,6 +329,8 @@ def test_files_of_a_checkpoint(trained, toy_corpus, tmp_path, capsys, monkeypatc
         assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
         assert str(tmp_path / name) in printed
     table = read_table((tmp_path / "use.tsv").read_text(encoding="utf-8"))
+    joint = "words are counted in the sentences read; dict.yy.txt is also that of "
+    assert f"frequency bands of yy: {joint}" in printed
     layers_figure, categories_figure = drawn
     check_layers(layers_figure, table)
     check_categories(categories_figure, table)

@@ -11,11 +11,12 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Tuple
 
 from ...compat.user_errors import option_of
+from ...streams.language_pair import LanguagePair
 from ...tools import UsageError
 from ...tools.checkpoint.reading import read
 from ...tools.curves.figures import save, write_table
 from .figures import draw_categories, draw_layers
-from .token_shares import Row, collect, rows_of, table
+from .token_shares import Row, collect, rows_of, table, uncounted
 
 if TYPE_CHECKING:  # the command-line tool reads this file without importing torch
     from ..model import RoutedModel
@@ -45,7 +46,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--bands",
         default=BANDS,
         metavar="RANK,...",
-        help=f"bounds of the frequency bands, as ranks in the dictionary (default: {BANDS})",
+        help="bounds of the frequency bands, as ranks in the dictionary, or among the sentences "
+        f"read where the dictionary counts several languages (default: {BANDS})",
     )
     parser.add_argument(
         "--tokens",
@@ -134,6 +136,10 @@ def report_router_usage(args: Namespace) -> int:
             raise UsageError(f"CHECKPOINT {args.checkpoint}: {error}") from error
         token = task.task_token(pair)
         rows += rows_of(pair, sums, task.dictionaries, bounds, args.tokens, token)
+    for lang in dict.fromkeys(lang for pair in pairs for lang in LanguagePair.parse(pair)):
+        reason = uncounted(lang, task.dictionaries)
+        if reason:
+            print(f"frequency bands of {lang}: words are counted in the sentences read; {reason}")
     figures = {".png": draw_layers(rows), ".categories.png": draw_categories(rows)}
     write_table(table(rows), f"{args.output}.tsv")
     for ending, figure in figures.items():

@@ -126,15 +126,42 @@ class Row(NamedTuple):
     share: List[float]
 
 
+def uncounted(lang: str, dictionaries: Mapping[str, Dictionary]) -> Optional[str]:
+    """Return why the order of a dictionary is not by frequency in its language; None if it is.
+
+    dictionaries: {lang: dictionary} of the run.
+    """
+    from ..task_tokens import PREFIX  # imports torch
+
+    def entries(dictionary: Dictionary) -> List[Tuple[str, int]]:
+        listed = zip(dictionary.symbols, dictionary.count)
+        return [entry for entry in listed if not entry[0].startswith(PREFIX)]
+
+    words = entries(dictionaries[lang])
+    others = [name for name, other in dictionaries.items() if name != lang]
+    sharing = [name for name in others if entries(dictionaries[name]) == words]
+    if sharing:  # fairseq-preprocess --joined-dictionary has counted all of them
+        return f"dict.{lang}.txt is also that of {', '.join(sharing)}"
+    numbers = {count for _, count in words[dictionaries[lang].nspecial :]}
+    # one that was made of the vocabulary of a sub-word model
+    return f"dict.{lang}.txt has one count for all words" if len(numbers) == 1 else None
+
+
 def bands_of(
-    dictionary: Dictionary, bounds: List[int], special: Iterable[int]
+    dictionary: Dictionary,
+    bounds: List[int],
+    special: Iterable[int],
+    counts: Optional[Sequence[int]] = None,
 ) -> Dict[str, List[int]]:
     """Return {"1-100": symbols by rank of frequency}; fairseq's dictionaries are in this order.
 
-    special: symbols that belong to no band.
+    special: symbols that belong to no band. counts: how often each symbol occurs (V,), where the
+    dictionary is in another order.
     """
     special = set(special)
     ordinary = [i for i in range(dictionary.nspecial, len(dictionary)) if i not in special]
+    if counts is not None:
+        ordinary.sort(key=lambda index: -counts[index])
     bands: Dict[str, List[int]] = {}
     start = 0
     for bound in [*bounds, len(ordinary)]:
@@ -170,14 +197,20 @@ def categories(
     bounds: List[int],
     number: int,
     task_token: Optional[int] = None,
+    is_counted: bool = True,
 ) -> Iterator[Category]:
-    """Yield (kind, category, symbols or None for all) of one layer."""
+    """Yield (kind, category, symbols or None for all) of one layer.
+
+    is_counted: whether the dictionary is ordered by frequency; otherwise the words read are
+    counted.
+    """
     yield ALL, ALL, None
     special = [] if task_token is None else [task_token]
     for token in special:
         yield "symbol", dictionary[token], [token]
     yield "symbol", dictionary[dictionary.eos()], [dictionary.eos()]
-    for name, index in bands_of(dictionary, bounds, special).items():
+    counts = None if is_counted else sums.counts.tolist()
+    for name, index in bands_of(dictionary, bounds, special, counts).items():
         yield "frequency", name, index
     if not layer.startswith(ENCODER):
         for name, index in most_frequent(sums, dictionary, number).items():
@@ -197,9 +230,12 @@ def rows_of(
     langs = LanguagePair.parse(pair)
     for layer, sums in sums_by_layer.items():
         encoder = layer.startswith(ENCODER)
-        words = dictionaries[langs.source if encoder else langs.target]
+        lang = langs.source if encoder else langs.target
+        words, is_counted = dictionaries[lang], uncounted(lang, dictionaries) is None
         token = task_token if encoder else None
-        for kind, category, index in categories(layer, sums, words, bounds, number, token):
+        for kind, category, index in categories(
+            layer, sums, words, bounds, number, token, is_counted
+        ):
             share = sums.share(index)
             if share:
                 rows.append(Row(pair, layer, kind, category, share[1], share[0]))
