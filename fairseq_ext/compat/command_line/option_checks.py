@@ -16,6 +16,7 @@ from .layer_lists import layers_of_convolutions, layers_of_recordings
 from .named_files import COMPARISONS as OF_FILES
 from .option_ranges import RANGES, Range
 from .option_values import is_stock_alone, literal, number
+from .schedule_checks import rates_can_be_made
 from .search_checks import COMPARISONS as OF_SEARCHES
 from .search_checks import OF_GENERATORS
 from .training_checks import COMPARISONS as OF_TRAININGS
@@ -217,16 +218,16 @@ def _manual_rates(values: Values) -> None:
         if isinstance(value, str) and not _is_manual_rates(value):
             raise OptionError(
                 f"{option_of(name)} {value!r} is not a Python dictionary of rates; allowed: for "
-                "example \"{'1-3': 0.1, '4,6': 0.05}\", with numbers or ranges as text"
+                "example \"{1: 0.5, '2-4': 0.1, '5,6': 0.05}\""
             )
 
 
 def _is_manual_rates(text: str) -> bool:
-    """True if --lr-scheduler manual can read it: {numbers or ranges as text: rate}."""
+    """True if --lr-scheduler manual can read it: {numbers, or ranges as text: rate}."""
     rates = literal(text)
     return isinstance(rates, dict) and all(
-        isinstance(key, str)
-        and all(part.strip().isdigit() for part in key.replace("-", ",").split(","))
+        isinstance(key, (str, int))
+        and all(part.strip().isdigit() for part in str(key).replace("-", ",").split(","))
         and isinstance(rate, (int, float))
         for key, rate in rates.items()
     )
@@ -262,6 +263,7 @@ COMPARISONS: tuple[Callable[[Values], None], ...] = (
     _one_subset_is_combined,
     _heads_divide_width,
     _warmup_of_inverse_sqrt,
+    rates_can_be_made,
     layers_of_convolutions,
     layers_of_recordings,
     _betas,

@@ -8,6 +8,7 @@ import logging
 import math
 from typing import TYPE_CHECKING, Any
 
+from ..module_overlay import overlay_names
 from ..patch_registry import PatchedModule, patch
 from ..surrounded_calls import call_after
 from ..training.after_loading import CheckpointLoading, after_loading
@@ -77,6 +78,24 @@ def annealed_rates_are_resumed(module: PatchedModule) -> None:
 
     schedule.get_next_lr, schedule.state_dict = get_next_lr, state_dict
     call_after(schedule, "load_state_dict", restore)
+
+
+@patch(
+    "fairseq.dataclass.utils",
+    because="fairseq 0.12.2: --lr-scheduler polynomial_decay without --total-num-update, whose "
+    "default is --max-update, ends in 'Error merging override lr_scheduler.total_num_update=null'",
+)
+def decays_end_with_the_training(module: PatchedModule) -> None:
+    """Leave the option a reference to --max-update where it is not given."""
+    stock = module._override_attr
+
+    @functools.wraps(stock)
+    def _override_attr(sub_node: str, data_class: Any, args: Any) -> list[str]:
+        overrides: list[str] = stock(sub_node, data_class, args)
+        empty = "lr_scheduler.total_num_update=null"
+        return [override for override in overrides if override != empty]
+
+    module._override_attr = _override_attr
 
 
 @patch(
@@ -262,7 +281,7 @@ def periods_reach_the_end(module: PatchedModule) -> None:
     def check_periods(
         self: CosineLRSchedule, cfg: Any, fairseq_optimizer: FairseqOptimizer
     ) -> None:
-        if self.t_mult >= 1:
+        if self.t_mult >= 1 or self.period <= 0:  # the warm-up takes all updates
             return
         # the sum of all periods: a geometric series
         last = math.inf if self.t_mult <= 0 else self.period / (1 - self.t_mult)
@@ -275,3 +294,29 @@ def periods_reach_the_end(module: PatchedModule) -> None:
             )
 
     call_after(schedule, "__init__", check_periods)
+
+
+@patch(
+    "fairseq.optim.lr_scheduler.cosine_lr_scheduler",
+    because="fairseq 0.12.2: --lr-scheduler cosine with a warm-up of --max-update updates ends in "
+    "a ZeroDivisionError behind the last of them, before the checkpoint is written",
+)
+def warmups_may_take_all_updates(module: PatchedModule) -> None:
+    """Let the only period, which no update is in, have a length."""
+
+    def lengthen(self: CosineLRSchedule, cfg: Any, fairseq_optimizer: FairseqOptimizer) -> None:
+        if self.period == 0:
+            self.period = 1
+
+    call_after(module.CosineLRSchedule, "__init__", lengthen)
+
+
+@patch(
+    "fairseq.optim.lr_scheduler.cosine_lr_scheduler",
+    because="fairseq 0.12.2: --lr-scheduler cosine with a --t-mult such as 3, 10 or 0.9 begins "
+    "some of its periods one update late, by a rounding error: that update has the lowest rate",
+)
+def periods_begin_at_their_update(module: PatchedModule) -> None:
+    """Count a period from its first update on."""
+    # 5 periods are 4.999999999999999 by their logarithm; an update is 1e-9 of a period at least
+    overlay_names(module, "math", floor=lambda periods: math.floor(periods + 1e-9))

@@ -32,7 +32,7 @@ REFUSED = [
     ("eval_bleu_args", '{"retain_dropout": true}'), ("eval_bleu_args", '{"replace_unk": ""}'),
     ("eval_bleu_args", '{"score_reference": true}'),
     ("eval_bleu_args", '{"constraints": "ordered"}'),
-    ("epoch2lr", "{1: 0.1}"), ("epoch2lr", "{'1-2': 0.1"), ("update2lr", "{'a': 0.1}"),
+    ("epoch2lr", "{-1: 0.1}"), ("epoch2lr", "{'1-2': 0.1"), ("update2lr", "{'a': 0.1}"),
     ("update2lr", "{'1': 'x'}"), ("num_batch_buckets", 2),
     ("workers", 0), ("nwordssrc", -2), ("thresholdtgt", -2), ("softmax_batch", 0),
     ("post_process", "@@"), ("eval_bleu_remove_bpe", "sentencepeice"),
@@ -53,7 +53,7 @@ ACCEPTED = [
     ("stop_time_hours", -1), ("clip_norm", -1.0), ("curriculum", -1), ("max_epoch", 0),
     ("max_update", 0), ("keep_last_epochs", -1), ("keep_interval_updates_pattern", -1),
     ("validate_interval_updates", -1), ("save_interval_updates", -1), ("data_buffer_size", -1),
-    ("epoch2lr", "{}"), ("update2lr", "{'1-2': 0.1, '3,4': 1, ' 5 ': 0.2}"),
+    ("epoch2lr", "{1: 0.1}"), ("update2lr", "{'1-2': 0.1, '3,4': 1, ' 5 ': 0.2}"),
     ("num_batch_buckets", -1), ("empty_cache_freq", -1), ("lr_period_updates", 0),
     ("sampling_topk", 0), ("diverse_beam_groups", 0),
     ("prefix_size", -1), ("no_repeat_ngram_size", -1), ("context_window", -1),
@@ -125,6 +125,47 @@ TIED = {
     "decoder_output_dim": 8,
 }
 SHARED = {"share_all_embeddings": True, "decoder_embed_dim": 8, "decoder_output_dim": 6}
+
+
+RATES = [
+    ("cosine", {"min_lr": 0.1, "max_update": 9}, "--min-lr 0.1 with --lr 0.1: allowed: less"),
+    ("cosine", {"lr_period_updates": -1, "max_update": 0}, "cosine: nothing says how long a per"),
+    ("step", {"min_lr": 0.2}, "--min-lr 0.2 with --lr 0.1: allowed: less than --lr"),
+    ("step", {"lr_decay": 2.0}, "--lr-decay 2 with --lr-scheduler step, .*; allowed: at most 1"),
+    ("triangular", {"max_lr": 0.1}, "--max-lr 0.1 with --lr 0.1, the lowest .*: allowed: more"),
+    ("triangular", {"lr_period_updates": 1.0}, "--lr-period-updates 1 with .*: *.*at least 2"),
+    ("tri_stage", {"hold_steps": 1, "final_lr_scale": 0.0}, "--final-lr-scale 0: .*more than 0"),
+    ("tri_stage", {"hold_steps": 0}, "tri_stage: its stages have no updates; allowed: with --w"),
+    ("tri_stage", {"phase_ratio": "(0.5, 0.5, 0)"}, "--phase-ratio .* without --max-update, of"),
+    ("tri_stage", {"phase_ratio": [0.5, 0.5, 0.1], "max_update": 9}, "ratio .*: .* sum is 1"),
+    ("polynomial_decay", {"total_num_update": None}, "--total-num-update is missing with --lr-s"),
+]
+
+
+@pytest.mark.parametrize("schedule, settings, message", RATES, ids=str)
+def test_schedules_without_rates(schedule, settings, message):
+    """Other commands than fairseq-train do not read them."""
+    values = {"lr_scheduler": schedule, "lr": [0.1], **settings}
+    check(values)
+    with pytest.raises(OptionError, match=message):
+        check({**values, "update_freq": [1]})
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"lr_scheduler": "cosine", "lr": "${optimization.lr}", "max_update": 9, "min_lr": 0.1},
+        {"lr_scheduler": "cosine", "lr": [0.1], "lr_period_updates": 5.0, "max_update": None},
+        {"lr_scheduler": "triangular", "lr": [0.1], "max_lr": 0.2, "lr_period_updates": 2},
+        {"lr_scheduler": "tri_stage", "lr": [0.1], "phase_ratio": "(.7,.2,.1)", "max_update": 9},
+        {"lr_scheduler": "polynomial_decay", "lr": [0.1], "max_update": 9},
+        {"lr_scheduler": "polynomial_decay", "lr": [0.1], "total_num_update": 9.0},
+        {"lr_scheduler": "inverse_sqrt", "lr": [0.1], "min_lr": 1.0},
+    ],
+    ids=str,
+)
+def test_schedules_with_rates(values):
+    check({**values, "update_freq": [1]})
 
 
 @pytest.mark.parametrize("name", ["dual_alpha", "max_tokens"])

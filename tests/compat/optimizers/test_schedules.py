@@ -1,14 +1,21 @@
 """What the schedules of the learning rate make of --lr and --phase-ratio."""
 
+import math
 import shutil
+from fractions import Fraction
 from types import SimpleNamespace
 
 import pytest
 from common import inprocess
+from fairseq import options
 from fairseq.optim.lr_scheduler.cosine_lr_scheduler import CosineLRSchedule
+from fairseq.optim.lr_scheduler.fixed_schedule import FixedLRSchedule
+from fairseq.optim.lr_scheduler.inverse_square_root_schedule import InverseSquareRootSchedule
 from fairseq.optim.lr_scheduler.manual_lr_scheduler import ManualSchedule
 from fairseq.optim.lr_scheduler.polynomial_decay_schedule import PolynomialDecayLRSchedule
+from fairseq.optim.lr_scheduler.step_lr_scheduler import StepLRSchedule
 from fairseq.optim.lr_scheduler.tri_stage_lr_scheduler import TriStageLRSchedule
+from fairseq.optim.lr_scheduler.triangular_lr_scheduler import TriangularLRSchedule
 
 
 class Optimizer:
@@ -207,3 +214,92 @@ def test_periods_that_reach_the_end(factor, updates):
 def test_periods_that_end_before_the_training_are_refused(factor, updates):
     with pytest.raises(ValueError, match=rf"--t-mult {factor} with --lr-period-updates 10: allow"):
         cosine(factor, updates)
+
+
+def test_a_warmup_may_take_all_updates():
+    """Stock divides by the period behind the last update."""
+    for factor in (1, 2, 0.5):
+        cfg = {"lr": [1.0], "min_lr": 0.0, "t_mult": factor, "lr_period_updates": -1.0}
+        cfg.update(max_update=4, warmup_updates=4, warmup_init_lr=-1.0, lr_shrink=1.0)
+        schedule = CosineLRSchedule(SimpleNamespace(**cfg), Optimizer())
+        assert [schedule.step_update(n) for n in range(5)] == [0, 0.25, 0.5, 0.75, 1]
+
+
+@pytest.mark.parametrize("factor", ["1", "2", "3", "10", "1.5", "0.9"])
+@pytest.mark.parametrize("period", ["1", "7", "100", "2.5"])
+def test_rates_of_all_periods(factor, period):
+    """Against exact sums of the periods; stock begins some of them one update late."""
+    growth, length, last = Fraction(factor), Fraction(period), 2500
+    if growth < 1:
+        last = int(length / (1 - growth)) - 1
+    cfg = {
+        "lr": [2.0],
+        "min_lr": 0.1,
+        "t_mult": float(growth),
+        "max_update": last,
+        "lr_shrink": 0.5,
+    }
+    cfg.update(lr_period_updates=float(length), warmup_updates=3, warmup_init_lr=0.5)
+    schedule = CosineLRSchedule(SimpleNamespace(**cfg), Optimizer())
+    expected, begin, shrink = [0.5, 1.0, 1.5], Fraction(0), 1.0
+    for update in range(last - 2):
+        while update - begin >= length:
+            begin, length, shrink = begin + length, length * growth, shrink / 2
+        wave = 1 + math.cos(math.pi * float((update - begin) / length))
+        expected.append(shrink * (0.1 + 0.5 * (2.0 - 0.1) * wave))
+    rates = [schedule.step_update(update) for update in range(len(expected))]
+    assert rates == pytest.approx(expected, rel=1e-9)
+
+
+def test_rates_of_cycles():
+    cfg = SimpleNamespace(
+        lr=[0.5], max_lr=2.5, lr_period_updates=8.0, lr_shrink=0.5, shrink_min=True
+    )
+    schedule = TriangularLRSchedule(cfg, Optimizer())
+    first = [0.5, 1.0, 1.5, 2.0, 2.5, 2.0, 1.5, 1.0]
+    expected = first + [rate / 2 for rate in first]
+    assert [schedule.step_update(update) for update in range(16)] == pytest.approx(expected)
+    cfg.shrink_min = False
+    schedule = TriangularLRSchedule(cfg, Optimizer())
+    second = [0.5 + (rate - 0.5) * (1.25 - 0.5) / 2.0 for rate in first]
+    assert [schedule.step_update(update) for update in range(16)] == pytest.approx(first + second)
+
+
+def test_rates_of_steps():
+    cfg = {"lr": [2.0], "min_lr": 0.3, "lr_deacy_period": 3, "lr_decay": 0.5}
+    cfg.update(warmup_updates=2, warmup_init_lr=1.0)
+    schedule = StepLRSchedule(SimpleNamespace(**cfg), Optimizer())
+    expected = [1.0, 1.5] + [2.0] * 3 + [1.0] * 3 + [0.5] * 3 + [0.3] * 4
+    assert [schedule.step_update(update) for update in range(15)] == expected
+
+
+def test_rates_of_polynomials():
+    schedule = polynomial([2.0], warmup_updates=4, end_learning_rate=0.5, power=2.0)
+    schedule.step_begin_epoch(1)
+    expected = [2.0 * update / 4 for update in range(5)]
+    expected += [1.5 * (1 - (update - 4) / 96) ** 2 + 0.5 for update in range(5, 100)] + [0.5] * 9
+    assert [schedule.step_update(update) for update in range(109)] == pytest.approx(expected)
+
+
+def test_rates_of_inverse_square_roots():
+    cfg = SimpleNamespace(lr=[2.0], warmup_updates=4, warmup_init_lr=1.0)
+    schedule = InverseSquareRootSchedule(cfg, Optimizer())
+    expected = [1.0, 1.25, 1.5, 1.75] + [2.0 * (4 / update) ** 0.5 for update in range(4, 40)]
+    assert [schedule.step_update(update) for update in range(40)] == pytest.approx(expected)
+
+
+def test_fixed_rates_and_their_annealing():
+    cfg = SimpleNamespace(lr=[4.0, 2.0], force_anneal=4, lr_shrink=0.5, warmup_updates=2)
+    schedule = FixedLRSchedule(cfg, Optimizer())
+    assert [schedule.step_update(update) for update in range(3)] == [2, 4, 4]
+    rates = [schedule.step_begin_epoch(epoch) for epoch in range(1, 7)]
+    assert rates == [4, 2, 2, 1, 0.5, 0.25]
+
+
+def test_the_decay_ends_with_the_training(tiny_training):
+    words = [*tiny_training, "--lr-scheduler", "polynomial_decay", "--max-update", 40]
+    parser = options.get_training_parser
+    cfg = inprocess.configuration(parser(), words)
+    assert cfg.lr_scheduler.total_num_update == 40
+    cfg = inprocess.configuration(parser(), [*words, "--total-num-update", 30])
+    assert cfg.lr_scheduler.total_num_update == 30
