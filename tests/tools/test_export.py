@@ -283,6 +283,34 @@ def test_ctranslate2_translates_like_fairseq(setting, ctranslate2, toy_corpus, t
         assert result.scores[0] / math.log(2) == pytest.approx(score, abs=1e-3)
 
 
+@pytest.mark.parametrize("settings", [{}, {"suppress_sequences": [["<blank>"]]}], ids=str)
+def test_scores_of_ctranslate2_share_out_what_padding_would_have(
+    settings, ctranslate2, toy_corpus, tmp_path
+):
+    """Of a model that has hardly been trained that is much, as docs/export.md says."""
+    words = ("-s", "xx", "-t", "yy", "--max-update", 5)
+    checkpoint = trained(tmp_path / "run", toy_corpus.two, *words)
+    export(checkpoint, "xx", "yy", "ctranslate2", tmp_path / "folder")
+    export(checkpoint, "xx", "yy", "fairseq", tmp_path / "stock.pt")
+    translator = ctranslate2.Translator(str(tmp_path / "folder"), compute_type="float32")
+    line = (toy_corpus.text / "test.xx").read_text(encoding="utf-8").splitlines()[0]
+    options = {"min_decoding_length": 0, "max_decoding_length": 30, "return_scores": True}
+    (result,) = translator.translate_batch([line.split()], beam_size=5, **options, **settings)
+
+    (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([str(tmp_path / "stock.pt")])
+    source, target = task.source_dictionary, task.target_dictionary
+    tokens = source.encode_line(line, add_if_not_exist=False).long().unsqueeze(0)
+    written = [target.index(word) for word in result.hypotheses[0]] + [target.eos()]
+    begin = torch.tensor([[target.eos(), *written[:-1]]])
+    logits, _ = model.eval()(tokens, torch.tensor([tokens.size(1)]), begin)
+    scores = logits[0].detach().log_softmax(dim=-1)  # (T, V)
+    score = scores[range(len(written)), written].mean().item()
+    share = -torch.log1p(-scores[:, target.pad()].exp()).mean().item()
+    assert share > 0.004
+    expected = score + share if settings else score
+    assert result.scores[0] == pytest.approx(expected, abs=1e-5)
+
+
 def test_what_ctranslate2_does_not_know_is_told(
     separate, ctranslate2, tmp_path, monkeypatch, capsys
 ):
