@@ -6,7 +6,7 @@ fairseq ends in AssertionError, "math domain error" or a division by zero for wh
 from __future__ import annotations
 
 import math
-from typing import Callable
+from typing import Any, Callable
 
 from ..user_errors import OptionError, option_of
 from .chosen_classes import Values
@@ -75,7 +75,7 @@ def _tri_stage(values: Values) -> None:
             "allowed: more than 0"
         )
     ratio = values.get("phase_ratio")
-    parts = literal(ratio) if isinstance(ratio, str) else ratio
+    parts: Any = literal(ratio) if isinstance(ratio, str) else ratio
     if parts is None:
         names = ("warmup_steps", "hold_steps", "decay_steps")
         if not any(number(values, name) for name in names):
