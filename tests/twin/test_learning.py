@@ -18,5 +18,7 @@ def test_the_toy_language_is_translated(toy_corpus, tmp_path, arch):
     valid = [record for record in records if "valid_ppl" in record]
     assert valid[-1]["valid_ppl"] < 1.3
     assert training[-1]["train_backward_ppl"] < 2
-    # g learns what of the future can be told from the past: the states come closer again
-    assert training[-1]["train_L_t"] < max(record["train_L_t"] for record in training)
+    # g learns what of the future can be told from the past: states that had moved apart when the
+    # networks began to learn come closer again; to less than an eighth of it when this was written
+    distances = [float(record["train_L_t"]) for record in training[5:]]
+    assert distances[-1] < max(distances) / 4
