@@ -42,10 +42,11 @@ def cuts_queries(place: str) -> bool:
 
 
 def cut_into_copies(tensor: Any, records_gradients: Any) -> None:
-    """Let `chunk` of a class of tensors return copies where gradients are recorded.
+    """Let `chunk` of a class of tensors return copies of what has been computed from parameters.
 
-    Only there does torch refuse to change the parts. Elsewhere they remain views, through which
-    the whole can be written.
+    Only where gradients are recorded does torch refuse to change the parts. Elsewhere they remain
+    views, through which the whole can be written, and so do the parts of parameters: `nn.init`
+    writes to these without recording gradients.
     """
     stock = tensor.chunk
     if hasattr(stock, "__wrapped__"):
@@ -54,7 +55,7 @@ def cut_into_copies(tensor: Any, records_gradients: Any) -> None:
     @functools.wraps(stock)
     def chunk(self: Tensor, *sizes: Any, **options: Any) -> tuple[Tensor, ...]:
         parts = stock(self, *sizes, **options)
-        if self.requires_grad and records_gradients():
+        if self.requires_grad and not self.is_leaf and records_gradients():
             return tuple(part.clone() for part in parts)
         return tuple(parts)
 

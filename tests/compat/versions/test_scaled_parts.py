@@ -97,6 +97,40 @@ def test_parts_without_gradients_are_views(cutting_class):
     assert weights.tolist() == [1.0, 7.0]
 
 
+def test_parts_of_parameters_are_initialised(cutting_class):
+    weights = torch.zeros(4).as_subclass(cutting_class).requires_grad_()
+    for part in weights.chunk(2):
+        torch.nn.init.ones_(part)
+    assert weights.tolist() == [1.0] * 4
+    # and gradients arrive there
+    first, second = weights.chunk(2)
+    (first * second).sum().backward()
+    assert weights.grad.tolist() == [1.0] * 4
+
+
+@pytest.mark.parametrize("is_divided", [False, True])
+def test_compiled(is_divided, monkeypatch):
+    """Under torch.compile, also where the whole comes from another part of the graph."""
+    monkeypatch.setattr(torch.Tensor, "chunk", torch.Tensor.chunk)
+    scaled_parts.cut_into_copies(torch.Tensor, torch.is_grad_enabled)
+
+    def scaled(whole):
+        whole = whole.exp()
+        if is_divided:
+            torch._dynamo.graph_break()
+        first, second = scaled_first(whole)
+        return first * second
+
+    try:
+        compiled = torch.compile(scaled, backend="aot_eager")
+        compiled(torch.zeros(2))
+    except (AttributeError, RuntimeError) as error:
+        pytest.skip(f"this torch compiles nothing with this Python: {error}")
+    whole = torch.zeros(2, requires_grad=True)
+    compiled(whole).sum().backward()
+    assert whole.grad.tolist() == [3.0, 3.0]
+
+
 @pytest.mark.parametrize(
     ("line", "expected"), [("def in_proj_qkv(self, x):", True), ("x.chunk(3)", False)]
 )
