@@ -10,8 +10,9 @@ from fairseq.logging import metrics
 from fairseq.tasks import FairseqTask
 
 # (loss of a batch, its sample size, its words)
-BATCHES = ((1.0, 1, 10), (4.0, 2, 20))
-MEANS = {"loss": 3.0, "nll_loss": 3.0, "accuracy": 3.0, "share": 2.5, "ppl": 8.0}
+BATCHES = ((1.0, 1, 30), (4.0, 2, 10))
+# by words, 1.75 bits, and 2 to the power of that
+MEANS = {"loss": 3.0, "nll_loss": 1.75, "accuracy": 3.0, "share": 2.5, "ppl": 3.36}
 
 
 def first(logging_outputs):
@@ -54,19 +55,25 @@ def test_older_losses_are_weighed():
     assert logged(Summing.reduce_metrics) == MEANS
 
 
+def test_a_perplexity_that_is_returned_is_logged():
+    with metrics.aggregate(new_root=True) as meters:
+        Summing.reduce_metrics([{"loss": 2.0, "ppl": 9.0, "sample_size": 1}])
+    assert dict(meters.get_smoothed_values()) == {"loss": 2.0, "ppl": 9.0}
+
+
 def test_losses_of_older_tasks_are_weighed():
     criterion = CrossEntropyCriterion.__new__(CrossEntropyCriterion)
     task = SummingTask(Namespace())
     values = logged(lambda outputs: task.reduce_metrics(outputs, criterion))
     assert values.pop("wps") > 0
-    assert values == {**MEANS, "wpb": 15.0, "bsz": 2.0}
+    assert values == {**MEANS, "wpb": 20.0, "bsz": 2.0}
 
 
 def test_tasks_of_today_log_what_the_criterion_does():
     criterion, task = Summing.__new__(Summing), PresentTask(Namespace())
     values = logged(lambda outputs: task.reduce_metrics(outputs, criterion))
     assert values.pop("wps") > 0
-    assert values == {**MEANS, "wpb": 15.0, "bsz": 2.0}
+    assert values == {**MEANS, "wpb": 20.0, "bsz": 2.0}
 
 
 class Sharing(LabelSmoothedCrossEntropyCriterion):
@@ -90,21 +97,32 @@ class Present(Sharing):
         metrics.log_scalar("mine", 1)
 
 
+class ForBoth(LabelSmoothedCrossEntropyCriterion):
+    """A criterion for fairseq 0.9 and for later ones."""
+
+    aggregate_logging_outputs = staticmethod(Sharing.aggregate_logging_outputs)
+    reduce_metrics = staticmethod(Present.reduce_metrics)
+
+
 @pytest.mark.parametrize("kind", [Sharing, SharingToo])
 def test_criteria_that_derive_log_what_they_make_of_the_losses(kind):
     values = logged(kind.reduce_metrics)
     bits = 1 / 0.6931471805599453
     # sums of losses over the sample size, and over the words
     assert values["loss"] == pytest.approx((1 + 4) / 3 * bits)
-    assert values["nll_loss"] == pytest.approx((1 + 4) / 30 * bits)
+    assert values["nll_loss"] == pytest.approx((1 + 4) / 40 * bits)
     assert values["share"] == 2.5
     assert values["ppl"] == pytest.approx(2 ** values["nll_loss"], abs=0.01)
     # workers send each log: a sum is not what the method expects
     assert not kind.logging_outputs_can_be_summed()
 
 
+@pytest.mark.parametrize("kind", [Present, ForBoth])
+def test_criteria_with_metrics_log_these(kind):
+    assert logged(kind.reduce_metrics) == {"mine": 1}
+
+
 def test_criteria_of_today_log_as_before():
-    assert logged(Present.reduce_metrics) == {"mine": 1}
     assert LabelSmoothedCrossEntropyCriterion.logging_outputs_can_be_summed()
     assert set(logged(LabelSmoothedCrossEntropyCriterion.reduce_metrics)) == {
         "loss",
