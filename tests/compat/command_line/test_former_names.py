@@ -32,6 +32,6 @@ def test_the_least_rate_of_a_training():
     words = ["data", "--arch", "transformer", "--stop-min-lr", "1e-9"]
     args = options.parse_args_and_arch(options.get_training_parser(), words)
     assert args.min_lr == args.stop_min_lr == 1e-9
-    words += ["--lr-scheduler", "cosine", "--min-lr", "1e-5"]
+    words += ["--lr-scheduler", "cosine", "--min-lr", "1e-5", "--max-update", "9"]
     args = options.parse_args_and_arch(options.get_training_parser(), words)
     assert (args.min_lr, args.stop_min_lr) == (1e-5, 1e-9)
