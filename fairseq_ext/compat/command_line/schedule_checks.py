@@ -93,7 +93,8 @@ def _tri_stage(values: Values) -> None:
 
 def _polynomial_decay(values: Values) -> None:
     """Raise OptionError for a decay that does not end."""
-    if not number(values, "total_num_update") and (number(values, "max_update") or 0) <= 0:
+    total = str(values.get("total_num_update") or "")  # a text, or a reference to --max-update
+    if (not total or total.startswith("${")) and (number(values, "max_update") or 0) <= 0:
         raise OptionError(
             "--total-num-update is missing with --lr-scheduler polynomial_decay: nothing says when "
             "the decay ends; allowed: with it, or with --max-update"

@@ -139,6 +139,7 @@ RATES = [
     ("tri_stage", {"phase_ratio": "(0.5, 0.5, 0)"}, "--phase-ratio .* without --max-update, of"),
     ("tri_stage", {"phase_ratio": [0.5, 0.5, 0.1], "max_update": 9}, "ratio .*: .* sum is 1"),
     ("polynomial_decay", {"total_num_update": None}, "--total-num-update is missing with --lr-s"),
+    ("polynomial_decay", {"total_num_update": "${optimization.max_update}"}, "is missing with"),
 ]
 
 
@@ -160,6 +161,11 @@ def test_schedules_without_rates(schedule, settings, message):
         {"lr_scheduler": "tri_stage", "lr": [0.1], "phase_ratio": "(.7,.2,.1)", "max_update": 9},
         {"lr_scheduler": "polynomial_decay", "lr": [0.1], "max_update": 9},
         {"lr_scheduler": "polynomial_decay", "lr": [0.1], "total_num_update": 9.0},
+        {
+            "lr_scheduler": "polynomial_decay",
+            "lr": [0.1],
+            "total_num_update": "9",
+        },  # of fairseq-train
         {"lr_scheduler": "inverse_sqrt", "lr": [0.1], "min_lr": 1.0},
     ],
     ids=str,
