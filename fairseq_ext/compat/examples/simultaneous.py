@@ -120,6 +120,8 @@ def expected_alignment_from_p_choose(
 def decisions_are_those_of_the_attention(module: PatchedModule) -> None:
     """Ask the attention's own p_choose when to read, in the training too."""
     attention = module.MonotonicAttention
+    if not hasattr(attention, "p_choose_from_qk"):
+        return  # a copy of an earlier version
     stock = attention.p_choose_from_qk
     stock_infer = attention.monotonic_attention_process_infer
 
@@ -185,7 +187,8 @@ def chunks_have_options(module: PatchedModule) -> None:
             "--mocha-chunk-size", type=int, required=True, help="positions that are attended to"
         )
 
-    module.ChunkwiseAttention.add_args = staticmethod(add_args)
+    if hasattr(module, "ChunkwiseAttention"):  # not in a copy of an earlier version
+        module.ChunkwiseAttention.add_args = staticmethod(add_args)
 
 
 @patch(
@@ -211,6 +214,8 @@ def large_models_for_french_are_built(module: PatchedModule) -> None:
 )
 def monotonic_models_translate_sentences(module: PatchedModule) -> None:
     """Translate a sentence that is there as a whole, by the decisions of reading it."""
+    if not hasattr(module, "TransformerMonotonicDecoderOut"):
+        return  # a copy of an earlier version, whose decoder gives the search something else
     model, decoder = module.TransformerModelSimulTrans, module.TransformerMonotonicDecoder
     stock_build, stock_decoder = model.build_model.__func__, decoder.__init__
     stock_features = decoder.extract_features

@@ -2,17 +2,20 @@
 
 import sys
 from argparse import ArgumentParser, Namespace
+from types import ModuleType
 
 import numpy as np
 import pytest
 import torch
 from common.words import numbered_words
 
+from fairseq_ext.compat.examples import simultaneous
 from fairseq_ext.compat.examples.simultaneous import expected_alignment_from_p_choose
 from fairseq_ext.compat.user_errors import OptionError
 from fairseq_ext.compat.versions.missing_files import MISSING_PACKAGE
 
 WORDS = 20
+OLDER = ("MonotonicAttention", "TransformerMonotonicDecoder")  # classes of earlier versions
 SIZES = {
     "encoder_layers": 1,
     "decoder_layers": 2,
@@ -220,3 +223,18 @@ def test_encoders_that_stream_speech_name_what_they_lack(models):
     model = ARCH_MODEL_REGISTRY["convtransformer_augmented_memory"]
     with pytest.raises(ModuleNotFoundError, match="encoders that stream speech need"):
         model.build_encoder(Namespace())
+
+
+def test_copies_of_earlier_versions_stay_as_they_are():
+    """A --user-dir may be one: its files have the same names, and other functions."""
+    for patch in (
+        simultaneous.alignments_have_gradients,
+        simultaneous.decisions_are_those_of_the_attention,
+        simultaneous.chunks_have_options,
+        simultaneous.monotonic_models_translate_sentences,
+    ):
+        copy = ModuleType("copy")
+        vars(copy).update({name: type(name, (), {}) for name in OLDER})
+        patch(copy)
+        assert vars(copy).keys() == {*vars(ModuleType("copy")), *OLDER}
+        assert all(vars(vars(copy)[name]).keys() == vars(type("", (), {})).keys() for name in OLDER)
