@@ -52,7 +52,8 @@ class OneBias(nn.RNNBase):
 
     def __init__(self, input_size: int, hidden_size: int):
         # the next class in line is torch's layer, which tells ``nn.RNNBase`` its mode itself
-        super().__init__(input_size, hidden_size, batch_first=True)  # type: ignore[arg-type, call-arg]
+        layer: Any = super()
+        layer.__init__(input_size, hidden_size, batch_first=True)
         self.bias_hh_l0.requires_grad_(False)
         # again after torch's constructor: without it the same seed would begin with other values
         self.reset_parameters()

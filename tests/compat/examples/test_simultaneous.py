@@ -15,6 +15,7 @@ from fairseq_ext.compat.user_errors import OptionError
 from fairseq_ext.compat.versions.missing_files import MISSING_PACKAGE
 
 WORDS = 20
+REGISTERED = {}  # {name of a registry: what the import of the example has put there}
 OLDER = ("MonotonicAttention", "TransformerMonotonicDecoder")  # classes of earlier versions
 SIZES = {
     "encoder_layers": 1,
@@ -52,9 +53,14 @@ KINDS = (
 
 @pytest.fixture
 def models(example):
-    """The example's module of models; what stands in for missing files is gone afterwards."""
+    """The example's module of models; its registry, and what stands in for files, go afterwards."""
+    from fairseq.registry import REGISTRIES
+
     example("simultaneous_translation", "")
+    # an import registers once in a process
+    REGISTRIES["simul_type"] = REGISTERED.setdefault("simul_type", REGISTRIES.get("simul_type"))
     yield sys.modules["examples.simultaneous_translation.models.transformer_monotonic_attention"]
+    del REGISTRIES["simul_type"]
     for name in [name for name in sys.modules if name.startswith(MISSING_PACKAGE)]:
         del sys.modules[name]
 
