@@ -141,7 +141,8 @@ def recordings_are_tuples_too(module: PatchedModule) -> None:
 
     @functools.wraps(collate)
     def collater(self: Any, samples: Any, *args: Any, **options: Any) -> Any:
-        items = [item(*sample) if isinstance(sample, tuple) else sample for sample in samples]
+        # those of speech_text_joint_to_text are tuples with names of their own
+        items = [item(*sample) if type(sample) is tuple else sample for sample in samples]
         return collate(self, items, *args, **options)
 
     def __iter__(self: Any) -> Iterator[Any]:

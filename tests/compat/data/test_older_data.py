@@ -1,5 +1,8 @@
 """Pairs of sentences and dictionaries with the arguments of fairseq 0.9."""
 
+from types import SimpleNamespace
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 import torch
@@ -119,6 +122,27 @@ def test_recordings_are_made_and_read_as_before(tmp_path):
     features = batch["net_input"]["src_tokens"]
     assert features.shape == (2, 7, 2)
     assert torch.equal(features, 2 * expected["net_input"]["src_tokens"])
+
+
+def test_recordings_with_names_of_their_own_stay_as_they_are():
+    """As those of the example speech_text_joint_to_text, which have more parts."""
+    from fairseq.data.audio.speech_to_text_dataset import SpeechToTextDataset
+
+    class Recording(NamedTuple):
+        index: int
+        source: torch.Tensor
+        target: torch.Tensor
+        src_txt_tokens: torch.Tensor
+        tgt_lang_tag: int
+        alignment: torch.Tensor
+
+    recordings = SpeechToTextDataset.__new__(SpeechToTextDataset)
+    recordings.cfg = SimpleNamespace(use_audio_input=False)
+    recordings.tgt_texts = recordings.speaker_to_id = None
+    parts = [torch.ones(length, 2) for length in (3, 5)]
+    samples = [Recording(index, part, part, part, 0, part) for index, part in enumerate(parts)]
+    batch = recordings.collater(samples)
+    assert (batch["id"].tolist(), batch["nsentences"]) == ([1, 0], 2)
 
 
 @pytest.mark.parametrize("dedup", [False, True])
