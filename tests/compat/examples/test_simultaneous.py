@@ -12,6 +12,7 @@ from common.words import numbered_words
 from fairseq_ext.compat.examples import simultaneous
 from fairseq_ext.compat.examples.simultaneous import expected_alignment_from_p_choose
 from fairseq_ext.compat.user_errors import OptionError
+from fairseq_ext.compat.versions import byte_masks
 from fairseq_ext.compat.versions.missing_files import MISSING_PACKAGE
 
 WORDS = 20
@@ -56,7 +57,11 @@ def models(example):
     """The example's module of models; its registry, and what stands in for files, go afterwards."""
     from fairseq.registry import REGISTRIES
 
+    # its source names masks of bytes, for which a process with a plugin changes torch.Tensor
+    methods = {name: getattr(torch.Tensor, name) for name in byte_masks.MASKED}
     example("simultaneous_translation", "")
+    for name, method in methods.items():
+        setattr(torch.Tensor, name, method)
     # an import registers once in a process
     REGISTRIES["simul_type"] = REGISTERED.setdefault("simul_type", REGISTRIES.get("simul_type"))
     yield sys.modules["examples.simultaneous_translation.models.transformer_monotonic_attention"]
