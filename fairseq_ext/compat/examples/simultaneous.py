@@ -80,8 +80,8 @@ def expected_alignment_from_p_choose(
 ) -> Tensor:
     """Return the probability that a target position is aligned to a source position.
 
-    Raffel et al., ICML 2017, "Online and Linear-Time Attention by Enforcing Monotonic Alignments",
-    Eq. 14: alpha_i = p_i cumprod(1 - p_i) cumsum(alpha_{i-1} / cumprod(1 - p_i)), where the product
+    Raffel et al., ICML 2017, "Online and Linear-Time Attention by Enforcing Monotonic Alignments":
+    alpha_i = p_i cumprod(1 - p_i) cumsum(alpha_{i-1} / cumprod(1 - p_i)), where the product
     is that of the positions before.
 
     Args:

@@ -56,7 +56,7 @@ def average_proportion(
 ) -> Tensor:
     """Return the mean share of the source that is read before a target word, (N,).
 
-    Cho and Esipova (2016), "Can neural machine translation do simultaneous translation?", Sec. 3.3.
+    Cho and Esipova (2016), "Can neural machine translation do simultaneous translation?"
 
     Args:
         delays: (N, T), how many source words are read before each target word.
@@ -74,7 +74,7 @@ def average_lagging(
     """Return by how many source words a translation lags, until all of it is read: (N,).
 
     Ma et al., ACL 2019, "STACL: Simultaneous Translation with Implicit Anticipation and
-    Controllable Latency", Eq. 8. Arguments are those of `average_proportion`.
+    Controllable Latency". Arguments are those of `average_proportion`.
     """
     is_read = delays.ge(src_lens.unsqueeze(1))
     # words behind the first at which the whole source is read
@@ -89,7 +89,7 @@ def differentiable_average_lagging(
     """Return by how many source words a translation lags, each word taking its time: (N,).
 
     Cherry and Foster (2019), "Thinking Slow about Latency Evaluation for Simultaneous Machine
-    Translation", Eq. 8 and 9. A word comes no sooner than |x| / |y| after the one before, so that
+    Translation". A word comes no sooner than |x| / |y| after the one before, so that
     what a word lags is the maximum up to it. Arguments are those of `average_proportion`.
     """
     lagging = _lagging(delays, src_lens, target_padding_mask)

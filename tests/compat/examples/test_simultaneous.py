@@ -96,7 +96,7 @@ def sentences(*lengths):
 
 
 def aligned(chosen):
-    """Eq. 11 to 13 of Raffel et al. (2017) in float64: (T, S) of (T, S), one probability at once.
+    """The recurrence of Raffel et al. (2017) in float64: (T, S) of (T, S), position by position.
 
     q[i, j] is the probability to inspect source position j for target position i.
     """
