@@ -54,6 +54,31 @@ def test_fewer_pairs_or_less_text_are_all_that_differs():
     assert pairs.replace("--train-lines 1450", "--train-lines 500").split() == both.split()
 
 
+def test_without_other_text_the_pairs_alone_make_the_vocabulary():
+    alone, text = (
+        read_experiment(f"dual/{name}").prepare
+        for name in ("diversified", "recipe_1450_pair_subwords")
+    )
+    (dictionary,) = (line for line in alone if line.startswith("cat "))
+    assert dictionary.split() == "cat $DATA/text/train.* > $DATA/text/all.de".split()
+    assert not [line for line in alone if "sed " in line]
+    learnt = [next(line for line in lines if "learn-subwords" in line) for lines in (alone, text)]
+    assert learnt[0].split() == learnt[1].split()
+
+
+def test_translations_of_the_pairs_are_all_that_is_added():
+    systems = read_experiment("dual/diversified").systems
+    (plain,) = (line for line in systems["tagged"].train if line.startswith("fairseq-train"))
+    *commands, training, _ = systems["tagged.diversified"].train
+    changed = training.replace("--validate-interval 1", "--validate-interval 3")
+    assert changed.replace("$RUN/bin", "$DATA/bin", 1).split() == plain.split()
+    sources, targets = (line.split() for line in commands if "back-translate" in line)
+    teacher = "$RUNS/tagged.$SEED/average.pt"
+    assert teacher in sources and "-s de -t en" in " ".join(sources)
+    assert teacher in targets and "-s en -t de" in " ".join(targets)
+    assert "$DATA/text/train.en" in sources and "$DATA/text/train.de" in targets
+
+
 def test_text_of_another_kind_is_all_that_differs():
     assert differing("recipe_1450_tatoeba", "recipe_1450") == set()
     captions, tatoeba = (
@@ -142,5 +167,8 @@ def test_the_recipe_from_own_files_to_scores(run, raw, tmp_path):
     log = (small.runs / "tagged.online.annealed.1" / "train.log").read_text(encoding="utf-8")
     assert "@ 24 updates)" in log and "num_updates: 60 >= max_update: 60" in log
     small.train("tagged.online", "tagged.online.inference", "both", "both.longer")
+    small.train("tagged.diversified")
+    pairs = (small.runs / "tagged.diversified.1" / "text" / "train.de").read_text(encoding="utf-8")
+    assert len(pairs.splitlines()) == 3 * len((raw / "train.de").read_text().splitlines())
     bleu = values_of(small.report(), "BLEU", set="test", direction="en-de")
     assert {("tagged.online.inference", ""), ("tagged.online.annealed", "both.longer")} <= set(bleu)
