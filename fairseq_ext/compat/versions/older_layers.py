@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 from typing import TYPE_CHECKING, Any
 
 from ..patch_registry import PatchedModule, patch
@@ -107,9 +106,7 @@ class WeightOfProjection:
             if "embed_out" in places:
                 return places["embed_out"]
         projection: Any = decoder._modules.get("output_projection")
-        # torch asks whether the name is free before a subclass has a parameter of its own
-        is_free = sys._getframe(1).f_code.co_name == "register_parameter"
-        if is_free or not hasattr(projection, "weight"):
+        if not hasattr(projection, "weight"):
             raise AttributeError(f"{type(decoder).__name__!r} object has no attribute 'embed_out'")
         return projection.weight
 
@@ -121,7 +118,16 @@ class WeightOfProjection:
 )
 def weights_of_the_output_are_read(module: PatchedModule) -> None:
     """Give decoders the weight of their output under its name of fairseq 0.9."""
-    module.TransformerDecoderBase.embed_out = WeightOfProjection()
+    decoder = module.TransformerDecoderBase
+
+    def register_parameter(self: Any, name: str, param: nn.Parameter | None) -> None:
+        if name == "embed_out":
+            # torch refuses a name that an object has, unless it is one of its parameters
+            self._parameters.setdefault(name, None)
+        super(decoder, self).register_parameter(name, param)
+
+    decoder.embed_out = WeightOfProjection()
+    decoder.register_parameter = register_parameter
 
 
 @patch(
