@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import argparse
 import ast
-import functools
 import io
-import os
-import sys
+import re
 import tokenize
-from types import FrameType
+import traceback
 from typing import Any
 
 from ..user_errors import OptionError
@@ -31,6 +29,11 @@ MAX_NUMBER = 1 << 63  # of what + and * make of whole numbers
 MAX_DIGITS = 100  # of one number: reading a number takes the square of its length
 
 CONSTANTS = (str, int, float, bool, type(None))
+# `eval(args.NAME)`, `eval(kwargs["KEY"])` and `eval(getattr(args, "KEY", "{}"))`; one letter is the
+# argument of a helper such as `eval_str_list(x)`
+EVALUATED = re.compile(
+    r"""(?<![\w.])eval\((?:(?:\w+\.)*(?P<name>\w{2,})\)|[^)]*?["'](?P<key>\w+)["'])"""
+)
 
 
 class RefusedSetting(OptionError, argparse.ArgumentTypeError):
@@ -59,7 +62,8 @@ def evaluate(text: Any, *_scopes: Any) -> Any:
     try:
         return literal_value(text)
     except ValueError as error:
-        name = _setting_name(sys._getframe(1))
+        caller = traceback.extract_stack(limit=2)[0]
+        name = _setting_name(caller.line or "")
         shown = text if len(text) <= 80 else f"{text[:77]}..."
         label = f"{name} {shown!r}" if name else repr(shown)
         raise RefusedSetting(f"{label} is not allowed: {error}; allowed: {ALLOWED}") from None
@@ -163,44 +167,10 @@ def _size(value: Any) -> int:
     return 1 + sum(map(_size, value)) if isinstance(value, (list, tuple)) else 1
 
 
-def _setting_name(caller: FrameType) -> str | None:
-    """Return the name of the setting that the caller evaluates; None if its source is not there.
+def _setting_name(line: str) -> str | None:
+    """Return the name of the setting that a line of source evaluates; None if it shows none.
 
     It is the last name of the argument: encoder_layers for `eval(args.encoder_layers)`.
     """
-    calls = [
-        call
-        for call in _eval_calls(caller.f_code.co_filename)
-        if call.lineno <= caller.f_lineno <= (call.end_lineno or call.lineno)
-    ]
-    return _last_name(calls[-1].args[0]) if calls else None
-
-
-@functools.lru_cache(maxsize=None)
-def _eval_calls(file: str) -> tuple[ast.Call, ...]:
-    """Return the calls of `eval` in a source file; none if it cannot be read."""
-    if not os.path.isfile(file):
-        return ()
-    with open(file, encoding="utf-8") as stream:
-        tree = ast.parse(stream.read())
-    return tuple(
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id == "eval"
-        and node.args
-    )
-
-
-def _last_name(argument: ast.expr) -> str | None:
-    """Return the setting that an argument of `eval` reads."""
-    if isinstance(argument, ast.Attribute):
-        return argument.attr
-    if isinstance(argument, ast.Subscript) and isinstance(argument.slice, ast.Constant):
-        return str(argument.slice.value)  # kwargs["conv_feature_layers"]
-    if isinstance(argument, ast.Call) and len(argument.args) > 1:
-        name = argument.args[1]  # getattr(args, "model_overrides", "{}")
-        return str(name.value) if isinstance(name, ast.Constant) else None
-    # one letter is the argument of a helper such as `eval_str_list(x)`
-    return argument.id if isinstance(argument, ast.Name) and len(argument.id) > 1 else None
+    match = EVALUATED.search(line)
+    return match and (match["name"] or match["key"])
