@@ -74,63 +74,35 @@ def preprocess_checks_its_input(module: PatchedModule) -> None:
 
 def check_options(args: argparse.Namespace) -> None:
     """Raise OptionError for missing or contradictory options, OSError for files in the way."""
-    target = has_target(args)
     if args.dataset_impl in ("huffman", "fasta"):
         raise OptionError(
             f"--dataset-impl {args.dataset_impl} is not written by fairseq-preprocess; allowed: "
             "mmap, cached, lazy, raw"
         )
-    # the two sides are written to the same names: the second would replace the first
-    is_copy = target and args.source_lang is not None and args.source_lang == args.target_lang
-    if (
-        is_copy
-        and not args.joined_dictionary
-        and (
-            args.srcdict != args.tgtdict
-            or (args.thresholdsrc, args.nwordssrc) != (args.thresholdtgt, args.nwordstgt)
-        )
-    ):
+    if has_target(args):
+        _check_sides(args)
+    if args.joined_dictionary:
+        _check_joined(args)
+    _check_sources(args)
+    _check_files(args)
+
+
+def _check_sides(args: argparse.Namespace) -> None:
+    """Raise OptionError for two sides of which one has no name, or that have the same files."""
+    of_source = args.srcdict, args.thresholdsrc, args.nwordssrc
+    of_target = args.tgtdict, args.thresholdtgt, args.nwordstgt
+    is_copy = args.source_lang == args.target_lang
+    # the second side would replace the first, whose words have other numbers
+    if is_copy and of_source != of_target and not args.joined_dictionary:
         raise OptionError(
             f"--target-lang {args.target_lang} is also --source-lang, with another dictionary, and "
             "both have the same files; allowed: another ending, or one dictionary"
         )
-    if target and (args.source_lang is None or args.target_lang is None):
+    if args.source_lang is None or args.target_lang is None:
         missing = "--source-lang" if args.source_lang is None else "--target-lang"
         raise OptionError(
             f"{missing} is missing; allowed: the ending of the files of that side, or --only-source"
         )
-    both = args.srcdict and args.tgtdict
-    if args.joined_dictionary:
-        _check_joined(args)
-    has_dictionaries = both or (args.srcdict and not target)
-    if args.joined_dictionary:
-        has_dictionaries = args.srcdict or args.tgtdict
-    if not args.trainpref and not has_dictionaries:
-        raise OptionError(
-            "--trainpref is missing, from which dictionaries are made; allowed without it: "
-            "--srcdict, and --tgtdict for the target"
-        )
-    if not (args.trainpref or args.validpref or args.testpref):
-        raise OptionError(
-            "--trainpref, --validpref and --testpref are missing; allowed: any of them"
-        )
-    files = ("srcdict", "tgtdict", "alignfile")
-    for name, path in ((f"--{file}", getattr(args, file)) for file in files):
-        if path and not os.path.isfile(path):
-            raise FileNotFoundError(2, f"no such file, named by {name}", path)
-    langs = [(args.source_lang, args.srcdict)]
-    if target:
-        langs.append((args.target_lang, args.tgtdict))
-    for lang, dictionary in langs:
-        name = "dict.txt" if lang is None else f"dict.{lang}.txt"
-        path = os.path.join(args.destdir, name)
-        if not dictionary and os.path.exists(path):
-            raise FileExistsError(
-                17,  # EEXIST
-                "there already; name it with --srcdict or --tgtdict to use it, or take another "
-                "--destdir",
-                path,
-            )
 
 
 def _check_joined(args: argparse.Namespace) -> None:
@@ -143,6 +115,44 @@ def _check_joined(args: argparse.Namespace) -> None:
             raise OptionError(
                 f"--{name}tgt {target} has no effect with --joined-dictionary, which counts the "
                 f"words of both languages together; allowed: that of --{name}src, {source}"
+            )
+
+
+def _check_sources(args: argparse.Namespace) -> None:
+    """Raise OptionError where there is no text, or no text to make a dictionary of."""
+    if args.joined_dictionary:
+        has_dictionaries = args.srcdict or args.tgtdict
+    else:
+        has_dictionaries = args.srcdict and (args.tgtdict or not has_target(args))
+    if not args.trainpref and not has_dictionaries:
+        raise OptionError(
+            "--trainpref is missing, from which dictionaries are made; allowed without it: "
+            "--srcdict, and --tgtdict for the target"
+        )
+    if not (args.trainpref or args.validpref or args.testpref):
+        raise OptionError(
+            "--trainpref, --validpref and --testpref are missing; allowed: any of them"
+        )
+
+
+def _check_files(args: argparse.Namespace) -> None:
+    """Raise OSError for files that are named and missing, and for dictionaries in the way."""
+    for name in ("srcdict", "tgtdict", "alignfile"):
+        path = getattr(args, name)
+        if path and not os.path.isfile(path):
+            raise FileNotFoundError(2, f"no such file, named by --{name}", path)
+    langs = [(args.source_lang, args.srcdict)]
+    if has_target(args):
+        langs.append((args.target_lang, args.tgtdict))
+    for lang, dictionary in langs:
+        name = "dict.txt" if lang is None else f"dict.{lang}.txt"
+        path = os.path.join(args.destdir, name)
+        if not dictionary and os.path.exists(path):
+            raise FileExistsError(
+                17,  # EEXIST
+                "there already; name it with --srcdict or --tgtdict to use it, or take another "
+                "--destdir",
+                path,
             )
 
 
