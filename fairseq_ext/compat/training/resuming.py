@@ -33,6 +33,20 @@ def _early_stop() -> Callable[..., bool] | None:
     return getattr(sys.modules.get("fairseq_cli.train"), "should_stop_early", None)
 
 
+def _patience() -> dict[str, Any]:
+    """Return what it counts: {} before the first validation, and in other programs."""
+    function = _early_stop()
+    return {name: getattr(function, name) for name in PATIENCE_STATE if hasattr(function, name)}
+
+
+def _restore_patience(state: dict[str, Any]) -> None:
+    """Let it go on counting; a program other than fairseq-train counts by itself."""
+    function = _early_stop()
+    if function is not None:
+        for name, value in state.get("patience", {}).items():
+            setattr(function, name, value)
+
+
 @patch(
     "fairseq.trainer",
     because="fairseq 0.12.2: a run that goes on at the beginning of an epoch has forgotten what it "
@@ -45,11 +59,7 @@ def resumed_trainings_forget_nothing(module: PatchedModule) -> None:
 
     @functools.wraps(save)
     def save_checkpoint(self: Trainer, filename: str, extra_state: dict[str, Any]) -> Any:
-        function = _early_stop()
-        # none before the first validation, and in programs other than fairseq-train
-        waited = {
-            name: getattr(function, name) for name in PATIENCE_STATE if hasattr(function, name)
-        }
+        waited = _patience()
         return save(self, filename, {**extra_state, **({"patience": waited} if waited else {})})
 
     def restore(trainer: Trainer, loading: CheckpointLoading) -> None:
@@ -60,20 +70,18 @@ def resumed_trainings_forget_nothing(module: PatchedModule) -> None:
             # averages are taken at multiples of the frequency
             counted = trainer.get_num_updates() % trainer.cfg.ema.ema_update_freq
             trainer.ema.update_freq_counter = counted
+        # with either option fairseq forgets the best score, with which patience compares
+        if not (loading.reset_meters or loading.reset_optimizer):
+            _restore_patience(state)
         # 0 updates of an epoch: fairseq wrote the checkpoint after the last one of the epoch before
         position = state.get("train_iterator") or {}
-        begins_epoch = position.get("version", 1) >= 2 and position["iterations_in_epoch"] == 0
-        function = _early_stop()
-        # fairseq forgets the best score, with which patience compares, with either option;
-        # another program than fairseq-train has its own
-        if function is not None and not (loading.reset_meters or loading.reset_optimizer):
-            for name, value in state.get("patience", {}).items():
-                setattr(function, name, value)
-        if begins_epoch and not loading.reset_meters and "train_inner" in state.get("metrics", {}):
+        if position.get("version", 1) < 2 or position["iterations_in_epoch"]:
+            return
+        if not loading.reset_meters and "train_inner" in state.get("metrics", {}):
             # fairseq restores all meters or none; those of the epoch do begin anew
             inner = {"train_inner": state["metrics"]["train_inner"]}
             module.metrics.load_state_dict(inner)
-        if begins_epoch and not (loading.reset_optimizer or loading.reset_lr_scheduler):
+        if not (loading.reset_optimizer or loading.reset_lr_scheduler):
             # the checkpoint was written before the scheduler saw this validation
             trainer.lr_step(position["epoch"] - 1, state.get("val_loss"))
 
