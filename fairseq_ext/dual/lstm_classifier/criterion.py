@@ -94,27 +94,34 @@ class DualLabelCrossEntropy(FairseqCriterion):
     ) -> Tuple[Tensor, Tensor, Dict[str, Any]]:
         """Return the loss (a sum), -log P of each target (B,) and sums to be logged."""
         inputs, target = sample["net_input"], sample["target"]  # (B, T)
-        # the sums of the direction that the batch is not of are multiplied by this, 0 or 1
-        labels = inputs["pair"].endswith(f"-{model.label_lang}")
+        is_label = inputs["pair"].endswith(f"-{model.label_lang}")
         logits = model(**inputs)[0]  # (B, T, N)
         losses, _ = label_smoothed_cross_entropy(  # (B T,)
             logits.reshape(-1, logits.size(-1)), target.reshape(-1), 0.0, self.padding_idx
         )
         nll, sentences = losses.sum(), target.size(0)
         # of the label's two positions the second, the end symbol, is certain
-        loss, count = nll, sentences if labels else sample["ntokens"]
+        loss, count = nll, sentences if is_label else sample["ntokens"]
         if self.label_weight == "text":
             # The trainer divides the sum of both directions by the sum of both counts. Each
             # direction has the mean of its own loss if both count the tokens of the texts.
-            text = inputs["src_tokens"] if labels else target
+            text = inputs["src_tokens"] if is_label else target
             count = text.ne(self.padding_idx).sum()  # a tensor: the host does not wait for it
-            loss = nll * count / sentences if labels else nll
-        log = {"loss": loss.detach(), "text_nll": nll.detach() * (not labels)}
-        log["label_nll"], log["label_weight"] = nll.detach() * labels, count * labels
-        # the first position holds the label
-        log["wrong"] = logits[:, 0].argmax(dim=1).ne(target[:, 0]).sum() * labels
-        log.update(ntokens=sample["ntokens"], nsentences=sentences, sample_size=count)
-        log.update(labels=sentences * labels, text_tokens=sample["ntokens"] * (not labels))
+            loss = nll * count / sentences if is_label else nll
+        log = {
+            "loss": loss.detach(),
+            "ntokens": sample["ntokens"],
+            "nsentences": sentences,
+            "sample_size": count,
+            # the sums of the direction that the batch is not of are zero
+            "labels": sentences * is_label,
+            "label_nll": nll.detach() * is_label,
+            "label_weight": count * is_label,
+            # the first position holds the label
+            "wrong": logits[:, 0].argmax(dim=1).ne(target[:, 0]).sum() * is_label,
+            "text_tokens": sample["ntokens"] * (not is_label),
+            "text_nll": nll.detach() * (not is_label),
+        }
         return loss, losses.view_as(target).sum(dim=1), log
 
     @classmethod
