@@ -1,7 +1,7 @@
 """Dual supervised learning in tests: bigram language models, batches of both directions."""
 
 import torch
-from dual.support import END, PAD
+from toy_sentences import END, PAD
 
 from fairseq_ext.dual.supervised.criterion import DualSupervisedCriterion
 from fairseq_ext.dual.supervised.marginals import Marginals

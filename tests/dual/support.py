@@ -4,12 +4,11 @@ A table of places says which slice of which torch parameter holds an array of th
 """
 
 import torch
+from toy_sentences import PAD
 
 from fairseq_ext.dual.transformer.modules import Component, ComponentSize
 from fairseq_ext.streams.parameter_groups import parameters_by_name
 from reference import dual as reference
-
-PAD, END = 1, 2
 
 
 def size_of(shape):
@@ -83,11 +82,6 @@ def gradient_of(component, shape, name):
     parameter, rows = places(shape)[name]
     grad = dict(component.named_parameters())[parameter].grad
     return None if grad is None else grad[rows]
-
-
-def random_sentence(rng, length, words):
-    """``length`` tokens, the end symbol last."""
-    return [*(int(word) for word in rng.integers(4, words, size=length - 1)), END]
 
 
 def random_shape(rng, normalize_before):

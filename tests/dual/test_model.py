@@ -5,9 +5,9 @@ import functools
 import pytest
 import torch
 from common.inprocess import configuration
-from dual.support import END, PAD
 from fairseq import options, tasks
 from streams.directions import CHECKS, beam_reorder, save_and_load, sees_everything
+from toy_sentences import END, PAD
 
 from properties import check_no_gradient, collate, random_sentences
 

@@ -6,19 +6,10 @@ Legend: B sentences, S source positions, T target positions, V words.
 import numpy as np
 import pytest
 import torch
-from dual.support import (
-    END,
-    PAD,
-    component_of,
-    gradient_of,
-    places,
-    random_sentence,
-    random_shape,
-    size_of,
-)
+from dual.support import component_of, gradient_of, places, random_shape, size_of
+from toy_sentences import END, PAD, previous, random_sentence, rows, sum_of_nll
 
 from fairseq_ext.dual.transformer.modules import Component, ComponentSize
-from properties import collate
 from reference import dual as reference
 from reference import gradient
 
@@ -41,24 +32,15 @@ class Case:
         self.x = [random_sentence(rng, length, self.words) for length in source_lengths]
         self.y = [random_sentence(rng, length, self.words) for length in target_lengths]
 
-    def tokens(self, sentences, left=False):
-        return collate([torch.tensor(sentence) for sentence in sentences], PAD, left=left)
-
-    def prev(self, sentences):
-        return self.tokens([reference.shifted(s, END).tolist() for s in sentences])
-
     def logits(self, source, target, reader, writer, left=True):
         """(B, T, V) of the model that reads with ``reader`` and writes with ``writer``."""
-        states, padding = self.components[reader].encode(self.tokens(source, left=left))
-        out, _ = self.components[writer].decode(self.prev(target), states, padding)
+        states, padding = self.components[reader].encode(rows(source, left=left))
+        out, _ = self.components[writer].decode(previous(target), states, padding)
         return self.components[writer].logits(out)
 
     def nll(self, source, target, reader, writer):
         """Sum of -log P over the batch."""
-        log_probs = self.logits(source, target, reader, writer).log_softmax(dim=-1)
-        targets = self.tokens(target)
-        picked = log_probs.gather(2, targets.unsqueeze(2)).squeeze(2)
-        return -(picked * targets.ne(PAD)).sum()
+        return sum_of_nll(self.logits(source, target, reader, writer), target)
 
     def reference_pair_loss(self):
         return sum(
@@ -82,7 +64,7 @@ def case(request, normalize_before):
 @pytest.mark.parametrize("left", [False, True], ids=["right-padded", "left-padded"])
 def test_encoding_role_is_eq_4(case, left):
     with torch.no_grad():
-        states, padding = case.components["x"].encode(case.tokens(case.x, left=left))
+        states, padding = case.components["x"].encode(rows(case.x, left=left))
     for number, sentence in enumerate(case.x):
         expected, _ = reference.encode(sentence, case.shape, case.params["x"], PAD)
         np.testing.assert_allclose(
@@ -195,7 +177,7 @@ def test_gradient_of_one_model_alone(normalize_before):
 def test_null_context_contributes_exactly_nothing(normalize_before):
     """phi^z and its norm: the encoding role gives them no gradient and does not read them."""
     case = Case(5, normalize_before, [4, 2], [3, 3])
-    component, tokens = case.components["x"], case.tokens(case.x)
+    component, tokens = case.components["x"], rows(case.x)
     states, _ = component.encode(tokens)
     states.sum().backward()
     unread = {n: p for n, p in component.named_parameters() if "context_attention" in n}
@@ -223,10 +205,10 @@ def test_each_role_reaches_its_parameters(normalize_before):
 
 def test_attention_weights_are_a_distribution_over_real_source_words():
     case = Case(7, False, [4, 2], [3, 3])
-    states, padding = case.components["x"].encode(case.tokens(case.x))
-    plain, none = case.components["y"].decode(case.prev(case.y), states, padding)
+    states, padding = case.components["x"].encode(rows(case.x))
+    plain, none = case.components["y"].decode(previous(case.y), states, padding)
     weighted, weights = case.components["y"].decode(
-        case.prev(case.y), states, padding, need_weights=True
+        previous(case.y), states, padding, need_weights=True
     )
     assert none is None
     torch.testing.assert_close(weighted, plain)
@@ -257,10 +239,10 @@ def test_attention_without_the_fused_kernel(case, monkeypatch):
 def test_long_sentences_extend_the_table_of_positions():
     case = Case(8, False, [300], [2])
     with torch.no_grad():
-        states, _ = case.components["x"].encode(case.tokens(case.x))
+        states, _ = case.components["x"].encode(rows(case.x))
     shape, params = case.shape, case.params["x"]
     embedded = reference.layers.embed(case.x[0], params["embedding"], PAD)
-    ours = case.components["x"]._embed(case.tokens(case.x))[0].detach().numpy()
+    ours = case.components["x"]._embed(rows(case.x))[0].detach().numpy()
     np.testing.assert_allclose(ours, embedded, atol=1e-4)
     assert states.shape == (1, 300, shape.embed_dim)
 

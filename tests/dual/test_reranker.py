@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import torch
 from common.words import dictionary_with
-from dual.support import END, PAD, fill, random_sentence
+from dual.support import fill
 from fairseq.models.lstm import LSTMDecoder, LSTMEncoder, LSTMModel
+from toy_sentences import END, PAD, random_sentence
 
 from fairseq_ext.dual import reranker
 from fairseq_ext.dual.reranker import DualReranker, PairScorer, Terms, dual_score

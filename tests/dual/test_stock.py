@@ -10,7 +10,8 @@ import functools
 import numpy as np
 import pytest
 import torch
-from dual.support import END, PAD, fill, fill_stock, random_sentence
+from dual.support import fill, fill_stock
+from toy_sentences import END, PAD, random_sentence
 
 from properties import collate
 from reference import dual as reference

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 from dual.supervised import PaddingCounts, couple, criterion_of
-from dual.support import PAD, fill, gradient_of, random_sentence
+from dual.support import fill, gradient_of
+from toy_sentences import PAD, random_sentence
 
 from fairseq_ext.common.criterion import ChunkedLabelSmoothedCrossEntropy
 from fairseq_ext.dual.supervised.criterion import DualSupervisedConfig, DualSupervisedCriterion

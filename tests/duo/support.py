@@ -3,13 +3,12 @@
 import numpy as np
 import torch
 from torch import nn
+from toy_sentences import PAD, previous, random_sentence, rows, sum_of_nll
 
 from fairseq_ext.duo.transformer.layer import DuoSize
 from fairseq_ext.duo.transformer.modules import DuoDecoder, DuoEmbedding, DuoEncoder
-from properties import collate
 from reference import duo as reference
 
-PAD, END = 1, 2
 # the rows of Table 6: streams, shared projections, duo normalisation, fusion
 ROWS = {
     "transformer": (1, False, "off", False),
@@ -63,15 +62,7 @@ class Pair(nn.Module):
 
     def loss(self, sources, targets, left=True):
         """Sum of -log P over sentences."""
-        prev = rows([[END, *target[:-1]] for target in targets])
-        log_probs = self.logits(rows(sources, left), prev).log_softmax(dim=-1)
-        predicted = rows(targets)
-        picked = log_probs.gather(2, predicted.unsqueeze(2)).squeeze(2)
-        return -(picked * predicted.ne(PAD)).sum()
-
-
-def rows(sentences, left=False):
-    return collate([torch.tensor(sentence) for sentence in sentences], PAD, left=left)
+        return sum_of_nll(self.logits(rows(sources, left), previous(targets)), targets)
 
 
 def places(shape):
@@ -124,11 +115,6 @@ def gradient_of(model, shape, name):
     """The part of ``.grad`` that belongs to the reference's array ``name``."""
     parameter, part = places(shape)[name]
     return model.get_parameter(parameter).grad[part]
-
-
-def random_sentence(rng, length, words):
-    """``length`` tokens, the end symbol last."""
-    return [*(int(word) for word in rng.integers(4, words, size=length - 1)), END]
 
 
 class Case:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 from common.words import dictionary_with
-from duo.support import PAD, rows
 from torch import nn
+from toy_sentences import PAD, rows
 
 from fairseq_ext.common import labels
 from fairseq_ext.duo.classifier.modules import ATTENTIONS, METHODS, Classifier, duo_attention

@@ -8,9 +8,10 @@ import struct
 import pytest
 import torch
 from common.dropouts import record
-from duo.support import END, PAD, ROWS
+from duo.support import ROWS
 from duo.test_classifier_modules import make
 from torch import nn
+from toy_sentences import END, PAD
 
 from fairseq_ext.duo import embedding_files
 from fairseq_ext.duo.classifier import modules as classifier_modules

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from common.toy import WordDictionary
-from duo.support import PAD, ROWS, size_of
+from duo.support import ROWS, size_of
 from duo.support import reference as duo_reference
 from streams.directions import (
     CHECKS,
@@ -14,6 +14,7 @@ from streams.directions import (
     two_in_one_search,
 )
 from torch import nn
+from toy_sentences import PAD
 
 from fairseq_ext.duo.transformer.model import DuoTargetSide, DuoTransformerModel
 from fairseq_ext.duo.transformer.modules import DuoDecoder, DuoEmbedding, DuoEncoder

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 import torch
-from duo.support import END, PAD, ROWS, Case, gradient_of, places, rows
+from duo.support import ROWS, Case, gradient_of, places
 from torch import nn
+from toy_sentences import END, PAD, rows
 
 from fairseq_ext.duo.transformer.layer import DuoAttention, DuoSize
 from fairseq_ext.duo.transformer.modules import DuoDecoder, DuoEmbedding

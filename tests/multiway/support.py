@@ -5,6 +5,7 @@ A table of places says which torch parameter holds which columns of an array of 
 
 import numpy as np
 import torch
+from toy_sentences import PAD, WithTargets, previous, random_sentence, rows
 
 from fairseq_ext.multiway.modules import (
     MultiwayDecoder,
@@ -13,11 +14,8 @@ from fairseq_ext.multiway.modules import (
     SharedAttention,
     decode,
 )
-from properties import collate
 from reference import multiway as reference
-from reference.losses import negative_log_likelihood
 
-PAD, END = 1, 2
 ALL = slice(None)
 
 
@@ -75,6 +73,17 @@ def decoder_places(embed_dim):
     return places
 
 
+def language_places():
+    """The same of a language model's ``LanguageState`` inside a decoder."""
+    places = {
+        "embedding": "embedding.weight",
+        "gru.input.weight": "recurrence.weight_ih_l0",
+        "gru.input.bias": "recurrence.bias_ih_l0",
+        "gru.recurrent.weight": "recurrence.weight_hh_l0",
+    }
+    return {name: [(f"language.{parameter}", ALL)] for name, parameter in places.items()}
+
+
 @torch.no_grad()
 def fill(module, params, places):
     """Copy arrays into a module, float64; every trained parameter and every array is covered."""
@@ -116,22 +125,7 @@ def random_sizes(rng):
     return size, shape
 
 
-def random_sentence(rng, length, words):
-    """``length`` tokens, the end symbol last."""
-    return [*(int(word) for word in rng.integers(4, words, size=length - 1)), END]
-
-
-def rows(sentences, left=False):
-    """Lists of tokens -> (B, S)."""
-    return collate([torch.tensor(sentence) for sentence in sentences], PAD, left=left)
-
-
-def previous(sentences):
-    """The decoder's inputs (B, T) as fairseq makes them: the end symbol first."""
-    return rows([[END, *sentence[:-1]] for sentence in sentences])
-
-
-class Case:
+class Case(WithTargets):
     """Encoders, the shared part and a decoder in both forms, and a batch of sentences.
 
     sources: one list of sentences for each source language. target_lengths: one for each row.
@@ -196,12 +190,6 @@ class Case:
             steps.append(decoder.logits(readout))
         return torch.cat(steps, dim=1)
 
-    def loss(self, logits):
-        """Minus the log-likelihood (Eq. 8) of the batch, summed."""
-        log_probs, targets = logits.log_softmax(dim=-1), rows(self.targets)
-        picked = log_probs.gather(2, targets.unsqueeze(2)).squeeze(2)
-        return -(picked * targets.ne(PAD)).sum()
-
     def reference_logits(self, number, average=reference.early_average):
         """(T, V) of row ``number``; of several sources by ``average``."""
         return average(
@@ -210,13 +198,6 @@ class Case:
             self.encoders,
             self.params["shared"],
             self.params["decoder"],
-        )
-
-    def reference_loss(self):
-        """What ``loss`` should be."""
-        return sum(
-            negative_log_likelihood(self.reference_logits(number), target, PAD)[0]
-            for number, target in enumerate(self.targets)
         )
 
     def zero_grad(self):

@@ -5,7 +5,7 @@ Legend: B sentences, S source positions, T target positions.
 
 import pytest
 import torch
-from multiway.support import PAD, previous, rows
+from toy_sentences import PAD, previous, rows
 
 from fairseq_ext.common import recurrent
 from fairseq_ext.common.attention import additive_attention

@@ -8,7 +8,7 @@ import copy
 import numpy as np
 import pytest
 import torch
-from multiway.support import ALL, END, PAD, Case, fill
+from multiway.support import ALL, Case, fill, language_places
 from multiway.test_modules import assert_gradients, close
 from streams import directions
 from streams.directions import (
@@ -21,29 +21,17 @@ from streams.directions import (
     stepwise,
 )
 from torch import nn
+from toy_sentences import END, PAD
 
 from fairseq_ext.common.decoding import reorder_cache
 from fairseq_ext.multiway.deep_fusion import modules as fusion
 from fairseq_ext.multiway.deep_fusion.modules import FusedDecoder, LanguageSize, LanguageState
 from fairseq_ext.streams import direction as direction_file
-from properties import (
-    collate,
-)
+from properties import collate
 from reference import gradient, recurrent
 from reference import multiway as reference
 
-GRU_PLACES = {
-    "embedding": "embedding.weight",
-    "gru.input.weight": "recurrence.weight_ih_l0",
-    "gru.input.bias": "recurrence.bias_ih_l0",
-    "gru.recurrent.weight": "recurrence.weight_hh_l0",
-}
 LENGTHS = [([1], [1]), ([4], [2]), ([2, 5, 1], [4, 1, 3]), ([3, 2], [2, 4], [1, 3])]
-
-
-def language_places(prefix):
-    """Arrays of the reference's language model -> parameters of a ``LanguageState``."""
-    return {name: [(f"language.{ours}", ALL)] for name, ours in GRU_PLACES.items()}
 
 
 class FusedCase(Case):
@@ -61,7 +49,7 @@ class FusedCase(Case):
         places["fusion.weight"] = [("readout_language.weight", ALL)]
         places["fusion.gate"] = [("readout_gate.weight", None)]  # (L,) is a row of (1, L)
         places["fusion.bias"] = [("readout_gate.bias", ALL)]
-        for name, place in language_places("language.").items():
+        for name, place in language_places().items():
             arrays[f"language.{name}"], places[f"language.{name}"] = self.language[name], place
         decoder = FusedDecoder(self.size, size, words, PAD)
         self.modules["decoder"] = fill(decoder, arrays, places)

@@ -5,8 +5,9 @@ Legend: B sentences, S source positions, T target positions, D embedding, O read
 
 import torch
 from common.dropouts import record
-from multiway.support import END, PAD, Case
+from multiway.support import Case
 from torch import nn
+from toy_sentences import END, PAD
 
 from fairseq_ext.multiway.deep_fusion.language_model import LanguageModelDecoder
 from fairseq_ext.multiway.deep_fusion.modules import LanguageSize, LanguageState

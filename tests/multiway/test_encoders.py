@@ -6,9 +6,10 @@ Legend: B sentences, S source positions, G units in each direction, C = 2G chann
 import numpy as np
 import pytest
 import torch
-from multiway.support import PAD, random_sentence, random_sizes, rows
+from multiway.support import random_sizes
 from multiway.test_model import model_of
 from streams.directions import CHECKS, randomise, sees_everything, some_rows
+from toy_sentences import PAD, random_sentence, rows
 
 from fairseq_ext.multiway.config import encoder_sizes
 from fairseq_ext.multiway.encoders import LAYERS, Convolutions

@@ -3,14 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from multiway.support import ALL, END, PAD, Case, fill, previous, random_sentence
+from multiway.support import ALL, fill, language_places
 from multiway.test_modules import close
-from streams.directions import (
-    FEWEST,
-    randomise,
-    sentences,
-)
+from streams.directions import FEWEST, randomise, sentences
 from torch import nn
+from toy_sentences import END, PAD, WithTargets, previous, random_sentence
 
 from fairseq_ext.multiway.deep_fusion.language_model import LanguageModelDecoder
 from fairseq_ext.multiway.deep_fusion.modules import LanguageSize, LanguageState
@@ -23,22 +20,9 @@ from properties import (
     shift,
 )
 from reference import gradient, recurrent
-from reference.losses import negative_log_likelihood
-
-GRU_PLACES = {
-    "embedding": "embedding.weight",
-    "gru.input.weight": "recurrence.weight_ih_l0",
-    "gru.input.bias": "recurrence.bias_ih_l0",
-    "gru.recurrent.weight": "recurrence.weight_hh_l0",
-}
 
 
-def language_places(prefix):
-    """Arrays of the reference's language model -> parameters of a ``LanguageState``."""
-    return {name: [(f"language.{ours}", ALL)] for name, ours in GRU_PLACES.items()}
-
-
-class Language:
+class Language(WithTargets):
     """A language model in both forms; with ``shared`` the softmax's matrix is the embedding."""
 
     def __init__(self, seed, lengths, shared):
@@ -48,7 +32,7 @@ class Language:
         self.params = recurrent.random_language_model(words, width, units, rng)
         language = LanguageState(LanguageSize(width, units), words, PAD)
         self.decoder = LanguageModelDecoder(language, nn.Linear(units, words), None, 100)
-        self.places = language_places("language.")
+        self.places = language_places()
         self.places["output.bias"] = [("output.bias", ALL)]
         arrays = dict(self.params)
         if shared:
@@ -58,16 +42,12 @@ class Language:
         else:
             self.places["output.weight"] = [("output.weight", ALL)]
         fill(self.decoder, arrays, self.places)
-        self.modules, self.arrays = {"decoder": self.decoder}, arrays
+        self.arrays = arrays
         self.targets = [random_sentence(rng, length, words) for length in lengths]
 
-    def reference_loss(self):
-        return sum(
-            negative_log_likelihood(
-                recurrent.language_model_logits(target, self.params, END), target, PAD
-            )[0]
-            for target in self.targets
-        )
+    def reference_logits(self, number):
+        """(T, V) of sentence ``number``."""
+        return recurrent.language_model_logits(self.targets[number], self.params, END)
 
 
 @pytest.mark.parametrize("shared", [False, True], ids=["own matrix", "shared matrix"])
@@ -77,9 +57,8 @@ def test_language_model(lengths, shared):
     case = Language(21, lengths, shared)
     logits = case.decoder(previous(case.targets))[0]
     for number, target in enumerate(case.targets):
-        expected = recurrent.language_model_logits(target, case.params, END)
-        close(logits[number, : len(target)], expected)
-    loss = Case.loss(case, logits)
+        close(logits[number, : len(target)], case.reference_logits(number))
+    loss = case.loss(logits)
     assert loss.item() == pytest.approx(case.reference_loss(), rel=1e-10)
     loss.backward()
     named = dict(case.decoder.named_parameters())

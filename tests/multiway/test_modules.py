@@ -6,7 +6,8 @@ Legend: B sentences, S source positions, T target positions, K beams, V words.
 import numpy as np
 import pytest
 import torch
-from multiway.support import END, PAD, Case, gradient_of, previous, rows
+from multiway.support import Case, gradient_of
+from toy_sentences import END, PAD, previous, rows
 
 from fairseq_ext.multiway.modules import MultiwayDecoder, MultiwayEncoder, MultiwaySize, decode
 from reference import gradient

@@ -13,8 +13,9 @@ import torch
 from common.words import dictionary_with, numbered_words
 from fairseq.data import LanguagePairDataset, ListDataset
 from fairseq.sequence_generator import EnsembleModel, SequenceGenerator
-from multiway.support import END, PAD, Case, previous, rows
+from multiway.support import Case
 from streams.directions import FEWEST, some_rows
+from toy_sentences import END, PAD, previous, rows
 
 from fairseq_ext.multiway.model import MultiwayModel, select_source
 from fairseq_ext.multiway.task import JointDictionary, MultiwayTranslationTask

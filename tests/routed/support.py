@@ -7,6 +7,7 @@ nothing is copied, and changing a number changes it in both.
 import numpy as np
 import pytest
 import torch
+from toy_sentences import PAD, WithTargets, previous, random_sentence, rows, shifted
 
 from fairseq_ext.common.layers import embedding
 from fairseq_ext.routed.encoder_decoder import (
@@ -17,12 +18,9 @@ from fairseq_ext.routed.encoder_decoder import (
     decode,
 )
 from fairseq_ext.routed.modules import COMMON, BidirectionalUnit, RoutedUnit, UnitStack
-from properties import collate
 from reference import routed as reference
 from reference.gradient import central_difference, random_entries
-from reference.losses import negative_log_likelihood
 
-PAD, END = 1, 2
 TASKS = ("xx-yy", "xx-zz")
 
 
@@ -110,21 +108,6 @@ def randomise(module, seed):
     return module
 
 
-def random_sentence(rng, length, words):
-    """``length`` tokens, the end symbol last."""
-    return [*(int(word) for word in rng.integers(4, words, size=length - 1)), END]
-
-
-def rows(sentences, left=False):
-    """Lists of tokens -> (B, S)."""
-    return collate([torch.tensor(sentence) for sentence in sentences], PAD, left=left)
-
-
-def shifted(sentence):
-    """The decoder's inputs as fairseq makes them: the end symbol first."""
-    return [END, *sentence[:-1]]
-
-
 # name: (shared blocks, whose the encoder's layers are, whose the decoder's); None = of all tasks
 KINDS = {
     "routed": (3, [TASKS], [TASKS]),
@@ -134,7 +117,7 @@ KINDS = {
 }
 
 
-class Case:
+class Case(WithTargets):
     """A model of random sizes with random weights, and a batch of sentences.
 
     kind: one of ``KINDS``. dropout is off.
@@ -175,30 +158,16 @@ class Case:
 
     def outcome(self, left=False, literal=False):
         """Logits (B, T, V) and attention (B, T, S), teacher-forced."""
-        prev = rows([shifted(sentence) for sentence in self.targets])
-        encoded = self.encode(left, literal)
+        encoded, prev = self.encode(left, literal), previous(self.targets)
         readout, weights = decode(
             self.decoder, self.target, encoded, prev, self.task, literal=literal
         )
         return self.target.output(readout), weights
 
-    def loss(self, logits):
-        """Minus the log-likelihood of the batch, summed."""
-        log_probs, targets = logits.log_softmax(dim=-1), rows(self.targets)
-        picked = log_probs.gather(2, targets.unsqueeze(2)).squeeze(2)
-        return -(picked * targets.ne(PAD)).sum()
-
     def reference_logits(self, number):
         """(T, V) of row ``number``."""
         prev = shifted(self.targets[number])
         return reference.translate(self.sources[number], prev, *self.arrays())
-
-    def reference_loss(self):
-        """What ``loss`` should be."""
-        return sum(
-            negative_log_likelihood(self.reference_logits(number), target, PAD)[0]
-            for number, target in enumerate(self.targets)
-        )
 
 
 def assert_gradients(function, arrays, gradients, rng, count=2):

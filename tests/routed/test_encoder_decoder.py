@@ -6,7 +6,8 @@ Legend: B sentences, S source positions, T target positions.
 import numpy as np
 import pytest
 import torch
-from routed.support import KINDS, Case, assert_gradients, gradient, shifted, value
+from routed.support import KINDS, Case, assert_gradients, gradient, value
+from toy_sentences import shifted
 
 from fairseq_ext.routed.encoder_decoder import RoutedSize, decode
 

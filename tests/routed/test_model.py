@@ -5,8 +5,8 @@ import torch
 from common.inprocess import configuration
 from fairseq import options, tasks
 from routed.conftest import ARCHS, SMALL
-from routed.support import END, PAD, rows
 from streams.directions import WORDS
+from toy_sentences import END, PAD, rows
 
 from fairseq_ext.routed.model import layer_owners
 

@@ -5,7 +5,8 @@ Legend: B sentences, S source positions, T target positions.
 
 import pytest
 import torch
-from routed.support import KINDS, PAD, TASKS, Case, rows
+from routed.support import KINDS, TASKS, Case
+from toy_sentences import PAD, rows
 
 from fairseq_ext.routed import modules
 from fairseq_ext.routed import routed_gru as loops

@@ -3,8 +3,8 @@
 import pytest
 import torch
 from fairseq.data import Dictionary, LanguagePairDataset, ListDataset, indexed_dataset
-from routed.support import END
 from streams.directions import WORDS
+from toy_sentences import END
 
 from fairseq_ext.inference.inputs import encode_words
 from fairseq_ext.routed.task_tokens import (
