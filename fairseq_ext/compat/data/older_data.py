@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable, Iterator
+from typing import Any, Iterator
 
+from ..computed_attributes import AttributeUntilSet
 from ..patch_registry import PatchedModule, patch
 
 # both were kept and never read; they came after the eighth argument by place
@@ -68,19 +69,7 @@ def pairs_may_set_their_attributes(module: PatchedModule) -> None:
             return module.np.asarray(self.src_sizes)
         return module.np.vstack((self.src_sizes, self.tgt_sizes)).T
 
-    # without __set__: `__init__` keeps its own in the object
     pairs.sizes = AttributeUntilSet(sizes)
-
-
-class AttributeUntilSet:
-    """An attribute that is computed while an object has none of its own of that name."""
-
-    def __init__(self, compute: Callable[[Any], Any]) -> None:
-        self.compute = compute
-
-    def __get__(self, owner: Any, kind: type | None = None) -> Any:
-        """Return the attribute of an object, or this of the class."""
-        return self if owner is None else self.compute(owner)
 
 
 @patch(

@@ -7,10 +7,9 @@ import functools
 import inspect
 from typing import TYPE_CHECKING, Any, Callable
 
+from ..computed_attributes import AttributeUntilSet
 from ..patch_registry import PatchedModule, patch
 from ..surrounded_calls import call_after
-from .older_data import AttributeUntilSet
-from .options_of_tasks import ArgsOfTask
 
 if TYPE_CHECKING:
     from fairseq.tasks import FairseqTask
@@ -43,21 +42,11 @@ def older_tasks_have_their_options(module: PatchedModule) -> None:
 
     def keep_options(self: FairseqTask, cfg: Any, *more: Any, **states: Any) -> None:
         # a task may have a property of this name
-        is_free = isinstance(getattr(type(self), "args", None), (ArgsOfTask, type(None)))
+        is_free = isinstance(getattr(type(self), "args", None), (AttributeUntilSet, type(None)))
         if isinstance(cfg, argparse.Namespace) and is_free:
             self.args = cfg
 
     call_after(module.FairseqTask, "__init__", keep_options)
-
-
-class StateOfTask:
-    """The attribute `state` of a task, which is made when it is first read."""
-
-    def __init__(self, container: type) -> None:
-        self.container = container
-
-    def __get__(self, task: FairseqTask | None, owner: type) -> Any:
-        return self if task is None else vars(task).setdefault("state", self.container())
 
 
 @patch(
@@ -68,7 +57,9 @@ class StateOfTask:
 def tasks_may_set_their_attributes(module: PatchedModule) -> None:
     """Give tasks that have not set them what their base reads since: no `cfg`, and a `state`."""
     module.FairseqTask.cfg = None  # as LegacyFairseqTask has it
-    module.FairseqTask.state = StateOfTask(module.StatefulContainer)
+    module.FairseqTask.state = AttributeUntilSet(
+        lambda task: vars(task).setdefault("state", module.StatefulContainer())
+    )
 
 
 class OptionsOfTask:

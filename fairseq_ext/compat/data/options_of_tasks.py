@@ -8,6 +8,7 @@ import enum
 import functools
 from typing import TYPE_CHECKING, Any, Iterable, Mapping
 
+from ..computed_attributes import AttributeUntilSet
 from ..generation.older_programs import NAMED_GROUPS, options_in_one, place_of_group
 from ..patch_registry import PatchedModule, patch
 
@@ -128,16 +129,12 @@ def all_options(task: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not ABSENT}
 
 
-class ArgsOfTask:
-    """The attribute `args` of a task that has not set it. Tasks may set it or have a property."""
-
-    def __get__(self, task: FairseqTask | None, owner: type) -> Any:
-        if task is None:
-            return self
-        cfg = vars(task).get("cfg")
-        if not isinstance(cfg, Mapping) and not dataclasses.is_dataclass(cfg):
-            raise AttributeError(f"{owner.__name__!r} object has no attribute 'args'")
-        return OptionsOfTask(task)
+def args_of_task(task: FairseqTask) -> OptionsOfTask:
+    """Return the attribute `args` of a task; AttributeError for one without options."""
+    cfg = vars(task).get("cfg")
+    if not isinstance(cfg, Mapping) and not dataclasses.is_dataclass(cfg):
+        raise AttributeError(f"{type(task).__name__!r} object has no attribute 'args'")
+    return OptionsOfTask(task)
 
 
 @patch(
@@ -147,7 +144,8 @@ class ArgsOfTask:
 )
 def tasks_have_args(module: PatchedModule) -> None:
     """Give tasks with a dataclass their options and those of the run in one Namespace."""
-    module.FairseqTask.args = ArgsOfTask()
+    # tasks may set it or have a property of this name
+    module.FairseqTask.args = AttributeUntilSet(args_of_task)
 
 
 @patch(

@@ -8,6 +8,7 @@ import math
 import re
 from typing import Any, Callable, Iterator, NamedTuple
 
+from ..computed_attributes import AttributeUntilSet
 from ..patch_registry import PatchedModule, patch
 from ..versions.dataclass_defaults import noted_places, sources_in
 
@@ -88,17 +89,10 @@ def present_options(
     return {**options, "search_strategy": strategy}
 
 
-class SizeOfBlocker:
-    """The attribute `no_repeat_ngram_size` of a search, read from the module of today.
-
-    What a subclass assigns to the name counts first.
-    """
-
-    def __get__(self, search: Any, owner: type) -> Any:
-        if search is None:
-            return self
-        blocker = search.repeat_ngram_blocker
-        return 0 if blocker is None else blocker.no_repeat_ngram_size
+def size_of_blocker(search: Any) -> Any:
+    """Return the attribute `no_repeat_ngram_size` of a search, read from the module of today."""
+    blocker = search.repeat_ngram_blocker
+    return 0 if blocker is None else blocker.no_repeat_ngram_size
 
 
 class RuleOfSearch(NamedTuple):
@@ -111,20 +105,16 @@ class RuleOfSearch(NamedTuple):
         return self.rule(*args)
 
 
-class BlockerOfSearch:
-    """The attribute `repeat_ngram_blocker` of a search, whose class may replace the rule."""
-
-    def __get__(self, search: Any, owner: Any) -> Any:
-        if search is None:
-            return self
-        try:
-            blocker = search._modules["repeat_ngram_blocker"]
-        except KeyError:  # None is in the search itself, which is asked before this
-            raise AttributeError("repeat_ngram_blocker") from None
-        rules = (owner._no_repeat_ngram, owner.calculate_banned_tokens)
-        if all(rule.__module__ == __name__ for rule in rules):
-            return blocker
-        return RuleOfSearch(search._no_repeat_ngram, blocker.no_repeat_ngram_size)
+def blocker_of(search: Any) -> Any:
+    """Return the attribute `repeat_ngram_blocker` of a search, whose class may replace the rule."""
+    try:
+        blocker = search._modules["repeat_ngram_blocker"]
+    except KeyError:  # None is in the search itself, which is asked before this
+        raise AttributeError("repeat_ngram_blocker") from None
+    rules = (type(search)._no_repeat_ngram, type(search).calculate_banned_tokens)
+    if all(rule.__module__ == __name__ for rule in rules):
+        return blocker
+    return RuleOfSearch(search._no_repeat_ngram, blocker.no_repeat_ngram_size)
 
 
 @patch(
@@ -136,8 +126,8 @@ class BlockerOfSearch:
 def searches_forbid_repeats_themselves(module: PatchedModule) -> None:
     """Give a search the attribute and the methods by which it forbade repeated n-grams."""
     searching = module.SequenceGenerator
-    searching.no_repeat_ngram_size = SizeOfBlocker()
-    searching.repeat_ngram_blocker = BlockerOfSearch()
+    searching.no_repeat_ngram_size = AttributeUntilSet(size_of_blocker)
+    searching.repeat_ngram_blocker = AttributeUntilSet(blocker_of)
 
     def _no_repeat_ngram(
         self: Any, tokens: Any, lprobs: Any, bsz: int, beam_size: int, step: int

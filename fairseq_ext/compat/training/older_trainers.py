@@ -6,6 +6,7 @@ import argparse
 import functools
 from typing import TYPE_CHECKING, Any, Callable
 
+from ..computed_attributes import AttributeUntilSet
 from ..data.options_of_tasks import ABSENT, option_of_run
 from ..generation.older_programs import options_in_one
 from ..patch_registry import PatchedModule, patch
@@ -42,13 +43,6 @@ class OptionsOfTrainer(argparse.Namespace):
         return argparse.Namespace, (), vars(self)
 
 
-class ArgsOfTrainer:
-    """The attribute `args` of a trainer. A subclass may set it."""
-
-    def __get__(self, trainer: Any, owner: type) -> Any:
-        return self if trainer is None else OptionsOfTrainer(trainer)
-
-
 @patch(
     "fairseq.trainer",
     because="fairseq 0.12: trainers and programs for 0.9 and 0.10 that read trainer.args.max_epoch "
@@ -56,7 +50,7 @@ class ArgsOfTrainer:
 )
 def trainers_have_args(module: PatchedModule) -> None:
     """Give trainers the options of the run in one Namespace."""
-    module.Trainer.args = ArgsOfTrainer()
+    module.Trainer.args = AttributeUntilSet(OptionsOfTrainer)
 
 
 @patch(

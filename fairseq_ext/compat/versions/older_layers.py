@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
+from ..computed_attributes import AttributeUntilSet
 from ..patch_registry import PatchedModule, patch
 
 if TYPE_CHECKING:
@@ -46,26 +47,19 @@ class PositionLimit:
             raise AttributeError("max_positions") from None
 
 
-class RateOfModule:
-    """A rate of dropout, as fairseq 0.9 called it, that is read from the module of today.
+def rate_of_module(layer: nn.Module, name: str) -> Any:
+    """Return a rate of dropout, as fairseq 0.9 called it, from the module of today.
 
     What a subclass assigns to the name counts first.
     """
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __get__(self, layer: nn.Module | None, owner: type) -> Any:
-        if layer is None:
-            return self
-        # assigned modules are not in the instance's own dictionary
-        for places in (layer._modules, layer._parameters, layer._buffers):
-            if self.name in places:
-                return places[self.name]
-        dropout = layer._modules.get(f"{self.name}_module")
-        if dropout is None:
-            raise AttributeError(f"{type(layer).__name__!r} object has no attribute {self.name!r}")
-        return dropout.p
+    # assigned modules are not in the instance's own dictionary
+    for places in (layer._modules, layer._parameters, layer._buffers):
+        if name in places:
+            return places[name]
+    dropout = layer._modules.get(f"{name}_module")
+    if dropout is None:
+        raise AttributeError(f"{type(layer).__name__!r} object has no attribute {name!r}")
+    return dropout.p
 
 
 # {module: classes in it}
@@ -90,25 +84,22 @@ def dropout_rates_are_read(module: PatchedModule) -> None:
     """Give encoders, decoders and layers their rates under the names of fairseq 0.9."""
     for name in WITH_DROPOUT[module.__name__]:
         for rate in ("dropout", "activation_dropout"):
-            setattr(getattr(module, name), rate, RateOfModule(rate))
+            read = functools.partial(rate_of_module, name=rate)
+            setattr(getattr(module, name), rate, AttributeUntilSet(read))
 
 
-class WeightOfProjection:
-    """The parameter of the output, as fairseq 0.9 called it: today's module has it as its weight.
+def weight_of_projection(decoder: nn.Module) -> Any:
+    """Return the parameter of the output, as fairseq 0.9 called it, from the module of today.
 
     What a subclass assigns to the name counts first.
     """
-
-    def __get__(self, decoder: nn.Module | None, owner: type) -> Any:
-        if decoder is None:
-            return self
-        for places in (decoder._parameters, decoder._modules):
-            if "embed_out" in places:
-                return places["embed_out"]
-        projection: Any = decoder._modules.get("output_projection")
-        if not hasattr(projection, "weight"):
-            raise AttributeError(f"{type(decoder).__name__!r} object has no attribute 'embed_out'")
-        return projection.weight
+    for places in (decoder._parameters, decoder._modules):
+        if "embed_out" in places:
+            return places["embed_out"]
+    projection: Any = decoder._modules.get("output_projection")
+    if not hasattr(projection, "weight"):
+        raise AttributeError(f"{type(decoder).__name__!r} object has no attribute 'embed_out'")
+    return projection.weight
 
 
 @patch(
@@ -126,7 +117,7 @@ def weights_of_the_output_are_read(module: PatchedModule) -> None:
             self._parameters.setdefault(name, None)
         super(decoder, self).register_parameter(name, param)
 
-    decoder.embed_out = WeightOfProjection()
+    decoder.embed_out = AttributeUntilSet(weight_of_projection)
     decoder.register_parameter = register_parameter
 
 
