@@ -2,7 +2,6 @@
 
 import argparse
 import importlib
-import importlib.util
 import re
 import shlex
 
@@ -10,6 +9,7 @@ from experiments.definition import FOLDER
 from experiments.execution import Run, data_places, placed
 from fairseq import options
 from pages import files_may_be_missing
+from script_modules import load_script
 
 import fairseq_ext  # noqa: F401  (registers what the commands name)
 from fairseq_ext.__main__ import COMMANDS
@@ -24,14 +24,6 @@ PARSERS = {
 # what may stand before a command, or instead of one
 TOOLS = set("cat cp cut echo grep gzip head mkdir mv rm sed sort tail test true".split())
 BEFORE = {"xargs", "do", "then", "time"}
-
-
-def script(name):
-    """The module examples/NAME.py."""
-    spec = importlib.util.spec_from_file_location(f"examples_{name}", FOLDER / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def simple_commands(line):
@@ -90,9 +82,9 @@ def parse(words):
         if rest[0] == "tune-alpha":
             parse(["fairseq-generate", "--task", "dual_translation", *args.generate])
     elif words[:2] == ["python", "examples/score.py"]:
-        script("score").arguments(words[2:])
+        load_script(FOLDER / "score.py").arguments(words[2:])
     elif words[:2] == ["python", "examples/prepare.py"]:
-        script("prepare").arguments(words[2:])
+        load_script(FOLDER / "prepare.py").arguments(words[2:])
     else:
         is_assignment = re.match(r"\w+=", program)
         assert is_assignment or program in TOOLS or words[:3] == ["python", "-m", "zipfile"], words

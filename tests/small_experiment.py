@@ -2,7 +2,6 @@
 
 import csv
 import dataclasses
-import importlib.util
 import json
 import shutil
 import sys
@@ -12,6 +11,7 @@ import pages
 import pytest
 from experiments.definition import FOLDER, read_experiment
 from experiments.results import report
+from script_modules import load_script
 
 DOCS = pages.REPOSITORY / "docs"
 
@@ -61,9 +61,7 @@ class SmallExperiment:
 
     def check_page(self, page):
         """The page of the manual and its pictures can be made from what the report stored."""
-        spec = importlib.util.spec_from_file_location("small_results", DOCS / "site" / "results.py")
-        results = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(results)
+        results = load_script(DOCS / "site" / "results.py")
         docs = self.folder / "docs"
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(measured, "DATA", docs / "results" / "data")

@@ -1,6 +1,5 @@
 """The results pages: their tables and pictures are those of the stored measurements."""
 
-import importlib.util
 import json
 import re
 from pathlib import Path
@@ -9,6 +8,7 @@ import drawing
 import measured
 import pages
 import pytest
+from script_modules import load_script
 
 SCRIPT = pages.REPOSITORY / "docs" / "site" / "results.py"
 
@@ -16,10 +16,7 @@ SCRIPT = pages.REPOSITORY / "docs" / "site" / "results.py"
 @pytest.fixture(scope="module")
 def results():
     """The module docs/site/results.py."""
-    spec = importlib.util.spec_from_file_location("docs_site_results", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script(SCRIPT)
 
 
 @pytest.fixture

@@ -1,9 +1,8 @@
 """No command writes over a file that it reads."""
 
-import importlib.util
-
 import pytest
 from experiments.definition import FOLDER
+from script_modules import load_script
 
 # of each command: a file that it would write, and words that make it read that file, or READ
 CASES = [
@@ -33,10 +32,7 @@ TEXT = "a\tb\n" * 9
 @pytest.fixture(scope="module")
 def script():
     """examples/prepare.py as a module."""
-    spec = importlib.util.spec_from_file_location("corpora_prepare", FOLDER / "prepare.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script(FOLDER / "prepare.py")
 
 
 def test_every_command_is_tried(script):

@@ -1,6 +1,5 @@
 """Running experiments: every command once, refusals, order, and nothing left behind."""
 
-import importlib.util
 import json
 import os
 import shutil
@@ -15,6 +14,7 @@ from experiments.definition import FOLDER, read_experiment
 from experiments.execution import Run, execute, placed
 from experiments.files import locked, write_json
 from experiments.preparation import prepare
+from script_modules import load_script
 
 FILE = """
 title = "a test"
@@ -51,11 +51,8 @@ def places(tmp_path):
 
 @pytest.fixture(scope="module")
 def script():
-    """examples/run.py as a module; the benchmarks have another one of that name."""
-    spec = importlib.util.spec_from_file_location("experiments_run", FOLDER / "run.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    """examples/run.py as a module."""
+    return load_script(FOLDER / "run.py")
 
 
 @pytest.fixture

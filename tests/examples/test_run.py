@@ -1,21 +1,18 @@
 """The folders and numbers that run.py takes."""
 
-import importlib.util
 import subprocess
 import sys
 
 import pytest
 from experiments import UsageError
 from experiments.definition import FOLDER, System
+from script_modules import load_script
 
 
 @pytest.fixture(scope="module")
 def script():
-    """examples/run.py as a module; the benchmarks have another one of that name."""
-    spec = importlib.util.spec_from_file_location("experiments_run", FOLDER / "run.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    """examples/run.py as a module."""
+    return load_script(FOLDER / "run.py")
 
 
 @pytest.mark.parametrize("option, name", [("--data", "a:b"), ("--data", "a,b"), ("--runs", "a:b")])

@@ -1,20 +1,17 @@
 """The commands of score.py that are not only a metric: curves, and the best of several runs."""
 
-import importlib.util
-
 import pytest
 import sacrebleu
 from experiments import UsageError, parameters
 from experiments.definition import FOLDER
 from experiments.scores import read_scores
+from script_modules import load_script
 
 
 @pytest.fixture(scope="module")
 def score():
     """Function (words) that runs examples/score.py."""
-    spec = importlib.util.spec_from_file_location("experiments_score", FOLDER / "score.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = load_script(FOLDER / "score.py")
 
     def run(*words):
         args = module.arguments([str(word) for word in words])

@@ -57,8 +57,3 @@ def json_lines(stamp):
     ]
     train = [prefix("train") + text({"loss": 4.2, "gnorm": 0.5, "num_updates": 20}, "train_")]
     return [*NOISE, *inner, *valid, *train]
-
-
-def write(path, lines):
-    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-    return path

@@ -1,6 +1,7 @@
 """`fairseq-ext compare`: time from logs, the summary, the files."""
 
 import pytest
+from tools.translations import write
 
 from fairseq_ext import __main__ as command
 from fairseq_ext.compat.validation import best_scores
@@ -34,11 +35,6 @@ def stamped(entries):
 
 def unstamped(entries):
     return [text.partition(" | ")[2] for _, text in entries]
-
-
-def write(path, lines):
-    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-    return path
 
 
 def hours(run, *updates):

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from tools.sample_logs import simple_lines, write
+from tools.sample_logs import simple_lines
+from tools.translations import write
 
 from fairseq_ext.tools.curves import panels
 from fairseq_ext.tools.curves.plot import DEFAULT_METRICS

@@ -6,7 +6,8 @@ import struct
 
 import pytest
 from common.full_disk import largest_file
-from tools.sample_logs import INNER, NOISE, VALID, json_lines, simple_lines, write
+from tools.sample_logs import INNER, NOISE, VALID, json_lines, simple_lines
+from tools.translations import write
 
 from fairseq_ext import __main__ as command
 from fairseq_ext.tools.curves import figures, panels, plot

@@ -1,7 +1,8 @@
 """Curves of training logs in both formats, of resumed runs, and of damaged logs."""
 
 import pytest
-from tools.sample_logs import INNER, NOISE, VALID, json_lines, simple_lines, write
+from tools.sample_logs import INNER, NOISE, VALID, json_lines, simple_lines
+from tools.translations import write
 
 from fairseq_ext.tools import UsageError
 from fairseq_ext.tools.curves.training_log import parse_line, read_run

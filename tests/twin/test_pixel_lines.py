@@ -1,17 +1,12 @@
 """`fairseq-ext pixel-lines` and the idx format."""
 
 import gzip
-import struct
 
 import numpy as np
 import pytest
+from twin.test_idx import idx
 
 from fairseq_ext import __main__ as command
-
-
-def idx(array, code=8):
-    header = bytes([0, 0, code, array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape)
-    return header + array.astype(np.uint8).tobytes()
 
 
 def call(*words):

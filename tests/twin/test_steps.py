@@ -5,15 +5,10 @@ import torch
 from torch.nn import functional as F
 
 from fairseq_ext.common import products
+from fairseq_ext.common.lstm import lstm_cell
 from fairseq_ext.twin.stock.steps import linear_steps, lstm_cell_step, position_steps
 
 ROWS, UNITS, PLACES, STEPS = 3, 5, 4, 6
-
-
-def cell_by_hand(gates, memory):
-    i, f, c, o = gates.chunk(4, dim=1)
-    memory = torch.sigmoid(f) * memory + torch.sigmoid(i) * torch.tanh(c)
-    return torch.sigmoid(o) * torch.tanh(memory), memory
 
 
 def loop(parts, fast):
@@ -26,7 +21,7 @@ def loop(parts, fast):
             lstm_cell_step,
         )
     else:
-        cell = cell_by_hand
+        cell = lstm_cell
 
         def product(x):
             return F.linear(x, weight)

@@ -101,6 +101,11 @@ class Recordings:
         np.save(path, self.random.normal(size=(frames, FEATURES)).astype("float32"))
         return path
 
+    def _recording(self, folder, name, frames):
+        path = folder / f"{name}.wav"
+        write_wave(path, self.random.normal(size=frames * 160) * 3000)
+        return path
+
     @functools.cached_property
     def speech(self):
         """Spectrograms with a text."""
@@ -109,22 +114,14 @@ class Recordings:
     @functools.cached_property
     def speech_from_waves(self):
         """Recordings with a text."""
-
-        def audio(folder, name, frames):
-            write_wave(folder / f"{name}.wav", self.random.normal(size=frames * 160) * 3000)
-            return folder / f"{name}.wav"
-
-        return self._speech("speech_from_waves", audio)
+        return self._speech("speech_from_waves", self._recording)
 
     @functools.cached_property
     def recordings_with_text(self):
         """Recordings with a text, for models of the waveform."""
-
-        def audio(folder, name, frames):
-            write_wave(folder / f"{name}.wav", self.random.normal(size=frames * 160) * 3000)
-            return folder / f"{name}.wav"
-
-        return self._speech("recordings_with_text", audio, SPEECH_YAML + "use_audio_input: true\n")
+        return self._speech(
+            "recordings_with_text", self._recording, SPEECH_YAML + "use_audio_input: true\n"
+        )
 
     @functools.cached_property
     def prosody(self):
