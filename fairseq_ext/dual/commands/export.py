@@ -120,17 +120,6 @@ def _layer_part(side: str, block: Match[str], parts: Tuple[str, ...], tensor: Te
     return {f"{side}.layers.{layer}.{part}.{kind}": piece for part, piece in zip(parts, pieces)}
 
 
-def stock_parameters(parameters: Parameters, source: str, target: str) -> Parameters:
-    """Return the state dict of the stock model source -> target, from that of a dual model.
-
-    Raises KeyError, with the name, for a parameter that cannot be placed.
-    """
-    return {
-        **stock_side(below(f"components.{source}.", parameters), "encoder"),
-        **stock_side(below(f"components.{target}.", parameters), "decoder"),
-    }
-
-
 def stock_options(model: Dict[str, Any], criterion: Dict[str, Any]) -> List[str]:
     """Return the command line of fairseq-train (without data) that builds the stock model.
 
@@ -181,25 +170,24 @@ def stock_config(
     return config
 
 
-def lack_of_roles(state: Checkpoint, source: str, target: str) -> Optional[str]:
-    """Return what was trained instead of the direction, None if both of its roles were."""
-    from ...streams.language_pair import sides
-    from ...streams.stored_pairs import stored_pairs
-    from ..transformer.roles import has_roles
-
-    pairs = stored_pairs(state["cfg"]["model"])
-    if has_roles(source, target, pairs):
-        return None
-    read, written = (", ".join(langs) for langs in sides(pairs))
-    return f"was trained for {', '.join(pairs)}: it reads {read} and writes {written}"
-
-
-class DualTransformerExporter:
-    """Exports a ``dual_transformer``: a direction is made of two components, each in one role."""
+class RolesExporter:
+    """Exports directions whose roles were trained, by whichever pairs."""
 
     def lack(self, state: Checkpoint, source: str, target: str) -> Optional[str]:
-        """Return what the checkpoint has instead of the direction, for an error, or None."""
-        return lack_of_roles(state, source, target)
+        """Return what was trained instead of the direction, None if both of its roles were."""
+        from ...streams.language_pair import sides
+        from ...streams.stored_pairs import stored_pairs
+        from ..transformer.roles import has_roles
+
+        pairs = stored_pairs(state["cfg"]["model"])
+        if has_roles(source, target, pairs):
+            return None
+        read, written = (", ".join(langs) for langs in sides(pairs))
+        return f"was trained for {', '.join(pairs)}: it reads {read} and writes {written}"
+
+
+class DualTransformerExporter(RolesExporter):
+    """Exports a ``dual_transformer``: a direction is made of two components, each in one role."""
 
     def embeddings(self, source: str, target: str) -> Dict[str, str]:
         """Return {language: name of its embedding}."""
@@ -207,7 +195,10 @@ class DualTransformerExporter:
 
     def parameters(self, parameters: Parameters, source: str, target: str) -> Parameters:
         """Return the stock state dict; KeyError, with the name, for a parameter without a place."""
-        return stock_parameters(parameters, source, target)
+        return {
+            **stock_side(below(f"components.{source}.", parameters), "encoder"),
+            **stock_side(below(f"components.{target}.", parameters), "decoder"),
+        }
 
     def config(
         self, model: Any, criterion: Dict[str, Any], task: Dict[str, Any], source: str, target: str
@@ -243,16 +234,12 @@ class SeparateModelsExporter:
         return trained_config(model, criterion, task, source, target)
 
 
-class TaggedExporter:
+class TaggedExporter(RolesExporter):
     """Exports a ``tagged_transformer``: the encoder of a direction has a vector of its own.
 
     The end of a source is the only place where the encoder reads the vector of the end symbol, so
     that the stock model computes the same. Its encoder no longer shares its embedding.
     """
-
-    def lack(self, state: Checkpoint, source: str, target: str) -> Optional[str]:
-        """Return what the checkpoint has instead of the direction, for an error, or None."""
-        return lack_of_roles(state, source, target)
 
     def embeddings(self, source: str, target: str) -> Dict[str, str]:
         """Return {language: name of its embedding}."""
@@ -310,14 +297,6 @@ def trained_config(
     return config
 
 
-# registered model: what makes one of its directions a stock model
-DIRECTION_EXPORTERS: Dict[str, DirectionExporter] = {
-    "dual_transformer": DualTransformerExporter(),
-    "dual_supervised_transformer": SeparateModelsExporter(),
-    "tagged_transformer": TaggedExporter(),
-}
-
-
 def trained_pairs(parameters: Parameters) -> List[str]:
     """Return the directions that a ``dual_supervised_transformer`` has a model of, sorted."""
     matches = (re.match(r"models\.([^.]+)\.", name) for name in parameters)
@@ -326,4 +305,9 @@ def trained_pairs(parameters: Parameters) -> List[str]:
 
 def exporters() -> Exporters:
     """Return the exporters for `fairseq-ext export`."""
-    return Exporters(directions=dict(DIRECTION_EXPORTERS), whole={})
+    directions: Dict[str, DirectionExporter] = {
+        "dual_transformer": DualTransformerExporter(),
+        "dual_supervised_transformer": SeparateModelsExporter(),
+        "tagged_transformer": TaggedExporter(),
+    }
+    return Exporters(directions, whole={})
