@@ -122,7 +122,7 @@ def load(
         prepare(model, dtype)
     words = _tokenizer_for(source, tokenizer, subwords)
     # their files are read now: the folder may be moved or replaced while the model is used
-    coders = models_of_subwords.coders(languages_of(task))
+    coders = models_of_subwords.coders(dictionaries_of(task))
     model = Model(
         LoadedModels(models, place, models_of_subwords, coders, words, twin, folder), task
     )
@@ -308,8 +308,3 @@ def dictionaries_of(task: FairseqTask) -> Dict[str, Any]:
         options["source_lang"]: task.source_dictionary,
         options["target_lang"]: task.target_dictionary,
     }
-
-
-def languages_of(task: FairseqTask) -> List[str]:
-    """Return the languages whose texts may have been cut into sub-words."""
-    return list(dictionaries_of(task))

@@ -15,20 +15,15 @@ from ..streams.subwords import FILE_OPTIONS, MARKS, DirectionCoder, Uncut
 SubwordsArgument = Union[None, str, os.PathLike, Mapping[str, Union[str, os.PathLike]]]
 NONE = "none"
 # names without a language, in the order in which they are looked for
-SHARED_NAMES: Tuple[str, ...] = (
-    "sentencepiece.bpe.model",
-    "sentencepiece.model",
-    "spm.model",
-    "subwords.model",
+SHARED_NAMES = (
+    *("sentencepiece.bpe.model", "sentencepiece.model", "spm.model", "subwords.model"),
+    *("bpe.codes", "fastbpe.codes", "bpecodes", "codes", "code"),
 )
-SHARED_NAMES += ("bpe.codes", "fastbpe.codes", "bpecodes", "codes", "code")
 # of a language L
-LANGUAGE_NAMES: Tuple[str, ...] = (
-    "{0}.sentencepiece.bpe.model",
-    "{0}.model",
-    "sentencepiece.{0}.model",
+LANGUAGE_NAMES = (
+    *("{0}.sentencepiece.bpe.model", "{0}.model", "sentencepiece.{0}.model", "spm.{0}.model"),
+    *("{0}.codes", "codes.{0}", "bpe.{0}.codes"),
 )
-LANGUAGE_NAMES += ("spm.{0}.model", "{0}.codes", "codes.{0}", "bpe.{0}.codes")
 # kinds that cut any text into its parts
 WITHOUT_FILE = ("characters", "bytes")
 # a dictionary with a larger part of such entries was made of sub-words
