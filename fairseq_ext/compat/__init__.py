@@ -26,8 +26,9 @@ import importlib.util
 import sys
 
 from .import_hook import PatchingFinder, install
-from .patch_registry import Status, put_in_order
-from .patch_registry import status as _status
+from .patch_registry import put_in_order, status
+
+__all__ = ["activate", "require_fairseq", "status"]
 
 # its folders; an import statement that had to load one would import the outer package first
 FOLDERS = (
@@ -264,11 +265,3 @@ def require_fairseq() -> None:
             "python -m pip install --no-deps fairseq==0.12.2",
             name="fairseq",
         )
-
-
-def status() -> list[Status]:
-    """Return what became of each patch in this process.
-
-    The fields of a `Status` are name, needed_because, active (bool) and reason.
-    """
-    return _status()

@@ -214,7 +214,7 @@ def _note_failure(patch: Patch, module_name: str, error: Exception) -> None:
 
 
 def status() -> list[Status]:
-    """Return one `Status` per patch."""
+    """Return what became of each patch in this process."""
     return [patch.status() for patch in _PATCHES]
 
 

@@ -8,7 +8,7 @@ import functools
 import math
 import sys
 import types
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 from ..patch_registry import BEFORE, patch, since
@@ -28,9 +28,8 @@ RENAMED_IN_NUMPY = {
 }
 
 
-def is_asked_by_plugin(depth: int) -> bool:
+def is_of_plugin(caller: FrameType) -> bool:
     """True if the code that asks for a name is of a --user-dir, of fairseq or of a fork."""
-    caller = sys._getframe(depth + 1)
     package = str(caller.f_globals.get("__name__")).partition(".")[0]
     return package in TOLERATED_PACKAGES or is_in_user_dir(caller.f_code.co_filename)
 
@@ -42,7 +41,7 @@ def answer_plugins(module: ModuleType, names: dict[str, Any]) -> None:
         return
 
     def __getattr__(name: str) -> Any:
-        if name in names and is_asked_by_plugin(1):
+        if name in names and is_of_plugin(sys._getframe(1)):
             return names[name]
         if others is not None:
             return others(name)
