@@ -11,6 +11,8 @@ from ..surrounded_calls import call_before
 from ..user_errors import OptionError
 
 if TYPE_CHECKING:
+    from argparse import Namespace
+
     from fairseq.dataclass.configs import FairseqConfig
     from fairseq.tasks import FairseqTask
 
@@ -67,10 +69,11 @@ def _log_nothing_of_missing_batches(task: FairseqTask) -> None:
 def words_of_other_workers_are_not_printed(module: PatchedModule) -> None:
     """Refuse to print words with several workers; the perplexity is of all."""
 
-    def check_options(cfg: FairseqConfig, *args: Any, **kwargs: Any) -> None:
-        workers = cfg.distributed_training.distributed_world_size
+    def check_options(cfg: FairseqConfig | Namespace, *args: Any, **kwargs: Any) -> None:
+        # a Namespace, which main() takes too, holds all options itself
+        workers = getattr(cfg, "distributed_training", cfg).distributed_world_size
         for name in ("output_word_probs", "output_word_stats"):
-            if workers > 1 and getattr(cfg.eval_lm, name):
+            if workers > 1 and getattr(getattr(cfg, "eval_lm", cfg), name):
                 raise OptionError(
                     f"--distributed-world-size {workers} is not allowed with "
                     f"--{name.replace('_', '-')}: only the words of the first worker would be "

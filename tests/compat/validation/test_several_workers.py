@@ -1,6 +1,7 @@
 """fairseq-validate and fairseq-eval-lm with several workers."""
 
 import re
+from argparse import Namespace
 
 import pytest
 from common import inprocess
@@ -23,9 +24,13 @@ def test_validation_with_a_worker_that_has_no_last_batch(run, tiny_training, tmp
 
 
 @pytest.mark.parametrize("option", ["output_word_probs", "output_word_stats"])
-def test_words_are_of_one_worker(option):
+@pytest.mark.parametrize("is_namespace", [False, True])
+def test_words_are_of_one_worker(option, is_namespace):
     printing = {"output_word_probs": False, "output_word_stats": False, option: True}
-    cfg = {"distributed_training": {"distributed_world_size": 2}, "eval_lm": printing}
+    workers = {"distributed_world_size": 2}
+    cfg = OmegaConf.create({"distributed_training": workers, "eval_lm": printing})
+    if is_namespace:  # as other programs call it
+        cfg = Namespace(path="checkpoint.pt", **workers, **printing)
     message = f"--distributed-world-size 2 .* with --{option.replace('_', '-')}: .*; allowed: 1"
     with pytest.raises(OptionError, match=message):
-        eval_lm.main(OmegaConf.create(cfg))
+        eval_lm.main(cfg)
