@@ -240,6 +240,7 @@ PATCH_MODULES = (
     "examples.reranking",
     "examples.head_selection",
     "examples.noisy_channels",
+    "examples.noisy_reranking",
     "examples.simultaneous",
 )
 
