@@ -178,7 +178,8 @@ def choices(texts, paths, weights, lenpen):
     """The best hypothesis of each sentence, by the weights of P(S|T), P(T|S) and P(T)."""
     from fairseq.checkpoint_utils import load_model_ensemble_and_task
 
-    channel, direct, language = (load_model_ensemble_and_task([path])[0][0] for path in paths)
+    models = [load_model_ensemble_and_task([path])[0][0].eval() for path in paths]
+    channel, direct, language = models
     words = direct.decoder.dictionary  # of all models
 
     def numbers(text):
@@ -220,7 +221,8 @@ def test_the_best_hypothesis_is_chosen(run, toy_corpus, tiny_training, tmp_path)
     shutil.copytree(EXAMPLE, tmp_path / "examples" / "noisychannel")  # it writes beside itself
     weights, lenpen = (0.3, 0.2, 1.5), 0.7
     output = run(
-        *("python", "-m", "examples.noisychannel.rerank", two, "-s", "xx", "-t", "yy", "-n", 4),
+        *("python", "-m", "examples.noisychannel.rerank", two, "-n", 4),
+        *("--source-lang", "xx", "--target-lang", "yy"),
         *("--gen-model", paths[1], "--gen-model-name", "G", "--data-dir-name", "D"),
         *("-s1", paths[0], "--backwards1", "--model1-name", "C", "-s2", paths[1]),
         *("--model2-name", "G", "-lm", paths[2], "--lm-name", "L", "--lm-bpe-code", "shared"),
