@@ -231,6 +231,7 @@ PATCH_MODULES = (
     "examples.latent_layers",
     "examples.latent_losses",
     "examples.adaptive_spans",
+    "examples.block_memories",
     "examples.winogrande",
     "examples.laser_data",
     "examples.speech_manifests",
