@@ -242,6 +242,7 @@ PATCH_MODULES = (
     "examples.head_selection",
     "examples.noisy_channels",
     "examples.noisy_reranking",
+    "examples.sentence_mining",
     "examples.simultaneous",
 )
 
